@@ -1,0 +1,214 @@
+"""The nouns that cross a process boundary or the disk, as frozen pydantic records.
+
+Device code (tasks, training) works on pytrees and never stores a record; host code (search,
+proposers, runs, reports) passes records and nothing else. A record's JSON form is its contract:
+unknown keys are errors, and every field that can be absent says so.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Stage = Literal["reply", "guard", "trace", "contract", "limits", "numeric", "killed", "duplicate", "filtered", "diverged"]
+"""Where a candidate failed: `reply` (no program in the proposer's answer), the five checks of a
+program, `killed` (its worker died, hung, flooded or lied), `duplicate` (computes what an earlier
+candidate computes), `filtered` (below the threshold of a short rung), `diverged` (every seed)."""
+
+Evolve = Literal["both", "observation", "reward"]
+"""What a search may change; the other half is the task's default."""
+
+
+class Record(BaseModel):
+    """Base of all records: immutable, and strict about unknown keys."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Failure(Record):
+    """Why a candidate has no score. Never carries one."""
+
+    stage: Stage
+    message: str
+    line: int | None = None
+    hint: str = ""
+
+    def __str__(self) -> str:
+        where = f"line {self.line}: " if self.line else ""
+        return f"{self.stage}: {where}{self.message}" + (f" ({self.hint})" if self.hint else "")
+
+
+class Notice(Record):
+    """A remark about a candidate that is not a failure, e.g. `farmed`, `dominant_term`."""
+
+    kind: str
+    message: str
+
+
+class ProgramSummary(Record):
+    """What the tape of a program tells without running it.
+
+    `digest` identifies what the program computes; `flops` and `elements` (of the largest
+    intermediate) are per environment step; `*_reads` name inputs such as `state.agent.position`
+    or `action`.
+    """
+
+    digest: str
+    observation_size: int
+    terms: tuple[str, ...] = ()
+    reward_nodes: int = 0
+    operations: int = 0
+    flops: int = 0
+    elements: int = 0
+    observation_reads: tuple[str, ...] = ()
+    reward_reads: tuple[str, ...] = ()
+
+
+class Verdict(Record):
+    """The outcome of checking a program: a summary, or a typed failure."""
+
+    summary: ProgramSummary | None = None
+    failure: Failure | None = None
+    notices: tuple[Notice, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        return self.failure is None
+
+
+class Score(Record):
+    """Success over held-out episodes: mean over `n` seeds with the standard error of that mean.
+
+    With one seed the standard error is the binomial one over `episodes` (the total of all seeds).
+    """
+
+    mean: float
+    se: float
+    n: int
+    episodes: int
+
+
+class TermCurve(Record):
+    """One reward term through training, per step, at `Feedback.term_steps`; `share` is its part
+    of the summed absolute reward over the last tenth of training, in [0, 1]."""
+
+    name: str
+    mean: tuple[float, ...]
+    minimum: tuple[float, ...]
+    maximum: tuple[float, ...]
+    share: float
+
+
+class Feedback(Record):
+    """What training a candidate showed; curves are means over seeds at `steps`.
+
+    `return_solved` and `return_failed` are mean undiscounted returns of held-out episodes that
+    reached, or did not reach, the goal (None where there was none); `value_fit` is the explained
+    variance of the value function at the end; `diverged` counts seeds.
+    """
+
+    steps: tuple[int, ...] = ()
+    success: tuple[float, ...] = ()
+    episode_return: tuple[float, ...] = ()
+    length: tuple[float, ...] = ()
+    seed_success: tuple[float, ...] = ()
+    term_steps: tuple[int, ...] = ()
+    terms: tuple[TermCurve, ...] = ()
+    dead_features: tuple[int, ...] = ()
+    entropy: float = 0.0
+    value_fit: float = 0.0
+    return_solved: float | None = None
+    return_failed: float | None = None
+    diverged: int = 0
+    notices: tuple[Notice, ...] = ()
+
+
+class Candidate(Record):
+    """A program and where it came from. `id` is unique in a run; `parents` are ids."""
+
+    id: str
+    generation: int
+    operator: str
+    island: int = 0
+    parents: tuple[str, ...] = ()
+    proposer: str = ""
+    source: str = ""
+    summary: ProgramSummary | None = None
+
+
+class Result(Record):
+    """What came of a candidate: a score with feedback, or a failure; never both."""
+
+    candidate: Candidate
+    score: Score | None = None
+    failure: Failure | None = None
+    feedback: Feedback | None = None
+    env_steps: int = 0
+
+
+class Request(Record):
+    """What a strategy wants next: an operator and what the proposer should see.
+
+    `parents` come first in importance; `best`, `diverse` and `failures` are context.
+    """
+
+    id: str
+    generation: int
+    operator: str
+    island: int = 0
+    evolve: Evolve = "both"
+    parents: tuple[Result, ...] = ()
+    best: tuple[Result, ...] = ()
+    diverse: tuple[Result, ...] = ()
+    failures: tuple[Result, ...] = ()
+
+
+class Proposal(Record):
+    """A proposer's answer to a request: program source, or a failure of stage `reply`."""
+
+    request_id: str
+    source: str = ""
+    proposer: str = ""
+    failure: Failure | None = None
+    cost_usd: float = 0.0
+    tokens: int = 0
+
+
+class Fragment(Record):
+    """A named piece of vocabulary: one top-level function, as readable source.
+
+    A `feature` is `def name(state)` returning a float32 vector of `size` values of order one; a
+    `term` is `def name(state, action, next_state)` returning a scalar. `scales` are the
+    multipliers worth trying first; `tags` group fragments (`milestone`, `shaping`, `penalty`,
+    `relative`, `local_view`, ..., and the objects they speak of).
+    """
+
+    name: str
+    kind: Literal["feature", "term"]
+    source: str
+    size: int = 1
+    scales: tuple[float, ...] = (1.0,)
+    tags: tuple[str, ...] = ()
+    doc: str = ""
+
+
+class Vocabulary(Record):
+    """What a genetic proposer may build programs from.
+
+    `constants` maps a module-level name to its literal source; `helpers` maps a function name to
+    its source. Fragments and helpers refer to both by name; a program carries only what it uses.
+    """
+
+    constants: dict[str, str] = Field(default_factory=dict)
+    helpers: dict[str, str] = Field(default_factory=dict)
+    fragments: tuple[Fragment, ...] = ()
+
+
+class TaskCard(Record):
+    """The words and the vocabulary by which a proposer knows a task."""
+
+    name: str
+    description: str
+    state_doc: str
+    vocabulary: Vocabulary = Vocabulary()
