@@ -1,0 +1,61 @@
+"""Discovers how a reinforcement learning agent should see its task and be rewarded for it.
+
+    import jaxreward as jr
+
+    task = jr.make_task("xland-easy")
+    programs = [jr.load_program(path, task) for path in paths]
+    result = jr.train(task, programs, jr.PPO(), seeds=3, steps=1_000_000)
+    result.success  # (candidates, seeds)
+
+A name is imported when it is first used: `import jaxreward` itself loads neither JAX nor a simulator.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from jaxreward.errors import UserError
+    from jaxreward.programs import Program, ProgramRejected, Spec, check_program, load_program
+    from jaxreward.tasks import Task, make_task
+    from jaxreward.training import PPO, Rung, TrainResult, train
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "PPO",
+    "Program",
+    "ProgramRejected",
+    "Rung",
+    "Spec",
+    "Task",
+    "TrainResult",
+    "UserError",
+    "__version__",
+    "check_program",
+    "load_program",
+    "make_task",
+    "train",
+]
+
+_ROOMS = {
+    "errors": ("UserError",),
+    "programs": ("Program", "ProgramRejected", "Spec", "check_program", "load_program"),
+    "tasks": ("Task", "make_task"),
+    "training": ("PPO", "Rung", "TrainResult", "train"),
+}
+_ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    room = _ROOM_OF.get(name)
+    if room is None:
+        raise AttributeError(f"module 'jaxreward' has no attribute {name!r}")
+    value = getattr(import_module(f"jaxreward.{room}"), name)
+    globals()[name] = value  # the next look-up is a plain one
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
