@@ -1,0 +1,106 @@
+"""LIMEN: quality-diversity search over interfaces (arXiv 2605.03408, Algorithm 1 and section 4.2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from jaxreward.records import Result
+from jaxreward.search.archive import Archive, Grid
+from jaxreward.search.options import require_integer, require_share
+from jaxreward.search.selection import fitness_proportional, sample, top, uniform, without
+from jaxreward.search.strategy import Draft, SearchStrategy, State
+
+
+@dataclass(frozen=True)
+class LimenMemory:
+    """The archive, and how often its islands have exchanged their best."""
+
+    archive: Archive
+    migrations: int = 0
+
+
+@dataclass(frozen=True)
+class Limen(SearchStrategy[LimenMemory]):
+    """MAP-Elites on islands, with parents drawn globally by fitness or locally at random.
+
+    `global_share` of the parents come from the whole archive in proportion to their fitness, the
+    rest uniformly from the request's own island. `crossover` is the share of requests with two
+    parents (the paper has none: 0). Every `migration_interval` results each island's best moves
+    to its neighbour, also when results come many at a time; 0 turns migration off. A request
+    shows the proposer `show_best`, `show_diverse` and `show_failures` other programs.
+    """
+
+    name: ClassVar[str] = "limen"
+    islands: int = 3
+    global_share: float = 0.7
+    crossover: float = 0.3
+    migration_interval: int = 10
+    observation_width: int = 32
+    reward_width: int = 100
+    reward_max: int = 2000
+    show_best: int = 3
+    show_diverse: int = 2
+    show_failures: int = 2
+
+    def _validate(self) -> None:
+        for name in ("islands", "observation_width", "reward_width", "reward_max"):
+            require_integer(self.name, name, getattr(self, name), 1)
+        for name in ("migration_interval", "show_best", "show_diverse", "show_failures"):
+            require_integer(self.name, name, getattr(self, name), 0)
+        for name in ("global_share", "crossover"):
+            require_share(self.name, name, getattr(self, name))
+
+    def _init(self) -> LimenMemory:
+        grid = Grid(self.observation_width, reward_width=self.reward_width, reward_max=self.reward_max)
+        return LimenMemory(Archive.empty(self.islands, grid))
+
+    def _ask(self, state: State[LimenMemory], n: int, rng: np.random.Generator) -> list[Draft]:
+        # Islands take turns over the whole run, so that generations of one still visit them all.
+        return [self._draft(state, (state.told + k) % self.islands, rng) for k in range(n)]
+
+    def _tell(self, state: State[LimenMemory], results: tuple[Result, ...]) -> LimenMemory:
+        archive, migrations = state.memory.archive, state.memory.migrations
+        for result in results:
+            if result.score is not None:
+                archive = archive.insert(result, result.candidate.island)
+        if self._migration_due(state.told, state.told + len(results)):
+            archive, migrations = archive.migrate(), migrations + 1
+        return LimenMemory(archive, migrations)
+
+    def _migration_due(self, before: int, after: int) -> bool:
+        """Whether a multiple of the interval lies in (before, after]: batches cannot step over it."""
+        interval = self.migration_interval
+        return interval > 0 and self.islands > 1 and after // interval > before // interval
+
+    def _draft(self, state: State[LimenMemory], island: int, rng: np.random.Generator) -> Draft:
+        archive = state.memory.archive
+        failures = state.failures[: self.show_failures]
+        elites = archive.elites()
+        anywhere = rng.random() < self.global_share
+        pool = elites if anywhere else archive.local(island)
+        if not pool:  # nothing archived yet, or this island still waits for its own first interface
+            return Draft("scratch", island, failures=failures)
+        parents = ((fitness_proportional if anywhere else uniform)(pool, rng),)
+        others = without(elites, parents)
+        if others and rng.random() < self.crossover:
+            parents = (*parents, fitness_proportional(others, rng))
+        best = top(without(elites, parents), self.show_best)
+        return Draft(
+            operator="mutate" if len(parents) == 1 else "crossover",
+            island=island,
+            parents=parents,
+            best=best,
+            diverse=self._diverse(archive, (*parents, *best), parents[0], rng),
+            failures=failures,
+        )
+
+    def _diverse(
+        self, archive: Archive, shown: tuple[Result, ...], parent: Result, rng: np.random.Generator
+    ) -> tuple[Result, ...]:
+        """Random elites from cells other than the parent's, none of them shown already."""
+        home = archive.grid.cell(parent)
+        elsewhere = [result for result in without(archive.elites(), shown) if archive.grid.cell(result) != home]
+        return sample(elsewhere, self.show_diverse, rng)

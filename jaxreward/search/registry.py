@@ -1,0 +1,33 @@
+"""Strategies by name."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+from collections.abc import Iterable
+from typing import Any
+
+from jaxreward.errors import UserError
+from jaxreward.search.best_of_n import BestOfN
+from jaxreward.search.limen import Limen
+from jaxreward.search.strategy import SearchStrategy
+
+STRATEGIES: dict[str, type[SearchStrategy[Any]]] = {cls.name: cls for cls in (Limen, BestOfN)}
+
+
+def make_strategy(name: str, **options: Any) -> SearchStrategy[Any]:
+    """The strategy called `name` with `options`; `UserError` for what does not exist."""
+    if name not in STRATEGIES:
+        raise UserError(f"There is no strategy {name!r}. {_instead(name, STRATEGIES)}")
+    cls = STRATEGIES[name]
+    known = [field.name for field in dataclasses.fields(cls)]
+    for option in options:
+        if option not in known:
+            raise UserError(f"Strategy {name} has no option {option!r}. {_instead(option, known)}")
+    return cls(**options)
+
+
+def _instead(word: str, known: Iterable[str]) -> str:
+    known = sorted(known)
+    close = difflib.get_close_matches(word, known, n=1)
+    return f"Did you mean {close[0]!r}?" if close else f"Choose one of: {', '.join(known)}."
