@@ -1,0 +1,51 @@
+# Every target sets itself up: the first one creates .venv and installs the pinned versions of constraints.txt.
+ifndef PYTHON
+PYTHON := $(shell for p in python3.11 python3; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+endif
+VENV := .venv
+PY := $(VENV)/bin/python
+PIP := $(PY) -m pip --quiet --quiet --disable-pip-version-check install --constraint constraints.txt
+RUN := $(VENV)/.run-ready
+DEV := $(VENV)/.dev-ready
+
+.PHONY: help evolve test lint bench clean
+.DELETE_ON_ERROR:
+
+help:
+	@echo "make evolve   find an interface for xland-easy (minutes on two cores, no API key)"
+	@echo "make test     the test suite, without the tests marked slow"
+	@echo "make lint     ruff, formatting and pyright"
+	@echo "make bench    candidates per hour: fused against one by one"
+	@echo "make clean    remove .venv, caches and build output; runs/ stays"
+
+evolve: $(RUN)
+	@$(PY) scripts/evolve.py --task xland-easy
+
+test: $(DEV)
+	@$(PY) -m pytest -m "not slow"
+
+lint: $(DEV)
+	@$(PY) -m ruff check
+	@$(PY) -m ruff format --check
+	@$(PY) -m pyright --pythonpath $(PY)
+
+bench: $(RUN)
+	@$(PY) benchmarks/candidate_throughput.py
+
+clean:
+	@rm -rf $(VENV) build dist site *.egg-info .pytest_cache .ruff_cache .hypothesis
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(RUN): pyproject.toml constraints.txt
+	@test -n "$(PYTHON)" || { echo "jaxreward needs Python 3.11 or newer: make PYTHON=/path/to/python3.11" >&2; exit 1; }
+	@echo "Setting up $(VENV) with $(PYTHON): a few minutes the first time ..."
+	@$(PYTHON) -m venv $(VENV)
+	@$(PIP) setuptools
+	@$(PIP) --no-build-isolation --editable .
+	@touch $@
+
+$(DEV): $(RUN)
+	@echo "Installing the development tools ..."
+	@$(PIP) --no-build-isolation --editable ".[dev]"
+	@touch $@
