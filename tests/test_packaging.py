@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 import tomllib
 import zipfile
 from pathlib import Path
@@ -38,9 +39,14 @@ print(json.dumps({"package": jaxreward.__file__, "kernel": gae.__file__, "texts"
 
 
 def python(code: str, cwd: Path, *path: Path) -> dict:
-    """What a fresh interpreter prints as JSON, with `path` in front of its own."""
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, path))}
-    done = subprocess.run([sys.executable, "-c", code], cwd=cwd, env=env, capture_output=True, text=True)
+    """What a fresh interpreter prints as JSON, with `path` in front of its own.
+
+    Its site-packages come last and without their `.pth` files, so that an installation of jaxreward
+    in the environment of the tests is out of the way.
+    """
+    installed = (sysconfig.get_path("purelib"), sysconfig.get_path("platlib"))
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (*path, *installed)))}
+    done = subprocess.run([sys.executable, "-S", "-c", code], cwd=cwd, env=env, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1])
 
@@ -73,7 +79,9 @@ def build(tree: Path, hook: str, out: Path) -> Path:
 def expected_files(tree: Path) -> set[str]:
     """Every module and program text of the repository, by its name in an installation."""
     ours = {p.relative_to(tree) for p in (tree / "jaxreward").rglob("*.py")}
-    moved = {Path("jaxreward") / p.relative_to(tree) for f in ("kernels", "interfaces") for p in (tree / f).rglob("*.py")}
+    moved = {
+        Path("jaxreward") / p.relative_to(tree) for f in ("kernels", "interfaces") for p in (tree / f).rglob("*.py")
+    }
     return {p.as_posix() for p in ours | moved}
 
 
@@ -115,8 +123,7 @@ def test_an_editable_install_reaches_kernels_and_interfaces(tmp_path: Path):
     with zipfile.ZipFile(build(tree, "build_editable", tmp_path / "out")) as wheel:
         wheel.extractall(tmp_path / "site")
     load = f"import site; site.addsitedir({str(tmp_path / 'site')!r})\n"
-    clean = "import sys; sys.path[:] = [p for p in sys.path if p]\n"
-    seen = python(clean + load + REACH, tmp_path)
+    seen = python(load + REACH, tmp_path, tmp_path / "site")
     assert seen["package"] == str(tree / "jaxreward" / "__init__.py")
     assert "text.py" in seen["texts"]
 

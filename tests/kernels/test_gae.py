@@ -34,13 +34,15 @@ def plain(r, discount, v_tm1, v_t, lambda_) -> np.ndarray:
 @pytest.mark.parametrize("lambda_", [0.0, 0.3, 0.95, 1.0])
 def test_equals_the_plain_loop(seed: int, lambda_: float):
     steps = trajectory(seed)
-    np.testing.assert_allclose(gae(*map(jnp.asarray, steps), lambda_), plain(*steps, lambda_), rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(
+        gae(*map(jnp.asarray, steps), lambda_=lambda_), plain(*steps, lambda_=lambda_), rtol=1e-5, atol=1e-5
+    )
 
 
 def test_lambda_0_is_the_temporal_difference():
     r, discount, v_tm1, v_t = trajectory(0)
     expected = r + discount * v_t - v_tm1
-    np.testing.assert_allclose(gae(*map(jnp.asarray, (r, discount, v_tm1, v_t)), 0.0), expected, rtol=1e-6)
+    np.testing.assert_allclose(gae(*map(jnp.asarray, (r, discount, v_tm1, v_t)), lambda_=0.0), expected, rtol=1e-6)
 
 
 def test_lambda_1_is_the_discounted_return_minus_the_value():
@@ -50,7 +52,7 @@ def test_lambda_1_is_the_discounted_return_minus_the_value():
     discount = np.full(length, GAMMA, np.float32)
     bootstrapped = np.append(r[:-1], values[-1])
     returns = [sum(GAMMA**k * x for k, x in enumerate(bootstrapped[t:])) for t in range(length)]
-    advantages = gae(*map(jnp.asarray, (r[:-1], discount, values[:-1], values[1:])), 1.0)
+    advantages = gae(*map(jnp.asarray, (r[:-1], discount, values[:-1], values[1:])), lambda_=1.0)
     np.testing.assert_allclose(advantages, np.array(returns) - values[:-1], rtol=1e-5, atol=1e-5)
 
 
@@ -59,8 +61,8 @@ def test_a_cut_episode_bootstraps_and_hears_nothing_of_the_next():
     discount = np.full_like(r, GAMMA)
     lambda_ = np.full_like(r, 0.9)
     lambda_[5] = 0.0  # a time limit after step 5
-    whole = gae(*map(jnp.asarray, (r, discount, v_tm1, v_t, lambda_)))
-    head = gae(*(jnp.asarray(x[:6]) for x in (r, discount, v_tm1, v_t)), 0.9)
+    whole = gae(*map(jnp.asarray, (r, discount, v_tm1, v_t)), lambda_=jnp.asarray(lambda_))
+    head = gae(*(jnp.asarray(x[:6]) for x in (r, discount, v_tm1, v_t)), lambda_=0.9)
     np.testing.assert_allclose(whole[:6], head, rtol=1e-6)
     np.testing.assert_allclose(whole, plain(r, discount, v_tm1, v_t, lambda_), rtol=1e-5, atol=1e-5)
 
@@ -70,7 +72,7 @@ def test_batches_by_vmap_and_keeps_the_dtype():
     batched = jax.jit(jax.vmap(gae, in_axes=(0, 0, 0, 0, None)))(*map(jnp.asarray, batch), 0.95)
     assert batched.dtype == jnp.float32
     for row, *steps in zip(batched, *batch, strict=True):
-        np.testing.assert_allclose(row, plain(*steps, 0.95), rtol=1e-5, atol=1e-5)
+        np.testing.assert_allclose(row, plain(*steps, lambda_=0.95), rtol=1e-5, atol=1e-5)
 
 
 def test_shapes_that_do_not_agree_are_refused_by_name():
