@@ -1,0 +1,46 @@
+"""A run on disk: its event log, the state folded from it, checkpoints, and what it leaves behind."""
+
+from jaxreward.runs.events import (
+    Asked,
+    AskedRequest,
+    Baseline,
+    Checked,
+    Event,
+    Finished,
+    Paused,
+    Proposed,
+    Resumed,
+    RunStarted,
+    Told,
+    Trained,
+)
+from jaxreward.runs.fold import Generation, Progress, Spent, advance, fold
+from jaxreward.runs.log import Entry, EventLog, read_log
+from jaxreward.runs.run import Run
+from jaxreward.runs.signals import REQUEUE_EXIT_CODE, StopSignal
+
+__all__ = [
+    "REQUEUE_EXIT_CODE",
+    "Asked",
+    "AskedRequest",
+    "Baseline",
+    "Checked",
+    "Entry",
+    "Event",
+    "EventLog",
+    "Finished",
+    "Generation",
+    "Paused",
+    "Progress",
+    "Proposed",
+    "Resumed",
+    "Run",
+    "RunStarted",
+    "Spent",
+    "StopSignal",
+    "Told",
+    "Trained",
+    "advance",
+    "fold",
+    "read_log",
+]

@@ -1,0 +1,200 @@
+"""Checkpoints of pytrees by tag, on orbax: atomic, verified, the last one kept until the next is whole.
+
+A tag is a row of numbered orbax directories, of which normally one exists: `save` writes the next
+number, orbax renames it into place when it is complete, and only then is the one before deleted.
+Leaves are stored flat with a manifest, so that any pytree of arrays can be restored without its
+node types being known to orbax, and each with a checksum, so that damage is noticed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from jaxreward.errors import UserError
+from jaxreward.runs.disk import explain_full_disk, fsync_directory
+from jaxreward.runs.run import check_name
+
+MANIFEST = "manifest"
+
+
+class CheckpointMismatchError(Exception):
+    """A checkpoint that is readable but not of the tree that was asked for, or damaged."""
+
+
+class Checkpoints:
+    """The checkpoints in one directory."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root.absolute()
+
+    def save(self, tag: str, tree: Any) -> None:
+        """Store `tree` under `tag` in place of what was there; on return it is on the disk.
+
+        Leaves are jax or numpy arrays of any shape and dtype, typed PRNG keys, and Python numbers.
+        """
+        import orbax.checkpoint as ocp
+
+        check_name(tag, "checkpoint")
+        with explain_full_disk(self.root / tag):
+            self.root.mkdir(parents=True, exist_ok=True)
+            older = self._versions(tag)
+            self._sweep(tag)
+            arrays = _encode(tree)
+            size = sum(array.nbytes for array in arrays.values())
+            self._require_space(size)
+            # orbax reports a full disk in its own words; the space was checked just before
+            ocp.PyTreeCheckpointer().save(self._path(tag, older[0] + 1 if older else 0), arrays)
+            fsync_directory(self.root)
+            for version in older:
+                shutil.rmtree(self._path(tag, version), ignore_errors=True)
+
+    def restore(self, tag: str, like: Any) -> Any | None:
+        """The tree saved under `tag`, or None (with a warning) where there is none to be trusted.
+
+        `like` gives the structure, shapes and dtypes; its leaves are arrays or ShapeDtypeStructs.
+        jax arrays come back as jax arrays on the default device, other leaves as what they were.
+        """
+        check_name(tag, "checkpoint")
+        for version in self._versions(tag):
+            path = self._path(tag, version)
+            try:
+                return _decode(_load(path), like)
+            except Exception as error:  # orbax and its storage raise many types for a damaged directory
+                reason = f"{type(error).__name__}: {error}".splitlines()[0][:300]
+                warnings.warn(f"checkpoint {path} is ignored ({reason})", stacklevel=2)
+        return None
+
+    def delete(self, tag: str) -> None:
+        """Remove what is stored under `tag`; nothing happens where nothing is."""
+        check_name(tag, "checkpoint")
+        for version in self._versions(tag):
+            shutil.rmtree(self._path(tag, version))
+        self._sweep(tag)
+
+    def tags(self) -> list[str]:
+        """The tags with a complete checkpoint, sorted."""
+        if not self.root.is_dir():
+            return []
+        names = (path.name.rpartition(".") for path in self.root.iterdir() if path.is_dir())
+        return sorted({tag for tag, _, version in names if tag and version.isdigit()})
+
+    def _path(self, tag: str, version: int) -> Path:
+        return self.root / f"{tag}.{version}"
+
+    def _versions(self, tag: str) -> list[int]:
+        """Versions of a tag, newest first."""
+        found = (path.name.rpartition(".") for path in self.root.glob(f"{tag}.*"))
+        return sorted((int(v) for name, _, v in found if name == tag and v.isdigit()), reverse=True)
+
+    def _sweep(self, tag: str) -> None:
+        """Remove what a save that was killed left behind: orbax writes under a longer name first."""
+        for path in self.root.glob(f"{tag}.*"):
+            version, dot, rest = path.name[len(tag) + 1 :].partition(".")
+            if version.isdigit() and dot and rest.startswith("orbax"):
+                shutil.rmtree(path, ignore_errors=True)
+
+    def _require_space(self, size: int) -> None:
+        free = shutil.disk_usage(self.root).free
+        if free < size + (1 << 20):
+            raise UserError(
+                f"A checkpoint of {size >> 20} MiB does not fit on the disk that holds {self.root} "
+                f"({free >> 20} MiB free): free some space there, then resume the run."
+            )
+
+
+def _load(path: Path) -> dict[str, np.ndarray]:
+    import jax
+    import orbax.checkpoint as ocp
+
+    checkpointer = ocp.PyTreeCheckpointer()
+    metadata = checkpointer.metadata(path).item_metadata
+    # Restoring as numpy keeps what is on the disk: no device, no change of a 64-bit dtype.
+    how = jax.tree.map(lambda _: ocp.RestoreArgs(restore_type=np.ndarray), dict(metadata.tree))
+    return checkpointer.restore(path, restore_args=how)
+
+
+def _encode(tree: Any) -> dict[str, np.ndarray]:
+    """The non-empty leaves as numpy arrays, and the manifest of all leaves as bytes."""
+    import jax
+
+    arrays: dict[str, np.ndarray] = {}
+    entries = []
+    for index, (path, leaf) in enumerate(jax.tree_util.tree_flatten_with_path(tree)[0]):
+        kind, array = _to_numpy(leaf)
+        name = f"leaf{index:06d}"
+        entries.append(
+            {
+                "path": jax.tree_util.keystr(path),
+                "kind": kind,
+                "shape": list(array.shape),
+                "dtype": str(array.dtype),
+                "checksum": _checksum(array),
+            }
+        )
+        if array.size:  # orbax refuses to store an empty array
+            arrays[name] = array
+    arrays[MANIFEST] = np.frombuffer(json.dumps(entries).encode(), np.uint8)
+    return arrays
+
+
+def _decode(arrays: dict[str, np.ndarray], like: Any) -> Any:
+    import jax
+    import jax.numpy as jnp
+
+    entries = json.loads(np.asarray(arrays[MANIFEST]).tobytes())
+    expected, structure = jax.tree_util.tree_flatten_with_path(like)
+    if [entry["path"] for entry in entries] != [jax.tree_util.keystr(path) for path, _ in expected]:
+        raise CheckpointMismatchError("it holds a tree of another structure")
+    leaves = []
+    for index, (entry, (_, leaf)) in enumerate(zip(entries, expected, strict=True)):
+        empty = np.zeros(entry["shape"], jnp.dtype(entry["dtype"]))
+        array = np.asarray(arrays[f"leaf{index:06d}"]) if empty.size else empty
+        if array.dtype != empty.dtype or array.shape != empty.shape or _checksum(array) != entry["checksum"]:
+            raise CheckpointMismatchError(f"{entry['path']} is damaged")
+        restored = _from_numpy(entry["kind"], array)
+        _require_alike(entry["path"], restored, leaf)
+        leaves.append(restored)
+    return jax.tree_util.tree_unflatten(structure, leaves)
+
+
+def _to_numpy(leaf: Any) -> tuple[str, np.ndarray]:
+    """What kind of leaf it is, and its content."""
+    import jax
+
+    if isinstance(leaf, jax.Array):
+        if jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+            return f"key:{jax.random.key_impl(leaf)}", np.asarray(jax.random.key_data(leaf))
+        return "jax", np.asarray(leaf)
+    if isinstance(leaf, bool | int | float) and not isinstance(leaf, np.generic):
+        return type(leaf).__name__, np.asarray(leaf)
+    return "numpy", np.asarray(leaf)
+
+
+def _from_numpy(kind: str, array: np.ndarray) -> Any:
+    import jax
+    import jax.numpy as jnp
+
+    if kind.startswith("key:"):
+        return jax.random.wrap_key_data(jnp.asarray(array), impl=kind.removeprefix("key:"))
+    if kind == "jax":
+        return jnp.asarray(array)
+    return array if kind == "numpy" else array.item()
+
+
+def _require_alike(path: str, restored: Any, like: Any) -> None:
+    def form(leaf: Any) -> tuple[Any, Any]:
+        return np.shape(leaf), getattr(leaf, "dtype", type(leaf))
+
+    if form(restored) != form(like):
+        raise CheckpointMismatchError(f"{path} is {form(restored)} where {form(like)} is expected")
+
+
+def _checksum(array: np.ndarray) -> str:
+    return hashlib.blake2b(np.ascontiguousarray(array).tobytes(), digest_size=16).hexdigest()

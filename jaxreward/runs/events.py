@@ -1,0 +1,179 @@
+"""What happens in a run, as records: the vocabulary of `events.jsonl`.
+
+One generation is `Asked`, then for every request `Proposed` and `Checked` (unless the proposal
+failed), then `Trained` for those that passed, batch by batch, then `Told`. Each is logged
+when it is known, so that a run killed between any two goes on where it stopped.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, TypeAdapter, field_validator
+
+from jaxreward.records import Evolve, Failure, Proposal, Record, Request, Result, Score, Verdict
+
+
+class RunStarted(Record):
+    """The first event: what was asked for, by which command, on which software."""
+
+    type: Literal["run_started"] = "run_started"
+    config: dict[str, Any] = Field(default_factory=dict)
+    versions: dict[str, str] = Field(default_factory=dict)
+    task: str
+    strategy: str
+    proposer: str
+    seed: int = 0
+    command: str = ""
+
+
+class Resumed(Record):
+    """Another process took the run up; `config` is what it was started with."""
+
+    type: Literal["resumed"] = "resumed"
+    config: dict[str, Any] = Field(default_factory=dict)
+    versions: dict[str, str] = Field(default_factory=dict)
+    command: str = ""
+
+
+class Baseline(Record):
+    """A baseline was trained; `name` is unique in a run, e.g. `sparse` or `best-of-n`."""
+
+    type: Literal["baseline"] = "baseline"
+    name: str
+    score: Score | None = None
+    failure: Failure | None = None
+    env_steps: int = 0
+    compile_s: float = 0.0
+    run_s: float = 0.0
+
+
+class AskedRequest(Record):
+    """A `Request` with candidates by id; the log holds their results already."""
+
+    id: str
+    operator: str
+    island: int = 0
+    evolve: Evolve = "both"
+    parents: tuple[str, ...] = ()
+    best: tuple[str, ...] = ()
+    diverse: tuple[str, ...] = ()
+    failures: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, request: Request) -> AskedRequest:
+        def ids(results: tuple[Result, ...]) -> tuple[str, ...]:
+            return tuple(result.candidate.id for result in results)
+
+        return cls(
+            id=request.id,
+            operator=request.operator,
+            island=request.island,
+            evolve=request.evolve,
+            parents=ids(request.parents),
+            best=ids(request.best),
+            diverse=ids(request.diverse),
+            failures=ids(request.failures),
+        )
+
+
+class Asked(Record):
+    """The strategy asked for a generation."""
+
+    type: Literal["asked"] = "asked"
+    generation: int
+    requests: tuple[AskedRequest, ...]
+
+    @classmethod
+    def of(cls, requests: list[Request]) -> Asked:
+        """The event for what a strategy's `ask` returned."""
+        return cls(generation=requests[0].generation, requests=tuple(map(AskedRequest.of, requests)))
+
+
+class Proposed(Record):
+    """A proposer answered one request."""
+
+    type: Literal["proposed"] = "proposed"
+    proposal: Proposal
+
+
+class Checked(Record):
+    """A proposed program was checked; `duplicate_of` names an earlier candidate of equal digest."""
+
+    type: Literal["checked"] = "checked"
+    request_id: str
+    verdict: Verdict
+    duplicate_of: str | None = None
+
+
+class Trained(Record):
+    """Candidates that trained side by side left the trainer, each with a score or a failure such
+    as `filtered`.
+
+    One event for all, so that a kill cannot split them: the rest, trained alone, would be compiled
+    anew and might round differently. `compile_s` and `run_s` are those of the whole batch.
+    """
+
+    type: Literal["trained"] = "trained"
+    results: tuple[Result, ...]
+    compile_s: float = 0.0
+    run_s: float = 0.0
+
+    @field_validator("results")
+    @classmethod
+    def _fail_closed(cls, results: tuple[Result, ...]) -> tuple[Result, ...]:
+        """A failure has no score, and a score is a finite number."""
+        return tuple(_closed(result) for result in results)
+
+
+def _closed(result: Result) -> Result:
+    if result.score is not None and not math.isfinite(result.score.mean):
+        failure = Failure(stage="diverged", message=f"the score is {result.score.mean}")
+        return result.model_copy(update={"score": None, "failure": result.failure or failure})
+    if (result.score is None) == (result.failure is None):
+        raise ValueError(f"the result of {result.candidate.id} needs a score or a failure, and not both")
+    return result
+
+
+class Told(Record):
+    """A generation is complete and the strategy has heard its results."""
+
+    type: Literal["told"] = "told"
+    generation: int
+
+
+class Paused(Record):
+    """The run stopped before its end and can be resumed; `reason` as in `StopSignal.reason`."""
+
+    type: Literal["paused"] = "paused"
+    reason: str
+
+
+class Finished(Record):
+    """The run reached its end, e.g. `budget` or `target`; `best` is the id of its best candidate."""
+
+    type: Literal["finished"] = "finished"
+    reason: str
+    best: str | None = None
+
+
+Event = Annotated[
+    RunStarted | Resumed | Baseline | Asked | Proposed | Checked | Trained | Told | Paused | Finished,
+    Field(discriminator="type"),
+]
+
+EVENT_TYPES = (
+    "run_started",
+    "resumed",
+    "baseline",
+    "asked",
+    "proposed",
+    "checked",
+    "trained",
+    "told",
+    "paused",
+    "finished",
+)
+
+event_adapter: TypeAdapter[Event] = TypeAdapter(Event)

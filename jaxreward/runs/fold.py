@@ -1,0 +1,288 @@
+"""The state of a run, folded from its events.
+
+A live run and a resumed one go through the same function: append an event, then `advance` by it.
+What is in memory is therefore always what a reader of the log would compute.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Generic, TypeVar
+
+from jaxreward.errors import UserError
+from jaxreward.records import Candidate, Failure, Proposal, Request, Result
+from jaxreward.runs.events import (
+    Asked,
+    AskedRequest,
+    Baseline,
+    Checked,
+    Event,
+    Finished,
+    Paused,
+    Proposed,
+    Resumed,
+    RunStarted,
+    Told,
+    Trained,
+)
+
+TRAINED_STAGES = frozenset({"filtered", "diverged"})
+"""Failures inside the trainer: they spend a budget of trained candidates as a score does."""
+
+S = TypeVar("S")
+Tell = Callable[[S, Sequence[Result]], S]
+
+
+@dataclass(frozen=True)
+class Spent:
+    """What a run has used. `attempts` counts proposals, of which every one ends as `trained`,
+    `failed` or `duplicate`; baselines are apart."""
+
+    attempts: int = 0
+    trained: int = 0
+    failed: int = 0
+    duplicate: int = 0
+    env_steps: int = 0
+    baseline_env_steps: int = 0
+    tokens: int = 0
+    cost_usd: float = 0.0
+    compile_s: float = 0.0
+    run_s: float = 0.0
+
+
+@dataclass(frozen=True)
+class Generation:
+    """A generation that the strategy has not heard of yet; the mappings are keyed by request id."""
+
+    index: int
+    requests: tuple[Request, ...]
+    proposals: Mapping[str, Proposal] = field(default_factory=dict)
+    checks: Mapping[str, Checked] = field(default_factory=dict)
+    trained: Mapping[str, Result] = field(default_factory=dict)
+
+    def unproposed(self) -> tuple[Request, ...]:
+        """Requests that no proposer has answered."""
+        return tuple(request for request in self.requests if request.id not in self.proposals)
+
+    def unchecked(self) -> tuple[Proposal, ...]:
+        """Proposals with a program that has not been checked."""
+        answered = (self.proposals[r.id] for r in self.requests if r.id in self.proposals)
+        return tuple(p for p in answered if p.failure is None and p.request_id not in self.checks)
+
+    def untrained(self) -> tuple[Candidate, ...]:
+        """Candidates that passed their check, repeat nothing, and have no result."""
+        waiting = (r.id for r in self.requests if r.id in self.checks and self.result(r.id) is None)
+        return tuple(self.candidate(id) for id in waiting)
+
+    def candidate(self, id: str) -> Candidate:
+        """The candidate of an answered request; its summary is there once it was checked."""
+        request = next(request for request in self.requests if request.id == id)
+        proposal = self.proposals[id]
+        return Candidate(
+            id=id,
+            generation=self.index,
+            operator=request.operator,
+            island=request.island,
+            parents=tuple(parent.candidate.id for parent in request.parents),
+            proposer=proposal.proposer,
+            source=proposal.source,
+            summary=self.checks[id].verdict.summary if id in self.checks else None,
+        )
+
+    def result(self, id: str) -> Result | None:
+        """What came of a request, None while it is not known."""
+        if id in self.trained:
+            return self.trained[id]
+        if id not in self.proposals:
+            return None
+        failure = self.proposals[id].failure
+        if failure is None and id in self.checks:
+            check = self.checks[id]
+            failure = check.verdict.failure
+            if failure is None and check.duplicate_of is not None:
+                failure = Failure(stage="duplicate", message=f"computes the same as {check.duplicate_of}")
+        return None if failure is None else Result(candidate=self.candidate(id), failure=failure)
+
+    def complete(self) -> bool:
+        """Whether every request has a result."""
+        return all(self.result(request.id) is not None for request in self.requests)
+
+    def results(self) -> tuple[Result, ...]:
+        """All results in the order of the requests; ValueError before the generation is complete."""
+        results = {request.id: self.result(request.id) for request in self.requests}
+        missing = [id for id, result in results.items() if result is None]
+        if missing:
+            raise ValueError(f"generation {self.index} has no result for {', '.join(missing)}")
+        return tuple(result for result in results.values() if result is not None)
+
+
+@dataclass(frozen=True)
+class Progress(Generic[S]):
+    """A run after some events.
+
+    `state` is the strategy's after the last complete generation, `open` the generation in work;
+    `results` holds every result told so far by candidate id; `digests` maps what the candidates
+    checked so far compute to the first that did; `ended` is the last `Paused` or `Finished`, None
+    while the run goes on.
+    """
+
+    state: S
+    open: Generation | None = None
+    results: Mapping[str, Result] = field(default_factory=dict)
+    digests: Mapping[str, str] = field(default_factory=dict)
+    baselines: Mapping[str, Baseline] = field(default_factory=dict)
+    spent: Spent = field(default_factory=Spent)
+    started: RunStarted | None = None
+    ended: Paused | Finished | None = None
+
+
+def fold(events: Iterable[Event], state: S, tell: Tell[S]) -> Progress[S]:
+    """The progress of a run from its events, given a strategy's initial `state` and its `tell`."""
+    progress = Progress(state)
+    for event in events:
+        progress = advance(progress, event, tell)
+    return progress
+
+
+def advance(progress: Progress[S], event: Event, tell: Tell[S]) -> Progress[S]:
+    """The progress after one more event; `UserError` where it cannot follow what came before."""
+    match event:
+        case RunStarted():
+            _require(progress.started is None, event, "the run has started already")
+            return replace(progress, started=event)
+        case Resumed():
+            return replace(progress, ended=None)
+        case Paused() | Finished():
+            return replace(progress, ended=event)
+        case Baseline():
+            return _baseline(progress, event)
+        case Asked():
+            return _asked(progress, event)
+        case Proposed():
+            return _proposed(progress, event)
+        case Checked():
+            return _checked(progress, event)
+        case Trained():
+            return _trained(progress, event)
+        case Told():
+            return _told(progress, event, tell)
+
+
+def _contradiction(event: Event, problem: str) -> UserError:
+    return UserError(f"The log contradicts itself at an event of type {event.type}: {problem}. It was edited.")
+
+
+def _require(condition: bool, event: Event, problem: str) -> None:
+    if not condition:
+        raise _contradiction(event, problem)
+
+
+def _opened(generation: Generation | None, event: Event, id: str) -> Generation:
+    """The generation in work, of which `id` must be a request."""
+    if generation is None or all(request.id != id for request in generation.requests):
+        raise _contradiction(event, f"{id} was not asked for")
+    return generation
+
+
+def _baseline(progress: Progress[S], event: Baseline) -> Progress[S]:
+    spent = replace(
+        progress.spent,
+        baseline_env_steps=progress.spent.baseline_env_steps + event.env_steps,
+        compile_s=progress.spent.compile_s + event.compile_s,
+        run_s=progress.spent.run_s + event.run_s,
+    )
+    return replace(progress, baselines={**progress.baselines, event.name: event}, spent=spent)
+
+
+def _asked(progress: Progress[S], event: Asked) -> Progress[S]:
+    _require(progress.open is None, event, "the generation before it is not complete")
+    ids = [asked.id for asked in event.requests]
+    fresh = len(set(ids)) == len(ids) and not progress.results.keys() & set(ids)
+    _require(fresh, event, "a request id occurs twice")
+    requests = tuple(_request(asked, event, progress.results) for asked in event.requests)
+    return replace(progress, open=Generation(event.generation, requests))
+
+
+def _request(asked: AskedRequest, event: Asked, results: Mapping[str, Result]) -> Request:
+    """The request in full, its candidates looked up among earlier results."""
+
+    def known(ids: tuple[str, ...]) -> tuple[Result, ...]:
+        for id in ids:
+            _require(id in results, event, f"{asked.id} refers to {id}, which has no result")
+        return tuple(results[id] for id in ids)
+
+    return Request(
+        id=asked.id,
+        generation=event.generation,
+        operator=asked.operator,
+        island=asked.island,
+        evolve=asked.evolve,
+        parents=known(asked.parents),
+        best=known(asked.best),
+        diverse=known(asked.diverse),
+        failures=known(asked.failures),
+    )
+
+
+def _proposed(progress: Progress[S], event: Proposed) -> Progress[S]:
+    proposal = event.proposal
+    generation = _opened(progress.open, event, proposal.request_id)
+    _require(proposal.request_id not in generation.proposals, event, f"{proposal.request_id} was answered already")
+    spent = replace(
+        progress.spent,
+        attempts=progress.spent.attempts + 1,
+        failed=progress.spent.failed + (proposal.failure is not None),
+        tokens=progress.spent.tokens + proposal.tokens,
+        cost_usd=progress.spent.cost_usd + proposal.cost_usd,
+    )
+    proposals = {**generation.proposals, proposal.request_id: proposal}
+    return replace(progress, open=replace(generation, proposals=proposals), spent=spent)
+
+
+def _checked(progress: Progress[S], event: Checked) -> Progress[S]:
+    id = event.request_id
+    generation = _opened(progress.open, event, id)
+    _require(id in generation.proposals, event, f"{id} was not proposed")
+    _require(id not in generation.checks, event, f"{id} was checked already")
+    duplicate = event.verdict.ok and event.duplicate_of is not None
+    spent = replace(
+        progress.spent,
+        failed=progress.spent.failed + (not event.verdict.ok),
+        duplicate=progress.spent.duplicate + duplicate,
+    )
+    digests = progress.digests
+    if event.verdict.ok and event.verdict.summary is not None and not duplicate:
+        digests = {event.verdict.summary.digest: id, **digests}  # the first of its kind stays
+    generation = replace(generation, checks={**generation.checks, id: event})
+    return replace(progress, open=generation, spent=spent, digests=digests)
+
+
+def _trained(progress: Progress[S], event: Trained) -> Progress[S]:
+    spent = progress.spent
+    spent = replace(spent, compile_s=spent.compile_s + event.compile_s, run_s=spent.run_s + event.run_s)
+    generation = progress.open
+    for result in event.results:
+        id = result.candidate.id
+        generation = _opened(generation, event, id)
+        _require(id in generation.checks, event, f"{id} was not checked")
+        _require(generation.result(id) is None, event, f"{id} has a result already")
+        trained = result.failure is None or result.failure.stage in TRAINED_STAGES
+        spent = replace(
+            spent,
+            trained=spent.trained + trained,
+            failed=spent.failed + (not trained),
+            env_steps=spent.env_steps + result.env_steps,
+        )
+        generation = replace(generation, trained={**generation.trained, id: result})
+    return replace(progress, open=generation, spent=spent)
+
+
+def _told(progress: Progress[S], event: Told, tell: Tell[S]) -> Progress[S]:
+    generation = progress.open
+    if generation is None or generation.index != event.generation:
+        raise _contradiction(event, f"generation {event.generation} is not in work")
+    _require(generation.complete(), event, f"generation {event.generation} is not complete")
+    results = generation.results()
+    told = {**progress.results, **{result.candidate.id: result for result in results}}
+    return replace(progress, state=tell(progress.state, results), open=None, results=told)

@@ -1,0 +1,209 @@
+"""The event log: one JSON line an event, appended and synced, read back after any crash.
+
+Only the last line can be torn, because every line is synced before the next is begun. A torn
+last line is ignored by readers and cut off by the next append; anything else that cannot be read
+is an error that names its line, for silently losing part of a search would be worse.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import math
+import os
+import socket
+import time
+import warnings
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from pydantic import ValidationError
+
+from jaxreward.errors import UserError
+from jaxreward.runs.disk import explain_full_disk, fsync_directory
+from jaxreward.runs.events import EVENT_TYPES, Event, event_adapter
+
+LOG_VERSION = 1
+
+
+@dataclass(frozen=True)
+class Entry:
+    """An event with its position in the log (from 0) and when it was written (Unix seconds)."""
+
+    seq: int
+    at: float
+    event: Event
+
+
+def wall_s(entries: list[Entry]) -> float:
+    """Seconds during which a process worked on the run: the time before each `Resumed` is left out."""
+    return sum(max(0.0, b.at - a.at) for a, b in pairwise(entries) if b.event.type != "resumed")
+
+
+def read_log(path: Path) -> list[Entry]:
+    """The events of a log, also while another process writes it; [] where there is none."""
+    return _read(path)[0]
+
+
+class EventLog:
+    """The one writer of a log. Holds a lock beside it until `close`; use as a context manager.
+
+    `entries` are the events so far, those that were there before included.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lock = _take_lock(path.with_suffix(".lock"))
+        try:
+            self.entries, self._size = _read(path)
+            with explain_full_disk(path):
+                self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+                fsync_directory(path.parent)
+        except BaseException:
+            os.close(self._lock)
+            raise
+        self._torn = True  # a crash may have left part of a line
+        self._open = True
+
+    def append(self, event: Event) -> Entry:
+        """Write `event` and return once it is on the disk; on `UserError` nothing was appended."""
+        if not self._open:
+            raise ValueError(f"{self.path} is closed")
+        entry = Entry(len(self.entries), time.time(), event)
+        line = _encode(entry)
+        with explain_full_disk(self.path):
+            try:
+                self._make_ready()
+                _write_all(self._file, line, self._size)
+                os.fsync(self._file)
+            except OSError:
+                self._cut_back()
+                raise
+        self._size += len(line)
+        self.entries.append(entry)
+        return entry
+
+    def close(self) -> None:
+        """Release the lock; closing twice is harmless."""
+        if self._open:
+            self._open = False
+            os.close(self._file)
+            os.close(self._lock)
+
+    def __enter__(self) -> EventLog:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _make_ready(self) -> None:
+        """Cut off a torn last line; without one, nobody else may have written."""
+        if self._torn:
+            os.ftruncate(self._file, self._size)
+            self._torn = False
+        elif os.fstat(self._file).st_size != self._size:
+            raise UserError(f"Another process writes to {self.path}: stop one of the two, then resume the run.")
+
+    def _cut_back(self) -> None:
+        self._torn = True
+        with suppress(OSError):  # the next append tries again, and readers ignore a torn line
+            self._make_ready()
+
+
+def _write_all(file: int, data: bytes, offset: int) -> None:
+    while data:
+        written = os.pwrite(file, data, offset)
+        data, offset = data[written:], offset + written
+
+
+def _encode(entry: Entry) -> bytes:
+    record = {"v": LOG_VERSION, "seq": entry.seq, "at": entry.at}
+    record["event"] = _finite(event_adapter.dump_python(entry.event, mode="json"))
+    return json.dumps(record, ensure_ascii=True, allow_nan=False, separators=(",", ":")).encode() + b"\n"
+
+
+def _finite(value: Any) -> Any:
+    """`value` with NaN and infinities as strings: JSON has no such numbers, and records read them back."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    return value
+
+
+def _read(path: Path) -> tuple[list[Entry], int]:
+    """The entries of a log and the number of bytes that they fill."""
+    if not path.exists():
+        return [], 0
+    entries: list[Entry] = []
+    size = 0
+    *lines, torn = path.read_bytes().split(b"\n")
+    for number, line in enumerate(lines, start=1):
+        try:
+            record = json.loads(line)
+        except ValueError as error:  # also bytes that are no text
+            if number == len(lines) and not torn:
+                break  # a last line whose end reached the disk before its middle
+            raise UserError(
+                f"{path} line {number} is damaged ({error}): restore the file from a copy, or cut it before "
+                f"that line to resume from the {number - 1} events that precede it."
+            ) from error
+        entries.append(_decode(record, path, number))
+        size += len(line) + 1
+    return entries, size
+
+
+def _decode(record: Any, path: Path, number: int) -> Entry:
+    where = f"{path} line {number}"
+    if not isinstance(record, dict) or not {"v", "seq", "at", "event"} <= record.keys():
+        raise UserError(f"{where} is not an event: this file is no log of jaxreward, or was edited.")
+    if record["v"] != LOG_VERSION:
+        raise UserError(
+            f"{where} is of log version {record['v']} and this jaxreward reads version {LOG_VERSION}: "
+            "use the jaxreward that wrote this run."
+        )
+    if record["seq"] != number - 1:
+        raise UserError(
+            f"{where} has number {record['seq']} where {number - 1} was expected: lines were removed, "
+            "repeated or reordered; restore the file from a copy."
+        )
+    event = record["event"]
+    kind = event.get("type") if isinstance(event, dict) else None
+    if kind not in EVENT_TYPES:
+        raise UserError(f"{where} has an event of unknown type {kind!r}: use the jaxreward that wrote this run.")
+    try:
+        return Entry(record["seq"], float(record["at"]), event_adapter.validate_python(event))
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = ".".join(str(part) for part in first["loc"])
+        raise UserError(
+            f"{where} has a malformed event of type {kind} at {field} ({first['msg']}): "
+            "use the jaxreward that wrote this run."
+        ) from error
+
+
+def _take_lock(path: Path) -> int:
+    """A descriptor that holds the lock `path` until it is closed or this process ends."""
+    with explain_full_disk(path):
+        lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        owner = os.read(lock, 200).decode(errors="replace").strip() or "another process"
+        os.close(lock)
+        raise UserError(
+            f"The run {path.parent} is being written by {owner}: wait until it ends or stop it, or choose another name."
+        ) from error
+    except OSError as error:
+        warnings.warn(f"{path.parent} has a file system without locks ({error}): start no second writer", stacklevel=3)
+    os.ftruncate(lock, 0)
+    os.pwrite(lock, f"process {os.getpid()} on {socket.gethostname()}\n".encode(), 0)
+    return lock

@@ -1,0 +1,91 @@
+"""Where an interface came from: the comment header of a program that a run leaves behind."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib import metadata
+
+from jaxreward.records import Candidate, Result, Score
+
+TITLE = "# An interface found by jaxreward"
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """What the header says; `lineage` is the candidate and its ancestors, nearest first."""
+
+    task: str
+    digest: str
+    score: Score | None = None
+    lineage: tuple[Candidate, ...] = ()
+    versions: Mapping[str, str] = field(default_factory=dict)
+    command: str = ""
+
+    def header(self) -> str:
+        """Comment lines, ending in an empty line."""
+        lines = {"task": self.task, "score": "none"}
+        if self.score is not None:
+            seeds = "1 seed" if self.score.n == 1 else f"{self.score.n} seeds"
+            lines["score"] = f"{self.score.mean:.4f} +- {self.score.se:.4f} ({seeds}, {self.score.episodes} episodes)"
+        if self.lineage:
+            lines["lineage"] = " <- ".join(f"{ancestor.id} ({ancestor.operator})" for ancestor in self.lineage)
+        lines["digest"] = self.digest
+        lines["versions"] = ", ".join(f"{name} {version}" for name, version in self.versions.items())
+        lines["command"] = self.command
+        # One line each: a line break in a value must not turn a comment into code.
+        comments = (f"# {key}: {' '.join(value.split())}\n" for key, value in lines.items() if value)
+        return f"{TITLE}\n{''.join(comments)}\n"
+
+
+def with_header(source: str, provenance: Provenance) -> str:
+    """`source` under the header, in place of one that it may carry already."""
+    return provenance.header() + without_header(source).rstrip() + "\n"
+
+
+def without_header(source: str) -> str:
+    """`source` less a header written by `with_header`."""
+    lines = source.splitlines(keepends=True)
+    if not lines or lines[0].rstrip() != TITLE:
+        return source
+    body = next((k for k, line in enumerate(lines) if not line.startswith("#")), len(lines))
+    return "".join(lines[body:]).lstrip("\n")
+
+
+def read_header(source: str) -> dict[str, str]:
+    """The fields of a header, {} where there is none."""
+    lines = source.splitlines()
+    if not lines or lines[0] != TITLE:
+        return {}
+    fields: dict[str, str] = {}
+    for line in lines[1:]:
+        if not line.startswith("# ") or ": " not in line:
+            break
+        key, value = line[2:].split(": ", 1)
+        fields[key] = value
+    return fields
+
+
+def lineage(results: Mapping[str, Result], id: str) -> tuple[Candidate, ...]:
+    """The candidate `id` and those of its ancestors that `results` knows, breadth first, each once."""
+    found: dict[str, Candidate] = {}
+    queue = [id]
+    while queue:
+        current = queue.pop(0)
+        if current in found or current not in results:
+            continue
+        found[current] = results[current].candidate
+        queue += found[current].parents
+    return tuple(found.values())
+
+
+def versions(*packages: str) -> dict[str, str]:
+    """Installed versions of jaxreward, jax, numpy and `packages`, and Python's; none is imported."""
+    found: dict[str, str] = {}
+    for package in dict.fromkeys(("jaxreward", "jax", "numpy", *packages)):
+        try:
+            found[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            found[package] = "not installed"
+    return {**found, "python": platform.python_version()}

@@ -1,0 +1,145 @@
+"""A run directory: who may write it, and where everything in it lies."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from jaxreward.errors import UserError
+from jaxreward.runs.disk import explain_full_disk, write_atomic
+from jaxreward.runs.events import Event
+from jaxreward.runs.log import Entry, EventLog, read_log
+from jaxreward.runs.provenance import Provenance, with_header
+from jaxreward.runs.toml import to_toml
+
+SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+
+
+class Run:
+    """An open run, its directory locked until `close`; use as a context manager.
+
+    Made by `Run.create` or `Run.resume`. Reading a run needs none of this: `read_log(path)`.
+    """
+
+    def __init__(self, path: Path, config: Mapping[str, Any], log: EventLog) -> None:
+        self.path = path
+        self.config = dict(config)
+        self.log = log
+
+    @classmethod
+    def create(cls, path: Path, config: Mapping[str, Any]) -> Run:
+        """Start a run in `path`, a new or empty directory; `UserError` where one has started."""
+        check_name(path.name, "run")
+        if (path / "events.jsonl").is_dir() or (path.exists() and not path.is_dir()):
+            raise UserError(f"{path} is not a directory for a run: choose another name.")
+        with explain_full_disk(path):
+            for folder in ("programs", "transcripts", "checkpoints"):
+                (path / folder).mkdir(parents=True, exist_ok=True)
+        log = EventLog(path / "events.jsonl")
+        try:
+            if log.entries:
+                raise UserError(f"{path} holds a run already: resume it, or choose another name for a new one.")
+            write_atomic(path / "config.toml", to_toml(config))
+            return cls(path, read_config(path), log)
+        except BaseException:
+            log.close()
+            raise
+
+    @classmethod
+    def resume(cls, path: Path) -> Run:
+        """Take up the run in `path`, with the configuration that it was created with."""
+        config = read_config(path)
+        for folder in ("programs", "transcripts", "checkpoints"):
+            (path / folder).mkdir(exist_ok=True)
+        return cls(path, config, EventLog(path / "events.jsonl"))
+
+    @property
+    def checkpoints(self) -> Path:
+        return self.path / "checkpoints"
+
+    @property
+    def transcripts(self) -> Path:
+        return self.path / "transcripts"
+
+    @property
+    def best_interface(self) -> Path:
+        return self.path / "best_interface.py"
+
+    @property
+    def report(self) -> Path:
+        return self.path / "report.html"
+
+    def program(self, digest: str) -> Path:
+        """Where the source of the candidate with this digest lies."""
+        return self.path / "programs" / f"{check_name(digest, 'digest')}.py"
+
+    @property
+    def entries(self) -> list[Entry]:
+        """The events so far."""
+        return self.log.entries
+
+    def append(self, event: Event) -> Entry:
+        """Log an event; returns once it is on the disk."""
+        return self.log.append(event)
+
+    def save_program(self, digest: str, source: str) -> Path:
+        """Keep a program under its digest; the first source with a digest stays."""
+        path = self.program(digest)
+        if not path.exists():
+            write_atomic(path, source)
+        return path
+
+    def save_best(self, source: str, provenance: Provenance) -> Path:
+        """Write `best_interface.py` with its provenance in place of the one before."""
+        write_atomic(self.best_interface, with_header(source, provenance))
+        return self.best_interface
+
+    def close(self) -> None:
+        """Release the run to other processes."""
+        self.log.close()
+
+    def __enter__(self) -> Run:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def read_config(path: Path) -> dict[str, Any]:
+    """The configuration of the run in `path`; `UserError` where there is no run."""
+    try:
+        text = (path / "config.toml").read_text(encoding="utf-8")
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise UserError(f"There is no run in {path} to resume.{_neighbour(path)}") from error
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise UserError(f"{path / 'config.toml'} is not valid TOML ({error}): undo the last edit of it.") from error
+
+
+def check_name(name: str, what: str) -> str:
+    """`name`, if it is safe as a file name; `what` says in the error whose name it is."""
+    if not SAFE_NAME.fullmatch(name):
+        raise UserError(
+            f"{name!r} cannot be the name of a {what}: use up to 100 letters, digits, dots, dashes and "
+            "underscores, starting with a letter or a digit."
+        )
+    return name
+
+
+def has_started(path: Path) -> bool:
+    """Whether `path` holds a run with at least one event."""
+    return bool(read_log(path / "events.jsonl"))
+
+
+def _neighbour(path: Path) -> str:
+    runs = [config.parent.name for config in path.parent.glob("*/config.toml")] if path.parent.is_dir() else []
+    close = difflib.get_close_matches(path.name, sorted(runs), n=1)
+    return f" Did you mean {path.parent / close[0]}?" if close else " Start one without asking to resume."
