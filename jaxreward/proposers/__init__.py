@@ -1,0 +1,1 @@
+"""Proposers: what turns a search's request into program source."""

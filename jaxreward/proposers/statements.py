@@ -1,0 +1,244 @@
+"""Top-level statements of a program as movable parts: what each binds, what it needs, its text.
+
+A program is taken apart into statements, the ones that a function needs are found by name, and
+parts of two programs are put together with clashing names resolved. Sources are only parsed,
+never executed.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+IMPORTS = ("import jax", "import jax.numpy as jnp")
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One top-level statement: its text, with the comment lines right above it."""
+
+    text: str
+
+    @cached_property
+    def node(self) -> ast.stmt:
+        return ast.parse(self.text).body[0]
+
+    @cached_property
+    def binds(self) -> tuple[str, ...]:
+        """Module-level names that the statement binds."""
+        if isinstance(self.node, ast.FunctionDef):
+            return (self.node.name,)
+        if isinstance(self.node, ast.Import | ast.ImportFrom):
+            return tuple(a.asname or a.name.split(".")[0] for a in self.node.names)
+        return tuple(dict.fromkeys(_bound_in(self.node)))
+
+    @cached_property
+    def needs(self) -> tuple[str, ...]:
+        """Names that it reads from the module, in order of appearance."""
+        walker = _GlobalNames()
+        walker.visit(self.node)
+        return tuple(dict.fromkeys(walker.read))
+
+    @cached_property
+    def shape(self) -> str:
+        """Equal for statements that differ in layout and comments only."""
+        return ast.dump(self.node)
+
+    @property
+    def is_function(self) -> bool:
+        return isinstance(self.node, ast.FunctionDef)
+
+    @property
+    def is_import(self) -> bool:
+        return isinstance(self.node, ast.Import | ast.ImportFrom)
+
+    def renamed(self, names: Mapping[str, str]) -> Statement:
+        """The statement with module-level names replaced; comments are lost if anything changes."""
+        if not set(names) & {*self.binds, *self.needs}:
+            return self
+        node = _GlobalNames(names).visit(copy.deepcopy(self.node))
+        return Statement(ast.unparse(ast.fix_missing_locations(node)))
+
+
+def split(source: str) -> tuple[Statement, ...]:
+    """The top-level statements of a source, without docstrings and other bare constants.
+
+    Raises:
+        SyntaxError or ValueError: if the source cannot be parsed.
+    """
+    lines = source.splitlines()
+    statements, previous_end = [], 0
+    for node in ast.parse(source).body:
+        start = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))])
+        end = node.end_lineno or node.lineno
+        alone = start > previous_end and not lines[end - 1][node.end_col_offset or 0 :].strip().startswith(";")
+        comments = start - 1
+        while comments > previous_end and lines[comments - 1].startswith("#"):
+            comments -= 1
+        text = "\n".join(lines[comments:end]) if alone and lines[start - 1][:1].strip() else ast.unparse(node)
+        previous_end = end
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            continue
+        if isinstance(node, ast.Import | ast.ImportFrom):  # one statement a name, so that only the used ones are kept
+            for name in node.names:
+                one = ast.Import([name]) if isinstance(node, ast.Import) else ast.ImportFrom(node.module, [name], node.level)
+                statements.append(Statement(ast.unparse(one)))
+            continue
+        statements.append(Statement(text.rstrip()))
+    return tuple(statements)
+
+
+def closure(roots: Iterable[str], statements: Sequence[Statement]) -> tuple[Statement, ...]:
+    """The statements needed by names, each after those that it needs; roots in the order given."""
+    binders: dict[str, list[Statement]] = {}
+    for statement in statements:
+        for name in statement.binds:
+            binders.setdefault(name, []).append(statement)
+    done: dict[Statement, None] = {}
+    visiting: set[Statement] = set()
+
+    def visit(name: str) -> None:
+        for statement in binders.get(name, ()):
+            if statement in visiting or statement in done:
+                continue
+            visiting.add(statement)
+            for needed in statement.needs:
+                visit(needed)
+            done[statement] = None
+
+    for root in roots:
+        visit(root)
+    return tuple(done)
+
+
+def disentangled(mine: Sequence[Statement], theirs: Sequence[Statement], fixed: Iterable[str] = ()) -> dict[str, str]:
+    """New names for those of `theirs` that mean something else in `mine`; names in `fixed` stay."""
+    meaning: dict[str, set[str]] = {}
+    for statement in mine:
+        for name in statement.binds:
+            meaning.setdefault(name, set()).add(statement.shape)
+    others: dict[str, set[str]] = {}
+    for statement in theirs:
+        for name in statement.binds:
+            others.setdefault(name, set()).add(statement.shape)
+    kept = set(fixed)
+    clashing = [n for n in others if n in meaning and others[n] != meaning[n] and n not in kept and n != "jax"]
+    # A function that is the same text but calls a renamed one is another function: rename it too.
+    changed = True
+    while changed:
+        changed = False
+        for statement in theirs:
+            for name in statement.binds:
+                if name in meaning and name not in clashing and name not in kept and set(statement.needs) & set(clashing):
+                    clashing.append(name)
+                    changed = True
+    names: dict[str, str] = {}
+    taken = {n for s in (*mine, *theirs) for n in (*s.binds, *_all_names(s.node))} if clashing else set()
+    for name in clashing:
+        names[name] = fresh_name(name, taken)
+        taken.add(names[name])
+    return names
+
+
+def fresh_name(name: str, taken: Iterable[str]) -> str:
+    """`name`, or name_2, name_3, ... : the first that is not taken."""
+    taken = set(taken)
+    if name not in taken:
+        return name
+    stem, _, tail = name.rpartition("_")
+    stem, number = (stem, int(tail) + 1) if stem and tail.isdigit() else (name, 2)
+    while f"{stem}_{number}" in taken:
+        number += 1
+    return f"{stem}_{number}"
+
+
+def _all_names(node: ast.AST) -> set[str]:
+    found = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+    return found | {n.arg for n in ast.walk(node) if isinstance(n, ast.arg)}
+
+
+def _bound_in(node: ast.AST) -> list[str]:
+    """Names bound by a node in its own scope: assignments, loops, functions; not inside functions."""
+    bound: list[str] = []
+
+    def visit(child: ast.AST) -> None:
+        if isinstance(child, ast.FunctionDef):
+            bound.append(child.name)
+            return
+        if isinstance(child, ast.Lambda | ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp):
+            return
+        if isinstance(child, ast.Name) and isinstance(child.ctx, ast.Store):
+            bound.append(child.id)
+        for grandchild in ast.iter_child_nodes(child):
+            visit(grandchild)
+
+    visit(node)
+    return bound
+
+
+class _GlobalNames(ast.NodeTransformer):
+    """Collects, and optionally replaces, names that refer to the module's scope."""
+
+    def __init__(self, names: Mapping[str, str] | None = None):
+        self.names = names or {}
+        self.read: list[str] = []
+        self.local: list[set[str]] = []
+
+    def _is_global(self, name: str) -> bool:
+        return not any(name in scope for scope in self.local)
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        if self._is_global(node.id):
+            if isinstance(node.ctx, ast.Load):
+                self.read.append(node.id)
+            node.id = self.names.get(node.id, node.id)
+        return node
+
+    def visit_Import(self, node: ast.Import) -> ast.AST:
+        for alias in node.names:
+            if alias.asname in self.names:
+                alias.asname = self.names[alias.asname]
+        return node
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.AST:
+        for alias in node.names:
+            bound = alias.asname or alias.name
+            if bound in self.names:
+                alias.asname = self.names[bound]
+        return node
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        if self._is_global(node.name):
+            node.name = self.names.get(node.name, node.name)
+        outside = [*node.decorator_list, *node.args.defaults, *[d for d in node.args.kw_defaults if d is not None]]
+        for child in outside:
+            self.visit(child)
+        self.local.append(_parameters(node.args) | {n for statement in node.body for n in _bound_in(statement)})
+        for child in node.body:
+            self.visit(child)
+        self.local.pop()
+        return node
+
+    def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
+        for default in (*node.args.defaults, *[d for d in node.args.kw_defaults if d is not None]):
+            self.visit(default)
+        self.local.append(_parameters(node.args))
+        self.visit(node.body)
+        self.local.pop()
+        return node
+
+    def _comprehension(self, node: ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp) -> ast.AST:
+        self.local.append({n for g in node.generators for n in _bound_in(g.target)})
+        self.generic_visit(node)
+        self.local.pop()
+        return node
+
+    visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = _comprehension
+
+
+def _parameters(arguments: ast.arguments) -> set[str]:
+    every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg]
+    return {a.arg for a in every if a is not None}
