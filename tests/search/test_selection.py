@@ -1,0 +1,70 @@
+"""Draws and the order of merit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from jaxreward.search.seeding import derive_rng
+from jaxreward.search.selection import (
+    better,
+    fitness_proportional,
+    fitness_weights,
+    sample,
+    top,
+    uniform,
+    without,
+)
+
+
+def test_fitness_weights_are_shares_of_the_sum(result):
+    weights = fitness_weights([result("a", 0.1), result("b", 0.3), result("c", 0.0)])
+    np.testing.assert_allclose(weights, [0.25, 0.75, 0.0])
+
+
+@pytest.mark.parametrize("means", [(0.0, 0.0), (-2.0, -2.0), (5.0,), (1e308, 1e308)])
+def test_equal_fitness_is_uniform(result, means):
+    weights = fitness_weights([result(str(k), mean) for k, mean in enumerate(means)])
+    np.testing.assert_allclose(weights, np.full(len(means), 1 / len(means)))
+
+
+def test_negative_scores_are_measured_from_the_lowest(result):
+    weights = fitness_weights([result("a", -1.0), result("b", 0.0), result("c", 2.0)])
+    np.testing.assert_allclose(weights, [0.0, 0.25, 0.75])
+
+
+def test_draws_follow_their_distribution(result):
+    results = [result("a", 0.1), result("b", 0.3)]
+    rng = np.random.default_rng(0)
+    proportional = sum(fitness_proportional(results, rng).candidate.id == "b" for _ in range(2000)) / 2000
+    even = sum(uniform(results, rng).candidate.id == "b" for _ in range(2000)) / 2000
+    assert proportional == pytest.approx(0.75, abs=0.04)
+    assert even == pytest.approx(0.5, abs=0.04)
+
+
+def test_merit_breaks_ties_by_error_then_length(result):
+    base = result("a", 0.5, se=0.1, source="xx")
+    assert better(result("b", 0.6, se=0.9), base)
+    assert better(result("b", 0.5, se=0.05, source="xxxx"), base)
+    assert better(result("b", 0.5, se=0.1, source="x"), base)
+    assert not better(result("b", 0.5, se=0.1, source="yy"), base), "a draw keeps the incumbent"
+    assert not better(result("b", 0.5, se=float("nan"), source="x"), base), "an unknown error ranks last"
+
+
+def test_a_failure_cannot_be_selected(result):
+    with pytest.raises(ValueError, match="candidate b has no score"):
+        top([result("a", 0.5), result("b", None)], 1)
+
+
+def test_sample_has_no_repeats_and_without_removes_by_id(result):
+    results = [result(name, 0.5) for name in "abcd"]
+    drawn = sample(results, 3, np.random.default_rng(1))
+    assert len({r.candidate.id for r in drawn}) == 3
+    assert len(sample(results, 9, np.random.default_rng(1))) == 4
+    assert [r.candidate.id for r in without(results, results[1:3])] == ["a", "d"]
+
+
+def test_derived_generators_depend_on_place_alone():
+    assert derive_rng(1, "ask", 3).random() == derive_rng(1, "ask", 3).random()
+    places = [(1, "ask", 3), (2, "ask", 3), (1, "ask", 4), (1, "propose", 3), (1, "ask", "3"), (1, "ask")]
+    assert len({derive_rng(seed, *path).random() for seed, *path in places}) == len(places)

@@ -1,0 +1,136 @@
+"""What every strategy keeps alike, and how strategies are made."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import pytest
+
+from jaxreward.errors import UserError
+from jaxreward.search import STRATEGIES, Draft, SearchStrategy, make_strategy
+from jaxreward.search.seeding import derive_rng
+from jaxreward.search.strategy import FAILURES_KEPT
+
+ALL = sorted(STRATEGIES)
+
+
+def ask(strategy, state, n, seed=0):
+    return strategy.ask(state, n, derive_rng(seed, "ask", state.generation))
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_asking_is_pure(name, landscape):
+    strategy = make_strategy(name)
+    state = landscape().search(strategy, 12, 4)
+    assert ask(strategy, state, 5) == ask(strategy, state, 5)
+    assert [request.id for request in ask(strategy, state, 3)] == ["g0003-00", "g0003-01", "g0003-02"]
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_telling_the_same_results_again_gives_the_same_state(name, landscape):
+    strategy, world = make_strategy(name), landscape()
+    final = world.search(strategy, 30, 4, seed=5)
+    state = strategy.init()
+    for generation in range(final.generation):
+        state = strategy.tell(state, [r for r in world.results if r.candidate.generation == generation])
+    assert state == final
+    assert ask(strategy, state, 4) == ask(strategy, final, 4)
+
+
+@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("evolve", ["both", "observation", "reward"])
+def test_the_ablation_is_on_every_request(name, evolve, landscape):
+    world = landscape()
+    world.search(make_strategy(name, evolve=evolve), 10, 5)
+    assert {request.evolve for request in world.requests} == {evolve}
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_failures_and_nan_never_become_best_or_parents(name, result):
+    strategy = make_strategy(name)
+    told = [
+        result("nan", math.nan),
+        result("inf", math.inf),
+        result("both", 0.9).model_copy(update={"failure": result("x", None).failure}),
+        result("neither", 0.9).model_copy(update={"score": None}),
+        result("guard", None),
+        result("filtered", None, stage="filtered"),
+        result("double", None, stage="duplicate"),
+    ]
+    state = strategy.tell(strategy.init(), told)
+    assert strategy.best(state) is None
+    assert (state.counts.trained, state.counts.failed, state.counts.duplicate) == (4, 2, 1)
+    assert all(failure.score is None and failure.failure is not None for failure in state.failures)
+    assert "double" not in {failure.candidate.id for failure in state.failures}
+    assert all(request.operator == "scratch" and not request.parents for request in ask(strategy, state, 9))
+    after = strategy.tell(state, [result("good", 0.0)])
+    best = strategy.best(after)
+    assert best is not None and best.candidate.id == "good"
+
+
+def test_recent_failures_come_newest_first_and_are_bounded(result):
+    strategy = make_strategy("limen")
+    state = strategy.init()
+    for k in range(FAILURES_KEPT + 3):
+        state = strategy.tell(state, [result(f"f{k}", None), result(f"empty{k}", None, source="")])
+    names = [failure.candidate.id for failure in state.failures]
+    assert names == [f"f{k}" for k in range(FAILURES_KEPT + 2, 2, -1)]
+
+
+def test_best_keeps_the_first_of_equals(result):
+    strategy = make_strategy("best-of-n")
+    state = strategy.tell(strategy.init(), [result("a", 0.5), result("b", 0.5)])
+    best = strategy.best(strategy.tell(state, [result("c", 0.5)]))
+    assert best is not None and best.candidate.id == "a"
+
+
+def test_best_of_n_shows_nothing(landscape):
+    world = landscape()
+    world.search(make_strategy("best-of-n"), 20, 6)
+    assert {request.operator for request in world.requests} == {"scratch"}
+    assert not any((*r.parents, *r.best, *r.diverse, *r.failures) for r in world.requests)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("limn", {}, "Did you mean 'limen'"),
+        ("zzz", {}, "Choose one of: best-of-n, limen"),
+        ("limen", {"island": 2}, "Did you mean 'islands'"),
+        ("limen", {"islands": 0}, "at least 1"),
+        ("limen", {"islands": 2.5}, "whole number"),
+        ("limen", {"global_share": 1.5}, "from 0 to 1"),
+        ("limen", {"crossover": float("nan")}, "from 0 to 1"),
+        ("limen", {"evolve": "neither"}, "both, observation, reward"),
+        ("best-of-n", {"islands": 3}, "no option 'islands'"),
+    ],
+)
+def test_mistakes_are_explained(name, options, message):
+    with pytest.raises(UserError, match=message):
+        make_strategy(name, **options)
+
+
+@dataclass(frozen=True)
+class Chatty(SearchStrategy[None]):
+    name: ClassVar[str] = "chatty"
+
+    def _validate(self):
+        pass
+
+    def _init(self):
+        pass
+
+    def _ask(self, state, n, rng):
+        return [Draft("scratch")] * (n + 1)
+
+    def _tell(self, state, results):
+        pass
+
+
+def test_a_strategy_cannot_ask_for_more_than_it_may():
+    with pytest.raises(ValueError, match="chatty drafted 3 requests where 1 to 2"):
+        ask(Chatty(), Chatty().init(), 2)
+    with pytest.raises(ValueError, match="at least one"):
+        ask(make_strategy("limen"), make_strategy("limen").init(), 0)
