@@ -1,9 +1,10 @@
 """Checkpoints of pytrees by tag, on orbax: atomic, verified, the last one kept until the next is whole.
 
 A tag is a row of numbered orbax directories, of which normally one exists: `save` writes the next
-number, orbax renames it into place when it is complete, and only then is the one before deleted.
-Leaves are stored flat with a manifest, so that any pytree of arrays can be restored without its
-node types being known to orbax, and each with a checksum, so that damage is noticed.
+number, then the checksums of its files, which make it complete, and only then deletes the one
+before. `restore` compares the checksums first: orbax takes some damage for data and trips over
+other damage in its threads. Leaves are stored flat with a manifest, so that any pytree of arrays
+can be restored without its node types being known to orbax.
 """
 
 from __future__ import annotations
@@ -18,10 +19,11 @@ from typing import Any
 import numpy as np
 
 from jaxreward.errors import UserError
-from jaxreward.runs.disk import explain_full_disk, fsync_directory
+from jaxreward.runs.disk import explain_full_disk, fsync_directory, write_atomic
 from jaxreward.runs.run import check_name
 
 MANIFEST = "manifest"
+CHECKSUMS = "checksums.json"
 
 
 class CheckpointMismatchError(Exception):
@@ -45,15 +47,15 @@ class Checkpoints:
         with explain_full_disk(self.root / tag):
             self.root.mkdir(parents=True, exist_ok=True)
             older = self._versions(tag)
-            self._sweep(tag)
+            self._sweep(tag, keep=older)
             arrays = _encode(tree)
-            size = sum(array.nbytes for array in arrays.values())
-            self._require_space(size)
-            # orbax reports a full disk in its own words; the space was checked just before
-            ocp.PyTreeCheckpointer().save(self._path(tag, older[0] + 1 if older else 0), arrays)
+            # orbax reports a full disk in words of its own
+            self._require_space(sum(array.nbytes for array in arrays.values()))
+            path = self._path(tag, older[0] + 1 if older else 0)
+            ocp.PyTreeCheckpointer().save(path, arrays)
+            write_atomic(path / CHECKSUMS, json.dumps(_checksums(path)))
             fsync_directory(self.root)
-            for version in older:
-                shutil.rmtree(self._path(tag, version), ignore_errors=True)
+            self._sweep(tag, keep=[older[0] + 1 if older else 0])
 
     def restore(self, tag: str, like: Any) -> Any | None:
         """The tree saved under `tag`, or None (with a warning) where there is none to be trusted.
@@ -65,6 +67,7 @@ class Checkpoints:
         for version in self._versions(tag):
             path = self._path(tag, version)
             try:
+                _require_undamaged(path)
                 return _decode(_load(path), like)
             except Exception as error:  # orbax and its storage raise many types for a damaged directory
                 reason = f"{type(error).__name__}: {error}".splitlines()[0][:300]
@@ -74,30 +77,28 @@ class Checkpoints:
     def delete(self, tag: str) -> None:
         """Remove what is stored under `tag`; nothing happens where nothing is."""
         check_name(tag, "checkpoint")
-        for version in self._versions(tag):
-            shutil.rmtree(self._path(tag, version))
-        self._sweep(tag)
+        self._sweep(tag, keep=[])
 
     def tags(self) -> list[str]:
         """The tags with a complete checkpoint, sorted."""
-        if not self.root.is_dir():
-            return []
-        names = (path.name.rpartition(".") for path in self.root.iterdir() if path.is_dir())
-        return sorted({tag for tag, _, version in names if tag and version.isdigit()})
+        names = (path.parent.name.rpartition(".") for path in self.root.glob(f"*/{CHECKSUMS}"))
+        return sorted({tag for tag, _, version in names if version.isdigit()})
 
     def _path(self, tag: str, version: int) -> Path:
         return self.root / f"{tag}.{version}"
 
     def _versions(self, tag: str) -> list[int]:
-        """Versions of a tag, newest first."""
-        found = (path.name.rpartition(".") for path in self.root.glob(f"{tag}.*"))
+        """Complete versions of a tag, newest first."""
+        found = (path.parent.name.rpartition(".") for path in self.root.glob(f"{tag}.*/{CHECKSUMS}"))
         return sorted((int(v) for name, _, v in found if name == tag and v.isdigit()), reverse=True)
 
-    def _sweep(self, tag: str) -> None:
-        """Remove what a save that was killed left behind: orbax writes under a longer name first."""
+    def _sweep(self, tag: str, keep: list[int]) -> None:
+        """Remove versions of a tag, and what a save that was killed left behind."""
         for path in self.root.glob(f"{tag}.*"):
-            version, dot, rest = path.name[len(tag) + 1 :].partition(".")
-            if version.isdigit() and dot and rest.startswith("orbax"):
+            # orbax writes to `<tag>.<version>.orbax-checkpoint-tmp...` before it renames
+            version, _, rest = path.name.removeprefix(f"{tag}.").partition(".")
+            unfinished = version.isdigit() and rest.startswith("orbax")
+            if unfinished or (version.isdigit() and not rest and int(version) not in keep):
                 shutil.rmtree(path, ignore_errors=True)
 
     def _require_space(self, size: int) -> None:
@@ -115,6 +116,8 @@ def _load(path: Path) -> dict[str, np.ndarray]:
 
     checkpointer = ocp.PyTreeCheckpointer()
     metadata = checkpointer.metadata(path).item_metadata
+    if metadata is None:
+        raise CheckpointMismatchError("it has no metadata")
     # Restoring as numpy keeps what is on the disk: no device, no change of a 64-bit dtype.
     how = jax.tree.map(lambda _: ocp.RestoreArgs(restore_type=np.ndarray), dict(metadata.tree))
     return checkpointer.restore(path, restore_args=how)
@@ -135,7 +138,6 @@ def _encode(tree: Any) -> dict[str, np.ndarray]:
                 "kind": kind,
                 "shape": list(array.shape),
                 "dtype": str(array.dtype),
-                "checksum": _checksum(array),
             }
         )
         if array.size:  # orbax refuses to store an empty array
@@ -156,8 +158,6 @@ def _decode(arrays: dict[str, np.ndarray], like: Any) -> Any:
     for index, (entry, (_, leaf)) in enumerate(zip(entries, expected, strict=True)):
         empty = np.zeros(entry["shape"], jnp.dtype(entry["dtype"]))
         array = np.asarray(arrays[f"leaf{index:06d}"]) if empty.size else empty
-        if array.dtype != empty.dtype or array.shape != empty.shape or _checksum(array) != entry["checksum"]:
-            raise CheckpointMismatchError(f"{entry['path']} is damaged")
         restored = _from_numpy(entry["kind"], array)
         _require_alike(entry["path"], restored, leaf)
         leaves.append(restored)
@@ -167,9 +167,10 @@ def _decode(arrays: dict[str, np.ndarray], like: Any) -> Any:
 def _to_numpy(leaf: Any) -> tuple[str, np.ndarray]:
     """What kind of leaf it is, and its content."""
     import jax
+    import jax.numpy as jnp
 
     if isinstance(leaf, jax.Array):
-        if jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+        if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
             return f"key:{jax.random.key_impl(leaf)}", np.asarray(jax.random.key_data(leaf))
         return "jax", np.asarray(leaf)
     if isinstance(leaf, bool | int | float) and not isinstance(leaf, np.generic):
@@ -196,5 +197,19 @@ def _require_alike(path: str, restored: Any, like: Any) -> None:
         raise CheckpointMismatchError(f"{path} is {form(restored)} where {form(like)} is expected")
 
 
-def _checksum(array: np.ndarray) -> str:
-    return hashlib.blake2b(np.ascontiguousarray(array).tobytes(), digest_size=16).hexdigest()
+def _checksums(path: Path) -> dict[str, str]:
+    """A digest of every file of a checkpoint, by its name within it."""
+    files = sorted(file for file in path.rglob("*") if file.is_file() and file.name != CHECKSUMS)
+    return {str(file.relative_to(path)): _digest(file) for file in files}
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "blake2b").hexdigest()[:32]
+
+
+def _require_undamaged(path: Path) -> None:
+    expected, found = json.loads((path / CHECKSUMS).read_text()), _checksums(path)
+    if expected != found:
+        changed = sorted(name for name in expected | found if expected.get(name) != found.get(name))
+        raise CheckpointMismatchError(f"{changed[0]} is missing, new or damaged")

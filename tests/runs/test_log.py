@@ -1,0 +1,198 @@
+"""The event log: what is read back after any crash, and who may write."""
+
+from __future__ import annotations
+
+import errno
+import json
+import math
+import os
+import subprocess
+import sys
+
+import pytest
+
+from jaxreward.errors import UserError
+from jaxreward.records import Candidate, Feedback, Proposal, Result, Score
+from jaxreward.runs import Finished, Paused, Proposed, Resumed, Told, Trained
+from jaxreward.runs.events import EVENT_TYPES, Event
+from jaxreward.runs.log import Entry, EventLog, read_log, wall_s
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "events.jsonl"
+
+
+def written(path, count=3):
+    with EventLog(path) as log:
+        for generation in range(count):
+            log.append(Told(generation=generation))
+    return path.read_bytes()
+
+
+def events(path):
+    return [entry.event for entry in read_log(path)]
+
+
+def test_what_was_appended_is_read(path):
+    written(path, 2)
+    with EventLog(path) as log:
+        assert [entry.event for entry in log.entries] == [Told(generation=0), Told(generation=1)]
+        log.append(Finished(reason="budget"))
+        assert read_log(path) == log.entries, "readers need no lock"
+    assert [entry.seq for entry in read_log(path)] == [0, 1, 2]
+
+
+def test_a_missing_log_is_empty(path):
+    assert read_log(path) == []
+
+
+@pytest.mark.parametrize("text", ['a "quoted"\nline\u2028 \U0001f600 \x7f', ""])
+def test_text_and_numbers_survive_exactly(path, text):
+    candidate = Candidate(id="a", generation=0, operator="scratch", source=text)
+    feedback = Feedback(success=(0.1, math.nan, math.inf, -math.inf, 1e-300), value_fit=math.nan)
+    result = Result(candidate=candidate, score=Score(mean=0.1 + 0.2, se=math.nan, n=1, episodes=3), feedback=feedback)
+    with EventLog(path) as log:
+        log.append(Proposed(proposal=Proposal(request_id="a", source=text)))
+        log.append(Trained(results=(result,)))
+    json.loads(path.read_text().splitlines()[1], parse_constant=pytest.fail)  # strict JSON: no bare NaN
+    proposed, trained = events(path)
+    assert isinstance(proposed, Proposed) and isinstance(trained, Trained)
+    assert proposed.proposal.source == text
+    assert repr(trained.results[0]) == repr(result)
+
+
+def test_a_log_cut_at_any_byte_is_the_log_of_its_whole_lines(path):
+    whole = written(path)
+    ends = [k + 1 for k, byte in enumerate(whole) if byte == ord("\n")]
+    for size in range(len(whole) + 1):
+        path.write_bytes(whole[:size])
+        complete = sum(end <= size for end in ends)
+        assert events(path) == [Told(generation=k) for k in range(complete)]
+        with EventLog(path) as log:
+            log.append(Told(generation=99))
+        assert events(path) == [*(Told(generation=k) for k in range(complete)), Told(generation=99)]
+
+
+@pytest.mark.parametrize("tail", [b"\x00" * 40, b"\x00" * 40 + b"\n", b'{"v":1,"se\n', b"\xff\xfe\n", b'{"v":1'])
+def test_garbage_after_the_last_line_is_dropped(path, tail):
+    whole = written(path)
+    path.write_bytes(whole + tail)
+    assert len(events(path)) == 3
+    with EventLog(path) as log:
+        assert path.read_bytes() == whole + tail, "nothing is cut before something is written"
+        log.append(Told(generation=3))
+    assert path.read_bytes().startswith(whole) and len(events(path)) == 4
+
+
+def damage(path, number, line):
+    lines = path.read_bytes().splitlines()
+    lines[number - 1] = line(lines[number - 1])
+    path.write_bytes(b"\n".join(lines) + b"\n")
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (lambda line: line[:20], "line 2 is damaged"),
+        (lambda line: b"\x00" * 30, "line 2 is damaged"),
+        (lambda line: b"", "line 2 is damaged"),
+        (lambda line: b"[1]", "line 2 is not an event"),
+        (lambda line: line.replace(b'"v":1', b'"v":2'), "line 2 is of log version 2"),
+        (lambda line: line.replace(b'"seq":1', b'"seq":7'), "line 2 has number 7 where 1 was expected"),
+        (lambda line: line.replace(b'"told"', b'"tolled"'), "line 2 has an event of unknown type 'tolled'"),
+        (lambda line: line.replace(b'"generation":1', b'"generation":"x"'), "malformed event of type told at told.gen"),
+        (lambda line: line.replace(b'"generation"', b'"extra":1,"generation"'), "told.extra"),
+    ],
+)
+def test_what_cannot_be_read_is_named(path, line, message):
+    written(path)
+    damage(path, 2, line)
+    before = path.read_bytes()
+    for opening in (read_log, EventLog):
+        with pytest.raises(UserError, match=message):
+            opening(path)
+    assert path.read_bytes() == before
+
+
+def test_an_unknown_event_at_the_end_is_not_taken_for_a_torn_line(path):
+    written(path)
+    damage(path, 3, lambda line: line.replace(b'"told"', b'"tolled"'))
+    with pytest.raises(UserError, match="line 3 has an event of unknown type"):
+        read_log(path)
+
+
+def test_every_event_type_is_known_to_the_reader():
+    union = Event.__origin__  # pyright: ignore[reportAttributeAccessIssue]
+    assert {cls.model_fields["type"].default for cls in union.__args__} == set(EVENT_TYPES)
+
+
+def test_two_writers_are_refused_and_the_lock_ends_with_its_holder(path):
+    with EventLog(path), pytest.raises(UserError, match=f"being written by process {os.getpid()} on "):
+        EventLog(path)
+    EventLog(path).close()
+
+
+def test_a_writer_in_another_process_is_refused_until_it_is_killed(path):
+    hold = "import sys, pathlib, time; from jaxreward.runs.log import EventLog\n"
+    hold += "log = EventLog(pathlib.Path(sys.argv[1])); print('held', flush=True); time.sleep(60)"
+    with subprocess.Popen([sys.executable, "-c", hold, str(path)], stdout=subprocess.PIPE) as child:
+        try:
+            assert child.stdout is not None and child.stdout.readline() == b"held\n"
+            with pytest.raises(UserError, match=f"being written by process {child.pid} on "):
+                EventLog(path)
+        finally:
+            child.kill()
+    EventLog(path).close()
+
+
+@pytest.mark.parametrize("call", ["pwrite", "fsync"])
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT])
+def test_a_full_disk_loses_nothing(path, monkeypatch, call, code):
+    whole = written(path)
+    real = os.pwrite
+
+    def fail(file, *args):
+        if call == "pwrite":
+            real(file, args[0][:10], args[1])  # some of the line still fitted
+        raise OSError(code, os.strerror(code))
+
+    with EventLog(path) as log:
+        with monkeypatch.context() as patch:
+            patch.setattr(os, call, fail)
+            with pytest.raises(UserError, match="is full: free some space there, then resume"):
+                log.append(Told(generation=3))
+        assert path.read_bytes() == whole and len(log.entries) == 3
+        log.append(Told(generation=3))
+    assert len(events(path)) == 4
+
+
+def test_short_writes_are_completed(path, monkeypatch):
+    real = os.pwrite
+    monkeypatch.setattr(os, "pwrite", lambda file, data, offset: real(file, data[:7], offset))
+    written(path)
+    assert events(path) == [Told(generation=k) for k in range(3)]
+
+
+def test_a_second_writer_that_got_past_the_lock_is_noticed(path):
+    with EventLog(path) as log:
+        log.append(Told(generation=0))
+        with path.open("ab") as intruder:
+            intruder.write(b"x\n")
+        with pytest.raises(UserError, match="Another process writes to"):
+            log.append(Told(generation=1))
+
+
+def test_a_closed_log_takes_nothing(path):
+    log = EventLog(path)
+    log.close()
+    log.close()
+    with pytest.raises(ValueError, match="is closed"):
+        log.append(Told(generation=0))
+
+
+def test_working_time_leaves_out_the_pauses():
+    kinds = [Told(generation=0), Paused(reason="SIGTERM"), Resumed(), Told(generation=1)]
+    entries = [Entry(k, at, event) for k, (at, event) in enumerate(zip((10.0, 13.0, 500.0, 504.0), kinds, strict=True))]
+    assert wall_s(entries) == 7.0
+    assert wall_s([]) == 0.0
