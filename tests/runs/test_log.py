@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import json
 import math
 import os
@@ -131,6 +132,16 @@ def test_two_writers_are_refused_and_the_lock_ends_with_its_holder(path):
     with EventLog(path), pytest.raises(UserError, match=f"being written by process {os.getpid()} on "):
         EventLog(path)
     EventLog(path).close()
+
+
+def test_a_file_system_without_locks_is_used_with_a_warning(path, monkeypatch):
+    def unsupported(*args):
+        raise OSError(errno.ENOLCK, "no locks available")
+
+    monkeypatch.setattr(fcntl, "flock", unsupported)
+    with pytest.warns(UserWarning, match="a file system without locks"):
+        written(path)
+    assert len(events(path)) == 3
 
 
 def test_a_writer_in_another_process_is_refused_until_it_is_killed(path):

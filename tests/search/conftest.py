@@ -35,22 +35,29 @@ def make_result(id: str, mean: float | None, size: int = 10, nodes: int = 50, **
 
 @dataclass
 class Landscape:
-    """Programs are (observation size, reward nodes, three numbers in [0, 1]); `formula` scores them."""
+    """Programs are (observation size, reward nodes, `dims` numbers in [0, 1]); `formula` scores them."""
 
     formula: Formula
+    dims: int = 3
     results: list[Result] = field(default_factory=list)
     requests: list[Request] = field(default_factory=list)
 
     def propose(self, request: Request, rng: np.random.Generator) -> dict[str, Any]:
         if not request.parents:
-            return {"d": int(rng.integers(1, 513)), "r": int(rng.integers(0, 2000)), "x": rng.random(3).tolist()}
+            return {
+                "d": int(rng.integers(1, 513)),
+                "r": int(rng.integers(0, 2000)),
+                "x": rng.random(self.dims).tolist(),
+            }
         genes = json.loads(request.parents[0].candidate.source)
         if len(request.parents) == 2:
-            genes["x"] = json.loads(request.parents[1].candidate.source)["x"]
+            other = json.loads(request.parents[1].candidate.source)["x"]
+            genes["x"] = np.where(rng.random(self.dims) < 0.5, genes["x"], other)
+        step = rng.normal(0, 0.2, self.dims) * (rng.random(self.dims) < max(2 / self.dims, 0.2))
         return {
             "d": int(np.clip(genes["d"] + rng.normal(0, 20), 1, 512)),
             "r": int(np.clip(genes["r"] + rng.normal(0, 80), 0, 2500)),
-            "x": np.clip(np.asarray(genes["x"]) + rng.normal(0, 0.15, 3), 0, 1).tolist(),
+            "x": np.clip(np.asarray(genes["x"]) + step, 0, 1).tolist(),
         }
 
     def evaluate(self, request: Request, rng: np.random.Generator) -> Result:
@@ -95,6 +102,14 @@ def narrow(d: int, r: int, x: np.ndarray) -> float | None:
     return float(np.exp(-12.0 * np.sum((x - np.asarray([0.9, 0.1, 0.9])) ** 2)))
 
 
+def plateau(d: int, r: int, x: np.ndarray) -> float | None:
+    """A wide hill that rises from a plain of zeros; a fifth of all programs fails."""
+    if x[0] > 0.8:
+        return None
+    height = float(np.exp(-18.0 * np.mean((x - np.linspace(0.2, 0.8, len(x))) ** 2)))
+    return height if height > 0.2 else 0.0
+
+
 @pytest.fixture
 def result() -> Callable[..., Result]:
     return make_result
@@ -102,4 +117,5 @@ def result() -> Callable[..., Result]:
 
 @pytest.fixture
 def landscape() -> Callable[..., Landscape]:
-    return lambda formula="bumpy": Landscape({"bumpy": bumpy, "narrow": narrow}[formula])
+    formulas = {"bumpy": bumpy, "narrow": narrow, "plateau": plateau}
+    return lambda formula="bumpy", dims=3: Landscape(formulas[formula], dims)

@@ -28,7 +28,7 @@ def test_islands_take_turns_in_generations_of_one(landscape):
 
 
 def test_parents_come_globally_by_fitness_or_locally_at_random(result):
-    strategy = make_strategy("limen", crossover=0.0, islands=2)
+    strategy = make_strategy("limen", initial=1, crossover=0.0, islands=2)
     far = result("far", 0.9, size=300, island=0)
     near, poor = result("near", 0.1, island=1), result("poor", 0.0, size=100, island=1)
     state = strategy.tell(strategy.init(), [far, near, poor])
@@ -43,21 +43,21 @@ def test_parents_come_globally_by_fitness_or_locally_at_random(result):
 
 
 def test_an_island_without_elites_starts_its_own(result):
-    strategy = make_strategy("limen", global_share=0.0, islands=2)
+    strategy = make_strategy("limen", initial=1, global_share=0.0, islands=2)
     state = strategy.tell(strategy.init(), [result("a", 0.5, island=0)])
     requests = asked(strategy, state, 4)
     assert [request.operator for request in requests] == ["scratch" if r.island == 1 else "mutate" for r in requests]
 
 
 def test_parents_of_score_zero_are_still_drawn(result):
-    strategy = make_strategy("limen", islands=1, crossover=0.0)
+    strategy = make_strategy("limen", initial=1, islands=1, crossover=0.0)
     state = strategy.tell(strategy.init(), [result("a", 0.0, size=1), result("b", 0.0, size=100)])
     assert {request.parents[0].candidate.id for request in asked(strategy, state, 40)} == {"a", "b"}
 
 
 @pytest.mark.parametrize(("crossover", "share"), [(0.0, 0.0), (0.3, 0.3), (1.0, 1.0)])
 def test_crossover_has_its_share_and_two_parents(result, crossover, share):
-    strategy = make_strategy("limen", crossover=crossover)
+    strategy = make_strategy("limen", initial=1, crossover=crossover)
     told = [result(f"c{k}", 0.1 * (k + 1), size=40 * k + 1, island=k % 3) for k in range(5)]
     requests = asked(strategy, strategy.tell(strategy.init(), told), 1000)
     crossed = [request for request in requests if request.operator == "crossover"]
@@ -67,7 +67,7 @@ def test_crossover_has_its_share_and_two_parents(result, crossover, share):
 
 
 def test_a_single_elite_cannot_be_crossed(result):
-    strategy = make_strategy("limen", crossover=1.0, islands=1)
+    strategy = make_strategy("limen", initial=1, crossover=1.0, islands=1)
     state = strategy.tell(strategy.init(), [result("a", 0.5)])
     assert {request.operator for request in asked(strategy, state, 20)} == {"mutate"}
 
@@ -101,7 +101,7 @@ def test_migration_and_islands_change_the_search(landscape, batch):
         runs = {}
         for name, options in {"on": {}, "off": {"migration_interval": 0}, "one": {"islands": 1}}.items():
             world = landscape()
-            state = world.search(make_strategy("limen", **options), 30, batch, seed)
+            state = world.search(make_strategy("limen", initial=1, **options), 30, batch, seed)
             runs[name] = [r.candidate.source for r in world.results]
             assert (state.memory.migrations > 0) == (name == "on")
         changed_by_migration += runs["on"] != runs["off"]
@@ -110,7 +110,7 @@ def test_migration_and_islands_change_the_search(landscape, batch):
 
 
 def test_without_migration_islands_share_no_elite(landscape):
-    state = landscape().search(make_strategy("limen", migration_interval=0), 60, 6)
+    state = landscape().search(make_strategy("limen", initial=1, migration_interval=0), 60, 6)
     homes = [{r.candidate.id for r in island.values()} for island in state.memory.archive.islands]
     assert all(homes) and not (homes[0] & homes[1] or homes[1] & homes[2] or homes[0] & homes[2])
     for k, island in enumerate(state.memory.archive.islands):
@@ -138,3 +138,13 @@ def test_initial_candidates_start_from_scratch(landscape):
     world.search(make_strategy("limen", initial=9), 20, 3)
     assert [request.operator == "scratch" for request in world.requests[:9]] == [True] * 9
     assert sum(request.operator == "scratch" for request in world.requests[9:]) <= 3
+
+
+def test_an_initial_pool_keeps_a_short_search_out_of_traps(landscape):
+    found = {}
+    for name, options in {"best-of-n": {}, "limen": {"initial": 1}, "limen ": {"initial": 10}}.items():
+        strategy = make_strategy(name.strip(), **options)
+        best = [landscape("plateau", 8).search(strategy, 30, 1, seed).best for seed in range(40)]
+        found[name] = np.mean([result.score.mean if result else 0.0 for result in best])
+    assert found["limen "] > found["limen"] + 0.1
+    assert found["limen "] > found["best-of-n"] - 0.03
