@@ -34,7 +34,7 @@ class SmallRun:
 
     def __init__(self, append: Callable[[Event], Any], events: list[Event]) -> None:
         self.append = append
-        self.strategy = make_strategy("limen", islands=2, migration_interval=4)
+        self.strategy = make_strategy("limen", initial=3, islands=2, migration_interval=4)
         self.progress: Progress[Any] = fold(events, self.strategy.init(), self.strategy.tell)
         self.proposed: list[str] = []
         self.trained: list[str] = []

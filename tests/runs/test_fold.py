@@ -22,6 +22,7 @@ from jaxreward.runs import (
 )
 from jaxreward.runs.log import EventLog, read_log
 from jaxreward.search import make_strategy
+from jaxreward.search.seeding import derive_rng
 
 
 class Killed(BaseException):
@@ -52,7 +53,7 @@ def test_the_small_run_has_everything_in_it(whole):
 
 def test_folding_at_once_is_folding_event_by_event(whole):
     events, final = whole
-    strategy = make_strategy("limen", islands=2, migration_interval=4)
+    strategy = make_strategy("limen", initial=3, islands=2, migration_interval=4)
     assert fold(events, strategy.init(), strategy.tell) == final
     progress = fold([], strategy.init(), strategy.tell)
     for k, event in enumerate(events):
@@ -115,8 +116,6 @@ def test_a_request_is_rebuilt_with_its_context(whole, small_run):
     events, _ = whole
     third = next(k for k, event in enumerate(events) if event.type == "asked" and event.generation == 2)
     run = small_run(lambda event: None, events[: third + 1])
-    from jaxreward.search.seeding import derive_rng
-
     asked = run.strategy.ask(run.progress.state, 5, derive_rng(0, "ask", 2))
     assert list(run.open.requests) == asked
     assert any(request.parents and request.best for request in asked)
