@@ -69,7 +69,7 @@ class Genome:
 
     def with_statements(self, statements: Sequence[Statement]) -> tuple[Genome, dict[str, str]]:
         """Add definitions; the second value maps those that had to be renamed to their new names."""
-        names = disentangled(self._definitions(), statements, fixed=())
+        names = disentangled(self._definitions(), statements)
         have = {s.shape for s in self.statements}
         new = [r for r in (s.renamed(names) for s in statements) if r.shape not in have]
         return replace(self, statements=(*self.statements, *new)), names
@@ -196,7 +196,7 @@ def _summed(value: ast.expr, local: Mapping[str, ast.expr]) -> list[ast.expr] | 
     """The values of `sum(terms.values()), terms`."""
     if not (isinstance(value, ast.Tuple) and len(value.elts) == 2 and len(local) == 1):
         return None
-    (name, terms), = local.items()
+    ((name, terms),) = local.items()
     if ast.unparse(value) != f"(sum({name}.values()), {name})" or not isinstance(terms, ast.Dict):
         return None
     return list(terms.values)

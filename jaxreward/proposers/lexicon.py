@@ -6,6 +6,7 @@ in order. Everything else here is general: nothing knows a task.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Container, Iterable, Mapping, Sequence
 
 import numpy as np
@@ -32,7 +33,9 @@ class Lexicon:
 
     def __init__(self, vocabulary: Vocabulary):
         if not vocabulary.fragments:
-            raise UserError("the task has no vocabulary, which the genetic proposer builds programs from: use another proposer")
+            raise UserError(
+                "the task has no vocabulary, which the genetic proposer builds programs from: use another proposer"
+            )
         self.fragments = {fragment.name: fragment for fragment in vocabulary.fragments}
         texts = [*IMPORTS, *(f"{name} = {value}" for name, value in vocabulary.constants.items())]
         texts += [source.strip() for source in vocabulary.helpers.values()]
@@ -86,9 +89,12 @@ class Lexicon:
                 continue
             if families is not None and family(fragment) not in families:
                 continue
-            if (about is not None and about not in subjects(fragment)) or (tag is not None and tag not in fragment.tags):
+            if about is not None and about not in subjects(fragment):
                 continue
-            weights[fragment.name] = affinity(fragment, theme) * np.prod([TAG_WEIGHT.get(t, 1.0) for t in fragment.tags])
+            if tag is not None and tag not in fragment.tags:
+                continue
+            rarity = math.prod(TAG_WEIGHT.get(t, 1.0) for t in fragment.tags)
+            weights[fragment.name] = affinity(fragment, theme) * rarity
         if not weights:
             return None
         by_family: dict[str, list[str]] = {}

@@ -49,9 +49,8 @@ def make_proposer(name: str, card: TaskCard, **options: Any) -> Proposer:
             raise UserError("the replay proposer needs a recording: give it the events.jsonl of a run")
         return ReplayProposer(options["recording"])
     close = difflib.get_close_matches(name, NAMES, n=1)
-    raise UserError(
-        f"there is no proposer '{name}'" + (f"; did you mean '{close[0]}'?" if close else f"; choose from {', '.join(NAMES)}")
-    )
+    hint = f"did you mean '{close[0]}'?" if close else f"choose from {', '.join(NAMES)}"
+    raise UserError(f"there is no proposer '{name}'; {hint}")
 
 
 def _only(name: str, options: dict[str, Any], known: tuple[str, ...]) -> None:

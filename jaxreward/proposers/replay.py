@@ -36,7 +36,9 @@ class ReplayProposer:
             self.proposals = {p.request_id: p for p in _recorded(path)}
             self.where = str(path)
         if not self.proposals:
-            raise UserError(f"{self.where} holds no proposals: give the events.jsonl of a run that has proposed something")
+            raise UserError(
+                f"{self.where} holds no proposals: give the events.jsonl of a run that has proposed something"
+            )
 
     def propose(self, request: Request, rng: np.random.Generator) -> Proposal:
         try:

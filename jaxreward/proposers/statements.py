@@ -84,7 +84,9 @@ def split(source: str) -> tuple[Statement, ...]:
             continue
         if isinstance(node, ast.Import | ast.ImportFrom):  # one statement a name, so that only the used ones are kept
             for name in node.names:
-                one = ast.Import([name]) if isinstance(node, ast.Import) else ast.ImportFrom(node.module, [name], node.level)
+                one: ast.stmt = ast.Import([name])
+                if isinstance(node, ast.ImportFrom):
+                    one = ast.ImportFrom(node.module, [name], node.level)
                 statements.append(Statement(ast.unparse(one)))
             continue
         statements.append(Statement(text.rstrip()))
@@ -100,13 +102,15 @@ def closure(roots: Iterable[str], statements: Sequence[Statement]) -> tuple[Stat
     done: dict[Statement, None] = {}
     visiting: set[Statement] = set()
 
-    def visit(name: str) -> None:
+    def visit(name: str, until: Statement | None = None) -> None:
         for statement in binders.get(name, ()):
-            if statement in visiting or statement in done:
+            if statement is until:  # a rebinding, `T = T + 1`, needs what came before it
+                return
+            if statement in visiting:
                 continue
             visiting.add(statement)
             for needed in statement.needs:
-                visit(needed)
+                visit(needed, statement if needed in statement.binds else None)
             done[statement] = None
 
     for root in roots:
@@ -114,8 +118,8 @@ def closure(roots: Iterable[str], statements: Sequence[Statement]) -> tuple[Stat
     return tuple(done)
 
 
-def disentangled(mine: Sequence[Statement], theirs: Sequence[Statement], fixed: Iterable[str] = ()) -> dict[str, str]:
-    """New names for those of `theirs` that mean something else in `mine`; names in `fixed` stay."""
+def disentangled(mine: Sequence[Statement], theirs: Sequence[Statement]) -> dict[str, str]:
+    """New names for those of `theirs` that mean something else in `mine`."""
     meaning: dict[str, set[str]] = {}
     for statement in mine:
         for name in statement.binds:
@@ -124,15 +128,15 @@ def disentangled(mine: Sequence[Statement], theirs: Sequence[Statement], fixed: 
     for statement in theirs:
         for name in statement.binds:
             others.setdefault(name, set()).add(statement.shape)
-    kept = set(fixed)
-    clashing = [n for n in others if n in meaning and others[n] != meaning[n] and n not in kept and n != "jax"]
+    shared = [n for n in others if n in meaning and n != "jax"]
+    clashing = [n for n in shared if others[n] != meaning[n]]
     # A function that is the same text but calls a renamed one is another function: rename it too.
     changed = True
     while changed:
         changed = False
         for statement in theirs:
             for name in statement.binds:
-                if name in meaning and name not in clashing and name not in kept and set(statement.needs) & set(clashing):
+                if name in shared and name not in clashing and set(statement.needs) & set(clashing):
                     clashing.append(name)
                     changed = True
     names: dict[str, str] = {}
@@ -199,7 +203,7 @@ class _GlobalNames(ast.NodeTransformer):
 
     def visit_Import(self, node: ast.Import) -> ast.AST:
         for alias in node.names:
-            if alias.asname in self.names:
+            if alias.asname and alias.asname in self.names:
                 alias.asname = self.names[alias.asname]
         return node
 

@@ -18,6 +18,9 @@ WIDEST = 384
 
 GUIDING = ("shaping", "potential")
 
+BASIC = 0.8
+"""Chance of each fragment tagged `basic` to be in a new observation."""
+
 
 class Variation:
     """Operators on genomes over a lexicon, restricted to the parts that may change."""
@@ -37,23 +40,27 @@ class Variation:
 
     def fresh_half(self, genome: Genome, part: Part, theme: Sequence[str]) -> Genome:
         """Replace a half by a new one: 4-10 features or 2-6 terms about the theme."""
+        fragments = self.lexicon.fragments.values()
         genome = genome.with_half(part, ())
-        draw = self.lexicon.draw
+
+        def draw(**narrower) -> Fragment | None:
+            return self.lexicon.draw(self.rng, part, theme, _names(genome, part), **narrower)
+
         if part == "observation":
             count = int(self.rng.integers(4, 11))
-            for fragment in self.lexicon.fragments.values():
-                if "basic" in fragment.tags and self.rng.random() < 0.75:
-                    genome = self.add(genome, part, fragment)
+            basic = [f for f in fragments if "basic" in f.tags and self.rng.random() < BASIC]
+            for fragment in basic:
+                genome = self.add(genome, part, fragment)
             for subject in theme:
-                genome = self.add(genome, part, draw(self.rng, part, theme, _names(genome, part), about=subject, tag="relative"))
+                genome = self.add(genome, part, draw(about=subject, tag="relative"))
         else:
             count = int(self.rng.integers(2, 7))
-            whole = [f for f in self.lexicon.fragments.values() if f.tags[:1] == ("milestone",) and subjects(f) == tuple(theme)]
-            milestone = whole[int(self.rng.integers(len(whole)))] if whole else draw(self.rng, part, theme, families=["milestone"])
+            whole = [f for f in fragments if f.tags[:1] == ("milestone",) and subjects(f) == tuple(theme)]
+            milestone = whole[int(self.rng.integers(len(whole)))] if whole else draw(families=["milestone"])
             genome = self.add(genome, part, milestone)
             for subject in theme:
-                genome = self.add(genome, part, draw(self.rng, part, theme, _names(genome, part), families=GUIDING, about=subject))
-        while len(genome.genes(part)) < count and (fragment := draw(self.rng, part, theme, _names(genome, part))):
+                genome = self.add(genome, part, draw(families=GUIDING, about=subject))
+        while len(genome.genes(part)) < count and (fragment := draw()):
             genome = self.add(genome, part, fragment)
         return genome
 
@@ -79,13 +86,14 @@ class Variation:
         """The subjects that a genome speaks of most, in the order in which its terms speak of them."""
         count: dict[str, float] = {}
         order: tuple[str, ...] = ()
-        for part, weight in (("reward", 2.0), ("observation", 1.0)):
+        weights: dict[Part, float] = {"reward": 2.0, "observation": 1.0}
+        for part, weight in weights.items():
             for gene in genome.genes(part):
                 fragment = self.lexicon.get(gene, genome.statements)
                 for subject in subjects(fragment) if fragment else ():
                     count[subject] = count.get(subject, 0.0) + weight
-                if fragment and part == "reward" and len(subjects(fragment)) > len(order) and "pair" not in fragment.tags:
-                    order = subjects(fragment)
+                if part == "reward" and fragment and "pair" not in fragment.tags:
+                    order = max(order, subjects(fragment), key=len)
         if not count:
             return self.lexicon.theme(self.rng)
         often = [s for s in count if count[s] >= 0.3 * max(count.values())]
@@ -157,8 +165,8 @@ class Variation:
         half = genome.half(part)
         if not isinstance(half, Statement):
             return genome
-        literals = [n for n in ast.walk(half.node) if isinstance(n, ast.Constant) and isinstance(n.value, float) and n.value]
-        literals = [n for n in literals if n.lineno == n.end_lineno]
+        literals = [n for n in ast.walk(half.node) if isinstance(n, ast.Constant) and isinstance(n.value, float)]
+        literals = [n for n in literals if n.value]
         if not literals:
             return genome
         count = min(len(literals), int(self.rng.integers(1, 4)))
@@ -197,7 +205,7 @@ class Variation:
 
     def crossover(self, one: Genome, other: Genome) -> Genome:
         """Halves of two parents put together, or a mixture of their genes."""
-        both = [p for p in self.parts if one.half(p) is not None and other.half(p) is not None]
+        both: list[Part] = [p for p in self.parts if one.half(p) is not None and other.half(p) is not None]
         if len(self.parts) == 2 and len(both) == 2 and self.rng.random() < 0.5:
             return self.graft(one, other, self.parts[int(self.rng.integers(2))])
         child = one
@@ -244,7 +252,8 @@ def _names(genome: Genome, part: Part) -> set[str]:
 
 def _returns_pair(function: ast.FunctionDef) -> bool | None:
     """Whether a reward returns (scalar, terms): True, False, or None if its returns disagree."""
-    nested = {r for n in ast.walk(function) if isinstance(n, ast.FunctionDef | ast.Lambda) and n is not function for r in ast.walk(n)}
+    inner = [n for n in ast.walk(function) if isinstance(n, ast.FunctionDef) and n is not function]
+    nested = {r for n in inner for r in ast.walk(n)}
     returns = [n.value for n in ast.walk(function) if isinstance(n, ast.Return) and n not in nested]
     pairs = {isinstance(value, ast.Tuple) for value in returns}
     return pairs.pop() if len(pairs) == 1 else None

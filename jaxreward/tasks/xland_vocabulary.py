@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import itertools
 from collections.abc import Iterable, Sequence
+from typing import Literal
 
 from jaxreward.records import Fragment, Vocabulary
 from jaxreward.tasks import xland_fragments as phrases
@@ -283,11 +284,11 @@ _ACTIONS = ("FORWARD", "TURN_RIGHT", "TURN_LEFT", "PICK_UP", "PUT_DOWN", "TOGGLE
 
 
 def _helpers() -> dict[str, str]:
-    tree = ast.parse(HELPERS)
-    return {node.name: ast.get_source_segment(HELPERS, node) or "" for node in tree.body if isinstance(node, ast.FunctionDef)}
+    functions = [node for node in ast.parse(HELPERS).body if isinstance(node, ast.FunctionDef)]
+    return {node.name: ast.get_source_segment(HELPERS, node) or "" for node in functions}
 
 
-def _fill(kind, templates: Iterable[Phrase], *things: tuple[int, int]) -> list[Fragment]:
+def _fill(kind: Literal["feature", "term"], templates: Iterable[Phrase], *things: tuple[int, int]) -> list[Fragment]:
     """Fragments of templates for one object or pair; `about:` tags name the objects."""
     names = [object_name(thing) for thing in things]
     holes = {}

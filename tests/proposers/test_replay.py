@@ -1,0 +1,58 @@
+"""Replaying recorded proposals."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from material import XLAND, request
+
+from jaxreward.errors import UserError
+from jaxreward.proposers.proposer import make_proposer
+from jaxreward.proposers.replay import ReplayProposer
+from jaxreward.records import Failure, Proposal
+
+ANSWER = Proposal(request_id="r1", source="def get_observation(state): ...\n", proposer="genetic", tokens=3)
+REFUSAL = Proposal(request_id="r2", failure=Failure(stage="reply", message="no program in the answer"))
+RNG = np.random.default_rng(0)
+
+
+def recorded(tmp_path, extra=""):
+    events = [
+        {"type": "run_started", "task": "t"},
+        {"type": "asked", "requests": [{"id": "r1"}]},
+        *({"type": "proposed", "proposal": p.model_dump(mode="json")} for p in (ANSWER, REFUSAL)),
+        {"type": "checked", "request_id": "r1", "verdict": {"failure": None}},
+    ]
+    path = tmp_path / "events.jsonl"
+    path.write_text("".join(json.dumps(e) + "\n" for e in events) + extra)
+    return path
+
+
+def test_replays_exactly(tmp_path):
+    path = recorded(tmp_path)
+    for recording in (path, str(path), tmp_path, {"r1": ANSWER, "r2": REFUSAL}):
+        proposer = make_proposer("replay", XLAND, recording=recording)
+        assert proposer.propose(request(), RNG) == ANSWER
+        assert proposer.propose(request().model_copy(update={"id": "r2"}), RNG) == REFUSAL
+
+
+def test_a_torn_last_line_is_left_out(tmp_path):
+    proposer = ReplayProposer(recorded(tmp_path, '{"type": "proposed", "prop'))
+    assert proposer.propose(request(), RNG) == ANSWER
+
+
+def test_user_errors(tmp_path):
+    with pytest.raises(UserError, match="has no answer to request 'r9'"):
+        ReplayProposer({"r1": ANSWER}).propose(request().model_copy(update={"id": "r9"}), RNG)
+    with pytest.raises(UserError, match="cannot read"):
+        ReplayProposer(tmp_path / "missing.jsonl")
+    with pytest.raises(UserError, match="no proposals"):
+        ReplayProposer({})
+    with pytest.raises(UserError, match="line 1"):
+        path = tmp_path / "bad.jsonl"
+        path.write_text("{\n{}\n")
+        ReplayProposer(path)
+    with pytest.raises(UserError, match="needs a recording"):
+        make_proposer("replay", XLAND)
