@@ -1,0 +1,8 @@
+"""Tasks: pure functions over a state pytree, their words and their metric."""
+
+from __future__ import annotations
+
+from jaxreward.tasks.registry import make_task, task_names
+from jaxreward.tasks.task import Box, Discrete, Metric, Task, card
+
+__all__ = ["Box", "Discrete", "Metric", "Task", "card", "make_task", "task_names"]

@@ -1,0 +1,133 @@
+"""Tiny tasks whose optimal values are known exactly.
+
+A trainer that is wrong cannot hide behind a noisy curve here. With discount g the values are:
+
+========================  ======================================================================
+`probe-constant`          one step, one action that matters to nothing, reward 1: V = 1
+`probe-signal`            one step, reward equals the observed sign: V(+1) = 1, V(-1) = -1
+`probe-delay`             two steps, reward 1 on the second: V(first) = g, V(second) = 1
+`probe-choice`            one step, reward 1 for the action that equals the observed bit, else 0
+`probe-corridor`          walk right along `length` cells; success is to arrive in time
+========================  ======================================================================
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+from flax import struct
+
+from jaxreward.records import Fragment, Vocabulary
+from jaxreward.tasks.task import Discrete
+
+
+class ProbeState(struct.PyTreeNode):
+    """`signal` is drawn at reset, `t` counts steps, `place` is used by the corridor."""
+
+    signal: jax.Array
+    t: jax.Array
+    place: jax.Array
+    hit: jax.Array
+
+
+@dataclass(frozen=True)
+class _LastHit:
+    """Success is to have been rewarded by the task at any step."""
+
+    def init(self) -> jax.Array:
+        return jnp.zeros((), bool)
+
+    def update(self, acc: jax.Array, state: ProbeState, action: jax.Array, next_state: ProbeState) -> jax.Array:
+        return acc | next_state.hit
+
+    def value(self, acc: jax.Array) -> jax.Array:
+        return acc.astype(jnp.float32)
+
+
+@dataclass(frozen=True)
+class Probe:
+    """One probe task; `kind` is the part of its name after `probe-`."""
+
+    kind: str
+    length: int = 6
+    state_doc: str = (
+        "state.signal: float32 (), -1 or 1, drawn at reset\nstate.t: int32 (), steps taken\n"
+        "state.place: int32 (), cell of the corridor\nstate.hit: bool (), whether the last step was a success"
+    )
+
+    @property
+    def name(self) -> str:
+        return f"probe-{self.kind}"
+
+    @property
+    def description(self) -> str:
+        return {
+            "constant": "Any action is rewarded with 1.",
+            "signal": "The reward is the signal, whatever the action.",
+            "delay": "The second of two steps is rewarded with 1.",
+            "choice": "Choose action 1 if the signal is 1, else action 0.",
+            "corridor": f"Walk right (action 1) until cell {self.length}; action 0 walks left.",
+        }[self.kind]
+
+    @property
+    def horizon(self) -> int:
+        return {"delay": 2, "corridor": 3 * self.length}.get(self.kind, 1)
+
+    @property
+    def action_space(self) -> Discrete:
+        return Discrete(2)
+
+    def reset(self, key: jax.Array) -> ProbeState:
+        signal = jnp.where(jax.random.bernoulli(key), 1.0, -1.0)
+        zero = jnp.zeros((), jnp.int32)
+        return ProbeState(signal=signal.astype(jnp.float32), t=zero, place=zero, hit=jnp.zeros((), bool))
+
+    def step(self, state: ProbeState, action: jax.Array) -> ProbeState:
+        t = state.t + 1
+        place = jnp.clip(state.place + jnp.where(action == 1, 1, -1), 0, self.length)
+        hit = {
+            "constant": jnp.ones((), bool),
+            "signal": state.signal > 0,
+            "delay": t == 2,
+            "choice": (action == 1) == (state.signal > 0),
+            "corridor": place == self.length,
+        }[self.kind]
+        return state.replace(t=t, place=place, hit=hit)
+
+    def terminated(self, state: ProbeState) -> jax.Array:
+        return (state.place == self.length) if self.kind == "corridor" else jnp.zeros((), bool)
+
+    def view(self, state: ProbeState) -> ProbeState:
+        return state
+
+    def score(self) -> _LastHit:
+        return _LastHit()
+
+    def default_observation(self, view: ProbeState) -> jax.Array:
+        return jnp.stack([view.signal, view.t.astype(jnp.float32), view.place.astype(jnp.float32) / self.length])
+
+    def sparse_reward(self, view: ProbeState, action: jax.Array, next_view: ProbeState) -> jax.Array:
+        if self.kind == "signal":
+            return next_view.signal
+        return next_view.hit.astype(jnp.float32)
+
+    def vocabulary(self) -> Vocabulary:
+        feature = "def {0}(state):\n    return jnp.stack([state.{0}]).astype(jnp.float32)\n"
+        progress = (
+            "def progress(state, action, next_state):\n"
+            "    return (next_state.place - state.place).astype(jnp.float32)\n"
+        )
+        hit = "def hit(state, action, next_state):\n    return next_state.hit.astype(jnp.float32)\n"
+        features = [
+            Fragment(name=n, kind="feature", source=feature.format(n), tags=(n,)) for n in ("signal", "t", "place")
+        ]
+        terms = [
+            Fragment(name="progress", kind="term", source=progress, tags=("shaping", "place"), scales=(0.1, 1.0)),
+            Fragment(name="hit", kind="term", source=hit, tags=("milestone",), scales=(1.0,)),
+        ]
+        return Vocabulary(fragments=(*features, *terms))
+
+
+KINDS = ("constant", "signal", "delay", "choice", "corridor")

@@ -1,0 +1,100 @@
+"""What a task is: pure functions over a state pytree.
+
+Batching, resets and episode bookkeeping belong to the trainer. Every method below is unbatched
+and must work under `jax.jit` and `jax.vmap`. The metric is computed on the true state; programs
+only ever see `view(state)`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+import jax
+
+from jaxreward.records import TaskCard, Vocabulary
+
+State = Any
+"""A pytree of arrays that carries its own PRNG key if the dynamics need one."""
+View = Any
+"""The part of a state that programs may read: a pytree of numeric arrays."""
+
+
+@dataclass(frozen=True)
+class Discrete:
+    """Actions 0 .. n-1, as an int32 scalar."""
+
+    n: int
+
+
+@dataclass(frozen=True)
+class Box:
+    """Real actions of a given shape within [low, high], as float32."""
+
+    shape: tuple[int, ...]
+    low: float = -1.0
+    high: float = 1.0
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+
+class Metric(Protocol):
+    """A trajectory-level success metric as a fold over one episode.
+
+    `value` maps the accumulator to a float32 scalar in [0, 1] when the episode ends. The trainer
+    counts a value that is not finite as 0: a metric fails closed.
+    """
+
+    def init(self) -> Any: ...
+    def update(self, acc: Any, state: State, action: jax.Array, next_state: State) -> Any: ...
+    def value(self, acc: Any) -> jax.Array: ...
+
+
+@runtime_checkable
+class Task(Protocol):
+    """A simulator with words, a metric and defaults.
+
+    `horizon` is the number of steps after which an episode ends, in training and in evaluation
+    alike; reaching it is an end like any other. `step` never resets. `default_observation` and
+    `sparse_reward` act on views, so that a program could have been written in their place.
+    """
+
+    name: str
+    description: str
+    state_doc: str
+    horizon: int
+    action_space: Discrete | Box
+
+    def reset(self, key: jax.Array) -> State:
+        """A fresh initial state of an episode."""
+        ...
+
+    def step(self, state: State, action: jax.Array) -> State: ...
+
+    def terminated(self, state: State) -> jax.Array:
+        """Whether the episode ends in `state` (bool scalar), the horizon apart."""
+        ...
+
+    def view(self, state: State) -> View: ...
+
+    def score(self) -> Metric: ...
+
+    def default_observation(self, view: View) -> jax.Array:
+        """The task's raw observation, float32 (d,)."""
+        ...
+
+    def sparse_reward(self, view: View, action: jax.Array, next_view: View) -> jax.Array:
+        """The task's own reward, float32 scalar."""
+        ...
+
+    def vocabulary(self) -> Vocabulary: ...
+
+
+def card(task: Task) -> TaskCard:
+    """The words and the vocabulary by which a proposer knows `task`."""
+    return TaskCard(
+        name=task.name, description=task.description, state_doc=task.state_doc, vocabulary=task.vocabulary()
+    )

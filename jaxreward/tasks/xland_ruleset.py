@@ -1,0 +1,111 @@
+"""`xland/<environment>/<ruleset>`: any XLand-MiniGrid environment with any ruleset.
+
+A ruleset is one of
+
+* `<benchmark>:<number>`, e.g. `trivial-21k:17`, a ruleset of an XLand-MiniGrid benchmark. The
+  benchmark must lie on disk (`XLAND_MINIGRID_DATA`, `~/.xland_minigrid`), or xminigrid downloads it;
+* the path of a TOML file with `goal`, `rules` and `init_tiles` as xminigrid encodes them
+  (lists of small integers), and optionally `description` and `horizon`.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from difflib import get_close_matches
+from pathlib import Path
+
+import jax.numpy as jnp
+import xminigrid
+from xminigrid.benchmarks import registered_benchmarks
+from xminigrid.core.goals import MAX_GOAL_ENCODING_LEN, NUM_GOALS
+from xminigrid.core.rules import MAX_RULE_ENCODING_LEN, NUM_RULES
+from xminigrid.types import RuleSet
+
+from jaxreward.errors import UserError
+from jaxreward.tasks.xland import XLand
+
+
+def ruleset_task(spec: str, horizon: int | None = None) -> XLand:
+    """The task of `<environment>/<ruleset>`; the default horizon is 3 x height x width, xminigrid's.
+
+    Raises:
+        UserError: unknown environment or benchmark, number out of range, broken file.
+    """
+    environment, _, ruleset_name = spec.partition("/")
+    known = [name for name in xminigrid.registered_environments() if name.startswith("XLand")]
+    if environment not in known:
+        near = get_close_matches(environment, known, 1)
+        hint = f"; did you mean '{near[0]}'?" if near else f"; choose one of {', '.join(known)}"
+        raise UserError(f"there is no XLand environment '{environment}'{hint}")
+    if not ruleset_name:
+        raise UserError(
+            f"'xland/{spec}' names no ruleset: write xland/{environment}/<benchmark>:<number> "
+            f"or xland/{environment}/<path of a TOML file>"
+        )
+    words, steps = "", None
+    benchmark, colon, number = ruleset_name.partition(":")
+    if colon and benchmark in registered_benchmarks():
+        ruleset = _from_benchmark(benchmark, number)
+    elif ruleset_name.endswith(".toml"):
+        ruleset, words, steps = _from_file(Path(ruleset_name))
+    else:
+        raise UserError(
+            f"'{ruleset_name}' is neither <benchmark>:<number> (benchmarks: {', '.join(registered_benchmarks())}) "
+            "nor the path of a .toml file"
+        )
+    _, params = xminigrid.make(environment)
+    return XLand(f"xland/{spec}", environment, ruleset, horizon or steps or 3 * params.height * params.width, words)
+
+
+def _from_benchmark(name: str, number: str) -> RuleSet:
+    if not number.isdigit():
+        raise UserError(f"'{number}' is not a ruleset number; write {name}:<number>, counted from 0")
+    try:
+        benchmark = xminigrid.load_benchmark(name)
+    except OSError as error:
+        raise UserError(
+            f"the benchmark '{name}' is neither on disk nor could it be downloaded ({error}); put its file into "
+            "the folder named by XLAND_MINIGRID_DATA (default ~/.xland_minigrid)"
+        ) from error
+    if int(number) >= benchmark.num_rulesets():
+        raise UserError(f"'{name}' has rulesets 0 to {benchmark.num_rulesets() - 1}; there is no {number}")
+    return benchmark.get_ruleset(int(number))
+
+
+def _from_file(path: Path) -> tuple[RuleSet, str, int | None]:
+    try:
+        data = tomllib.loads(path.read_text())
+    except OSError as error:
+        raise UserError(f"the ruleset file {path} cannot be read: {error.strerror}") from error
+    except tomllib.TOMLDecodeError as error:
+        raise UserError(f"the ruleset file {path} is not TOML: {error}") from error
+    unknown = set(data) - {"goal", "rules", "init_tiles", "description", "horizon"}
+    if unknown:
+        raise UserError(
+            f"{path}: unknown key '{sorted(unknown)[0]}'; known are goal, rules, init_tiles, description, horizon"
+        )
+    goal = _encoding(path, "goal", [data.get("goal")], MAX_GOAL_ENCODING_LEN, NUM_GOALS)[0]
+    rules = _encoding(path, "rules", data.get("rules") or [[0]], MAX_RULE_ENCODING_LEN, NUM_RULES)
+    tiles = _encoding(path, "init_tiles", data.get("init_tiles"), 2, 13)
+    if any(len(pair) != 2 for pair in data["init_tiles"]):
+        raise UserError(f"{path}: every entry of init_tiles must be a pair [tile, colour]")
+    return (
+        RuleSet(
+            goal=jnp.asarray(goal, jnp.uint8),
+            rules=jnp.asarray(rules, jnp.uint8),
+            init_tiles=jnp.asarray(tiles, jnp.uint8),
+        ),
+        str(data.get("description", "")),
+        data.get("horizon"),
+    )
+
+
+def _encoding(path: Path, key: str, rows: object, length: int, kinds: int) -> list[list[int]]:
+    """Check a list of encodings and pad each with zeros to `length`."""
+    rows_ok = isinstance(rows, list) and rows and all(isinstance(row, list) and 0 < len(row) <= length for row in rows)
+    if not rows_ok or not all(type(v) is int and 0 <= v < 256 for row in rows for v in row):  # type: ignore[union-attr]
+        raise UserError(f"{path}: '{key}' must be at most {length} integers of 0 to 255 each, as xminigrid encodes it")
+    assert isinstance(rows, list)
+    if any(row[0] >= kinds for row in rows):
+        raise UserError(f"{path}: '{key}' starts with a kind of 0 to {kinds - 1}")
+    return [row + [0] * (length - len(row)) for row in rows]

@@ -1,0 +1,9 @@
+"""The fused trainer: candidates x seeds x environments, trained side by side."""
+
+from __future__ import annotations
+
+from jaxreward.training.config import PPO, Rung
+from jaxreward.training.executor import Interrupted, Progress, train
+from jaxreward.training.result import TrainResult
+
+__all__ = ["PPO", "Interrupted", "Progress", "Rung", "TrainResult", "train"]

@@ -1,0 +1,234 @@
+"""One chunk of a population on one device: compile, start, advance, evaluate.
+
+Two compiled functions do the work. `collect` holds the environment and the programs and is
+compiled for each population; `learn` holds PPO, depends on shapes alone, and is compiled once for
+many populations. The host only alternates them, so a training can be watched, stopped and saved
+between any two updates.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from flax import struct
+
+from jaxreward.tasks import Discrete, Task
+from jaxreward.training.config import PPO
+from jaxreward.training.measure import Stats
+from jaxreward.training.networks import ActorCritic, init_padded
+from jaxreward.training.population import Population
+from jaxreward.training.ppo import Agent, LearnStats, learn, new_agent
+from jaxreward.training.rollout import Lanes, Trajectory, collect, reset_pool, start_lanes
+
+# Held-out levels come from this stream, which no training seed shares, the same for all candidates.
+_HELD_OUT = 0x48454C44
+_ENVIRONMENT, _ORDER, _POOL, _START = range(4)
+
+
+class TrainerState(struct.PyTreeNode):
+    """Everything that a chunk's training depends on from here: leaves (C, S, ...), on the device."""
+
+    agents: Agent
+    lanes: Lanes
+
+
+class Chunk:
+    """Programs x seeds trained together on one device."""
+
+    def __init__(
+        self,
+        task: Task,
+        population: Population,
+        ppo: PPO,
+        seeds: Sequence[int],
+        device: jax.Device,
+    ) -> None:
+        if not isinstance(task.action_space, Discrete):
+            raise NotImplementedError("the MLP learner for discrete actions needs a Discrete action space")
+        self.task, self.population, self.ppo, self.device = task, population, ppo, device
+        self.seeds = tuple(seeds)
+        self.network = ActorCritic(task.action_space.n, ppo.hidden, ppo.activation)
+        self.compile_s = 0.0
+        self._hyper = jax.device_put(jax.tree.map(jnp.float32, ppo), device)
+        self._keys = jax.device_put(jnp.stack([jax.random.key(s) for s in self.seeds]), device)
+        self._held_out = jax.device_put(jnp.stack([jax.random.key(_HELD_OUT)] * len(self.seeds)), device)
+        self._collect: Any = None
+        self._learn: Any = None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return len(self.population), len(self.seeds)
+
+    # ---- compile
+
+    def compile(self) -> None:
+        """Trace and compile; the wall time goes to `compile_s`. Does nothing the second time."""
+        if self._collect is not None:
+            return
+        start = time.perf_counter()
+        with jax.default_device(self.device):
+            one = init_padded(self.network, 0, self.population.widths[0], self.population.width)
+            params = jax.tree.map(lambda x: jax.ShapeDtypeStruct((*self.shape, *x.shape), x.dtype), one)
+            pool = jax.eval_shape(partial(_resets, self.task, self.ppo.envs), self._keys)
+            agents = jax.eval_shape(partial(_new_agents, self.ppo), params)
+            lanes = jax.eval_shape(partial(_new_lanes, self.task, self.shape[0]), pool)
+            stats = jax.eval_shape(self.fresh_stats)
+            shapes = (params, lanes, pool, self._keys, stats)
+            step = partial(collect, self.task, self.population, self.network, self.ppo.unroll)
+            _, trajectory, _ = jax.eval_shape(step, *shapes)
+            key = (id(self.task), self._digests(), self.population.width, self.ppo.unroll, self.ppo.envs,
+                   self.network, self.shape, self.device)  # fmt: skip
+            self._collect = _COLLECT.get(key, lambda: _aot(step, shapes, self.device, donate=(1, 4)), keep=self.task)
+            learn_shapes = (agents, trajectory, stats.finite, self._keys, jnp.float32(0), self._hyper)
+            key = (self.network, jax.tree.structure(self.ppo), _signature(learn_shapes), self.device)
+            self._learn = _LEARN.get(key, lambda: _aot(self._learn_all, learn_shapes, self.device, donate=(0,)))
+            jax.block_until_ready(_resets(self.task, self.ppo.envs, self._keys))
+        self.compile_s += time.perf_counter() - start
+
+    def peak_bytes(self) -> int:
+        """Device memory that the larger of the two compiled functions needs, as the compiler reports it."""
+        return max(_bytes(self._collect), _bytes(self._learn))
+
+    def _digests(self) -> tuple[str, ...]:
+        return tuple(p.digest for p in self.population.programs)
+
+    def _learn_all(
+        self, agents: Agent, trajectory: Trajectory, finite: jax.Array, keys: jax.Array, progress: jax.Array, hyper: PPO
+    ) -> tuple[Agent, LearnStats]:
+        one = partial(learn, network=self.network)
+        over = Trajectory(1, 1, 1, 1, 1, 1, 0)  # type: ignore[arg-type]
+
+        def agent(a: Agent, t: Trajectory, f: jax.Array, k: jax.Array) -> tuple[Agent, LearnStats]:
+            return one(a, t, f, k, progress, hyper=hyper)
+
+        by_seed = jax.vmap(agent, in_axes=(0, over, 0, 0))
+        return jax.vmap(by_seed, in_axes=(0, over, 0, None))(agents, trajectory, finite, keys)
+
+    # ---- run
+
+    def start(self) -> TrainerState:
+        """The state before the first update."""
+        agents = [
+            [init_padded(self.network, seed, width, self.population.width) for seed in self.seeds]
+            for width in self.population.widths
+        ]
+        stack = partial(jax.tree.map, lambda *x: np.stack(x))
+        params = stack(*[stack(*row) for row in agents])
+        with jax.default_device(self.device):
+            pool = _resets(self.task, self.ppo.envs, _fold(self._keys, _START))
+            return TrainerState(_new_agents(self.ppo, params), _new_lanes(self.task, self.shape[0], pool))
+
+    def fresh_stats(self, first_only: bool = False) -> Stats:
+        with jax.default_device(self.device):
+            return _zero_stats(*self.shape, self.population.width, self.population.terms, first_only)
+
+    def update(
+        self, state: TrainerState, stats: Stats, index: int, progress: float
+    ) -> tuple[TrainerState, Stats, LearnStats]:
+        """One PPO update of every agent, number `index`, with `progress` of the budget spent."""
+        with jax.default_device(self.device):
+            keys = _fold(self._keys, _ENVIRONMENT, index)
+            pool = _resets(self.task, self.ppo.envs, _fold(keys, _POOL))
+            lanes, trajectory, stats = self._collect(state.agents.params, state.lanes, pool, keys, stats)
+            spent = jax.device_put(np.float32(progress), self.device)
+            agents, learned = self._learn(
+                state.agents, trajectory, stats.finite, _fold(keys, _ORDER), spent, self._hyper
+            )
+        return TrainerState(agents, lanes), stats, learned
+
+    def evaluate(self, state: TrainerState, rounds: int) -> Stats:
+        """Held-out episodes: `rounds` x `envs` full episodes an agent, the same levels for all."""
+        stats = self.fresh_stats(first_only=True)
+        with jax.default_device(self.device):
+            for number in range(rounds):
+                pool = _resets(self.task, self.ppo.envs, _fold(self._held_out, number))
+                lanes = _new_lanes(self.task, self.shape[0], pool)
+                for part in range(-(-self.task.horizon // self.ppo.unroll)):
+                    keys = _fold(self._keys, _HELD_OUT, number, part)
+                    lanes, _, stats = self._collect(state.agents.params, lanes, pool, keys, stats)
+        return stats
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def _resets(task: Task, envs: int, keys: jax.Array) -> Any:
+    """Fresh initial states from keys (S,); the one place where `task.reset` is compiled."""
+    return reset_pool(task, keys, envs)
+
+
+@jax.jit
+def _fold(keys: jax.Array, *numbers: int) -> jax.Array:
+    """Keys (S,) for a purpose."""
+
+    def one(key: jax.Array) -> jax.Array:
+        for number in numbers:
+            key = jax.random.fold_in(key, number)
+        return key
+
+    return jax.vmap(one)(keys)
+
+
+# jit, and not eager calls, also because donated arguments must not share a buffer of zeros
+@partial(jax.jit, static_argnums=0)
+def _new_agents(ppo: PPO, params: Any) -> Agent:
+    return jax.vmap(jax.vmap(lambda p: new_agent(p, ppo)))(params)
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def _new_lanes(task: Task, candidates: int, pool: Any) -> Lanes:
+    return start_lanes(task, pool, candidates)
+
+
+@partial(jax.jit, static_argnums=(0, 1, 2, 3, 4))
+def _zero_stats(candidates: int, seeds: int, width: int, terms: int, first_only: bool) -> Stats:
+    return Stats.zeros(candidates, seeds, width, terms, first_only)
+
+
+def _aot(fn: Callable[..., Any], shapes: Any, device: jax.Device, donate: tuple[int, ...]) -> Any:
+    """`fn` compiled for arguments of these shapes on `device`."""
+    on = jax.sharding.SingleDeviceSharding(device)
+    shapes = jax.tree.map(lambda x: jax.ShapeDtypeStruct(jnp.shape(x), x.dtype, sharding=on), shapes)
+    return jax.jit(fn, donate_argnums=donate).lower(*shapes).compile()
+
+
+def _signature(shapes: Any) -> tuple[Any, ...]:
+    leaves, structure = jax.tree.flatten(shapes)
+    return structure, tuple((jnp.shape(x), str(x.dtype)) for x in leaves)
+
+
+def _bytes(compiled: Any) -> int:
+    memory = compiled.memory_analysis()
+    if memory is None:
+        return 0
+    held = memory.argument_size_in_bytes + memory.output_size_in_bytes + memory.temp_size_in_bytes
+    return held - memory.alias_size_in_bytes
+
+
+class _Cache:
+    """A few compiled functions, least recently used first out; safe to use from several threads."""
+
+    def __init__(self, size: int) -> None:
+        self._size, self._entries, self._lock = size, OrderedDict[Any, Any](), threading.Lock()
+
+    def get(self, key: Any, make: Callable[[], Any], keep: Any = None) -> Any:
+        """`keep` is held as long as the entry lives, for keys that use its identity."""
+        with self._lock:
+            if key in self._entries:
+                self._entries.move_to_end(key)
+                return self._entries[key][0]
+        made = make()
+        with self._lock:
+            self._entries[key] = (made, keep)
+            while len(self._entries) > self._size:
+                self._entries.popitem(last=False)
+        return made
+
+
+_COLLECT, _LEARN = _Cache(4), _Cache(16)

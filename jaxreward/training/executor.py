@@ -1,0 +1,350 @@
+"""`train`: a population through rungs, chunks and devices.
+
+A chunk is a group of candidates that one device trains at a time. Cutting a population into chunks
+changes nothing but rounding, since nothing in a chunk depends on its neighbours. While one chunk
+trains, the next is compiled in a thread.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxreward.errors import UserError
+from jaxreward.programs import Program
+from jaxreward.tasks import Task
+from jaxreward.training.chunk import Chunk, TrainerState
+from jaxreward.training.config import PPO, Rung
+from jaxreward.training.history import History
+from jaxreward.training.plan import Schedule, cut, first_chunk, make_schedule, memory_limit, worth_compacting
+from jaxreward.training.population import Population, padded_sizes
+from jaxreward.training.result import TrainResult
+
+
+class Interrupted(Exception):
+    """`should_stop` said so; what was trained so far is in the store, if one was given."""
+
+
+class Store(Protocol):
+    """Where a training is kept between updates (`jaxreward.runs.Checkpoints` is one)."""
+
+    def save(self, tag: str, tree: Any) -> None: ...
+    def restore(self, tag: str, like: Any) -> Any | None: ...
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a training stands. `success` maps a candidate's position to its latest success."""
+
+    steps: int
+    total: int
+    phase: str
+    chunk: int
+    chunks: int
+    success: dict[int, float] = field(default_factory=dict)
+
+
+@dataclass
+class _Group:
+    """Candidates of one chunk, with their state once it is known."""
+
+    members: list[int]
+    chunk: Chunk
+    state: TrainerState | None = None
+    history: History | None = None
+
+
+def train(
+    task: Task,
+    programs: Sequence[Program],
+    ppo: PPO | None = None,
+    *,
+    seeds: int | Sequence[int] = 3,
+    steps: int = 1_000_000,
+    rungs: Sequence[Rung] = (),
+    checkpoints: int = 20,
+    eval_episodes: int = 256,
+    memory_gb: float | None = None,
+    chunk: int | None = None,
+    devices: Sequence[jax.Device] | None = None,
+    store: Store | None = None,
+    tag: str = "train",
+    save_every_s: float = 120.0,
+    progress: Callable[[Progress], None] | None = None,
+    should_stop: Callable[[], bool] | None = None,
+) -> TrainResult:
+    """Train an agent for every program and seed, side by side.
+
+    A candidate's result depends on its program and the seed alone, up to rounding: not on its
+    position, its neighbours, the chunk or the device.
+
+    Args:
+        task: what to solve.
+        programs: the candidates, C of them.
+        ppo: hyperparameters; the `quick` defaults if omitted.
+        seeds: a number S, for seeds 0 .. S-1, or the seeds themselves.
+        steps: environment steps of each agent, rounded up to whole updates.
+        rungs: cuts on the way; the learning rate always follows the whole budget.
+        checkpoints: number of points of the curves, evenly spaced; each costs `ppo.envs` held-out
+            episodes an agent.
+        eval_episodes: held-out episodes an agent at a rung and at the end.
+        memory_gb: limit for what a chunk takes on a device, in 10^9 bytes; by default most of what
+            is free.
+        chunk: candidates of a chunk at most; by default what fits.
+        devices: which to use, by default all local ones, each with chunks of its own.
+        store: where to keep the training every `save_every_s` seconds, under names that start with
+            `tag`; a training found there goes on from where it was.
+        progress: called with where the training stands.
+        should_stop: asked before every update.
+
+    Returns:
+        Scores, curves and diagnostics.
+
+    Raises:
+        UserError: impossible settings.
+        Interrupted: `should_stop` returned True.
+    """
+    ppo = PPO() if ppo is None else ppo
+    ppo.check()
+    seed_list = tuple(range(seeds)) if isinstance(seeds, int) else tuple(int(s) for s in seeds)
+    if not seed_list or min(seed_list) < 0 or len(set(seed_list)) < len(seed_list):
+        raise UserError(f"seeds must be distinct non-negative integers, at least one, not {seeds}")
+    if not programs:
+        raise UserError("there is no program to train; give at least one")
+    schedule = make_schedule(ppo, steps, checkpoints, rungs)
+    run = _Run(
+        task=task,
+        programs=tuple(programs),
+        ppo=ppo,
+        seeds=seed_list,
+        schedule=schedule,
+        rounds=-(-eval_episodes // ppo.envs),
+        devices=tuple(devices or jax.local_devices()),
+        memory=memory_gb,
+        largest=chunk,
+        store=store,
+        tag=tag,
+        save_every_s=save_every_s,
+        progress=progress or (lambda _: None),
+        should_stop=should_stop or (lambda: False),
+    )
+    return run.train()
+
+
+@dataclass
+class _Run:
+    task: Task
+    programs: tuple[Program, ...]
+    ppo: PPO
+    seeds: tuple[int, ...]
+    schedule: Schedule
+    rounds: int
+    devices: tuple[jax.Device, ...]
+    memory: float | None
+    largest: int | None
+    store: Store | None
+    tag: str
+    save_every_s: float
+    progress: Callable[[Progress], None]
+    should_stop: Callable[[], bool]
+
+    def __post_init__(self) -> None:
+        self.width, self.terms = padded_sizes(self.programs)
+        self.compile_s = self.run_s = 0.0
+        self.env_steps = self.eval_steps = self.peak = 0
+        self.sizes: tuple[int, ...] = ()
+        self._lock = threading.Lock()
+        self._done_steps = 0
+
+    # ---- the whole
+
+    def train(self) -> TrainResult:
+        begin = time.perf_counter()
+        C, S = len(self.programs), len(self.seeds)
+        histories: list[History | None] = [None] * C
+        agents: list[Any] = [None] * C
+        stopped = np.zeros(C, int)
+        alive = list(range(C))
+        groups = self._first_groups()
+        self.sizes = tuple(len(g.members) for g in groups)
+        for number, (first, last, threshold) in enumerate(self.schedule.segments()):
+            self._run_segment(groups, number, first, last)
+            for group in groups:
+                assert group.state is not None and group.history is not None
+                params = jax.device_get(group.state.agents.params)
+                for row, member in enumerate(group.members):
+                    if member in alive:
+                        histories[member] = group.history.rows([row])
+                        agents[member] = jax.tree.map(lambda x, r=row: x[r], params)
+            if threshold is None:
+                break
+            point = self._point(last)
+            passed = [i for i in alive if float(histories[i].success[point, 0].mean()) >= threshold]  # type: ignore[union-attr]
+            for i in set(alive) - set(passed):
+                stopped[i] = last * self.ppo.batch
+            alive = passed
+            if not alive:
+                break
+            left = (self.schedule.updates - last) * self.ppo.batch * S
+            if worth_compacting(sum(self.sizes) - len(alive), len(alive), left, self.devices[0].platform):
+                groups = self._regroup(groups, alive)
+                self.sizes = tuple(len(g.members) for g in groups)
+        ends = [self._end(h) for h in histories]  # type: ignore[arg-type]
+        return TrainResult(
+            programs=self.programs,
+            seeds=self.seeds,
+            steps=np.asarray(self.schedule.checkpoints) * self.ppo.batch,
+            success=np.stack([h.success[e, 0] for h, e in zip(histories, ends, strict=True)]).astype(float),  # type: ignore[union-attr]
+            diverged=np.stack([h.diverged[e, 0] > 0 for h, e in zip(histories, ends, strict=True)]),  # type: ignore[union-attr]
+            stopped=stopped,
+            histories=tuple(histories),  # type: ignore[arg-type]
+            agents=tuple(agents),
+            env_steps=self.env_steps,
+            eval_steps=self.eval_steps,
+            compile_s=self.compile_s,
+            run_s=self.run_s,
+            wall_s=time.perf_counter() - begin,
+            chunks=self.sizes,
+            peak_bytes=self.peak,
+        )
+
+    @staticmethod
+    def _end(history: History) -> int:
+        return int(np.flatnonzero(np.isfinite(history.success[:, 0, 0]))[-1])
+
+    def _point(self, update: int) -> int:
+        return self.schedule.checkpoints.index(update)
+
+    # ---- groups
+
+    def _group(self, members: list[int], number: int) -> _Group:
+        population = Population([self.programs[i] for i in members], self.width, self.terms)
+        device = self.devices[number % len(self.devices)]
+        return _Group(members, Chunk(self.task, population, self.ppo, self.seeds, device))
+
+    def _first_groups(self) -> list[_Group]:
+        """Chunks that fit: sized by estimate, then by what the compiler says of the first."""
+        device = self.devices[0]
+        limit = memory_limit(self.memory, device)
+        fits = first_chunk(self.width, len(self.seeds), self.ppo, limit, device)
+        largest = min(fits, self.largest or fits)
+        largest = min(largest, -(-len(self.programs) // len(self.devices)))
+        while True:
+            groups = [self._group(part, n) for n, part in enumerate(cut(range(len(self.programs)), largest))]
+            first = groups[0]
+            self._report("compile", 0, len(groups))
+            first.chunk.compile()
+            self.peak = first.chunk.peak_bytes()
+            if self.peak <= limit or len(first.members) == 1:
+                return groups
+            largest = min(len(first.members) - 1, max(1, int(limit / (self.peak / len(first.members)))))
+
+    def _regroup(self, groups: Sequence[_Group], alive: list[int]) -> list[_Group]:
+        """The survivors in as few chunks of the size known to fit as possible, with their states."""
+        home = self.devices[0]
+        rows = {m: (g, r) for g in groups for r, m in enumerate(g.members)}
+        regrouped = []
+        for number, part in enumerate(cut(alive, max(self.sizes))):
+            group = self._group(part, number)
+            picked = [rows[m] for m in part]
+            states = [
+                jax.device_put(jax.tree.map(lambda x, r=r: x[r : r + 1], g.state), home) for g, r in picked
+            ]
+            group.state = jax.tree.map(lambda *x: jnp.concatenate(x), *states)
+            group.history = History.join([g.history.rows([r]) for g, r in picked])  # type: ignore[union-attr]
+            regrouped.append(group)
+        return regrouped
+
+    # ---- one segment
+
+    def _run_segment(self, groups: Sequence[_Group], number: int, first: int, last: int) -> None:
+        """Train every group from update `first` to `last`, one group a device at a time."""
+        share = [list(enumerate(groups))[d :: len(self.devices)] for d in range(len(self.devices))]
+        if len(groups) == 1:
+            return self._run_share(share[0], len(groups), number, first, last)
+        with ThreadPoolExecutor(len(self.devices)) as pool:
+            jobs = [pool.submit(self._run_share, s, len(groups), number, first, last) for s in share if s]
+            for job in jobs:
+                job.result()
+
+    def _run_share(
+        self, share: list[tuple[int, _Group]], total: int, number: int, first: int, last: int
+    ) -> None:
+        with ThreadPoolExecutor(1) as compiler:
+            ready: Future[None] = compiler.submit(share[0][1].chunk.compile)
+            for position, (index, group) in enumerate(share):
+                self._report("compile", index, total)
+                ready.result()
+                if position + 1 < len(share):
+                    ready = compiler.submit(share[position + 1][1].chunk.compile)
+                name = f"{self.tag}-{number}-{index}"
+                keep = total > 1 or last < self.schedule.updates
+                self._run_group(group, name, (index, total), first, last, keep)
+                with self._lock:
+                    self.compile_s += group.chunk.compile_s
+                    group.chunk.compile_s = 0.0
+
+    def _run_group(
+        self, group: _Group, name: str, where: tuple[int, int], first: int, last: int, keep: bool
+    ) -> None:
+        """Updates `first` to `last` of one group; `keep` saves the end as well, for what follows."""
+        chunk, begin = group.chunk, time.perf_counter()
+        if group.state is None:
+            group.state = chunk.start()
+            points = len(self.schedule.checkpoints)
+            group.history = History.empty(points, *chunk.shape, chunk.population.width, chunk.population.terms)
+        state, stats, at = jax.device_put(group.state, chunk.device), chunk.fresh_stats(), first
+        history = group.history
+        assert history is not None
+        if self.store is not None:
+            like = {"state": state, "stats": stats, "history": history, "update": at}
+            found = self.store.restore(name, like)
+            if found is not None:
+                history, at = found["history"], found["update"]
+                state, stats = jax.device_put((found["state"], found["stats"]), chunk.device)
+        steps = len(group.members) * len(self.seeds) * self.ppo.batch
+        with self._lock:
+            self._done_steps += steps * (at - first)
+            self.env_steps += steps * (at - first)
+        saved = time.perf_counter()
+        while at < last:
+            if self.should_stop():
+                self._save(name, state, stats, history, at)
+                raise Interrupted(f"stopped after {at} of {self.schedule.updates} updates")
+            state, stats, learned = chunk.update(state, stats, at, at / self.schedule.updates)
+            at += 1
+            with self._lock:
+                self._done_steps += steps
+                self.env_steps += steps
+            if at in self.schedule.checkpoints:
+                rounds = self.rounds if at == last else 1
+                history.record(self._point(at), chunk.evaluate(state, rounds), stats, learned, state.agents.diverged)
+                stats = chunk.fresh_stats()
+                with self._lock:
+                    self.eval_steps += steps // self.ppo.batch * rounds * self.ppo.envs * self.task.horizon
+                success = history.success[self._point(at)].mean(-1)
+                self._report("train", *where, {m: float(s) for m, s in zip(group.members, success, strict=True)})
+                if time.perf_counter() - saved > self.save_every_s and at < last:
+                    self._save(name, state, stats, history, at)
+                    saved = time.perf_counter()
+        if keep:
+            self._save(name, state, stats, history, at)
+        group.state, group.history = jax.block_until_ready(state), history
+        with self._lock:
+            self.run_s += time.perf_counter() - begin
+
+    def _save(self, name: str, state: TrainerState, stats: Any, history: History, at: int) -> None:
+        if self.store is not None:
+            self.store.save(name, {"state": state, "stats": stats, "history": history, "update": at})
+
+    def _report(self, phase: str, chunk: int, chunks: int, success: dict[int, float] | None = None) -> None:
+        total = self.schedule.updates * self.ppo.batch * len(self.seeds) * len(self.programs)
+        self.progress(Progress(self._done_steps, total, phase, chunk, chunks, success or {}))

@@ -1,0 +1,111 @@
+"""What a training showed, checkpoint by checkpoint, on the host."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import jax
+import numpy as np
+from flax import struct
+
+from jaxreward.training.measure import Stats
+from jaxreward.training.ppo import LearnStats
+
+
+class History(struct.PyTreeNode):
+    """float32 arrays (P, C, S) over P checkpoints, NaN where not reached; with K terms (P, C, S, K).
+
+    `success`, `ret`, `length`, `ret_solved` and `ret_failed` are of held-out episodes; terms, the
+    entropy, the value fit and the divergence are of training since the checkpoint before.
+    `obs_min` and `obs_max` (C, S, d) run over all of training.
+    """
+
+    success: np.ndarray
+    success_se: np.ndarray
+    episodes: np.ndarray
+    ret: np.ndarray
+    ret_solved: np.ndarray
+    ret_failed: np.ndarray
+    length: np.ndarray
+    term_mean: np.ndarray
+    term_abs: np.ndarray
+    term_min: np.ndarray
+    term_max: np.ndarray
+    entropy: np.ndarray
+    value_fit: np.ndarray
+    kl: np.ndarray
+    diverged: np.ndarray
+    obs_min: np.ndarray
+    obs_max: np.ndarray
+
+    @classmethod
+    def empty(cls, points: int, candidates: int, seeds: int, width: int, terms: int) -> History:
+        def scalar() -> np.ndarray:
+            return np.full((points, candidates, seeds), np.nan, np.float32)
+
+        def term() -> np.ndarray:
+            return np.full((points, candidates, seeds, terms), np.nan, np.float32)
+
+        def feature(value: float) -> np.ndarray:
+            return np.full((candidates, seeds, width), value, np.float32)
+
+        return cls(
+            success=scalar(), success_se=scalar(), episodes=scalar(), ret=scalar(), ret_solved=scalar(),
+            ret_failed=scalar(), length=scalar(), term_mean=term(), term_abs=term(), term_min=term(), term_max=term(),
+            entropy=scalar(), value_fit=scalar(), kl=scalar(), diverged=scalar(),
+            obs_min=feature(np.inf), obs_max=feature(-np.inf),
+        )  # fmt: skip
+
+    def record(self, point: int, held_out: Stats, training: Stats, learned: LearnStats, diverged: jax.Array) -> None:
+        """Write checkpoint `point`. An agent that has diverged counts as failing from here on."""
+        held_out, training, learned = jax.device_get((held_out, training, learned))
+        gone = np.asarray(diverged)
+        n = np.maximum(held_out.episodes, 1)
+        mean = np.where(gone, 0.0, held_out.success / n)
+        spread = np.maximum(held_out.success_sq / n - (held_out.success / n) ** 2, 0.0)
+        failed = held_out.episodes - held_out.solved
+        steps = np.maximum(training.steps, 1)[..., None]
+        with np.errstate(invalid="ignore", divide="ignore"):
+            rows = {
+                "success": mean,
+                "success_se": np.where(gone, 0.0, np.sqrt(spread / np.maximum(n - 1, 1))),
+                "episodes": held_out.episodes,
+                "ret": held_out.ret / n,
+                "ret_solved": held_out.ret_solved / held_out.solved,
+                "ret_failed": (held_out.ret - held_out.ret_solved) / failed,
+                "length": held_out.length / n,
+                "term_mean": training.term_sum / steps,
+                "term_abs": training.term_abs / steps,
+                "term_min": training.term_min,
+                "term_max": training.term_max,
+                "entropy": learned.entropy,
+                "value_fit": learned.value_fit,
+                "kl": learned.kl,
+                "diverged": gone,
+            }
+        for name, row in rows.items():
+            getattr(self, name)[point] = row
+        np.minimum(self.obs_min, training.obs_min, out=self.obs_min)
+        np.maximum(self.obs_max, training.obs_max, out=self.obs_max)
+
+    def rows(self, index: Sequence[int]) -> History:
+        """The history of the candidates in `index`."""
+        rows = np.asarray(index, int)
+        per_candidate = {"obs_min", "obs_max"}
+        return History(
+            **{
+                name: (value[rows] if name in per_candidate else value[:, rows])
+                for name, value in vars(self).items()
+            }
+        )
+
+    @classmethod
+    def join(cls, parts: Sequence[History]) -> History:
+        """Histories of different candidates, one after the other."""
+        per_candidate = {"obs_min", "obs_max"}
+        return cls(
+            **{
+                name: np.concatenate([getattr(p, name) for p in parts], 0 if name in per_candidate else 1)
+                for name in vars(parts[0])
+            }
+        )

@@ -1,0 +1,82 @@
+"""What a collection of experience says about each candidate and seed, as running sums.
+
+Axes: C candidates, S seeds, d features (padded), K terms (padded).
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+from flax import struct
+
+
+class Stats(struct.PyTreeNode):
+    """Running sums since the last reset; float32 (C, S) unless said otherwise.
+
+    With `first_only` (a bool scalar) only the first episode of each lane counts: that is how
+    held-out episodes are measured, each lane one episode and no bias towards short ones.
+    """
+
+    first_only: jax.Array
+    steps: jax.Array
+    episodes: jax.Array
+    success: jax.Array
+    success_sq: jax.Array
+    length: jax.Array
+    ret: jax.Array
+    solved: jax.Array
+    ret_solved: jax.Array
+    term_sum: jax.Array  # (C, S, K)
+    term_abs: jax.Array  # (C, S, K)
+    term_min: jax.Array  # (C, S, K)
+    term_max: jax.Array  # (C, S, K)
+    obs_min: jax.Array  # (C, S, d)
+    obs_max: jax.Array  # (C, S, d)
+    finite: jax.Array  # bool (C, S): every observation and reward so far
+
+    @classmethod
+    def zeros(cls, candidates: int, seeds: int, width: int, terms: int, first_only: bool = False) -> Stats:
+        shape = (candidates, seeds)
+        zero, per_term, per_feature = jnp.zeros(shape), jnp.zeros((*shape, terms)), jnp.zeros((*shape, width))
+        return cls(
+            first_only=jnp.asarray(first_only),
+            steps=zero, episodes=zero, success=zero, success_sq=zero, length=zero, ret=zero,
+            solved=zero, ret_solved=zero,
+            term_sum=per_term, term_abs=per_term, term_min=per_term + jnp.inf, term_max=per_term - jnp.inf,
+            obs_min=per_feature + jnp.inf, obs_max=per_feature - jnp.inf,
+            finite=jnp.ones(shape, bool),
+        )  # fmt: skip
+
+    def add(
+        self,
+        obs: jax.Array,
+        terms: jax.Array,
+        finite: jax.Array,
+        done: jax.Array,
+        episode: jax.Array,
+        success: jax.Array,
+        ret: jax.Array,
+        length: jax.Array,
+    ) -> Stats:
+        """One step of every environment: obs (C, S, E, d), terms (C, S, E, K), finite (C, S), the
+        others (C, S, E). `success`, `ret` and `length` count where an episode ends (`done`)."""
+        counted = (done & (~self.first_only | (episode == 0))).astype(jnp.float32)
+        terms = jnp.nan_to_num(terms, nan=0.0, posinf=0.0, neginf=0.0)
+        won = counted * (success > 0.5)
+        return self.replace(
+            steps=self.steps + done.shape[-1],
+            episodes=self.episodes + counted.sum(-1),
+            success=self.success + (counted * success).sum(-1),
+            success_sq=self.success_sq + (counted * success**2).sum(-1),
+            length=self.length + (counted * length).sum(-1),
+            ret=self.ret + (counted * ret).sum(-1),
+            solved=self.solved + won.sum(-1),
+            ret_solved=self.ret_solved + (won * ret).sum(-1),
+            term_sum=self.term_sum + terms.sum(-2),
+            term_abs=self.term_abs + jnp.abs(terms).sum(-2),
+            term_min=jnp.minimum(self.term_min, terms.min(-2)),
+            term_max=jnp.maximum(self.term_max, terms.max(-2)),
+            obs_min=jnp.minimum(self.obs_min, obs.min(-2)),
+            obs_max=jnp.maximum(self.obs_max, obs.max(-2)),
+            finite=self.finite & finite,
+        )

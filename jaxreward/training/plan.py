@@ -1,0 +1,93 @@
+"""How a training is cut: in time by checkpoints and rungs, in space by chunks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import jax
+
+from jaxreward.errors import UserError
+from jaxreward.training.config import PPO, Rung
+
+# Beyond this many programs in one compiled function XLA on CPU grows superlinearly, and running
+# gets slower per candidate, not faster (docs/benchmarks.md). A GPU has not been measured.
+_MAX_CHUNK_CPU = 16
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """Update indices: `checkpoints` are ascending and end with the last; `rungs` are among them."""
+
+    updates: int
+    checkpoints: tuple[int, ...]
+    rungs: tuple[tuple[int, float], ...]
+
+    def segments(self) -> list[tuple[int, int, float | None]]:
+        """(first update, update to stop before, threshold to pass there or None) between the cuts."""
+        cuts = [*self.rungs, (self.updates, None)]
+        starts = [0, *(at for at, _ in self.rungs)]
+        return [(start, at, threshold) for start, (at, threshold) in zip(starts, cuts, strict=True)]
+
+
+def make_schedule(ppo: PPO, steps: int, checkpoints: int, rungs: Sequence[Rung]) -> Schedule:
+    """Updates for a budget of `steps` environment steps a seed, rounded up to whole updates."""
+    if steps < 1:
+        raise UserError(f"the budget must be at least 1 environment step, not {steps}")
+    if checkpoints < 1:
+        raise UserError(f"there must be at least 1 checkpoint, not {checkpoints}")
+    updates = -(-steps // ppo.batch)
+    even = {max(1, round(updates * (i + 1) / checkpoints)) for i in range(checkpoints)}
+    cuts = []
+    for rung in sorted(rungs, key=lambda r: r.steps):
+        at = -(-rung.steps // ppo.batch)
+        if not 0 < at < updates:
+            raise UserError(f"a rung at {rung.steps} steps must lie inside the budget of {steps} steps")
+        if not 0.0 <= rung.threshold <= 1.0:
+            raise UserError(f"the threshold of a rung is a success rate in [0, 1], not {rung.threshold}")
+        cuts.append((at, rung.threshold))
+    return Schedule(updates, tuple(sorted(even | {at for at, _ in cuts})), tuple(cuts))
+
+
+def cut(indices: Sequence[int], largest: int) -> list[list[int]]:
+    """`indices` in order, in chunks of nearly equal size of at most `largest`."""
+    n = len(indices)
+    pieces = -(-n // max(1, largest))
+    bounds = [n * i // pieces for i in range(pieces + 1)]
+    return [list(indices[a:b]) for a, b in zip(bounds, bounds[1:], strict=False)]
+
+
+def memory_limit(memory_gb: float | None, device: jax.Device) -> int:
+    """Bytes that a chunk may take: what the user gave, or most of what the device has free."""
+    if memory_gb is not None:
+        if memory_gb <= 0:
+            raise UserError(f"--memory-gb must be positive, not {memory_gb}")
+        return int(memory_gb * 1e9)
+    stats = device.memory_stats() if device.platform != "cpu" else None
+    if stats and "bytes_limit" in stats:
+        return int(0.8 * stats["bytes_limit"])
+    with open("/proc/meminfo") as file:
+        free = next(int(line.split()[1]) for line in file if line.startswith("MemAvailable"))
+    return free * 1024 // 2
+
+
+def first_chunk(widest: int, seeds: int, ppo: PPO, limit: int, device: jax.Device) -> int:
+    """Candidates of a chunk that should fit, before anything is compiled.
+
+    The unroll's observations dominate: they are written, transposed for the learner and gathered
+    into minibatches, three copies and a half. The compiler's own account corrects this.
+    """
+    per_candidate = int(3.5 * 4 * seeds * ppo.batch * (widest + 16 + sum(ppo.hidden)))
+    fits = max(1, limit // per_candidate)
+    return min(fits, _MAX_CHUNK_CPU) if device.platform == "cpu" else fits
+
+
+def worth_compacting(dropped: int, survivors: int, steps_left: int, platform: str) -> bool:
+    """Whether compiling the survivors anew costs less than carrying the dropped candidates along.
+
+    `steps_left` are those of one candidate. The rates are rounded measurements (a program compiles
+    in the time of a quarter of a million steps on two cores, an environment in that of four
+    programs); a rule on steps, not on the clock, so that a resumed run decides as the first did.
+    """
+    steps_per_compile = 250_000 if platform == "cpu" else 10_000_000
+    return dropped * steps_left > steps_per_compile * (4 + survivors)
