@@ -23,7 +23,10 @@ FLOORS: dict[str, set[str]] = {
     "proposers": {"records", "errors", "programs"},
     "reports": {"records", "errors", "runs"},
 }
+FLOORS["options"] = {"errors"}
+FLOORS["settings"] = {"records", "errors", "training"}
 FLOORS["evolve"] = set(FLOORS)
+FLOORS["commands"] = set(FLOORS)
 FLOORS["cli"] = set(FLOORS)
 """A room and what it may import besides itself; scripts, benchmarks and tests may import everything."""
 

@@ -1,0 +1,94 @@
+"""Is this machine fit for a run? `jaxreward doctor`: versions, devices, sandbox, disk, a training."""
+
+from __future__ import annotations
+
+import platform
+import shutil
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True)
+class DoctorSettings:
+    """Say whether this machine can run a search, and train a known-good interface for seconds."""
+
+    out: Path = Path("runs")
+    """Folder where runs would go."""
+    json: bool = False
+    """Print one JSON object as the last line of standard output."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One line of the examination. A machine with a finding that is not `ok` is not fit."""
+
+    name: str
+    ok: bool
+    text: str
+
+
+def examine(settings: DoctorSettings) -> Iterator[Finding]:
+    """Findings, one by one as they are made."""
+    yield _versions()
+    yield _devices()
+    yield _disk(settings.out)
+    sandbox = _sandbox()
+    yield sandbox
+    if sandbox.ok:
+        yield _training()
+
+
+def _versions() -> Finding:
+    from jaxreward.runs.provenance import versions
+
+    found = {**versions(), "system": f"{platform.system()} {platform.machine()}"}
+    return Finding("versions", True, ", ".join(f"{name} {version}" for name, version in found.items()))
+
+
+def _devices() -> Finding:
+    import jax
+
+    try:
+        devices = jax.devices()
+    except RuntimeError as error:
+        return Finding("devices", False, f"JAX finds no device: {error}")
+    return Finding("devices", True, ", ".join(f"{d.platform}:{d.id} {d.device_kind}" for d in devices))
+
+
+def _disk(out: Path) -> Finding:
+    folder = next(p for p in (out.absolute(), *out.absolute().parents) if p.exists())
+    free = shutil.disk_usage(folder).free / 1e9
+    return Finding("disk", free > 1.0, f"{free:.1f} GB free where runs go" + ("" if free > 1.0 else ": free some"))
+
+
+def _sandbox() -> Finding:
+    from jaxreward.errors import UserError
+    from jaxreward.programs import sandbox_status
+
+    try:
+        return Finding("sandbox", True, sandbox_status())
+    except UserError as error:
+        return Finding("sandbox", False, str(error))
+
+
+def _training() -> Finding:
+    """A known-good interface must learn in seconds: else the fault is not in any candidate."""
+    from jaxreward.programs import load_program
+    from jaxreward.tasks import make_task
+    from jaxreward.training import train
+
+    task = make_task("probe-choice")
+    source = (
+        "import jax.numpy as jnp\n\n\n"
+        "def get_observation(state):\n    return jnp.stack([state.signal])\n\n\n"
+        "def compute_reward(state, action, next_state):\n    return next_state.hit.astype(jnp.float32)\n"
+    )
+    begin = time.perf_counter()
+    program = load_program(source, task)
+    result: Any = train(task, [program], seeds=1, steps=40_000, checkpoints=2)
+    seconds, success = time.perf_counter() - begin, float(result.success.mean())
+    text = f"a known-good interface reached {success:.2f} in {seconds:.0f} s ({result.env_steps / result.run_s:,.0f} steps/s)"
+    return Finding("training", success > 0.95, text)

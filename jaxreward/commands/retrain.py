@@ -1,0 +1,116 @@
+"""Training given interfaces over fresh seeds: `jaxreward train`, the paper's final protocol."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from jaxreward.errors import UserError
+from jaxreward.programs import Checker, Program
+from jaxreward.reports.tables import score_json
+from jaxreward.tasks import make_task
+from jaxreward.training import PPO, Progress, TrainResult, train
+
+
+@dataclass(frozen=True)
+class TrainSettings:
+    """Train agents from scratch with given interfaces, side by side, and compare them."""
+
+    task: str = "xland-easy"
+    """The task: a name of `jaxreward tasks`, or xland/<environment>/<ruleset>."""
+    interfaces: tuple[Path, ...] = ()
+    """Program files. The task's own observation and sparse reward if none are given."""
+    seeds: int = 10
+    """Number of training seeds."""
+    first_seed: int = 1000
+    """The first of them; searches use seeds from 0, so these are fresh."""
+    steps: int = 1_000_000
+    """Environment steps of each seed."""
+    checkpoints: int = 20
+    """Points of the learning curves."""
+    eval_episodes: int = 256
+    """Held-out episodes of each seed at the end."""
+    memory_gb: float | None = None
+    """Memory that training may take on a device; by default most of what is free."""
+    chunk: int | None = None
+    """Interfaces compiled together, at most; by default what fits."""
+    ppo: PPO = field(default_factory=PPO)
+    """The learner."""
+    diagnose: bool = False
+    """Print curves, reward terms and warnings for every interface."""
+    plot: Path | None = None
+    """Draw the learning curves into this file (.png or .svg)."""
+    unsafe_no_sandbox: bool = False
+    """Check programs without the sandbox, where the system has none. Only for programs you trust."""
+    dry_run: bool = False
+    """Print the plan and its estimated cost, and do nothing."""
+    json: bool = False
+    """Print one JSON object as the last line of standard output; all else goes to standard error."""
+
+    def check(self) -> None:
+        """Raise a UserError for the first setting that cannot be."""
+        for name in ("seeds", "steps", "checkpoints", "eval_episodes"):
+            if getattr(self, name) < 1:
+                raise UserError(f"--{name.replace('_', '-')} must be at least 1, not {getattr(self, name)}")
+        if self.plot is not None and self.plot.suffix not in (".png", ".svg"):
+            raise UserError(f"--plot {self.plot} must end in .png or .svg")
+        for path in self.interfaces:
+            if not path.is_file():
+                raise UserError(f"there is no interface file {path}")
+        self.ppo.check()
+
+
+@dataclass(frozen=True)
+class Retrained:
+    """Names of the interfaces, in order, and what training them gave."""
+
+    names: tuple[str, ...]
+    result: TrainResult
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One JSON object per interface."""
+        return [
+            {
+                "interface": name,
+                "digest": self.result.programs[row].digest,
+                "score": score_json(self.result.score(row)),
+                "seed_success": self.result.success[row].tolist(),
+                "diverged": int(self.result.diverged[row].sum()),
+                "notices": [n.model_dump() for n in self.result.feedback(row).notices],
+            }
+            for row, name in enumerate(self.names)
+        ]
+
+
+def retrain(settings: TrainSettings, progress: Any = None) -> Retrained:
+    """Check and train the interfaces of `settings`.
+
+    Raises:
+        UserError: settings that cannot be, or an interface that does not pass its check.
+    """
+    settings.check()
+    task = make_task(settings.task)
+    names: list[str] = []
+    programs: list[Program] = []
+    with Checker(unsafe_no_sandbox=settings.unsafe_no_sandbox) as checker:
+        sources = [path.read_text(encoding="utf-8") for path in settings.interfaces]
+        for path, (verdict, program) in zip(settings.interfaces, checker.check_many(sources, task), strict=True):
+            if program is None:
+                raise UserError(f"{path} is not a program for {task.name}: {verdict.failure}")
+            names.append(f"{path.parent.name}/{path.name}" if path.parent.name else path.name)
+            programs.append(program)
+    if not programs:
+        names, programs = ["default observation, sparse reward"], [Program.default(task)]
+
+    def report(p: Progress) -> None:
+        if progress is not None:
+            progress("training", p)
+
+    result = train(
+        task, programs, settings.ppo,
+        seeds=range(settings.first_seed, settings.first_seed + settings.seeds),
+        steps=settings.steps, checkpoints=settings.checkpoints, eval_episodes=settings.eval_episodes,
+        memory_gb=settings.memory_gb, chunk=settings.chunk, progress=report,
+    )  # fmt: skip
+    return Retrained(tuple(names), result)

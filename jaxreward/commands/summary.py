@@ -1,0 +1,102 @@
+"""What a command says at the end: tables for people, one JSON object for programs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.console import Console
+
+from jaxreward.evolve import Outcome
+from jaxreward.reports.plots import learning_curves
+from jaxreward.reports.tables import diagnosis, score_json, score_table
+from jaxreward.commands.retrain import Retrained, TrainSettings
+from jaxreward.runs import read_log
+from jaxreward.runs.log import wall_s
+
+
+def show_outcome(outcome: Outcome, console: Console) -> None:
+    """The comparison, the warnings about the best, and where its program lies."""
+    s = outcome.settings
+    if outcome.best is None:
+        console.print(f"no candidate has a score ({outcome.reason}); see {outcome.path / 'events.jsonl'}")
+        return
+    rows: list[tuple[str, Any, dict[str, str]]] = [
+        (f"best found by {s.strategy}", outcome.score, {"features": _features(outcome)})
+    ]
+    for name, baseline in outcome.baselines.items():
+        if name != "best":
+            rows.append((name, baseline.score, {"features": ""}))
+    fresh = "best" in outcome.baselines
+    how = f"{s.final_seeds} fresh seeds x {s.final_steps or s.steps:,} steps" if fresh else "seeds of the search"
+    console.print(score_table(f"success on {s.task}, {how}", rows))
+    if outcome.best.feedback is not None:
+        for notice in outcome.best.feedback.notices:
+            console.print(f"{notice.kind}: {notice.message}", highlight=False)
+    console.print(f"{outcome.reason}; the best interface is {outcome.path / 'best_interface.py'}", highlight=False)
+    if outcome.exit_code:
+        console.print(f"unfinished: go on with --name {outcome.path.name} --resume", highlight=False)
+
+
+def _features(outcome: Outcome) -> str:
+    summary = outcome.best.candidate.summary if outcome.best else None
+    return str(summary.observation_size) if summary else ""
+
+
+def evolve_json(outcome: Outcome) -> dict[str, Any]:
+    """The documented object of `jaxreward evolve --json` (docs/commands.md)."""
+    s, spent, best = outcome.settings, outcome.progress.spent, outcome.best
+    found = None
+    if best is not None and best.candidate.summary is not None:
+        found = {
+            "digest": best.candidate.summary.digest,
+            "path": str(outcome.path / "best_interface.py"),
+            "score": score_json(outcome.score),
+            "search_score": score_json(best.score),
+        }
+    return {
+        "task": s.task,
+        "strategy": s.strategy,
+        "proposer": s.proposer,
+        "best": found,
+        "baselines": {n: score_json(b.score) for n, b in outcome.baselines.items() if n != "best"},
+        "candidates": {"trained": spent.trained, "failed": spent.failed, "duplicate": spent.duplicate},
+        "env_steps": spent.env_steps,
+        "wall_s": wall_s(read_log(outcome.path / "events.jsonl")),
+        "compile_s": spent.compile_s,
+        "cost_usd": spent.cost_usd,
+        "reason": outcome.reason,
+        "finished": outcome.exit_code == 0,
+    }
+
+
+def show_retrained(settings: TrainSettings, done: Retrained, console: Console) -> None:
+    """The table, and what --diagnose and --plot ask for."""
+    result = done.result
+    rows = []
+    for i, name in enumerate(done.names):
+        warnings = ", ".join(n.kind for n in result.feedback(i).notices)
+        rows.append((name, result.score(i), {"features": str(result.programs[i].observation_size), "notes": warnings}))
+    console.print(score_table(f"success on {settings.task}, {settings.seeds} seeds x {settings.steps:,} steps", rows))
+    console.print(
+        f"{result.env_steps:,} environment steps in {result.run_s:.0f} s after {result.compile_s:.0f} s of compiling",
+        highlight=False,
+    )
+    if settings.diagnose:
+        for i, name in enumerate(done.names):
+            console.print(f"\n{name}", highlight=False)
+            for line in diagnosis(result.feedback(i)):
+                console.print(f"  {line}", highlight=False)
+    if settings.plot is not None:
+        settings.plot.parent.mkdir(parents=True, exist_ok=True)
+        curves = {name: (result.steps.tolist(), result.success_curve[i]) for i, name in enumerate(done.names)}
+        learning_curves(settings.plot, curves, title=settings.task)
+        console.print(f"learning curves in {settings.plot}", highlight=False)
+
+
+def train_json(settings: TrainSettings, done: Retrained) -> dict[str, Any]:
+    """The documented object of `jaxreward train --json` (docs/commands.md)."""
+    r = done.result
+    return {
+        "task": settings.task, "seeds": settings.seeds, "steps": settings.steps, "rows": done.rows(),
+        "env_steps": r.env_steps, "wall_s": r.wall_s, "compile_s": r.compile_s, "run_s": r.run_s,
+    }  # fmt: skip

@@ -1,0 +1,57 @@
+"""Settings from files: TOML onto a dataclass, strict about names and types."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import tomllib
+import typing
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
+
+from jaxreward.errors import UserError
+
+D = TypeVar("D")
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """The content of a settings file; UserError where it cannot be read or is not TOML."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UserError(f"the settings file {path} cannot be read: {error.strerror or error}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UserError(f"the settings file {path} is not valid TOML: {error}") from error
+
+
+def apply(base: D, values: Mapping[str, Any], origin: str, prefix: str = "") -> D:
+    """`base` with the fields in `values` replaced; tables go to nested dataclasses.
+
+    Keys may be written with dashes, as on the command line.
+
+    Raises:
+        UserError: a key that is no field (with the nearest one), or a value of the wrong type.
+    """
+    hints = typing.get_type_hints(type(base), include_extras=False)
+    changes: dict[str, Any] = {}
+    for written, value in values.items():
+        key = written.replace("-", "_")
+        if key not in hints:
+            near = difflib.get_close_matches(key, hints, 1)
+            hint = f"; did you mean '{prefix}{near[0]}'?" if near else f"; known are {', '.join(sorted(hints))}"
+            raise UserError(f"{origin}: unknown key '{prefix}{written}'{hint}")
+        current = getattr(base, key)
+        if dataclasses.is_dataclass(current):
+            if not isinstance(value, Mapping):
+                raise UserError(f"{origin}: '{prefix}{written}' is a table, write [{prefix}{written}]")
+            changes[key] = apply(current, value, origin, f"{prefix}{written}.")
+            continue
+        try:
+            changes[key] = TypeAdapter(hints[key]).validate_python(value)
+        except ValidationError as error:
+            reason = error.errors()[0]["msg"]
+            raise UserError(f"{origin}: '{prefix}{written}' cannot be {value!r}: {reason}") from error
+    return dataclasses.replace(base, **changes)  # type: ignore[type-var]

@@ -1,0 +1,83 @@
+"""Progress of a search on the terminal: one bar for what trains now, one line a generation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import Progress as Bars
+
+from jaxreward.records import Result
+from jaxreward.runs.fold import Spent
+
+
+class Live:
+    """Shows how a run goes; a context manager around `jaxreward.evolve.evolve` or a training."""
+
+    def __init__(self, console: Console, candidates: int = 0) -> None:
+        self.console, self.candidates = console, candidates
+        columns = (
+            TextColumn("{task.description}"), BarColumn(bar_width=24), MofNCompleteColumn(),
+            TextColumn("{task.fields[detail]}"), TimeElapsedColumn(), TimeRemainingColumn(compact=True),
+        )  # fmt: skip
+        self._bars = Bars(*columns, console=console, transient=True, disable=not console.is_terminal)
+        self._task: TaskID | None = None
+        self._label = ""
+        self._latest: dict[int, float] = {}
+
+    def __enter__(self) -> Live:
+        self._bars.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._bars.stop()
+
+    def note(self, text: str) -> None:
+        """A line of its own."""
+        self.console.print(text, highlight=False)
+
+    def training(self, label: str, progress: Any) -> None:
+        """`progress` is a `jaxreward.training.Progress`, counted here in thousands of steps."""
+        if self._task is None or label != self._label:
+            if self._task is not None:
+                self._bars.remove_task(self._task)
+            self._task, self._label, self._latest = self._bars.add_task(label, detail="", total=None), label, {}
+        self._latest |= progress.success
+        best = f"best {max(self._latest.values()):.2f}" if self._latest else ""
+        where = f"chunk {progress.chunk + 1}/{progress.chunks}" if progress.chunks > 1 else ""
+        doing = "compiling" if progress.phase == "compile" else ""
+        self._bars.update(
+            self._task,
+            description=f"{label}, thousand steps",
+            completed=progress.steps // 1000,
+            total=max(1, progress.total // 1000),
+            detail=" ".join(filter(None, (doing, where, best))),
+        )
+
+    def generation(self, index: int, results: Sequence[Result], best: Result | None, spent: Spent) -> None:
+        """One line for a complete generation."""
+        scores = sorted((r.score.mean for r in results if r.score), reverse=True)
+        failed = [r.failure.stage for r in results if r.failure]
+        text = f"generation {index}: {len(scores)} trained"
+        if scores:
+            text += f", success {' '.join(f'{s:.2f}' for s in scores)}"
+        if failed:
+            text += f"; without a score: {', '.join(sorted(failed))}"
+        if best is not None and best.score is not None:
+            text += f"; best so far {best.score.mean:.3f} ({best.candidate.id})"
+        if self.candidates:
+            text += f"; {spent.trained}/{self.candidates} candidates, {spent.compile_s + spent.run_s:.0f} device s"
+        self.note(text)
+
+
+class Silent:
+    """A watcher that says nothing."""
+
+    def note(self, text: str) -> None: ...
+    def training(self, label: str, progress: Any) -> None: ...
+    def generation(self, index: int, results: Sequence[Result], best: Result | None, spent: Spent) -> None: ...

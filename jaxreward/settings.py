@@ -1,0 +1,182 @@
+"""What a search is told to do: every option of `jaxreward evolve`, with its defaults and presets."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import tyro
+
+from jaxreward.errors import UserError
+from jaxreward.records import Evolve
+from jaxreward.training.config import PPO
+
+BASELINES = ("sparse", "best-of-n")
+
+
+@dataclass(frozen=True)
+class EvolveSettings:
+    """Search for an interface: programs are proposed, trained side by side, and improved on."""
+
+    task: str = "xland-easy"
+    """The task: a name of `jaxreward tasks`, or xland/<environment>/<ruleset>."""
+    strategy: str = "limen"
+    """The search strategy: limen or best-of-n."""
+    proposer: str = "genetic"
+    """Who writes programs: genetic, or replay (with --recording)."""
+    recording: Path | None = None
+    """For replay: the run, or its events.jsonl, whose programs are proposed again."""
+    evolve: Evolve = "both"
+    """What may change; the other half is the task's default."""
+    candidates: int = 16
+    """Budget: candidates to train."""
+    generation: int = 8
+    """Candidates proposed and trained side by side."""
+    seeds: int = 2
+    """Training seeds of a candidate."""
+    steps: int = 200_000
+    """Environment steps of each seed."""
+    filter_steps: int = 0
+    """Short rung: after so many steps a candidate below --filter-threshold stops; 0 for none."""
+    filter_threshold: float = 0.05
+    """Success rate that the short rung asks for."""
+    restart: bool = False
+    """Train the short rung apart, with one seed, and what passes from scratch: the paper's protocol."""
+    baselines: tuple[str, ...] = ("sparse",)
+    """Trained at the same budget, to compare with: sparse, best-of-n."""
+    final_seeds: int = 5
+    """Fresh seeds on which the best and the baselines are trained again at the end; 0 for none."""
+    final_steps: int = 0
+    """Environment steps of each of them; 0 means --steps."""
+    seed: int = 0
+    """Seed of the search; training seeds are 0 .. seeds-1 for every candidate."""
+    max_attempts: int = 0
+    """Budget: programs proposed, failures and duplicates included; 0 means 4 x candidates."""
+    max_env_steps: int = 0
+    """Budget: environment steps in training; 0 for no limit."""
+    max_device_s: float = 0.0
+    """Budget: seconds of compiling and training; 0 for no limit."""
+    islands: int = 3
+    """Islands of the archive (limen)."""
+    initial: int = 8
+    """Candidates from scratch before parents are drawn (limen)."""
+    migration_interval: int = 10
+    """Results between migrations (limen); 0 for none."""
+    memory_gb: float | None = None
+    """Memory that training may take on a device; by default most of what is free."""
+    chunk: int | None = None
+    """Candidates compiled together, at most; by default what fits."""
+    ppo: PPO = field(default_factory=PPO)
+    """The learner."""
+    out: Path = Path("runs")
+    """Folder of runs."""
+    name: str = ""
+    """Name of the run; by default made of task, strategy and seed."""
+    resume: bool = False
+    """Go on with the run of this name, which keeps its own settings but for larger budgets."""
+    unsafe_no_sandbox: bool = False
+    """Check programs without the sandbox, where the system has none. Only for programs you trust."""
+    dry_run: bool = False
+    """Print the plan and its estimated cost, and do nothing."""
+    json: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
+    """Print one JSON object as the last line of standard output; all else goes to standard error."""
+
+    @property
+    def run_name(self) -> str:
+        return self.name or f"{self.task.replace('/', '-').replace(':', '-')}-{self.strategy}-{self.seed}"
+
+    @property
+    def attempts(self) -> int:
+        return self.max_attempts or 4 * self.candidates
+
+    def check(self) -> None:
+        """Raise a UserError for the first setting that cannot be."""
+        for name in ("candidates", "generation", "seeds", "steps", "islands"):
+            if getattr(self, name) < 1:
+                raise UserError(f"--{name} must be at least 1, not {getattr(self, name)}")
+        for name in ("filter_steps", "final_seeds", "final_steps", "seed", "max_attempts", "max_env_steps",
+                     "max_device_s", "migration_interval"):  # fmt: skip
+            if getattr(self, name) < 0:
+                raise UserError(f"--{name.replace('_', '-')} must not be negative")
+        if self.filter_steps >= self.steps:
+            raise UserError(f"--filter-steps {self.filter_steps} must be smaller than --steps {self.steps}")
+        if self.restart and not self.filter_steps:
+            raise UserError("--restart trains the short rung apart: give it --filter-steps")
+        if not 0.0 <= self.filter_threshold <= 1.0:
+            raise UserError(f"--filter-threshold is a success rate in [0, 1], not {self.filter_threshold}")
+        unknown = [b for b in self.baselines if b not in BASELINES]
+        if unknown:
+            raise UserError(f"there is no baseline '{unknown[0]}'; choose from {', '.join(BASELINES)}")
+        if self.proposer == "replay" and self.recording is None:
+            raise UserError("--proposer replay needs --recording: the folder of a run or its events.jsonl")
+        if self.proposer != "replay" and self.recording is not None:
+            raise UserError(f"--recording is for --proposer replay; the {self.proposer} proposer has no use for it")
+        self.ppo.check()
+
+    def strategy_options(self) -> dict[str, Any]:
+        if self.strategy != "limen":
+            return {"evolve": self.evolve}
+        return {
+            "evolve": self.evolve,
+            "islands": self.islands,
+            "initial": self.initial,
+            "migration_interval": self.migration_interval,
+        }
+
+    def as_config(self) -> dict[str, Any]:
+        """TOML-ready values of everything that the course of the run depends on."""
+        skip = {"out", "name", "resume", "dry_run", "json"}
+        return _plain({f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name not in skip})
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, PPO):
+        return _plain({f.name: getattr(value, f.name) for f in dataclasses.fields(value)})
+    if isinstance(value, dict):
+        return {k: _plain(v) for k, v in value.items() if v is not None}
+    if isinstance(value, list | tuple):
+        return [_plain(v) for v in value]
+    return str(value) if isinstance(value, Path) else value
+
+
+@dataclass(frozen=True)
+class Budget:
+    """The paper's protocol on one task (LIMEN, section 5.3): steps and threshold of the short rung,
+    steps of the full training with three seeds, steps of the final one with ten."""
+
+    filter_steps: int
+    filter_threshold: float
+    steps: int
+    final_steps: int
+
+
+PAPER_BUDGETS = {
+    "xland-easy": Budget(500_000, 0.05, 1_000_000, 2_000_000),
+    "xland-medium": Budget(1_000_000, 0.02, 2_000_000, 4_000_000),
+    "xland-hard": Budget(3_000_000, 0.01, 5_000_000, 6_000_000),
+}
+
+Preset = Literal["quick", "paper-budget"]
+
+
+def preset(name: str, task: str) -> EvolveSettings:
+    """Defaults by name: `quick` is sized for two cores; `paper-budget` is the paper's search (30
+    candidates, one at a time) and its budgets, with this project's learner."""
+    quick = {
+        "xland-medium": EvolveSettings(task=task, steps=500_000, candidates=30),
+        "xland-hard": EvolveSettings(task=task, steps=1_000_000, candidates=30),
+    }.get(task, EvolveSettings(task=task))
+    if name == "quick":
+        return quick
+    if name != "paper-budget":
+        raise UserError(f"there is no preset '{name}'; choose quick or paper-budget")
+    if task not in PAPER_BUDGETS:
+        raise UserError(f"the paper has no budget for '{task}'; it has one for {', '.join(PAPER_BUDGETS)}")
+    budget = PAPER_BUDGETS[task]
+    return EvolveSettings(
+        task=task, candidates=30, generation=1, seeds=3, steps=budget.steps, filter_steps=budget.filter_steps,
+        filter_threshold=budget.filter_threshold, restart=True, final_seeds=10, final_steps=budget.final_steps,
+        initial=1,
+    )  # fmt: skip
