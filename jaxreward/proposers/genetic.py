@@ -131,7 +131,8 @@ def _edit(kind: str, genome: Genome, variation: Variation) -> Genome:
         return variation.retarget(genome)
     if kind == "fresh":
         part = variation.parts[int(variation.rng.integers(len(variation.parts)))]
-        return variation.fresh_half(genome, part, variation.theme(genome))
+        theme = variation.theme(genome) if variation.rng.random() < 0.5 else variation.lexicon.theme(variation.rng)
+        return variation.fresh_half(genome, part, theme)
     if not genome.genes(part):  # opaque, or left to the default
         return genome
     if verb == "add":

@@ -22,15 +22,15 @@ class Band(NamedTuple):
 
 
 BANDS = (
-    Band(0.05, 0.6, {
+    Band(0.3, 0.6, {
         "retarget": 2.0, "fresh": 1.5, "add feature": 2.0, "replace feature": 1.5, "remove feature": 0.5,
         "add term": 2.0, "replace term": 2.0, "remove term": 0.5, "rescale": 0.3, "reweight": 1.0,
     }),
-    Band(0.6, 0.5, {
+    Band(0.7, 0.4, {
         "retarget": 0.3, "fresh": 0.1, "add feature": 2.0, "replace feature": 1.0, "remove feature": 0.5,
         "add term": 1.5, "replace term": 1.5, "remove term": 1.0, "rescale": 0.5, "reweight": 2.0,
     }),
-    Band(0.9, 0.4, {
+    Band(0.9, 0.3, {
         "add feature": 2.0, "replace feature": 0.7, "remove feature": 0.7,
         "add term": 1.0, "replace term": 0.7, "remove term": 1.0, "rescale": 0.7, "reweight": 2.5,
     }),

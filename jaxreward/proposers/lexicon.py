@@ -60,7 +60,7 @@ class Lexicon:
         """One to three subjects in random order: what a new program will be about."""
         if not self.subjects:
             return ()
-        size = min(int(rng.choice([1, 2, 3], p=[0.4, 0.5, 0.1])), len(self.subjects))
+        size = min(int(rng.choice([1, 2, 3], p=[0.3, 0.6, 0.1])), len(self.subjects))
         return tuple(self.subjects[i] for i in rng.permutation(len(self.subjects))[:size])
 
     def counterpart(self, name: str, one: str, other: str) -> str:
@@ -78,11 +78,15 @@ class Lexicon:
         families: Container[str] | None = None,
         about: str | None = None,
         tag: str | None = None,
+        stage: int | None = None,
     ) -> Fragment | None:
         """Draw a fragment: first a family, then one of it, those about the theme being likelier.
 
-        `families`, `about` and `tag` narrow the choice down. None if nothing is left.
+        `families`, `about` and `tag` narrow the choice down. With `stage`, the fragment is one about
+        `theme[stage]` and nothing that comes later in the theme. None if nothing is left.
         """
+        if stage is not None:
+            about = theme[stage]
         weights: dict[str, float] = {}
         for fragment in self.fragments.values():
             if fragment.kind != KIND[part] or fragment.name in have:
@@ -94,7 +98,8 @@ class Lexicon:
             if tag is not None and tag not in fragment.tags:
                 continue
             rarity = math.prod(TAG_WEIGHT.get(t, 1.0) for t in fragment.tags)
-            weights[fragment.name] = affinity(fragment, theme) * rarity
+            fit = affinity(fragment, theme) if stage is None else fitness_for(fragment, theme, stage)
+            weights[fragment.name] = fit * rarity
         if not weights:
             return None
         by_family: dict[str, list[str]] = {}
@@ -129,6 +134,17 @@ def affinity(fragment: Fragment, theme: Sequence[str]) -> float:
         return OFF_THEME
     order = [theme.index(s) for s in spoken]
     return 1.0 if order == sorted(order) or "pair" in fragment.tags else REVERSED
+
+
+def fitness_for(fragment: Fragment, theme: Sequence[str], stage: int) -> float:
+    """How well a fragment guides at a stage: it ties the stage's subject to those before it.
+
+    Tags `early` and `late` mark what makes sense only before, or after, something was achieved.
+    """
+    fit = affinity(fragment, theme[: stage + 1])
+    if stage and len(subjects(fragment)) > 1:
+        fit *= 2.0
+    return fit * (0.2 if ("early" if stage else "late") in fragment.tags else 1.0)
 
 
 def _pick(rng: np.random.Generator, weights: Mapping):

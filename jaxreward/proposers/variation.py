@@ -58,8 +58,8 @@ class Variation:
             whole = [f for f in fragments if f.tags[:1] == ("milestone",) and subjects(f) == tuple(theme)]
             milestone = whole[int(self.rng.integers(len(whole)))] if whole else draw(families=["milestone"])
             genome = self.add(genome, part, milestone)
-            for subject in theme:
-                genome = self.add(genome, part, draw(families=GUIDING, about=subject))
+            for stage in range(len(theme)):
+                genome = self.add(genome, part, draw(families=GUIDING, stage=stage))
         while len(genome.genes(part)) < count and (fragment := draw()):
             genome = self.add(genome, part, fragment)
         return genome
