@@ -68,11 +68,13 @@ def repaired(genome: Genome, result: Result, variation: Variation) -> Genome:
 
 
 def is_farmed(feedback: Feedback) -> bool:
-    """A notice says so, or failed episodes earn more than solved ones."""
+    """A notice says so, or failed episodes earn more than solved ones (in all but a solved task)."""
     if any("farm" in notice.kind for notice in feedback.notices):
         return True
     solved, failed = feedback.return_solved, feedback.return_failed
-    return solved is not None and failed is not None and failed > solved
+    if solved is None or failed is None or (feedback.success and feedback.success[-1] >= 0.95):
+        return False
+    return failed > solved
 
 
 def dead_features(genome: Genome, result: Result, variation: Variation) -> list[str]:

@@ -236,6 +236,7 @@ def test_farmed_bonuses_are_dropped():
     farmed = feedback(notices=(Notice(kind="farmed", message="return rises while success falls"),))
     assert is_farmed(farmed) and is_farmed(feedback(return_solved=1.0, return_failed=4.0))
     assert not is_farmed(feedback(return_solved=4.0, return_failed=1.0)) and not is_farmed(feedback(return_failed=1.0))
+    assert not is_farmed(feedback(return_solved=1.0, return_failed=4.0, success=(0.5, 0.97)))
     genome = mended(source_of(terms=TERMS), given=farmed)
     assert [g.name for g in genome.genes("reward")] == ["got_yellow_pyramid", "near_yellow_pyramid_potential"]
     without = {k: v for k, v in TERMS.items() if "facing" not in k}

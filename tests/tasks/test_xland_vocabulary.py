@@ -267,6 +267,8 @@ DROPPED = scene((3, 3), UP, things={(2, 3): PYRAMID, (5, 1): SQUARE})
         ("put_yellow_pyramid_beside_green_square", PLACED, PUT_DOWN, PLACED, 0),  # it lay there before
         ("put_yellow_pyramid_beside_green_square", scene((3, 3), UP, PYRAMID, {(5, 1): SQUARE}), PUT_DOWN, DROPPED, 0),
         ("put_yellow_pyramid_away_from_green_square", scene((3, 3), UP, PYRAMID), PUT_DOWN, DROPPED, -1),
+        ("put_something_beside_green_square", CARRY_SIDE, PUT_DOWN, PLACED, 1),
+        ("put_something_beside_green_square", scene((3, 3), UP, PYRAMID, {(5, 1): SQUARE}), PUT_DOWN, DROPPED, 0),
         ("put_yellow_pyramid_away_from_green_square", CARRY_SIDE, PUT_DOWN, PLACED, 0),
         ("ready_to_put_yellow_pyramid_beside_green_square", CARRY_FAR, FORWARD, CARRY_SIDE, 1),
         ("ready_to_put_yellow_pyramid_beside_green_square", CARRY_FAR, FORWARD, CARRY_NEAR, 0),
