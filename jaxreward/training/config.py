@@ -35,8 +35,8 @@ class PPO(struct.PyTreeNode):
         minibatches: minibatches a pass; must divide `envs * unroll`.
         hidden: widths of the MLP, shared by policy and value.
         activation: `tanh` or `relu`.
-        scale_rewards: divide rewards by a running standard deviation of the discounted return, so
-            that a program's choice of units does not matter to the learner.
+        scale_rewards: divide rewards by the running root mean square of the discounted return, so that
+            a program's choice of units does not matter to the learner.
     """
 
     learning_rate: float = 1e-3

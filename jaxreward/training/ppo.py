@@ -16,15 +16,14 @@ from jaxreward.training.rollout import Trajectory
 
 
 class RewardScale(struct.PyTreeNode):
-    """Running moments of the discounted return, by which rewards are divided.
+    """The running root mean square of the discounted return, by which rewards are divided.
 
-    `ret` (E,) is the discounted sum of past rewards of each running episode; the moments are
-    merged batch by batch (Chan et al. 1979).
+    `ret` (E,) is the discounted sum of past rewards of each running episode, `square` the mean of
+    its square over `count` steps. The mean square and not the variance: a constant reward has none.
     """
 
     ret: jax.Array
-    mean: jax.Array
-    var: jax.Array
+    square: jax.Array
     count: jax.Array
 
 
@@ -66,7 +65,7 @@ def optimizer(hyper: PPO) -> optax.GradientTransformation:
 
 def new_agent(params: Params, hyper: PPO) -> Agent:
     zero = jnp.zeros(())
-    scale = RewardScale(ret=jnp.zeros(hyper.envs), mean=zero, var=zero + 1.0, count=zero + 1e-4)
+    scale = RewardScale(ret=jnp.zeros(hyper.envs), square=zero, count=zero)
     return Agent(params, optimizer(hyper).init(params), scale, jnp.zeros((), bool))
 
 
@@ -89,7 +88,7 @@ def ppo_loss(params: Params, network: ActorCritic, batch: Batch, hyper: PPO) -> 
 
 
 def scaled_rewards(scale: RewardScale, trajectory: Trajectory, discount: jax.Array) -> tuple[RewardScale, jax.Array]:
-    """Rewards (T, E) over the running standard deviation of the discounted return."""
+    """Rewards (T, E) over the running root mean square of the discounted return."""
 
     def step(ret: jax.Array, x: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         reward, done = x
@@ -97,11 +96,9 @@ def scaled_rewards(scale: RewardScale, trajectory: Trajectory, discount: jax.Arr
         return jnp.where(done, 0.0, ret), ret
 
     last, returns = jax.lax.scan(step, scale.ret, (trajectory.reward, trajectory.done))
-    n, mean, var = returns.size, returns.mean(), returns.var()
-    total, delta = scale.count + n, mean - scale.mean
-    merged = (scale.var * scale.count + var * n + delta**2 * scale.count * n / total) / total
-    scale = RewardScale(ret=last, mean=scale.mean + delta * n / total, var=merged, count=total)
-    return scale, trajectory.reward / jnp.sqrt(merged + 1e-8)
+    count = scale.count + returns.size
+    square = scale.square + (jnp.square(returns).mean() - scale.square) * returns.size / count
+    return RewardScale(last, square, count), trajectory.reward / jnp.sqrt(square + 1e-8)
 
 
 def advantages(trajectory: Trajectory, reward: jax.Array, hyper: PPO) -> jax.Array:

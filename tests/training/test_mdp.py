@@ -1,0 +1,62 @@
+"""Training and evaluation are one MDP: same horizon, same reset, same step."""
+
+from __future__ import annotations
+
+import jax
+import numpy as np
+import pytest
+
+from jaxreward.training.chunk import Chunk
+from jaxreward.training.population import Population
+
+
+@pytest.fixture(scope="module")
+def chunk(easy, mixed, tiny):
+    chunk = Chunk(easy, Population(mixed[1:2]), tiny.replace(learning_rate=0.0, envs=32), (0, 1), jax.devices()[0])
+    chunk.compile()
+    return chunk
+
+
+def test_episodes_of_training_and_of_evaluation_are_alike(chunk, easy):
+    """An agent that does not learn has the same success and length in both, within sampling error."""
+    state, stats = chunk.start(), chunk.fresh_stats()
+    for index in range(60):
+        state, stats, _ = chunk.update(state, stats, index, 0.0)
+    held_out = chunk.evaluate(state, 8)
+    trained, held_out = jax.device_get((stats, held_out))
+    assert (held_out.episodes == 8 * 32).all()
+    p, q = trained.success.sum() / trained.episodes.sum(), held_out.success.sum() / held_out.episodes.sum()
+    n = min(trained.episodes.sum(), held_out.episodes.sum())
+    assert abs(p - q) < 4 * np.sqrt(0.25 / n)
+    assert abs(trained.length.sum() / trained.episodes.sum() - held_out.length.sum() / held_out.episodes.sum()) < 8
+
+
+def test_no_episode_is_longer_than_the_horizon_and_failures_last_that_long(chunk, easy):
+    state, stats = chunk.start(), chunk.fresh_stats()
+    longest = 0
+    for index in range(3 * easy.horizon // chunk.ppo.unroll):
+        state, stats, _ = chunk.update(state, stats, index, 0.0)
+        longest = max(longest, int(state.lanes.elapsed.max()))
+        assert (np.asarray(state.lanes.state.step_num) == np.asarray(state.lanes.elapsed)).all()
+    assert longest < easy.horizon
+    held_out = jax.device_get(chunk.evaluate(state, 1))
+    failed = held_out.episodes - held_out.success
+    solved_steps = held_out.length - failed * easy.horizon
+    assert (solved_steps >= held_out.success).all() and (solved_steps <= held_out.success * easy.horizon).all()
+
+
+def test_levels_are_common_to_all_candidates_and_new_in_every_update(easy, mixed, tiny):
+    chunk = Chunk(easy, Population(mixed[:2]), tiny, (0, 1), jax.devices()[0])
+    chunk.compile()
+    state = chunk.start()
+    grid = np.asarray(state.lanes.state.grid)
+    np.testing.assert_array_equal(grid[0], grid[1])
+    assert (grid[0, 0] != grid[0, 1]).any()
+    assert len({g.tobytes() for g in grid[0, 0]}) == tiny.envs
+
+
+def test_evaluation_levels_do_not_depend_on_the_training_seed(chunk):
+    a = chunk.evaluate(chunk.start(), 1)
+    b = chunk.evaluate(chunk.start(), 1)
+    np.testing.assert_array_equal(a.success, b.success)
+    np.testing.assert_array_equal(a.length, b.length)
