@@ -1,0 +1,397 @@
+"""From source to verdict: the worker and the verifier behind one object."""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import threading
+import warnings
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from jaxreward.errors import UserError
+from jaxreward.programs.cost import Cost
+from jaxreward.programs.limits import Limits
+from jaxreward.programs.process import Lost, Process, SandboxError
+from jaxreward.programs.program import Half, Program, ProgramRejected, assemble, default_observation, default_reward
+from jaxreward.programs.spec import Spec
+from jaxreward.programs.verify import pack
+from jaxreward.records import Failure, Notice, Verdict
+
+_WAIT_S = 10.0
+_STAGES = ("guard", "trace", "contract", "limits", "numeric", "killed")
+_ENDS = {
+    "timeout": ("it did not finish in {wall_s:g} s", "loops of Python run while the program is traced: make them shorter"),
+    "flood": ("it answered more than {reply_bytes} bytes", "it unrolls too much, or tried to flood the checker"),
+    "SIGXCPU": ("it used more than {cpu_s} s of processor time", "loops of Python run while it is traced: shorten them"),
+    "SIGKILL": ("it was killed: out of processor time or memory", "compute less while the program is traced"),
+    "signal": ("the process that traced it died ({detail})", "it exhausted the stack or memory, or attacked the worker"),
+    "exit": ("the process that traced it ended without an answer", "it attacked the worker, or exhausted its memory"),
+}  # fmt: skip
+
+
+class _Bad(Exception):
+    """The check ends with this failure."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure.message)
+        self.failure = failure
+
+
+class _Lane:
+    """A worker and a verifier, used by one thread at a time."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        # A backend that does not exist: an array that is computed rather than traced is an error.
+        self.worker = Process("jaxreward.programs.worker", JAX_PLATFORMS="none_such", JAX_TRACEBACK_FILTERING="off")
+        self.verifier = Process("jaxreward.programs.verify", JAX_PLATFORMS="cpu")
+
+    def stop(self) -> None:
+        self.worker.stop()
+        self.verifier.stop()
+
+
+class _Target:
+    """A task as the checks see it: its spec, its defaults, its sample states."""
+
+    def __init__(self, task: Any, spec: Spec) -> None:
+        self.task, self.spec = task, spec
+        self.lock = threading.Lock()
+        self._halves: dict[str, Half] = {}
+
+    def default(self, half: str) -> Half:
+        names = {"observation": "default_observation", "reward": "sparse_reward"}
+        functions = {"observation": "get_observation", "reward": "compute_reward"}
+        if not hasattr(self.task, names[half]):
+            message = f"the program has no {functions[half]}, and there is no task whose default could stand in"
+            raise _Bad(Failure(stage="contract", message=message, hint=f"define {functions[half]}"))
+        with self.lock:
+            if half not in self._halves:
+                make = default_observation if half == "observation" else default_reward
+                self._halves[half] = make(self.task, self.spec)
+            return self._halves[half]
+
+
+class Checker:
+    """Checks programs, one process after the other and two at a time.
+
+    Use it as a context manager, or keep one for the life of a process. It is safe to use from
+    several threads.
+
+    Args:
+        limits: what a program may cost.
+        unsafe_no_sandbox: check without the sandbox where the system has none. The source is then
+            executed with the rights of the user; the allow-list alone stands before it.
+        lanes: programs in flight, by default two, or one on a single core.
+
+    Raises:
+        UserError: on first use, where there is no sandbox and `unsafe_no_sandbox` is not set.
+        SandboxError: the processes cannot be started. Never the fault of a program.
+    """
+
+    def __init__(
+        self, limits: Limits | None = None, *, unsafe_no_sandbox: bool = False, lanes: int | None = None
+    ) -> None:
+        self.limits = limits or Limits()
+        self.unsafe = unsafe_no_sandbox
+        self._lanes = [_Lane() for _ in range(lanes or min(2, os.cpu_count() or 1))]
+        self._targets: dict[int, _Target] = {}
+        self._warned = False
+
+    def __enter__(self) -> Checker:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the processes; the next check starts them again."""
+        for lane in self._lanes:
+            lane.stop()
+
+    # ---- what a user calls
+
+    def check(self, source: str, task: Any, *, samples: Any = None, name: str = "program") -> tuple[Verdict, Program | None]:  # fmt: skip
+        """The verdict on `source`, and the program if it passed.
+
+        Args:
+            task: a task, a `Spec`, or a pair `(state, action)` of trees of `jax.ShapeDtypeStruct`.
+            samples: `(views, actions, next_views)` with a leading axis, for the numeric checks; by
+                default `task.sample_transitions()` if the task has it, else random arrays.
+        """
+        target = self._target(task)
+        packed = _pack_samples(samples if samples is not None else _own_samples(task), target.spec)
+        with self._lane() as lane:
+            return self._check(lane, source, target, packed, name)
+
+    def check_many(
+        self, sources: Sequence[str], task: Any, *, samples: Any = None, names: Sequence[str] | None = None
+    ) -> list[tuple[Verdict, Program | None]]:
+        """`check` for each source, in order, as many at a time as there are lanes."""
+        names = names or [f"program {i}" for i in range(len(sources))]
+        if len(sources) <= 1 or len(self._lanes) == 1:
+            return [self.check(s, task, samples=samples, name=n) for s, n in zip(sources, names, strict=True)]
+        self._target(task)  # fails once, not in every thread
+        with ThreadPoolExecutor(len(self._lanes), "check") as pool:
+            jobs = [pool.submit(self.check, s, task, samples=samples, name=n) for s, n in zip(sources, names, strict=True)]  # fmt: skip
+            return [job.result() for job in jobs]
+
+    def load(self, path_or_source: str | Path, task: Any, *, samples: Any = None) -> Program:
+        """The program in a file, or of a source text.
+
+        Raises:
+            ProgramRejected: with the verdict.
+            UserError: there is no such file.
+        """
+        source, name = _read(path_or_source)
+        verdict, program = self.check(source, task, samples=samples, name=name)
+        if program is None:
+            raise ProgramRejected(name, verdict)
+        return program
+
+    def sandbox_status(self) -> str:
+        """What stands between a program and this machine, in words.
+
+        Raises:
+            UserError: there is no sandbox here.
+        """
+        with self._lane() as lane:
+            sandbox = lane.worker.start()["sandbox"]
+            if not sandbox["ok"]:
+                raise UserError(_no_sandbox(sandbox["reason"]))
+            abi = sandbox["landlock"]
+            extra = f" and landlock (ABI {abi})" if abi else "; no landlock"
+            return f"seccomp on {lane.worker.hello['machine']}{extra}"
+
+    # ---- one check
+
+    @contextmanager
+    def _lane(self) -> Any:
+        for lane in self._lanes:
+            if lane.lock.acquire(blocking=False):
+                break
+        else:
+            lane = self._lanes[threading.get_ident() % len(self._lanes)]
+            lane.lock.acquire()
+        try:
+            yield lane
+        finally:
+            lane.lock.release()
+
+    def _target(self, task: Any) -> _Target:
+        known = self._targets.get(id(task))
+        if known is None or known.task is not task:
+            if len(self._targets) >= 16:
+                self._targets.clear()
+            known = self._targets[id(task)] = _Target(task, Spec.of(task))
+        return known
+
+    def _sandboxed(self, lane: _Lane) -> bool:
+        """Whether the worker locks its children down; refuses where it cannot and nobody allowed that."""
+        sandbox = lane.worker.start()["sandbox"]
+        if sandbox["ok"]:
+            return True
+        if not self.unsafe:
+            raise UserError(_no_sandbox(sandbox["reason"]))
+        if not self._warned:
+            self._warned = True
+            warnings.warn(f"programs are executed without a sandbox: {sandbox['reason']}", stacklevel=5)
+        return False
+
+    def _check(
+        self, lane: _Lane, source: str, target: _Target, samples: Any, name: str
+    ) -> tuple[Verdict, Program | None]:
+        sandboxed = self._sandboxed(lane)
+        aside = () if sandboxed else (Notice(kind="no_sandbox", message="checked without a sandbox"),)
+        try:
+            guarded, traced = self._work(lane, source, target.spec, sandboxed)
+            own = (bool(guarded["observation"]), bool(guarded["reward"]))
+            observation = Half(traced["observation"]) if own[0] else target.default("observation")
+            reward = Half(traced["reward"], traced["terms"]) if own[1] else target.default("reward")
+            cost, notices = self._verify(lane, observation, reward, own, target.spec, samples)
+            nodes = guarded["reward_nodes"] if own[1] else 0
+            program = assemble(source, name, target.spec, observation, reward, nodes, cost)
+        except _Bad as bad:
+            return Verdict(failure=bad.failure, notices=aside), None
+        return Verdict(summary=program.summary, notices=(*aside, *notices)), program
+
+    def _work(self, lane: _Lane, source: str, spec: Spec, sandboxed: bool) -> tuple[dict[str, Any], dict[str, Any]]:
+        """What the guard says and what the trace gives; the latter is untrusted."""
+        limits = self.limits
+        if len(source) > 4 * limits.source_bytes:
+            hint = "write loops instead of long lists"
+            raise _Bad(Failure(stage="limits", message=f"the source has {len(source)} characters", hint=hint))
+        source = source.encode(errors="replace").decode()  # a lone surrogate cannot cross a pipe
+        request = {"source": source, "spec": spec.as_json(), "limits": limits.as_json(), "sandbox": sandboxed}
+        try:
+            reply = lane.worker.ask(json.dumps(request).encode(), limits.wall_s + _WAIT_S, limits.reply_bytes + (1 << 20))
+        except Lost as lost:
+            raise _Bad(Failure(stage="killed", message=f"the worker was lost: {lost}")) from lost
+        size = int.from_bytes(reply[:4], "little")
+        header, written = json.loads(reply[4 : 4 + size]), reply[4 + size :]
+        if header["end"] == "fault":
+            raise SandboxError(f"the worker cannot check programs: {header['detail']}")
+        if written[:1] != b"L":
+            raise SandboxError("the worker cannot lock its children down")
+        frames = _frames(written[1:])
+        guarded = frames[0] if frames else None
+        if guarded is None:
+            raise _Bad(self._ended(header))
+        if "failure" in guarded:
+            raise _Bad(_failure(guarded["failure"]))
+        if len(frames) < 2 or header["end"] != "exit":
+            raise _Bad(self._ended(header))
+        return guarded, _traced(frames[1], guarded, limits)
+
+    def _ended(self, header: dict[str, Any]) -> Failure:
+        key = header["detail"] if header["detail"] in _ENDS else header["end"]
+        message, hint = _ENDS[key]
+        return Failure(stage="killed", message=message.format(**header, **self.limits.as_json()), hint=hint)
+
+    def _verify(
+        self, lane: _Lane, observation: Half, reward: Half, own: tuple[bool, bool], spec: Spec, samples: Any
+    ) -> tuple[Cost, tuple[Notice, ...]]:
+        request = {
+            "observation": observation.tape, "reward": reward.tape, "own": own, "spec": spec.as_json(),
+            "limits": self.limits.as_json(), "samples": samples,
+        }  # fmt: skip
+        try:
+            reply = lane.verifier.ask(json.dumps(request).encode(), self.limits.verify_s, 1 << 20)
+        except Lost as lost:
+            message = f"compiling and evaluating it did not end well in {self.limits.verify_s:g} s: {lost}"
+            hint = "long chains of x[::-1], jnp.roll, jnp.stack and slices take XLA exponential time: shorten them"
+            raise _Bad(Failure(stage="killed", message=message, hint=hint)) from lost
+        answer = json.loads(reply)
+        if "failure" in answer:
+            raise _Bad(Failure(**answer["failure"]))
+        return Cost(**answer["cost"]), tuple(Notice(**n) for n in answer["notices"])
+
+
+def _frames(written: bytes) -> list[dict[str, Any] | None]:
+    """What the child wrote, as JSON objects; None for what is not one."""
+    found: list[dict[str, Any] | None] = []
+    while len(written) >= 8 and len(found) < 2:
+        size = int.from_bytes(written[:8], "little")
+        if size > len(written) - 8:
+            break
+        try:
+            data = json.loads(written[8 : 8 + size])
+        except (ValueError, RecursionError):
+            data = None
+        found.append(data if isinstance(data, dict) else None)
+        written = written[8 + size :]
+    return found
+
+
+def _traced(data: dict[str, Any] | None, guarded: dict[str, Any], limits: Limits) -> dict[str, Any]:
+    if data is not None and "failure" in data:
+        raise _Bad(_failure(data["failure"]))
+    wanted = [half for half in ("observation", "reward") if guarded[half]]
+    if data is None or any(not isinstance(data.get(half), dict) for half in wanted):
+        raise _Bad(Failure(stage="killed", message="the worker's answer is not a tape"))
+    terms = data.get("terms", [])
+    sound = isinstance(terms, list) and len(terms) <= limits.terms and len(set(map(str, terms))) == len(terms)
+    if not sound or not all(isinstance(t, str) and 0 < len(t) <= 64 and t.isprintable() for t in terms):
+        raise _Bad(Failure(stage="killed", message="the worker's answer has malformed terms"))
+    if guarded["reward"] and len(data["reward"].get("outs") or ()) != len(terms) + 1:
+        raise _Bad(Failure(stage="killed", message="the worker's answer has another number of terms"))
+    return {**data, "terms": tuple(terms)}
+
+
+def _failure(data: Any) -> Failure:
+    """A failure as the child reports it: text that may hold anything, so it is made printable."""
+    if not isinstance(data, dict) or data.get("stage") not in _STAGES:
+        return Failure(stage="killed", message="the worker's answer is malformed")
+    line = data.get("line")
+    return Failure(
+        stage=data["stage"],
+        message=_printable(data.get("message")),
+        line=line if isinstance(line, int) and 0 < line < 10**6 else None,
+        hint=_printable(data.get("hint")),
+    )
+
+
+def _printable(text: Any) -> str:
+    return "".join(c if c.isprintable() else " " for c in str(text or ""))[:1000]
+
+
+def _no_sandbox(reason: str) -> str:
+    return (
+        f"{reason}: candidate programs cannot be locked away on this machine; use Linux on x86_64 or aarch64, or pass "
+        "unsafe_no_sandbox=True (--unsafe-no-sandbox) if you trust every program that will be checked"
+    )
+
+
+def _read(path_or_source: str | Path) -> tuple[str, str]:
+    text = str(path_or_source)
+    if isinstance(path_or_source, str) and ("\n" in text or len(text) > 4096):
+        return text, "program"
+    path = Path(text)
+    try:
+        return path.read_text(encoding="utf-8"), path.name
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"cannot read the program {path}: {error}") from error
+
+
+def _own_samples(task: Any) -> Any:
+    make = getattr(task, "sample_transitions", None)
+    return make() if make is not None else None
+
+
+def _pack_samples(samples: Any, spec: Spec) -> Any:
+    if samples is None:
+        return None
+    if not (isinstance(samples, tuple) and len(samples) == 3):
+        raise UserError("samples are (views, actions, next_views), each with a leading axis")
+    states, actions, nexts = ([np.asarray(x) for x in jax.tree.leaves(tree)] for tree in samples)
+    n = len(states[0]) if states else 0
+    for leaf, array in zip((*spec.leaves, spec.action, *spec.leaves), (*states, *actions, *nexts), strict=True):
+        if array.shape != (n, *leaf.shape) or array.dtype.name != leaf.dtype:
+            raise UserError(f"samples of {leaf.name} must be {leaf.dtype} ({n}, ...), got {array.dtype} {array.shape}")
+    return [[pack(a) for a in states], pack(actions[0]), [pack(a) for a in nexts]]
+
+
+# ---- a checker for those who need no other
+
+_shared: dict[bool, Checker] = {}
+
+
+def shared(unsafe_no_sandbox: bool = False) -> Checker:
+    """The checker of this process; its helpers end with it."""
+    if unsafe_no_sandbox not in _shared:
+        checker = _shared[unsafe_no_sandbox] = Checker(unsafe_no_sandbox=unsafe_no_sandbox)
+        atexit.register(checker.close)
+    return _shared[unsafe_no_sandbox]
+
+
+def check_program(source: str, task: Any, *, unsafe_no_sandbox: bool = False, samples: Any = None) -> Verdict:
+    """The verdict on a program; `task` may be a pair `(state, action)` of `jax.ShapeDtypeStruct` trees."""
+    return shared(unsafe_no_sandbox).check(source, task, samples=samples)[0]
+
+
+def check_many(sources: Sequence[str], task: Any, *, unsafe_no_sandbox: bool = False, samples: Any = None) -> list[Verdict]:  # fmt: skip
+    """The verdicts on several programs, checked side by side."""
+    return [verdict for verdict, _ in shared(unsafe_no_sandbox).check_many(sources, task, samples=samples)]
+
+
+def load_program(path_or_source: str | Path, task: Any, *, unsafe_no_sandbox: bool = False) -> Program:
+    """The program in a file, or of a source text.
+
+    Raises:
+        ProgramRejected: with the verdict.
+        UserError: there is no such file, or no sandbox on this machine.
+    """
+    return shared(unsafe_no_sandbox).load(path_or_source, task)
+
+
+def sandbox_status() -> str:
+    """What stands between a program and this machine; `UserError` if nothing does."""
+    return shared().sandbox_status()

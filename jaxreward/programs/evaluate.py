@@ -1,0 +1,132 @@
+"""Running a jaxpr once, without compiling it: numpy where numpy means the same, else JAX op by op.
+
+For the numeric checks only: a program is evaluated on one batch, and compiling it would cost a
+hundred times more than that. Rounding may differ from XLA's in the last bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import numpy as np
+from jax.extend import core
+
+Rule = Callable[..., Any]
+
+
+def evaluate(closed: Any, arguments: list[Any]) -> list[np.ndarray[Any, Any]]:
+    """The outputs of a `ClosedJaxpr` on numpy arrays."""
+    with np.errstate(all="ignore"):
+        return [np.asarray(x) for x in _run(closed.jaxpr, closed.consts, arguments)]
+
+
+def _run(jaxpr: Any, consts: Any, arguments: list[Any]) -> list[Any]:
+    values: dict[Any, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
+    values.update(zip(jaxpr.invars, arguments, strict=True))
+
+    def read(atom: Any) -> Any:
+        return np.asarray(atom.val, atom.aval.dtype) if isinstance(atom, core.Literal) else values[atom]
+
+    for equation in jaxpr.eqns:
+        operands = [read(atom) for atom in equation.invars]
+        name, params = equation.primitive.name, equation.params
+        if name in ("jit", "pjit"):
+            results = _run(params["jaxpr"].jaxpr, params["jaxpr"].consts, operands)
+        elif name in _RULES and all(o.dtype.kind in "biuf" for o in operands):
+            aval = equation.outvars[0].aval
+            arrays = [np.asarray(o) for o in operands]
+            results = [np.asarray(_RULES[name](*arrays, **params)).astype(aval.dtype, copy=False)]
+            if results[0].shape != aval.shape:
+                raise AssertionError(f"{name}: {results[0].shape} for {aval.shape}")
+        else:
+            results = equation.primitive.bind(*[jax.numpy.asarray(o) for o in operands], **params)
+            results = results if equation.primitive.multiple_results else [results]
+        values.update(zip(equation.outvars, results, strict=True))
+    return [read(atom) for atom in jaxpr.outvars]
+
+
+def _plain(function: Rule) -> Rule:
+    return lambda *operands, **params: function(*operands)
+
+
+def _convert(x: Any, *, new_dtype: Any, **_: Any) -> Any:
+    return x.astype(new_dtype)
+
+
+def _broadcast(x: Any, *, shape: Any, broadcast_dimensions: Any, **_: Any) -> Any:
+    expanded = [1] * len(shape)
+    for axis, d in enumerate(broadcast_dimensions):
+        expanded[d] = x.shape[axis]
+    return np.broadcast_to(x.reshape(expanded), shape)
+
+
+def _slice(x: Any, *, start_indices: Any, limit_indices: Any, strides: Any, **_: Any) -> Any:
+    steps = strides or [1] * x.ndim
+    return x[tuple(slice(*b) for b in zip(start_indices, limit_indices, steps, strict=True))]
+
+
+def _select(which: Any, *cases: Any, **_: Any) -> Any:
+    if len(cases) == 2:
+        return np.where(which, cases[1], cases[0])
+    stacked = np.stack([np.broadcast_to(c, cases[0].shape) for c in cases])
+    index = np.broadcast_to(which, cases[0].shape)
+    return np.take_along_axis(stacked, index[None].astype(np.int64), 0)[0]
+
+
+def _div(x: Any, y: Any, **_: Any) -> Any:
+    if x.dtype.kind == "f":
+        return x / y
+    safe = np.where(y == 0, 1, y).astype(np.int64)  # as C does: towards zero; by zero -1
+    quotient = np.abs(x.astype(np.int64)) // np.abs(safe)
+    return np.where(y == 0, -1, np.where((x < 0) != (safe < 0), -quotient, quotient))
+
+
+def _power(x: Any, *, y: int, **_: Any) -> Any:
+    return np.power(x, y) if y >= 0 or x.dtype.kind == "f" else np.ones_like(x)
+
+
+def _reduce(function: Rule) -> Rule:
+    def rule(x: Any, *, axes: Any, **_: Any) -> Any:
+        return function(x, axis=tuple(axes), dtype=x.dtype) if function in (np.sum, np.prod) else function(x, tuple(axes))
+
+    return rule
+
+
+_RULES: dict[str, Rule] = {
+    name: _plain(function)
+    for name, function in {
+        "add": np.add, "sub": np.subtract, "mul": np.multiply, "max": np.maximum, "min": np.minimum, "neg": np.negative,
+        "abs": np.abs, "floor": np.floor, "ceil": np.ceil, "sin": np.sin, "cos": np.cos, "tan": np.tan,
+        "tanh": np.tanh, "exp": np.exp, "exp2": np.exp2, "log": np.log, "log1p": np.log1p, "expm1": np.expm1,
+        "sqrt": np.sqrt, "square": np.square, "atan2": np.arctan2, "sinh": np.sinh, "cosh": np.cosh,
+        "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater,
+        "ge": np.greater_equal, "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor,
+        "not": np.invert, "is_finite": np.isfinite, "rsqrt": lambda x: 1 / np.sqrt(x), "pow": np.power,
+        "logistic": lambda x: 1 / (1 + np.exp(-x)), "add_any": np.add, "stop_gradient": lambda x: x,
+    }.items()
+}  # fmt: skip
+_RULES |= {
+    "convert_element_type": _convert,
+    "broadcast_in_dim": _broadcast,
+    "slice": _slice,
+    "select_n": _select,
+    "div": _div,
+    "integer_pow": _power,
+    "clamp": lambda low, x, high, **_: np.minimum(np.maximum(x, low), high),
+    "reshape": lambda x, *, new_sizes, **_: x.reshape(new_sizes),
+    "squeeze": lambda x, *, dimensions, **_: np.squeeze(x, tuple(dimensions)),
+    "transpose": lambda x, *, permutation, **_: np.transpose(x, permutation),
+    "concatenate": lambda *xs, dimension, **_: np.concatenate(xs, dimension),
+    "rev": lambda x, *, dimensions, **_: np.flip(x, tuple(dimensions)),
+    "iota": lambda *, dtype, shape, dimension, **_: _broadcast(
+        np.arange(shape[dimension]), shape=shape, broadcast_dimensions=(dimension,)
+    ).astype(dtype),
+    "reduce_sum": _reduce(np.sum),
+    "reduce_prod": _reduce(np.prod),
+    "reduce_max": _reduce(np.max),
+    "reduce_min": _reduce(np.min),
+    "reduce_and": _reduce(np.all),
+    "reduce_or": _reduce(np.any),
+}

@@ -1,0 +1,221 @@
+"""The checks on tapes: contract, limits and numbers. What passes here is what the trainer compiles."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+from jax.extend import core
+
+from jaxreward.programs.cost import Cost, measure
+from jaxreward.programs.evaluate import evaluate
+from jaxreward.programs.limits import Limits
+from jaxreward.programs.primitives import replayable
+from jaxreward.programs.replay import replay
+from jaxreward.programs.spec import Spec, dtype_of
+from jaxreward.programs.tape import Tape, TapeError, check_tape, count, reads
+from jaxreward.records import Failure, Notice
+
+BATCH = 64
+_COMPILE_DEPTH = 40
+_COMPILE_EQUATIONS = 3000
+"""A deeper or longer program is compiled here, where it can be killed: XLA's fusion can take
+exponential time in the number of operations that move elements, one after the other."""
+
+
+class Judged(Exception):
+    """The program fails."""
+
+    def __init__(self, stage: Any, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.failure = Failure(stage=stage, message=message, hint=hint)
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Stacked inputs of a reward: leaves of states, an action, leaves of next states."""
+
+    states: list[np.ndarray[Any, Any]]
+    actions: np.ndarray[Any, Any]
+    next_states: list[np.ndarray[Any, Any]]
+
+    def transition(self) -> list[np.ndarray[Any, Any]]:
+        return [*self.states, self.actions, *self.next_states]
+
+    @staticmethod
+    def random(spec: Spec, n: int = BATCH) -> Samples:
+        """Normal reals and integers from 0 to 6: shapes of states, not states of the task."""
+        rng = np.random.default_rng(0)
+
+        def draw(shape: tuple[int, ...], dtype: str, high: int = 7) -> np.ndarray[Any, Any]:
+            if dtype == "bool":
+                return rng.integers(0, 2, (n, *shape)).astype(bool)
+            if dtype_of(dtype).kind in "iu":
+                return rng.integers(0, high, (n, *shape)).astype(dtype)
+            return rng.normal(size=(n, *shape)).astype(dtype_of(dtype))
+
+        states, nexts = ([draw(leaf.shape, leaf.dtype) for leaf in spec.leaves] for _ in range(2))
+        if np.dtype(spec.action.dtype).kind == "f":
+            actions = rng.uniform(*spec.bounds, (n, *spec.action.shape)).astype(np.float32)
+        else:
+            actions = draw(spec.action.shape, spec.action.dtype, spec.actions or 7)
+        return Samples(states, actions, nexts)
+
+
+def judge(
+    observation: Any, reward: Any, spec: Spec, limits: Limits, samples: Samples | None = None, own: tuple[bool, bool] = (True, True)
+) -> tuple[Cost, tuple[Notice, ...]]:  # fmt: skip
+    """Check both tapes of a program.
+
+    Args:
+        samples: states of the task; random ones if None.
+        own: whether the program defines its observation and its reward; a task's default is taken as it is.
+
+    Raises:
+        Judged: with the failure.
+    """
+    random, samples = samples is None, samples or Samples.random(spec)
+    notices: list[Notice] = []
+    total = Cost()
+    structs = spec.structs()
+    closed = []
+    for tape, inputs, what in ((observation, structs[0], "observation"), (reward, structs[1], "reward")):
+        tape = _sound(tape, inputs, limits)
+        closed.append(_trace(tape, inputs, limits, what))
+        total += measure(closed[-1], limits)
+    _contract(closed[0].out_avals, closed[1].out_avals, limits)
+    operations = count(observation) + count(reward)
+    if operations > limits.operations:
+        raise Judged("limits", f"{operations} operations; the limit is {limits.operations}", "unroll less")
+    _limits(total, limits)
+    _dependence(observation, reward, spec, own, notices)
+    _compile(closed, structs, total)
+    if own[0]:
+        _observed(_evaluate(closed[0], samples.states), limits, random, notices)
+    if own[1]:
+        _rewarded(_evaluate(closed[1], samples.transition()), limits, random, notices)
+    return total, tuple(notices)
+
+
+def _sound(tape: Any, inputs: list[Any], limits: Limits) -> Tape:
+    try:
+        checked = check_tape(tape, constant_bytes=limits.constant_bytes, ops=replayable())
+    except TapeError as error:
+        raise Judged("killed", error.message, "the worker's answer is not a tape") from error
+    if [(tuple(s), d) for s, d in checked["ins"]] != [(i.shape, i.dtype.name) for i in inputs]:
+        raise Judged("killed", "the tape has other inputs than the task", "the worker's answer is not to be trusted")
+    return checked
+
+
+def _trace(tape: Tape, inputs: list[Any], limits: Limits, what: str) -> Any:
+    try:
+        return jax.make_jaxpr(replay(tape, limits))(*inputs)
+    except TapeError as error:
+        raise Judged("killed" if error.stage == "trace" else error.stage, error.message, error.hint) from error
+    except Exception as error:  # parameters that contradict each other: JAX says so in many ways
+        text = f"the tape of the {what} does not replay: {type(error).__name__}: {str(error)[:200]}"
+        raise Judged("killed", text, "the worker's answer is not to be trusted") from error
+
+
+def _contract(seen: Any, paid: Any, limits: Limits) -> None:
+    shapes = [(a.shape, a.dtype.name) for a in seen]
+    if len(seen) != 1 or seen[0].ndim != 1 or seen[0].dtype != np.float32:
+        raise Judged("contract", f"get_observation must return a float32 vector, not {shapes}")
+    if not 1 <= seen[0].shape[0] <= limits.features:
+        raise Judged("contract", f"{seen[0].shape[0]} features; 1 to {limits.features} are allowed")
+    if not 2 <= len(paid) <= limits.terms + 1 or any(a.shape != () or a.dtype != np.float32 for a in paid):
+        raise Judged("contract", "compute_reward must return a scalar, or (scalar, {name: scalar})")
+
+
+def _limits(cost: Cost, limits: Limits) -> None:
+    if cost.elements > limits.elements:
+        message = f"an intermediate array has {cost.elements:,} elements; the limit is {limits.elements:,}"
+        raise Judged("limits", message, "compute with smaller arrays: this runs for thousands of environments at once")
+    if cost.flops > limits.flops:
+        message = f"{cost.flops:,} floating-point operations a step; the limit is {limits.flops:,}"
+        raise Judged("limits", message, "use fewer iterations or smaller arrays")
+
+
+def _dependence(observation: Tape, reward: Tape, spec: Spec, own: tuple[bool, bool], notices: list[Notice]) -> None:
+    n = len(spec.leaves)
+    (seen,), paid = reads(observation), reads(reward)[0]
+    if own[0] and not seen:
+        hint = "return features of the state"
+        raise Judged("numeric", "the observation is constant: it depends on no field of the state", hint)
+    if not own[1]:
+        return
+    if not paid:
+        hint = "make it depend on next_state"
+        raise Judged("numeric", "the reward is constant: it depends on neither the states nor the action", hint)
+    if min(paid) > n:
+        notices.append(Notice(kind="next_state_only", message="the reward reads the next state alone: no progress term"))
+    if paid == {n}:
+        notices.append(Notice(kind="action_only", message="the reward reads the action alone"))
+
+
+def _compile(closed: list[Any], structs: Any, cost: Cost) -> None:
+    if cost.depth <= _COMPILE_DEPTH and cost.equations <= _COMPILE_EQUATIONS:
+        return
+    for jaxpr, inputs in zip(closed, structs, strict=True):
+        batched = [jax.ShapeDtypeStruct((2, *i.shape), i.dtype) for i in inputs]
+        jax.jit(jax.vmap(core.jaxpr_as_fun(jaxpr))).lower(*batched).compile()
+
+
+def _evaluate(closed: Any, arrays: list[Any]) -> list[np.ndarray[Any, Any]]:
+    structs = [jax.ShapeDtypeStruct(a.shape, a.dtype) for a in arrays]
+    return evaluate(jax.make_jaxpr(jax.vmap(core.jaxpr_as_fun(closed)))(*structs), arrays)
+
+
+def _where(random: bool) -> str:
+    return "random inputs of the task's shapes" if random else "states of the task"
+
+
+def _finite(values: np.ndarray[Any, Any], what: str, limits: Limits, random: bool) -> None:
+    bad = ~np.isfinite(values)
+    if bad.any():
+        share = bad.reshape(len(values), -1).any(1).mean()
+        which = sorted({int(i) for i in np.nonzero(bad)[1]})[:8] if values.ndim == 2 else []
+        where = f" (features {', '.join(map(str, which))})" if which else ""
+        message = f"the {what} is not finite on {share:.0%} of {len(values)} {_where(random)}{where}"
+        raise Judged("numeric", message, "guard divisions, logarithms and roots: jnp.maximum(x, 1e-6)")
+    if np.abs(values).max() > limits.magnitude:
+        message = f"the {what} reaches {np.abs(values).max():.3g} in size; the limit is {limits.magnitude:g}"
+        raise Judged("numeric", message, "scale it to order one, or clip it")
+
+
+def _observed(outputs: list[np.ndarray[Any, Any]], limits: Limits, random: bool, notices: list[Notice]) -> None:
+    values = outputs[0]
+    _finite(values, "observation", limits, random)
+    same = values[0] == values
+    constant = np.nonzero(same.all(0))[0]
+    if len(constant):
+        which = "every feature" if len(constant) == values.shape[1] else f"features {_list(constant)}"
+        message = f"{which} had one value on {len(values)} {_where(random)}"
+        notices.append(Notice(kind="constant_features", message=message))
+    varied = np.setdiff1d(np.arange(values.shape[1]), constant)
+    first: dict[bytes, int] = {}
+    twice = [i for i in varied if first.setdefault(values[:, i].tobytes(), int(i)) != i]
+    if twice:
+        message = f"features {_list(twice)} repeat others on {len(values)} {_where(random)}"
+        notices.append(Notice(kind="duplicate_features", message=message))
+
+
+def _rewarded(outputs: list[np.ndarray[Any, Any]], limits: Limits, random: bool, notices: list[Notice]) -> None:
+    total, terms = outputs[0], outputs[1:]
+    _finite(total, "reward", limits, random)
+    for i, term in enumerate(terms):
+        _finite(term, f"reward's term {i + 1}", limits, random)
+    if (total == total[0]).all():
+        message = f"the reward was {total[0]:g} on all of {len(total)} {_where(random)}: it may be sparse"
+        notices.append(Notice(kind="constant_reward", message=message))
+    gap = np.abs(np.sum(terms, axis=0, dtype=np.float64) - total)
+    if (gap > 1e-4 * np.maximum(1.0, np.abs(total))).any():
+        message = "the terms do not sum to the reward: what they say about it is incomplete"
+        notices.append(Notice(kind="terms_do_not_sum", message=message))
+
+
+def _list(indices: Any) -> str:
+    shown = ", ".join(str(int(i)) for i in indices[:12])
+    return shown + (f" and {len(indices) - 12} more" if len(indices) > 12 else "")

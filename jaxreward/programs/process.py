@@ -1,0 +1,151 @@
+"""A helper process that answers framed messages and may be lost at any time."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import jaxreward
+
+_START_S = 120.0
+
+
+class SandboxError(RuntimeError):
+    """A fault of the machine: a helper process cannot be started. Never a candidate's fault."""
+
+
+class Lost(Exception):
+    """The process died, or was stopped because it took too long or said too much."""
+
+
+def environment(**extra: str) -> dict[str, str]:
+    """What a helper process may know: where Python and its libraries are, no keys, no home."""
+    room = str(Path(jaxreward.__file__).resolve().parent.parent)
+    paths = [room, *(p for p in sys.path if p and p != room)]
+    kept = {name: os.environ[name] for name in ("LD_LIBRARY_PATH", "TMPDIR") if name in os.environ}
+    return {
+        **kept,
+        "PYTHONPATH": os.pathsep.join(paths),
+        "PYTHONHASHSEED": "0",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "LANG": "C.UTF-8",
+        "TF_CPP_MIN_LOG_LEVEL": "3",
+        "OPENBLAS_NUM_THREADS": "1",
+        "OMP_NUM_THREADS": "1",
+        **extra,
+    }
+
+
+def write_frame(descriptor: int, payload: bytes) -> None:
+    data = memoryview(len(payload).to_bytes(8, "little") + payload)
+    while data:
+        data = data[os.write(descriptor, data) :]
+
+
+def read_frame(descriptor: int, limit: int, deadline: float | None = None) -> bytes:
+    """One frame.
+
+    Raises:
+        Lost: the other end closed, exceeded `limit` bytes or the deadline (`time.monotonic`).
+    """
+    size = int.from_bytes(_read(descriptor, 8, deadline), "little")
+    if size > limit:
+        raise Lost(f"an answer of {size} bytes")
+    return _read(descriptor, size, deadline)
+
+
+def _read(descriptor: int, size: int, deadline: float | None) -> bytes:
+    data = bytearray()
+    while len(data) < size:
+        if deadline is not None:
+            left = deadline - time.monotonic()
+            if left <= 0 or not select.select([descriptor], [], [], left)[0]:
+                raise Lost("no answer in time")
+        part = os.read(descriptor, min(size - len(data), 1 << 20))
+        if not part:
+            raise Lost("it died")
+        data += part
+    return bytes(data)
+
+
+class Process:
+    """`python -m module` with pipes; started when first asked, and again after it was lost.
+
+    `hello` is what it said when it started.
+    """
+
+    def __init__(self, module: str, **extra_environment: str) -> None:
+        self.module, self.extra = module, extra_environment
+        self.hello: dict[str, Any] = {}
+        self._popen: subprocess.Popen[bytes] | None = None
+        self._owner = 0
+
+    def start(self) -> dict[str, Any]:
+        """Start it if it is not running.
+
+        Raises:
+            SandboxError: it does not come up; with the end of what it printed.
+        """
+        if self._popen is not None and self._popen.poll() is None and self._owner == os.getpid():
+            return self.hello
+        self.stop()
+        with tempfile.TemporaryFile() as errors:
+            try:
+                self._popen = subprocess.Popen(
+                    [sys.executable, "-P", "-s", "-m", self.module],
+                    stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, cwd="/",
+                    env=environment(**self.extra), start_new_session=True,
+                )  # fmt: skip
+                self._owner = os.getpid()
+                assert self._popen.stdout is not None
+                answer = read_frame(self._popen.stdout.fileno(), 1 << 20, time.monotonic() + _START_S)
+                self.hello = json.loads(answer)
+            except (OSError, Lost, ValueError) as error:
+                self.stop()
+                errors.seek(0)
+                said = errors.read()[-2000:].decode(errors="replace").strip()
+                raise SandboxError(f"cannot start {self.module}: {error}\n{said}") from error
+        return self.hello
+
+    def ask(self, payload: bytes, timeout: float, limit: int) -> bytes:
+        """Its answer to `payload`.
+
+        Raises:
+            Lost: it died or was killed; the next call starts a fresh one.
+            SandboxError: it cannot be started.
+        """
+        self.start()
+        assert self._popen is not None and self._popen.stdin is not None and self._popen.stdout is not None
+        try:
+            write_frame(self._popen.stdin.fileno(), payload)
+            return read_frame(self._popen.stdout.fileno(), limit, time.monotonic() + timeout)
+        except (OSError, Lost) as error:
+            self.stop()
+            raise Lost(str(error)) from error
+        except BaseException:
+            self.stop()  # an interrupt between question and answer would leave them out of step
+            raise
+
+    @property
+    def pid(self) -> int | None:
+        return self._popen.pid if self._popen else None
+
+    def stop(self) -> None:
+        popen, self._popen = self._popen, None
+        if popen is None or self._owner != os.getpid():
+            return
+        popen.kill()
+        popen.wait()
+        for pipe in (popen.stdin, popen.stdout):
+            if pipe is not None:
+                try:
+                    pipe.close()
+                except OSError:
+                    pass

@@ -1,0 +1,186 @@
+"""A program that passed its checks: two functions to replay, and what is known about them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from jaxreward.errors import UserError
+from jaxreward.programs.cost import Cost, measure
+from jaxreward.programs.encode import trace
+from jaxreward.programs.limits import Limits
+from jaxreward.programs.replay import replay, shapes
+from jaxreward.programs.spec import Spec
+from jaxreward.programs.tape import Tape, count, digests, reads
+from jaxreward.records import ProgramSummary, Verdict
+
+
+class ProgramRejected(UserError):
+    """A program that did not pass its checks; `verdict.failure` says why."""
+
+    def __init__(self, name: str, verdict: Verdict) -> None:
+        super().__init__(f"{name} is rejected: {verdict.failure}")
+        self.name, self.verdict = name, verdict
+
+
+@dataclass(frozen=True)
+class Half:
+    """One function of a program as a tape; `terms` names the outputs of a reward after the first."""
+
+    tape: Tape
+    terms: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Program:
+    """An interface: what an agent sees and what it is rewarded for.
+
+    Attributes:
+        source: the Python text that was checked; empty for a task's defaults.
+        name: a label, such as the name of its file.
+        spec: the inputs it reads.
+        summary: digest, sizes, costs, and the inputs that reach its outputs.
+    """
+
+    source: str = field(repr=False)
+    name: str
+    spec: Spec = field(repr=False)
+    summary: ProgramSummary
+    observation_tape: Tape = field(repr=False)
+    reward_tape: Tape = field(repr=False)
+
+    @property
+    def digest(self) -> str:
+        return self.summary.digest
+
+    @property
+    def terms(self) -> tuple[str, ...]:
+        return self.summary.terms
+
+    @property
+    def observation_size(self) -> int:
+        return self.summary.observation_size
+
+    def __hash__(self) -> int:
+        return hash(self.summary.digest)
+
+    @cached_property
+    def _observe(self) -> Callable[..., list[Any]]:
+        return replay(self.observation_tape)
+
+    @cached_property
+    def _reward(self) -> Callable[..., list[Any]]:
+        return replay(self.reward_tape)
+
+    def observe(self, view: Any) -> jax.Array:
+        """The observation of a view, float32 (d,); pure, for jit and vmap.
+
+        Raises:
+            UserError: a view of another task.
+        """
+        return jnp.asarray(self._observe(*self.spec.flatten(view))[0])
+
+    def reward(self, view: Any, action: Any, next_view: Any) -> tuple[jax.Array, jax.Array]:
+        """The reward of a transition, float32 (), and its terms, float32 (k,); pure, for jit and vmap.
+
+        Raises:
+            UserError: views or an action of another task.
+        """
+        arrays = [*self.spec.flatten(view), self.spec.act(action), *self.spec.flatten(next_view)]
+        total, *parts = self._reward(*arrays)
+        return jnp.asarray(total), jnp.stack(parts)
+
+    @staticmethod
+    def default(task: Any, name: str = "default") -> Program:
+        """The task's own observation and sparse reward, as a program like any other."""
+        spec = Spec.of(task)
+        observation, reward = default_observation(task, spec), default_reward(task, spec)
+        return assemble("", name, spec, observation, reward, reward_nodes=0)
+
+
+def default_observation(task: Any, spec: Spec) -> Half:
+    """The task's default observation as a tape, traced here: a task is trusted."""
+    view, labels, structs = _example(task), spec.labels()[0], spec.structs()[0]
+
+    def function(*arrays: Any) -> list[Any]:
+        value = task.default_observation(jax.tree.unflatten(view, arrays))
+        if value.ndim != 1 or value.dtype != jnp.float32:
+            raise UserError(f"default_observation must return float32 (d,), got {value.dtype} {value.shape}")
+        return [value]
+
+    return Half(trace(function, structs, labels, Limits()))
+
+
+def default_reward(task: Any, spec: Spec) -> Half:
+    """The task's sparse reward as a tape with the one term `sparse`."""
+    view, labels, structs, n = _example(task), spec.labels()[1], spec.structs()[1], len(spec.leaves)
+
+    def function(*arrays: Any) -> list[Any]:
+        state, next_state = jax.tree.unflatten(view, arrays[:n]), jax.tree.unflatten(view, arrays[n + 1 :])
+        value = jnp.asarray(task.sparse_reward(state, arrays[n], next_state))
+        if value.shape != ():
+            raise UserError(f"sparse_reward must return a scalar, got shape {value.shape}")
+        value = value.astype(jnp.float32)
+        return [value, value]
+
+    return Half(trace(function, structs, labels, Limits()), ("sparse",))
+
+
+def _example(task: Any) -> Any:
+    return jax.tree.structure(jax.eval_shape(lambda: task.view(task.reset(jax.random.key(0)))))
+
+
+def assemble(
+    source: str, name: str, spec: Spec, observation: Half, reward: Half, reward_nodes: int, cost: Cost | None = None
+) -> Program:
+    """A program from its halves, which must be checked tapes.
+
+    Args:
+        cost: of both tapes, if known.
+    """
+    if cost is None:
+        cost = cost_of(observation.tape) + cost_of(reward.tape)
+    labels = spec.labels()
+    summary = ProgramSummary(
+        digest=digest_of(spec, observation.tape, reward.tape),
+        observation_size=observation_size(observation.tape),
+        terms=reward.terms,
+        reward_nodes=reward_nodes,
+        operations=count(observation.tape) + count(reward.tape),
+        flops=cost.flops,
+        elements=cost.elements,
+        observation_reads=_names(labels[0], observation.tape),
+        reward_reads=_names(labels[1], reward.tape),
+    )
+    return Program(source, name, spec, summary, observation.tape, reward.tape)
+
+
+def digest_of(spec: Spec, observation: Tape, reward: Tape) -> str:
+    """What a program computes, as a digest.
+
+    Names, the order of statements, dead code and a + b for b + a leave no trace in it. The terms'
+    values are part of it, in any order and without their names: a reward that reports other terms
+    trains the same agent, but the feedback of one must not be shown for the other.
+    """
+    state, transition = spec.labels()
+    (seen,), (total, *parts) = digests(observation, state), digests(reward, transition)
+    return hashlib.sha256("|".join(["program", seen, total, *sorted(parts)]).encode()).hexdigest()
+
+
+def cost_of(tape: Tape, limits: Limits | None = None) -> Cost:
+    return measure(jax.make_jaxpr(replay(tape, limits))(*shapes(tape)), limits or Limits())
+
+
+def observation_size(tape: Tape) -> int:
+    return jax.eval_shape(replay(tape), *shapes(tape))[0].shape[0]
+
+
+def _names(labels: list[str], tape: Tape) -> tuple[str, ...]:
+    reached = set().union(*reads(tape))
+    return tuple(labels[i] for i in sorted(reached))

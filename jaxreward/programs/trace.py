@@ -1,0 +1,145 @@
+"""Executing a program on abstract arrays and taping what it computes; runs in a locked-down child."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from jaxreward.programs.diagnose import diagnose
+from jaxreward.programs.encode import trace as tape_of
+from jaxreward.programs.guard import FILE, Guarded, Refused, guard
+from jaxreward.programs.limits import Limits
+from jaxreward.programs.spec import Spec
+from jaxreward.programs.world import build_state, namespace
+
+_SCALAR_KINDS = "biuf"
+
+
+def serve(request: dict[str, Any], send: Callable[[dict[str, Any]], None]) -> None:
+    """Send the guard's verdict, then the tapes or a failure."""
+    source, spec, limits = request["source"], Spec.from_json(request["spec"]), Limits(**request["limits"])
+    try:
+        checked = guard(source, spec.fields(), limits)
+        code = compile(checked.tree, FILE, "exec", dont_inherit=True)
+    except BaseException as error:
+        send({"failure": diagnose(error, source, spec)})
+        return
+    send({"observation": checked.observation, "reward": checked.reward, "reward_nodes": checked.reward_nodes})
+    try:
+        answer = _tapes(code, checked, spec, limits)
+    except BaseException as error:
+        answer = {"failure": diagnose(error, source, spec)}
+    send(answer)
+
+
+def _tapes(code: Any, checked: Guarded, spec: Spec, limits: Limits) -> dict[str, Any]:
+    """The module is executed inside each trace, so that its tables are part of the function."""
+    state_labels, reward_labels = spec.labels()
+    state_structs, reward_structs = spec.structs()
+    answer: dict[str, Any] = {}
+    n = len(spec.leaves)
+
+    def execute() -> dict[str, Any]:
+        names = namespace()
+        exec(code, names)
+        return names
+
+    if checked.observation:
+
+        def observe(*arrays: Any) -> list[Any]:
+            state = build_state(spec.tree, list(arrays))
+            return [_observation(execute()["get_observation"](state), limits)]
+
+        answer["observation"] = tape_of(observe, state_structs, state_labels, limits)
+    if checked.reward:
+        terms: list[str] = []
+
+        def reward(*arrays: Any) -> list[Any]:
+            state, action = build_state(spec.tree, list(arrays[:n])), arrays[n]
+            next_state = build_state(spec.tree, list(arrays[n + 1 :]))
+            names = execute()
+            if checked.reward == "reward":  # GRACE's form
+                result = names["reward"](next_state)
+            else:
+                result = names["compute_reward"](state, action, next_state)
+            values, found = _reward(result, checked.reward, limits)
+            terms[:] = found
+            return values
+
+        answer["reward"] = tape_of(reward, reward_structs, reward_labels, limits)
+        answer["terms"] = terms
+    return answer
+
+
+def _observation(value: Any, limits: Limits) -> Any:
+    name = "get_observation"
+    if not isinstance(value, jax.Array):
+        what = "None" if value is None else f"a {type(value).__name__}"
+        hint = "end with a return statement" if value is None else "return jnp.stack([...]).astype(jnp.float32)"
+        raise Refused(f"{name} must return a float32 vector, not {what}", hint=hint, stage="contract")
+    if value.ndim != 1:
+        message = f"{name} must return a vector, not an array of shape {value.shape}"
+        raise Refused(message, hint="use jnp.concatenate, or .reshape(-1)", stage="contract")
+    if not 1 <= value.shape[0] <= limits.features:
+        message = f"{name} must return 1 to {limits.features} features, not {value.shape[0]}"
+        raise Refused(message, hint="keep the features that matter", stage="contract")
+    if value.dtype != jnp.float32:
+        message = f"{name} must return float32, not {value.dtype}"
+        raise Refused(message, hint="add .astype(jnp.float32)", stage="contract")
+    return value
+
+
+def _reward(value: Any, name: str, limits: Limits) -> tuple[list[Any], list[str]]:
+    """Reward and terms as float32 scalars, and the names of the terms."""
+    form = "return a scalar, or (scalar, {name: scalar})"
+    parts: dict[Any, Any] = {}
+    if isinstance(value, tuple | list):
+        if len(value) != 2 or not isinstance(value[1], dict):
+            raise Refused(f"{name} returns a {type(value).__name__} of {len(value)}", hint=form, stage="contract")
+        value, parts = value
+    if len(parts) > limits.terms:
+        message = f"{name} returns {len(parts)} terms; the limit is {limits.terms}"
+        raise Refused(message, hint="group the small ones", stage="contract")
+    for key in parts:
+        if not (isinstance(key, str) and 0 < len(key) <= 64 and key.isprintable()):
+            raise Refused(f"{key!r:.80} is not the name of a term", hint="use short strings", stage="contract")
+    total = _scalar(value, name, form)
+    values = [_scalar(v, f"the term '{k}'", "every term is a scalar") for k, v in parts.items()]
+    return ([total, *values], list(parts)) if parts else ([total, total], ["reward"])
+
+
+def _scalar(value: Any, what: str, hint: str) -> Any:
+    if value is None:
+        raise Refused(f"{what} is None", hint="end with a return statement", stage="contract")
+    if not isinstance(value, jax.Array | bool | int | float) and not hasattr(value, "dtype"):
+        raise Refused(f"{what} is a {type(value).__name__}", hint=hint, stage="contract")
+    array = jnp.asarray(value)
+    if array.shape != ():
+        message = f"{what} has shape {array.shape}"
+        raise Refused(message, hint=f"{hint}; use jnp.sum, or index the array", stage="contract")
+    if array.dtype.kind not in _SCALAR_KINDS and array.dtype != jnp.bfloat16:
+        raise Refused(f"{what} has dtype {array.dtype}", hint="return a real number", stage="contract")
+    return array.astype(jnp.float32)
+
+
+def warm(jax: Any, jnp: Any, np: Any) -> None:
+    """Trace a little of everything, so that children inherit what JAX builds lazily."""
+
+    def everything(x: Any) -> list[Any]:
+        i, grid = jnp.argmax(x), jnp.zeros((3, 3), jnp.int32)
+        return [
+            jnp.linalg.norm(x), jnp.clip(x, 0, 1), x[i], grid[i, i], jnp.where(x > 0, x, 0.0), jax.nn.one_hot(i, 4),
+            jnp.meshgrid(jnp.arange(3), jnp.arange(3), indexing="ij")[0], jnp.concatenate([x, x]), jnp.stack([x, x]),
+            x.at[0].set(1.0), jnp.sort(x), jnp.dot(x, x), jax.nn.relu(x), jax.nn.gelu(x), jax.nn.softmax(x),
+            jax.lax.cond(x[0] > 0, lambda: 1.0, lambda: 2.0), jax.lax.scan(lambda c, _: (c, c), x, None, length=2)[0],
+            jax.lax.fori_loop(0, 3, lambda k, c: c + 1, x), jnp.linalg.det(grid.astype(jnp.float32)), jnp.median(x),
+            jnp.interp(x, x, x), jnp.mean(x), jnp.std(x), jax.lax.select(x > 0, x, x), jnp.arctan2(x, x), jnp.tanh(x),
+            jnp.exp(x), jnp.linspace(0.0, 1.0, 3), jnp.roll(x, 1), jnp.pad(x, 1), jnp.take(x, i), x % 2, jnp.any(x > 0),
+            jax.lax.dynamic_slice(x, (i,), (2,)), jnp.nonzero(x, size=2)[0], jnp.linalg.inv(jnp.eye(2)), x[1:3],
+            jnp.einsum("i,j->ij", x, x), jax.vmap(lambda v: v * 2)(x), jnp.round(x), jnp.cumsum(x), jnp.prod(x),
+        ]  # fmt: skip
+
+    tape_of(everything, [jax.ShapeDtypeStruct((6,), np.float32)], ["x"], Limits())
