@@ -6,9 +6,10 @@ events so far; so a killed run, resumed, takes the same steps that it would have
 
 from __future__ import annotations
 
-import math
+import dataclasses
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -16,7 +17,7 @@ from typing import Any, Protocol
 from jaxreward.errors import UserError
 from jaxreward.programs import Checker, Program
 from jaxreward.proposers.proposer import Proposer, make_proposer
-from jaxreward.records import Candidate, Failure, Result, Score, Verdict
+from jaxreward.records import Candidate, Failure, Result, Score
 from jaxreward.runs import (
     Asked,
     Baseline,
@@ -53,7 +54,6 @@ _BARREN = 5
 class Watcher(Protocol):
     """Who is told how a run goes; see `jaxreward.reports.live`."""
 
-    def plan(self, text: str) -> None: ...
     def generation(self, index: int, results: Sequence[Result], best: Result | None, spent: Any) -> None: ...
     def training(self, label: str, progress: TrainingProgress) -> None: ...
     def note(self, text: str) -> None: ...
@@ -277,7 +277,12 @@ def _filtered(candidate: Candidate, trained: TrainResult, row: int, threshold: f
 
 
 def evolve(
-    settings: EvolveSettings, watcher: Watcher, *, task: Task | None = None, stop: StopSignal | None = None
+    settings: EvolveSettings,
+    watcher: Watcher,
+    *,
+    task: Task | None = None,
+    stop: StopSignal | None = None,
+    checker: Checker | None = None,
 ) -> Outcome:
     """Run a search, or go on with one.
 
@@ -286,6 +291,7 @@ def evolve(
         watcher: who is told how it goes.
         task: the task itself, where `settings.task` names none that `make_task` knows.
         stop: an entered StopSignal; signals are not watched if omitted.
+        checker: to check programs with; one is started, and ended, if omitted.
 
     Raises:
         UserError: settings that cannot be, a run that exists or does not.
@@ -294,8 +300,8 @@ def evolve(
     stop = stop or StopSignal()
     path = settings.out / settings.run_name
     opened = Run.resume(path) if settings.resume else Run.create(path, settings.as_config())
-    with opened as run, Checker(unsafe_no_sandbox=settings.unsafe_no_sandbox) as checker:
-        main = Evolution(run, settings, checker, watcher, stop, task)
+    with opened as run, _checking(settings, checker) as checking:
+        main = Evolution(run, settings, checking, watcher, stop, task)
         try:
             reason = main.search()
             rivals = _rivals(main, watcher, stop)
@@ -310,11 +316,14 @@ def evolve(
         return Outcome(settings, path, best, score, dict(main.progress.baselines), main.progress, reason)
 
 
+def _checking(settings: EvolveSettings, checker: Checker | None) -> AbstractContextManager[Checker]:
+    return nullcontext(checker) if checker else Checker(unsafe_no_sandbox=settings.unsafe_no_sandbox)
+
+
 def _rivals(main: Evolution, watcher: Watcher, stop: StopSignal) -> dict[str, Program]:
     """The baselines to train at the end, by name; best-of-n is a search of its own, run here."""
-    import dataclasses
-
-    s, rivals = main.settings, {}
+    s = main.settings
+    rivals: dict[str, Program] = {}
     if "sparse" in s.baselines:
         rivals["sparse"] = Program.default(main.task)
     if "best-of-n" in s.baselines and s.strategy != "best-of-n":

@@ -1,0 +1,194 @@
+"""The search loop end to end, on a task that trains in a second."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jaxreward.evolve import evolve
+from jaxreward.programs import Checker
+from jaxreward.reports.live import Silent
+from jaxreward.runs import REQUEUE_EXIT_CODE, Baseline, Checked, Finished, Proposed, Told, Trained, fold, read_log
+from jaxreward.runs.provenance import read_header
+from jaxreward.search import make_strategy
+from jaxreward.settings import EvolveSettings
+from jaxreward.tasks import make_task
+from jaxreward.training import PPO
+
+SETTINGS = EvolveSettings(
+    task="probe-choice", candidates=4, generation=2, seeds=2, steps=1024, initial=2, islands=2, migration_interval=2,
+    final_seeds=2, ppo=PPO(envs=8, unroll=8, minibatches=2, hidden=(8,)),
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def machine():
+    """One task and one checker for all runs, so that what is compiled is compiled once."""
+    with Checker() as checker:
+        yield {"task": make_task("probe-choice"), "checker": checker}
+
+
+def run(machine: dict[str, Any], out: Path, **changes: Any):
+    return evolve(dataclasses.replace(SETTINGS, out=out, name="run", **changes), Silent(), **machine)
+
+
+@pytest.fixture(scope="module")
+def whole(machine, tmp_path_factory):
+    """An uninterrupted run, and where it lies."""
+    out = tmp_path_factory.mktemp("whole")
+    return run(machine, out), out / "run"
+
+
+def substance(path: Path) -> list[Any]:
+    """The events of a run without clocks, and without the marks of having been resumed."""
+    kept = []
+    for entry in read_log(path / "events.jsonl"):
+        event = entry.event
+        if isinstance(event, Trained | Baseline):
+            event = event.model_copy(update={"compile_s": 0.0, "run_s": 0.0})
+        if isinstance(event, Proposed | Checked | Trained | Told | Baseline | Finished):
+            kept.append(event)
+    return kept
+
+
+def archive(path: Path) -> Any:
+    options = {"islands": 2, "initial": 2, "migration_interval": 2}
+    strategy = make_strategy("limen", **options)
+    return fold([e.event for e in read_log(path / "events.jsonl")], strategy.init(), strategy.tell).state
+
+
+def test_a_run_finds_something_and_says_where_it_came_from(whole):
+    outcome, path = whole
+    assert outcome.reason == "all candidates are trained" and outcome.exit_code == 0
+    assert outcome.best is not None and outcome.score is not None and outcome.score.n == 2
+    text = (path / "best_interface.py").read_text()
+    header = read_header(text)
+    assert header["task"] == "probe-choice" and header["digest"] == outcome.best.candidate.summary.digest
+    assert "2 seeds" in header["score"]
+    assert set(outcome.baselines) == {"best", "sparse"}
+    assert (path / "programs" / f"{outcome.best.candidate.summary.digest}.py").exists()
+    assert not [p.name for p in (path / "checkpoints").iterdir() if not p.name.startswith("best-policy")]
+
+
+def test_killed_at_every_event_it_ends_the_same(whole, machine, tmp_path):
+    """The log cut after each event, as kill -9 leaves it; resumed; compared with the whole run."""
+    _, path = whole
+    lines = (path / "events.jsonl").read_bytes().splitlines(keepends=True)
+    expected, state = substance(path), archive(path)
+    for cut in range(1, len(lines)):
+        copy = tmp_path / f"cut{cut}" / "run"
+        shutil.copytree(path, copy)
+        for lost in ("best_interface.py",):
+            (copy / lost).unlink()
+        (copy / "events.jsonl").write_bytes(b"".join(lines[:cut]) + lines[cut][: len(lines[cut]) // 2])
+        run(machine, copy.parent, resume=True)
+        assert substance(copy) == expected, f"cut after event {cut}"
+        assert archive(copy) == state
+        assert (copy / "best_interface.py").read_text() == (path / "best_interface.py").read_text()
+
+
+def test_a_recorded_run_replays_to_the_same_log(whole, machine, tmp_path):
+    _, path = whole
+    run(machine, tmp_path, proposer="replay", recording=path)
+    recorded, replayed = substance(path), substance(tmp_path / "run")
+    assert replayed == recorded
+
+
+def test_a_larger_budget_goes_on_where_the_run_ended(whole, machine, tmp_path):
+    _, path = whole
+    shutil.copytree(path, tmp_path / "run")
+    outcome = run(machine, tmp_path, resume=True, candidates=6)
+    assert outcome.progress.spent.trained == 6
+    assert substance(tmp_path / "run")[: len(substance(path)) - 3] == substance(path)[:-3]
+
+
+@pytest.mark.parametrize(
+    ("limit", "reason"),
+    [
+        ({"max_attempts": 2}, "the budget of attempts is spent"),
+        ({"max_env_steps": 1024}, "the budget of environment steps is spent"),
+        ({"max_device_s": 1e-6}, "the budget of device seconds is spent"),
+    ],
+)
+def test_whichever_budget_ends_first_ends_the_run(machine, tmp_path, limit, reason):
+    outcome = run(machine, tmp_path, final_seeds=0, baselines=(), **limit)
+    assert outcome.reason == reason
+    assert outcome.progress.spent.trained == 2
+
+
+def test_best_of_n_gets_the_same_budget(machine, tmp_path):
+    outcome = run(machine, tmp_path, baselines=("sparse", "best-of-n"))
+    assert set(outcome.baselines) == {"best", "sparse", "best-of-n"}
+    inner = read_log(tmp_path / "run" / "best-of-n" / "events.jsonl")
+    trained = [r for e in inner if isinstance(e.event, Trained) for r in e.event.results]
+    assert len(trained) == SETTINGS.candidates
+    assert {r.candidate.operator for r in trained} == {"scratch"}
+
+
+@pytest.mark.parametrize("part", ["observation", "reward"])
+def test_an_ablation_changes_one_half_only(machine, tmp_path, part):
+    outcome = run(machine, tmp_path, evolve=part, final_seeds=0, baselines=())
+    for entry in read_log(tmp_path / "run" / "events.jsonl"):
+        if isinstance(entry.event, Proposed):
+            source = entry.event.proposal.source
+            assert ("def get_observation" in source) == (part == "observation")
+            assert ("def compute_reward" in source) == (part == "reward")
+    assert outcome.progress.spent.trained > 0
+
+
+def test_a_short_rung_filters_and_the_failure_has_no_score(machine, tmp_path):
+    outcome = run(machine, tmp_path, filter_steps=512, filter_threshold=1.0, final_seeds=0, baselines=())
+    results = outcome.progress.results.values()
+    stages = {r.failure.stage for r in results if r.failure}
+    assert stages <= {"filtered", "duplicate"} and "filtered" in stages
+    assert all(r.score is None for r in results if r.failure)
+
+
+COMMAND = [
+    sys.executable, "-m", "jaxreward.cli", "evolve", "--task", "probe-choice", "--candidates", "2", "--generation", "2",
+    "--seeds", "1", "--baselines", "sparse", "--final-seeds", "1", "--ppo.envs", "16", "--ppo.unroll", "16", "--name", "run",
+]  # fmt: skip
+
+
+def started(out: Path, *more: str) -> subprocess.Popen[bytes]:
+    root = Path(__file__).resolve().parents[1]
+    environment = {**os.environ, "PYTHONPATH": str(root), "JAX_PLATFORMS": "cpu"}
+    return subprocess.Popen([*COMMAND, "--out", str(out), *more], env=environment, stderr=subprocess.PIPE)
+
+
+def wait_for(path: Path, text: str, process: subprocess.Popen[bytes]) -> None:
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline and process.poll() is None:
+        if path.exists() and text in path.read_text():
+            return
+        time.sleep(0.05)
+    raise AssertionError(f"{text} did not come; exit status {process.poll()}: {process.stderr.read().decode()}")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGUSR1])
+def test_killed_while_training_it_ends_the_same(tmp_path, how):
+    """A signal in the middle of a training: with SIGTERM and SIGUSR1 it is saved and asks to be requeued."""
+    steps = ["--steps", "400000"]
+    assert started(tmp_path / "whole", *steps).wait(600) == 0
+    process = started(tmp_path / "cut", *steps)
+    log = tmp_path / "cut" / "run" / "events.jsonl"
+    wait_for(log, '"checked"', process)
+    time.sleep(12.0)  # into the training
+    process.send_signal(how)
+    status = process.wait(120)
+    assert '"trained"' not in log.read_text(), "the signal came too late to be a test"
+    if how is not signal.SIGKILL:
+        assert status == REQUEUE_EXIT_CODE
+        assert any((tmp_path / "cut" / "run" / "checkpoints").iterdir())
+    assert started(tmp_path / "cut", "--resume").wait(600) == 0
+    assert substance(tmp_path / "cut" / "run") == substance(tmp_path / "whole" / "run")
