@@ -60,7 +60,7 @@ class Lexicon:
         """One to three subjects in random order: what a new program will be about."""
         if not self.subjects:
             return ()
-        size = min(int(rng.choice([1, 2, 3], p=[0.3, 0.6, 0.1])), len(self.subjects))
+        size = min(int(rng.choice([1, 2, 3], p=[0.4, 0.5, 0.1])), len(self.subjects))
         return tuple(self.subjects[i] for i in rng.permutation(len(self.subjects))[:size])
 
     def counterpart(self, name: str, one: str, other: str) -> str:
