@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,30 +20,14 @@ import numpy as np
 from jaxreward.errors import UserError
 from jaxreward.programs.cost import Cost
 from jaxreward.programs.limits import Limits
-from jaxreward.programs.process import Lost, Process, SandboxError
+from jaxreward.programs.process import Lost, Process
 from jaxreward.programs.program import Half, Program, ProgramRejected, assemble, default_observation, default_reward
+from jaxreward.programs.reply import Failed, read_reply
 from jaxreward.programs.spec import Spec
 from jaxreward.programs.verify import pack
 from jaxreward.records import Failure, Notice, Verdict
 
 _WAIT_S = 10.0
-_STAGES = ("guard", "trace", "contract", "limits", "numeric", "killed")
-_ENDS = {
-    "timeout": ("it did not finish in {wall_s:g} s", "loops of Python run while the program is traced: make them shorter"),
-    "flood": ("it answered more than {reply_bytes} bytes", "it unrolls too much, or tried to flood the checker"),
-    "SIGXCPU": ("it used more than {cpu_s} s of processor time", "loops of Python run while it is traced: shorten them"),
-    "SIGKILL": ("it was killed: out of processor time or memory", "compute less while the program is traced"),
-    "signal": ("the process that traced it died ({detail})", "it exhausted the stack or memory, or attacked the worker"),
-    "exit": ("the process that traced it ended without an answer", "it attacked the worker, or exhausted its memory"),
-}  # fmt: skip
-
-
-class _Bad(Exception):
-    """The check ends with this failure."""
-
-    def __init__(self, failure: Failure) -> None:
-        super().__init__(failure.message)
-        self.failure = failure
 
 
 class _Lane:
@@ -72,7 +57,7 @@ class _Target:
         functions = {"observation": "get_observation", "reward": "compute_reward"}
         if not hasattr(self.task, names[half]):
             message = f"the program has no {functions[half]}, and there is no task whose default could stand in"
-            raise _Bad(Failure(stage="contract", message=message, hint=f"define {functions[half]}"))
+            raise Failed(Failure(stage="contract", message=message, hint=f"define {functions[half]}"))
         with self.lock:
             if half not in self._halves:
                 make = default_observation if half == "observation" else default_reward
@@ -119,7 +104,9 @@ class Checker:
 
     # ---- what a user calls
 
-    def check(self, source: str, task: Any, *, samples: Any = None, name: str = "program") -> tuple[Verdict, Program | None]:  # fmt: skip
+    def check(
+        self, source: str, task: Any, *, samples: Any = None, name: str = "program"
+    ) -> tuple[Verdict, Program | None]:
         """The verdict on `source`, and the program if it passed.
 
         Args:
@@ -141,8 +128,8 @@ class Checker:
             return [self.check(s, task, samples=samples, name=n) for s, n in zip(sources, names, strict=True)]
         self._target(task)  # fails once, not in every thread
         with ThreadPoolExecutor(len(self._lanes), "check") as pool:
-            jobs = [pool.submit(self.check, s, task, samples=samples, name=n) for s, n in zip(sources, names, strict=True)]  # fmt: skip
-            return [job.result() for job in jobs]
+            check = partial(self.check, task=task, samples=samples)
+            return list(pool.map(lambda source, label: check(source, name=label), sources, names))
 
     def load(self, path_or_source: str | Path, task: Any, *, samples: Any = None) -> Program:
         """The program in a file, or of a source text.
@@ -219,7 +206,7 @@ class Checker:
             cost, notices = self._verify(lane, observation, reward, own, target.spec, samples)
             nodes = guarded["reward_nodes"] if own[1] else 0
             program = assemble(source, name, target.spec, observation, reward, nodes, cost)
-        except _Bad as bad:
+        except Failed as bad:
             return Verdict(failure=bad.failure, notices=aside), None
         return Verdict(summary=program.summary, notices=(*aside, *notices)), program
 
@@ -228,33 +215,15 @@ class Checker:
         limits = self.limits
         if len(source) > 4 * limits.source_bytes:
             hint = "write loops instead of long lists"
-            raise _Bad(Failure(stage="limits", message=f"the source has {len(source)} characters", hint=hint))
+            raise Failed(Failure(stage="limits", message=f"the source has {len(source)} characters", hint=hint))
         source = source.encode(errors="replace").decode()  # a lone surrogate cannot cross a pipe
         request = {"source": source, "spec": spec.as_json(), "limits": limits.as_json(), "sandbox": sandboxed}
         try:
-            reply = lane.worker.ask(json.dumps(request).encode(), limits.wall_s + _WAIT_S, limits.reply_bytes + (1 << 20))
+            patience, most = limits.wall_s + _WAIT_S, limits.reply_bytes + (1 << 20)
+            reply = lane.worker.ask(json.dumps(request).encode(), patience, most)
         except Lost as lost:
-            raise _Bad(Failure(stage="killed", message=f"the worker was lost: {lost}")) from lost
-        size = int.from_bytes(reply[:4], "little")
-        header, written = json.loads(reply[4 : 4 + size]), reply[4 + size :]
-        if header["end"] == "fault":
-            raise SandboxError(f"the worker cannot check programs: {header['detail']}")
-        if written[:1] != b"L":
-            raise SandboxError("the worker cannot lock its children down")
-        frames = _frames(written[1:])
-        guarded = frames[0] if frames else None
-        if guarded is None:
-            raise _Bad(self._ended(header))
-        if "failure" in guarded:
-            raise _Bad(_failure(guarded["failure"]))
-        if len(frames) < 2 or header["end"] != "exit":
-            raise _Bad(self._ended(header))
-        return guarded, _traced(frames[1], guarded, limits)
-
-    def _ended(self, header: dict[str, Any]) -> Failure:
-        key = header["detail"] if header["detail"] in _ENDS else header["end"]
-        message, hint = _ENDS[key]
-        return Failure(stage="killed", message=message.format(**header, **self.limits.as_json()), hint=hint)
+            raise Failed(Failure(stage="killed", message=f"the worker was lost: {lost}")) from lost
+        return read_reply(reply, limits)
 
     def _verify(
         self, lane: _Lane, observation: Half, reward: Half, own: tuple[bool, bool], spec: Spec, samples: Any
@@ -268,59 +237,11 @@ class Checker:
         except Lost as lost:
             message = f"compiling and evaluating it did not end well in {self.limits.verify_s:g} s: {lost}"
             hint = "long chains of x[::-1], jnp.roll, jnp.stack and slices take XLA exponential time: shorten them"
-            raise _Bad(Failure(stage="killed", message=message, hint=hint)) from lost
+            raise Failed(Failure(stage="killed", message=message, hint=hint)) from lost
         answer = json.loads(reply)
         if "failure" in answer:
-            raise _Bad(Failure(**answer["failure"]))
+            raise Failed(Failure(**answer["failure"]))
         return Cost(**answer["cost"]), tuple(Notice(**n) for n in answer["notices"])
-
-
-def _frames(written: bytes) -> list[dict[str, Any] | None]:
-    """What the child wrote, as JSON objects; None for what is not one."""
-    found: list[dict[str, Any] | None] = []
-    while len(written) >= 8 and len(found) < 2:
-        size = int.from_bytes(written[:8], "little")
-        if size > len(written) - 8:
-            break
-        try:
-            data = json.loads(written[8 : 8 + size])
-        except (ValueError, RecursionError):
-            data = None
-        found.append(data if isinstance(data, dict) else None)
-        written = written[8 + size :]
-    return found
-
-
-def _traced(data: dict[str, Any] | None, guarded: dict[str, Any], limits: Limits) -> dict[str, Any]:
-    if data is not None and "failure" in data:
-        raise _Bad(_failure(data["failure"]))
-    wanted = [half for half in ("observation", "reward") if guarded[half]]
-    if data is None or any(not isinstance(data.get(half), dict) for half in wanted):
-        raise _Bad(Failure(stage="killed", message="the worker's answer is not a tape"))
-    terms = data.get("terms", [])
-    sound = isinstance(terms, list) and len(terms) <= limits.terms and len(set(map(str, terms))) == len(terms)
-    if not sound or not all(isinstance(t, str) and 0 < len(t) <= 64 and t.isprintable() for t in terms):
-        raise _Bad(Failure(stage="killed", message="the worker's answer has malformed terms"))
-    if guarded["reward"] and len(data["reward"].get("outs") or ()) != len(terms) + 1:
-        raise _Bad(Failure(stage="killed", message="the worker's answer has another number of terms"))
-    return {**data, "terms": tuple(terms)}
-
-
-def _failure(data: Any) -> Failure:
-    """A failure as the child reports it: text that may hold anything, so it is made printable."""
-    if not isinstance(data, dict) or data.get("stage") not in _STAGES:
-        return Failure(stage="killed", message="the worker's answer is malformed")
-    line = data.get("line")
-    return Failure(
-        stage=data["stage"],
-        message=_printable(data.get("message")),
-        line=line if isinstance(line, int) and 0 < line < 10**6 else None,
-        hint=_printable(data.get("hint")),
-    )
-
-
-def _printable(text: Any) -> str:
-    return "".join(c if c.isprintable() else " " for c in str(text or ""))[:1000]
 
 
 def _no_sandbox(reason: str) -> str:
@@ -377,7 +298,9 @@ def check_program(source: str, task: Any, *, unsafe_no_sandbox: bool = False, sa
     return shared(unsafe_no_sandbox).check(source, task, samples=samples)[0]
 
 
-def check_many(sources: Sequence[str], task: Any, *, unsafe_no_sandbox: bool = False, samples: Any = None) -> list[Verdict]:  # fmt: skip
+def check_many(
+    sources: Sequence[str], task: Any, *, unsafe_no_sandbox: bool = False, samples: Any = None
+) -> list[Verdict]:
     """The verdicts on several programs, checked side by side."""
     return [verdict for verdict, _ in shared(unsafe_no_sandbox).check_many(sources, task, samples=samples)]
 

@@ -110,7 +110,8 @@ class _Builder:
 
         def read(atom: Any) -> int:
             if isinstance(atom, core.Literal):
-                return self.const(np.asarray(atom.val, dtype=atom.aval.dtype))
+                aval: Any = atom.aval
+                return self.const(np.asarray(atom.val, dtype=aval.dtype))
             return values[atom]
 
         for var, const in zip(jaxpr.constvars, consts, strict=True):

@@ -15,6 +15,9 @@ from jax.extend import core
 
 Rule = Callable[..., Any]
 
+_TURNS = 100_000
+"""Loops of more equations in all are compiled."""
+
 
 def evaluate(closed: Any, arguments: list[Any]) -> list[np.ndarray[Any, Any]]:
     """The outputs of a `ClosedJaxpr` on numpy arrays."""
@@ -27,13 +30,20 @@ def _run(jaxpr: Any, consts: Any, arguments: list[Any]) -> list[Any]:
     values.update(zip(jaxpr.invars, arguments, strict=True))
 
     def read(atom: Any) -> Any:
-        return np.asarray(atom.val, atom.aval.dtype) if isinstance(atom, core.Literal) else values[atom]
+        if not isinstance(atom, core.Literal):
+            return values[atom]
+        aval: Any = atom.aval
+        return np.asarray(atom.val, aval.dtype)
 
     for equation in jaxpr.eqns:
         operands = [read(atom) for atom in equation.invars]
         name, params = equation.primitive.name, equation.params
         if name in ("jit", "pjit"):
             results = _run(params["jaxpr"].jaxpr, params["jaxpr"].consts, operands)
+        elif name == "scan" and params["length"] * len(params["jaxpr"].jaxpr.eqns) <= _TURNS:
+            results = _scan(operands, params)
+        elif name == "while" and len(params["body_jaxpr"].jaxpr.eqns) <= _TURNS // 256:
+            results = _while(operands, params)
         elif name in _RULES and all(o.dtype.kind in "biuf" for o in operands):
             aval = equation.outvars[0].aval
             arrays = [np.asarray(o) for o in operands]
@@ -45,6 +55,32 @@ def _run(jaxpr: Any, consts: Any, arguments: list[Any]) -> list[Any]:
             results = results if equation.primitive.multiple_results else [results]
         values.update(zip(equation.outvars, results, strict=True))
     return [read(atom) for atom in jaxpr.outvars]
+
+
+def _scan(operands: list[Any], params: dict[str, Any]) -> list[Any]:
+    consts, carries, body = params["num_consts"], params["num_carry"], params["jaxpr"]
+    fixed, carry, rows = operands[:consts], operands[consts : consts + carries], operands[consts + carries :]
+    turns = range(params["length"])
+    stacked: list[list[Any]] = []
+    for t in reversed(turns) if params["reverse"] else turns:
+        results = _run(body.jaxpr, body.consts, [*fixed, *carry, *(np.asarray(r)[t] for r in rows)])
+        carry = results[:carries]
+        stacked.append(results[carries:])
+    if params["reverse"]:
+        stacked.reverse()
+    outs = body.out_avals[carries:]
+    if not stacked:
+        return [*carry, *(np.zeros((0, *a.shape), a.dtype) for a in outs)]
+    return [*carry, *(np.stack([np.asarray(row[i]) for row in stacked]) for i in range(len(outs)))]
+
+
+def _while(operands: list[Any], params: dict[str, Any]) -> list[Any]:
+    first, second = params["cond_nconsts"], params["body_nconsts"]
+    condition, body = params["cond_jaxpr"], params["body_jaxpr"]
+    carry = operands[first + second :]
+    while _run(condition.jaxpr, condition.consts, [*operands[:first], *carry])[0]:  # replays are capped
+        carry = _run(body.jaxpr, body.consts, [*operands[first : first + second], *carry])
+    return carry
 
 
 def _plain(function: Rule) -> Rule:
@@ -87,9 +123,40 @@ def _power(x: Any, *, y: int, **_: Any) -> Any:
     return np.power(x, y) if y >= 0 or x.dtype.kind == "f" else np.ones_like(x)
 
 
+def _round(x: Any, *, rounding_method: int, **_: Any) -> Any:
+    away = np.copysign(np.floor(np.abs(x) + x.dtype.type(0.5)), x)
+    return np.rint(x) if int(rounding_method) == 1 else away
+
+
+def _rem(x: Any, y: Any, **_: Any) -> Any:
+    return np.fmod(x, y) if x.dtype.kind == "f" else np.where(y == 0, x, np.fmod(x, np.where(y == 0, 1, y)))
+
+
+def _accumulate(function: Rule) -> Rule:
+    def rule(x: Any, *, axis: int, reverse: bool, **_: Any) -> Any:
+        if not reverse:
+            return function.accumulate(x, axis)  # type: ignore[attr-defined]
+        return np.flip(function.accumulate(np.flip(x, axis), axis), axis)  # type: ignore[attr-defined]
+
+    return rule
+
+
+def _dot(x: Any, y: Any, *, dimension_numbers: Any, **_: Any) -> Any:
+    (cx, cy), (bx, by) = dimension_numbers
+    letters = iter("abcdefghijklmnopqrstuvwxyz")
+    left = [next(letters) for _ in x.shape]
+    right = [left[cx[cy.index(i)]] if i in cy else left[bx[by.index(i)]] if i in by else next(letters)
+             for i in range(y.ndim)]  # fmt: skip
+    kept = [left[i] for i in bx]
+    kept += [c for i, c in enumerate(left) if i not in bx and i not in cx]
+    kept += [c for i, c in enumerate(right) if i not in by and i not in cy]
+    return np.einsum(f"{''.join(left)},{''.join(right)}->{''.join(kept)}", x, y)
+
+
 def _reduce(function: Rule) -> Rule:
     def rule(x: Any, *, axes: Any, **_: Any) -> Any:
-        return function(x, axis=tuple(axes), dtype=x.dtype) if function in (np.sum, np.prod) else function(x, tuple(axes))
+        kept = {"dtype": x.dtype} if function in (np.sum, np.prod) else {}
+        return function(x, axis=tuple(axes), **kept)
 
     return rule
 
@@ -123,6 +190,15 @@ _RULES |= {
     "iota": lambda *, dtype, shape, dimension, **_: _broadcast(
         np.arange(shape[dimension]), shape=shape, broadcast_dimensions=(dimension,)
     ).astype(dtype),
+    "sign": lambda x, **_: np.sign(x),
+    "round": _round,
+    "rem": _rem,
+    "cumsum": _accumulate(np.add),
+    "cummax": _accumulate(np.maximum),
+    "cummin": _accumulate(np.minimum),
+    "argmax": lambda x, *, axes, **_: np.argmax(x, axes[0]),
+    "argmin": lambda x, *, axes, **_: np.argmin(x, axes[0]),
+    "dot_general": _dot,
     "reduce_sum": _reduce(np.sum),
     "reduce_prod": _reduce(np.prod),
     "reduce_max": _reduce(np.max),

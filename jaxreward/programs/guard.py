@@ -14,19 +14,19 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from jaxreward.programs.limits import Limits
-from jaxreward.programs.names import API, ATTRIBUTES, BUILTINS, MODULES, NEVER_FIELDS, NOT_NUMERIC
+from jaxreward.programs.names import API, ATTRIBUTES, BUILTINS, MODULES, NEVER_FIELDS, NOT_NUMERIC, words
 
 FILE = "<candidate>"
 ENTRIES = {"get_observation": 1, "compute_reward": 3, "reward": 1}
 
-_NODES = frozenset(
+_NODES = words(
     """
 Module FunctionDef Lambda Return Assign AugAssign AnnAssign For If IfExp Pass Expr BoolOp BinOp UnaryOp Compare Call
 Attribute Subscript Slice Name Constant Tuple List Dict Set ListComp SetComp DictComp GeneratorExp comprehension Starred
 keyword arguments arg Import ImportFrom alias JoinedStr FormattedValue Break Continue Assert Load Store And Or Add Sub
 Mult Div FloorDiv Mod Pow MatMult BitAnd BitOr BitXor LShift RShift Invert Not UAdd USub Eq NotEq Lt LtE Gt GtE Is IsNot
 In NotIn
-""".split()
+"""
 )
 _REMEDY = {
     "While": "use a for loop over range, or jax.lax.while_loop",
@@ -309,10 +309,9 @@ def _entries(tree: ast.Module) -> Guarded:
                 raise Refused(f"{node.name} is defined twice", node.lineno, "keep one of them", "contract")
             functions[node.name] = node
     for node in ast.walk(tree):
-        names = [node.id] if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load) else []
-        for name in names:
-            if name in ("get_observation", "compute_reward"):
-                raise Refused(f"{name} is assigned to", node.lineno, f"define it by 'def {name}'", "contract")
+        stored = isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)
+        if stored and node.id in ("get_observation", "compute_reward"):
+            raise Refused(f"{node.id} is assigned to", node.lineno, f"define it by 'def {node.id}'", "contract")
     observation = "get_observation" if "get_observation" in functions else None
     reward = "compute_reward" if "compute_reward" in functions else None
     if reward is None and "reward" in functions and _arity(functions["reward"]) == 1:

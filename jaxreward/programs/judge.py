@@ -65,8 +65,13 @@ class Samples:
 
 
 def judge(
-    observation: Any, reward: Any, spec: Spec, limits: Limits, samples: Samples | None = None, own: tuple[bool, bool] = (True, True)
-) -> tuple[Cost, tuple[Notice, ...]]:  # fmt: skip
+    observation: Any,
+    reward: Any,
+    spec: Spec,
+    limits: Limits,
+    samples: Samples | None = None,
+    own: tuple[bool, bool] = (True, True),
+) -> tuple[Cost, tuple[Notice, ...]]:
     """Check both tapes of a program.
 
     Args:
@@ -150,7 +155,7 @@ def _dependence(observation: Tape, reward: Tape, spec: Spec, own: tuple[bool, bo
         hint = "make it depend on next_state"
         raise Judged("numeric", "the reward is constant: it depends on neither the states nor the action", hint)
     if min(paid) > n:
-        notices.append(Notice(kind="next_state_only", message="the reward reads the next state alone: no progress term"))
+        notices.append(Notice(kind="next_state_only", message="the reward reads the next state alone"))
     if paid == {n}:
         notices.append(Notice(kind="action_only", message="the reward reads the action alone"))
 

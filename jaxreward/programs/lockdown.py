@@ -118,7 +118,7 @@ def landlock() -> int:
 
 def limit_resources(cpu_s: int, memory_mb: int) -> None:
     """Processor time, memory on top of what is mapped now; no files, no processes, no core dumps."""
-    limits = {
+    limits: dict[int, tuple[int, int]] = {
         resource.RLIMIT_CPU: (cpu_s, cpu_s + 1),
         resource.RLIMIT_CORE: (0, 0),
         resource.RLIMIT_FSIZE: (0, 0),
@@ -128,13 +128,12 @@ def limit_resources(cpu_s: int, memory_mb: int) -> None:
     if sys.platform == "linux":
         with open("/proc/self/statm") as statm:
             mapped = int(statm.read().split()[0]) * resource.getpagesize()
-        limits[resource.RLIMIT_AS] = (mapped + (memory_mb << 20),) * 2
+        limits[resource.RLIMIT_AS] = (mapped + (memory_mb << 20), mapped + (memory_mb << 20))
         limits[resource.RLIMIT_NPROC] = (0, 0)
     for kind, wanted in limits.items():
         hard = resource.getrlimit(kind)[1]
-        if hard != resource.RLIM_INFINITY:
-            wanted = (min(wanted[0], hard), min(wanted[1], hard))
-        resource.setrlimit(kind, wanted)
+        most = wanted[1] if hard == resource.RLIM_INFINITY else min(wanted[1], hard)
+        resource.setrlimit(kind, (min(wanted[0], most), most))
 
 
 def lock_down(cpu_s: int, memory_mb: int, *, sandbox: bool) -> int:

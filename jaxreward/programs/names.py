@@ -5,11 +5,16 @@ A forbidden name is not found by its shape: `jax.version.subprocess` has no unde
 
 from __future__ import annotations
 
+
+def words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
 MODULES = ("jax", "jax.numpy", "jax.numpy.linalg", "jax.nn", "jax.lax")
 
-JAX = frozenset("Array grad jit value_and_grad vmap".split())
+JAX = words("Array grad jit value_and_grad vmap")
 
-NUMPY = frozenset(
+NUMPY = words(
     """
 abs absolute acos acosh add all allclose amax amin angle any append apply_along_axis apply_over_axes arange arccos
 arccosh arcsin arcsinh arctan arctan2 arctanh argmax argmin argpartition argsort argwhere around array array_equal
@@ -38,25 +43,25 @@ tile trace transpose trapezoid tri tril tril_indices tril_indices_from trim_zero
 true_divide trunc uint16 uint32 uint8 union1d unique unique_all unique_counts unique_inverse unique_values unpackbits
 unravel_index unsignedinteger unstack unwrap vander var vdot vecdot vecmat vectorize vsplit vstack where zeros
 zeros_like
-""".split()
+"""
 )
 
-LINALG = frozenset(
+LINALG = words(
     """
 cholesky cond cross det diagonal eigh eigvalsh inv lstsq matmul matrix_norm matrix_power matrix_rank matrix_transpose
 multi_dot norm outer pinv qr slogdet solve svd svdvals tensordot tensorinv tensorsolve trace vecdot vector_norm
-""".split()
+"""
 )
 
-NN = frozenset(
+NN = words(
     """
 celu elu gelu glu hard_sigmoid hard_silu hard_swish hard_tanh identity leaky_relu log1mexp log_sigmoid log_softmax
 logmeanexp logsumexp mish one_hot relu relu6 selu sigmoid silu soft_sign softmax softplus sparse_plus sparse_sigmoid
 squareplus standardize swish tanh
-""".split()
+"""
 )
 
-LAX = frozenset(
+LAX = words(
     """
 abs acos acosh add argmax argmin asin asinh associative_scan atan atan2 atanh batch_matmul bitcast_convert_type
 bitwise_and bitwise_not bitwise_or bitwise_xor broadcast broadcast_in_dim broadcast_shapes broadcasted_iota cbrt ceil
@@ -68,34 +73,34 @@ neg nextafter pad population_count pow reciprocal reduce_and reduce_max reduce_m
 reduce_xor rem reshape rev round rsqrt scan select select_n shift_left shift_right_arithmetic shift_right_logical sign
 sin sinh slice slice_in_dim sort sort_key_val split sqrt square squeeze stop_gradient sub switch tan tanh top_k
 transpose while_loop
-""".split()
+"""
 )
 
 API = {"jax": JAX, "jax.numpy": NUMPY, "jax.numpy.linalg": LINALG, "jax.nn": NN, "jax.lax": LAX}
 
-BUILTINS = frozenset(
+BUILTINS = words(
     """
 abs all any bool dict divmod enumerate filter float int isinstance len list map max min pow range reversed round set
 slice sorted str sum tuple zip
-""".split()
+"""
 )
 
-ATTRIBUTES = frozenset(
+ATTRIBUTES = words(
     """
 shape ndim size dtype T mT at set get add subtract multiply divide power min max mul astype sum mean std var
 prod cumsum cumprod all any argmax argmin argsort sort clip round reshape ravel flatten squeeze transpose swapaxes
 take repeat dot diagonal trace ptp nonzero conj real imag copy item tolist append extend insert pop update items keys
 values index count eps tiny bits
-""".split()
+"""
 )
 """Attributes of arrays, lists, dictionaries and tuples; a state's fields come on top."""
 
-NEVER_FIELDS = frozenset(
+NEVER_FIELDS = words(
     """
 format format_map join encode decode translate mro tofile dump dumps tobytes replace partition rpartition
 gi_frame gi_code gi_yieldfrom cr_frame cr_code ag_frame ag_code f_back f_globals f_locals f_builtins f_code tb_frame
 tb_next func_globals func_code co_code ctypes data_ptr base
-""".split()
+"""
 )
 """Attributes that reach code, frames or memory: refused even where a task has a field of that name."""
 

@@ -8,32 +8,34 @@ from typing import Any
 import jax
 from jax.extend.core import primitives as extend
 
-ELEMENTWISE = frozenset(
+from jaxreward.programs.names import words
+
+ELEMENTWISE = words(
     """
 abs acos acosh asin asinh atan atanh cbrt ceil cos cosh erf erf_inv erfc exp exp2 expm1 floor is_finite lgamma digamma
 log log1p logistic neg not round rsqrt sign sin sinh sqrt square tan tanh population_count clz integer_pow add and atan2
 div eq ge gt le lt max min mul ne nextafter or pow rem shift_left shift_right_arithmetic shift_right_logical sub xor
 le_to lt_to eq_to add_any clamp select_n convert_element_type bitcast_convert_type reduce_precision
-""".split()
+"""
 )
-REDUCTIONS = frozenset(
+REDUCTIONS = words(
     """
 reduce_and reduce_max reduce_min reduce_or reduce_prod reduce_sum reduce_xor argmax argmin cumsum cumprod cummax cummin
 cumlogsumexp
-""".split()
+"""
 )
-MOVES = frozenset(
+MOVES = words(
     """
 broadcast_in_dim concatenate dynamic_slice dynamic_update_slice gather iota pad reshape rev slice split squeeze stack
 tile transpose unstack
-""".split()
+"""
 )
 SCATTERS = {
     "scatter": "scatter", "scatter-add": "scatter_add", "scatter-mul": "scatter_mul", "scatter-min": "scatter_min",
     "scatter-max": "scatter_max", "scatter-sub": "scatter_sub",
 }  # fmt: skip
 """Replayed through these functions of `jax.lax`: their primitives carry a function as a parameter."""
-HEAVY = frozenset("sort top_k dot_general lu triangular_solve cholesky conv_general_dilated".split())
+HEAVY = words("sort top_k dot_general lu triangular_solve cholesky conv_general_dilated")
 PLAIN = ELEMENTWISE | REDUCTIONS | MOVES | HEAVY
 CONTROL = frozenset({"scan", "while", "cond", "const"})
 

@@ -20,11 +20,12 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from jaxreward.programs.names import words
 from jaxreward.programs.spec import DTYPES, dtype_of
 
 Tape = dict[str, Any]
 
-COMMUTATIVE = frozenset("add mul max min and or xor eq ne add_any".split())
+COMMUTATIVE = words("add mul max min and or xor eq ne add_any")
 BODIES = {"scan": ("body",), "while": ("condition", "body"), "cond": ("branches",)}
 _COUNTS = {"scan": ("consts", "carry", "length", "reverse"), "while": ("condition_consts", "body_consts"), "cond": ()}
 _TAGS = {"dtype", "float", "gather", "scatter", "conv", "mode", "precision", "rounding"}
@@ -136,6 +137,11 @@ def _integer(value: Any, low: int = -_INT, high: int = _INT) -> int:
     return value
 
 
+def _items(value: Any) -> list[Any]:
+    _require(type(value) is list, "a list is missing")
+    return value
+
+
 def _array(shape: Any, dtype: Any) -> int:
     """Checks a shape and a dtype; the number of elements."""
     _require(type(shape) is list and len(shape) <= _RANK, "a shape is not a short list")
@@ -146,11 +152,11 @@ def _array(shape: Any, dtype: Any) -> int:
 def _check(tape: Any, budget: list[int], constant_bytes: int, ops: frozenset[str] | None, depth: int) -> None:
     _require(depth <= _DEPTH, "loops nested too deeply")
     _require(type(tape) is dict and set(tape) == {"ins", "nodes", "outs"}, "keys")
-    _require(all(type(v) is list for v in tape.values()), "keys must hold lists")
-    for shape, dtype in tape["ins"]:
+    ins, nodes, outs = (_items(tape[name]) for name in ("ins", "nodes", "outs"))
+    for shape, dtype in ins:
         _array(shape, dtype)
-    known = len(tape["ins"])
-    for op, params, operands, outputs in tape["nodes"]:
+    known = len(ins)
+    for op, params, operands, outputs in nodes:
         budget[0] -= 1
         _require(budget[0] >= 0, "too many nodes")
         _require(type(op) is str and type(params) is dict and type(operands) is list, "a node is misshapen")
@@ -174,7 +180,7 @@ def _check(tape: Any, budget: list[int], constant_bytes: int, ops: frozenset[str
                 _param(value, 0)
         known += outputs
         _require(known <= 4 * _NODES, "too many values")
-    for i in tape["outs"]:
+    for i in outs:
         _integer(i, 0, known - 1)
 
 
@@ -205,7 +211,7 @@ def _param(value: Any, depth: int) -> None:
             _param(item, depth + 1)
     elif type(value) is dict:
         _require(len(value) == 1, "a tagged param has one key")
-        (tag, inner), = value.items()
+        ((tag, inner),) = value.items()
         _require(tag in _TAGS, "unknown tag")
         if tag in ("gather", "scatter", "conv"):
             _require(type(inner) is list and len(inner) <= 5, f"{tag} numbers")

@@ -56,16 +56,17 @@ def _tapes(code: Any, checked: Guarded, spec: Spec, limits: Limits) -> dict[str,
         answer["observation"] = tape_of(observe, state_structs, state_labels, limits)
     if checked.reward:
         terms: list[str] = []
+        entry = checked.reward
 
         def reward(*arrays: Any) -> list[Any]:
             state, action = build_state(spec.tree, list(arrays[:n])), arrays[n]
             next_state = build_state(spec.tree, list(arrays[n + 1 :]))
             names = execute()
-            if checked.reward == "reward":  # GRACE's form
+            if entry == "reward":  # GRACE's form
                 result = names["reward"](next_state)
             else:
                 result = names["compute_reward"](state, action, next_state)
-            values, found = _reward(result, checked.reward, limits)
+            values, found = _reward(result, entry, limits)
             terms[:] = found
             return values
 

@@ -6,11 +6,13 @@ Run as `python -m jaxreward.programs.verify`. It never sees source; the CPU is i
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 import os
 from pathlib import Path
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 
 from jaxreward.programs.judge import Judged, Samples, judge
@@ -54,11 +56,9 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
 def main() -> None:
     replies = os.dup(1)
     os.dup2(2, 1)
-    try:  # if memory runs out, this process goes first
+    with contextlib.suppress(OSError):  # if memory runs out, this process goes first
         Path("/proc/self/oom_score_adj").write_text("500")
-    except OSError:
-        pass
-    np.asarray(jax_ready())
+    jnp.zeros(())  # starts the backend now, so that it is not on a program's clock
     write_frame(replies, b"{}")
     while True:
         try:
@@ -66,13 +66,6 @@ def main() -> None:
         except Lost:
             return
         write_frame(replies, json.dumps(answer(json.loads(request))).encode())
-
-
-def jax_ready() -> Any:
-    """Start the backend now, so that it is not on a program's clock."""
-    import jax
-
-    return jax.numpy.zeros(())
 
 
 if __name__ == "__main__":

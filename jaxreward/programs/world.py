@@ -114,5 +114,3 @@ def build_state(node: Any, leaves: list[Any]) -> Any:
     if kind == "dict":
         return Keys((name, build_state(child, leaves)) for name, child in body)
     return Fields(tuple(name for name, _ in body), tuple(build_state(child, leaves) for _, child in body))
-
-

@@ -1,0 +1,113 @@
+"""What the worker answers, and what is believed of it.
+
+The child's lockdown mark and the guard's verdict were written before anything of the program ran;
+the rest is untrusted, and only its shape is taken for granted once it was checked here.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from jaxreward.programs.limits import Limits
+from jaxreward.programs.process import SandboxError
+from jaxreward.records import Failure
+
+_STAGES = ("guard", "trace", "contract", "limits", "numeric", "killed")
+_LOOPS = "loops of Python run while the program is traced: make them shorter"
+_ENDS = {
+    "timeout": ("it did not finish in {wall_s:g} s", _LOOPS),
+    "flood": ("it answered more than {reply_bytes} bytes", "it unrolls too much, or tried to flood the checker"),
+    "SIGXCPU": ("it used more than {cpu_s} s of processor time", _LOOPS),
+    "SIGKILL": ("it was killed: out of processor time or memory", "compute less while the program is traced"),
+    "signal": (
+        "the process that traced it died ({detail})",
+        "it exhausted its memory, or attacked the worker",
+    ),
+    "exit": ("the process that traced it ended without an answer", "it attacked the worker, or exhausted its memory"),
+}
+
+
+class Failed(Exception):
+    """The check ends with this failure."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure.message)
+        self.failure = failure
+
+
+def read_reply(reply: bytes, limits: Limits) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The guard's verdict and the traced tapes.
+
+    Raises:
+        Failed: the program failed, or its child did not answer as it should.
+        SandboxError: the machine failed: no fork, no lockdown.
+    """
+    size = int.from_bytes(reply[:4], "little")
+    header, written = json.loads(reply[4 : 4 + size]), reply[4 + size :]
+    if header["end"] == "fault":
+        raise SandboxError(f"the worker cannot check programs: {header['detail']}")
+    if written[:1] != b"L":
+        raise SandboxError("the worker cannot lock its children down")
+    frames = _frames(written[1:])
+    if not frames or frames[0] is None:
+        raise Failed(_ended(header, limits))
+    guarded = frames[0]
+    if "failure" in guarded:
+        raise Failed(_failure(guarded["failure"]))
+    if len(frames) < 2 or header["end"] != "exit":
+        raise Failed(_ended(header, limits))
+    return guarded, _traced(frames[1], guarded, limits)
+
+
+def _ended(header: dict[str, Any], limits: Limits) -> Failure:
+    message, hint = _ENDS[header["detail"] if header["detail"] in _ENDS else header["end"]]
+    return Failure(stage="killed", message=message.format(**header, **limits.as_json()), hint=hint)
+
+
+def _frames(written: bytes) -> list[dict[str, Any] | None]:
+    """What the child wrote, as JSON objects; None for what is not one."""
+    found: list[dict[str, Any] | None] = []
+    while len(written) >= 8 and len(found) < 2:
+        size = int.from_bytes(written[:8], "little")
+        if size > len(written) - 8:
+            break
+        try:
+            data = json.loads(written[8 : 8 + size])
+        except (ValueError, RecursionError):
+            data = None
+        found.append(data if isinstance(data, dict) else None)
+        written = written[8 + size :]
+    return found
+
+
+def _traced(data: dict[str, Any] | None, guarded: dict[str, Any], limits: Limits) -> dict[str, Any]:
+    if data is not None and "failure" in data:
+        raise Failed(_failure(data["failure"]))
+    wanted = [half for half in ("observation", "reward") if guarded[half]]
+    if data is None or any(not isinstance(data.get(half), dict) for half in wanted):
+        raise Failed(Failure(stage="killed", message="the worker's answer is not a tape"))
+    terms = data.get("terms", [])
+    sound = isinstance(terms, list) and len(terms) <= limits.terms and len(set(map(str, terms))) == len(terms)
+    if not sound or not all(isinstance(t, str) and 0 < len(t) <= 64 and t.isprintable() for t in terms):
+        raise Failed(Failure(stage="killed", message="the worker's answer has malformed terms"))
+    if guarded["reward"] and len(data["reward"].get("outs") or ()) != len(terms) + 1:
+        raise Failed(Failure(stage="killed", message="the worker's answer has another number of terms"))
+    return {**data, "terms": tuple(terms)}
+
+
+def _failure(data: Any) -> Failure:
+    """A failure as the child reports it: text that may hold anything, so it is made printable."""
+    if not isinstance(data, dict) or data.get("stage") not in _STAGES:
+        return Failure(stage="killed", message="the worker's answer is malformed")
+    line = data.get("line")
+    return Failure(
+        stage=data["stage"],
+        message=_printable(data.get("message")),
+        line=line if isinstance(line, int) and 0 < line < 10**6 else None,
+        hint=_printable(data.get("hint")),
+    )
+
+
+def _printable(text: Any) -> str:
+    return "".join(c if c.isprintable() else " " for c in str(text or ""))[:1000]
