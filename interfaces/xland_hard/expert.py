@@ -18,7 +18,7 @@ DOOR_CLOSED = 9
 DOOR_OPEN = 10
 PUT_DOWN = 4
 SIZE = 13
-FLOOD = 45
+FLOOD = 60
 HORIZON = 400.0
 
 
@@ -44,27 +44,25 @@ def beside(rows):
 
 
 def walks(grid, start, cells):
-    """Moves from each of `cells`, (k, 2), to the nearest cell of `start`, by a flood from there.
+    """Steps from each of `cells`, (k, 2), to the nearest cell of `start`, by a flood from there.
 
-    A closed door takes a move more, to open it, and an object in the way four more, to carry it
-    off: the flood enters their cells through a queue.
+    Doors count as open. Objects are in the way: the flood goes through them only where it is stuck,
+    that is if there is no other way, so that such a way is long.
     """
     kinds = grid[:, :, 0]
-    free = bits((kinds == FLOOR) | (kinds == DOOR_OPEN))
-    doors = bits(kinds == DOOR_CLOSED)
-    objects = bits((kinds > WALL) & (kinds != DOOR_OPEN) & (kinds != DOOR_CLOSED))
+    free = bits((kinds == FLOOR) | (kinds == DOOR_CLOSED) | (kinds == DOOR_OPEN))
+    passable = bits(kinds != WALL)
     wanted = jnp.where(jnp.arange(SIZE) == cells[:, :1], jnp.left_shift(1, cells[:, 1:]), 0)
 
     def spread(step, carry):
-        reached, queue, moves = carry
-        moves = moves + ~jnp.any((reached & wanted) != 0, axis=1)
+        reached, steps = carry
+        steps = steps + ~jnp.any((reached & wanted) != 0, axis=1)
         edge = beside(reached)
-        reached = reached | (edge & free) | queue[3]
-        queue = jnp.stack([edge & objects, queue[0], queue[1], queue[2] | (edge & doors)])
-        return reached, queue, moves
+        grown = reached | (edge & free)
+        stuck = jnp.all(grown == reached)
+        return jnp.where(stuck, reached | (edge & passable), grown), steps
 
-    carry = (start, jnp.zeros((4, SIZE), jnp.int32), jnp.zeros(cells.shape[0], jnp.int32))
-    return jax.lax.fori_loop(0, FLOOD, spread, carry)[2]
+    return jax.lax.fori_loop(0, FLOOD, spread, (start, jnp.zeros(cells.shape[0], jnp.int32)))[1]
 
 
 def look(state):
