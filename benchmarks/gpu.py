@@ -1,0 +1,123 @@
+"""What a machine with a GPU is asked for, in two calls of less than ten minutes each.
+
+    python benchmarks/gpu.py throughput --out DIR    # candidate_throughput at 1 ... 256 candidates
+    python benchmarks/gpu.py search --out DIR        # the paper's search on xland-easy, 30 candidates together
+
+Needs the package's dependencies with a JAX that finds the GPU, and no network. Each part writes
+`<part>.json` and `<part>.log` into DIR, the JSON also when time runs out. `--tiny` takes the same path in
+small sizes, on a CPU too; `--dry-run` only prints the commands and their plans.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+import tyro
+
+from jaxreward.errors import UserError
+
+ROOT = Path(__file__).resolve().parents[1]
+Part = Literal["throughput", "search"]
+
+
+@dataclass(frozen=True)
+class GpuSettings:
+    """Measure on this machine's accelerator."""
+
+    part: tyro.conf.Positional[Part]
+    """Which call: throughput or search."""
+    out: Path = Path("gpu-results")
+    """Folder for results."""
+    candidates: tuple[int, ...] = (1, 4, 16, 64, 256)
+    """For throughput: numbers of candidates."""
+    chunk: int | None = None
+    """Candidates compiled together, at most; by default what fits in memory."""
+    seconds: float = 570.0
+    """End the part after so long."""
+    tiny: bool = False
+    """Sizes that a CPU finishes in a minute or two, to try the script."""
+    dry_run: bool = False
+    """Print the commands and their plans, and do nothing."""
+
+
+def command(s: GpuSettings) -> list[str]:
+    """The command line of a part."""
+    python = [sys.executable, "-u"]
+    chunk = [] if s.chunk is None else ["--chunk", str(s.chunk)]
+    dry = ["--dry-run"] if s.dry_run else []
+    if s.part == "throughput":
+        size = ["--candidates", *map(str, s.candidates), "--steps", "500000", "--one-by-one-limit", "4",
+                "--separate-limit", "1", "--chunking", "16"]  # fmt: skip
+        if s.tiny:
+            size = ["--candidates", "1", "2", "--steps", "4096", "--checkpoints", "1", "--eval-episodes", "64",
+                    "--one-by-one-limit", "1", "--separate-limit", "0", "--no-second-pass"]  # fmt: skip
+        return [
+            *python, str(ROOT / "benchmarks" / "candidate_throughput.py"), "--seeds", "2", *size, *chunk,
+            "--time-limit-s", str(0.9 * s.seconds), "--out", str(s.out / "throughput.json"), *dry,
+        ]  # fmt: skip
+    size = ["--generation", "30"]
+    if s.tiny:
+        size = ["--candidates", "2", "--generation", "2", "--steps", "8192", "--filter-steps", "4096", "--seeds", "1",
+                "--filter-threshold", "0", "--final-seeds", "1", "--final-steps", "4096"]  # fmt: skip
+    return [
+        *python, str(ROOT / "scripts" / "evolve.py"), "--preset", "paper-budget", "--task", "xland-easy",
+        "--proposer", "genetic", *size, *chunk, "--out", str(s.out / "runs"), "--name", "search", "--json", *dry,
+    ]  # fmt: skip
+
+
+def run(s: GpuSettings) -> int:
+    """Run a part under its limit of time; returns its exit status."""
+    if s.seconds <= 0:
+        raise UserError(f"--seconds must be positive, not {s.seconds:g}")
+    if (s.out / "runs" / "search").exists() and s.part == "search" and not s.dry_run:
+        raise UserError(f"{s.out / 'runs' / 'search'} exists already; give another --out")
+    words = command(s)
+    print(" ".join(words), flush=True)
+    if s.dry_run:
+        return subprocess.run(words, cwd=ROOT).returncode
+    s.out.mkdir(parents=True, exist_ok=True)
+    begin, last = time.monotonic(), ""
+    with (s.out / f"{s.part}.log").open("w") as log:
+        process = subprocess.Popen(
+            words, cwd=ROOT, env=os.environ | {"PYTHONUNBUFFERED": "1"}, text=True, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )  # fmt: skip
+        signal.signal(signal.SIGALRM, lambda *_: process.terminate())
+        signal.setitimer(signal.ITIMER_REAL, s.seconds)
+        assert process.stdout is not None
+        for line in process.stdout:
+            print(line, end="", flush=True)
+            log.write(line)
+            log.flush()
+            last = line if line.startswith("{") else last
+        status = process.wait()
+        signal.setitimer(signal.ITIMER_REAL, 0)
+    if s.part == "search" and last:
+        from benchmarks.machine import machine
+
+        report = {"benchmark": "search", "command": words[2:], **machine(), "result": json.loads(last)}
+        (s.out / "search.json").write_text(json.dumps(report, indent=1) + "\n")
+    print(f"{s.part}: exit status {status} after {time.monotonic() - begin:.0f} s, results in {s.out}", flush=True)
+    return status
+
+
+def main(argv: list[str] | None = None) -> int:
+    try:
+        return run(tyro.cli(GpuSettings, args=argv, prog="gpu.py"))
+    except UserError as error:
+        print(f"gpu: {error}", file=sys.stderr)
+        return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,68 @@
+"""What a measurement was made on."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import jax
+
+from jaxreward.runs.provenance import versions
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def machine() -> dict[str, Any]:
+    """Device, processor, versions, commit, load and date, as they are now."""
+    device = jax.local_devices()[0]
+    return {
+        "device": f"{device.platform} {device.device_kind}",
+        "devices": len(jax.local_devices()),
+        "cpu": _cpu_model(),
+        "cores": len(os.sched_getaffinity(0)),
+        "versions": versions("jaxlib", "flax", "optax", "xminigrid"),
+        "commit": commit(),
+        "load_average": round(os.getloadavg()[0], 2),
+        "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+    }
+
+
+def commit() -> str:
+    """The checkout's commit, with `+changes` where files differ from it; `unknown` without git."""
+
+    def git(*args: str) -> str:
+        return subprocess.run(
+            ["git", "-C", str(ROOT), *args], capture_output=True, text=True, check=True
+        ).stdout.strip()
+
+    try:
+        return git("rev-parse", "--short=12", "HEAD") + ("+changes" if git("status", "--porcelain", "-uno") else "")
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+
+
+def _cpu_model() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return "unknown"
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else "unknown"
+
+
+def start_peak() -> None:
+    """Begin to watch the largest resident memory of this process anew."""
+    with contextlib.suppress(OSError):  # else the peak is that of the whole life of the process
+        Path("/proc/self/clear_refs").write_text("5")
+
+
+def peak_resident() -> int:
+    """Largest resident memory of this process since `start_peak`, in bytes, the compiler's included."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("VmHWM:"):
+            return int(line.split()[1]) * 1024
+    return 0

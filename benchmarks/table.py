@@ -1,0 +1,151 @@
+"""Results of a benchmark as tables: on the terminal, and in docs/benchmarks.md.
+
+python benchmarks/table.py benchmarks/results/*.json     # rewrites the tables of docs/benchmarks.md
+python benchmarks/table.py --print FILE.json             # prints Markdown instead
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from rich.console import Console
+from rich.table import Table
+
+from jaxreward.errors import UserError
+
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "benchmarks.md"
+START, END = "<!-- table -->", "<!-- /table -->"
+
+_THROUGHPUT = (
+    "C", "chunks", "compile s", "run s", "wall s", "steps/s", "steps/s per candidate", "of ceiling",
+    "one by one s", "wall ratio", "run ratio", "separate ratio", "peak MB",
+)  # fmt: skip
+_CHUNKING = ("C", "limit MB", "chunks", "peak MB", "wall s", "max difference of success")
+
+
+def throughput_cells(row: dict[str, Any]) -> list[str]:
+    """One row of the table; an extrapolated figure is marked with `~`."""
+    about = "~" if row.get("one_by_one_extrapolated") else ""
+    separate = "~" if row.get("separate_extrapolated") else ""
+    alone, wall, run = row.get("one_by_one_wall_s"), row["wall_ratio"], row["run_ratio"]
+    return [
+        str(row["candidates"]), sizes(row["chunks"]), f"{row['compile_s']:.1f}", f"{row['run_s']:.1f}",
+        f"{row['wall_s']:.1f}", f"{row['steps_per_s']:,.0f}", f"{row['steps_per_s_per_candidate']:,.0f}",
+        f"{row['steps_per_s'] / row['ceiling_steps_per_s']:.0%}",
+        "" if alone is None else f"{about}{alone:.1f}", "" if wall is None else f"{about}{wall:.2f}",
+        "" if run is None else f"{about}{run:.2f}",
+        "" if row["separate_wall_ratio"] is None else f"{separate}{row['separate_wall_ratio']:.2f}",
+        f"{row['peak_bytes'] / 1e6:,.0f}",
+    ]  # fmt: skip
+
+
+def chunking_rows(found: dict[str, Any]) -> list[list[str]]:
+    """Two rows: whole, and cut."""
+    n = str(found["candidates"])
+    return [
+        [n, "none", sizes(found["whole_chunks"]), f"{found['whole_peak_bytes'] / 1e6:,.0f}",
+         f"{found['whole_wall_s']:.1f}", ""],
+        [n, f"{found['memory_gb'] * 1e3:,.0f}", sizes(found["chunks"]), f"{found['peak_bytes'] / 1e6:,.0f}",
+         f"{found['wall_s']:.1f}", f"{found['max_success_difference']:.4f}"],
+    ]  # fmt: skip
+
+
+def sizes(chunks: list[int]) -> str:
+    """`4 x 16` for four equal chunks, else the sizes."""
+    if len(set(chunks)) == 1:
+        return f"{len(chunks)} x {chunks[0]}" if len(chunks) > 1 else str(chunks[0])
+    return " + ".join(map(str, chunks))
+
+
+def heading(report: dict[str, Any]) -> str:
+    s, v = report["settings"], report["versions"]
+    return (
+        f"{s['task']}, {s['seeds']} seeds x {s['steps']:,} steps; {report['device']}, {report['cpu']}, "
+        f"{report['cores']} cores; jax {v['jax']}, Python {v['python']}; commit {report['commit']}, {report['date']}; "
+        f"load average at the start {report['load_average']}"
+    )
+
+
+def remarks(report: dict[str, Any]) -> list[str]:
+    lines = []
+    if report["ceiling"]:
+        top = report["ceiling"]
+        lines.append(f"Environment steps alone: {top['steps_per_s']:,.0f} steps/s in {top['lanes']:,} lanes.")
+    if any(row.get("one_by_one_extrapolated") or row.get("separate_extrapolated") for row in report["rows"]):
+        lines.append("`~`: extrapolated from the programs that were measured one by one.")
+    lines += [f"{x['candidates']} candidates were left out: {x['reason']}." for x in report["left_out"]]
+    return lines
+
+
+def show(report: dict[str, Any], console: Console) -> None:
+    """The tables of a report on the terminal, or in lines as long as they need to be."""
+    console = Console(file=console.file, width=max(console.width, 150))
+    tables = [(_THROUGHPUT, [throughput_cells(row) for row in report["rows"]])]
+    tables += [(_CHUNKING, chunking_rows(found)) for found in report["chunking"]]
+    for columns, rows in tables:
+        table = Table()
+        for column in columns:
+            table.add_column(column, justify="right", no_wrap=True)
+        for cells in rows:
+            table.add_row(*cells)
+        console.print(table)
+    for line in remarks(report):
+        console.print(line, highlight=False)
+
+
+def markdown(report: dict[str, Any]) -> str:
+    """The same as Markdown."""
+
+    def grid(columns: tuple[str, ...], rows: list[list[str]]) -> list[str]:
+        return [f"| {' | '.join(cells)} |" for cells in ([*columns], ["--:"] * len(columns), *rows)]
+
+    lines = [heading(report), "", *grid(_THROUGHPUT, [throughput_cells(row) for row in report["rows"]])]
+    for found in report["chunking"]:
+        lines += ["", *grid(_CHUNKING, chunking_rows(found))]
+    return "\n".join([*lines, "", *remarks(report)]).rstrip() + "\n"
+
+
+def fill(page: str, reports: list[dict[str, Any]]) -> str:
+    """`page` with the tables of `reports` between its markers."""
+    if page.count(START) != 1 or page.count(END) != 1:
+        raise UserError(f"{PAGE} must have exactly one {START} and one {END}")
+    before, rest = page.split(START)
+    after = rest.split(END)[1]
+    return f"{before}{START}\n\n{chr(10).join(markdown(r) for r in reports)}\n{END}{after}"
+
+
+def read(path: Path) -> dict[str, Any]:
+    try:
+        report = json.loads(path.read_text())
+    except (OSError, ValueError) as error:
+        raise UserError(f"{path} cannot be read as results of a benchmark: {error}") from error
+    if not isinstance(report, dict) or report.get("benchmark") != "candidate_throughput":
+        raise UserError(f"{path} does not hold results of candidate_throughput.py")
+    return report
+
+
+def main(argv: list[str] | None = None) -> int:
+    args = list(sys.argv[1:] if argv is None else argv)
+    to_terminal = "--print" in args
+    paths = [Path(a) for a in args if a != "--print"]
+    try:
+        if not paths or any(str(p).startswith("-") for p in paths):
+            raise UserError("give at least one results file: table.py [--print] FILE.json ...")
+        reports = [read(p) for p in paths]
+        if to_terminal:
+            print("\n".join(markdown(r) for r in reports))
+        else:
+            PAGE.write_text(fill(PAGE.read_text(), reports))
+    except UserError as error:
+        print(f"table: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
