@@ -27,9 +27,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(_usage())
         return 0
     if args[0] == "--version":
-        from jaxreward import __version__
+        from jaxreward.runs.provenance import versions
 
-        print(__version__)
+        print(versions()["jaxreward"])
         return 0
     name, rest = args[0], args[1:]
     try:

@@ -38,7 +38,7 @@ from jaxreward.runs import (
 )
 from jaxreward.runs.checkpoint import Checkpoints
 from jaxreward.runs.provenance import Provenance, lineage, versions
-from jaxreward.search import make_strategy
+from jaxreward.search import Strategy, make_strategy
 from jaxreward.search.seeding import derive_rng
 from jaxreward.settings import EvolveSettings
 from jaxreward.tasks import Task, card, make_task
@@ -77,16 +77,30 @@ class Outcome:
     exit_code: int = 0
 
 
+@dataclass(frozen=True)
+class Parts:
+    """What the settings name, made before anything is written: a name that does not exist costs nothing."""
+
+    task: Task
+    strategy: Strategy
+    proposer: Proposer
+
+    @classmethod
+    def of(cls, settings: EvolveSettings, task: Task | None = None) -> Parts:
+        task = task or make_task(settings.task)
+        strategy = make_strategy(settings.strategy, **settings.strategy_options())
+        options = {"recording": settings.recording} if settings.recording else {}
+        return cls(task, strategy, make_proposer(settings.proposer, card(task), **options))
+
+
 class Evolution:
     """One search in one run directory; use `evolve`."""
 
-    def __init__(self, run: Run, settings: EvolveSettings, checker: Checker, watcher: Watcher, stop: StopSignal,
-                 task: Task | None = None) -> None:  # fmt: skip
+    def __init__(
+        self, run: Run, settings: EvolveSettings, parts: Parts, checker: Checker, watcher: Watcher, stop: StopSignal
+    ) -> None:
         self.run, self.settings, self.checker, self.watcher, self.stop = run, settings, checker, watcher, stop
-        self.task = task or make_task(settings.task)
-        self.strategy = make_strategy(settings.strategy, **settings.strategy_options())
-        options = {"recording": settings.recording} if settings.recording else {}
-        self.proposer: Proposer = make_proposer(settings.proposer, card(self.task), **options)
+        self.task, self.strategy, self.proposer = parts.task, parts.strategy, parts.proposer
         self.store = Checkpoints(run.checkpoints)
         events = [entry.event for entry in run.entries]
         self.progress: Progress[Any] = fold(events, self.strategy.init(), self.strategy.tell)
@@ -298,10 +312,10 @@ def evolve(
     """
     settings.check()
     stop = stop or StopSignal()
-    path = settings.out / settings.run_name
+    path, parts = settings.out / settings.run_name, Parts.of(settings, task)
     opened = Run.resume(path) if settings.resume else Run.create(path, settings.as_config())
     with opened as run, _checking(settings, checker) as checking:
-        main = Evolution(run, settings, checking, watcher, stop, task)
+        main = Evolution(run, settings, parts, checking, watcher, stop)
         try:
             reason = main.search()
             rivals = _rivals(main, watcher, stop)
@@ -332,7 +346,7 @@ def _rivals(main: Evolution, watcher: Watcher, stop: StopSignal) -> dict[str, Pr
         watcher.note("the same budget again for best-of-n, to compare with")
         begun = (path / "config.toml").exists()
         with Run.resume(path) if begun else Run.create(path, inner.as_config()) as run:
-            other = Evolution(run, inner, main.checker, watcher, stop, main.task)
+            other = Evolution(run, inner, Parts.of(inner, main.task), main.checker, watcher, stop)
             if other.progress.ended is None or not isinstance(other.progress.ended, Finished):
                 reason = other.search()
                 best = other.strategy.best(other.progress.state)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -13,6 +14,7 @@ from jaxreward.errors import UserError
 from jaxreward.records import Evolve
 from jaxreward.training.config import PPO
 
+_SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 BASELINES = ("sparse", "best-of-n")
 
 
@@ -85,7 +87,7 @@ class EvolveSettings:
 
     @property
     def run_name(self) -> str:
-        return self.name or f"{self.task.replace('/', '-').replace(':', '-')}-{self.strategy}-{self.seed}"
+        return self.name or re.sub(r"[^A-Za-z0-9._-]", "-", f"{self.task}-{self.strategy}-{self.seed}")
 
     @property
     def attempts(self) -> int:
@@ -106,6 +108,14 @@ class EvolveSettings:
             raise UserError("--restart trains the short rung apart: give it --filter-steps")
         if not 0.0 <= self.filter_threshold <= 1.0:
             raise UserError(f"--filter-threshold is a success rate in [0, 1], not {self.filter_threshold}")
+        if self.memory_gb is not None and self.memory_gb <= 0:
+            raise UserError(f"--memory-gb must be positive, not {self.memory_gb}")
+        if self.chunk is not None and self.chunk < 1:
+            raise UserError(f"--chunk must be at least 1, not {self.chunk}")
+        if not _SAFE_NAME.fullmatch(self.run_name):
+            raise UserError(
+                f"'{self.run_name}' cannot be the name of a run; use letters, digits, dots, dashes and underscores"
+            )
         unknown = [b for b in self.baselines if b not in BASELINES]
         if unknown:
             raise UserError(f"there is no baseline '{unknown[0]}'; choose from {', '.join(BASELINES)}")

@@ -151,7 +151,8 @@ class XLand:
         return self._goal(next_view.grid, agent, action, changed).astype(jnp.float32)
 
     def vocabulary(self) -> Vocabulary:
-        return xland_vocabulary(self.objects, self.height, self.width, self.horizon)
+        doors = "-R1-" not in self.environment
+        return xland_vocabulary(self.objects, self.height, self.width, self.horizon, doors=doors)
 
 
 def _agent_view(agent: Any) -> AgentView:

@@ -1,0 +1,162 @@
+"""The command line: what it prints, and the one sentence that each mistake gets."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from jaxreward.cli import main
+
+ROOT = Path(__file__).resolve().parents[1]
+SPARSE = str(ROOT / "interfaces" / "xland_easy" / "sparse.py")
+
+
+def outcome(capsys: pytest.CaptureFixture[str], *argv: str) -> tuple[int, str, str]:
+    """Exit status, standard output and standard error of a command."""
+    try:
+        status = main(argv)
+    except SystemExit as exit:  # how tyro leaves
+        status = int(exit.code or 0)
+    captured = capsys.readouterr()
+    return status, captured.out, captured.err
+
+
+MISTAKES = [
+    (["evolv"], "did you mean 'evolve'"),
+    (["evolve", "--task", "xland-esay"], "did you mean 'xland-easy'"),
+    (["evolve", "--strategy", "limn", "--candidates", "1"], "limen"),
+    (["evolve", "--proposer", "genetics", "--candidates", "1"], "did you mean 'genetic'"),
+    (["evolve", "--candidate", "8"], "--candidates"),
+    (["evolve", "--candidates", "eight"], "eight"),
+    (["evolve", "--candidates", "0"], "--candidates must be at least 1"),
+    (["evolve", "--filter-steps", "300000"], "must be smaller than --steps"),
+    (["evolve", "--restart"], "give it --filter-steps"),
+    (["evolve", "--proposer", "replay"], "needs --recording"),
+    (["evolve", "--recording", "runs/x"], "is for --proposer replay"),
+    (["evolve", "--baselines", "dense"], "there is no baseline 'dense'"),
+    (["evolve", "--ppo.minibatches", "3"], "does not divide"),
+    (["evolve", "--ppo.activation", "gelu"], "must be 'tanh' or 'relu'"),
+    (["evolve", "--memory-gb", "-1", "--candidates", "1"], "--memory-gb must be positive"),
+    (["evolve", "--preset", "quik"], "there is no preset 'quik'"),
+    (["evolve", "--preset", "paper-budget", "--task", "probe-choice"], "the paper has no budget"),
+    (["evolve", "--config", "missing.toml"], "cannot be read"),
+    (["evolve", "--config"], "--config needs a value"),
+    (["evolve", "--name", "../x"], "cannot be the name of a run"),
+    (["evolve", "--name", "nowhere", "--resume"], "There is no run"),
+    (["train", "--interfaces", "missing.py"], "there is no interface file missing.py"),
+    (["train", "--seeds", "0"], "--seeds must be at least 1"),
+    (["train", "--plot", "curves.pdf"], "must end in .png or .svg"),
+    (["check"], "give at least one program file"),
+]
+
+
+@pytest.mark.parametrize(("argv", "says"), MISTAKES, ids=[" ".join(argv) for argv, _ in MISTAKES])
+def test_a_mistake_gets_a_sentence_and_status_2(argv, says, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    status, _, err = outcome(capsys, *argv)
+    assert status == 2
+    # tyro draws a box and wraps lines
+    assert says in " ".join(err.replace("│", " ").split())
+    assert "Traceback" not in err
+    assert not list((tmp_path / "runs").glob("*/events.jsonl")) if (tmp_path / "runs").exists() else True
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("candidtes = 3", "unknown key 'candidtes'; did you mean 'candidates'?"),
+        ("[ppo]\nlearning_rat = 1e-3", "unknown key 'ppo.learning_rat'; did you mean 'ppo.learning_rate'?"),
+        ("candidates = 'many'", "'candidates' cannot be 'many'"),
+        ("ppo = 3", "is a table"),
+        ("candidates = ", "is not valid TOML"),
+    ],
+)
+def test_a_broken_settings_file_gets_a_sentence(text, says, capsys, tmp_path):
+    path = tmp_path / "settings.toml"
+    path.write_text(text)
+    status, _, err = outcome(capsys, "evolve", "--config", str(path))
+    assert status == 2 and says in err
+
+
+def test_the_command_line_wins_over_the_file(capsys, tmp_path):
+    path = tmp_path / "settings.toml"
+    path.write_text("candidates = 5\nsteps = 70000\n[ppo]\nlearning-rate = 2e-3\n")
+    status, out, _ = outcome(capsys, "evolve", "--config", str(path), "--steps", "80000", "--dry-run", "--json")
+    settings = json.loads(out.splitlines()[-1])["settings"]
+    assert status == 0
+    assert (settings["candidates"], settings["steps"], settings["ppo"]["learning_rate"]) == (5, 80000, 2e-3)
+
+
+def test_a_dry_run_prints_the_plan_and_leaves_nothing(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    status, out, _ = outcome(capsys, "evolve", "--candidates", "6", "--dry-run")
+    assert status == 0 and "6 candidates" in out and "cost 0 USD" in out
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize("task", ["xland-easy", "xland-medium", "xland-hard"])
+@pytest.mark.parametrize("preset", ["quick", "paper-budget"])
+def test_every_preset_plans(capsys, preset, task):
+    status, out, _ = outcome(capsys, "evolve", "--preset", preset, "--task", task, "--dry-run")
+    assert status == 0 and task in out
+
+
+def test_every_command_has_help(capsys):
+    for command in ("evolve", "train", "doctor", "check"):
+        status, out, _ = outcome(capsys, command, "--help")
+        assert status == 0 and command in out
+    status, out, _ = outcome(capsys)
+    assert status == 0 and "evolve" in out
+    status, out, _ = outcome(capsys, "tasks")
+    assert "xland-hard" in out
+    status, out, _ = outcome(capsys, "tasks", "xland-hard")
+    assert "yellow hex" in out
+
+
+def test_check_says_what_a_program_costs_and_what_is_wrong(capsys, tmp_path):
+    bad = tmp_path / "bad.py"
+    bad.write_text("import os\n")
+    status, out, _ = outcome(capsys, "check", "--interfaces", SPARSE, str(bad), "--json")
+    rows = json.loads(out.splitlines()[-1])["rows"]
+    assert status == 1
+    assert rows[0]["failure"] is None and rows[0]["summary"]["observation_size"] == 98
+    assert rows[1]["failure"]["stage"] == "guard" and rows[1]["failure"]["line"] == 1
+
+
+def test_train_gives_a_row_for_every_interface(capsys, tmp_path):
+    plot = tmp_path / "curves.png"
+    status, out, err = outcome(
+        capsys, "train", "--task", "probe-choice", "--seeds", "2", "--steps", "2048", "--checkpoints", "2",
+        "--ppo.envs", "16", "--ppo.unroll", "16", "--diagnose", "--plot", str(plot), "--json",
+    )  # fmt: skip
+    assert status == 0, err
+    report = json.loads(out.splitlines()[-1])
+    (row,) = report["rows"]
+    assert row["score"]["n"] == 2 and 0 <= row["score"]["low"] <= row["score"]["mean"] <= row["score"]["high"] <= 1
+    assert "return" in err and plot.stat().st_size > 1000
+
+
+def test_doctor_finds_this_machine_fit(capsys, tmp_path):
+    status, out, err = outcome(capsys, "doctor", "--out", str(tmp_path), "--json")
+    report = json.loads(out.splitlines()[-1])
+    assert status == 0 and report["fit"], err
+    assert {f["name"] for f in report["findings"]} == {"versions", "devices", "disk", "sandbox", "training"}
+
+
+def test_evolve_prints_its_documented_object(capsys, tmp_path):
+    status, out, err = outcome(
+        capsys, "evolve", "--task", "probe-choice", "--candidates", "2", "--generation", "2", "--seeds", "1",
+        "--steps", "1024", "--final-seeds", "1", "--ppo.envs", "16", "--ppo.unroll", "16",
+        "--out", str(tmp_path), "--name", "small", "--json",
+    )  # fmt: skip
+    assert status == 0, err
+    report = json.loads(out.splitlines()[-1])
+    assert {"task", "strategy", "proposer", "best", "baselines", "candidates", "env_steps", "wall_s", "compile_s",
+            "cost_usd"} <= set(report)  # fmt: skip
+    assert Path(report["best"]["path"]).exists() and {"mean", "se", "n"} <= set(report["best"]["score"])
+    status, _, err = outcome(capsys, "evolve", "--out", str(tmp_path), "--name", "small")
+    assert status == 2 and "holds a run already" in err
+    status, _, err = outcome(capsys, "evolve", "--out", str(tmp_path), "--name", "small", "--resume", "--steps", "4096")
+    assert status == 2 and "--steps" in err and "cannot change" in err
