@@ -80,7 +80,9 @@ def _peek(args: list[str], flag: str, default: str) -> str:
 def _parse(kind: type[D], base: D, args: list[str], command: str, extra: str = "") -> D:
     import tyro
 
-    text = (kind.__doc__ or "") + "\n\n--config FILE.toml reads any of these from a file; the command line wins." + extra
+    text = (
+        (kind.__doc__ or "") + "\n\n--config FILE.toml reads any of these from a file; the command line wins." + extra
+    )
     return tyro.cli(kind, args=args, default=base, prog=f"jaxreward {command}", description=text)
 
 
@@ -167,8 +169,8 @@ def _evolve_settings(args: list[str]) -> Any:
 
 def train_command(args: list[str]) -> int:
     """Train given interfaces over fresh seeds and compare them."""
-    from jaxreward.reports.live import Live
     from jaxreward.commands.retrain import TrainSettings, retrain
+    from jaxreward.reports.live import Live
 
     settings = _parse(TrainSettings, _configured(TrainSettings(), args), args, "train")
     settings.check()

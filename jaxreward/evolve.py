@@ -160,7 +160,9 @@ class Evolution:
         done = self._open
         self.log(Told(generation=done.index))
         self.store_best()
-        self.watcher.generation(done.index, done.results(), self.strategy.best(self.progress.state), self.progress.spent)
+        self.watcher.generation(
+            done.index, done.results(), self.strategy.best(self.progress.state), self.progress.spent
+        )
 
     @property
     def _open(self) -> Any:

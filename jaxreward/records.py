@@ -11,7 +11,9 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-Stage = Literal["reply", "guard", "trace", "contract", "limits", "numeric", "killed", "duplicate", "filtered", "diverged"]
+Stage = Literal[
+    "reply", "guard", "trace", "contract", "limits", "numeric", "killed", "duplicate", "filtered", "diverged"
+]
 """Where a candidate failed: `reply` (no program in the proposer's answer), the five checks of a
 program, `killed` (its worker died, hung, flooded or lied), `duplicate` (computes what an earlier
 candidate computes), `filtered` (below the threshold of a short rung), `diverged` (every seed)."""

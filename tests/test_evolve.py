@@ -155,7 +155,8 @@ def test_a_short_rung_filters_and_the_failure_has_no_score(machine, tmp_path):
 
 COMMAND = [
     sys.executable, "-m", "jaxreward.cli", "evolve", "--task", "probe-choice", "--candidates", "2", "--generation", "2",
-    "--seeds", "1", "--baselines", "sparse", "--final-seeds", "1", "--ppo.envs", "16", "--ppo.unroll", "16", "--name", "run",
+    "--seeds", "1", "--baselines", "sparse", "--final-seeds", "1", "--ppo.envs", "16", "--ppo.unroll", "16",
+    "--name", "run",
 ]  # fmt: skip
 
 
@@ -171,7 +172,9 @@ def wait_for(path: Path, text: str, process: subprocess.Popen[bytes]) -> None:
         if path.exists() and text in path.read_text():
             return
         time.sleep(0.05)
-    raise AssertionError(f"{text} did not come; exit status {process.poll()}: {process.stderr.read().decode()}")
+    raise AssertionError(
+        f"{text} did not come; exit status {process.poll()}: {process.stderr and process.stderr.read().decode()}"
+    )
 
 
 @pytest.mark.slow

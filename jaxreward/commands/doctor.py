@@ -90,5 +90,6 @@ def _training() -> Finding:
     program = load_program(source, task)
     result: Any = train(task, [program], seeds=1, steps=40_000, checkpoints=2)
     seconds, success = time.perf_counter() - begin, float(result.success.mean())
-    text = f"a known-good interface reached {success:.2f} in {seconds:.0f} s ({result.env_steps / result.run_s:,.0f} steps/s)"
+    rate = result.env_steps / result.run_s
+    text = f"a known-good interface reached {success:.2f} in {seconds:.0f} s ({rate:,.0f} steps/s)"
     return Finding("training", success > 0.95, text)

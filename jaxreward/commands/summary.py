@@ -6,10 +6,10 @@ from typing import Any
 
 from rich.console import Console
 
+from jaxreward.commands.retrain import Retrained, TrainSettings
 from jaxreward.evolve import Outcome
 from jaxreward.reports.plots import learning_curves
 from jaxreward.reports.tables import diagnosis, score_json, score_table
-from jaxreward.commands.retrain import Retrained, TrainSettings
 from jaxreward.runs import read_log
 from jaxreward.runs.log import wall_s
 

@@ -18,7 +18,8 @@ class Proposer(Protocol):
     proposes what an uninterrupted one would have.
     """
 
-    name: str
+    @property
+    def name(self) -> str: ...
 
     def propose(self, request: Request, rng: np.random.Generator) -> Proposal: ...
 

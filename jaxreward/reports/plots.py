@@ -23,9 +23,7 @@ def _axes(width: float = 6.4, height: float = 3.6) -> tuple[Any, Any]:
     return figure, axes
 
 
-def learning_curves(
-    path: Path, curves: Mapping[str, tuple[Sequence[int], np.ndarray]], title: str = ""
-) -> None:
+def learning_curves(path: Path, curves: Mapping[str, tuple[Sequence[int], np.ndarray]], title: str = "") -> None:
     """Success over environment steps: mean over seeds with the range of the seeds as a band.
 
     Args:

@@ -74,8 +74,7 @@ class Draft:
 class Strategy(Protocol):
     """What the evolution loop needs of a search strategy."""
 
-    @property
-    def name(self) -> str: ...
+    name: ClassVar[str]
 
     def init(self) -> State[Any]:
         """The state before anything was asked."""

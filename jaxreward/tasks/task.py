@@ -62,11 +62,16 @@ class Task(Protocol):
     `sparse_reward` act on views, so that a program could have been written in their place.
     """
 
-    name: str
-    description: str
-    state_doc: str
-    horizon: int
-    action_space: Discrete | Box
+    @property
+    def name(self) -> str: ...
+    @property
+    def description(self) -> str: ...
+    @property
+    def state_doc(self) -> str: ...
+    @property
+    def horizon(self) -> int: ...
+    @property
+    def action_space(self) -> Discrete | Box: ...
 
     def reset(self, key: jax.Array) -> State:
         """A fresh initial state of an episode."""

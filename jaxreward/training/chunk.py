@@ -24,6 +24,7 @@ from jaxreward.tasks import Discrete, Task
 from jaxreward.training.config import PPO
 from jaxreward.training.measure import Stats
 from jaxreward.training.networks import ActorCritic, init_padded
+from jaxreward.training.plan import Device
 from jaxreward.training.population import Population
 from jaxreward.training.ppo import Agent, LearnStats, learn, new_agent
 from jaxreward.training.rollout import Lanes, Trajectory, collect, reset_pool, start_lanes
@@ -49,7 +50,7 @@ class Chunk:
         population: Population,
         ppo: PPO,
         seeds: Sequence[int],
-        device: jax.Device,
+        device: Device,
     ) -> None:
         if not isinstance(task.action_space, Discrete):
             raise NotImplementedError("the MLP learner for discrete actions needs a Discrete action space")
@@ -191,7 +192,7 @@ def _zero_stats(candidates: int, seeds: int, width: int, terms: int, first_only:
     return Stats.zeros(candidates, seeds, width, terms, first_only)
 
 
-def _aot(fn: Callable[..., Any], shapes: Any, device: jax.Device, donate: tuple[int, ...]) -> Any:
+def _aot(fn: Callable[..., Any], shapes: Any, device: Device, donate: tuple[int, ...]) -> Any:
     """`fn` compiled for arguments of these shapes on `device`."""
     on = jax.sharding.SingleDeviceSharding(device)
     shapes = jax.tree.map(lambda x: jax.ShapeDtypeStruct(jnp.shape(x), x.dtype, sharding=on), shapes)

@@ -39,22 +39,22 @@ class PPO(struct.PyTreeNode):
             a program's choice of units does not matter to the learner.
     """
 
-    learning_rate: float = 1e-3
+    learning_rate: float = 3e-3
     decay: float = 1.0
     discount: float = 0.99
     gae_lambda: float = 0.95
     clip: float = 0.2
     value_clip: float = float("inf")
-    entropy: float = 0.01
+    entropy: float = 0.02
     value_coefficient: float = 0.5
     max_grad_norm: float = 0.5
     adam_epsilon: float = 1e-5
     envs: int = struct.field(pytree_node=False, default=64)
-    unroll: int = struct.field(pytree_node=False, default=32)
+    unroll: int = struct.field(pytree_node=False, default=16)
     epochs: int = struct.field(pytree_node=False, default=2)
     minibatches: int = struct.field(pytree_node=False, default=4)
     hidden: tuple[int, ...] = struct.field(pytree_node=False, default=(64, 64))
-    activation: str = struct.field(pytree_node=False, default="tanh")
+    activation: str = struct.field(pytree_node=False, default="relu")
     scale_rewards: bool = struct.field(pytree_node=False, default=True)
 
     @property
@@ -69,8 +69,7 @@ class PPO(struct.PyTreeNode):
                 raise UserError(f"PPO.{name} must be at least 1, not {getattr(self, name)}")
         if self.batch % self.minibatches:
             raise UserError(
-                f"PPO.minibatches = {self.minibatches} does not divide envs * unroll = {self.batch}; "
-                "choose a divisor"
+                f"PPO.minibatches = {self.minibatches} does not divide envs * unroll = {self.batch}; choose a divisor"
             )
         if self.activation not in ("tanh", "relu"):
             raise UserError(f"PPO.activation must be 'tanh' or 'relu', not '{self.activation}'")

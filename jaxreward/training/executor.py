@@ -24,7 +24,7 @@ from jaxreward.tasks import Task
 from jaxreward.training.chunk import Chunk, TrainerState
 from jaxreward.training.config import PPO, Rung
 from jaxreward.training.history import History
-from jaxreward.training.plan import Schedule, cut, first_chunk, make_schedule, memory_limit, worth_compacting
+from jaxreward.training.plan import Device, Schedule, cut, first_chunk, make_schedule, memory_limit, worth_compacting
 from jaxreward.training.population import Population, padded_sizes
 from jaxreward.training.result import TrainResult
 
@@ -74,7 +74,7 @@ def train(
     eval_episodes: int = 256,
     memory_gb: float | None = None,
     chunk: int | None = None,
-    devices: Sequence[jax.Device] | None = None,
+    devices: Sequence[Device] | None = None,
     store: Store | None = None,
     tag: str = "train",
     save_every_s: float = 120.0,
@@ -147,7 +147,7 @@ class _Run:
     seeds: tuple[int, ...]
     schedule: Schedule
     rounds: int
-    devices: tuple[jax.Device, ...]
+    devices: tuple[Device, ...]
     memory: float | None
     largest: int | None
     store: Store | None
@@ -255,9 +255,7 @@ class _Run:
         for number, part in enumerate(cut(alive, max(self.sizes))):
             group = self._group(part, number)
             picked = [rows[m] for m in part]
-            states = [
-                jax.device_put(jax.tree.map(lambda x, r=r: x[r : r + 1], g.state), home) for g, r in picked
-            ]
+            states = [jax.device_put(jax.tree.map(lambda x, r=r: x[r : r + 1], g.state), home) for g, r in picked]
             group.state = jax.tree.map(lambda *x: jnp.concatenate(x), *states)
             group.history = History.join([g.history.rows([r]) for g, r in picked])  # type: ignore[union-attr]
             regrouped.append(group)
@@ -275,9 +273,7 @@ class _Run:
             for job in jobs:
                 job.result()
 
-    def _run_share(
-        self, share: list[tuple[int, _Group]], total: int, number: int, first: int, last: int
-    ) -> None:
+    def _run_share(self, share: list[tuple[int, _Group]], total: int, number: int, first: int, last: int) -> None:
         with ThreadPoolExecutor(1) as compiler:
             ready: Future[None] = compiler.submit(share[0][1].chunk.compile)
             for position, (index, group) in enumerate(share):
@@ -292,9 +288,7 @@ class _Run:
                     self.compile_s += group.chunk.compile_s
                     group.chunk.compile_s = 0.0
 
-    def _run_group(
-        self, group: _Group, name: str, where: tuple[int, int], first: int, last: int, keep: bool
-    ) -> None:
+    def _run_group(self, group: _Group, name: str, where: tuple[int, int], first: int, last: int, keep: bool) -> None:
         """Updates `first` to `last` of one group; `keep` saves the end as well, for what follows."""
         chunk, begin = group.chunk, time.perf_counter()
         if group.state is None:

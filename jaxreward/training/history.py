@@ -93,10 +93,7 @@ class History(struct.PyTreeNode):
         rows = np.asarray(index, int)
         per_candidate = {"obs_min", "obs_max"}
         return History(
-            **{
-                name: (value[rows] if name in per_candidate else value[:, rows])
-                for name, value in vars(self).items()
-            }
+            **{name: (value[rows] if name in per_candidate else value[:, rows]) for name, value in vars(self).items()}
         )
 
     @classmethod

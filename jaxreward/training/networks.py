@@ -8,7 +8,7 @@ gradients are zero and they stay what they are.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import flax.linen as nn
 import jax
@@ -68,6 +68,12 @@ def unpad(params: Params, width: int) -> Params:
     """The parameters of one agent without the padding of its first layer."""
     first = params[FIRST]
     return {**params, FIRST: {**first, "kernel": first["kernel"][..., :width, :]}}
+
+
+def apply(network: ActorCritic, params: Params, obs: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Logits (..., actions) and value (...) of observations (..., d)."""
+    logits, value = cast(tuple[jax.Array, jax.Array], network.apply({"params": params}, obs))
+    return logits, value
 
 
 def sample_action(logits: jax.Array, noise: jax.Array) -> jax.Array:

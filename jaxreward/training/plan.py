@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-
-import jax
+from itertools import pairwise
+from typing import Any
 
 from jaxreward.errors import UserError
 from jaxreward.training.config import PPO, Rung
+
+Device = Any
+"""A `jax.Device`, which type checkers take for a variable."""
 
 # Beyond this many programs in one compiled function XLA on CPU grows superlinearly, and running
 # gets slower per candidate, not faster (docs/benchmarks.md). A GPU has not been measured.
@@ -54,10 +57,10 @@ def cut(indices: Sequence[int], largest: int) -> list[list[int]]:
     n = len(indices)
     pieces = -(-n // max(1, largest))
     bounds = [n * i // pieces for i in range(pieces + 1)]
-    return [list(indices[a:b]) for a, b in zip(bounds, bounds[1:], strict=False)]
+    return [list(indices[a:b]) for a, b in pairwise(bounds)]
 
 
-def memory_limit(memory_gb: float | None, device: jax.Device) -> int:
+def memory_limit(memory_gb: float | None, device: Device) -> int:
     """Bytes that a chunk may take: what the user gave, or most of what the device has free."""
     if memory_gb is not None:
         if memory_gb <= 0:
@@ -71,7 +74,7 @@ def memory_limit(memory_gb: float | None, device: jax.Device) -> int:
     return free * 1024 // 2
 
 
-def first_chunk(widest: int, seeds: int, ppo: PPO, limit: int, device: jax.Device) -> int:
+def first_chunk(widest: int, seeds: int, ppo: PPO, limit: int, device: Device) -> int:
     """Candidates of a chunk that should fit, before anything is compiled.
 
     The unroll's observations dominate: they are written, transposed for the learner and gathered

@@ -11,7 +11,7 @@ from flax import struct
 
 from jaxreward.kernels.gae import gae
 from jaxreward.training.config import PPO
-from jaxreward.training.networks import ActorCritic, Params, entropy, log_prob
+from jaxreward.training.networks import ActorCritic, Params, apply, entropy, log_prob
 from jaxreward.training.rollout import Trajectory
 
 
@@ -74,7 +74,7 @@ def ppo_loss(params: Params, network: ActorCritic, batch: Batch, hyper: PPO) -> 
 
     batch leaves (n, ...); returns the loss and the approximate KL to the behaviour policy.
     """
-    logits, value = network.apply({"params": params}, batch.obs)
+    logits, value = apply(network, params, batch.obs)
     log_ratio = log_prob(logits, batch.action) - batch.logp
     ratio = jnp.exp(log_ratio)
     advantage = (batch.advantage - batch.advantage.mean()) / (batch.advantage.std() + 1e-8)
@@ -87,7 +87,9 @@ def ppo_loss(params: Params, network: ActorCritic, batch: Batch, hyper: PPO) -> 
     return loss, (ratio - 1 - log_ratio).mean()
 
 
-def scaled_rewards(scale: RewardScale, trajectory: Trajectory, discount: jax.Array) -> tuple[RewardScale, jax.Array]:
+def scaled_rewards(
+    scale: RewardScale, trajectory: Trajectory, discount: jax.Array | float
+) -> tuple[RewardScale, jax.Array]:
     """Rewards (T, E) over the running root mean square of the discounted return."""
 
     def step(ret: jax.Array, x: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:

@@ -19,7 +19,7 @@ from flax import struct
 
 from jaxreward.tasks import Task
 from jaxreward.training.measure import Stats
-from jaxreward.training.networks import ActorCritic, Params, log_prob, sample_action
+from jaxreward.training.networks import ActorCritic, Params, apply, log_prob, sample_action
 from jaxreward.training.population import Population
 
 
@@ -93,7 +93,7 @@ def collect(
     join = lambda tree: jax.tree.map(lambda x: x.reshape((C * S * E, *x.shape[3:])), tree)  # noqa: E731
     split = lambda tree: jax.tree.map(lambda x: x.reshape((C, S, E, *x.shape[1:])), tree)  # noqa: E731
     per_program = lambda tree: jax.tree.map(lambda x: x.reshape((C, S * E, *x.shape[3:])), tree)  # noqa: E731
-    policy = jax.vmap(jax.vmap(lambda p, o: network.apply({"params": p}, o)))
+    policy = jax.vmap(jax.vmap(lambda p, o: apply(network, p, o)))
 
     def step(carry: tuple[Lanes, Stats], t: jax.Array) -> tuple[tuple[Lanes, Stats], tuple[jax.Array, ...]]:
         lanes, stats = carry

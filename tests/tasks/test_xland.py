@@ -12,6 +12,14 @@ import xminigrid
 
 from jaxreward.errors import UserError
 from jaxreward.tasks import make_task
+from jaxreward.tasks.xland import XLand
+
+
+def xland(name: str) -> XLand:
+    task = make_task(name)
+    assert isinstance(task, XLand)
+    return task
+
 
 NAMES = ("xland-easy", "xland-medium", "xland-hard")
 STEPS, LANES = 60, 64
@@ -20,10 +28,8 @@ STEPS, LANES = 60, 64
 @pytest.fixture(scope="module", params=NAMES)
 def played(request):
     """Random play of our task and of xminigrid's own environment, from the same levels."""
-    task = make_task(request.param)
-    env, params = xminigrid.make(
-        task.environment, ruleset=task.ruleset, max_steps=task.horizon, view_size=7
-    )
+    task = xland(request.param)
+    env, params = xminigrid.make(task.environment, ruleset=task.ruleset, max_steps=task.horizon, view_size=7)
 
     def play(key):
         reset_key, action_key = jax.random.split(key)
@@ -36,7 +42,7 @@ def played(request):
             reward = task.sparse_reward(task.view(ours), action, task.view(following))
             obs = task.default_observation(task.view(following))
             return (following, timestep), (following, timestep.state, timestep.reward > 0, reward, obs,
-                                           timestep.observation.reshape(-1))  # fmt: skip
+                                           jnp.asarray(timestep.observation).reshape(-1))  # fmt: skip
 
         start = task.reset(reset_key)
         return start, jax.lax.scan(step, (start, env.reset(params, reset_key)), actions)[1]
@@ -78,7 +84,7 @@ def test_the_default_observation_is_the_egocentric_view(played):
     ],
 )
 def test_the_numbers_of_the_paper(name, horizon, size, objects):
-    task = make_task(name)
+    task = xland(name)
     assert (task.horizon, task.height, task.width) == (horizon, size, size)
     assert set(task.objects) == objects
     assert task.action_space.n == 6

@@ -37,7 +37,7 @@ OBSERVATIONS = (
     "return jnp.sin(jnp.arange(40.0) * distance(state))",
 )
 REWARDS = (
-    'near = distance(state) - distance(next_state)\n    return near + held(next_state), {"near": near, "held": held(next_state)}',
+    "near, h = distance(state) - distance(next_state), held(next_state)\n    return near + h, dict(near=near, held=h)",
     "return held(next_state)",
 )
 

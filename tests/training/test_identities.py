@@ -158,7 +158,7 @@ def test_a_rung_stops_and_compacts(easy, mixed, tiny, monkeypatch):
     np.testing.assert_array_equal(cut.stopped > 0, stopped)
     assert cut.chunks == (int((~stopped).sum()),)
     assert cut.env_steps < whole.env_steps
-    for k in np.flatnonzero(~stopped):
+    for k in map(int, np.flatnonzero(~stopped)):
         assert_close_trees(params(whole, k), params(cut, k))
     for k in np.flatnonzero(stopped):
         np.testing.assert_allclose(cut.success[k].mean(), success[k], atol=1e-6)
