@@ -203,7 +203,7 @@ class Checker:
             own = (bool(guarded["observation"]), bool(guarded["reward"]))
             observation = Half(traced["observation"]) if own[0] else target.default("observation")
             reward = Half(traced["reward"], traced["terms"]) if own[1] else target.default("reward")
-            cost, notices = self._verify(lane, observation, reward, own, target.spec, samples)
+            cost, notices = self._verify(lane, observation, reward, guarded, target.spec, samples)
             nodes = guarded["reward_nodes"] if own[1] else 0
             program = assemble(source, name, target.spec, observation, reward, nodes, cost)
         except Failed as bad:
@@ -216,7 +216,10 @@ class Checker:
         if len(source) > 4 * limits.source_bytes:
             hint = "write loops instead of long lists"
             raise Failed(Failure(stage="limits", message=f"the source has {len(source)} characters", hint=hint))
-        source = source.encode(errors="replace").decode()  # a lone surrogate cannot cross a pipe
+        try:
+            source.encode()
+        except UnicodeEncodeError as error:
+            raise Failed(Failure(stage="guard", message="the source is not valid Unicode text")) from error
         request = {"source": source, "spec": spec.as_json(), "limits": limits.as_json(), "sandbox": sandboxed}
         try:
             patience, most = limits.wall_s + _WAIT_S, limits.reply_bytes + (1 << 20)
@@ -226,11 +229,12 @@ class Checker:
         return read_reply(reply, limits)
 
     def _verify(
-        self, lane: _Lane, observation: Half, reward: Half, own: tuple[bool, bool], spec: Spec, samples: Any
+        self, lane: _Lane, observation: Half, reward: Half, guarded: dict[str, Any], spec: Spec, samples: Any
     ) -> tuple[Cost, tuple[Notice, ...]]:
         request = {
-            "observation": observation.tape, "reward": reward.tape, "own": own, "spec": spec.as_json(),
-            "limits": self.limits.as_json(), "samples": samples,
+            "observation": observation.tape, "reward": reward.tape, "terms": reward.terms, "spec": spec.as_json(),
+            "own": [bool(guarded["observation"]), bool(guarded["reward"])], "limits": self.limits.as_json(),
+            "samples": samples,
         }  # fmt: skip
         try:
             reply = lane.verifier.ask(json.dumps(request).encode(), self.limits.verify_s, 1 << 20)
@@ -240,7 +244,8 @@ class Checker:
             raise Failed(Failure(stage="killed", message=message, hint=hint)) from lost
         answer = json.loads(reply)
         if "failure" in answer:
-            raise Failed(Failure(**answer["failure"]))
+            line = guarded["lines"].get(answer.get("half"))
+            raise Failed(Failure(**{"line": line, **{k: v for k, v in answer["failure"].items() if v is not None}}))
         return Cost(**answer["cost"]), tuple(Notice(**n) for n in answer["notices"])
 
 

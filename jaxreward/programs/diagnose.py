@@ -37,6 +37,9 @@ def diagnose(error: BaseException, source: str, spec: Spec) -> dict[str, object]
         return _failure(error.stage, error.message, error.line or line, error.hint)
     if isinstance(error, TapeError):
         return _failure(error.stage, error.message, error.line or line, error.hint)
+    if isinstance(error, TimeoutError):
+        hint = "loops of Python run while the program is traced: make them shorter"
+        return _failure("killed", "it takes too much processor time to trace", line, hint)
     for kind, message, hint in _HINTS:
         if isinstance(error, kind):
             return _failure("limits" if kind is MemoryError else "trace", message, line, hint)
@@ -68,8 +71,9 @@ def line_of(error: BaseException) -> int | None:
 
 def _first_lines(text: str) -> str:
     """The message without JAX's advice and links, which speak of other remedies."""
-    text = re.split(r"\n\s*\n|\nSee https?:|The error occurred while tracing|This Tracer", text.strip())[0]
-    return re.sub(r"\s+", " ", text)[:400]
+    text = re.split(r"\nSee https?:|The error occurred while tracing|This Tracer|Revise |: https?:", text.strip())[0]
+    text = re.sub(r"\b\w+Tracer\b", "array", text)
+    return re.sub(r"\s+", " ", text)[:400].strip()
 
 
 def _hint(error: BaseException, text: str, line: int | None, source: str, spec: Spec) -> str:

@@ -78,9 +78,19 @@ def _while(operands: list[Any], params: dict[str, Any]) -> list[Any]:
     first, second = params["cond_nconsts"], params["body_nconsts"]
     condition, body = params["cond_jaxpr"], params["body_jaxpr"]
     carry = operands[first + second :]
-    while _run(condition.jaxpr, condition.consts, [*operands[:first], *carry])[0]:  # replays are capped
-        carry = _run(body.jaxpr, body.consts, [*operands[first : first + second], *carry])
-    return carry
+    while True:  # ends, because a replay caps its loops
+        go_on = np.asarray(_run(condition.jaxpr, condition.consts, [*operands[:first], *carry])[0])
+        if not go_on.any():
+            return carry
+        turned = _run(body.jaxpr, body.consts, [*operands[first : first + second], *carry])
+        if go_on.ndim:  # vmap leaves the lanes that are done to the loop itself
+            turned = [_lanes(go_on, new, old) for new, old in zip(turned, carry, strict=True)]
+        carry = turned
+
+
+def _lanes(mask: Any, new: Any, old: Any) -> Any:
+    new, old = np.asarray(new), np.asarray(old)
+    return np.where(mask.reshape(mask.shape + (1,) * (new.ndim - mask.ndim)), new, old)
 
 
 def _plain(function: Rule) -> Rule:

@@ -64,6 +64,7 @@ class Refused(Exception):
     def __init__(self, message: str, line: int | None = None, hint: str = "", stage: str = "guard") -> None:
         super().__init__(message)
         self.message, self.line, self.hint, self.stage = message, line, hint, stage
+        self.half: str | None = None
 
 
 @dataclass(frozen=True)
@@ -202,7 +203,7 @@ class _Guard:
                     self.refuse(f"the module {module} is used as a value", f"write {module}.name in full")
                 return
             if rest[0] not in API[module]:
-                self.refuse(f"'{module}.{rest[0]}' is not available to programs", NOT_NUMERIC.get(rest[0], ""))
+                self.refuse(f"'{module}.{rest[0]}' is not available to programs", _elsewhere(rest[0]))
             if len(rest) == 1:
                 return
         if node.attr.startswith("_") or node.attr in NEVER_FIELDS:
@@ -276,6 +277,12 @@ class _Guard:
             self.refuse("a format of more than a width and a precision of two digits", "name terms plainly")
 
 
+def _elsewhere(name: str) -> str:
+    """Where an unavailable name is to be had, or why it is not."""
+    homes = [f"{module}.{name}" for module, names in API.items() if name in names]
+    return f"there is {' and '.join(homes)}" if homes else NOT_NUMERIC.get(name, "")
+
+
 def _check_scopes(source: str, nodes: list[ast.AST]) -> None:
     """Every name must be the program's own or an allowed builtin, in the scope where it is read."""
     top = symtable.symtable(source, FILE, "exec")
@@ -309,8 +316,9 @@ def _entries(tree: ast.Module) -> Guarded:
                 raise Refused(f"{node.name} is defined twice", node.lineno, "keep one of them", "contract")
             functions[node.name] = node
     for node in ast.walk(tree):
-        stored = isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)
-        if stored and node.id in ("get_observation", "compute_reward"):
+        if not isinstance(node, ast.Name) or isinstance(node.ctx, ast.Load):
+            continue
+        if node.id in ("get_observation", "compute_reward"):
             raise Refused(f"{node.id} is assigned to", node.lineno, f"define it by 'def {node.id}'", "contract")
     observation = "get_observation" if "get_observation" in functions else None
     reward = "compute_reward" if "compute_reward" in functions else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,9 +29,9 @@ exponential time in the number of operations that move elements, one after the o
 class Judged(Exception):
     """The program fails."""
 
-    def __init__(self, stage: Any, message: str, hint: str = "") -> None:
+    def __init__(self, stage: Any, message: str, hint: str = "", half: str = "") -> None:
         super().__init__(message)
-        self.failure = Failure(stage=stage, message=message, hint=hint)
+        self.failure, self.half = Failure(stage=stage, message=message, hint=hint), half
 
 
 @dataclass(frozen=True)
@@ -71,11 +72,13 @@ def judge(
     limits: Limits,
     samples: Samples | None = None,
     own: tuple[bool, bool] = (True, True),
+    terms: Sequence[str] = (),
 ) -> tuple[Cost, tuple[Notice, ...]]:
     """Check both tapes of a program.
 
     Args:
         samples: states of the task; random ones if None.
+        terms: names of the reward's terms, for messages.
         own: whether the program defines its observation and its reward; a task's default is taken as it is.
 
     Raises:
@@ -100,7 +103,7 @@ def judge(
     if own[0]:
         _observed(_evaluate(closed[0], samples.states), limits, random, notices)
     if own[1]:
-        _rewarded(_evaluate(closed[1], samples.transition()), limits, random, notices)
+        _rewarded(_evaluate(closed[1], samples.transition()), terms, limits, random, notices)
     return total, tuple(notices)
 
 
@@ -148,12 +151,14 @@ def _dependence(observation: Tape, reward: Tape, spec: Spec, own: tuple[bool, bo
     (seen,), paid = reads(observation), reads(reward)[0]
     if own[0] and not seen:
         hint = "return features of the state"
-        raise Judged("numeric", "the observation is constant: it depends on no field of the state", hint)
+        raise Judged("numeric", "the observation is constant: it depends on no field of the state", hint, "observation")
     if not own[1]:
         return
     if not paid:
         hint = "make it depend on next_state"
-        raise Judged("numeric", "the reward is constant: it depends on neither the states nor the action", hint)
+        raise Judged(
+            "numeric", "the reward is constant: it depends on neither the states nor the action", hint, "reward"
+        )
     if min(paid) > n:
         notices.append(Notice(kind="next_state_only", message="the reward reads the next state alone"))
     if paid == {n}:
@@ -178,16 +183,17 @@ def _where(random: bool) -> str:
 
 
 def _finite(values: np.ndarray[Any, Any], what: str, limits: Limits, random: bool) -> None:
+    half = "observation" if values.ndim == 2 else "reward"
     bad = ~np.isfinite(values)
     if bad.any():
         share = bad.reshape(len(values), -1).any(1).mean()
         which = sorted({int(i) for i in np.nonzero(bad)[1]})[:8] if values.ndim == 2 else []
         where = f" (features {', '.join(map(str, which))})" if which else ""
         message = f"the {what} is not finite on {share:.0%} of {len(values)} {_where(random)}{where}"
-        raise Judged("numeric", message, "guard divisions, logarithms and roots: jnp.maximum(x, 1e-6)")
+        raise Judged("numeric", message, "guard divisions, logarithms and roots: jnp.maximum(x, 1e-6)", half)
     if np.abs(values).max() > limits.magnitude:
         message = f"the {what} reaches {np.abs(values).max():.3g} in size; the limit is {limits.magnitude:g}"
-        raise Judged("numeric", message, "scale it to order one, or clip it")
+        raise Judged("numeric", message, "scale it to order one, or clip it", half)
 
 
 def _observed(outputs: list[np.ndarray[Any, Any]], limits: Limits, random: bool, notices: list[Notice]) -> None:
@@ -207,11 +213,13 @@ def _observed(outputs: list[np.ndarray[Any, Any]], limits: Limits, random: bool,
         notices.append(Notice(kind="duplicate_features", message=message))
 
 
-def _rewarded(outputs: list[np.ndarray[Any, Any]], limits: Limits, random: bool, notices: list[Notice]) -> None:
+def _rewarded(
+    outputs: list[np.ndarray[Any, Any]], names: Sequence[str], limits: Limits, random: bool, notices: list[Notice]
+) -> None:
     total, terms = outputs[0], outputs[1:]
     _finite(total, "reward", limits, random)
     for i, term in enumerate(terms):
-        _finite(term, f"reward's term {i + 1}", limits, random)
+        _finite(term, f"term '{names[i]}'" if i < len(names) else f"term {i + 1}", limits, random)
     if (total == total[0]).all():
         message = f"the reward was {total[0]:g} on all of {len(total)} {_where(random)}: it may be sparse"
         notices.append(Notice(kind="constant_reward", message=message))

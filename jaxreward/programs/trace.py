@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable
 from typing import Any
 
@@ -27,11 +28,16 @@ def serve(request: dict[str, Any], send: Callable[[dict[str, Any]], None]) -> No
     except BaseException as error:
         send({"failure": diagnose(error, source, spec)})
         return
-    send({"observation": checked.observation, "reward": checked.reward, "reward_nodes": checked.reward_nodes})
+    names = {"observation": checked.observation, "reward": checked.reward}
+    lines = {half: return_line(checked.tree, name) for half, name in names.items() if name}
+    send({**names, "reward_nodes": checked.reward_nodes, "lines": lines})
     try:
         answer = _tapes(code, checked, spec, limits)
     except BaseException as error:
-        answer = {"failure": diagnose(error, source, spec)}
+        failure = diagnose(error, source, spec)
+        if failure["line"] is None and isinstance(error, Refused):
+            failure["line"] = lines.get(str(error.half))
+        answer = {"failure": failure}
     send(answer)
 
 
@@ -75,7 +81,32 @@ def _tapes(code: Any, checked: Guarded, spec: Spec, limits: Limits) -> dict[str,
     return answer
 
 
+def return_line(tree: ast.Module, name: str) -> int:
+    """The line of a function's last return statement, or else of its definition."""
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef) and node.name == name:
+            returns = [n.lineno for n in ast.walk(node) if isinstance(n, ast.Return)]
+            return max(returns, default=node.lineno)
+    return 1
+
+
 def _observation(value: Any, limits: Limits) -> Any:
+    try:
+        return _vector(value, limits)
+    except Refused as refused:
+        refused.half = "observation"
+        raise
+
+
+def _reward(value: Any, name: str, limits: Limits) -> tuple[list[Any], list[str]]:
+    try:
+        return _scalars(value, name, limits)
+    except Refused as refused:
+        refused.half = "reward"
+        raise
+
+
+def _vector(value: Any, limits: Limits) -> Any:
     name = "get_observation"
     if not isinstance(value, jax.Array):
         what = "None" if value is None else f"a {type(value).__name__}"
@@ -93,7 +124,7 @@ def _observation(value: Any, limits: Limits) -> Any:
     return value
 
 
-def _reward(value: Any, name: str, limits: Limits) -> tuple[list[Any], list[str]]:
+def _scalars(value: Any, name: str, limits: Limits) -> tuple[list[Any], list[str]]:
     """Reward and terms as float32 scalars, and the names of the terms."""
     form = "return a scalar, or (scalar, {name: scalar})"
     parts: dict[Any, Any] = {}
@@ -107,7 +138,7 @@ def _reward(value: Any, name: str, limits: Limits) -> tuple[list[Any], list[str]
     for key in parts:
         if not (isinstance(key, str) and 0 < len(key) <= 64 and key.isprintable()):
             raise Refused(f"{key!r:.80} is not the name of a term", hint="use short strings", stage="contract")
-    total = _scalar(value, name, form)
+    total = _scalar(value, f"the value of {name}", form)
     values = [_scalar(v, f"the term '{k}'", "every term is a scalar") for k, v in parts.items()]
     return ([total, *values], list(parts)) if parts else ([total, total], ["reward"])
 

@@ -43,10 +43,10 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
         samples = Samples([unpack(a) for a in states], unpack(actions), [unpack(a) for a in nexts])
     try:
         cost, notices = judge(
-            request["observation"], request["reward"], spec, limits, samples, tuple(request["own"])
-        )  # fmt: skip
+            request["observation"], request["reward"], spec, limits, samples, tuple(request["own"]), request["terms"]
+        )
     except Judged as judged:
-        return {"failure": judged.failure.model_dump()}
+        return {"failure": judged.failure.model_dump(), "half": judged.half}
     except Exception as error:  # XLA may refuse what traces; the process lives on
         message = f"it cannot be evaluated: {type(error).__name__}: {str(error)[:300]}"
         return {"failure": {"stage": "numeric", "message": message}}

@@ -88,6 +88,7 @@ def _child(writer: int, request: dict[str, Any]) -> None:
         os.closerange(3, _REPLY_FD)
         os.closerange(_REPLY_FD + 1, 1024)
         lockdown.die_with_parent()
+        signal.signal(signal.SIGXCPU, _out_of_time)
         limits = request["limits"]
         lockdown.lock_down(limits["cpu_s"], limits["memory_mb"], sandbox=request["sandbox"])
         sys.setrecursionlimit(2000)
@@ -99,6 +100,11 @@ def _child(writer: int, request: dict[str, Any]) -> None:
         os._exit(1)
     finally:
         os._exit(0)
+
+
+def _out_of_time(*_: object) -> None:
+    """At the soft limit of processor time: an exception, so that the verdict names the line."""
+    raise TimeoutError
 
 
 def _probe() -> dict[str, Any]:
@@ -153,6 +159,8 @@ def _succeeds(attempt: Any) -> bool:
 
 def warm_up() -> None:
     """Import and trace what programs use, so that a child finds it in memory; no array is computed."""
+    import unicodedata  # noqa: F401  Python's parser imports it for names that are not ASCII
+
     import jax
     import jax.numpy as jnp
     import numpy as np

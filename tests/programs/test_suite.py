@@ -1,0 +1,50 @@
+"""The candidate suite: every program gets the verdict that it deserves."""
+
+from __future__ import annotations
+
+import pytest
+import suite_faulty
+import suite_good
+import suite_hostile
+
+
+@pytest.fixture(scope="module")
+def verdicts(checker, task):
+    """All verdicts, from two lanes at a time."""
+    sources = {("hostile", n): case[1] for n, case in suite_hostile.CASES.items()}
+    sources |= {("faulty", n): case[1] for n, case in suite_faulty.CASES.items()}
+    sources |= {("good", n): case[0] for n, case in suite_good.CASES.items()}
+    return dict(zip(sources, checker.check_many(list(sources.values()), task), strict=True))
+
+
+def test_the_suite_is_large():
+    assert len(suite_hostile.CASES) + len(suite_faulty.CASES) + len(suite_good.CASES) >= 150
+
+
+@pytest.mark.parametrize("name", suite_hostile.CASES)
+def test_hostile(verdicts, name):
+    stages, _ = suite_hostile.CASES[name]
+    verdict, _ = verdicts["hostile", name]
+    got = verdict.failure.stage if verdict.failure else "ok"
+    assert got in stages.split("|"), str(verdict.failure)
+    if got != "ok":
+        assert verdict.failure.message
+
+
+@pytest.mark.parametrize("name", suite_faulty.CASES)
+def test_faulty(verdicts, name):
+    stages, _, pieces = suite_faulty.CASES[name]
+    verdict, program = verdicts["faulty", name]
+    assert program is None and verdict.failure is not None
+    assert verdict.failure.stage in stages.split("|"), str(verdict.failure)
+    for piece in pieces:
+        assert piece in str(verdict.failure)
+
+
+@pytest.mark.parametrize("name", suite_good.CASES)
+def test_good(verdicts, name):
+    _, kinds = suite_good.CASES[name]
+    verdict, program = verdicts["good", name]
+    assert verdict.ok, str(verdict.failure)
+    assert program is not None and program.summary == verdict.summary
+    assert {n.kind for n in verdict.notices} >= set(kinds), verdict.notices
