@@ -20,7 +20,7 @@ help:
 	@echo "make clean    remove .venv, caches and build output; runs/ stays"
 
 evolve: $(RUN)
-	@$(PY) scripts/evolve.py --task xland-easy
+	@$(PY) scripts/evolve.py --task xland-easy --baselines sparse best-of-n $(ARGS)
 
 test: $(DEV)
 	@$(PY) -m pytest -m "not slow"

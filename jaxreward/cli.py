@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import shlex
 import sys
 from collections.abc import Callable, Sequence
 from difflib import get_close_matches
@@ -111,6 +112,7 @@ def evolve_command(args: list[str]) -> int:
     from jaxreward.reports.live import Live
     from jaxreward.runs import StopSignal
 
+    typed = list(args)
     settings = _evolve_settings(args)
     settings.check()
     console = _console(settings.json)
@@ -124,6 +126,7 @@ def evolve_command(args: list[str]) -> int:
         return 0
     from jaxreward.evolve import evolve
 
+    settings = dataclasses.replace(settings, command=shlex.join(["jaxreward", "evolve", *typed]))
     with StopSignal() as stop, Live(console, settings.candidates) as live:
         outcome = evolve(settings, live, stop=stop)
     from jaxreward.commands.summary import evolve_json, show_outcome
@@ -137,7 +140,7 @@ def evolve_command(args: list[str]) -> int:
 # What may differ when a run is resumed: where it lies, how it is watched, and its budgets.
 _MAY_CHANGE = {
     *("out", "name", "resume", "dry_run", "json", "candidates", "max_attempts", "max_env_steps", "max_device_s"),
-    *("memory_gb", "unsafe_no_sandbox", "baselines", "final_seeds", "final_steps"),
+    *("memory_gb", "unsafe_no_sandbox", "command", "baselines", "final_seeds", "final_steps"),
 }
 
 
@@ -151,7 +154,7 @@ def _evolve_settings(args: list[str]) -> Any:
     base = _configured(preset(preset_name, _peek(args, "--task", "xland-easy")), config)
     settings = _parse(EvolveSettings, base, config, "evolve", extra)
     if not settings.resume:
-        return settings
+        return settings if settings.name else dataclasses.replace(settings, name=_free_name(settings))
     from jaxreward.runs.run import read_config
 
     path = settings.out / settings.run_name
@@ -165,6 +168,15 @@ def _evolve_settings(args: list[str]) -> Any:
                 "when it is resumed; leave it out, or start another run with --name"
             )
     return again
+
+
+def _free_name(settings: Any) -> str:
+    """The default name, with a number where a run of that name exists: a second search is a new run."""
+    name, number = settings.run_name, 1
+    while (settings.out / name).exists():
+        number += 1
+        name = f"{settings.run_name}-{number}"
+    return name
 
 
 def train_command(args: list[str]) -> int:

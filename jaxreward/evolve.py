@@ -7,7 +7,6 @@ events so far; so a killed run, resumed, takes the same steps that it would have
 from __future__ import annotations
 
 import dataclasses
-import sys
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -113,7 +112,7 @@ class Evolution:
 
     def search(self) -> str:
         """Generations until a budget is spent; returns which one."""
-        command, soft = " ".join(["jaxreward", *sys.argv[1:]]), versions()
+        command, soft = self.settings.command, versions()
         if self.progress.started is None:
             s = self.settings
             self.log(RunStarted(config=s.as_config(), versions=soft, task=s.task, strategy=s.strategy,

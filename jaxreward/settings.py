@@ -75,7 +75,7 @@ class EvolveSettings:
     out: Path = Path("runs")
     """Folder of runs."""
     name: str = ""
-    """Name of the run; by default made of task, strategy and seed."""
+    """Name of the run; by default made of task, strategy and seed, and numbered where it exists."""
     resume: bool = False
     """Go on with the run of this name, which keeps its own settings but for larger budgets."""
     unsafe_no_sandbox: bool = False
@@ -84,6 +84,9 @@ class EvolveSettings:
     """Print the plan and its estimated cost, and do nothing."""
     json: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
     """Print one JSON object as the last line of standard output; all else goes to standard error."""
+
+    command: Annotated[str, tyro.conf.Suppress] = ""
+    """What the user typed, for the log and the provenance of what is found."""
 
     @property
     def run_name(self) -> str:
@@ -137,7 +140,7 @@ class EvolveSettings:
 
     def as_config(self) -> dict[str, Any]:
         """TOML-ready values of everything that the course of the run depends on."""
-        skip = {"out", "name", "resume", "dry_run", "json"}
+        skip = {"out", "name", "resume", "dry_run", "json", "command"}
         return _plain({f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name not in skip})
 
 

@@ -21,7 +21,7 @@ def show_outcome(outcome: Outcome, console: Console) -> None:
         console.print(f"no candidate has a score ({outcome.reason}); see {outcome.path / 'events.jsonl'}")
         return
     rows: list[tuple[str, Any, dict[str, str]]] = [
-        (f"best found by {s.strategy}", outcome.score, {"features": _features(outcome)})
+        (f"{s.strategy} (best)", outcome.score, {"features": _features(outcome)})
     ]
     for name, baseline in outcome.baselines.items():
         if name != "best":
