@@ -1,0 +1,64 @@
+"""Numbers as people read them."""
+
+from __future__ import annotations
+
+from io import StringIO
+from pathlib import Path
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from jaxreward.records import Candidate, Failure, Feedback, Notice, Result, Score, TermCurve
+from jaxreward.reports.plots import learning_curves, search_course
+from jaxreward.reports.tables import diagnosis, interval, score_json, score_table
+
+
+def test_an_interval_over_seeds_is_students():
+    low, high = interval(Score(mean=0.5, se=0.1, n=3, episodes=300))
+    assert (low, high) == pytest.approx((0.5 - 0.4303, 0.5 + 0.4303), abs=1e-3)
+
+
+@pytest.mark.parametrize("mean", [0.0, 1.0])
+def test_an_interval_never_has_width_zero(mean):
+    """Ten seeds that all succeed are not proof of certainty: the episodes are counted instead."""
+    low, high = interval(Score(mean=mean, se=0.0, n=10, episodes=2560))
+    assert 0.0 <= low < high <= 1.0 and high - low == pytest.approx(3.84 / 2563.84, rel=0.02)
+
+
+def test_an_interval_stays_within_zero_and_one():
+    assert interval(Score(mean=0.98, se=0.05, n=2, episodes=10))[1] == 1.0
+
+
+def test_a_missing_score_is_shown_as_one():
+    assert score_json(None) is None
+    out = StringIO()
+    Console(file=out, width=100).print(
+        score_table("t", [("a", None, {}), ("b", Score(mean=1, se=0, n=2, episodes=4), {})])
+    )
+    assert "-" in out.getvalue() and "1.000" in out.getvalue()
+
+
+def test_a_diagnosis_shows_curves_terms_and_notices():
+    feedback = Feedback(
+        success=(0.1, 0.2), episode_return=(1.0, 2.0), length=(80.0, 79.0), return_solved=1.0, return_failed=2.0,
+        terms=(TermCurve(name="near", mean=(0.1,), minimum=(0.0,), maximum=(1.0,), share=0.7),),
+        notices=(Notice(kind="farmed", message="look"),),
+    )  # fmt: skip
+    text = "\n".join(diagnosis(feedback))
+    for part in ("success  0.1 0.2", "fail 2", "near: share 70%", "farmed: look"):
+        assert part in text
+
+
+def test_pictures_are_drawn(tmp_path: Path):
+    learning_curves(tmp_path / "curves.png", {"a": ([1000, 2000], np.array([[0.1, 0.5], [0.2, 0.6]]))})
+    results = [
+        Result(
+            candidate=Candidate(id="a", generation=0, operator="scratch"), score=Score(mean=0.5, se=0, n=1, episodes=8)
+        ),
+        Result(
+            candidate=Candidate(id="b", generation=0, operator="scratch"), failure=Failure(stage="filtered", message="")
+        ),
+    ]
+    search_course(tmp_path / "search.svg", {"limen": results})
+    assert (tmp_path / "curves.png").stat().st_size > 2000 and "<svg" in (tmp_path / "search.svg").read_text()
