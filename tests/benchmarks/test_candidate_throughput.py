@@ -1,0 +1,135 @@
+"""The benchmark itself: what it counts, what it extrapolates, what it prints."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks import candidate_throughput, gpu, table
+from benchmarks.measure import Apart, Seconds, median
+from jaxreward.errors import UserError
+
+ROOT = Path(__file__).resolve().parents[2]
+SMALL = (
+    "--task", "probe-choice", "--seeds", "1", "--steps", "256", "--checkpoints", "1", "--eval-episodes", "8",
+    "--ppo.envs", "8", "--ppo.unroll", "8", "--ppo.hidden", "8",
+)  # fmt: skip
+
+
+def seconds(*walls: float) -> tuple[Seconds, ...]:
+    return tuple(Seconds(compile=w - 1, run=1, wall=w) for w in walls)
+
+
+def test_what_compiled_the_learner_is_not_carried_forward():
+    """The second width is new at the third program: neither it nor the first stands for others."""
+    apart = Apart(seconds(10, 4, 9, 6), (32, 32, 64, 64), shared=True)
+    assert apart.total(2).wall == 14
+    assert apart.total(4).wall == 29
+    assert apart.total(10).wall == 29 + 6 * 5
+    assert apart.total(10).run == 10
+    assert Apart(seconds(10, 4), (32, 32), shared=False).total(4).wall == 28
+    assert Apart(seconds(10), (32,), shared=True).total(3).wall == 30
+
+
+def test_the_median_is_one_repeat():
+    assert median(seconds(3, 9, 4)).wall == 4
+    assert median(seconds(3, 9)).wall == 3
+
+
+def test_the_smallest_measurement(capsys: pytest.CaptureFixture[str]):
+    words = [*SMALL, "--candidates", "1", "--one-by-one-limit", "0", "--separate-limit", "0", "--no-second-pass"]
+    assert candidate_throughput.main([*words, "--json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out.splitlines()[-1])["rows"]
+    assert row["wall_s"] > row["run_s"] > 0 and row["wall_ratio"] is None
+
+
+@pytest.mark.slow
+def test_a_small_measurement(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    out = tmp_path / "results" / "small.json"
+    status = candidate_throughput.main(
+        [*SMALL, "--candidates", "3", "1", "--one-by-one-limit", "2", "--separate-limit", "1", "--chunking", "2",
+         "--memory-gb", "1e-6", "--out", str(out), "--json"]
+    )  # fmt: skip
+    printed = capsys.readouterr()
+    assert status == 0, printed.err
+    report = json.loads(printed.out.splitlines()[-1])
+    assert report == json.loads(out.read_text())
+    one, three = report["rows"]
+    assert (one["candidates"], three["candidates"]) == (1, 3)
+    assert not one["one_by_one_extrapolated"] and three["one_by_one_extrapolated"] and three["one_by_one_measured"] == 2
+    assert three["env_steps"] == 3 * one["env_steps"] == 3 * 256
+    assert three["wall_ratio"] == pytest.approx(three["one_by_one_wall_s"] / three["wall_s"])
+    assert three["steps_per_s"] == pytest.approx(three["env_steps"] / three["run_s"])
+    assert report["ceiling"]["steps_per_s"] >= one["ceiling_steps_per_s"]
+    (chunking,) = report["chunking"]
+    assert chunking["whole_chunks"] == [2] and chunking["chunks"] == [1, 1] and not chunking["under_limit"]
+
+    page = table.fill(f"before\n{table.START}\nold\n{table.END}\nafter\n", [report])
+    assert page.startswith("before\n") and page.endswith("\nafter\n") and "old" not in page
+    assert "| 3 | 3 |" in page and "~" in page
+    assert table.fill(page, [report]) == page
+
+
+def test_the_page_documents_every_key():
+    page = table.PAGE.read_text()
+    source = (ROOT / "benchmarks" / "candidate_throughput.py").read_text()
+    row = source[source.index("row: dict") : source.index("# fmt: skip", source.index("row: dict"))]
+    for key in re.findall(r'"(\w+)":', row):
+        assert f"`{key}`" in page, key
+
+
+def test_a_plan_is_only_printed(capsys: pytest.CaptureFixture[str]):
+    assert candidate_throughput.main(["--dry-run", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out.splitlines()[-1])["dry_run"] is True
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--candidates", "0"], "each at least 1"),
+        (["--steps", "0"], "--steps must be at least 1"),
+        (["--task", "xland-esy", "--dry-run"], "did you mean 'xland-easy'"),
+        (["--out", "results.csv"], "must end in .json"),
+        (["--config"], "--config needs a value"),
+        (["--chunking", "-1"], "--chunking must not be negative"),
+    ],
+)
+def test_mistakes_are_one_sentence(arguments: list[str], sentence: str, capsys: pytest.CaptureFixture[str]):
+    assert candidate_throughput.main(arguments) == 2
+    err = capsys.readouterr().err
+    assert sentence in err and len(err.splitlines()) == 1
+
+
+def test_a_settings_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    file = tmp_path / "bench.toml"
+    file.write_text("candidates = [1, 2]\none-by-one-limit = 1\n")
+    assert candidate_throughput.main(["--config", str(file), "--dry-run"]) == 0
+    assert "1, 2 candidates" in capsys.readouterr().out
+    file.write_text("candidate = [1]\n")
+    assert candidate_throughput.main(["--config", str(file), "--dry-run"]) == 2
+    assert "did you mean 'candidates'" in capsys.readouterr().err
+
+
+def test_other_files_are_not_tables(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    other = tmp_path / "other.json"
+    other.write_text("{}")
+    assert table.main([str(other)]) == 2 and table.main([]) == 2
+    assert "does not hold results" in capsys.readouterr().err
+    with pytest.raises(UserError, match="exactly one"):
+        table.fill("no markers", [])
+
+
+@pytest.mark.parametrize("part", ["throughput", "search"])
+def test_the_script_for_a_gpu_prints_its_commands(part: str, tmp_path: Path):
+    words = [sys.executable, str(ROOT / "benchmarks" / "gpu.py"), part, "--dry-run", "--out", str(tmp_path)]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert "candidates" in done.stdout + done.stderr
+    assert not list(tmp_path.iterdir())
+    tiny = gpu.command(gpu.GpuSettings(part=part, tiny=True))  # type: ignore[arg-type]
+    assert "--candidates" in tiny

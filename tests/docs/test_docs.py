@@ -1,0 +1,177 @@
+"""The pages in docs/ say what is so: examples run, tables agree with the code, links lead somewhere."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import re
+import sys
+import tomllib
+import types
+from pathlib import Path
+
+import pytest
+
+from jaxreward.options import apply
+from jaxreward.settings import PAPER_BUDGETS, EvolveSettings
+from jaxreward.training import PPO
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [*sorted((ROOT / "docs").glob("*.md")), *sorted(ROOT.glob("*.md")), *sorted((ROOT / "interfaces").glob("*.md"))]
+
+
+def page(name: str) -> str:
+    return (ROOT / "docs" / name).read_text()
+
+
+def blocks(name: str, language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", page(name), re.DOTALL)
+
+
+def cells(text: str) -> list[list[str]]:
+    """Rows of all Markdown tables."""
+    return [[c.strip() for c in line.strip()[1:-1].split("|")] for line in text.splitlines() if line.startswith("| ")]
+
+
+def execute(code: str, name: str, monkeypatch: pytest.MonkeyPatch) -> types.ModuleType:
+    module = types.ModuleType("documentation_example")
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    exec(compile(code, f"docs/{name}", "exec"), module.__dict__)
+    return module
+
+
+@pytest.mark.slow
+def test_the_new_task_trains_and_a_program_helps(monkeypatch: pytest.MonkeyPatch):
+    example = execute("\n".join(blocks("tasks.md", "python")), "tasks.md", monkeypatch)
+    default, program = example.result.success[:, 0]
+    assert program > 0.9 and program > default + 0.3
+
+
+def test_the_new_task_keeps_the_protocol(monkeypatch: pytest.MonkeyPatch):
+    """A few updates; programs of its vocabulary pass their checks; what the wind will do is not in view."""
+    from jaxreward.programs import Checker, Program
+    from jaxreward.proposers.proposer import make_proposer
+    from jaxreward.records import Request
+    from jaxreward.search.seeding import derive_rng
+    from jaxreward.tasks import Task, card
+    from jaxreward.training import train
+
+    task = execute(blocks("tasks.md", "python")[0], "tasks.md", monkeypatch).Docking()
+    assert isinstance(task, Task)
+    proposer = make_proposer("genetic", card(task))
+    request = Request(id="a", generation=0, operator="scratch")
+    with Checker() as checker:
+        [(verdict, program), (blind, _)] = checker.check_many(
+            [
+                proposer.propose(request, derive_rng(0)).source,
+                "def compute_reward(state, action, next_state):\n    return state.key\n",
+            ],
+            task,
+        )
+    assert program is not None, verdict.failure
+    assert not blind.ok
+    small = PPO(envs=8, unroll=8, hidden=(8,))
+    result = train(task, [Program.default(task), program], small, seeds=2, steps=256, checkpoints=2, eval_episodes=8)
+    assert result.success.shape == (2, 2) and not result.diverged.any()
+
+
+def test_the_ruleset_file_is_a_task(tmp_path: Path):
+    from jaxreward.tasks import make_task
+
+    (text,) = blocks("tasks.md", "toml")
+    file = tmp_path / "ruleset.toml"
+    file.write_text(text)
+    task = make_task(f"xland/XLand-MiniGrid-R1-9x9/{file}")
+    assert task.horizon == 120
+    assert "Put the red key and the purple square next to each other" in task.description
+    assert "the green ball becomes a red key" in task.description
+
+
+def test_kinds_of_goals_and_rules_have_the_ids_of_the_page():
+    from jaxreward.tasks import xland
+
+    tables = page("tasks.md").split("Kinds of rules")
+    for text, kinds, suffix in ((tables[0], xland._GOALS, "Goal"), (tables[1], xland._RULES, "Rule")):
+        names = [kind.__name__.removesuffix(suffix) for kind in kinds]
+        written = {
+            (row[i], row[i + 1].split(" t")[0].split(" p")[0]) for row in cells(text) if len(row) == 4 for i in (0, 2)
+        }
+        for ids, name in written:
+            if ids and ids[0].isdigit() and name != "none":
+                stem, _, sides = name.partition(" ")
+                expected = [stem + side for side in sides.split(", ")] if sides else [stem]
+                assert [names[int(i)] for i in ids.split(", ")] == expected
+        assert len({i for ids, _ in written for i in ids.split(", ") if i.isdigit()} - {"0"}) == len(names) - 1
+
+
+def test_the_policy_can_be_played(monkeypatch: pytest.MonkeyPatch):
+    complete = [block for block in blocks("trainer.md", "python") if 'make_task("probe-choice")' in block]
+    example = execute(complete[0], "trainer.md", monkeypatch)
+    assert example.result.success.min() == 1.0
+    assert float(example.reward) == 1.0 and example.program.terms == ("sparse",)
+
+
+def test_settings_of_ppo():
+    table = {row[0].strip("`"): row[1] for row in cells(page("trainer.md")) if len(row) == 4 and row[0].startswith("`")}
+    for field in dataclasses.fields(PPO):
+        kind = "traced" if field.metadata.get("pytree_node", True) else "static"
+        assert f"| `{field.name}` | {table[field.name]} | {kind} |" in page("trainer.md")
+        written = table[field.name]
+        try:
+            value: object = float(written) if isinstance(field.default, float) else ast.literal_eval(written)
+        except ValueError:
+            value = written
+        assert value == field.default, field.name
+
+
+def test_every_notice_is_explained():
+    source = (ROOT / "jaxreward" / "training" / "result.py").read_text()
+    kinds = set(re.findall(r'Notice\(kind="(\w+)"', source))
+    assert kinds and all(f"| `{kind}` |" in page("trainer.md") for kind in kinds)
+
+
+def test_options_of_evolve_and_train():
+    from jaxreward.commands.retrain import TrainSettings
+
+    text = page("commands.md")
+    for settings in (EvolveSettings, TrainSettings):
+        for field in dataclasses.fields(settings):
+            if field.name == "command":  # not an option
+                continue
+            assert f"--{field.name.replace('_', '-')}" in text, field.name
+
+
+def test_the_settings_file():
+    (text,) = blocks("commands.md", "toml")
+    settings = apply(EvolveSettings(), tomllib.loads(text), "docs/commands.md")
+    assert settings.candidates == 30 and settings.ppo.hidden == (128, 128)
+    settings.check()
+
+
+def test_budgets_of_the_paper():
+    for task, b in PAPER_BUDGETS.items():
+        row = f"| `{task}` | {b.filter_steps:,} steps, {b.filter_threshold} | {b.steps:,} | {b.final_steps:,} |"
+        assert row in page("commands.md")
+
+
+def test_keys_of_every_json_object_are_documented():
+    text = page("commands.md")
+    for file, functions in {
+        "commands/summary.py": ("evolve_json", "train_json"), "commands/retrain.py": ("rows",),
+        "reports/tables.py": ("score_json",),
+    }.items():  # fmt: skip
+        tree = ast.parse((ROOT / "jaxreward" / file).read_text())
+        found = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef) and n.name in functions]
+        assert len(found) == len(functions)
+        for node in (n for function in found for n in ast.walk(function) if isinstance(n, ast.Dict)):
+            for key in node.keys:
+                if isinstance(key, ast.Constant):
+                    assert f"`{key.value}`" in text or f'"{key.value}"' in text, key.value
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_links_lead_somewhere(path: Path):
+    text = re.sub(r"```.*?```", "", path.read_text(), flags=re.DOTALL)
+    for target in re.findall(r"\]\(([^)#\s]+)", text):
+        if "://" not in target:
+            assert (path.parent / target).exists(), target
