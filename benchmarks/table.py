@@ -13,6 +13,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
 
@@ -36,7 +37,7 @@ def throughput_cells(row: dict[str, Any]) -> list[str]:
     return [
         str(row["candidates"]), sizes(row["chunks"]), f"{row['compile_s']:.1f}", f"{row['run_s']:.1f}",
         f"{row['wall_s']:.1f}", f"{row['steps_per_s']:,.0f}", f"{row['steps_per_s_per_candidate']:,.0f}",
-        f"{row['steps_per_s'] / row['ceiling_steps_per_s']:.0%}",
+        f"{row['steps_per_s'] / row['ceiling_steps_per_s']:.1%}",
         "" if alone is None else f"{about}{alone:.1f}", "" if wall is None else f"{about}{wall:.2f}",
         "" if run is None else f"{about}{run:.2f}",
         "" if row["separate_wall_ratio"] is None else f"{separate}{row['separate_wall_ratio']:.2f}",
@@ -84,11 +85,11 @@ def remarks(report: dict[str, Any]) -> list[str]:
 
 def show(report: dict[str, Any], console: Console) -> None:
     """The tables of a report on the terminal, or in lines as long as they need to be."""
-    console = Console(file=console.file, width=max(console.width, 150))
+    console = Console(file=console.file, width=max(console.width, 180))
     tables = [(_THROUGHPUT, [throughput_cells(row) for row in report["rows"]])]
     tables += [(_CHUNKING, chunking_rows(found)) for found in report["chunking"]]
     for columns, rows in tables:
-        table = Table()
+        table = Table(box=SIMPLE)
         for column in columns:
             table.add_column(column, justify="right", no_wrap=True)
         for cells in rows:
