@@ -37,6 +37,8 @@ def diagnose(error: BaseException, source: str, spec: Spec) -> dict[str, object]
         return _failure(error.stage, error.message, error.line or line, error.hint)
     if isinstance(error, TapeError):
         return _failure(error.stage, error.message, error.line or line, error.hint)
+    if isinstance(error, SyntaxError):  # from the compiler: a return outside a function, a break outside a loop
+        return _failure("guard", f"not valid Python: {error.msg}", error.lineno, "")
     if isinstance(error, TimeoutError):
         hint = "loops of Python run while the program is traced: make them shorter"
         return _failure("killed", "it takes too much processor time to trace", line, hint)

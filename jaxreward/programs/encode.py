@@ -149,6 +149,8 @@ class _Builder:
             return self.run(solve.jaxpr, solve.consts, operands[first : first + sizes.solve] + operands[rest:])
         if name in _IDENTITY:
             return operands
+        if name == "platform_index":  # read by a `cond` that `conditional` resolves
+            return operands or [self.const(np.int32(-1))]
         outputs = len(equation.outvars)
         if name in ("convert_element_type", "reshape", "broadcast_in_dim") and len(operands) == 1:
             before, after = equation.invars[0].aval, equation.outvars[0].aval

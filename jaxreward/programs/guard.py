@@ -285,7 +285,10 @@ def _elsewhere(name: str) -> str:
 
 def _check_scopes(source: str, nodes: list[ast.AST]) -> None:
     """Every name must be the program's own or an allowed builtin, in the scope where it is read."""
-    top = symtable.symtable(source, FILE, "exec")
+    try:
+        top = symtable.symtable(source, FILE, "exec")
+    except SyntaxError as error:  # what the parser lets pass, such as two arguments of one name
+        raise Refused(f"not valid Python: {error.msg}", error.lineno) from error
     own = {s.get_name() for s in top.get_symbols() if s.is_assigned() or s.is_imported() or s.is_namespace()}
     for name in sorted(own):
         if hasattr(builtins, name) and name not in BUILTINS:

@@ -44,10 +44,17 @@ def environment(**extra: str) -> dict[str, str]:
     }
 
 
-def write_frame(descriptor: int, payload: bytes) -> None:
+def write_frame(descriptor: int, payload: bytes, deadline: float | None = None) -> None:
+    """One frame; with a deadline in pieces that a pipe takes at once, so that a stopped reader cannot hold us up."""
     data = memoryview(len(payload).to_bytes(8, "little") + payload)
     while data:
-        data = data[os.write(descriptor, data) :]
+        if deadline is None:
+            data = data[os.write(descriptor, data) :]
+            continue
+        left = deadline - time.monotonic()
+        if left <= 0 or not select.select([], [descriptor], [], left)[1]:
+            raise Lost("it does not listen")
+        data = data[os.write(descriptor, data[: select.PIPE_BUF]) :]
 
 
 def read_frame(descriptor: int, limit: int, deadline: float | None = None) -> bytes:
@@ -125,8 +132,9 @@ class Process:
         self.start()
         assert self._popen is not None and self._popen.stdin is not None and self._popen.stdout is not None
         try:
-            write_frame(self._popen.stdin.fileno(), payload)
-            return read_frame(self._popen.stdout.fileno(), limit, time.monotonic() + timeout)
+            deadline = time.monotonic() + timeout
+            write_frame(self._popen.stdin.fileno(), payload, deadline)
+            return read_frame(self._popen.stdout.fileno(), limit, deadline)
         except (OSError, Lost) as error:
             self.stop()
             raise Lost(str(error)) from error

@@ -91,7 +91,8 @@ def _traced(data: dict[str, Any] | None, guarded: dict[str, Any], limits: Limits
     sound = isinstance(terms, list) and len(terms) <= limits.terms and len(set(map(str, terms))) == len(terms)
     if not sound or not all(isinstance(t, str) and 0 < len(t) <= 64 and t.isprintable() for t in terms):
         raise Failed(Failure(stage="killed", message="the worker's answer has malformed terms"))
-    if guarded["reward"] and len(data["reward"].get("outs") or ()) != len(terms) + 1:
+    outs = data["reward"].get("outs") if guarded["reward"] else None
+    if guarded["reward"] and not (isinstance(outs, list) and len(outs) == len(terms) + 1):
         raise Failed(Failure(stage="killed", message="the worker's answer has another number of terms"))
     return {**data, "terms": tuple(terms)}
 

@@ -135,6 +135,9 @@ CASES: dict[str, tuple[str, str, tuple[str, ...]]] = {
     ),
     "complex_literal": ("guard", rew("return jnp.sum(action) * 1j"), ("complex",)),
     "syntax_error": ("guard", mod("def f(:\n    pass"), ("not valid Python", "line 3")),
+    "duplicate_argument": ("guard", mod("def f(x, x):\n    return x"), ("duplicate argument", "line 3")),
+    "return_outside": ("guard", mod("return 1"), ("outside function", "line 3")),
+    "break_outside": ("guard", mod("break"), ("outside loop", "line 3")),
     "not_python": ("guard", "Here is the program you asked for:\n```python\n", ("not valid Python",)),
     "indentation": ("guard", HEAD + "def get_observation(state):\nreturn state.pos\n", ("not valid Python", "line 4")),
     # ---- traces that fail, with the line and a remedy

@@ -1,4 +1,3 @@
-
 """Programs that try to get out, look around or leave something behind: name -> (stages, source)."""
 
 from __future__ import annotations

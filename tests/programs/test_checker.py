@@ -1,0 +1,259 @@
+"""The checker: verdicts and programs, one after the other and side by side, on machines good and bad."""
+
+from __future__ import annotations
+
+import ast
+import os
+import signal
+import threading
+import time
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import suite_faulty
+import suite_good
+from pointtask import GridTask, structs
+from suite_parts import HEAD, OBSERVE, PAY, obs, rew
+
+from jaxreward.errors import UserError
+from jaxreward.programs import Checker, Limits, Program, ProgramRejected, SandboxError
+from jaxreward.programs.process import Process
+from jaxreward.records import Failure, Verdict
+
+PLAIN = HEAD + OBSERVE + PAY
+
+
+def failure_of(verdict: Verdict) -> Failure:
+    assert verdict.failure is not None
+    return verdict.failure
+
+
+def test_summary(checker, task):
+    verdict, program = checker.check(PLAIN, task, name="plain")
+    summary = verdict.summary
+    assert verdict.ok and program.name == "plain" and program.summary == summary
+    assert summary.observation_size == 4 and summary.terms == ("reward",)
+    assert summary.observation_reads == ("state.pos", "state.vel")
+    assert summary.reward_reads == ("state.pos", "state.goal", "action", "next_state.pos", "next_state.goal")
+    assert 0 < summary.operations < 40 and 0 < summary.flops < 200 and summary.elements == 4
+    assert summary.reward_nodes == sum(1 for _ in ast.walk(ast.parse(PAY).body[0]))
+
+
+def test_reward_nodes_count_helpers_once(checker, task):
+    one = "def f(x):\n    return jnp.sum(x)\n"
+    body = "return f(action) + f(next_state.pos) - f(state.pos)"
+    bare, helped = rew(body.replace("f(", "jnp.sum(")), rew(body, one)
+    (a, _), (b, _) = checker.check_many([bare, helped], task)
+    assert b.summary.reward_nodes > 0 and a.summary.digest == b.summary.digest
+    assert checker.check(HEAD + OBSERVE, task)[0].summary.reward_nodes == 0
+
+
+def test_program_runs_under_jit_and_vmap(checker, task):
+    program = checker.load(PLAIN, task)
+    views = jax.vmap(lambda k: task.view(task.reset(k)))(jax.random.split(jax.random.key(1), 5))
+    actions = jnp.ones((5, 2))
+    observations = jax.jit(jax.vmap(program.observe))(views)
+    np.testing.assert_array_equal(observations, jnp.concatenate([views.pos, views.vel], axis=1))
+    total, terms = jax.jit(jax.vmap(program.reward))(views, actions, views)
+    assert total.shape == (5,) and terms.shape == (5, 1) and total.dtype == terms.dtype == jnp.float32
+    one = jax.tree.map(lambda x: x[0], views)
+    np.testing.assert_allclose(program.observe(one), observations[0])
+    assert isinstance(program.observe(jax.tree.map(np.asarray, one)), jax.Array)
+
+
+def test_a_view_of_another_task_is_refused(checker, task):
+    program = checker.load(PLAIN, task)
+    with pytest.raises(UserError, match="a view of 9 arrays and was given 1"):
+        program.observe({"pos": jnp.zeros(2)})
+    view = task.view(task.reset(jax.random.key(0)))
+    with pytest.raises(UserError, match="pos must be float32"):
+        program.observe(view._replace(pos=jnp.zeros(3)))
+
+
+def test_discrete_actions(checker):
+    task = GridTask()
+    program = checker.load(rew("return (action == 2) * 1.0 + state.pos[0]"), task)
+    view = task.view(task.reset(jax.random.key(0)))
+    for action in (2, jnp.int32(2), np.int8(2)):
+        np.testing.assert_allclose(program.reward(view, action, view)[0], 1.0 + view.pos[0], rtol=1e-6)
+    verdict, _ = checker.check(rew("return jnp.sum(action ** 2) + action[0]"), task)
+    assert failure_of(verdict).stage == "trace"
+
+
+def test_halves_are_completed_by_the_task(checker, task):
+    (seen, one), (paid, two) = checker.check_many([HEAD + OBSERVE, HEAD + PAY], task)
+    assert seen.summary.terms == ("sparse",) and paid.summary.observation_size == 9
+    default = Program.default(task)
+    view = task.view(task.reset(jax.random.key(3)))
+    np.testing.assert_allclose(two.observe(view), task.default_observation(view))
+    np.testing.assert_allclose(default.observe(view), task.default_observation(view))
+    near = view._replace(goal=view.pos + 0.01)
+    assert float(one.reward(view, jnp.zeros(2), near)[0]) == 1.0 == float(default.reward(view, jnp.zeros(2), near)[0])
+    assert float(one.reward(view, jnp.zeros(2), view)[0]) == 0.0
+
+
+def test_bare_trees_stand_in_for_a_task(checker, task):
+    trees = structs(task)
+    assert checker.check(PLAIN, trees)[0].summary == checker.check(PLAIN, task)[0].summary
+    verdict, _ = checker.check(HEAD + OBSERVE, trees)
+    assert failure_of(verdict).stage == "contract" and "compute_reward" in failure_of(verdict).message
+    bare, _ = checker.check(
+        "def get_observation(state):\n    return state\ndef compute_reward(state, action, next_state):\n"
+        "    return (next_state - state).sum()\n",
+        (jax.ShapeDtypeStruct((3,), jnp.float32), jax.ShapeDtypeStruct((), jnp.int32)),
+    )
+    assert bare.ok and bare.summary.observation_reads == ("state",)
+
+
+def test_samples_replace_random_inputs(checker, task):
+    source = obs("return jnp.log(jnp.stack([state.info['height']]))")
+    assert failure_of(checker.check(source, task)[0]).stage == "numeric"
+    views = jax.vmap(lambda k: task.view(task.reset(k)))(jax.random.split(jax.random.key(1), 8))
+    views = views._replace(info={**views.info, "height": jnp.linspace(0.1, 1.0, 8)})
+    samples = (views, jnp.zeros((8, 2)), views)
+    verdict, _ = checker.check(source, task, samples=samples)
+    assert verdict.ok
+    with pytest.raises(UserError, match="samples"):
+        checker.check(source, task, samples=(views, jnp.zeros((8, 3)), views))
+    with pytest.raises(UserError, match="samples"):
+        checker.check(source, task, samples=[1])
+
+
+def test_many_are_checked_in_order(checker, task):
+    sources = [obs(f"return state.pos * {k}.5") for k in range(6)] + [obs("return None")]
+    outcomes = checker.check_many(sources, task)
+    assert [v.ok for v, _ in outcomes] == [True] * 6 + [False]
+    view = task.view(task.reset(jax.random.key(0)))
+    for k, (_, program) in enumerate(outcomes[:6]):
+        np.testing.assert_allclose(program.observe(view), view.pos * (k + 0.5))
+    assert checker.check_many([], task) == []
+
+
+def test_load_raises_with_the_verdict(checker, task, tmp_path):
+    path = tmp_path / "candidate.py"
+    path.write_text(suite_faulty.CASES["shape_mismatch"][1])
+    with pytest.raises(ProgramRejected, match=r"candidate\.py is rejected: trace: line 4") as rejected:
+        checker.load(path, task)
+    assert failure_of(rejected.value.verdict).line == 4 and isinstance(rejected.value, UserError)
+    with pytest.raises(UserError, match="cannot read the program"):
+        checker.load(tmp_path / "missing.py", task)
+    path.write_bytes(b"\xff\xfe")
+    with pytest.raises(UserError, match="cannot read the program"):
+        checker.load(str(path), task)
+
+
+def test_default_checker_is_shared(task):
+    import jaxreward as jr
+
+    assert jr.check_program(PLAIN, task).ok
+    assert jr.load_program(PLAIN, task).observation_size == 4
+    assert "seccomp" in __import__("jaxreward.programs", fromlist=["x"]).sandbox_status()
+
+
+# ---- processes that fail
+
+
+@pytest.fixture
+def fragile():
+    with Checker(Limits(cpu_s=3, wall_s=12.0, verify_s=20.0), lanes=1) as own:
+        yield own
+
+
+def _kill(process: Process) -> None:
+    assert process.pid is not None
+    os.kill(process.pid, signal.SIGKILL)
+
+
+def test_killed_helpers_are_restarted(fragile, task):
+    assert fragile.check(PLAIN, task)[0].ok
+    lane = fragile._lanes[0]
+    for process in (lane.worker, lane.verifier):
+        _kill(process)
+        time.sleep(0.1)
+        assert fragile.check(PLAIN, task)[0].ok
+
+
+def test_a_helper_that_dies_at_work_costs_one_candidate(fragile, task):
+    assert fragile.check(PLAIN, task)[0].ok
+    lane = fragile._lanes[0]
+    timer = threading.Timer(0.5, _kill, [lane.worker])
+    timer.start()
+    verdict, program = fragile.check(suite_faulty.CASES["infinite_for"][1], task)
+    timer.join()
+    assert (
+        program is None and failure_of(verdict).stage == "killed" and "worker was lost" in failure_of(verdict).message
+    )
+    assert fragile.check(PLAIN, task)[0].ok
+
+
+def test_a_stopped_worker_costs_one_candidate(task):
+    """Neither a full pipe nor silence can hold the checker up."""
+    with Checker(Limits(wall_s=0.5), lanes=1) as own:
+        assert own.check(PLAIN, task)[0].ok
+        pid = own._lanes[0].worker.pid
+        assert pid is not None
+        os.kill(pid, signal.SIGSTOP)
+        begun = time.monotonic()
+        verdict, _ = own.check(PLAIN + "#" * 30_000, task)
+        assert failure_of(verdict).stage == "killed" and time.monotonic() - begun < 15
+        assert own.check(PLAIN, task)[0].ok
+
+
+def test_a_compile_bomb_is_killed(task):
+    """Deep chains of moves take XLA exponential time: no limit sees it, the clock does."""
+    bomb = obs("x = jnp.tile(state.pos, 2)\nfor i in range(400):\n    x = jnp.sin(x) * 1.0001 + x[::-1]\nreturn x")
+    with Checker(Limits(verify_s=4.0), lanes=1) as own:
+        assert own.check(PLAIN, task)[0].ok
+        verdict, _ = own.check(bomb, task)
+        assert failure_of(verdict).stage == "killed" and "exponential" in failure_of(verdict).hint
+        assert own.check(suite_good.CASES["scan_with_outputs"][0], task)[0].ok
+
+
+def test_a_machine_that_cannot_start_a_helper_is_no_candidate_s_fault(task, monkeypatch):
+    with Checker(lanes=1) as own:
+        own._lanes[0].worker.module = "jaxreward.programs.no_such_module"
+        with pytest.raises(SandboxError, match="no_such_module"):
+            own.check(PLAIN, task)
+        own._lanes[0].worker.module = "jaxreward.programs.worker"
+        own._lanes[0].verifier.module = "jaxreward.programs.no_such_module"
+        with pytest.raises(SandboxError, match="no_such_module"):
+            own.check(PLAIN, task)
+
+
+def test_no_sandbox_is_refused_unless_allowed(task):
+    for allowed in (False, True):
+        with Checker(lanes=1, unsafe_no_sandbox=allowed) as own:
+            hello = own._lanes[0].worker.start()
+            hello["sandbox"] = {"ok": False, "reason": "the sandbox needs Linux, this is plan9", "landlock": 0}
+            with pytest.raises(UserError, match="plan9"):
+                own.sandbox_status()
+            if not allowed:
+                with pytest.raises(UserError, match="unsafe_no_sandbox=True"):
+                    own.check(PLAIN, task)
+                continue
+            with pytest.warns(UserWarning, match="without a sandbox"):
+                verdict, _ = own.check(PLAIN, task)
+            assert verdict.ok and [n.kind for n in verdict.notices] == ["no_sandbox"]
+            verdict, _ = own.check(obs("return None"), task)  # warned once only
+            assert failure_of(verdict).stage == "contract" and verdict.notices[0].kind == "no_sandbox"
+
+
+def test_closing_ends_the_processes(task):
+    own = Checker(lanes=1)
+    own.check(PLAIN, task)
+    pids = [p.pid for p in (own._lanes[0].worker, own._lanes[0].verifier)]
+    own.close()
+    for pid in pids:
+        assert pid is not None
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)
+
+
+def test_import_stays_light():
+    import subprocess
+    import sys
+
+    code = "import sys, jaxreward.programs; raise SystemExit('jax' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

@@ -1,0 +1,222 @@
+# ruff: noqa: E501  (program texts as data)
+"""What a digest must and must not depend on; a tape computes what its source computes."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import suite_good
+from suite_parts import HEAD, OBSERVE, PAY, obs, rew
+
+from jaxreward.programs import Program
+from jaxreward.programs.tape import count
+
+TABLE = "T = jnp.array([[0.0, 1.0], [2.0, 0.0]])\n"
+SAME = {
+    "renamed": (obs("a = state.pos\nb = a * 2\nreturn b"), obs("first = state.pos\nsecond = first * 2\nreturn second")),
+    "dead_code": (obs("return state.pos * 2"), obs("x = jnp.sin(state.vel)\ny = x + 1\nreturn state.pos * 2")),
+    "statement_order": (
+        obs("a = jnp.sin(state.pos)\nb = jnp.cos(state.vel)\nreturn a + b"),
+        obs("b = jnp.cos(state.vel)\na = jnp.sin(state.pos)\nreturn a + b"),
+    ),
+    "sum_commutes": (obs("return state.pos + state.vel"), obs("return state.vel + state.pos")),
+    "product_commutes": (obs("return jnp.sin(state.pos) * 3.0"), obs("return 3.0 * jnp.sin(state.pos)")),
+    "maximum_commutes": (obs("return jnp.maximum(state.pos, 0)"), obs("return jnp.maximum(0, state.pos)")),
+    "equality_commutes": (obs("return (state.pos == 1) * 1.0"), obs("return 1.0 * (1 == state.pos)")),
+    "comparison_turned": (
+        obs("return jnp.where(state.pos > state.vel, 1.0, state.pos)"),
+        obs("return jnp.where(state.vel < state.pos, 1.0, state.pos)"),
+    ),
+    "duplicate_expressions": (
+        obs("return jnp.sin(state.pos) + jnp.cos(jnp.sin(state.pos))"),
+        obs("s = jnp.sin(state.pos)\nreturn s + jnp.cos(s)"),
+    ),
+    "helper_inlined": (
+        obs("return f(state.pos, 2)", "def f(x, k):\n    return jnp.tanh(x) * k\n"),
+        obs("return jnp.tanh(state.pos) * 2"),
+    ),
+    "jit_inlined": (
+        obs("return f(state.pos)", "@jax.jit\ndef f(x):\n    return jnp.tanh(x)\n"),
+        obs("return jnp.tanh(state.pos)"),
+    ),
+    "constants_named": (obs("return state.pos * SCALE", "SCALE = 0.5\n"), obs("return state.pos * 0.5")),
+    "tables_moved": (obs("return state.pos @ T", TABLE), obs("T = jnp.array([[0.0, 1.0], [2.0, 0.0]])\nreturn state.pos @ T")),
+    "zeros_by_table": (obs("return state.pos @ jnp.ones((2, 3))"), obs("return state.pos @ jnp.array([[1.0] * 3] * 2)")),
+    "loop_unrolled": (
+        obs("x = state.pos\nfor i in range(3):\n    x = jnp.sin(x)\nreturn x"),
+        obs("return jnp.sin(jnp.sin(jnp.sin(state.pos)))"),
+    ),
+    "loop_variables_renamed": (
+        obs("return jax.lax.fori_loop(0, 3, lambda i, c: c + jnp.sin(c) * i, state.pos)"),
+        obs("return jax.lax.fori_loop(0, 3, lambda step, value: step * jnp.sin(value) + value, state.pos)"),
+    ),
+    "terms_renamed_and_moved": (
+        rew("a, b = state.pos[0], next_state.pos[1]\nreturn a + b, {'a': a, 'b': b}"),
+        rew("p, q = next_state.pos[1], state.pos[0]\nreturn p + q, {'near': p, 'far': q}"),
+    ),
+    "one_term_or_none": (
+        rew("return state.pos[0] - next_state.pos[0]"),
+        rew("a = state.pos[0] - next_state.pos[0]\nreturn a, {'progress': a}"),
+    ),
+    "comments_and_layout": (HEAD + OBSERVE + PAY, "# note\n\n" + HEAD + "\n\n" + PAY + "\n# text\n" + OBSERVE),
+}  # fmt: skip
+DIFFERENT = {
+    "constant": (obs("return state.pos * 0.5"), obs("return state.pos * 0.25")),
+    "last_bit_of_a_constant": (obs("return state.pos * 0.5"), obs("return state.pos * 0.50000006")),
+    "table": (obs("return state.pos @ T", TABLE), obs("return state.pos @ T", TABLE.replace("2.0", "3.0"))),
+    "field": (obs("return state.pos * 2"), obs("return state.vel * 2")),
+    "operation": (obs("return jnp.sin(state.pos)"), obs("return jnp.cos(state.pos)")),
+    "difference_does_not_commute": (obs("return state.pos - state.vel"), obs("return state.vel - state.pos")),
+    "order_of_features": (
+        obs("return jnp.concatenate([state.pos, state.vel])"), obs("return jnp.concatenate([state.vel, state.pos])"),
+    ),
+    "iterations": (
+        obs("return jax.lax.fori_loop(0, 3, lambda i, c: jnp.sin(c), state.pos)"),
+        obs("return jax.lax.fori_loop(0, 4, lambda i, c: jnp.sin(c), state.pos)"),
+    ),
+    "body_of_a_loop": (
+        obs("return jax.lax.fori_loop(0, 3, lambda i, c: jnp.sin(c), state.pos)"),
+        obs("return jax.lax.fori_loop(0, 3, lambda i, c: jnp.cos(c), state.pos)"),
+    ),
+    "terms": (
+        rew("a = state.pos[0] - next_state.pos[0]\nreturn a"),
+        rew("a = state.pos[0] - next_state.pos[0]\nreturn a, {'x': state.pos[0], 'y': -next_state.pos[0]}"),
+    ),
+    "state_and_next_state": (rew("return state.pos[0] * action[0]"), rew("return next_state.pos[0] * action[0]")),
+    "reward": (HEAD + OBSERVE + PAY, HEAD + OBSERVE + PAY.replace("0.01", "0.02")),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def digests(checker, task):
+    pairs = {("same", n): p for n, p in SAME.items()} | {("different", n): p for n, p in DIFFERENT.items()}
+    outcomes = checker.check_many([s for pair in pairs.values() for s in pair], task)
+    for verdict, _ in outcomes:
+        assert verdict.ok, verdict.failure
+    found = [v.summary.digest for v, _ in outcomes]
+    return dict(zip(pairs, zip(found[::2], found[1::2], strict=True), strict=True))
+
+
+@pytest.mark.parametrize("name", SAME)
+def test_one_digest(digests, name):
+    first, second = digests["same", name]
+    assert first == second
+
+
+@pytest.mark.parametrize("name", DIFFERENT)
+def test_another_digest(digests, name):
+    first, second = digests["different", name]
+    assert first != second
+
+
+def test_the_default_written_out_is_the_default(checker, task):
+    written = (
+        "def get_observation(state):\n"
+        "    return jnp.concatenate([state.pos, state.vel, state.goal, state.info['gyro']])\n"
+        "def compute_reward(state, action, next_state):\n"
+        "    return (jnp.linalg.norm(next_state.pos - next_state.goal) < 0.1).astype(jnp.float32)\n"
+    )
+    sources = [
+        HEAD + written,
+        HEAD + written[: written.index("def compute")],
+        HEAD + written[written.index("def compute") :],
+    ]
+    digests = {program.digest for _, program in checker.check_many(sources, task) if program}
+    assert digests == {Program.default(task).digest}
+
+
+def test_dead_and_duplicate_code_leaves_the_tape(checker, task):
+    lean = checker.load(obs("return jnp.sin(state.pos)"), task)
+    fat = checker.load(obs("x = jnp.cos(state.vel)\ny = jnp.sin(state.pos)\nz = jnp.sin(state.pos)\nreturn z"), task)
+    assert count(fat.observation_tape) == count(lean.observation_tape) == 1
+
+
+# ---- a tape computes what its source computes
+
+ALLOWED = {"while_loop_forever"}  # a tape stops its loops, a source does not
+
+
+def states(task: Any, seed: int) -> Any:
+    """A random view with small integers."""
+    rng = np.random.default_rng(seed)
+    view = jax.eval_shape(lambda: task.view(task.reset(jax.random.key(0))))
+
+    def draw(leaf: Any) -> Any:
+        if leaf.dtype.kind == "f":
+            return jnp.asarray(rng.normal(size=leaf.shape), leaf.dtype)
+        return jnp.asarray(rng.integers(0, 5, leaf.shape), leaf.dtype)
+
+    return jax.tree.map(draw, view)
+
+
+def compare(program: Program, source: str, task: Any) -> None:
+    names: dict[str, Any] = {}
+    exec(source, names)  # our own source
+    payer = names.get("compute_reward")
+    if payer is None and "reward" in names:
+        payer = lambda state, action, next_state: names["reward"](next_state)  # noqa: E731
+    for seed in range(3):
+        view, after = states(task, seed), states(task, seed + 100)
+        action = jnp.asarray(np.random.default_rng(seed).uniform(-1, 1, 2), jnp.float32)
+        if "get_observation" in names:
+            expected = names["get_observation"](view)
+            np.testing.assert_allclose(program.observe(view), expected, rtol=1e-5, atol=1e-5)
+        if payer is not None:
+            total, terms = program.reward(view, action, after)
+            expected = payer(view, action, after)
+            expected, parts = expected if isinstance(expected, tuple | list) else (expected, {})
+            np.testing.assert_allclose(total, np.float32(expected), rtol=1e-5, atol=1e-5)
+            for name, value in parts.items():
+                got = terms[program.terms.index(name)]
+                np.testing.assert_allclose(got, np.float32(value), rtol=1e-5, atol=1e-5)
+
+
+@pytest.fixture(scope="module")
+def programs(checker, task):
+    names = [n for n in suite_good.CASES if n not in ALLOWED]
+    outcomes = checker.check_many([suite_good.CASES[n][0] for n in names], task)
+    return {n: program for n, (_, program) in zip(names, outcomes, strict=True)}
+
+
+@pytest.mark.parametrize("name", [n for n in suite_good.CASES if n not in ALLOWED])
+def test_tape_equals_source(programs, task, name):
+    compare(programs[name], suite_good.CASES[name][0], task)
+
+
+def test_a_while_loop_stops(checker, task):
+    source = obs("return jax.lax.while_loop(lambda c: True, lambda c: c + 1.0, state.pos * 0.0)")
+    program = checker.load(source, task)
+    view = task.view(task.reset(jax.random.key(0)))
+    np.testing.assert_array_equal(jax.jit(program.observe)(view), [256.0, 256.0])
+
+
+INTERFACES = sorted((Path(__file__).parents[2] / "interfaces").glob("xland_*/*.py"))
+
+
+@pytest.mark.parametrize("path", INTERFACES, ids=lambda p: f"{p.parent.name}/{p.stem}")
+def test_shipped_interfaces_load_and_agree(checker, path):
+    from jaxreward.tasks import make_task
+
+    task = make_task(path.parent.name.replace("_", "-"))
+    program = checker.load(path, task)
+    names: dict[str, Any] = {}
+    exec(program.source, names)
+    views = [task.view(task.reset(jax.random.key(k))) for k in range(3)]
+    action = jnp.int32(3)
+
+    @jax.jit
+    def both(before: Any, after: Any) -> Any:
+        paid = names["compute_reward"](before, action, after)
+        source = names["get_observation"](before), paid[0] if isinstance(paid, tuple) else paid
+        return (program.observe(before), program.reward(before, action, after)[0]), source
+
+    for before, after in itertools.pairwise(views):
+        (seen, total), (true_seen, true_total) = both(before, after)
+        np.testing.assert_allclose(seen, true_seen, rtol=1e-6, atol=1e-6)
+        np.testing.assert_allclose(total, true_total, rtol=1e-5, atol=1e-6)
