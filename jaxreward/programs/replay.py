@@ -115,9 +115,17 @@ def _while(params: dict[str, Any], limits: Limits) -> Step:
         def turn(state: Any) -> Any:
             return state[0] + 1, tuple(body(*for_body, *state[1]))
 
-        return list(lax.while_loop(go_on, turn, (np.int32(0), tuple(operands[first + second :])))[1])
+        out = lax.while_loop(go_on, turn, (np.int32(0), tuple(operands[first + second :])))[1]
+        # A loop that the cap cut short did not compute what its source says: its floats are NaN, which
+        # the numeric check refuses and the trainer reports as a divergence. Integers cannot say so.
+        cut_short = condition(*for_condition, *out)[0]
+        return [lax.select(cut_short, lax.full_like(x, np.nan), x) if _is_float(x) else x for x in out]
 
     return step
+
+
+def _is_float(x: Any) -> bool:
+    return jax.dtypes.issubdtype(x.dtype, np.floating)
 
 
 def decode(value: Any) -> Any:

@@ -188,8 +188,9 @@ def test_a_helper_that_dies_at_work_costs_one_candidate(fragile, task):
     assert fragile.check(PLAIN, task)[0].ok
 
 
-def test_a_stopped_worker_costs_one_candidate(task):
+def test_a_stopped_worker_costs_one_candidate(task, monkeypatch):
     """Neither a full pipe nor silence can hold the checker up."""
+    monkeypatch.setattr("jaxreward.programs.checker._WAIT_S", 1.0)
     with Checker(Limits(wall_s=0.5), lanes=1) as own:
         assert own.check(PLAIN, task)[0].ok
         pid = own._lanes[0].worker.pid

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import time
 from typing import Any
 
 import jax
@@ -13,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from jaxreward.programs.cost import measure
 from jaxreward.programs.encode import trace
 from jaxreward.programs.judge import Judged, judge
 from jaxreward.programs.limits import Limits
@@ -252,3 +254,37 @@ def test_anything_is_a_tape_or_a_tape_error(value):
             check_tape(candidate, ops=replayable())
         except TapeError as error:
             assert "malformed" in error.message
+
+
+# ---- what is not compiled by the verifier must be quick to compile for the trainer
+
+
+def _chain(kind: str, x: Any) -> Any:
+    """Close to the depth below which a tape is not compiled when it is judged."""
+    for _ in range({"stack": 19, "pad": 19, "roll": 12, "stencil": 9, "reverse": 38}[kind]):
+        if kind == "stack":
+            x = jnp.stack([jnp.sin(x[(k * 7) % 32] + x[(k * 3 + 1) % 32]) for k in range(32)])
+        elif kind == "pad":
+            x = jnp.pad(jnp.sin(x[1:]), (1, 0)) + jnp.pad(x[:-1], (0, 1)) + x
+        elif kind == "roll":
+            x = jnp.sin(x) + jnp.roll(x, 1)
+        elif kind == "reverse":
+            x = jnp.sin(x) * 1.0001 + x[::-1]
+        else:
+            grid = x.reshape(8, 4)
+            around = [jnp.roll(grid, (a, b), (0, 1)) for a in (-1, 0, 1) for b in (-1, 0, 1)]
+            x = sum(around, 0.0 * grid).reshape(-1) * 0.1
+    return x
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["stack", "pad", "roll", "stencil", "reverse"])
+def test_shallow_tapes_compile_quickly(kind):
+    wide = jax.ShapeDtypeStruct((32,), np.float32)
+    tape = tape_of(lambda x: _chain(kind, x), wide)
+    function = replay(tape)
+    assert measure(jax.make_jaxpr(function)(wide), LIMITS).depth <= 40
+    lowered = jax.jit(jax.vmap(function)).lower(jax.ShapeDtypeStruct((64, 32), np.float32))
+    begun = time.perf_counter()
+    lowered.compile()
+    assert time.perf_counter() - begun < 20
