@@ -26,8 +26,7 @@ _MANY = 10**6
 def forget() -> None:
     """Drop every compiled function and every trace, as if the process had just started."""
     jax.config.update("jax_enable_compilation_cache", False)
-    for cache in (chunk._COLLECT, chunk._LEARN):
-        cache._entries.clear()
+    chunk.forget_compiled()
     jax.clear_caches()
     gc.collect()
 

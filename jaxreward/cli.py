@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import shlex
 import sys
 from collections.abc import Callable, Sequence
@@ -101,7 +102,16 @@ def _console(as_json: bool) -> Any:
 
 
 def _print_json(value: dict[str, Any]) -> None:
-    print(json.dumps(value), flush=True)
+    print(json.dumps(_finite(value), allow_nan=False), flush=True)
+
+
+def _finite(value: Any) -> Any:
+    """JSON has no infinities: they become strings, as TOML writes them."""
+    if isinstance(value, dict):
+        return {k: _finite(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(v) for v in value]
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 # ---- commands
@@ -117,7 +127,9 @@ def evolve_command(args: list[str]) -> int:
     settings.check()
     console = _console(settings.json)
     from jaxreward.commands.plan import describe
+    from jaxreward.evolution import Parts
 
+    Parts.of(settings)  # a plan with a name that does not exist is no plan
     for line in describe(settings):
         console.print(line, highlight=False)
     if settings.dry_run:
@@ -151,13 +163,18 @@ def _evolve_settings(args: list[str]) -> Any:
     preset_name = _take(args, "--preset") or "quick"
     extra = " --preset quick | paper-budget chooses the defaults of the task."
     config = list(args)
-    base = _configured(preset(preset_name, _peek(args, "--task", "xland-easy")), config)
+    # The task decides the preset, so it is looked up first, on the command line and then in the file.
+    task = _peek(args, "--task", str(_configured(EvolveSettings(), list(args)).task))
+    base = _configured(preset(preset_name, task), config)
     settings = _parse(EvolveSettings, base, config, "evolve", extra)
     if not settings.resume:
         return settings if settings.name else dataclasses.replace(settings, name=_free_name(settings))
     from jaxreward.runs.run import read_config
 
     path = settings.out / settings.run_name
+    if not (path / "config.toml").exists():
+        # What a scheduler runs again is the same command: the first time there is nothing to resume.
+        return dataclasses.replace(settings, name=settings.run_name, resume=False)
     started = apply(EvolveSettings(), read_config(path), str(path / "config.toml"))
     started = dataclasses.replace(started, out=settings.out, name=settings.name or path.name, resume=True)
     again = _parse(EvolveSettings, _configured(started, args), args, "evolve", extra)
@@ -188,7 +205,9 @@ def train_command(args: list[str]) -> int:
     settings.check()
     console = _console(settings.json)
     from jaxreward.commands.plan import describe_training
+    from jaxreward.tasks import make_task
 
+    make_task(settings.task)
     for line in describe_training(settings):
         console.print(line, highlight=False)
     if settings.dry_run:

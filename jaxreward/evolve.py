@@ -1,61 +1,20 @@
-"""The search loop: ask, propose, check, train, tell, append.
-
-It owns no state of its own. Every step appends an event, and what is in memory is the fold of the
-events so far; so a killed run, resumed, takes the same steps that it would have taken.
-"""
+"""`evolve`: a search in a run directory, from its settings to its outcome."""
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
-from jaxreward.errors import UserError
-from jaxreward.programs import Checker, Program
-from jaxreward.proposers.proposer import Proposer, make_proposer
-from jaxreward.records import Candidate, Failure, Result, Score
-from jaxreward.runs import (
-    Asked,
-    Baseline,
-    Checked,
-    Event,
-    Finished,
-    Paused,
-    Progress,
-    Proposed,
-    Resumed,
-    Run,
-    RunStarted,
-    StopSignal,
-    Told,
-    Trained,
-    advance,
-    fold,
-)
-from jaxreward.runs.checkpoint import Checkpoints
-from jaxreward.runs.provenance import Provenance, lineage, versions
-from jaxreward.search import Strategy, make_strategy
-from jaxreward.search.seeding import derive_rng
+from jaxreward.evolution import Evolution, Parts, Watcher
+from jaxreward.finals import compare
+from jaxreward.programs import Checker
+from jaxreward.records import Result, Score
+from jaxreward.runs import Baseline, Finished, Paused, Progress, Run, StopSignal
 from jaxreward.settings import EvolveSettings
-from jaxreward.tasks import Task, card, make_task
-from jaxreward.training import Interrupted, Rung, TrainResult, train
-from jaxreward.training import Progress as TrainingProgress
-
-# Seeds of the final training start here, out of reach of any number of training seeds.
-FINAL_SEEDS = 1_000_000
-# A generation in which nothing could be trained is asked for again; this many in a row end the run.
-_BARREN = 5
-
-
-class Watcher(Protocol):
-    """Who is told how a run goes; see `jaxreward.reports.live`."""
-
-    def generation(self, index: int, results: Sequence[Result], best: Result | None, spent: Any) -> None: ...
-    def training(self, label: str, progress: TrainingProgress) -> None: ...
-    def note(self, text: str) -> None: ...
+from jaxreward.tasks import Task
+from jaxreward.training import Interrupted
 
 
 @dataclass(frozen=True)
@@ -74,221 +33,6 @@ class Outcome:
     progress: Progress[Any]
     reason: str
     exit_code: int = 0
-
-
-@dataclass(frozen=True)
-class Parts:
-    """What the settings name, made before anything is written: a name that does not exist costs nothing."""
-
-    task: Task
-    strategy: Strategy
-    proposer: Proposer
-
-    @classmethod
-    def of(cls, settings: EvolveSettings, task: Task | None = None) -> Parts:
-        task = task or make_task(settings.task)
-        strategy = make_strategy(settings.strategy, **settings.strategy_options())
-        options = {"recording": settings.recording} if settings.recording else {}
-        return cls(task, strategy, make_proposer(settings.proposer, card(task), **options))
-
-
-class Evolution:
-    """One search in one run directory; use `evolve`."""
-
-    def __init__(
-        self, run: Run, settings: EvolveSettings, parts: Parts, checker: Checker, watcher: Watcher, stop: StopSignal
-    ) -> None:
-        self.run, self.settings, self.checker, self.watcher, self.stop = run, settings, checker, watcher, stop
-        self.task, self.strategy, self.proposer = parts.task, parts.strategy, parts.proposer
-        self.store = Checkpoints(run.checkpoints)
-        events = [entry.event for entry in run.entries]
-        self.progress: Progress[Any] = fold(events, self.strategy.init(), self.strategy.tell)
-
-    def log(self, event: Event) -> None:
-        self.run.append(event)
-        self.progress = advance(self.progress, event, self.strategy.tell)
-
-    # ---- the course of a run
-
-    def search(self) -> str:
-        """Generations until a budget is spent; returns which one."""
-        command, soft = self.settings.command, versions()
-        if self.progress.started is None:
-            s = self.settings
-            self.log(RunStarted(config=s.as_config(), versions=soft, task=s.task, strategy=s.strategy,
-                                proposer=s.proposer, seed=s.seed, command=command))  # fmt: skip
-        else:
-            self.log(Resumed(config=self.settings.as_config(), versions=soft, command=command))
-        barren = 0
-        while (reason := self._spent()) is None:
-            before = self.progress.spent.trained
-            self._generation()
-            barren = 0 if self.progress.spent.trained > before else barren + 1
-            if barren == _BARREN:
-                return f"{_BARREN} generations in a row had nothing to train"
-        return reason
-
-    def _spent(self) -> str | None:
-        """The budget that has run out, if one has and no generation is in work."""
-        spent, s = self.progress.spent, self.settings
-        if self.progress.open is not None:
-            return None
-        if spent.trained >= s.candidates:
-            return "all candidates are trained"
-        if spent.attempts >= s.attempts:
-            return "the budget of attempts is spent"
-        if s.max_env_steps and spent.env_steps >= s.max_env_steps:
-            return "the budget of environment steps is spent"
-        if s.max_device_s and spent.compile_s + spent.run_s >= s.max_device_s:
-            return "the budget of device seconds is spent"
-        return None
-
-    def _generation(self) -> None:
-        s, spent = self.settings, self.progress.spent
-        if self.progress.open is None:
-            state = self.progress.state
-            n = min(s.generation, s.candidates - spent.trained, s.attempts - spent.attempts)
-            self.log(Asked.of(self.strategy.ask(state, n, derive_rng(s.seed, "ask", state.generation))))
-        for request in self._open.unproposed():
-            self._stop_here()
-            self.log(Proposed(proposal=self.proposer.propose(request, derive_rng(s.seed, "propose", request.id))))
-        programs = self._check()
-        waiting = self._open.untrained()
-        if waiting:
-            self._train(waiting, programs)
-        done = self._open
-        self.log(Told(generation=done.index))
-        self.store_best()
-        self.watcher.generation(
-            done.index, done.results(), self.strategy.best(self.progress.state), self.progress.spent
-        )
-
-    @property
-    def _open(self) -> Any:
-        assert self.progress.open is not None
-        return self.progress.open
-
-    def _stop_here(self) -> None:
-        if self.stop.requested:
-            raise Interrupted(f"stopped by {self.stop.reason}")
-
-    def _check(self) -> dict[str, Program]:
-        """Check what was proposed; returns the programs by candidate id."""
-        known: dict[str, Program] = {}
-        unchecked = self._open.unchecked()
-        outcomes = self.checker.check_many([p.source for p in unchecked], self.task)
-        for proposal, (verdict, program) in zip(unchecked, outcomes, strict=True):
-            self._stop_here()
-            digest = verdict.summary.digest if verdict.summary else ""
-            earlier = self.progress.digests.get(digest) if verdict.ok else None
-            if program is not None and earlier is None:
-                self.run.save_program(digest, proposal.source)
-                known[proposal.request_id] = program
-            self.log(Checked(request_id=proposal.request_id, verdict=verdict, duplicate_of=earlier))
-        return known
-
-    def _program(self, candidate: Candidate, known: dict[str, Program]) -> Program:
-        """The program of a candidate that passed its check, maybe in an earlier process."""
-        if candidate.id not in known:
-            verdict, program = self.checker.check_many([candidate.source], self.task)[0]
-            if program is None:
-                raise UserError(
-                    f"candidate {candidate.id} passed its check when it was proposed and now fails it "
-                    f"({verdict.failure}): the run was started with other versions; install those of its log"
-                )
-            known[candidate.id] = program
-        return known[candidate.id]
-
-    # ---- training
-
-    def _train(self, candidates: Sequence[Candidate], known: dict[str, Program]) -> None:
-        programs = [self._program(c, known) for c in candidates]
-        s, tag = self.settings, f"generation-{self._open.index}"
-        label = f"generation {self._open.index}"
-        failed: dict[int, Result] = {}
-        alive = list(range(len(candidates)))
-        compile_s = run_s = 0.0
-        short_steps = 0
-        if s.restart:
-            short = self.train(programs, tag=f"{tag}-short", label=label + " (short)", steps=s.filter_steps, seeds=1)
-            compile_s, run_s = short.compile_s, short.run_s
-            short_steps = short.env_steps // len(programs)
-            alive = [i for i in alive if short.success[i].mean() >= s.filter_threshold]
-            for i in set(range(len(candidates))) - set(alive):
-                failed[i] = _filtered(candidates[i], short, i, s.filter_threshold, short_steps)
-        results = dict(failed)
-        if alive:
-            rungs = [Rung(s.filter_steps, s.filter_threshold)] if s.filter_steps and not s.restart else []
-            full = self.train([programs[i] for i in alive], tag=tag, label=label, steps=s.steps, rungs=rungs)
-            compile_s, run_s = compile_s + full.compile_s, run_s + full.run_s
-            share = full.env_steps // len(alive)
-            for row, i in enumerate(alive):
-                results[i] = result_of(candidates[i], full, row, s.filter_threshold, share + short_steps)
-            self._keep_policy([candidates[i] for i in alive], full)
-        event = Trained(results=tuple(results[i] for i in range(len(candidates))), compile_s=compile_s, run_s=run_s)
-        self.log(event)
-        for leftover in self.store.tags():
-            if leftover.startswith(f"{tag}-"):
-                self.store.delete(leftover)
-
-    def train(
-        self, programs: Sequence[Program], *, tag: str, label: str, steps: int, seeds: Any = None, rungs: Any = ()
-    ) -> TrainResult:
-        s = self.settings
-        return train(
-            self.task, programs, s.ppo, seeds=s.seeds if seeds is None else seeds, steps=steps, rungs=rungs,
-            checkpoints=10, memory_gb=s.memory_gb, chunk=s.chunk, store=self.store, tag=tag,
-            progress=lambda p: self.watcher.training(label, p), should_stop=lambda: self.stop.requested,
-        )  # fmt: skip
-
-    def _keep_policy(self, candidates: Sequence[Candidate], trained: TrainResult) -> None:
-        """Save the best policy of this training if its candidate is the best so far."""
-        best = self.strategy.best(self.progress.state)
-        row = max(range(len(candidates)), key=lambda i: float(trained.success[i].mean()))
-        if best is None or best.score is None or trained.score(row).mean > best.score.mean:
-            self.store.save("best-policy", trained.params(row, int(trained.success[row].argmax())))
-
-    def store_best(self, score: Score | None = None) -> None:
-        """Write `best_interface.py`, with `score` in place of that of the search."""
-        best = self.strategy.best(self.progress.state)
-        if best is None or best.candidate.summary is None:
-            return
-        started = self.progress.started
-        provenance = Provenance(
-            task=self.settings.task,
-            digest=best.candidate.summary.digest,
-            score=score or best.score,
-            lineage=lineage(self.progress.results, best.candidate.id),
-            versions=started.versions if started else versions(),
-            command=started.command if started else "",
-        )
-        self.run.save_best(best.candidate.source, provenance)
-
-
-def result_of(candidate: Candidate, trained: TrainResult, row: int, threshold: float, env_steps: int) -> Result:
-    """The result of candidate `row` of a training."""
-    if trained.stopped[row]:
-        return _filtered(candidate, trained, row, threshold, env_steps)
-    feedback = trained.feedback(row)
-    if trained.diverged[row].all():
-        failure = Failure(
-            stage="diverged",
-            message="every seed computed something that is not finite while training",
-            hint="guard divisions, logarithms, square roots and powers; clip what can grow",
-        )
-        return Result(candidate=candidate, failure=failure, feedback=feedback, env_steps=env_steps)
-    return Result(candidate=candidate, score=trained.score(row), feedback=feedback, env_steps=env_steps)
-
-
-def _filtered(candidate: Candidate, trained: TrainResult, row: int, threshold: float, env_steps: int) -> Result:
-    at = int(trained.stopped[row]) or int(trained.steps[-1])
-    success = float(trained.success[row].mean())
-    failure = Failure(
-        stage="filtered",
-        message=f"success {success:.3f} after {at:,} steps is below the threshold of {threshold}",
-        hint="make the goal easier to find: show where it is and reward coming closer to it",
-    )
-    return Result(candidate=candidate, failure=failure, feedback=trained.feedback(row), env_steps=env_steps)
 
 
 def evolve(
@@ -316,11 +60,12 @@ def evolve(
     path, parts = settings.out / settings.run_name, Parts.of(settings, task)
     opened = Run.resume(path) if settings.resume else Run.create(path, settings.as_config())
     with opened as run, _checking(settings, checker) as checking:
+        if settings.resume:
+            run.update_config(settings.as_config())
         main = Evolution(run, settings, parts, checking, watcher, stop)
         try:
             reason = main.search()
-            rivals = _rivals(main, watcher, stop)
-            score = _final(main, rivals)
+            score = compare(main)
         except Interrupted as interrupted:
             main.log(Paused(reason=str(interrupted)))
             best = main.strategy.best(main.progress.state)
@@ -333,58 +78,3 @@ def evolve(
 
 def _checking(settings: EvolveSettings, checker: Checker | None) -> AbstractContextManager[Checker]:
     return nullcontext(checker) if checker else Checker(unsafe_no_sandbox=settings.unsafe_no_sandbox)
-
-
-def _rivals(main: Evolution, watcher: Watcher, stop: StopSignal) -> dict[str, Program]:
-    """The baselines to train at the end, by name; best-of-n is a search of its own, run here."""
-    s = main.settings
-    rivals: dict[str, Program] = {}
-    if "sparse" in s.baselines:
-        rivals["sparse"] = Program.default(main.task)
-    if "best-of-n" in s.baselines and s.strategy != "best-of-n":
-        inner = dataclasses.replace(s, strategy="best-of-n", baselines=(), out=main.run.path, name="best-of-n")
-        path = inner.out / inner.run_name
-        watcher.note("the same budget again for best-of-n, to compare with")
-        begun = (path / "config.toml").exists()
-        with Run.resume(path) if begun else Run.create(path, inner.as_config()) as run:
-            other = Evolution(run, inner, Parts.of(inner, main.task), main.checker, watcher, stop)
-            if other.progress.ended is None or not isinstance(other.progress.ended, Finished):
-                reason = other.search()
-                best = other.strategy.best(other.progress.state)
-                other.log(Finished(reason=reason, best=best.candidate.id if best else None))
-            best = other.strategy.best(other.progress.state)
-            if best is not None:
-                rivals["best-of-n"] = other._program(best.candidate, {})
-            elif "best-of-n" not in main.progress.baselines:
-                failure = Failure(stage="filtered", message="none of its candidates has a score")
-                main.log(Baseline(name="best-of-n", failure=failure))
-    return rivals
-
-
-def _final(main: Evolution, rivals: dict[str, Program]) -> Score | None:
-    """Train the best and its rivals from scratch on fresh seeds: no selection bias (LIMEN, 5.5)."""
-    s = main.settings
-    best = main.strategy.best(main.progress.state)
-    contenders: dict[str, Program] = {}
-    if best is not None:
-        contenders["best"] = main._program(best.candidate, {})
-    contenders |= rivals
-    seeds: Any = range(FINAL_SEEDS, FINAL_SEEDS + s.final_seeds) if s.final_seeds else range(s.seeds)
-    if not s.final_seeds:
-        contenders.pop("best", None)
-    missing = [name for name in contenders if name not in main.progress.baselines]
-    if missing:
-        trained = main.train([contenders[n] for n in missing], tag="final", label="final training",
-                             steps=s.final_steps or s.steps, seeds=list(seeds))  # fmt: skip
-        for row, name in enumerate(missing):
-            main.log(Baseline(
-                name=name, score=trained.score(row), env_steps=trained.env_steps // len(missing),
-                compile_s=trained.compile_s / len(missing), run_s=trained.run_s / len(missing),
-            ))  # fmt: skip
-        for leftover in main.store.tags():
-            if leftover.startswith("final-"):
-                main.store.delete(leftover)
-    final = main.progress.baselines.get("best")
-    score = final.score if final else (best.score if best else None)
-    main.store_best(score)
-    return score

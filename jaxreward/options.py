@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import json
 import tomllib
 import typing
 from collections.abc import Mapping
@@ -15,6 +16,11 @@ from pydantic import TypeAdapter, ValidationError
 from jaxreward.errors import UserError
 
 D = TypeVar("D")
+
+
+def _strict(kind: Any, value: Any) -> Any:
+    """`value` as `kind` without guessing: "3" is no number and true is no 1; lists serve as tuples."""
+    return TypeAdapter(kind).validate_json(json.dumps(value), strict=True)
 
 
 def read_toml(path: Path) -> dict[str, Any]:
@@ -50,7 +56,7 @@ def apply(base: D, values: Mapping[str, Any], origin: str, prefix: str = "") -> 
             changes[key] = apply(current, value, origin, f"{prefix}{written}.")
             continue
         try:
-            changes[key] = TypeAdapter(hints[key]).validate_python(value)
+            changes[key] = _strict(hints[key], value)
         except ValidationError as error:
             reason = error.errors()[0]["msg"]
             raise UserError(f"{origin}: '{prefix}{written}' cannot be {value!r}: {reason}") from error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,9 +13,9 @@ import tyro
 
 from jaxreward.errors import UserError
 from jaxreward.records import Evolve
+from jaxreward.runs.run import check_name
 from jaxreward.training.config import PPO
 
-_SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 BASELINES = ("sparse", "best-of-n")
 
 
@@ -77,7 +78,7 @@ class EvolveSettings:
     name: str = ""
     """Name of the run; by default made of task, strategy and seed, and numbered where it exists."""
     resume: bool = False
-    """Go on with the run of this name, which keeps its own settings but for larger budgets."""
+    """Go on with the run of this name if it exists; it keeps its own settings but for larger budgets."""
     unsafe_no_sandbox: bool = False
     """Check programs without the sandbox, where the system has none. Only for programs you trust."""
     dry_run: bool = False
@@ -102,7 +103,7 @@ class EvolveSettings:
             if getattr(self, name) < 1:
                 raise UserError(f"--{name} must be at least 1, not {getattr(self, name)}")
         for name in ("filter_steps", "final_seeds", "final_steps", "seed", "max_attempts", "max_env_steps",
-                     "max_device_s", "migration_interval"):  # fmt: skip
+                     "migration_interval"):  # fmt: skip
             if getattr(self, name) < 0:
                 raise UserError(f"--{name.replace('_', '-')} must not be negative")
         if self.filter_steps >= self.steps:
@@ -111,14 +112,17 @@ class EvolveSettings:
             raise UserError("--restart trains the short rung apart: give it --filter-steps")
         if not 0.0 <= self.filter_threshold <= 1.0:
             raise UserError(f"--filter-threshold is a success rate in [0, 1], not {self.filter_threshold}")
-        if self.memory_gb is not None and self.memory_gb <= 0:
-            raise UserError(f"--memory-gb must be positive, not {self.memory_gb}")
+        if self.memory_gb is not None and not 0 < self.memory_gb < math.inf:
+            raise UserError(f"--memory-gb must be a positive number, not {self.memory_gb}")
+        if not 0 <= self.max_device_s < math.inf:
+            raise UserError(f"--max-device-s must be a number that is not negative, not {self.max_device_s}")
         if self.chunk is not None and self.chunk < 1:
             raise UserError(f"--chunk must be at least 1, not {self.chunk}")
-        if not _SAFE_NAME.fullmatch(self.run_name):
-            raise UserError(
-                f"'{self.run_name}' cannot be the name of a run; use letters, digits, dots, dashes and underscores"
-            )
+        check_name(self.run_name, "run")
+        if len(set(self.baselines)) < len(self.baselines):
+            raise UserError("--baselines names one of them twice; name each once")
+        if "best-of-n" in self.baselines and self.strategy == "best-of-n":
+            raise UserError("--strategy best-of-n cannot be compared with itself; leave it out of --baselines")
         unknown = [b for b in self.baselines if b not in BASELINES]
         if unknown:
             raise UserError(f"there is no baseline '{unknown[0]}'; choose from {', '.join(BASELINES)}")

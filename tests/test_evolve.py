@@ -108,6 +108,12 @@ def test_a_larger_budget_goes_on_where_the_run_ended(whole, machine, tmp_path):
     shutil.copytree(path, tmp_path / "run")
     outcome = run(machine, tmp_path, resume=True, candidates=6)
     assert outcome.progress.spent.trained == 6
+    # the score in the header is that of the program under it
+    final = outcome.baselines["best"]
+    assert outcome.best is not None and outcome.best.candidate.summary is not None
+    assert final.digest == outcome.best.candidate.summary.digest
+    assert read_header((tmp_path / "run" / "best_interface.py").read_text())["digest"] == final.digest
+    assert "candidates = 6" in (tmp_path / "run" / "config.toml").read_text()
     assert substance(tmp_path / "run")[: len(substance(path)) - 3] == substance(path)[:-3]
 
 
@@ -132,6 +138,22 @@ def test_best_of_n_gets_the_same_budget(machine, tmp_path):
     trained = [r for e in inner if isinstance(e.event, Trained) for r in e.event.results]
     assert len(trained) == SETTINGS.candidates
     assert {r.candidate.operator for r in trained} == {"scratch"}
+    # an extended search extends its rival
+    run(machine, tmp_path, baselines=("sparse", "best-of-n"), candidates=6, resume=True)
+    inner = read_log(tmp_path / "run" / "best-of-n" / "events.jsonl")
+    assert sum(len(e.event.results) for e in inner if isinstance(e.event, Trained)) == 6
+
+
+def test_killed_between_chunks_and_between_baselines_it_ends_the_same(machine, tmp_path):
+    """One candidate a chunk and two contenders: what is kept of one is not taken for another."""
+    whole = tmp_path / "whole"
+    run(machine, whole, chunk=1)
+    lines = (whole / "run" / "events.jsonl").read_bytes().splitlines(keepends=True)
+    at = next(i for i, line in enumerate(lines) if b'"baseline"' in line)
+    shutil.copytree(whole / "run", tmp_path / "cut" / "run")
+    (tmp_path / "cut" / "run" / "events.jsonl").write_bytes(b"".join(lines[: at + 1]))
+    run(machine, tmp_path / "cut", chunk=1, resume=True)
+    assert substance(tmp_path / "cut" / "run") == substance(whole / "run")
 
 
 @pytest.mark.parametrize("part", ["observation", "reward"])

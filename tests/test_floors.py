@@ -24,7 +24,9 @@ FLOORS: dict[str, set[str]] = {
     "reports": {"records", "errors", "runs"},
 }
 FLOORS["options"] = {"errors"}
-FLOORS["settings"] = {"records", "errors", "training"}
+FLOORS["settings"] = {"records", "errors", "runs", "training"}
+FLOORS["evolution"] = set(FLOORS)
+FLOORS["finals"] = set(FLOORS)
 FLOORS["evolve"] = set(FLOORS)
 FLOORS["commands"] = set(FLOORS)
 FLOORS["cli"] = set(FLOORS)

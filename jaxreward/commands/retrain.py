@@ -53,6 +53,8 @@ class TrainSettings:
         for name in ("seeds", "steps", "checkpoints", "eval_episodes"):
             if getattr(self, name) < 1:
                 raise UserError(f"--{name.replace('_', '-')} must be at least 1, not {getattr(self, name)}")
+        if self.first_seed < 0:
+            raise UserError(f"--first-seed must not be negative, not {self.first_seed}")
         if self.plot is not None and self.plot.suffix not in (".png", ".svg"):
             raise UserError(f"--plot {self.plot} must end in .png or .svg")
         for path in self.interfaces:

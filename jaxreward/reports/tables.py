@@ -20,16 +20,22 @@ _T95 = (
 def interval(score: Score) -> tuple[float, float]:
     """A 95 % interval for the mean success, within [0, 1].
 
-    Over seeds by Student's t; where all seeds agree, or with one seed, by Wilson's interval over
-    the episodes, so that it never has width zero.
+    Over seeds by Student's t, widened to Wilson's interval over the episodes where that is wider:
+    seeds that agree are no proof of certainty.
     """
-    if score.n > 1 and score.se > 0:
+    low, high = _wilson(score)
+    if score.n > 1:
         t = _T95[score.n - 2] if score.n <= len(_T95) + 1 else 1.96
-        return max(0.0, score.mean - t * score.se), min(1.0, score.mean + t * score.se)
+        low, high = min(low, score.mean - t * score.se), max(high, score.mean + t * score.se)
+    return max(0.0, low), min(1.0, high)
+
+
+def _wilson(score: Score) -> tuple[float, float]:
+    """Wilson's interval for a proportion."""
     n, p, z = max(score.episodes, 1), score.mean, 1.96
     centre = (p + z * z / (2 * n)) / (1 + z * z / n)
     half = z * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n)) / (1 + z * z / n)
-    return max(0.0, centre - half), min(1.0, centre + half)
+    return centre - half, centre + half
 
 
 def score_json(score: Score | None) -> dict[str, Any] | None:

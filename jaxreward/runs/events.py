@@ -38,10 +38,13 @@ class Resumed(Record):
 
 
 class Baseline(Record):
-    """A baseline was trained; `name` is unique in a run, e.g. `sparse` or `best-of-n`."""
+    """A baseline was trained, for `steps` environment steps a seed; a later one of the same `name`,
+    e.g. `sparse` or `best-of-n`, takes its place."""
 
     type: Literal["baseline"] = "baseline"
     name: str
+    digest: str = ""
+    steps: int = 0
     score: Score | None = None
     failure: Failure | None = None
     env_steps: int = 0

@@ -58,6 +58,11 @@ class Run:
             (path / folder).mkdir(exist_ok=True)
         return cls(path, config, EventLog(path / "events.jsonl"))
 
+    def update_config(self, config: Mapping[str, Any]) -> None:
+        """Replace the configuration, e.g. by one with larger budgets."""
+        write_atomic(self.path / "config.toml", to_toml(config))
+        self.config = read_config(self.path)
+
     @property
     def checkpoints(self) -> Path:
         return self.path / "checkpoints"

@@ -20,6 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 from flax import struct
 
+from jaxreward.errors import UserError
 from jaxreward.tasks import Discrete, Task
 from jaxreward.training.config import PPO
 from jaxreward.training.measure import Stats
@@ -29,9 +30,8 @@ from jaxreward.training.population import Population
 from jaxreward.training.ppo import Agent, LearnStats, learn, new_agent
 from jaxreward.training.rollout import Lanes, Trajectory, collect, reset_pool, start_lanes
 
-# Held-out levels come from this stream, which no training seed shares, the same for all candidates.
-_HELD_OUT = 0x48454C44
-_ENVIRONMENT, _ORDER, _POOL, _START = range(4)
+# What a seed's random numbers are for; each purpose is folded into the key before anything else is.
+_ORDER, _POOL, _START, _NOISE, _LEVELS, _PLAY = range(6)
 
 
 class TrainerState(struct.PyTreeNode):
@@ -53,14 +53,13 @@ class Chunk:
         device: Device,
     ) -> None:
         if not isinstance(task.action_space, Discrete):
-            raise NotImplementedError("the MLP learner for discrete actions needs a Discrete action space")
+            raise UserError(f"the learner chooses among discrete actions, and those of '{task.name}' are real numbers")
         self.task, self.population, self.ppo, self.device = task, population, ppo, device
         self.seeds = tuple(seeds)
         self.network = ActorCritic(task.action_space.n, ppo.hidden, ppo.activation)
         self.compile_s = 0.0
         self._hyper = jax.device_put(jax.tree.map(jnp.float32, ppo), device)
         self._keys = jax.device_put(jnp.stack([jax.random.key(s) for s in self.seeds]), device)
-        self._held_out = jax.device_put(jnp.stack([jax.random.key(_HELD_OUT)] * len(self.seeds)), device)
         self._collect: Any = None
         self._learn: Any = None
 
@@ -84,9 +83,11 @@ class Chunk:
             stats = jax.eval_shape(self.fresh_stats)
             shapes = (params, lanes, pool, self._keys, stats)
             step = partial(collect, self.task, self.population, self.network, self.ppo.unroll)
-            _, trajectory, _ = jax.eval_shape(step, *shapes)
-            key = (id(self.task), self._digests(), self.population.width, self.ppo.unroll, self.ppo.envs,
-                   self.network, self.shape, self.device)  # fmt: skip
+            trajectory = self._trajectory()
+            key = (
+                id(self.task), self.identity(), self.population.width, self.population.terms, self.ppo.unroll,
+                self.ppo.envs, self.network, self.shape, self.device,
+            )  # fmt: skip
             self._collect = _COLLECT.get(key, lambda: _aot(step, shapes, self.device, donate=(1, 4)), keep=self.task)
             learn_shapes = (agents, trajectory, stats.finite, self._keys, jnp.float32(0), self._hyper)
             key = (self.network, jax.tree.structure(self.ppo), _signature(learn_shapes), self.device)
@@ -94,12 +95,26 @@ class Chunk:
             jax.block_until_ready(_resets(self.task, self.ppo.envs, self._keys))
         self.compile_s += time.perf_counter() - start
 
+    def _trajectory(self) -> Trajectory:
+        """Shapes of a trajectory; tracing `collect` for them would trace every program."""
+        lanes = (*self.shape, self.ppo.envs)
+        steps = (self.ppo.unroll, *lanes)
+
+        def shape(shape: tuple[int, ...], dtype: Any = jnp.float32) -> Any:
+            return jax.ShapeDtypeStruct(shape, dtype)
+
+        return Trajectory(
+            obs=shape((*steps, self.population.width)), action=shape(steps, jnp.int32), logp=shape(steps),
+            value=shape(steps), reward=shape(steps), done=shape(steps, jnp.bool_), last_value=shape(lanes),
+        )  # fmt: skip
+
     def peak_bytes(self) -> int:
         """Device memory that the larger of the two compiled functions needs, as the compiler reports it."""
         return max(_bytes(self._collect), _bytes(self._learn))
 
-    def _digests(self) -> tuple[str, ...]:
-        return tuple(p.digest for p in self.population.programs)
+    def identity(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        """What the programs compute, and the order in which they report their terms."""
+        return tuple((p.digest, p.terms) for p in self.population.programs)
 
     def _learn_all(
         self, agents: Agent, trajectory: Trajectory, finite: jax.Array, keys: jax.Array, progress: jax.Array, hyper: PPO
@@ -136,25 +151,30 @@ class Chunk:
     ) -> tuple[TrainerState, Stats, LearnStats]:
         """One PPO update of every agent, number `index`, with `progress` of the budget spent."""
         with jax.default_device(self.device):
-            keys = _fold(self._keys, _ENVIRONMENT, index)
-            pool = _resets(self.task, self.ppo.envs, _fold(keys, _POOL))
-            lanes, trajectory, stats = self._collect(state.agents.params, state.lanes, pool, keys, stats)
+            pool = _resets(self.task, self.ppo.envs, _fold(self._keys, _POOL, index))
+            noise = _fold(self._keys, _NOISE, index)
+            lanes, trajectory, stats = self._collect(state.agents.params, state.lanes, pool, noise, stats)
             spent = jax.device_put(np.float32(progress), self.device)
             agents, learned = self._learn(
-                state.agents, trajectory, stats.finite, _fold(keys, _ORDER), spent, self._hyper
+                state.agents, trajectory, stats.finite, _fold(self._keys, _ORDER, index), spent, self._hyper
             )
         return TrainerState(agents, lanes), stats, learned
 
     def evaluate(self, state: TrainerState, rounds: int) -> Stats:
-        """Held-out episodes: `rounds` x `envs` full episodes an agent, the same levels for all."""
+        """Held-out episodes: `rounds` x `envs` full episodes an agent.
+
+        Their levels come from a stream of the seed's own that training does not use: the same for
+        all candidates, so that comparisons are paired, and others for every seed, so that seeds are
+        independent and a final training on fresh seeds is judged on fresh levels.
+        """
         stats = self.fresh_stats(first_only=True)
         with jax.default_device(self.device):
             for number in range(rounds):
-                pool = _resets(self.task, self.ppo.envs, _fold(self._held_out, number))
+                pool = _resets(self.task, self.ppo.envs, _fold(self._keys, _LEVELS, number))
                 lanes = _new_lanes(self.task, self.shape[0], pool)
                 for part in range(-(-self.task.horizon // self.ppo.unroll)):
-                    keys = _fold(self._keys, _HELD_OUT, number, part)
-                    lanes, _, stats = self._collect(state.agents.params, lanes, pool, keys, stats)
+                    noise = _fold(self._keys, _PLAY, number, part)
+                    lanes, _, stats = self._collect(state.agents.params, lanes, pool, noise, stats)
         return stats
 
 
@@ -231,5 +251,15 @@ class _Cache:
                 self._entries.popitem(last=False)
         return made
 
+    def clear(self) -> None:
+        with self._lock:
+            self._entries.clear()
+
 
 _COLLECT, _LEARN = _Cache(4), _Cache(16)
+
+
+def forget_compiled() -> None:
+    """Drop every compiled function that is kept for reuse (for benchmarks and tests)."""
+    _COLLECT.clear()
+    _LEARN.clear()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from flax import struct
@@ -64,6 +65,19 @@ class PPO(struct.PyTreeNode):
 
     def check(self) -> None:
         """Raise a UserError that names the first impossible setting."""
+        positive, unit = ("learning_rate", "max_grad_norm", "adam_epsilon"), ("decay", "discount", "gae_lambda")
+        for name in positive:
+            if not 0 < getattr(self, name) < math.inf:
+                raise UserError(f"PPO.{name} must be a positive number, not {getattr(self, name)}")
+        for name in unit:
+            if not 0 <= getattr(self, name) <= 1:
+                raise UserError(f"PPO.{name} must lie in [0, 1], not {getattr(self, name)}")
+        for name in ("clip", "value_clip"):
+            if not getattr(self, name) > 0:
+                raise UserError(f"PPO.{name} must be positive, not {getattr(self, name)}")
+        for name in ("entropy", "value_coefficient"):
+            if not 0 <= getattr(self, name) < math.inf:
+                raise UserError(f"PPO.{name} must be a number that is not negative, not {getattr(self, name)}")
         for name in ("envs", "unroll", "epochs", "minibatches"):
             if getattr(self, name) < 1:
                 raise UserError(f"PPO.{name} must be at least 1, not {getattr(self, name)}")

@@ -7,6 +7,8 @@ trains, the next is compiled in a thread.
 
 from __future__ import annotations
 
+import dataclasses
+import hashlib
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -34,7 +36,7 @@ class Interrupted(Exception):
 
 
 class Store(Protocol):
-    """Where a training is kept between updates (`jaxreward.runs.Checkpoints` is one)."""
+    """Where a training is kept between updates (`jaxreward.runs.checkpoint.Checkpoints` is one)."""
 
     def save(self, tag: str, tree: Any) -> None: ...
     def restore(self, tag: str, like: Any) -> Any | None: ...
@@ -114,9 +116,15 @@ def train(
     """
     ppo = PPO() if ppo is None else ppo
     ppo.check()
+    if isinstance(seeds, str | float):
+        raise UserError(f"seeds are a number of seeds or a sequence of integers, not {seeds!r}")
     seed_list = tuple(range(seeds)) if isinstance(seeds, int) else tuple(int(s) for s in seeds)
     if not seed_list or min(seed_list) < 0 or len(set(seed_list)) < len(seed_list):
         raise UserError(f"seeds must be distinct non-negative integers, at least one, not {seeds}")
+    if eval_episodes < 1:
+        raise UserError(f"there must be at least 1 held-out episode, not {eval_episodes}")
+    if chunk is not None and chunk < 1:
+        raise UserError(f"a chunk holds at least 1 candidate, not {chunk}")
     if not programs:
         raise UserError("there is no program to train; give at least one")
     schedule = make_schedule(ppo, steps, checkpoints, rungs)
@@ -193,6 +201,8 @@ class _Run:
             alive = passed
             if not alive:
                 break
+            groups = [g for g in groups if set(g.members) & set(alive)]
+            self.sizes = tuple(len(g.members) for g in groups)
             left = (self.schedule.updates - last) * self.ppo.batch * S
             if worth_compacting(sum(self.sizes) - len(alive), len(alive), left, self.devices[0].platform):
                 groups = self._regroup(groups, alive)
@@ -279,9 +289,11 @@ class _Run:
             for position, (index, group) in enumerate(share):
                 self._report("compile", index, total)
                 ready.result()
+                with self._lock:
+                    self.peak = max(self.peak, group.chunk.peak_bytes())
                 if position + 1 < len(share):
                     ready = compiler.submit(share[position + 1][1].chunk.compile)
-                name = f"{self.tag}-{number}-{index}"
+                name = f"{self.tag}-{number}-{index}-{self._fingerprint(group)}"
                 keep = total > 1 or last < self.schedule.updates
                 self._run_group(group, name, (index, total), first, last, keep)
                 with self._lock:
@@ -334,6 +346,12 @@ class _Run:
         group.state, group.history = jax.block_until_ready(state), history
         with self._lock:
             self.run_s += time.perf_counter() - begin
+
+    def _fingerprint(self, group: _Group) -> str:
+        """A name for everything that a saved training is only good for."""
+        hyper = [(f.name, getattr(self.ppo, f.name)) for f in dataclasses.fields(self.ppo)]
+        what = (self.task.name, group.chunk.identity(), self.seeds, hyper, self.schedule, self.rounds, self.width)
+        return hashlib.sha256(repr(what).encode()).hexdigest()[:12]
 
     def _save(self, name: str, state: TrainerState, stats: Any, history: History, at: int) -> None:
         if self.store is not None:

@@ -33,7 +33,6 @@ class History(struct.PyTreeNode):
     term_max: np.ndarray
     entropy: np.ndarray
     value_fit: np.ndarray
-    kl: np.ndarray
     diverged: np.ndarray
     obs_min: np.ndarray
     obs_max: np.ndarray
@@ -52,14 +51,15 @@ class History(struct.PyTreeNode):
         return cls(
             success=scalar(), success_se=scalar(), episodes=scalar(), ret=scalar(), ret_solved=scalar(),
             ret_failed=scalar(), length=scalar(), term_mean=term(), term_abs=term(), term_min=term(), term_max=term(),
-            entropy=scalar(), value_fit=scalar(), kl=scalar(), diverged=scalar(),
+            entropy=scalar(), value_fit=scalar(), diverged=scalar(),
             obs_min=feature(np.inf), obs_max=feature(-np.inf),
         )  # fmt: skip
 
     def record(self, point: int, held_out: Stats, training: Stats, learned: LearnStats, diverged: jax.Array) -> None:
         """Write checkpoint `point`. An agent that has diverged counts as failing from here on."""
         held_out, training, learned = jax.device_get((held_out, training, learned))
-        gone = np.asarray(diverged)
+        # held-out episodes count too: what is not finite there is not either
+        gone = np.asarray(diverged) | ~held_out.finite
         n = np.maximum(held_out.episodes, 1)
         mean = np.where(gone, 0.0, held_out.success / n)
         spread = np.maximum(held_out.success_sq / n - (held_out.success / n) ** 2, 0.0)
@@ -80,7 +80,6 @@ class History(struct.PyTreeNode):
                 "term_max": training.term_max,
                 "entropy": learned.entropy,
                 "value_fit": learned.value_fit,
-                "kl": learned.kl,
                 "diverged": gone,
             }
         for name, row in rows.items():

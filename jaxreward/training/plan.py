@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -56,15 +57,15 @@ def cut(indices: Sequence[int], largest: int) -> list[list[int]]:
     """`indices` in order, in chunks of nearly equal size of at most `largest`."""
     n = len(indices)
     pieces = -(-n // max(1, largest))
-    bounds = [n * i // pieces for i in range(pieces + 1)]
+    bounds = [-(-n * i // pieces) for i in range(pieces + 1)]  # rounded up: the first is the largest
     return [list(indices[a:b]) for a, b in pairwise(bounds)]
 
 
 def memory_limit(memory_gb: float | None, device: Device) -> int:
     """Bytes that a chunk may take: what the user gave, or most of what the device has free."""
     if memory_gb is not None:
-        if memory_gb <= 0:
-            raise UserError(f"--memory-gb must be positive, not {memory_gb}")
+        if not 0 < memory_gb < math.inf:
+            raise UserError(f"the memory limit must be a positive number of GB, not {memory_gb}")
         return int(memory_gb * 1e9)
     stats = device.memory_stats() if device.platform != "cpu" else None
     if stats and "bytes_limit" in stats:

@@ -14,6 +14,10 @@ from jaxreward.training.config import PPO
 from jaxreward.training.networks import ActorCritic, Params, apply, entropy, log_prob
 from jaxreward.training.rollout import Trajectory
 
+# A first reward after long silence is large against the running mean square; one step is not to
+# outweigh all before it.
+MAX_SCALED_REWARD = 10.0
+
 
 class RewardScale(struct.PyTreeNode):
     """The running root mean square of the discounted return, by which rewards are divided.
@@ -40,11 +44,10 @@ class Agent(struct.PyTreeNode):
 
 
 class LearnStats(struct.PyTreeNode):
-    """Scalars of one update: policy entropy, explained variance, approximate KL divergence."""
+    """Scalars of one update: policy entropy and explained variance of the value."""
 
     entropy: jax.Array
     value_fit: jax.Array
-    kl: jax.Array
 
 
 class Batch(struct.PyTreeNode):
@@ -69,22 +72,20 @@ def new_agent(params: Params, hyper: PPO) -> Agent:
     return Agent(params, optimizer(hyper).init(params), scale, jnp.zeros((), bool))
 
 
-def ppo_loss(params: Params, network: ActorCritic, batch: Batch, hyper: PPO) -> tuple[jax.Array, jax.Array]:
+def ppo_loss(params: Params, network: ActorCritic, batch: Batch, hyper: PPO) -> jax.Array:
     """The clipped surrogate with value loss and entropy bonus (Schulman et al. 2017, eqs. 7, 9).
 
-    batch leaves (n, ...); returns the loss and the approximate KL to the behaviour policy.
+    batch leaves (n, ...).
     """
     logits, value = apply(network, params, batch.obs)
-    log_ratio = log_prob(logits, batch.action) - batch.logp
-    ratio = jnp.exp(log_ratio)
+    ratio = jnp.exp(log_prob(logits, batch.action) - batch.logp)
     advantage = (batch.advantage - batch.advantage.mean()) / (batch.advantage.std() + 1e-8)
     clipped = jnp.clip(ratio, 1 - hyper.clip, 1 + hyper.clip)
     policy_loss = -jnp.minimum(ratio * advantage, clipped * advantage).mean()
     near = batch.value + jnp.clip(value - batch.value, -hyper.value_clip, hyper.value_clip)
     value_loss = 0.5 * jnp.maximum((value - batch.target) ** 2, (near - batch.target) ** 2).mean()
     bonus = entropy(logits).mean()
-    loss = policy_loss + hyper.value_coefficient * value_loss - hyper.entropy * bonus
-    return loss, (ratio - 1 - log_ratio).mean()
+    return policy_loss + hyper.value_coefficient * value_loss - hyper.entropy * bonus
 
 
 def scaled_rewards(
@@ -100,7 +101,8 @@ def scaled_rewards(
     last, returns = jax.lax.scan(step, scale.ret, (trajectory.reward, trajectory.done))
     count = scale.count + returns.size
     square = scale.square + (jnp.square(returns).mean() - scale.square) * returns.size / count
-    return RewardScale(last, square, count), trajectory.reward / jnp.sqrt(square + 1e-8)
+    scaled = trajectory.reward / jnp.sqrt(square + 1e-8)
+    return RewardScale(last, square, count), jnp.clip(scaled, -MAX_SCALED_REWARD, MAX_SCALED_REWARD)
 
 
 def advantages(trajectory: Trajectory, reward: jax.Array, hyper: PPO) -> jax.Array:
@@ -142,19 +144,19 @@ def learn(
     rate = hyper.learning_rate * (1.0 - hyper.decay * progress)
     tx = optimizer(hyper)
 
-    def minibatch(carry: tuple[Params, Any], rows: jax.Array) -> tuple[tuple[Params, Any], jax.Array]:
+    def minibatch(carry: tuple[Params, Any], rows: jax.Array) -> tuple[tuple[Params, Any], None]:
         params, opt_state = carry
         batch = jax.tree.map(lambda x: x[rows], flat)
-        grads, kl = jax.grad(ppo_loss, has_aux=True)(params, network, batch, hyper)
+        grads = jax.grad(ppo_loss)(params, network, batch, hyper)
         updates, opt_state = tx.update(grads, opt_state, params)
         params = optax.apply_updates(params, jax.tree.map(lambda u: -rate * u, updates))
-        return (params, opt_state), kl
+        return (params, opt_state), None
 
     def order(k: jax.Array) -> jax.Array:
         return jax.random.permutation(k, n).reshape(hyper.minibatches, -1)
 
     rows = jax.vmap(order)(jax.random.split(key, hyper.epochs)).reshape(hyper.epochs * hyper.minibatches, -1)
-    (params, opt_state), kl = jax.lax.scan(minibatch, (agent.params, agent.opt_state), rows)
+    (params, opt_state), _ = jax.lax.scan(minibatch, (agent.params, agent.opt_state), rows)
 
     logp_entropy = -trajectory.logp.mean()
     spread = target.var()
@@ -162,4 +164,4 @@ def learn(
     learned = Agent(params, opt_state, scale, agent.diverged)
     sound = jax.tree.reduce(lambda ok, x: ok & jnp.isfinite(x).all(), (params, scale), finite)
     kept = jax.tree.map(lambda new, old: jnp.where(sound & ~agent.diverged, new, old), learned, agent)
-    return kept.replace(diverged=agent.diverged | ~sound), LearnStats(logp_entropy, fit, kl[-1])
+    return kept.replace(diverged=agent.diverged | ~sound), LearnStats(logp_entropy, fit)

@@ -13,6 +13,7 @@ from jaxreward.training.history import History
 from jaxreward.training.networks import Params, unpad
 
 _TERM_POINTS = 10
+_FEW = 5  # episodes below which a mean return says nothing
 
 
 @dataclass(frozen=True)
@@ -96,6 +97,9 @@ class TrainResult:
         mean = lambda x: tuple(round(float(v), 6) for v in x[: last + 1, 0].mean(-1))  # noqa: E731
         terms, term_steps = _term_curves(program, history, self.steps, last)
         size = program.observation_size
+        episodes = history.episodes[last, 0]
+        solved = float((history.success[last, 0] * episodes).sum())
+        failed = float(episodes.sum()) - solved
         flat = (history.obs_max[0] - history.obs_min[0])[:, :size] <= 1e-8
         fields: dict[str, Any] = {
             "steps": tuple(int(s) for s in self.steps[: last + 1]),
@@ -108,8 +112,8 @@ class TrainResult:
             "dead_features": tuple(int(i) for i in np.flatnonzero(flat.all(0))),
             "entropy": float(history.entropy[last, 0].mean()),
             "value_fit": float(history.value_fit[last, 0].mean()),
-            "return_solved": _mean_or_none(history.ret_solved[last, 0]),
-            "return_failed": _mean_or_none(history.ret_failed[last, 0]),
+            "return_solved": _mean_or_none(history.ret_solved[last, 0]) if solved >= _FEW else None,
+            "return_failed": _mean_or_none(history.ret_failed[last, 0]) if failed >= _FEW else None,
             "diverged": int(self.diverged[candidate].sum()),
         }
         return Feedback(**fields, notices=tuple(notices(Feedback(**fields), size)))

@@ -19,6 +19,12 @@ def test_an_interval_over_seeds_is_students():
     assert (low, high) == pytest.approx((0.5 - 0.4303, 0.5 + 0.4303), abs=1e-3)
 
 
+def test_an_interval_is_never_narrower_than_the_episodes_allow():
+    score = Score(mean=0.996, se=1e-4, n=10, episodes=2560)
+    low, high = interval(score)
+    assert low < 0.9935 and high > 0.9975
+
+
 @pytest.mark.parametrize("mean", [0.0, 1.0])
 def test_an_interval_never_has_width_zero(mean):
     """Ten seeds that all succeed are not proof of certainty: the episodes are counted instead."""

@@ -55,8 +55,15 @@ def test_levels_are_common_to_all_candidates_and_new_in_every_update(easy, mixed
     assert len({g.tobytes() for g in grid[0, 0]}) == tiny.envs
 
 
-def test_evaluation_levels_do_not_depend_on_the_training_seed(chunk):
-    a = chunk.evaluate(chunk.start(), 1)
-    b = chunk.evaluate(chunk.start(), 1)
-    np.testing.assert_array_equal(a.success, b.success)
+def test_held_out_levels_are_the_same_again_and_others_for_every_seed(easy, mixed, tiny):
+    """Paired between candidates and repeatable, but independent between seeds, also of one policy."""
+    ppo = tiny.replace(envs=32)
+    chunk = Chunk(easy, Population([mixed[0], mixed[0]]), ppo, (0, 1), jax.devices()[0])
+    chunk.compile()
+    state = chunk.start()
+    # both seeds play with the parameters of the first
+    agents = jax.tree.map(lambda x: x.at[:, 1].set(x[:, 0]), state.agents)
+    a, b = (jax.device_get(chunk.evaluate(state.replace(agents=agents), 2)) for _ in range(2))
     np.testing.assert_array_equal(a.length, b.length)
+    np.testing.assert_array_equal(a.length[0], a.length[1])
+    assert (a.length[:, 0] != a.length[:, 1]).all()
