@@ -206,6 +206,7 @@ CASES: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "reward_huge": ("numeric", rew("return 1e12 * next_state.pos[0]"), ("1e+06", "scale")),
     "term_nan": ("numeric", rew("return jnp.sum(action), {'a': jnp.sum(action) / 0.0}"), ("term 'a'",)),
     "observation_constant": ("numeric", obs("return jnp.ones(8)"), ("no field of the state",)),
+    "while_loop_forever": ("numeric", obs("return jnp.tanh(jax.lax.while_loop(lambda c: True, lambda c: c + 1.0, state.pos))"), ("not finite",)),
     "observation_nan": ("numeric", obs("return state.pos / (state.pos - state.pos)"), ("features 0, 1",)),
     "observation_one_bad": ("numeric", obs("return jnp.stack([state.pos[0], jnp.log(state.pos[1])])"), ("features 1",)),
     "observation_huge": ("numeric", obs("return state.pos * 1e9"), ("1e+06",)),

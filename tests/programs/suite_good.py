@@ -77,7 +77,6 @@ CASES: dict[str, tuple[str, tuple[str, ...]]] = {
     "fori_loop": (obs("return jax.lax.fori_loop(0, 5, lambda i, c: c * 0.5 + i, state.pos)"), ()),
     "fori_loop_traced_bound": (obs("return jax.lax.fori_loop(0, jnp.clip(state.t, 0, 4), lambda i, c: c * 0.5, state.pos)"), ()),
     "while_loop": (obs("return jax.lax.while_loop(lambda c: jnp.sum(c) < 5, lambda c: c + 1.0, jnp.abs(state.pos))"), ()),
-    "while_loop_forever": (obs("return jnp.tanh(jax.lax.while_loop(lambda c: True, lambda c: c + 1.0, state.pos))"), ()),
     "scan_with_outputs": (obs("c, ys = jax.lax.scan(lambda c, x: (c + x, c * x), 0.0, state.info['gyro'])\nreturn jnp.append(ys, c)"), ()),
     "reverse_scan": (obs("return jax.lax.scan(lambda c, x: (c * 0.9 + x, c), 0.0, state.pos, reverse=True)[1] + state.vel"), ()),
     "associative_scan": (obs("return jax.lax.associative_scan(jnp.add, state.info['gyro'])"), ()),

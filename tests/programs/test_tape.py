@@ -70,7 +70,7 @@ def test_replay_compiles_to_what_the_function_compiles_to():
 
 def test_encoding_is_a_fixed_point():
     again = trace(replay(GOOD), [X], ["x0"], LIMITS)
-    assert count(again) <= count(GOOD) + 8  # while loops get a counter
+    assert count(again) <= count(GOOD) + 20  # while loops get a counter and a check, switches a clamp
     plain = tape_of(lambda x: jnp.tanh(x) + x[::-1] * 2, X)
     assert trace(replay(plain), [X], ["x0"], LIMITS) == plain
 
