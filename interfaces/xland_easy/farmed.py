@@ -3,9 +3,8 @@
 #   with a good observation: it pays 1 a step for facing the pyramid and 10 for picking it up, which
 #   ends the episode, so that a strong learner stands and looks. The diagnostics should say so.
 # By: written by hand after the paper.
-# Score: success 0.062 +- 0.059 over 10 seeds of 500,000 steps (mean and standard error).
-# Again: scripts/train.py --task xland-easy --interfaces interfaces/xland_easy/farmed.py --seeds 10 --steps 500000 \
-#   --first-seed 0
+# Score: success 0.085 +- 0.083 over 10 seeds of 500,000 steps (mean and standard error).
+# Again: scripts/train.py --task xland-easy --interfaces interfaces/xland_easy/farmed.py --seeds 10 --steps 500000
 import jax.numpy as jnp
 
 WALL = 2

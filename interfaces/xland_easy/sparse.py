@@ -1,9 +1,8 @@
 # Task: xland-easy (pick up the blue pyramid; 9x9 room, 80 steps).
 # What: the baseline, raw 7x7 egocentric view and the sparse reward of the task.
 # By: written by hand.
-# Score: success 0.970 +- 0.007 over 10 seeds of 500,000 steps (mean and standard error).
-# Again: scripts/train.py --task xland-easy --interfaces interfaces/xland_easy/sparse.py --seeds 10 --steps 500000 \
-#   --first-seed 0
+# Score: success 0.981 +- 0.004 over 10 seeds of 500,000 steps (mean and standard error).
+# Again: scripts/train.py --task xland-easy --interfaces interfaces/xland_easy/sparse.py --seeds 10 --steps 500000
 import jax.numpy as jnp
 
 PYRAMID = 5
