@@ -74,13 +74,16 @@ def show_retrained(settings: TrainSettings, done: Retrained, console: Console) -
     result = done.result
     rows = []
     for i, name in enumerate(done.names):
-        warnings = ", ".join(n.kind for n in result.feedback(i).notices)
-        rows.append((name, result.score(i), {"features": str(result.programs[i].observation_size), "notes": warnings}))
+        rows.append((name, result.score(i), {"features": str(result.programs[i].observation_size)}))
     console.print(score_table(f"success on {settings.task}, {settings.seeds} seeds x {settings.steps:,} steps", rows))
     console.print(
         f"{result.env_steps:,} environment steps in {result.run_s:.0f} s after {result.compile_s:.0f} s of compiling",
         highlight=False,
     )
+    for i, name in enumerate(done.names):
+        found = ", ".join(n.kind for n in result.feedback(i).notices)
+        if found and not settings.diagnose:
+            console.print(f"{name}: {found} (--diagnose says more)", highlight=False)
     if settings.diagnose:
         for i, name in enumerate(done.names):
             console.print(f"\n{name}", highlight=False)

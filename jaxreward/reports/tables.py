@@ -50,7 +50,7 @@ def score_table(title: str, rows: Sequence[tuple[str, Score | None, Mapping[str,
     """Name, success, standard error, 95 % interval, seeds, and further columns by name."""
     extra = list(dict.fromkeys(key for _, _, more in rows for key in more))
     table = Table(title=title, title_justify="left")
-    table.add_column("interface", overflow="fold")
+    table.add_column("interface", overflow="fold", min_width=12)
     for column in ("success", "s.e.", "95 % interval", "seeds", *extra):
         table.add_column(column, justify="right", no_wrap=True)
     for name, score, more in rows:
