@@ -1,16 +1,12 @@
-"""Makes `material` importable from the tests beside it, and evaluates their programs."""
+"""A state, on which the tests of proposers evaluate programs."""
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
 
 
 class Agent(NamedTuple):

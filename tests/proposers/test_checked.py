@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from material import request
 
 from jaxreward.programs import Checker
 from jaxreward.proposers.genetic import GeneticProposer
 from jaxreward.proposers.genome import Gene, Genome, write
 from jaxreward.records import TaskCard
 from jaxreward.tasks.registry import make_task
+from tests.proposers.material import request
 
 
 @pytest.mark.parametrize("name", ["xland-medium", "xland-hard"])

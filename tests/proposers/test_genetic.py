@@ -6,7 +6,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from material import HAND_WRITTEN, IN_FORM, ROBOT, XLAND, curve, feedback, request, result
 
 from jaxreward.errors import UserError
 from jaxreward.proposers.genetic import GeneticProposer
@@ -16,6 +15,7 @@ from jaxreward.proposers.lexicon import Lexicon, subjects
 from jaxreward.proposers.proposer import make_proposer
 from jaxreward.proposers.variation import Variation
 from jaxreward.records import Failure, Notice, TaskCard
+from tests.proposers.material import HAND_WRITTEN, IN_FORM, ROBOT, XLAND, curve, feedback, request, result
 
 PROPOSER = GeneticProposer(XLAND)
 LEXICON = PROPOSER.lexicon

@@ -6,11 +6,11 @@ import ast
 
 import numpy as np
 import pytest
-from material import HAND_WRITTEN, IN_FORM, XLAND, request
 
 from jaxreward.proposers.genetic import GeneticProposer
 from jaxreward.proposers.genome import Gene, Genome, read, write
 from jaxreward.proposers.statements import Statement, closure, disentangled, fresh_name, split
+from tests.proposers.material import HAND_WRITTEN, IN_FORM, XLAND, request
 
 
 def values(source, state, jnp_action):

@@ -6,12 +6,12 @@ import json
 
 import numpy as np
 import pytest
-from material import XLAND, request
 
 from jaxreward.errors import UserError
 from jaxreward.proposers.proposer import make_proposer
 from jaxreward.proposers.replay import ReplayProposer
 from jaxreward.records import Failure, Proposal
+from tests.proposers.material import XLAND, request
 
 ANSWER = Proposal(request_id="r1", source="def get_observation(state): ...\n", proposer="genetic", tokens=3)
 REFUSAL = Proposal(request_id="r2", failure=Failure(stage="reply", message="no program in the answer"))
