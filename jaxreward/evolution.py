@@ -223,7 +223,10 @@ class Evolution:
     def _keep_policy(self, candidates: Sequence[Candidate], trained: TrainResult) -> None:
         """Save the best policy of this training if its candidate is the best so far."""
         best = self.strategy.best(self.progress.state)
-        row = max(range(len(candidates)), key=lambda i: float(trained.success[i].mean()))
+        rows = [i for i in range(len(candidates)) if not trained.stopped[i] and not trained.diverged[i].all()]
+        if not rows:
+            return  # nothing here has a score
+        row = max(rows, key=lambda i: float(trained.success[i].mean()))
         if best is None or best.score is None or trained.score(row).mean > best.score.mean:
             self.store.save("best-policy", trained.params(row, int(trained.success[row].argmax())))
 

@@ -18,6 +18,9 @@ Stage = Literal[
 program, `killed` (its worker died, hung, flooded or lied), `duplicate` (computes what an earlier
 candidate computes), `filtered` (below the threshold of a short rung), `diverged` (every seed)."""
 
+TRAINED_STAGES: frozenset[Stage] = frozenset({"filtered", "diverged"})
+"""Failures inside the trainer: they spend a budget of trained candidates as a score does."""
+
 Evolve = Literal["both", "observation", "reward"]
 """What a search may change; the other half is the task's default."""
 

@@ -7,7 +7,7 @@ import math
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import tyro
 
@@ -174,8 +174,6 @@ PAPER_BUDGETS = {
     "xland-medium": Budget(1_000_000, 0.02, 2_000_000, 4_000_000),
     "xland-hard": Budget(3_000_000, 0.01, 5_000_000, 6_000_000),
 }
-
-Preset = Literal["quick", "paper-budget"]
 
 
 def preset(name: str, task: str) -> EvolveSettings:

@@ -37,7 +37,6 @@ SCATTERS = {
 """Replayed through these functions of `jax.lax`: their primitives carry a function as a parameter."""
 HEAVY = words("sort top_k dot_general lu triangular_solve cholesky conv_general_dilated")
 PLAIN = ELEMENTWISE | REDUCTIONS | MOVES | HEAVY
-CONTROL = frozenset({"scan", "while", "cond", "const"})
 
 
 @cache

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
 
 from jaxreward.errors import UserError
-from jaxreward.records import Candidate, Failure, Proposal, Request, Result
+from jaxreward.records import TRAINED_STAGES, Candidate, Failure, Proposal, Request, Result
 from jaxreward.runs.events import (
     Asked,
     AskedRequest,
@@ -26,9 +26,6 @@ from jaxreward.runs.events import (
     Told,
     Trained,
 )
-
-TRAINED_STAGES = frozenset({"filtered", "diverged"})
-"""Failures inside the trainer: they spend a budget of trained candidates as a score does."""
 
 S = TypeVar("S")
 Tell = Callable[[S, Sequence[Result]], S]

@@ -13,7 +13,7 @@ from typing import Any
 from jaxreward.errors import UserError
 from jaxreward.runs.disk import explain_full_disk, write_atomic
 from jaxreward.runs.events import Event
-from jaxreward.runs.log import Entry, EventLog, read_log
+from jaxreward.runs.log import Entry, EventLog
 from jaxreward.runs.provenance import Provenance, with_header
 from jaxreward.runs.toml import to_toml
 
@@ -137,11 +137,6 @@ def check_name(name: str, what: str) -> str:
             "underscores, starting with a letter or a digit."
         )
     return name
-
-
-def has_started(path: Path) -> bool:
-    """Whether `path` holds a run with at least one event."""
-    return bool(read_log(path / "events.jsonl"))
 
 
 def _neighbour(path: Path) -> str:

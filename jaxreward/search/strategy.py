@@ -16,12 +16,10 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar, final, get_args
 import numpy as np
 
 from jaxreward.errors import UserError
-from jaxreward.records import Evolve, Failure, Request, Result
+from jaxreward.records import TRAINED_STAGES, Evolve, Failure, Request, Result
 from jaxreward.search.selection import better
 
 FAILURES_KEPT = 8
-TRAINED_STAGES = frozenset({"filtered", "diverged"})
-"""Failures that went through the trainer: they spend a budget of trained candidates."""
 
 M = TypeVar("M")
 

@@ -128,6 +128,3 @@ class Probe:
             Fragment(name="hit", kind="term", source=hit, tags=("milestone",), scales=(1.0,)),
         ]
         return Vocabulary(fragments=(*features, *terms))
-
-
-KINDS = ("constant", "signal", "delay", "choice", "corridor")

@@ -11,10 +11,9 @@ import pytest
 
 from jaxreward.errors import UserError
 from jaxreward.records import Candidate, Result, Score
-from jaxreward.runs import Run, Told
+from jaxreward.runs import Run, Told, read_log
 from jaxreward.runs.disk import write_atomic
 from jaxreward.runs.provenance import Provenance, lineage, read_header, versions, with_header, without_header
-from jaxreward.runs.run import has_started
 
 CONFIG = {"task": "xland-easy", "seed": 3, "lr": 1e-3, "strategy": {"name": "limen", "islands": 3}, "note": None}
 
@@ -25,7 +24,7 @@ def test_a_run_is_created_once_and_resumed(tmp_path):
         assert run.config == {key: value for key, value in CONFIG.items() if value is not None}
         run.append(Told(generation=0))
         run.save_program("abc123", "x = 1\n")
-    assert has_started(path)
+    assert read_log(path / "events.jsonl")
     with pytest.raises(UserError, match="holds a run already: resume it"):
         Run.create(path, CONFIG)
     with Run.resume(path) as run:
