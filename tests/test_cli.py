@@ -163,6 +163,7 @@ def test_evolve_prints_its_documented_object(capsys, tmp_path):
     report = json.loads(out.splitlines()[-1])
     assert {"task", "strategy", "proposer", "best", "baselines", "candidates", "env_steps", "wall_s", "compile_s",
             "cost_usd"} <= set(report)  # fmt: skip
+    assert (tmp_path / "small" / "search.png").stat().st_size > 1000
     assert Path(report["best"]["path"]).exists() and {"mean", "se", "n"} <= set(report["best"]["score"])
     status, _, err = outcome(capsys, "evolve", "--out", str(tmp_path), "--name", "small")
     assert status == 2 and "holds a run already" in err

@@ -8,9 +8,10 @@ from rich.console import Console
 
 from jaxreward.commands.retrain import Retrained, TrainSettings
 from jaxreward.evolve import Outcome
-from jaxreward.reports.plots import learning_curves
+from jaxreward.records import Result
+from jaxreward.reports.plots import learning_curves, search_course
 from jaxreward.reports.tables import diagnosis, score_json, score_table
-from jaxreward.runs import read_log
+from jaxreward.runs import Trained, read_log
 from jaxreward.runs.log import wall_s
 
 
@@ -32,9 +33,21 @@ def show_outcome(outcome: Outcome, console: Console) -> None:
     if outcome.best.feedback is not None:
         for notice in outcome.best.feedback.notices:
             console.print(f"{notice.kind}: {notice.message}", highlight=False)
+    search_course(outcome.path / "search.png", _trained(outcome), title=f"{s.task}, search seed {s.seed}")
     console.print(f"{outcome.reason}; the best interface is {outcome.path / 'best_interface.py'}", highlight=False)
+    console.print(f"how the search went: {outcome.path / 'search.png'}", highlight=False)
     if outcome.exit_code:
         console.print(f"unfinished: go on with --name {outcome.path.name} --resume", highlight=False)
+
+
+def _trained(outcome: Outcome) -> dict[str, list[Result]]:
+    """Trained candidates in order, by search: the run's own, and best-of-n's where it was run."""
+    logs = {outcome.settings.strategy: outcome.path}
+    logs.setdefault("best-of-n", outcome.path / "best-of-n")
+    events = {name: [e.event for e in read_log(path / "events.jsonl")] for name, path in logs.items()}
+    return {
+        n: found for n, es in events.items() if (found := [r for e in es if isinstance(e, Trained) for r in e.results])
+    }
 
 
 def _features(outcome: Outcome) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from jaxreward.records import Result
+from jaxreward.runs.disk import explain_full_disk
 
 _COLOURS = ("#2a6fb0", "#d1600a", "#3a8f4a", "#8a4fa3", "#b03a48", "#6b6b6b", "#1a9e96", "#b8860b")
 
@@ -37,7 +38,8 @@ def learning_curves(path: Path, curves: Mapping[str, tuple[Sequence[int], np.nda
         axes.fill_between(at, success.min(0), success.max(0), color=colour, alpha=0.15, linewidth=0)
     axes.set(xlabel="environment steps (millions)", ylabel="success", ylim=(-0.02, 1.02), title=title)
     axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
-    figure.savefig(path, dpi=150)
+    with explain_full_disk(path):
+        figure.savefig(path, dpi=150)
 
 
 def search_course(path: Path, searches: Mapping[str, Sequence[Result]], title: str = "") -> None:
@@ -51,4 +53,5 @@ def search_course(path: Path, searches: Mapping[str, Sequence[Result]], title: s
         axes.plot(order, scores, "o", color=colour, markersize=4, alpha=0.6)
     axes.set(xlabel="trained candidates", ylabel="success", ylim=(-0.02, 1.02), title=title)
     axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
-    figure.savefig(path, dpi=150)
+    with explain_full_disk(path):
+        figure.savefig(path, dpi=150)
