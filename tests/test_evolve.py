@@ -199,21 +199,34 @@ def wait_for(path: Path, text: str, process: subprocess.Popen[bytes]) -> None:
     )
 
 
+@pytest.fixture(scope="module")
+def unkilled(tmp_path_factory):
+    """An uninterrupted run of the command, and how long its training took from the last check on."""
+    out = tmp_path_factory.mktemp("unkilled")
+    with started(out, "--steps", "400000") as process:
+        _, err = process.communicate(timeout=600)
+    assert process.returncode == 0, err.decode()
+    entries = read_log(out / "run" / "events.jsonl")
+    checked = max(e.at for e in entries if isinstance(e.event, Checked))
+    return out / "run", next(e.at for e in entries if isinstance(e.event, Trained)) - checked
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGUSR1])
-def test_killed_while_training_it_ends_the_same(tmp_path, how):
+def test_killed_while_training_it_ends_the_same(tmp_path, unkilled, how):
     """A signal in the middle of a training: with SIGTERM and SIGUSR1 it is saved and asks to be requeued."""
-    steps = ["--steps", "400000"]
-    assert started(tmp_path / "whole", *steps).wait(600) == 0
-    process = started(tmp_path / "cut", *steps)
-    log = tmp_path / "cut" / "run" / "events.jsonl"
-    wait_for(log, '"checked"', process)
-    time.sleep(12.0)  # into the training
-    process.send_signal(how)
-    status = process.wait(120)
+    whole, seconds = unkilled
+    log = tmp_path / "run" / "events.jsonl"
+    with started(tmp_path, "--steps", "400000") as process:
+        wait_for(log, '"checked"', process)
+        time.sleep(0.6 * seconds)  # into the training
+        process.send_signal(how)
+        process.communicate(timeout=120)
     assert '"trained"' not in log.read_text(), "the signal came too late to be a test"
     if how is not signal.SIGKILL:
-        assert status == REQUEUE_EXIT_CODE
-        assert any((tmp_path / "cut" / "run" / "checkpoints").iterdir())
-    assert started(tmp_path / "cut", "--resume").wait(600) == 0
-    assert substance(tmp_path / "cut" / "run") == substance(tmp_path / "whole" / "run")
+        assert process.returncode == REQUEUE_EXIT_CODE
+        assert any((tmp_path / "run" / "checkpoints").iterdir())
+    with started(tmp_path, "--resume") as process:
+        _, err = process.communicate(timeout=600)
+    assert process.returncode == 0, err.decode()
+    assert substance(tmp_path / "run") == substance(whole)
