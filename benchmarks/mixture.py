@@ -36,7 +36,8 @@ def mixed_programs(task: Task, n: int) -> list[Program]:
                     batch.append(shipped.pop(0))
                     continue
                 request = Request(id=f"benchmark-{drawn}", generation=0, operator="scratch")
-                batch.append(proposer.propose(request, derive_rng(0, "benchmark", drawn)).source)
+                rng = derive_rng(0, "benchmark", drawn)
+                batch.append(proposer.propose_all([request], lambda _, rng=rng: rng).proposals[0].source)
                 drawn += 1
             for verdict, program in checker.check_many(batch, task):
                 if verdict.ok and program is not None:

@@ -1,4 +1,4 @@
-"""The command line: `jaxreward evolve | train | doctor | check | tasks`.
+"""The command line: `jaxreward COMMAND`; `COMMANDS` lists them.
 
 A mistake of the user is one sentence on standard error and exit status 2. A run that a signal
 stopped leaves with the code that asks a scheduler to queue it again.
@@ -14,12 +14,16 @@ import sys
 from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from jaxreward.errors import UserError
 
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from jaxreward.evolve import Outcome
+
 USAGE_ERROR = 2
-D = TypeVar("D")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -56,46 +60,7 @@ def _usage() -> str:
     ) + "\n\njaxreward COMMAND --help lists the options of a command."  # fmt: skip
 
 
-# ---- arguments
-
-
-def _take(args: list[str], flag: str) -> str | None:
-    """Remove `flag VALUE` or `flag=VALUE` from args and return the value."""
-    for i, arg in enumerate(args):
-        if arg == flag:
-            if i + 1 >= len(args):
-                raise UserError(f"{flag} needs a value")
-            value = args[i + 1]
-            del args[i : i + 2]
-            return value
-        if arg.startswith(flag + "="):
-            del args[i]
-            return arg.removeprefix(flag + "=")
-    return None
-
-
-def _peek(args: list[str], flag: str, default: str) -> str:
-    value = _take(list(args), flag)
-    return default if value is None else value
-
-
-def _parse(kind: type[D], base: D, args: list[str], command: str, extra: str = "") -> D:
-    import tyro
-
-    text = (
-        (kind.__doc__ or "") + "\n\n--config FILE.toml reads any of these from a file; the command line wins." + extra
-    )
-    return tyro.cli(kind, args=args, default=base, prog=f"jaxreward {command}", description=text)
-
-
-def _configured(base: D, args: list[str]) -> D:
-    from jaxreward.options import apply, read_toml
-
-    path = _take(args, "--config")
-    return base if path is None else apply(base, read_toml(Path(path)), path)
-
-
-def _console(as_json: bool) -> Any:
+def _console(as_json: bool) -> Console:
     from rich.console import Console
 
     return Console(stderr=as_json, soft_wrap=True)
@@ -119,89 +84,94 @@ def _finite(value: Any) -> Any:
 
 def evolve_command(args: list[str]) -> int:
     """Search for an interface of a task."""
+    from jaxreward.commands.arguments import evolve_settings
     from jaxreward.reports.live import Live
     from jaxreward.runs import StopSignal
 
     typed = list(args)
-    settings = _evolve_settings(args)
+    settings = evolve_settings(args)
     settings.check()
     console = _console(settings.json)
     from jaxreward.commands.plan import describe
+    from jaxreward.commands.spending import confirm, foresee
     from jaxreward.evolution import Parts
 
     Parts.of(settings)  # a plan with a name that does not exist is no plan
-    for line in describe(settings):
+    spending = foresee(settings)
+    for line in describe(settings, spending.text() if spending else ""):
         console.print(line, highlight=False)
     if settings.dry_run:
         if settings.json:
             _print_json({"dry_run": True, "settings": settings.as_config()})
         return 0
+    confirm(spending, settings)
     from jaxreward.evolve import evolve
 
     settings = dataclasses.replace(settings, command=shlex.join(["jaxreward", "evolve", *typed]))
     with StopSignal() as stop, Live(console, settings.candidates) as live:
         outcome = evolve(settings, live, stop=stop)
+    return _come_to("evolve", outcome, console)
+
+
+def _come_to(command: str, outcome: Outcome, console: Console) -> int:
+    """Show the outcome of a search; returns the exit status."""
     from jaxreward.commands.summary import evolve_json, show_outcome
 
     show_outcome(outcome, console)
-    if settings.json:
+    if outcome.exit_code:
+        print(f"jaxreward {command}: {outcome.reason}", file=sys.stderr)
+    if outcome.settings.json:
         _print_json(evolve_json(outcome))
     return outcome.exit_code
 
 
-# What may differ when a run is resumed: where it lies, how it is watched, and its budgets.
-_MAY_CHANGE = {
-    *("out", "name", "resume", "dry_run", "json", "candidates", "max_attempts", "max_env_steps", "max_device_s"),
-    *("memory_gb", "unsafe_no_sandbox", "command", "baselines", "final_seeds", "final_steps"),
-}
+def ask_command(args: list[str]) -> int:
+    """Write the next requests of a search as files, for people and other programs to answer."""
+    from jaxreward.commands.arguments import evolve_settings
+    from jaxreward.evolve import ask
+    from jaxreward.reports.live import Live
+
+    typed = shlex.join(["jaxreward", "ask", *args])
+    settings = evolve_settings([*args, "--proposer", "manual", "--resume"], "ask")
+    console = _console(settings.json)
+    with Live(console) as live:
+        paths = ask(dataclasses.replace(settings, command=typed), live)
+    run = settings.out / settings.run_name
+    if not paths:
+        console.print(f"{run} has spent its budget; jaxreward tell --name {run.name} ends it", highlight=False)
+    for path in paths:
+        console.print(str(path), highlight=False)
+    if settings.json:
+        replies = run / "replies"
+        rows = [{"id": p.stem, "request": str(p), "reply": str(replies / f"{p.stem}.py")} for p in paths]
+        _print_json({"run": str(run), "requests": rows})
+    return 0
 
 
-def _evolve_settings(args: list[str]) -> Any:
-    from jaxreward.options import apply
-    from jaxreward.settings import EvolveSettings, preset
+def tell_command(args: list[str]) -> int:
+    """Read the programs that answer `ask`, check and train them."""
+    from jaxreward.commands.arguments import evolve_settings
+    from jaxreward.evolve import evolve
+    from jaxreward.reports.live import Live
+    from jaxreward.runs import StopSignal
 
-    preset_name = _take(args, "--preset") or "quick"
-    extra = " --preset quick | paper-budget chooses the defaults of the task."
-    config = list(args)
-    # The task decides the preset, so it is looked up first, on the command line and then in the file.
-    task = _peek(args, "--task", str(_configured(EvolveSettings(), list(args)).task))
-    base = _configured(preset(preset_name, task), config)
-    settings = _parse(EvolveSettings, base, config, "evolve", extra)
+    typed = shlex.join(["jaxreward", "tell", *args])
+    settings = evolve_settings([*args, "--proposer", "manual", "--resume", "--wait-s", "0"], "tell")
     if not settings.resume:
-        return settings if settings.name else dataclasses.replace(settings, name=_free_name(settings))
-    from jaxreward.runs.run import read_config
-
-    path = settings.out / settings.run_name
-    if not (path / "config.toml").exists():
-        # What a scheduler runs again is the same command: the first time there is nothing to resume.
-        return dataclasses.replace(settings, name=settings.run_name, resume=False)
-    started = apply(EvolveSettings(), read_config(path), str(path / "config.toml"))
-    started = dataclasses.replace(started, out=settings.out, name=settings.name or path.name, resume=True)
-    again = _parse(EvolveSettings, _configured(started, args), args, "evolve", extra)
-    for field in dataclasses.fields(started):
-        if field.name not in _MAY_CHANGE and getattr(again, field.name) != getattr(started, field.name):
-            raise UserError(
-                f"--{field.name.replace('_', '-')} of {path} is {getattr(started, field.name)} and cannot change "
-                "when it is resumed; leave it out, or start another run with --name"
-            )
-    return again
-
-
-def _free_name(settings: Any) -> str:
-    """The default name, with a number where a run of that name exists: a second search is a new run."""
-    name, number = settings.run_name, 1
-    while (settings.out / name).exists():
-        number += 1
-        name = f"{settings.run_name}-{number}"
-    return name
+        raise UserError(f"there is no run in {settings.out / settings.run_name}; start one with jaxreward ask")
+    console = _console(settings.json)
+    with StopSignal() as stop, Live(console, settings.candidates) as live:
+        outcome = evolve(dataclasses.replace(settings, command=typed), live, stop=stop, generations=1)
+    return _come_to("tell", outcome, console)
 
 
 def train_command(args: list[str]) -> int:
     """Train given interfaces over fresh seeds and compare them."""
+    from jaxreward.commands.arguments import configured, parse
     from jaxreward.commands.retrain import TrainSettings, retrain
     from jaxreward.reports.live import Live
 
-    settings = _parse(TrainSettings, _configured(TrainSettings(), args), args, "train")
+    settings = parse(TrainSettings, configured(TrainSettings(), args), args, "train")
     settings.check()
     console = _console(settings.json)
     from jaxreward.commands.plan import describe_training
@@ -226,9 +196,10 @@ def train_command(args: list[str]) -> int:
 
 def doctor_command(args: list[str]) -> int:
     """Examine this machine: versions, devices, sandbox, disk, a short training."""
+    from jaxreward.commands.arguments import configured, parse
     from jaxreward.commands.doctor import DoctorSettings, examine
 
-    settings = _parse(DoctorSettings, _configured(DoctorSettings(), args), args, "doctor")
+    settings = parse(DoctorSettings, configured(DoctorSettings(), args), args, "doctor")
     console = _console(settings.json)
     findings = []
     for finding in examine(settings):
@@ -256,7 +227,9 @@ class CheckSettings:
 
 def check_command(args: list[str]) -> int:
     """Check programs without training them."""
-    settings = _parse(CheckSettings, _configured(CheckSettings(), args), args, "check")
+    from jaxreward.commands.arguments import configured, parse
+
+    settings = parse(CheckSettings, configured(CheckSettings(), args), args, "check")
     if not settings.interfaces:
         raise UserError("give at least one program file with --interfaces")
     for path in settings.interfaces:
@@ -288,22 +261,48 @@ def check_command(args: list[str]) -> int:
 
 def tasks_command(args: list[str]) -> int:
     """List the tasks, or describe one: `jaxreward tasks NAME`."""
-    from jaxreward.tasks import make_task, task_names
+    from jaxreward.tasks import card, make_task, task_names
 
     if not args or args[0] in ("-h", "--help"):
         print("\n".join([*task_names(), "xland/<environment>/<ruleset>"]))
         return 0
     task = make_task(args[0])
-    print(f"{task.name}, {task.horizon} steps an episode\n\n{task.description}\n\n{task.state_doc}")
+    print(f"{task.name}, {task.horizon} steps an episode\n\n{task.description}\n\n{card(task).state_doc}")
+    return 0
+
+
+def prompt_command(args: list[str]) -> int:
+    """Show what a language model would be sent: `jaxreward prompt show`."""
+    if args[:1] != ["show"]:
+        if args and args[0] in ("-h", "--help"):
+            args = ["show", "--help"]
+        else:
+            raise UserError("say `jaxreward prompt show`, with --task for a new search or --run for a run")
+    from jaxreward.commands.arguments import parse
+    from jaxreward.commands.prompt import PromptSettings, show
+
+    settings = parse(PromptSettings, PromptSettings(), args[1:], "prompt show")
+    shown = show(settings)
+    out = sys.stderr if settings.json else sys.stdout
+    print(
+        f"request {shown.request.id}, operator {shown.request.operator}, model {shown.model or 'not given'}", file=out
+    )
+    for message in shown.messages:
+        print(f"\n---- {message['role']} ----\n{message['content'].rstrip()}", file=out)
+    if settings.json:
+        _print_json({"request": shown.request.id, "model": shown.model, "messages": list(shown.messages)})
     return 0
 
 
 COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "evolve": evolve_command,
+    "ask": ask_command,
+    "tell": tell_command,
     "train": train_command,
     "doctor": doctor_command,
     "check": check_command,
     "tasks": tasks_command,
+    "prompt": prompt_command,
 }
 
 if __name__ == "__main__":

@@ -10,27 +10,37 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+import numpy as np
+
 from jaxreward.errors import UserError
+from jaxreward.mending import requests_to_mend
 from jaxreward.programs import Checker, Program
-from jaxreward.proposers.proposer import Proposer, make_proposer
-from jaxreward.records import Candidate, Failure, Result, Score
+from jaxreward.programs.novelty import same_outputs
+from jaxreward.proposers.proposer import Desk, Proposer, make_proposer
+from jaxreward.records import Candidate, Failure, ProgramSummary, Request, Result, Score
 from jaxreward.runs import (
     Asked,
+    AskedRequest,
     Checked,
     Event,
+    Generation,
     Progress,
     Proposed,
+    Repair,
     Resumed,
     Run,
     RunStarted,
     StopSignal,
     Told,
     Trained,
+    TranscriptLog,
+    Withdrawn,
     advance,
     fold,
 )
 from jaxreward.runs.checkpoint import Checkpoints
 from jaxreward.runs.provenance import Provenance, lineage, versions
+from jaxreward.runs.transcripts import TRANSCRIPT
 from jaxreward.search import Strategy, make_strategy
 from jaxreward.search.seeding import derive_rng
 from jaxreward.settings import EvolveSettings
@@ -47,6 +57,7 @@ class Watcher(Protocol):
 
     def generation(self, index: int, results: Sequence[Result], best: Result | None, spent: Any) -> None: ...
     def training(self, label: str, progress: TrainingProgress) -> None: ...
+    def proposing(self, text: str) -> None: ...
     def note(self, text: str) -> None: ...
 
 
@@ -62,8 +73,7 @@ class Parts:
     def of(cls, settings: EvolveSettings, task: Task | None = None) -> Parts:
         task = task or make_task(settings.task)
         strategy = make_strategy(settings.strategy, **settings.strategy_options())
-        options = {"recording": settings.recording} if settings.recording else {}
-        return cls(task, strategy, make_proposer(settings.proposer, card(task), **options))
+        return cls(task, strategy, make_proposer(settings.proposer, card(task), **settings.proposer_options()))
 
 
 class Evolution:
@@ -77,6 +87,15 @@ class Evolution:
         self.store = Checkpoints(run.checkpoints)
         events = [entry.event for entry in run.entries]
         self.progress: Progress[Any] = fold(events, self.strategy.init(), self.strategy.tell)
+        self.proposer.open(
+            Desk(
+                folder=run.path,
+                transcript=TranscriptLog(run.transcripts / TRANSCRIPT),
+                should_stop=lambda: stop.requested,
+                note=watcher.note,
+                status=watcher.proposing,
+            )
+        )
 
     def log(self, event: Event) -> None:
         self.run.append(event)
@@ -84,8 +103,23 @@ class Evolution:
 
     # ---- the course of a run
 
-    def search(self) -> str:
-        """Generations until a budget is spent; returns which one."""
+    def search(self, generations: int | None = None) -> str | None:
+        """Generations until a budget is spent; returns which one, None if so many are complete before."""
+        self.begin()
+        barren = done = 0
+        while (reason := self.spent()) is None:
+            if done == generations:
+                return None
+            before = self.progress.spent.trained
+            self._generation()
+            done += 1
+            barren = 0 if self.progress.spent.trained > before else barren + 1
+            if barren == _BARREN:
+                return f"{_BARREN} generations in a row had nothing to train"
+        return reason
+
+    def begin(self) -> None:
+        """Log that the run starts, or that this process takes it up."""
         command, soft = self.settings.command, versions()
         if self.progress.started is None:
             s = self.settings
@@ -93,14 +127,6 @@ class Evolution:
                                 proposer=s.proposer, seed=s.seed, command=command))  # fmt: skip
         else:
             self.log(Resumed(config=self.settings.as_config(), versions=soft, command=command))
-        barren = 0
-        while (reason := self.spent()) is None:
-            before = self.progress.spent.trained
-            self._generation()
-            barren = 0 if self.progress.spent.trained > before else barren + 1
-            if barren == _BARREN:
-                return f"{_BARREN} generations in a row had nothing to train"
-        return reason
 
     def spent(self) -> str | None:
         """The budget that has run out, if one has and no generation is in work."""
@@ -111,22 +137,34 @@ class Evolution:
             return "all candidates are trained"
         if spent.attempts >= s.attempts:
             return "the budget of attempts is spent"
+        if self.progress.exhausted:
+            return self.progress.exhausted
         if s.max_env_steps and spent.env_steps >= s.max_env_steps:
             return "the budget of environment steps is spent"
         if s.max_device_s and spent.compile_s + spent.run_s >= s.max_device_s:
             return "the budget of device seconds is spent"
         return None
 
-    def _generation(self) -> None:
-        s, spent = self.settings, self.progress.spent
+    def ask(self) -> tuple[Request, ...]:
+        """Open a generation, unless one is in work; its requests that have no answer."""
         if self.progress.open is None:
-            state = self.progress.state
-            n = min(s.generation, s.candidates - spent.trained, s.attempts - spent.attempts)
-            self.log(Asked.of(self.strategy.ask(state, n, derive_rng(s.seed, "ask", state.generation))))
-        for request in self._open.unproposed():
-            self._stop_here()
-            self.log(Proposed(proposal=self.proposer.propose(request, derive_rng(s.seed, "propose", request.id))))
-        programs = self._check()
+            self.log(Asked.of(next_requests(self.settings, self.strategy, self.progress)))
+        return self._open.unproposed()
+
+    def rng_of(self, request: Request) -> np.random.Generator:
+        """The random generator of a request for the proposer."""
+        return derive_rng(self.settings.seed, "propose", request.id)
+
+    def _generation(self) -> None:
+        self.ask()
+        programs: dict[str, Program] = {}
+        while True:
+            self._propose()
+            programs |= self._check()
+            again = self._again()
+            if not again:
+                break
+            self.log(Repair(requests=again))
         waiting = self._open.untrained()
         if waiting:
             self._train(waiting, programs)
@@ -137,8 +175,28 @@ class Evolution:
             done.index, done.results(), self.strategy.best(self.progress.state), self.progress.spent
         )
 
+    def _propose(self) -> None:
+        waiting = self._open.unproposed()
+        if not waiting:
+            return
+        self._stop_here()
+        answers = self.proposer.propose_all(waiting, self.rng_of)
+        for proposal in answers.proposals:
+            self.log(Proposed(proposal=proposal))
+        self._stop_here()
+        if answers.spent:
+            self.log(Withdrawn(reason=answers.spent))
+
+    def _again(self) -> tuple[AskedRequest, ...]:
+        """Rejected candidates that the proposer is asked to mend, within the budget of attempts."""
+        if not self.proposer.mends or self.progress.exhausted:
+            return ()
+        room = self.settings.attempts - self.progress.spent.attempts
+        found = requests_to_mend(self._open, self.settings.llm.repairs)
+        return tuple(map(AskedRequest.of, found[: max(0, room)]))
+
     @property
-    def _open(self) -> Any:
+    def _open(self) -> Generation:
         assert self.progress.open is not None
         return self.progress.open
 
@@ -153,13 +211,23 @@ class Evolution:
         outcomes = self.checker.check_many([p.source for p in unchecked], self.task)
         for proposal, (verdict, program) in zip(unchecked, outcomes, strict=True):
             self._stop_here()
-            digest = verdict.summary.digest if verdict.summary else ""
-            earlier = self.progress.digests.get(digest) if verdict.ok else None
+            earlier, by_outputs = self._earlier(verdict.summary) if verdict.ok else (None, False)
             if program is not None and earlier is None:
-                self.run.save_program(digest, proposal.source)
+                self.run.save_program(program.digest, proposal.source)
                 known[proposal.request_id] = program
-            self.log(Checked(request_id=proposal.request_id, verdict=verdict, duplicate_of=earlier))
+            self.log(
+                Checked(request_id=proposal.request_id, verdict=verdict, duplicate_of=earlier, by_outputs=by_outputs)
+            )
         return known
+
+    def _earlier(self, summary: ProgramSummary | None) -> tuple[str | None, bool]:
+        """The candidate that computes the same, if one does, and whether only its outputs say so."""
+        if summary is None:
+            return None, False
+        if summary.digest in self.progress.digests:
+            return self.progress.digests[summary.digest], False
+        return next(((id, True) for id, known in self.progress.known.items() if same_outputs(summary, known)),
+                    (None, False))  # fmt: skip
 
     def program(self, candidate: Candidate, known: dict[str, Program] | None = None) -> Program:
         """The program of a candidate that passed its check, maybe in an earlier process."""
@@ -245,6 +313,15 @@ class Evolution:
             command=started.command if started else "",
         )
         self.run.save_best(best.candidate.source, provenance)
+
+
+def next_requests(settings: EvolveSettings, strategy: Strategy, progress: Progress[Any]) -> list[Request]:
+    """What a run asks for next: what is open and unanswered, or the requests of a new generation."""
+    if progress.open is not None:
+        return list(progress.open.unproposed())
+    spent, state = progress.spent, progress.state
+    n = min(settings.generation, settings.candidates - spent.trained, settings.attempts - spent.attempts)
+    return strategy.ask(state, n, derive_rng(settings.seed, "ask", state.generation)) if n > 0 else []
 
 
 def result_of(candidate: Candidate, trained: TrainResult, row: int, threshold: float, env_steps: int) -> Result:

@@ -7,14 +7,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from jaxreward.errors import ProposerStopped, UserError
 from jaxreward.evolution import Evolution, Parts, Watcher
 from jaxreward.finals import compare
 from jaxreward.programs import Checker
+from jaxreward.proposers.manual import ManualProposer
 from jaxreward.records import Result, Score
-from jaxreward.runs import Baseline, Finished, Paused, Progress, Run, StopSignal
+from jaxreward.runs import REQUEUE_EXIT_CODE, Baseline, Finished, Paused, Progress, Run, StopSignal
 from jaxreward.settings import EvolveSettings
 from jaxreward.tasks import Task
 from jaxreward.training import Interrupted
+
+USAGE_ERROR = 2
 
 
 @dataclass(frozen=True)
@@ -22,7 +26,8 @@ class Outcome:
     """What a run came to.
 
     `score` and `baselines` are of the final training on fresh seeds where there was one, else of
-    the search itself. `reason` is why it ended; `exit_code` 0, or the code of the signal.
+    the search itself. `reason` is why it ended; `exit_code` is 0, the code of the signal, or that of
+    a proposer that stopped: 75 where it may go on later, 2 where something must be mended first.
     """
 
     settings: EvolveSettings
@@ -42,6 +47,7 @@ def evolve(
     task: Task | None = None,
     stop: StopSignal | None = None,
     checker: Checker | None = None,
+    generations: int | None = None,
 ) -> Outcome:
     """Run a search, or go on with one.
 
@@ -51,6 +57,7 @@ def evolve(
         task: the task itself, where `settings.task` names none that `make_task` knows.
         stop: an entered StopSignal; signals are not watched if omitted.
         checker: to check programs with; one is started, and ended, if omitted.
+        generations: complete so many and leave the run open, to be resumed.
 
     Raises:
         UserError: settings that cannot be, a run that exists or does not.
@@ -64,16 +71,48 @@ def evolve(
             run.update_config(settings.as_config())
         main = Evolution(run, settings, parts, checking, watcher, stop)
         try:
-            reason = main.search()
+            reason = main.search(generations)
+            if reason is None:
+                return _paused(main, path, "the generations that were asked for are complete", 0)
             score = compare(main)
         except Interrupted as interrupted:
-            main.log(Paused(reason=str(interrupted)))
-            best = main.strategy.best(main.progress.state)
-            return Outcome(settings, path, best, best.score if best else None, dict(main.progress.baselines),
-                           main.progress, str(interrupted), stop.exit_code)  # fmt: skip
+            return _paused(main, path, str(interrupted), stop.exit_code)
+        except ProposerStopped as stopped:
+            return _paused(main, path, str(stopped), REQUEUE_EXIT_CODE if stopped.later else USAGE_ERROR)
         best = main.strategy.best(main.progress.state)
         main.log(Finished(reason=reason, best=best.candidate.id if best else None))
         return Outcome(settings, path, best, score, dict(main.progress.baselines), main.progress, reason)
+
+
+def ask(settings: EvolveSettings, watcher: Watcher, *, task: Task | None = None) -> list[Path]:
+    """Open the next generation of a run of the manual proposer, unless one waits for programs, and
+    write its requests as files.
+
+    Returns:
+        The files of all requests without an answer; [] where the run has spent its budget.
+
+    Raises:
+        UserError: settings that cannot be, a run that exists or does not, another proposer.
+    """
+    settings.check()
+    path, parts = settings.out / settings.run_name, Parts.of(settings, task)
+    if not isinstance(parts.proposer, ManualProposer):
+        raise UserError(f"only --proposer manual can be asked for files; this run's is {settings.proposer}")
+    opened = Run.resume(path) if settings.resume else Run.create(path, settings.as_config())
+    with opened as run, Checker() as checker:
+        if settings.resume:
+            run.update_config(settings.as_config())
+        main = Evolution(run, settings, parts, checker, watcher, StopSignal())
+        main.begin()
+        requests = main.ask() if main.spent() is None else ()
+        return parts.proposer.write_requests(requests, main.rng_of)
+
+
+def _paused(main: Evolution, path: Path, reason: str, exit_code: int) -> Outcome:
+    main.log(Paused(reason=reason))
+    best = main.strategy.best(main.progress.state)
+    return Outcome(main.settings, path, best, best.score if best else None, dict(main.progress.baselines),
+                   main.progress, reason, exit_code)  # fmt: skip
 
 
 def _checking(settings: EvolveSettings, checker: Checker | None) -> AbstractContextManager[Checker]:

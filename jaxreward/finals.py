@@ -11,7 +11,7 @@ import dataclasses
 from jaxreward.evolution import Evolution, Parts
 from jaxreward.programs import Program
 from jaxreward.records import Failure, Score
-from jaxreward.runs import Baseline, Finished, Run
+from jaxreward.runs import Baseline, Finished, Run, Spent
 
 # Seeds of the final training start here, out of reach of any number of training seeds.
 FIRST_SEED = 1_000_000
@@ -27,7 +27,8 @@ def compare(main: Evolution) -> Score | None:
     s = main.settings
     best = main.strategy.best(main.progress.state)
     contenders = {BEST: main.program(best.candidate)} if best is not None and s.final_seeds else {}
-    contenders |= _rivals(main)
+    rivals, searched = _rivals(main)
+    contenders |= rivals
     seeds = range(FIRST_SEED, FIRST_SEED + s.final_seeds) if s.final_seeds else range(s.seeds)
     steps = s.final_steps or s.steps
     missing = [name for name, program in contenders.items() if not _done(main, name, program, len(seeds), steps)]
@@ -36,11 +37,11 @@ def compare(main: Evolution) -> Score | None:
         trained = main.train(list(contenders.values()), tag="final", label="final training", steps=steps, seeds=seeds)
         for row, (name, program) in enumerate(contenders.items()):
             if name in missing:
-                share = len(contenders)
+                share, found_by = len(contenders), searched.get(name, Spent())
                 main.log(Baseline(
                     name=name, digest=program.digest, steps=steps, score=trained.score(row),
                     env_steps=trained.env_steps // share, compile_s=trained.compile_s / share,
-                    run_s=trained.run_s / share,
+                    run_s=trained.run_s / share, tokens=found_by.tokens, cost_usd=found_by.cost_usd,
                 ))  # fmt: skip
         main.forget("final")
     final = main.progress.baselines.get(BEST) if BEST in contenders else None
@@ -58,33 +59,47 @@ def _done(main: Evolution, name: str, program: Program, seeds: int, steps: int) 
     )
 
 
-def _rivals(main: Evolution) -> dict[str, Program]:
-    """The baselines by name; best-of-n is a search of its own at the same budget, run here."""
+def _rivals(main: Evolution) -> tuple[dict[str, Program], dict[str, Spent]]:
+    """The baselines by name, and what searches for them have used."""
     s = main.settings
     rivals: dict[str, Program] = {}
+    searched: dict[str, Spent] = {}
     if "sparse" in s.baselines:
         rivals["sparse"] = Program.default(main.task)
     if "best-of-n" in s.baselines:
-        best = _best_of_n(main)
+        best, searched["best-of-n"] = _best_of_n(main)
         if best is not None:
             rivals["best-of-n"] = best
         elif "best-of-n" not in main.progress.baselines:
-            failure = Failure(stage="filtered", message="none of its candidates has a score")
-            main.log(Baseline(name="best-of-n", failure=failure))
-    return rivals
+            spent = searched["best-of-n"]
+            why = "none of its candidates has a score" if spent.attempts else "no budget for language models was left"
+            failure = Failure(stage="filtered", message=why)
+            main.log(Baseline(name="best-of-n", failure=failure, tokens=spent.tokens, cost_usd=spent.cost_usd))
+    return rivals, searched
 
 
-def _best_of_n(main: Evolution) -> Program | None:
-    """The best of as many independent samples, searched for in a run inside the run."""
-    inner = dataclasses.replace(main.settings, strategy="best-of-n", baselines=(), out=main.run.path, name="best-of-n")
+def _best_of_n(main: Evolution) -> tuple[Program | None, Spent]:
+    """The best of as many independent samples, searched for in a run inside the run.
+
+    It may spend on language models what the budgets of the run leave.
+    """
+    s, spent = main.settings, main.progress.spent
+    llm = s.llm.less(usd=spent.cost_usd, tokens=spent.tokens, requests=spent.calls)
+    if llm is None:
+        main.watcher.note("best-of-n is left out: the run has spent the whole budget for language models")
+        return None, Spent()
+    recording = s.recording / "best-of-n" if s.recording and s.recording.is_dir() else s.recording
+    inner = dataclasses.replace(
+        s, strategy="best-of-n", baselines=(), llm=llm, recording=recording, out=main.run.path, name="best-of-n"
+    )
     path = inner.out / inner.run_name
     begun = (path / "config.toml").exists()
     with Run.resume(path) if begun else Run.create(path, inner.as_config()) as run:
         other = Evolution(run, inner, Parts.of(inner, main.task), main.checker, main.watcher, main.stop)
         if other.spent() is None or other.progress.started is None:
             main.watcher.note("the same budget again for best-of-n, to compare with")
-            reason = other.search()
+            reason = other.search() or ""
             best = other.strategy.best(other.progress.state)
             other.log(Finished(reason=reason, best=best.candidate.id if best else None))
         best = other.strategy.best(other.progress.state)
-        return other.program(best.candidate) if best is not None else None
+        return other.program(best.candidate) if best is not None else None, other.progress.spent

@@ -7,7 +7,7 @@ unknown keys are errors, and every field that can be absent says so.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -56,7 +56,9 @@ class ProgramSummary(Record):
 
     `digest` identifies what the program computes; `flops` and `elements` (of the largest
     intermediate) are per environment step; `*_reads` name inputs such as `state.agent.position`
-    or `action`.
+    or `action`. `sketch` is a few numbers of its outputs on a fixed batch of the task's transitions,
+    by which `programs.novelty.same_outputs` tells whether two programs are one candidate; empty
+    where the batch does not tell.
     """
 
     digest: str
@@ -68,6 +70,7 @@ class ProgramSummary(Record):
     elements: int = 0
     observation_reads: tuple[str, ...] = ()
     reward_reads: tuple[str, ...] = ()
+    sketch: tuple[float, ...] = ()
 
 
 class Verdict(Record):
@@ -109,8 +112,10 @@ class Feedback(Record):
     """What training a candidate showed; curves are means over seeds at `steps`.
 
     `return_solved` and `return_failed` are mean undiscounted returns of held-out episodes that
-    reached, or did not reach, the goal (None where there was none); `value_fit` is the explained
-    variance of the value function at the end; `diverged` counts seeds.
+    reached, or did not reach, the goal (None where there was none); `return_success_correlation` is
+    the point-biserial correlation of an episode's return with its success over held-out episodes at
+    the end (None where either was constant); `value_fit` is the explained variance of the value
+    function at the end; `diverged` counts seeds.
     """
 
     steps: tuple[int, ...] = ()
@@ -125,19 +130,27 @@ class Feedback(Record):
     value_fit: float = 0.0
     return_solved: float | None = None
     return_failed: float | None = None
+    return_success_correlation: float | None = None
     diverged: int = 0
     notices: tuple[Notice, ...] = ()
 
 
 class Candidate(Record):
-    """A program and where it came from. `id` is unique in a run; `parents` are ids."""
+    """A program and where it came from. `id` is unique in a run; `parents` are ids.
+
+    `repairs` is the id of the failed candidate that this one was asked to mend, `model` the language
+    model that wrote it, `thought` what the model said about its design where it was asked to.
+    """
 
     id: str
     generation: int
     operator: str
     island: int = 0
     parents: tuple[str, ...] = ()
+    repairs: str = ""
     proposer: str = ""
+    model: str = ""
+    thought: str = ""
     source: str = ""
     summary: ProgramSummary | None = None
 
@@ -155,7 +168,8 @@ class Result(Record):
 class Request(Record):
     """What a strategy wants next: an operator and what the proposer should see.
 
-    `parents` come first in importance; `best`, `diverse` and `failures` are context.
+    `parents` come first in importance; `best`, `diverse` and `failures` are context. `failed` is the
+    candidate to mend, in a request that repeats another after its answer was rejected.
     """
 
     id: str
@@ -167,17 +181,52 @@ class Request(Record):
     best: tuple[Result, ...] = ()
     diverse: tuple[Result, ...] = ()
     failures: tuple[Result, ...] = ()
+    failed: Result | None = None
 
 
 class Proposal(Record):
-    """A proposer's answer to a request: program source, or a failure of stage `reply`."""
+    """A proposer's answer to a request: program source, or a failure of stage `reply`.
+
+    `calls` counts the calls of a language model that were answered or may have been charged;
+    `tokens` and `cost_usd` are of all of them, `unpriced_tokens` those whose price is unknown.
+    """
 
     request_id: str
     source: str = ""
     proposer: str = ""
+    model: str = ""
+    thought: str = ""
     failure: Failure | None = None
-    cost_usd: float = 0.0
+    calls: int = 0
     tokens: int = 0
+    cost_usd: float = 0.0
+    unpriced_tokens: int = 0
+
+
+class Exchange(Record):
+    """One call of a language model: what was sent, what came back, what it cost.
+
+    A transcript is a sequence of these. `request_id` is the candidate that the call was for, `turn`
+    counts the calls for it from 0. `messages` are those of the chat API, `parameters` what was sent
+    beside them; neither ever holds a key. `error` says in one sentence why there is no reply.
+    `finish` is the provider's reason for the end, e.g. `stop` or `length`. Tokens are the provider's
+    count, or estimates from lengths where it gave none (`estimated`); `cost_usd` is None where the
+    price is unknown. A call that was never answered and cannot have been charged has 0 tokens.
+    """
+
+    request_id: str
+    turn: int
+    model: str
+    parameters: dict[str, Any] = Field(default_factory=dict)
+    messages: tuple[dict[str, Any], ...] = ()
+    reply: str = ""
+    finish: str = ""
+    error: str = ""
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    estimated: bool = False
+    cost_usd: float | None = 0.0
+    latency_s: float = 0.0
 
 
 class Fragment(Record):

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import tyro
 
 from jaxreward.errors import UserError
+from jaxreward.proposers.llm_settings import LlmSettings
 from jaxreward.records import Evolve
 from jaxreward.runs.run import check_name
 from jaxreward.training.config import PPO
@@ -28,7 +29,7 @@ class EvolveSettings:
     strategy: str = "limen"
     """The search strategy: limen or best-of-n."""
     proposer: str = "genetic"
-    """Who writes programs: genetic, or replay (with --recording)."""
+    """Who writes programs: genetic; llm (with --model); manual: a person, through files; replay (with --recording)."""
     recording: Path | None = None
     """For replay: the run, or its events.jsonl, whose programs are proposed again."""
     evolve: Evolve = "both"
@@ -73,6 +74,8 @@ class EvolveSettings:
     """Candidates compiled together, at most; by default what fits."""
     ppo: PPO = field(default_factory=PPO)
     """The learner."""
+    llm: Annotated[LlmSettings, tyro.conf.OmitArgPrefixes] = field(default_factory=LlmSettings)
+    """Language models (--proposer llm); --wait-s, --repairs and --prompts also serve --proposer manual."""
     out: Path = Path("runs")
     """Folder of runs."""
     name: str = ""
@@ -130,7 +133,17 @@ class EvolveSettings:
             raise UserError("--proposer replay needs --recording: the folder of a run or its events.jsonl")
         if self.proposer != "replay" and self.recording is not None:
             raise UserError(f"--recording is for --proposer replay; the {self.proposer} proposer has no use for it")
+        if self.proposer == "llm" and not self.llm.model:
+            raise UserError("--proposer llm needs --model: a name of litellm's, e.g. anthropic/claude-sonnet-4-5")
+        if self.proposer in ("genetic", "manual") and self.llm.model:
+            raise UserError(f"--model is for --proposer llm; the {self.proposer} proposer asks no model")
+        self.llm.check()
         self.ppo.check()
+
+    def proposer_options(self) -> dict[str, Any]:
+        if self.proposer in ("llm", "manual"):
+            return {"settings": self.llm}
+        return {"recording": self.recording} if self.recording else {}
 
     def strategy_options(self) -> dict[str, Any]:
         if self.strategy != "limen":
@@ -149,7 +162,7 @@ class EvolveSettings:
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, PPO):
+    if isinstance(value, PPO | LlmSettings):
         return _plain({f.name: getattr(value, f.name) for f in dataclasses.fields(value)})
     if isinstance(value, dict):
         return {k: _plain(v) for k, v in value.items() if v is not None}

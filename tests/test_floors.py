@@ -24,7 +24,8 @@ FLOORS: dict[str, set[str]] = {
     "reports": {"records", "errors", "runs"},
 }
 FLOORS["options"] = {"errors"}
-FLOORS["settings"] = {"records", "errors", "runs", "training"}
+FLOORS["settings"] = {"records", "errors", "runs", "training", "proposers"}
+FLOORS["mending"] = {"records", "runs"}
 FLOORS["evolution"] = set(FLOORS)
 FLOORS["finals"] = set(FLOORS)
 FLOORS["evolve"] = set(FLOORS)

@@ -17,6 +17,10 @@ class DoctorSettings:
 
     out: Path = Path("runs")
     """Folder where runs would go."""
+    model: tuple[str, ...] = ()
+    """Language models to try with one tiny request each."""
+    api_base: str | None = None
+    """Address of their endpoint, if it is not the provider's."""
     json: bool = False
     """Print one JSON object as the last line of standard output."""
 
@@ -39,6 +43,8 @@ def examine(settings: DoctorSettings) -> Iterator[Finding]:
     yield sandbox
     if sandbox.ok:
         yield _training()
+    if settings.model:
+        yield from _models(settings)
 
 
 def _versions() -> Finding:
@@ -93,3 +99,14 @@ def _training() -> Finding:
     rate = result.env_steps / result.run_s
     text = f"a known-good interface reached {success:.2f} in {seconds:.0f} s ({rate:,.0f} steps/s)"
     return Finding("training", success > 0.95, text)
+
+
+def _models(settings: DoctorSettings) -> Iterator[Finding]:
+    from jaxreward.proposers.bill import dollars
+    from jaxreward.proposers.llm import ping
+    from jaxreward.proposers.llm_settings import LlmSettings
+
+    for answer in ping(LlmSettings(model=settings.model, api_base=settings.api_base, max_tokens=256, timeout_s=60)):
+        price = "price unknown" if answer.cost_usd is None else dollars(answer.cost_usd)
+        text = f"replied in {answer.latency_s:.1f} s, {answer.tokens} tokens, {price}"
+        yield Finding(f"model {answer.model}", not answer.error, answer.error or text)

@@ -17,8 +17,8 @@ def _cost(programs: int, batches: int, steps: int) -> float:
     return steps / _STEPS_PER_S + batches * _COMPILE_BASE_S + programs * _COMPILE_PROGRAM_S
 
 
-def describe(s: EvolveSettings) -> list[str]:
-    """The plan of a search in lines."""
+def describe(s: EvolveSettings, spending: str = "") -> list[str]:
+    """The plan of a search in lines; `spending` is what it will cost, if that is not nothing."""
     batches = -(-s.candidates // s.generation)
     steps = s.candidates * s.seeds * s.steps
     runs = 2 if "best-of-n" in s.baselines else 1
@@ -39,9 +39,9 @@ def describe(s: EvolveSettings) -> list[str]:
         seconds += _cost(names, 1, names * s.final_seeds * final)
     lines.append(
         f"at most {runs * steps:,} environment steps in the search, in all about {_duration(seconds)} on two CPU "
-        f"cores; cost 0 USD; run directory {s.out / s.run_name}"
+        f"cores; {'' if spending else 'cost 0 USD; '}run directory {s.out / s.run_name}"
     )
-    return lines
+    return [*lines, spending] if spending else lines
 
 
 def describe_training(s: TrainSettings) -> list[str]:

@@ -76,7 +76,8 @@ def evolve_json(outcome: Outcome) -> dict[str, Any]:
         "env_steps": spent.env_steps,
         "wall_s": wall_s(read_log(outcome.path / "events.jsonl")),
         "compile_s": spent.compile_s,
-        "cost_usd": spent.cost_usd,
+        "cost_usd": spent.cost_usd + sum(b.cost_usd for b in outcome.baselines.values()),
+        "tokens": spent.tokens + sum(b.tokens for b in outcome.baselines.values()),
         "reason": outcome.reason,
         "finished": outcome.exit_code == 0,
     }

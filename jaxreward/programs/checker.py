@@ -14,17 +14,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import jax
-import numpy as np
-
 from jaxreward.errors import UserError
 from jaxreward.programs.cost import Cost
 from jaxreward.programs.limits import Limits
 from jaxreward.programs.process import Lost, Process
-from jaxreward.programs.program import Half, Program, ProgramRejected, assemble, default_observation, default_reward
+from jaxreward.programs.program import Half, Program, ProgramRejected, assemble
 from jaxreward.programs.reply import Failed, read_reply
 from jaxreward.programs.spec import Spec
-from jaxreward.programs.verify import pack
+from jaxreward.programs.target import Packed, Target
 from jaxreward.records import Failure, Notice, Verdict
 
 _WAIT_S = 10.0
@@ -42,27 +39,6 @@ class _Lane:
     def stop(self) -> None:
         self.worker.stop()
         self.verifier.stop()
-
-
-class _Target:
-    """A task as the checks see it: its spec, its defaults, its sample states."""
-
-    def __init__(self, task: Any, spec: Spec) -> None:
-        self.task, self.spec = task, spec
-        self.lock = threading.Lock()
-        self._halves: dict[str, Half] = {}
-
-    def default(self, half: str) -> Half:
-        names = {"observation": "default_observation", "reward": "sparse_reward"}
-        functions = {"observation": "get_observation", "reward": "compute_reward"}
-        if not hasattr(self.task, names[half]):
-            message = f"the program has no {functions[half]}, and there is no task whose default could stand in"
-            raise Failed(Failure(stage="contract", message=message, hint=f"define {functions[half]}"))
-        with self.lock:
-            if half not in self._halves:
-                make = default_observation if half == "observation" else default_reward
-                self._halves[half] = make(self.task, self.spec)
-            return self._halves[half]
 
 
 class Checker:
@@ -88,7 +64,7 @@ class Checker:
         self.limits = limits or Limits()
         self.unsafe = unsafe_no_sandbox
         self._lanes = [_Lane() for _ in range(lanes or min(2, os.cpu_count() or 1))]
-        self._targets: dict[int, _Target] = {}
+        self._targets: dict[int, Target] = {}
         self._warned = False
 
     def __enter__(self) -> Checker:
@@ -111,11 +87,12 @@ class Checker:
 
         Args:
             task: a task, a `Spec`, or a pair `(state, action)` of trees of `jax.ShapeDtypeStruct`.
-            samples: `(views, actions, next_views)` with a leading axis, for the numeric checks; by
-                default `task.sample_transitions()` if the task has it, else random arrays.
+            samples: `(views, actions, next_views)` with a leading axis, for the numeric checks and the
+                sketch; by default `task.sample_transitions()` if the task has that method, else
+                transitions of random play, and random arrays where there is no task to play.
         """
         target = self._target(task)
-        packed = _pack_samples(samples if samples is not None else _own_samples(task), target.spec)
+        packed = target.samples(samples)
         with self._lane() as lane:
             return self._check(lane, source, target, packed, name)
 
@@ -173,12 +150,12 @@ class Checker:
         finally:
             lane.lock.release()
 
-    def _target(self, task: Any) -> _Target:
+    def _target(self, task: Any) -> Target:
         known = self._targets.get(id(task))
         if known is None or known.task is not task:
             if len(self._targets) >= 16:
                 self._targets.clear()
-            known = self._targets[id(task)] = _Target(task, Spec.of(task))
+            known = self._targets[id(task)] = Target(task, Spec.of(task))
         return known
 
     def _sandboxed(self, lane: _Lane) -> bool:
@@ -194,7 +171,7 @@ class Checker:
         return False
 
     def _check(
-        self, lane: _Lane, source: str, target: _Target, samples: Any, name: str
+        self, lane: _Lane, source: str, target: Target, samples: Packed | None, name: str
     ) -> tuple[Verdict, Program | None]:
         sandboxed = self._sandboxed(lane)
         aside = () if sandboxed else (Notice(kind="no_sandbox", message="checked without a sandbox"),)
@@ -203,9 +180,9 @@ class Checker:
             own = (bool(guarded["observation"]), bool(guarded["reward"]))
             observation = Half(traced["observation"]) if own[0] else target.default("observation")
             reward = Half(traced["reward"], traced["terms"]) if own[1] else target.default("reward")
-            cost, notices = self._verify(lane, observation, reward, guarded, target.spec, samples)
+            cost, notices, sketch = self._verify(lane, observation, reward, guarded, target.spec, samples)
             nodes = guarded["reward_nodes"] if own[1] else 0
-            program = assemble(source, name, target.spec, observation, reward, nodes, cost)
+            program = assemble(source, name, target.spec, observation, reward, nodes, cost, sketch)
         except Failed as bad:
             return Verdict(failure=bad.failure, notices=aside), None
         return Verdict(summary=program.summary, notices=(*aside, *notices)), program
@@ -229,24 +206,29 @@ class Checker:
         return read_reply(reply, limits)
 
     def _verify(
-        self, lane: _Lane, observation: Half, reward: Half, guarded: dict[str, Any], spec: Spec, samples: Any
-    ) -> tuple[Cost, tuple[Notice, ...]]:
+        self, lane: _Lane, observation: Half, reward: Half, guarded: dict[str, Any], spec: Spec,
+        samples: Packed | None,
+    ) -> tuple[Cost, tuple[Notice, ...], tuple[float, ...]]:  # fmt: skip
         request = {
             "observation": observation.tape, "reward": reward.tape, "terms": reward.terms, "spec": spec.as_json(),
             "own": [bool(guarded["observation"]), bool(guarded["reward"])], "limits": self.limits.as_json(),
-            "samples": samples,
+            "inputs": samples.key if samples else None, "may_terminate": samples is None or samples.may_terminate,
         }  # fmt: skip
+        answer = self._judged(lane, request)
+        if "unknown" in answer and samples is not None:  # a fresh verifier
+            answer = self._judged(lane, {**request, "samples": samples.packed})
+        if "failure" in answer:
+            line = guarded["lines"].get(answer.get("half"))
+            raise Failed(Failure(**{"line": line, **{k: v for k, v in answer["failure"].items() if v is not None}}))
+        return Cost(**answer["cost"]), tuple(Notice(**n) for n in answer["notices"]), tuple(answer["sketch"])
+
+    def _judged(self, lane: _Lane, request: dict[str, Any]) -> dict[str, Any]:
         try:
-            reply = lane.verifier.ask(json.dumps(request).encode(), self.limits.verify_s, 1 << 20)
+            return json.loads(lane.verifier.ask(json.dumps(request).encode(), self.limits.verify_s, 1 << 20))
         except Lost as lost:
             message = f"compiling and evaluating it did not end well in {self.limits.verify_s:g} s: {lost}"
             hint = "long chains of x[::-1], jnp.roll, jnp.stack and slices take XLA exponential time: shorten them"
             raise Failed(Failure(stage="killed", message=message, hint=hint)) from lost
-        answer = json.loads(reply)
-        if "failure" in answer:
-            line = guarded["lines"].get(answer.get("half"))
-            raise Failed(Failure(**{"line": line, **{k: v for k, v in answer["failure"].items() if v is not None}}))
-        return Cost(**answer["cost"]), tuple(Notice(**n) for n in answer["notices"])
 
 
 def _no_sandbox(reason: str) -> str:
@@ -265,24 +247,6 @@ def _read(path_or_source: str | Path) -> tuple[str, str]:
         return path.read_text(encoding="utf-8"), path.name
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"cannot read the program {path}: {error}") from error
-
-
-def _own_samples(task: Any) -> Any:
-    make = getattr(task, "sample_transitions", None)
-    return make() if make is not None else None
-
-
-def _pack_samples(samples: Any, spec: Spec) -> Any:
-    if samples is None:
-        return None
-    if not (isinstance(samples, tuple) and len(samples) == 3):
-        raise UserError("samples are (views, actions, next_views), each with a leading axis")
-    states, actions, nexts = ([np.asarray(x) for x in jax.tree.leaves(tree)] for tree in samples)
-    n = len(states[0]) if states else 0
-    for leaf, array in zip((*spec.leaves, spec.action, *spec.leaves), (*states, *actions, *nexts), strict=True):
-        if array.shape != (n, *leaf.shape) or array.dtype.name != leaf.dtype:
-            raise UserError(f"samples of {leaf.name} must be {leaf.dtype} ({n}, ...), got {array.dtype} {array.shape}")
-    return [[pack(a) for a in states], pack(actions[0]), [pack(a) for a in nexts]]
 
 
 # ---- a checker for those who need no other

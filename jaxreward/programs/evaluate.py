@@ -14,18 +14,25 @@ import numpy as np
 from jax.extend import core
 
 Rule = Callable[..., Any]
+Watch = Callable[[Any, Any, list[Any], list[Any]], None]
 
 _TURNS = 100_000
 """Loops of more equations in all are compiled."""
 
 
-def evaluate(closed: Any, arguments: list[Any]) -> list[np.ndarray[Any, Any]]:
-    """The outputs of a `ClosedJaxpr` on numpy arrays."""
+def evaluate(closed: Any, arguments: list[Any], watch: Watch | None = None) -> list[np.ndarray[Any, Any]]:
+    """The outputs of a `ClosedJaxpr` on numpy arrays.
+
+    Args:
+        watch: is called after each equation, those of loop bodies once a turn, with the jaxpr that it
+            stands in, the equation, its operands and its results. Loops that are compiled for their
+            length are not watched inside.
+    """
     with np.errstate(all="ignore"):
-        return [np.asarray(x) for x in _run(closed.jaxpr, closed.consts, arguments)]
+        return [np.asarray(x) for x in _run(closed.jaxpr, closed.consts, arguments, watch)]
 
 
-def _run(jaxpr: Any, consts: Any, arguments: list[Any]) -> list[Any]:
+def _run(jaxpr: Any, consts: Any, arguments: list[Any], watch: Watch | None) -> list[Any]:
     values: dict[Any, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
     values.update(zip(jaxpr.invars, arguments, strict=True))
 
@@ -39,11 +46,11 @@ def _run(jaxpr: Any, consts: Any, arguments: list[Any]) -> list[Any]:
         operands = [read(atom) for atom in equation.invars]
         name, params = equation.primitive.name, equation.params
         if name in ("jit", "pjit"):
-            results = _run(params["jaxpr"].jaxpr, params["jaxpr"].consts, operands)
+            results = _run(params["jaxpr"].jaxpr, params["jaxpr"].consts, operands, watch)
         elif name == "scan" and params["length"] * len(params["jaxpr"].jaxpr.eqns) <= _TURNS:
-            results = _scan(operands, params)
+            results = _scan(operands, params, watch)
         elif name == "while" and len(params["body_jaxpr"].jaxpr.eqns) <= _TURNS // 256:
-            results = _while(operands, params)
+            results = _while(operands, params, watch)
         elif name in _RULES and all(o.dtype.kind in "biuf" for o in operands):
             aval = equation.outvars[0].aval
             arrays = [np.asarray(o) for o in operands]
@@ -54,16 +61,18 @@ def _run(jaxpr: Any, consts: Any, arguments: list[Any]) -> list[Any]:
             results = equation.primitive.bind(*[jax.numpy.asarray(o) for o in operands], **params)
             results = results if equation.primitive.multiple_results else [results]
         values.update(zip(equation.outvars, results, strict=True))
+        if watch is not None and results:
+            watch(jaxpr, equation, operands, results)
     return [read(atom) for atom in jaxpr.outvars]
 
 
-def _scan(operands: list[Any], params: dict[str, Any]) -> list[Any]:
+def _scan(operands: list[Any], params: dict[str, Any], watch: Watch | None) -> list[Any]:
     consts, carries, body = params["num_consts"], params["num_carry"], params["jaxpr"]
     fixed, carry, rows = operands[:consts], operands[consts : consts + carries], operands[consts + carries :]
     turns = range(params["length"])
     stacked: list[list[Any]] = []
     for t in reversed(turns) if params["reverse"] else turns:
-        results = _run(body.jaxpr, body.consts, [*fixed, *carry, *(np.asarray(r)[t] for r in rows)])
+        results = _run(body.jaxpr, body.consts, [*fixed, *carry, *(np.asarray(r)[t] for r in rows)], watch)
         carry = results[:carries]
         stacked.append(results[carries:])
     if params["reverse"]:
@@ -74,15 +83,15 @@ def _scan(operands: list[Any], params: dict[str, Any]) -> list[Any]:
     return [*carry, *(np.stack([np.asarray(row[i]) for row in stacked]) for i in range(len(outs)))]
 
 
-def _while(operands: list[Any], params: dict[str, Any]) -> list[Any]:
+def _while(operands: list[Any], params: dict[str, Any], watch: Watch | None) -> list[Any]:
     first, second = params["cond_nconsts"], params["body_nconsts"]
     condition, body = params["cond_jaxpr"], params["body_jaxpr"]
     carry = operands[first + second :]
     while True:  # ends, because a replay caps its loops
-        go_on = np.asarray(_run(condition.jaxpr, condition.consts, [*operands[:first], *carry])[0])
+        go_on = np.asarray(_run(condition.jaxpr, condition.consts, [*operands[:first], *carry], watch)[0])
         if not go_on.any():
             return carry
-        turned = _run(body.jaxpr, body.consts, [*operands[first : first + second], *carry])
+        turned = _run(body.jaxpr, body.consts, [*operands[first : first + second], *carry], watch)
         if go_on.ndim:  # vmap leaves the lanes that are done to the loop itself
             turned = [_lanes(go_on, new, old) for new, old in zip(turned, carry, strict=True)]
         carry = turned

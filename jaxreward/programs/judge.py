@@ -11,15 +11,18 @@ import numpy as np
 from jax.extend import core
 
 from jaxreward.programs.cost import Cost, measure
+from jaxreward.programs.coverage import BATCH
 from jaxreward.programs.evaluate import evaluate
 from jaxreward.programs.limits import Limits
+from jaxreward.programs.novelty import sketch
 from jaxreward.programs.primitives import replayable
 from jaxreward.programs.replay import replay
-from jaxreward.programs.spec import Spec, dtype_of
+from jaxreward.programs.samples import Samples
+from jaxreward.programs.spec import Spec
 from jaxreward.programs.tape import Tape, TapeError, check_tape, count, reads
 from jaxreward.records import Failure, Notice
 
-BATCH = 64
+_REAL = 256
 _COMPILE_DEPTH = 40
 _COMPILE_EQUATIONS = 3000
 """A deeper or longer program is compiled here, where it can be killed: XLA's fusion can take
@@ -35,34 +38,25 @@ class Judged(Exception):
 
 
 @dataclass(frozen=True)
-class Samples:
-    """Stacked inputs of a reward: leaves of states, an action, leaves of next states."""
+class Inputs:
+    """What the programs of a task are judged on.
 
-    states: list[np.ndarray[Any, Any]]
-    actions: np.ndarray[Any, Any]
-    next_states: list[np.ndarray[Any, Any]]
+    Attributes:
+        true: transitions of the task.
+        batch: the first of them, and distortions of those, for sketches.
+        real: how many are not distorted.
+        may_terminate: whether an episode can end before the horizon.
+    """
 
-    def transition(self) -> list[np.ndarray[Any, Any]]:
-        return [*self.states, self.actions, *self.next_states]
+    true: Samples
+    batch: Samples
+    real: int
+    may_terminate: bool
 
     @staticmethod
-    def random(spec: Spec, n: int = BATCH) -> Samples:
-        """Normal reals and integers from 0 to 6: shapes of states, not states of the task."""
-        rng = np.random.default_rng(0)
-
-        def draw(shape: tuple[int, ...], dtype: str, high: int = 7) -> np.ndarray[Any, Any]:
-            if dtype == "bool":
-                return rng.integers(0, 2, (n, *shape)).astype(bool)
-            if dtype_of(dtype).kind in "iu":
-                return rng.integers(0, high, (n, *shape)).astype(dtype)
-            return rng.normal(size=(n, *shape)).astype(dtype_of(dtype))
-
-        states, nexts = ([draw(leaf.shape, leaf.dtype) for leaf in spec.leaves] for _ in range(2))
-        if np.dtype(spec.action.dtype).kind == "f":
-            actions = rng.uniform(*spec.bounds, (n, *spec.action.shape)).astype(np.float32)
-        else:
-            actions = draw(spec.action.shape, spec.action.dtype, spec.actions or 7)
-        return Samples(states, actions, nexts)
+    def of(true: Samples, spec: Spec, may_terminate: bool) -> Inputs:
+        first = true.first(_REAL)
+        return Inputs(true, first.with_distortions(spec, BATCH), len(first), may_terminate)
 
 
 def judge(
@@ -70,21 +64,21 @@ def judge(
     reward: Any,
     spec: Spec,
     limits: Limits,
-    samples: Samples | None = None,
+    given: Inputs | None = None,
     own: tuple[bool, bool] = (True, True),
     terms: Sequence[str] = (),
-) -> tuple[Cost, tuple[Notice, ...]]:
-    """Check both tapes of a program.
+) -> tuple[Cost, tuple[Notice, ...], tuple[float, ...]]:
+    """Check both tapes of a program: its cost, remarks, and its sketch (see `novelty`).
 
     Args:
-        samples: states of the task; random ones if None.
+        given: transitions of the task; without, the numeric checks run on random arrays and there is no sketch.
         terms: names of the reward's terms, for messages.
         own: whether the program defines its observation and its reward; a task's default is taken as it is.
 
     Raises:
         Judged: with the failure.
     """
-    random, samples = samples is None, samples or Samples.random(spec)
+    random, samples = given is None, given.true if given else Samples.random(spec)
     notices: list[Notice] = []
     total = Cost()
     structs = spec.structs()
@@ -104,7 +98,16 @@ def judge(
         _observed(_evaluate(closed[0], samples.states), limits, random, notices)
     if own[1]:
         _rewarded(_evaluate(closed[1], samples.transition()), terms, limits, random, notices)
-    return total, tuple(notices)
+    return total, tuple(notices), _sketch(closed, given, own)
+
+
+def _sketch(closed: list[Any], given: Inputs | None, own: tuple[bool, bool]) -> tuple[float, ...]:
+    if given is None:
+        return ()
+    try:
+        return sketch(closed[0], closed[1], given.batch, given.real, own, given.may_terminate)
+    except Exception:  # on impossible states a computation may fail, and no program is rejected for those
+        return ()
 
 
 def _sound(tape: Any, inputs: list[Any], limits: Limits) -> Tape:

@@ -137,12 +137,14 @@ def _example(task: Any) -> Any:
 
 
 def assemble(
-    source: str, name: str, spec: Spec, observation: Half, reward: Half, reward_nodes: int, cost: Cost | None = None
-) -> Program:
+    source: str, name: str, spec: Spec, observation: Half, reward: Half, reward_nodes: int, cost: Cost | None = None,
+    sketch: tuple[float, ...] = (),
+) -> Program:  # fmt: skip
     """A program from its halves, which must be checked tapes.
 
     Args:
         cost: of both tapes, if known.
+        sketch: of its outputs, see `novelty`.
     """
     if cost is None:
         cost = cost_of(observation.tape) + cost_of(reward.tape)
@@ -157,6 +159,7 @@ def assemble(
         elements=cost.elements,
         observation_reads=_names(labels[0], observation.tape),
         reward_reads=_names(labels[1], reward.tape),
+        sketch=sketch,
     )
     return Program(source, name, spec, summary, observation.tape, reward.tape)
 

@@ -9,15 +9,17 @@ import base64
 import contextlib
 import json
 import os
+from collections import OrderedDict
 from pathlib import Path
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 
-from jaxreward.programs.judge import Judged, Samples, judge
+from jaxreward.programs.judge import Inputs, Judged, judge
 from jaxreward.programs.limits import Limits
 from jaxreward.programs.process import Lost, read_frame, write_frame
+from jaxreward.programs.samples import Samples
 from jaxreward.programs.spec import Spec, dtype_of
 
 _MAX_REQUEST = 64 << 20
@@ -34,23 +36,42 @@ def unpack(data: dict[str, Any]) -> np.ndarray[Any, Any]:
     return np.frombuffer(raw, dtype_of(data["dtype"])).reshape(data["shape"])
 
 
+_known: OrderedDict[str, Inputs] = OrderedDict()
+"""Inputs by key: they are sent once, not with every program."""
+
+
 def answer(request: dict[str, Any]) -> dict[str, Any]:
-    """The outcome of a request as JSON: `cost` and `notices`, or `failure`."""
+    """The outcome of a request as JSON: `cost`, `notices` and `sketch`, `failure`, or that its inputs are `unknown`."""
     spec, limits = Spec.from_json(request["spec"]), Limits(**request["limits"])
-    samples = None
-    if request["samples"]:
-        states, actions, nexts = request["samples"]
-        samples = Samples([unpack(a) for a in states], unpack(actions), [unpack(a) for a in nexts])
+    given, key = None, request["inputs"]
+    if key is not None:
+        given = _inputs(key, request.get("samples"), spec, request["may_terminate"])
+        if given is None:
+            return {"unknown": key}
+    own = tuple(request["own"])
     try:
-        cost, notices = judge(
-            request["observation"], request["reward"], spec, limits, samples, tuple(request["own"]), request["terms"]
+        cost, notices, sketch = judge(
+            request["observation"], request["reward"], spec, limits, given, own, request["terms"]
         )
     except Judged as judged:
         return {"failure": judged.failure.model_dump(), "half": judged.half}
     except Exception as error:  # XLA may refuse what traces; the process lives on
         message = f"it cannot be evaluated: {type(error).__name__}: {str(error)[:300]}"
         return {"failure": {"stage": "numeric", "message": message}}
-    return {"cost": vars(cost), "notices": [n.model_dump() for n in notices]}
+    return {"cost": vars(cost), "notices": [n.model_dump() for n in notices], "sketch": sketch}
+
+
+def _inputs(key: str, samples: Any, spec: Spec, may_terminate: bool) -> Inputs | None:
+    """The inputs called `key`, if they are known or come along."""
+    if key not in _known:
+        if samples is None:
+            return None
+        states, actions, nexts = samples
+        true = Samples([unpack(a) for a in states], unpack(actions), [unpack(a) for a in nexts])
+        _known[key] = Inputs.of(true, spec, may_terminate)
+        while len(_known) > 8:
+            _known.popitem(last=False)
+    return _known[key]
 
 
 def main() -> None:

@@ -9,6 +9,7 @@ import numpy as np
 from jaxreward.proposers.genome import ENTRY, Genome, Part, read, write
 from jaxreward.proposers.guidance import band, repaired
 from jaxreward.proposers.lexicon import Lexicon
+from jaxreward.proposers.proposer import OneByOne
 from jaxreward.proposers.statements import Statement
 from jaxreward.proposers.variation import Variation
 from jaxreward.records import Proposal, Request, Result, TaskCard
@@ -17,7 +18,7 @@ ATTEMPTS = 40
 """Draws before giving up on an operator and writing a program from scratch."""
 
 
-class GeneticProposer:
+class GeneticProposer(OneByOne):
     """Samples, mutates and crosses over programs; reads nothing but the request's records.
 
     Operators by `Request.operator`: `scratch`; `crossover`, of the first two parents (or the

@@ -1,50 +1,154 @@
-"""What a proposer is, and how to make one by name."""
+"""What a proposer is, what a run lends it, and how to make one by name."""
 
 from __future__ import annotations
 
 import difflib
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 
 from jaxreward.errors import UserError
-from jaxreward.records import Proposal, Request, TaskCard
+from jaxreward.records import Exchange, Proposal, Request, TaskCard
+
+RngOf = Callable[[Request], np.random.Generator]
+"""The random generator of a request, the same whenever it is asked for."""
+
+
+class Transcript(Protocol):
+    """The exchanges of a run so far, and the place for more; every one is on the disk once added."""
+
+    def add(self, exchange: Exchange) -> None: ...
+    def exchanges(self) -> Sequence[Exchange]:
+        """All of them, in the order in which they were added."""
+        ...
+
+    def of(self, request_id: str) -> Sequence[Exchange]: ...
+
+
+class NoTranscript:
+    """Remembers nothing: for proposers that talk to nobody."""
+
+    def add(self, exchange: Exchange) -> None:
+        return None
+
+    def exchanges(self) -> Sequence[Exchange]:
+        return ()
+
+    def of(self, request_id: str) -> Sequence[Exchange]:
+        return ()
+
+
+@dataclass(frozen=True)
+class Desk:
+    """What a run lends to its proposer.
+
+    Attributes:
+        folder: the run's directory.
+        transcript: what was said to and by language models.
+        should_stop: whether the run was asked to stop.
+        note: shows a line to the user.
+        status: shows what is going on now, replacing what it showed before.
+    """
+
+    folder: Path
+    transcript: Transcript = field(default_factory=NoTranscript)
+    should_stop: Callable[[], bool] = lambda: False
+    note: Callable[[str], None] = lambda _: None
+    status: Callable[[str], None] = lambda _: None
+
+
+@dataclass(frozen=True)
+class Answers:
+    """Proposals in the order of their requests; those that were not asked for are missing.
+
+    `spent` names the budget that ended the asking, e.g. `the budget of dollars is spent`. Requests
+    may also be missing because the run was asked to stop.
+    """
+
+    proposals: tuple[Proposal, ...]
+    spent: str = ""
 
 
 class Proposer(Protocol):
-    """Turns a request into program source.
+    """Turns requests into program sources.
 
-    `propose` depends on the request and the random generator alone, so that a resumed run
-    proposes what an uninterrupted one would have.
+    An answer depends on its request, the random generator of the request and, for a language model
+    or a person, on what they reply; a reply that reached the transcript is used again by a resumed
+    run, so that it proposes what an uninterrupted one would have. `mends` says whether an answer
+    that was rejected may be sent back with the verdict.
     """
 
     @property
     def name(self) -> str: ...
+    @property
+    def mends(self) -> bool: ...
 
-    def propose(self, request: Request, rng: np.random.Generator) -> Proposal: ...
+    def open(self, desk: Desk) -> None:
+        """Called once, before the first request, with what the run lends."""
+        ...
+
+    def propose_all(self, requests: Sequence[Request], rng_of: RngOf) -> Answers:
+        """Answers to requests that do not depend on each other.
+
+        Raises:
+            ProposerStopped: it cannot go on now; nothing that was paid for is lost.
+        """
+        ...
 
 
-NAMES = ("genetic", "replay")
+class OneByOne(ABC):
+    """Base of proposers that answer requests one after another and keep nothing."""
+
+    mends = False
+
+    def open(self, desk: Desk) -> None:
+        return None
+
+    def propose_all(self, requests: Sequence[Request], rng_of: RngOf) -> Answers:
+        return Answers(tuple(self.propose(request, rng_of(request)) for request in requests))
+
+    @abstractmethod
+    def propose(self, request: Request, rng: np.random.Generator) -> Proposal:
+        """The answer to one request."""
+
+
+NAMES = ("genetic", "llm", "manual", "replay")
 
 
 def make_proposer(name: str, card: TaskCard, **options: Any) -> Proposer:
     """Make the proposer called `name` for a task.
 
     Args:
-        name: `genetic` (no options), or `replay` with `recording`: an events.jsonl, the folder
-            that holds one, or a mapping from request id to `Proposal`.
+        name: `genetic` (no options); `llm` and `manual` with `settings`, an `LlmSettings`; `replay`
+            with `recording`: an events.jsonl, the folder that holds one, or a mapping from request
+            id to `Proposal`.
         card: the task's words and vocabulary.
 
     Raises:
         UserError: if there is no such proposer, an option it does not have, or one it misses.
     """
-    from jaxreward.proposers.genetic import GeneticProposer
-    from jaxreward.proposers.replay import ReplayProposer
-
     if name == "genetic":
+        from jaxreward.proposers.genetic import GeneticProposer
+
         _only(name, options, ())
         return GeneticProposer(card)
+    if name == "llm":
+        from jaxreward.proposers.llm import LlmProposer
+
+        _only(name, options, ("settings",))
+        return LlmProposer(card, **options)
+    if name == "manual":
+        from jaxreward.proposers.manual import ManualProposer
+
+        _only(name, options, ("settings",))
+        return ManualProposer(card, **options)
     if name == "replay":
+        from jaxreward.proposers.replay import ReplayProposer
+
         _only(name, options, ("recording",))
         if "recording" not in options:
             raise UserError("the replay proposer needs a recording: give it the events.jsonl of a run")

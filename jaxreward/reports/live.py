@@ -41,12 +41,23 @@ class Live:
         """A line of its own."""
         self.console.print(text, highlight=False)
 
+    def proposing(self, text: str) -> None:
+        """What the proposer is doing, on a line that the next one replaces."""
+        if self._task is None or self._label != "proposing":
+            self._show("proposing")
+        assert self._task is not None
+        self._bars.update(self._task, detail=text)
+
+    def _show(self, label: str) -> None:
+        if self._task is not None:
+            self._bars.remove_task(self._task)
+        self._task, self._label, self._latest = self._bars.add_task(label, detail="", total=None), label, {}
+
     def training(self, label: str, progress: Any) -> None:
         """`progress` is a `jaxreward.training.Progress`, counted here in thousands of steps."""
         if self._task is None or label != self._label:
-            if self._task is not None:
-                self._bars.remove_task(self._task)
-            self._task, self._label, self._latest = self._bars.add_task(label, detail="", total=None), label, {}
+            self._show(label)
+        assert self._task is not None
         self._latest |= progress.success
         best = f"best {max(self._latest.values()):.2f}" if self._latest else ""
         where = f"chunk {progress.chunk + 1}/{progress.chunks}" if progress.chunks > 1 else ""
@@ -72,7 +83,15 @@ class Live:
             text += f"; best so far {best.score.mean:.3f} ({best.candidate.id})"
         if self.candidates:
             text += f"; {spent.trained}/{self.candidates} candidates, {spent.compile_s + spent.run_s:.0f} device s"
+        if spent.calls:
+            text += f"; {bill(spent)}"
         self.note(text)
+
+
+def bill(spent: Spent) -> str:
+    """What language models have cost so far."""
+    text = f"${spent.cost_usd:.4f}, {spent.tokens:,} tokens, {spent.calls} calls"
+    return text + (f" ({spent.unpriced_tokens:,} tokens of unknown price)" if spent.unpriced_tokens else "")
 
 
 class Silent:
@@ -80,4 +99,5 @@ class Silent:
 
     def note(self, text: str) -> None: ...
     def training(self, label: str, progress: Any) -> None: ...
+    def proposing(self, text: str) -> None: ...
     def generation(self, index: int, results: Sequence[Result], best: Result | None, spent: Spent) -> None: ...

@@ -9,15 +9,18 @@ from jaxreward.runs.events import (
     Finished,
     Paused,
     Proposed,
+    Repair,
     Resumed,
     RunStarted,
     Told,
     Trained,
+    Withdrawn,
 )
 from jaxreward.runs.fold import Generation, Progress, Spent, advance, fold
 from jaxreward.runs.log import Entry, EventLog, read_log
 from jaxreward.runs.run import Run
 from jaxreward.runs.signals import REQUEUE_EXIT_CODE, StopSignal
+from jaxreward.runs.transcripts import TranscriptLog, read_transcript
 
 __all__ = [
     "REQUEUE_EXIT_CODE",
@@ -33,6 +36,7 @@ __all__ = [
     "Paused",
     "Progress",
     "Proposed",
+    "Repair",
     "Resumed",
     "Run",
     "RunStarted",
@@ -40,7 +44,10 @@ __all__ = [
     "StopSignal",
     "Told",
     "Trained",
+    "TranscriptLog",
+    "Withdrawn",
     "advance",
     "fold",
     "read_log",
+    "read_transcript",
 ]

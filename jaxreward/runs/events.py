@@ -1,8 +1,10 @@
 """What happens in a run, as records: the vocabulary of `events.jsonl`.
 
 One generation is `Asked`, then for every request `Proposed` and `Checked` (unless the proposal
-failed), then `Trained` for those that passed, batch by batch, then `Told`. Each is logged
-when it is known, so that a run killed between any two goes on where it stopped.
+failed), then `Trained` for those that passed, batch by batch, then `Told`. Rejected candidates may
+go back to the proposer in between (`Repair`, followed by what `Asked` is followed by), and where a
+budget of the proposer ends, what it has not answered is `Withdrawn`. Each is logged when it is
+known, so that a run killed between any two goes on where it stopped.
 """
 
 from __future__ import annotations
@@ -10,16 +12,31 @@ from __future__ import annotations
 import math
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, TypeAdapter, field_validator
+from pydantic import AfterValidator, Field, TypeAdapter, field_validator
 
 from jaxreward.records import Evolve, Failure, Proposal, Record, Request, Result, Score, Verdict
+
+
+def json_ready(value: Any) -> Any:
+    """`value` with NaN and infinities as strings: JSON has no such numbers, and records read them back."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    if isinstance(value, dict):
+        return {key: json_ready(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [json_ready(item) for item in value]
+    return value
+
+
+Config = Annotated[dict[str, Any], AfterValidator(json_ready)]
+"""Settings as the log holds them, so that those in memory equal those read back."""
 
 
 class RunStarted(Record):
     """The first event: what was asked for, by which command, on which software."""
 
     type: Literal["run_started"] = "run_started"
-    config: dict[str, Any] = Field(default_factory=dict)
+    config: Config = Field(default_factory=dict)
     versions: dict[str, str] = Field(default_factory=dict)
     task: str
     strategy: str
@@ -32,14 +49,15 @@ class Resumed(Record):
     """Another process took the run up; `config` is what it was started with."""
 
     type: Literal["resumed"] = "resumed"
-    config: dict[str, Any] = Field(default_factory=dict)
+    config: Config = Field(default_factory=dict)
     versions: dict[str, str] = Field(default_factory=dict)
     command: str = ""
 
 
 class Baseline(Record):
     """A baseline was trained, for `steps` environment steps a seed; a later one of the same `name`,
-    e.g. `sparse` or `best-of-n`, takes its place."""
+    e.g. `sparse` or `best-of-n`, takes its place. `tokens` and `cost_usd` are those of a search that
+    found it."""
 
     type: Literal["baseline"] = "baseline"
     name: str
@@ -50,6 +68,8 @@ class Baseline(Record):
     env_steps: int = 0
     compile_s: float = 0.0
     run_s: float = 0.0
+    tokens: int = 0
+    cost_usd: float = 0.0
 
 
 class AskedRequest(Record):
@@ -63,6 +83,7 @@ class AskedRequest(Record):
     best: tuple[str, ...] = ()
     diverse: tuple[str, ...] = ()
     failures: tuple[str, ...] = ()
+    failed: str = ""
 
     @classmethod
     def of(cls, request: Request) -> AskedRequest:
@@ -78,6 +99,7 @@ class AskedRequest(Record):
             best=ids(request.best),
             diverse=ids(request.diverse),
             failures=ids(request.failures),
+            failed=request.failed.candidate.id if request.failed else "",
         )
 
 
@@ -94,6 +116,21 @@ class Asked(Record):
         return cls(generation=requests[0].generation, requests=tuple(map(AskedRequest.of, requests)))
 
 
+class Repair(Record):
+    """Candidates of this generation that were rejected go back to the proposer with their verdicts,
+    each as a request of its own."""
+
+    type: Literal["repair"] = "repair"
+    requests: tuple[AskedRequest, ...]
+
+
+class Withdrawn(Record):
+    """A budget of the proposer has ended: requests of this generation without an answer are not asked."""
+
+    type: Literal["withdrawn"] = "withdrawn"
+    reason: str
+
+
 class Proposed(Record):
     """A proposer answered one request."""
 
@@ -102,12 +139,14 @@ class Proposed(Record):
 
 
 class Checked(Record):
-    """A proposed program was checked; `duplicate_of` names an earlier candidate of equal digest."""
+    """A proposed program was checked; `duplicate_of` names an earlier candidate of equal digest or,
+    with `by_outputs`, of equal outputs (`jaxreward.programs.novelty`)."""
 
     type: Literal["checked"] = "checked"
     request_id: str
     verdict: Verdict
     duplicate_of: str | None = None
+    by_outputs: bool = False
 
 
 class Trained(Record):
@@ -162,21 +201,24 @@ class Finished(Record):
 
 
 Event = Annotated[
-    RunStarted | Resumed | Baseline | Asked | Proposed | Checked | Trained | Told | Paused | Finished,
+    RunStarted
+    | Resumed
+    | Baseline
+    | Asked
+    | Repair
+    | Withdrawn
+    | Proposed
+    | Checked
+    | Trained
+    | Told
+    | Paused
+    | Finished,
     Field(discriminator="type"),
 ]
 
 EVENT_TYPES = (
-    "run_started",
-    "resumed",
-    "baseline",
-    "asked",
-    "proposed",
-    "checked",
-    "trained",
-    "told",
-    "paused",
-    "finished",
+    *("run_started", "resumed", "baseline", "asked", "repair", "withdrawn", "proposed", "checked", "trained", "told"),
+    *("paused", "finished"),
 )
 
 event_adapter: TypeAdapter[Event] = TypeAdapter(Event)

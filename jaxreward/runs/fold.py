@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from jaxreward.errors import UserError
-from jaxreward.records import TRAINED_STAGES, Candidate, Failure, Proposal, Request, Result
+from jaxreward.records import TRAINED_STAGES, Candidate, Failure, ProgramSummary, Proposal, Request, Result
 from jaxreward.runs.events import (
     Asked,
     AskedRequest,
@@ -21,10 +21,12 @@ from jaxreward.runs.events import (
     Finished,
     Paused,
     Proposed,
+    Repair,
     Resumed,
     RunStarted,
     Told,
     Trained,
+    Withdrawn,
 )
 
 S = TypeVar("S")
@@ -34,7 +36,8 @@ Tell = Callable[[S, Sequence[Result]], S]
 @dataclass(frozen=True)
 class Spent:
     """What a run has used. `attempts` counts proposals, of which every one ends as `trained`,
-    `failed` or `duplicate`; baselines are apart."""
+    `failed` or `duplicate`; baselines are apart. `calls`, `tokens`, `cost_usd` and `unpriced_tokens`
+    as in `Proposal`."""
 
     attempts: int = 0
     trained: int = 0
@@ -42,8 +45,10 @@ class Spent:
     duplicate: int = 0
     env_steps: int = 0
     baseline_env_steps: int = 0
+    calls: int = 0
     tokens: int = 0
     cost_usd: float = 0.0
+    unpriced_tokens: int = 0
     compile_s: float = 0.0
     run_s: float = 0.0
 
@@ -82,7 +87,10 @@ class Generation:
             operator=request.operator,
             island=request.island,
             parents=tuple(parent.candidate.id for parent in request.parents),
+            repairs=request.failed.candidate.id if request.failed else "",
             proposer=proposal.proposer,
+            model=proposal.model,
+            thought=proposal.thought,
             source=proposal.source,
             summary=self.checks[id].verdict.summary if id in self.checks else None,
         )
@@ -98,7 +106,8 @@ class Generation:
             check = self.checks[id]
             failure = check.verdict.failure
             if failure is None and check.duplicate_of is not None:
-                failure = Failure(stage="duplicate", message=f"computes the same as {check.duplicate_of}")
+                how = "its outputs equal those of" if check.by_outputs else "computes the same as"
+                failure = Failure(stage="duplicate", message=f"{how} {check.duplicate_of}")
         return None if failure is None else Result(candidate=self.candidate(id), failure=failure)
 
     def complete(self) -> bool:
@@ -120,14 +129,18 @@ class Progress(Generic[S]):
 
     `state` is the strategy's after the last complete generation, `open` the generation in work;
     `results` holds every result told so far by candidate id; `digests` maps what the candidates
-    checked so far compute to the first that did; `ended` is the last `Paused` or `Finished`, None
-    while the run goes on.
+    checked so far compute to the first that did, `known` those firsts to their summaries; `exhausted`
+    names the budget of the proposer that ended, until the run is resumed with another configuration;
+    `ended` is the last `Paused` or `Finished`, None while the run goes on.
     """
 
     state: S
     open: Generation | None = None
     results: Mapping[str, Result] = field(default_factory=dict)
     digests: Mapping[str, str] = field(default_factory=dict)
+    known: Mapping[str, ProgramSummary] = field(default_factory=dict)
+    exhausted: str = ""
+    config: Mapping[str, Any] = field(default_factory=dict)
     baselines: Mapping[str, Baseline] = field(default_factory=dict)
     spent: Spent = field(default_factory=Spent)
     started: RunStarted | None = None
@@ -147,15 +160,20 @@ def advance(progress: Progress[S], event: Event, tell: Tell[S]) -> Progress[S]:
     match event:
         case RunStarted():
             _require(progress.started is None, event, "the run has started already")
-            return replace(progress, started=event)
+            return replace(progress, started=event, config=event.config)
         case Resumed():
-            return replace(progress, ended=None)
+            same = event.config == progress.config
+            return replace(progress, ended=None, config=event.config, exhausted=progress.exhausted if same else "")
         case Paused() | Finished():
             return replace(progress, ended=event)
         case Baseline():
             return _baseline(progress, event)
         case Asked():
             return _asked(progress, event)
+        case Repair():
+            return _repair(progress, event)
+        case Withdrawn():
+            return _withdrawn(progress, event)
         case Proposed():
             return _proposed(progress, event)
         case Checked():
@@ -197,11 +215,34 @@ def _asked(progress: Progress[S], event: Asked) -> Progress[S]:
     ids = [asked.id for asked in event.requests]
     fresh = len(set(ids)) == len(ids) and not progress.results.keys() & set(ids)
     _require(fresh, event, "a request id occurs twice")
-    requests = tuple(_request(asked, event, progress.results) for asked in event.requests)
+    requests = tuple(_request(asked, event, event.generation, progress.results) for asked in event.requests)
     return replace(progress, open=Generation(event.generation, requests))
 
 
-def _request(asked: AskedRequest, event: Asked, results: Mapping[str, Result]) -> Request:
+def _repair(progress: Progress[S], event: Repair) -> Progress[S]:
+    generation = progress.open
+    if generation is None:
+        raise _contradiction(event, "no generation is in work")
+    results = dict(progress.results)
+    for request in generation.requests:
+        result = generation.result(request.id)
+        if result is not None:
+            results[request.id] = result
+    ids = [asked.id for asked in event.requests]
+    _require(len(set(ids)) == len(ids) and not results.keys() & set(ids), event, "a request id occurs twice")
+    more = tuple(_request(asked, event, generation.index, results) for asked in event.requests)
+    return replace(progress, open=replace(generation, requests=(*generation.requests, *more)))
+
+
+def _withdrawn(progress: Progress[S], event: Withdrawn) -> Progress[S]:
+    generation = progress.open
+    if generation is None:
+        raise _contradiction(event, "no generation is in work")
+    answered = tuple(request for request in generation.requests if request.id in generation.proposals)
+    return replace(progress, open=replace(generation, requests=answered), exhausted=event.reason)
+
+
+def _request(asked: AskedRequest, event: Event, generation: int, results: Mapping[str, Result]) -> Request:
     """The request in full, its candidates looked up among earlier results."""
 
     def known(ids: tuple[str, ...]) -> tuple[Result, ...]:
@@ -211,7 +252,7 @@ def _request(asked: AskedRequest, event: Asked, results: Mapping[str, Result]) -
 
     return Request(
         id=asked.id,
-        generation=event.generation,
+        generation=generation,
         operator=asked.operator,
         island=asked.island,
         evolve=asked.evolve,
@@ -219,6 +260,7 @@ def _request(asked: AskedRequest, event: Asked, results: Mapping[str, Result]) -
         best=known(asked.best),
         diverse=known(asked.diverse),
         failures=known(asked.failures),
+        failed=known((asked.failed,))[0] if asked.failed else None,
     )
 
 
@@ -230,8 +272,10 @@ def _proposed(progress: Progress[S], event: Proposed) -> Progress[S]:
         progress.spent,
         attempts=progress.spent.attempts + 1,
         failed=progress.spent.failed + (proposal.failure is not None),
+        calls=progress.spent.calls + proposal.calls,
         tokens=progress.spent.tokens + proposal.tokens,
         cost_usd=progress.spent.cost_usd + proposal.cost_usd,
+        unpriced_tokens=progress.spent.unpriced_tokens + proposal.unpriced_tokens,
     )
     proposals = {**generation.proposals, proposal.request_id: proposal}
     return replace(progress, open=replace(generation, proposals=proposals), spent=spent)
@@ -248,11 +292,12 @@ def _checked(progress: Progress[S], event: Checked) -> Progress[S]:
         failed=progress.spent.failed + (not event.verdict.ok),
         duplicate=progress.spent.duplicate + duplicate,
     )
-    digests = progress.digests
+    digests, known = progress.digests, progress.known
     if event.verdict.ok and event.verdict.summary is not None and not duplicate:
         digests = {event.verdict.summary.digest: id, **digests}  # the first of its kind stays
+        known = {**known, id: event.verdict.summary}
     generation = replace(generation, checks={**generation.checks, id: event})
-    return replace(progress, open=generation, spent=spent, digests=digests)
+    return replace(progress, open=generation, spent=spent, digests=digests, known=known)
 
 
 def _trained(progress: Progress[S], event: Trained) -> Progress[S]:

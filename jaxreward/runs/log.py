@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import fcntl
 import json
-import math
 import os
 import socket
 import time
@@ -25,7 +24,7 @@ from pydantic import ValidationError
 
 from jaxreward.errors import UserError
 from jaxreward.runs.disk import explain_full_disk, fsync_directory
-from jaxreward.runs.events import EVENT_TYPES, Event, event_adapter
+from jaxreward.runs.events import EVENT_TYPES, Event, event_adapter, json_ready
 
 LOG_VERSION = 1
 
@@ -124,19 +123,8 @@ def _write_all(file: int, data: bytes, offset: int) -> None:
 
 def _encode(entry: Entry) -> bytes:
     record = {"v": LOG_VERSION, "seq": entry.seq, "at": entry.at}
-    record["event"] = _finite(event_adapter.dump_python(entry.event, mode="json"))
+    record["event"] = json_ready(event_adapter.dump_python(entry.event, mode="json"))
     return json.dumps(record, ensure_ascii=True, allow_nan=False, separators=(",", ":")).encode() + b"\n"
-
-
-def _finite(value: Any) -> Any:
-    """`value` with NaN and infinities as strings: JSON has no such numbers, and records read them back."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-    if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
-    return value
 
 
 def _read(path: Path) -> tuple[list[Entry], int]:

@@ -52,10 +52,7 @@ class Probe:
 
     kind: str
     length: int = 6
-    state_doc: str = (
-        "state.signal: float32 (), -1 or 1, drawn at reset\nstate.t: int32 (), steps taken\n"
-        "state.place: int32 (), cell of the corridor\nstate.hit: bool (), whether the last step was a success"
-    )
+    state_notes: str = ""
 
     @property
     def name(self) -> str:
@@ -70,6 +67,15 @@ class Probe:
             "choice": "Choose action 1 if the signal is 1, else action 0.",
             "corridor": f"Walk right (action 1) until cell {self.length}; action 0 walks left.",
         }[self.kind]
+
+    @property
+    def state_words(self) -> dict[str, str]:
+        return {
+            "signal": "-1 or 1, drawn at reset",
+            "t": "steps taken",
+            "place": f"cell of the corridor, 0 .. {self.length}",
+            "hit": "whether the last step was a success",
+        }
 
     @property
     def horizon(self) -> int:

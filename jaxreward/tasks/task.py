@@ -8,12 +8,13 @@ only ever see `view(state)`.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import jax
 
-from jaxreward.records import TaskCard, Vocabulary
+from jaxreward.records import Vocabulary
 
 State = Any
 """A pytree of arrays that carries its own PRNG key if the dynamics need one."""
@@ -60,6 +61,10 @@ class Task(Protocol):
     `horizon` is the number of steps after which an episode ends, in training and in evaluation
     alike; reaching it is an end like any other. `step` never resets. `default_observation` and
     `sparse_reward` act on views, so that a program could have been written in their place.
+
+    `state_words` says in a few words what each array of a view means, by its path (`agent.position`),
+    and under `action` what the actions do; shapes and dtypes are not for it to say (see
+    `documentation`). `state_notes` holds what concerns no single array: ids, facts of the world.
     """
 
     @property
@@ -67,7 +72,9 @@ class Task(Protocol):
     @property
     def description(self) -> str: ...
     @property
-    def state_doc(self) -> str: ...
+    def state_words(self) -> Mapping[str, str]: ...
+    @property
+    def state_notes(self) -> str: ...
     @property
     def horizon(self) -> int: ...
     @property
@@ -96,10 +103,3 @@ class Task(Protocol):
         ...
 
     def vocabulary(self) -> Vocabulary: ...
-
-
-def card(task: Task) -> TaskCard:
-    """The words and the vocabulary by which a proposer knows `task`."""
-    return TaskCard(
-        name=task.name, description=task.description, state_doc=task.state_doc, vocabulary=task.vocabulary()
-    )

@@ -50,7 +50,7 @@ class AgentView(struct.PyTreeNode):
 
 
 class XLandView(struct.PyTreeNode):
-    """What programs see; see `state_doc`."""
+    """What programs see; `xland_words.state_words` says what it means."""
 
     grid: jax.Array
     agent: AgentView
@@ -106,7 +106,7 @@ class XLand:
         self._rules = [_RULES[int(r[0])].decode(jnp.asarray(r)) for r in rules if int(r[0])]
         self.objects = words.objects_of(goal, rules, np.asarray(ruleset.init_tiles))
         self.description = description or words.describe(goal, rules, np.asarray(ruleset.init_tiles), self.horizon)
-        self.state_doc = words.state_doc(self.height, self.width, self.horizon)
+        self.state_words, self.state_notes = words.state_words(self.horizon), words.STATE_NOTES
 
     def reset(self, key: jax.Array) -> XLandState:
         state = self._env.reset(self._params, key).state

@@ -15,8 +15,9 @@ from jaxreward.training.ppo import LearnStats
 class History(struct.PyTreeNode):
     """float32 arrays (P, C, S) over P checkpoints, NaN where not reached; with K terms (P, C, S, K).
 
-    `success`, `ret`, `length`, `ret_solved` and `ret_failed` are of held-out episodes; terms, the
-    entropy, the value fit and the divergence are of training since the checkpoint before.
+    `success`, `ret`, `ret_sq` (the mean square), `length`, `solved` (a count), `ret_solved` and
+    `ret_failed` are of held-out episodes; terms, the entropy, the value fit and the divergence are of
+    training since the checkpoint before.
     `obs_min` and `obs_max` (C, S, d) run over all of training.
     """
 
@@ -24,6 +25,8 @@ class History(struct.PyTreeNode):
     success_se: np.ndarray
     episodes: np.ndarray
     ret: np.ndarray
+    ret_sq: np.ndarray
+    solved: np.ndarray
     ret_solved: np.ndarray
     ret_failed: np.ndarray
     length: np.ndarray
@@ -49,9 +52,9 @@ class History(struct.PyTreeNode):
             return np.full((candidates, seeds, width), value, np.float32)
 
         return cls(
-            success=scalar(), success_se=scalar(), episodes=scalar(), ret=scalar(), ret_solved=scalar(),
-            ret_failed=scalar(), length=scalar(), term_mean=term(), term_abs=term(), term_min=term(), term_max=term(),
-            entropy=scalar(), value_fit=scalar(), diverged=scalar(),
+            success=scalar(), success_se=scalar(), episodes=scalar(), ret=scalar(), ret_sq=scalar(), solved=scalar(),
+            ret_solved=scalar(), ret_failed=scalar(), length=scalar(), term_mean=term(), term_abs=term(),
+            term_min=term(), term_max=term(), entropy=scalar(), value_fit=scalar(), diverged=scalar(),
             obs_min=feature(np.inf), obs_max=feature(-np.inf),
         )  # fmt: skip
 
@@ -71,6 +74,8 @@ class History(struct.PyTreeNode):
                 "success_se": np.where(gone, 0.0, np.sqrt(spread / np.maximum(n - 1, 1))),
                 "episodes": held_out.episodes,
                 "ret": held_out.ret / n,
+                "ret_sq": held_out.ret_sq / n,
+                "solved": held_out.solved,
                 "ret_solved": held_out.ret_solved / held_out.solved,
                 "ret_failed": (held_out.ret - held_out.ret_solved) / failed,
                 "length": held_out.length / n,

@@ -24,6 +24,7 @@ class Stats(struct.PyTreeNode):
     success_sq: jax.Array
     length: jax.Array
     ret: jax.Array
+    ret_sq: jax.Array
     solved: jax.Array
     ret_solved: jax.Array
     term_sum: jax.Array  # (C, S, K)
@@ -41,7 +42,7 @@ class Stats(struct.PyTreeNode):
         return cls(
             first_only=jnp.asarray(first_only),
             steps=zero, episodes=zero, success=zero, success_sq=zero, length=zero, ret=zero,
-            solved=zero, ret_solved=zero,
+            ret_sq=zero, solved=zero, ret_solved=zero,
             term_sum=per_term, term_abs=per_term, term_min=per_term + jnp.inf, term_max=per_term - jnp.inf,
             obs_min=per_feature + jnp.inf, obs_max=per_feature - jnp.inf,
             finite=jnp.ones(shape, bool),
@@ -70,6 +71,7 @@ class Stats(struct.PyTreeNode):
             success_sq=self.success_sq + (counted * success**2).sum(-1),
             length=self.length + (counted * length).sum(-1),
             ret=self.ret + (counted * ret).sum(-1),
+            ret_sq=self.ret_sq + (counted * ret**2).sum(-1),
             solved=self.solved + won.sum(-1),
             ret_solved=self.ret_solved + (won * ret).sum(-1),
             term_sum=self.term_sum + terms.sum(-2),

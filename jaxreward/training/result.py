@@ -114,9 +114,32 @@ class TrainResult:
             "value_fit": float(history.value_fit[last, 0].mean()),
             "return_solved": _mean_or_none(history.ret_solved[last, 0]) if solved >= _FEW else None,
             "return_failed": _mean_or_none(history.ret_failed[last, 0]) if failed >= _FEW else None,
+            "return_success_correlation": correlation(history, last),
             "diverged": int(self.diverged[candidate].sum()),
         }
         return Feedback(**fields, notices=tuple(notices(Feedback(**fields), size)))
+
+
+def correlation(history: History, point: int) -> float | None:
+    """Point-biserial correlation of return with success over the held-out episodes of all seeds.
+
+    None where there are fewer than five episodes of either kind, or where all returned the same.
+    """
+    rows = {
+        name: getattr(history, name)[point, 0].astype(np.float64) for name in ("episodes", "solved", "ret", "ret_sq")
+    }
+    known = np.isfinite(rows["ret_sq"])
+    episodes, solved = (rows[name][known] for name in ("episodes", "solved"))
+    n, won = episodes.sum(), solved.sum()
+    if min(won, n - won) < _FEW:
+        return None
+    mean, square = ((rows[name][known] * episodes).sum() / n for name in ("ret", "ret_sq"))
+    variance = square - mean**2
+    if variance <= 1e-5 * square:  # of float32 sums, which know it no better
+        return None
+    of_solved = np.nan_to_num(history.ret_solved[point, 0].astype(np.float64)[known])
+    covariance = (of_solved * solved).sum() / n - mean * won / n
+    return float(np.clip(covariance / np.sqrt(variance * won / n * (1 - won / n)), -1.0, 1.0))
 
 
 def _mean_or_none(x: np.ndarray) -> float | None:
@@ -152,6 +175,10 @@ def notices(feedback: Feedback, observation_size: int) -> list[Notice]:
     farmed = _farmed(feedback, success, ret)
     if farmed:
         found.append(Notice(kind="farmed", message=farmed))
+    told = feedback.return_success_correlation
+    if not farmed and told is not None and told < 0.2 and success[-1] < 0.95:
+        text = f"the return hardly tells success from failure: correlation {told:.2f}"
+        found.append(Notice(kind="uncorrelated", message=text))
     for term in feedback.terms:
         if term.share > 0.9 and len(feedback.terms) > 1:
             found.append(
@@ -194,6 +221,8 @@ def _farmed(feedback: Feedback, success: np.ndarray, ret: np.ndarray) -> str:
             f"{ret[best]:.3g} to {ret[-1]:.3g}: the reward is collected without reaching the goal"
         )
     half = len(success) // 2
+    if failed is not None and abs(failed) <= 0.1 * abs(ret[-1]):
+        return ""  # what was earned came from the few episodes that succeed
     if success[-1] < 0.05 and ret[-1] - ret[half] > 0.1 * span and ret[-1] > ret[0] + 0.5 * span:
         return (
             f"the return rose from {ret[0]:.3g} to {ret[-1]:.3g} while success stayed at {success[-1]:.2f}: "

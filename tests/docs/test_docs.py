@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from jaxreward.options import apply
+from jaxreward.proposers.llm_settings import LlmSettings
 from jaxreward.settings import PAPER_BUDGETS, EvolveSettings
 from jaxreward.training import PPO
 
@@ -63,7 +64,7 @@ def test_the_new_task_keeps_the_protocol(monkeypatch: pytest.MonkeyPatch):
     with Checker() as checker:
         [(verdict, program), (blind, _)] = checker.check_many(
             [
-                proposer.propose(request, derive_rng(0)).source,
+                proposer.propose_all([request], lambda _: derive_rng(0)).proposals[0].source,
                 "def compute_reward(state, action, next_state):\n    return state.key\n",
             ],
             task,
@@ -136,9 +137,11 @@ def test_options_of_evolve_and_train():
     text = page("commands.md")
     for settings in (EvolveSettings, TrainSettings):
         for field in dataclasses.fields(settings):
-            if field.name == "command":  # not an option
+            if field.name in ("command", "llm"):  # not an option; options without a prefix, below
                 continue
             assert f"--{field.name.replace('_', '-')}" in text, field.name
+    for field in dataclasses.fields(LlmSettings):
+        assert f"--{field.name.replace('_', '-')}" in text, field.name
 
 
 def test_the_settings_file():

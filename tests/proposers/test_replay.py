@@ -18,6 +18,11 @@ REFUSAL = Proposal(request_id="r2", failure=Failure(stage="reply", message="no p
 RNG = np.random.default_rng(0)
 
 
+def answer(proposer, id="r1"):
+    (proposal,) = proposer.propose_all([request().model_copy(update={"id": id})], lambda _: RNG).proposals
+    return proposal
+
+
 def recorded(tmp_path, extra=""):
     events = [
         {"type": "run_started", "task": "t"},
@@ -34,18 +39,18 @@ def test_replays_exactly(tmp_path):
     path = recorded(tmp_path)
     for recording in (path, str(path), tmp_path, {"r1": ANSWER, "r2": REFUSAL}):
         proposer = make_proposer("replay", XLAND, recording=recording)
-        assert proposer.propose(request(), RNG) == ANSWER
-        assert proposer.propose(request().model_copy(update={"id": "r2"}), RNG) == REFUSAL
+        assert answer(proposer) == ANSWER
+        assert answer(proposer, "r2") == REFUSAL
 
 
 def test_a_torn_last_line_is_left_out(tmp_path):
     proposer = ReplayProposer(recorded(tmp_path, '{"type": "proposed", "prop'))
-    assert proposer.propose(request(), RNG) == ANSWER
+    assert answer(proposer) == ANSWER
 
 
 def test_user_errors(tmp_path):
     with pytest.raises(UserError, match="has no answer to request 'r9'"):
-        ReplayProposer({"r1": ANSWER}).propose(request().model_copy(update={"id": "r9"}), RNG)
+        answer(ReplayProposer({"r1": ANSWER}), "r9")
     with pytest.raises(UserError, match="cannot read"):
         ReplayProposer(tmp_path / "missing.jsonl")
     with pytest.raises(UserError, match="no proposals"):

@@ -9,10 +9,11 @@ import jax
 import numpy as np
 import pytest
 
+from jaxreward.programs import Spec
 from jaxreward.training import PPO, Interrupted, Rung, train
 from jaxreward.training.chunk import Chunk
 from jaxreward.training.population import Population
-from tests.training.conftest import OBSERVATIONS, assert_close_trees
+from tests.training.conftest import OBSERVATIONS, assert_close_trees, program_source
 
 UPDATES = 4
 SEEDS = (3, 11)
@@ -80,9 +81,13 @@ def test_padding_does_not_matter(easy, mixed, tiny):
     assert_close_trees(narrow, wide)
 
 
-def test_a_nan_stays_home(easy, mixed, tiny, load):
+def test_a_nan_stays_home(easy, mixed, tiny, checker):
     """One program among four whose reward is not finite from step 20 of an episode on."""
-    bad = load("return state.agent.position / 8.0", "return jnp.where(state.step_num >= 20, jnp.nan, held(next_state))")
+    source = program_source(
+        "return state.agent.position / 8.0", "return jnp.where(state.step_num >= 20, jnp.nan, held(next_state))"
+    )
+    assert not checker.check(source, easy)[0].ok
+    bad = checker.check(source, Spec.of(easy))[1]  # without the task, whose states would give it away
     neighbours = mixed[:3]
     settings = budget(tiny, 5)
     result = train(easy, [*neighbours[:1], bad, *neighbours[1:]], tiny, **settings)

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import jax.numpy as jnp
+import numpy as np
 import pytest
 
 from jaxreward.records import Feedback, TermCurve
-from jaxreward.training.result import notices
+from jaxreward.training.history import History
+from jaxreward.training.measure import Stats
+from jaxreward.training.ppo import LearnStats
+from jaxreward.training.result import correlation, notices
 
 RISING = (0.0, 0.1, 0.3, 0.6, 0.8, 0.9, 0.95, 0.97)
 
@@ -51,6 +56,11 @@ def test_a_farmed_reward_is_called_that(fields):
             "success": (0.1, 0.5, 0.9, 0.8, 0.4, 0.1),
             "episode_return": (1, 3, 5, 4, 2, 1),
         },  # both fall: unstable, not farmed
+        {
+            "success": (0.0, 0.0, 0.001, 0.002, 0.004, 0.008),
+            "episode_return": (0.0, 0.0, 0.001, 0.002, 0.004, 0.008),
+            "return_failed": 0.0,
+        },  # a sparse reward: all of the return is success
     ],
 )
 def test_what_is_not_farmed_is_not_called_that(fields):
@@ -68,3 +78,57 @@ def test_terms_features_and_seeds_are_remarked_on():
     assert found == {"dominant_term", "flat_term", "dead_features", "seed_spread"}
     assert "plateau" in kinds(success=(0.2, 0.3, 0.4, 0.4, 0.4, 0.4), episode_return=(1,) * 6)
     assert "diverged" in kinds(success=RISING, episode_return=RISING, diverged=1)
+
+
+@pytest.mark.parametrize(
+    ("correlation", "success", "said"),
+    [(0.03, 0.5, True), (-0.4, 0.5, True), (0.25, 0.5, False), (0.03, 0.97, False), (None, 0.5, False)],
+)
+def test_a_return_that_does_not_tell_success_from_failure(correlation, success, said):
+    curve = (*RISING[:-1], success)
+    found = kinds(success=curve, episode_return=curve, return_success_correlation=correlation)
+    assert ("uncorrelated" in found) is said
+
+
+def test_what_is_farmed_is_not_called_uncorrelated_too():
+    found = kinds(
+        success=(0.2, 0.6, 0.7, 0.75), episode_return=(1, 5, 8, 9), return_solved=12.0, return_failed=50.0,
+        return_success_correlation=-0.9,
+    )  # fmt: skip
+    assert "farmed" in found and "uncorrelated" not in found
+
+
+def _history(returns: list[list[float]], success: list[list[float]]) -> History:
+    """A history of one checkpoint from the held-out episodes of each seed."""
+    seeds, episodes = len(returns), len(returns[0])
+    stats = Stats.zeros(1, seeds, 1, 1, first_only=True)
+    rows = lambda values: jnp.asarray(values)[None]  # noqa: E731
+    held_out = stats.add(
+        jnp.zeros((1, seeds, episodes, 1)), jnp.zeros((1, seeds, episodes, 1)), jnp.ones((1, seeds), bool),
+        jnp.ones((1, seeds, episodes), bool), jnp.zeros((1, seeds, episodes), int), rows(success), rows(returns),
+        jnp.full((1, seeds, episodes), 7),
+    )  # fmt: skip
+    history = History.empty(1, 1, seeds, 1, 1)
+    learned = LearnStats(jnp.zeros((1, seeds)), jnp.zeros((1, seeds)))
+    history.record(0, held_out, stats, learned, jnp.zeros((1, seeds), bool))
+    return history
+
+
+def test_the_correlation_is_that_of_the_episodes():
+    """Of two seeds together, as numpy computes it from the episodes themselves."""
+    rng = np.random.default_rng(0)
+    success = (rng.uniform(size=(2, 30)) < 0.4).astype(float)
+    returns = 3.0 + success * 0.7 + rng.normal(size=(2, 30))
+    expected = np.corrcoef(returns.ravel(), success.ravel())[0, 1]
+    found = correlation(_history(returns.tolist(), success.tolist()), 0)
+    assert found == pytest.approx(expected, abs=1e-4) and 0.2 < expected < 0.6
+    exact = success * 2.0 - 1.0
+    assert correlation(_history(exact.tolist(), success.tolist()), 0) == pytest.approx(1.0, abs=1e-5)
+
+
+def test_what_is_constant_has_no_correlation():
+    few = [[1.0] * 4 + [0.0] * 26]
+    returns = [[float(i) for i in range(30)]]
+    assert correlation(_history(returns, few), 0) is None
+    assert correlation(_history(returns, [[1.0] * 30]), 0) is None
+    assert correlation(_history([[5.0] * 30], [[1.0, 0.0] * 15]), 0) is None

@@ -1,0 +1,118 @@
+"""From the command line to settings: files, presets, the settings of a run that is resumed."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+from jaxreward.errors import UserError
+from jaxreward.options import apply, read_toml
+from jaxreward.runs.run import read_config
+from jaxreward.settings import EvolveSettings, preset
+
+D = TypeVar("D")
+
+
+def take(args: list[str], flag: str) -> str | None:
+    """Remove `flag VALUE` or `flag=VALUE` from args and return the value."""
+    for i, arg in enumerate(args):
+        if arg == flag:
+            if i + 1 >= len(args):
+                raise UserError(f"{flag} needs a value")
+            value = args[i + 1]
+            del args[i : i + 2]
+            return value
+        if arg.startswith(flag + "="):
+            del args[i]
+            return arg.removeprefix(flag + "=")
+    return None
+
+
+def peek(args: list[str], flag: str, default: str) -> str:
+    value = take(list(args), flag)
+    return default if value is None else value
+
+
+def parse(kind: type[D], base: D, args: list[str], command: str, extra: str = "") -> D:
+    import tyro
+
+    text = (
+        (kind.__doc__ or "") + "\n\n--config FILE.toml reads any of these from a file; the command line wins." + extra
+    )
+    return tyro.cli(kind, args=args, default=base, prog=f"jaxreward {command}", description=text)
+
+
+def configured(base: D, args: list[str]) -> D:
+    path = take(args, "--config")
+    return base if path is None else apply(base, read_toml(Path(path)), path)
+
+
+# What may differ when a run is resumed: where it lies, how it is watched, and its budgets.
+_MAY_CHANGE = {
+    *("out", "name", "resume", "dry_run", "json", "candidates", "max_attempts", "max_env_steps", "max_device_s"),
+    *("memory_gb", "unsafe_no_sandbox", "command", "baselines", "final_seeds", "final_steps"),
+    *("llm.api_base", "llm.stream", "llm.concurrency", "llm.timeout_s", "llm.retries", "llm.wait_s", "llm.price"),
+    *("llm.max_usd", "llm.max_tokens_total", "llm.max_requests", "llm.confirm_usd"),
+}
+
+
+def evolve_settings(args: list[str], command: str = "evolve") -> EvolveSettings:
+    """The settings of a search; of a resumed run its own, with what the command line may change.
+
+    A replay starts from the settings of the recorded run.
+    """
+    preset_name = take(args, "--preset") or "quick"
+    extra = " --preset quick | paper-budget chooses the defaults of the task."
+    config = list(args)
+    # The task decides the preset, so it is looked up first, on the command line and then in the file.
+    task = peek(args, "--task", str(configured(EvolveSettings(), list(args)).task))
+    recorded = _recorded(Path(peek(args, "--recording", "")))
+    base = configured(recorded or preset(preset_name, task), config)
+    settings = parse(EvolveSettings, base, config, command, extra)
+    if not settings.resume:
+        return settings if settings.name else dataclasses.replace(settings, name=_free_name(settings))
+    path = settings.out / settings.run_name
+    if not (path / "config.toml").exists():
+        # What a scheduler runs again is the same command: the first time there is nothing to resume.
+        return dataclasses.replace(settings, name=settings.run_name, resume=False)
+    started = apply(EvolveSettings(), read_config(path), str(path / "config.toml"))
+    started = dataclasses.replace(started, out=settings.out, name=settings.name or path.name, resume=True)
+    again = parse(EvolveSettings, configured(started, args), args, command, extra)
+    for name, before, now in _fields(started, again):
+        if name not in _MAY_CHANGE and now != before:
+            raise UserError(
+                f"--{name.removeprefix('llm.').replace('_', '-')} of {path} is {before} and cannot change "
+                "when it is resumed; leave it out, or start another run with --name"
+            )
+    return again
+
+
+def _recorded(recording: Path) -> EvolveSettings | None:
+    """The settings of a recorded run, where the recording is the folder of one."""
+    path = recording / "config.toml"
+    if recording == Path() or not path.is_file():
+        return None
+    settings = apply(EvolveSettings(), read_config(recording), str(path))
+    llm = dataclasses.replace(settings.llm, prompts=None)
+    return dataclasses.replace(settings, proposer="replay", recording=recording, llm=llm)
+
+
+def _fields(started: Any, again: Any, prefix: str = "") -> Iterator[tuple[str, Any, Any]]:
+    """Names and values of two settings, those of nested ones after a dot."""
+    for field in dataclasses.fields(started):
+        before, now = getattr(started, field.name), getattr(again, field.name)
+        if dataclasses.is_dataclass(before):
+            yield from _fields(before, now, f"{prefix}{field.name}.")
+        else:
+            yield prefix + field.name, before, now
+
+
+def _free_name(settings: EvolveSettings) -> str:
+    """The default name, with a number where a run of that name exists: a second search is a new run."""
+    name, number = settings.run_name, 1
+    while (settings.out / name).exists():
+        number += 1
+        name = f"{settings.run_name}-{number}"
+    return name

@@ -1,0 +1,126 @@
+"""`jaxreward prompt show`: exactly what a language model would be sent."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from jaxreward.errors import UserError
+from jaxreward.evolution import next_requests
+from jaxreward.options import apply
+from jaxreward.proposers.llm import LlmProposer
+from jaxreward.proposers.llm_settings import LlmSettings
+from jaxreward.proposers.prompt import PromptBook
+from jaxreward.records import Evolve, Request, Result
+from jaxreward.runs import Asked, Progress, Repair, fold, read_log
+from jaxreward.runs.run import read_config
+from jaxreward.search import make_strategy
+from jaxreward.search.seeding import derive_rng
+from jaxreward.search.selection import top, without
+from jaxreward.settings import EvolveSettings
+from jaxreward.tasks import card, make_task
+
+
+@dataclass(frozen=True)
+class PromptSettings:
+    """Print the messages of a request, word for word.
+
+    Without --run: the first request of a search on --task. With --run: what that run would ask
+    next; with --request, what it asked then; with --parent, a request about that candidate.
+    """
+
+    run: Path | None = None
+    """Folder of a run."""
+    request: str = ""
+    """Id of a request of the run, as in its events.jsonl, e.g. g0002-01."""
+    parent: str = ""
+    """Id of a candidate of the run to improve on."""
+    operator: str = ""
+    """What is asked for: by default scratch, or mutate with --parent."""
+    task: str = "xland-easy"
+    """The task, where there is no run."""
+    evolve: Evolve = "both"
+    """What may change, where there is no run."""
+    prompts: Path | None = None
+    """Folder of prompt templates; by default the run's own."""
+    seed: int = 0
+    """Seed of the choice and order of sections, where there is no run."""
+    json: bool = False
+    """Print one JSON object as the last line of standard output: model, messages."""
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A request as it would be sent; `model` is empty where no model was given."""
+
+    request: Request
+    model: str
+    messages: tuple[dict[str, Any], ...]
+
+
+def show(settings: PromptSettings) -> Shown:
+    """The request that `settings` names, composed.
+
+    Raises:
+        UserError: no such run, request, candidate or task; options that exclude each other.
+    """
+    if settings.run is None:
+        if settings.request or settings.parent:
+            raise UserError("--request and --parent name something of a run: give it with --run")
+        request = Request(id="g0000-00", generation=0, operator=settings.operator or "scratch", evolve=settings.evolve)
+        return _composed(request, settings.task, LlmSettings(prompts=settings.prompts), settings.seed)
+    if settings.request and settings.parent:
+        raise UserError("give --request or --parent, not both")
+    started = apply(EvolveSettings(), read_config(settings.run), str(settings.run / "config.toml"))
+    strategy = make_strategy(started.strategy, **started.strategy_options())
+    events = [entry.event for entry in read_log(settings.run / "events.jsonl")]
+    if settings.request:
+        until = next(
+            (i for i, e in enumerate(events)
+             if isinstance(e, Asked | Repair) and any(asked.id == settings.request for asked in e.requests)), None,
+        )  # fmt: skip
+        if until is None:
+            raise UserError(f"{settings.run} has no request '{settings.request}'; see the events of type asked")
+        opened = fold(events[: until + 1], strategy.init(), strategy.tell).open
+        assert opened is not None
+        request = next(r for r in opened.requests if r.id == settings.request)
+    else:
+        progress = fold(events, strategy.init(), strategy.tell)
+        request = _about(settings, started, progress) if settings.parent else _next(started, strategy, progress)
+        if settings.operator:
+            request = request.model_copy(update={"operator": settings.operator})
+    llm = started.llm if settings.prompts is None else LlmSettings(model=started.llm.model, prompts=settings.prompts)
+    return _composed(request, started.task, llm, started.seed)
+
+
+def _composed(request: Request, task: str, llm: LlmSettings, seed: int) -> Shown:
+    words, rng = card(make_task(task)), derive_rng(seed, "propose", request.id)
+    if not llm.model:
+        return Shown(request, "", tuple(PromptBook(words, llm.prompts).messages(request, rng)))
+    question = LlmProposer(words, replace(llm, max_usd=None)).question(request, rng)
+    return Shown(request, question.model, tuple(dict(message) for message in question.messages))
+
+
+def _next(settings: EvolveSettings, strategy: Any, progress: Progress[Any]) -> Request:
+    requests = next_requests(settings, strategy, progress)
+    if not requests:
+        raise UserError("the run asks for nothing more: its budget is spent; name a --request or a --parent")
+    return requests[0]
+
+
+def _about(settings: PromptSettings, started: EvolveSettings, progress: Progress[Any]) -> Request:
+    """A request to improve on one candidate, shown with the run's best and its failures."""
+    parent = progress.results.get(settings.parent)
+    if parent is None or parent.score is None:
+        known = [id for id, r in progress.results.items() if r.score is not None]
+        raise UserError(
+            f"'{settings.parent}' is no candidate with a score; this run has {', '.join(known[:8]) or 'none'}"
+            + (" ..." if len(known) > 8 else "")
+        )
+    scored: list[Result] = [r for r in progress.results.values() if r.score is not None]
+    generation = progress.state.generation
+    return Request(
+        id=f"g{generation:04d}-00", generation=generation, operator="mutate", evolve=started.evolve,
+        parents=(parent,), best=top(without(scored, (parent,)), 3), failures=tuple(progress.state.failures[:2]),
+    )  # fmt: skip

@@ -1,0 +1,80 @@
+"""What a search will spend on language models, and whether that is wanted."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+
+from jaxreward.errors import UserError
+from jaxreward.proposers.bill import EXPECTED_REPLY, Estimate, dollars, estimate_cost
+from jaxreward.proposers.prompt import PromptBook, estimate_tokens
+from jaxreward.records import Request
+from jaxreward.runs import Trained, read_log
+from jaxreward.search.seeding import derive_rng
+from jaxreward.settings import EvolveSettings
+from jaxreward.tasks import card, make_task
+
+# A prompt that shows parents and feedback is longer than the first one by about this many tokens.
+_CONTEXT_TOKENS = 4_000
+# Calls for a candidate that trains, where some programs are rejected and mended.
+_CALLS_PER_CANDIDATE = 1.3
+
+
+@dataclass(frozen=True)
+class Spending:
+    """An estimate for `calls` calls with prompts of about `prompt_tokens` tokens."""
+
+    calls: int
+    prompt_tokens: int
+    estimate: Estimate
+
+    def text(self) -> str:
+        """One line of the plan."""
+        e = self.estimate
+        line = (
+            f"about {self.calls} calls of language models, prompts of about {self.prompt_tokens:,} and replies of "
+            f"about {EXPECTED_REPLY:,} tokens: about {dollars(e.expected_usd)}, at most {dollars(e.most_usd)}"
+        )
+        unknown = ", ".join(e.unknown_models)
+        return line + (f", and what {unknown} costs, whose price is not known (--price)" if unknown else "")
+
+
+def foresee(settings: EvolveSettings) -> Spending | None:
+    """What the search, or the rest of a resumed one, will spend; None where no model is asked."""
+    if settings.proposer != "llm":
+        return None
+    task = make_task(settings.task)
+    request = Request(id="g0000-00", generation=0, operator="scratch", evolve=settings.evolve)
+    messages = PromptBook(card(task), settings.llm.prompts).messages(request, derive_rng(0))
+    tokens = sum(estimate_tokens(message["content"]) for message in messages) + _CONTEXT_TOKENS
+    searches = 2 if "best-of-n" in settings.baselines else 1
+    candidates = max(0, settings.candidates * searches - _trained(settings))
+    calls = round(candidates * _CALLS_PER_CANDIDATE)
+    expected = estimate_cost(settings.llm, tokens, calls)
+    most = estimate_cost(settings.llm, tokens, settings.attempts * searches)
+    return Spending(calls, tokens, Estimate(expected.expected_usd, most.most_usd, expected.unknown_models))
+
+
+def confirm(spending: Spending | None, settings: EvolveSettings) -> None:
+    """Ask where the estimate is above `--confirm-usd`; UserError where the answer is no, or nobody can be asked."""
+    if spending is None or spending.estimate.expected_usd <= settings.llm.confirm_usd:
+        return
+    about = dollars(spending.estimate.expected_usd)
+    if not sys.stdin.isatty():
+        raise UserError(
+            f"the run will cost about {about}, which is above --confirm-usd {settings.llm.confirm_usd:g}, and nobody "
+            "can be asked: raise --confirm-usd, or set a cap with --max-usd"
+        )
+    print(f"This will cost about {about}. Go on? [y/N] ", end="", file=sys.stderr, flush=True)
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        raise UserError("not started: the cost was not confirmed")
+
+
+def _trained(settings: EvolveSettings) -> int:
+    """Candidates that a resumed run has trained already."""
+    if not settings.resume:
+        return 0
+    path = settings.out / settings.run_name
+    logs = (path / "events.jsonl", path / "best-of-n" / "events.jsonl")
+    events = [entry.event for log in logs for entry in read_log(log)]
+    return sum(len(event.results) for event in events if isinstance(event, Trained))

@@ -1,0 +1,132 @@
+"""Transitions of a task under random actions, on which its programs are judged."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.extend import core
+
+from jaxreward.errors import UserError
+
+N = 256
+_STEPS = 50_000
+"""Steps played: enough for a random player to come upon what is not very rare."""
+_NEEDED = ("reset", "step", "terminated", "view", "sparse_reward", "horizon", "action_space")
+
+_cache: OrderedDict[tuple[int, int, int], tuple[Any, Any]] = OrderedDict()
+_lock = threading.Lock()
+
+
+def can_play(task: Any) -> bool:
+    """Whether `task` is complete enough to be played; a `Spec` or a bare view is not."""
+    return all(hasattr(task, name) for name in _NEEDED)
+
+
+def sample_transitions(task: Any, n: int = N, seed: int = 0) -> tuple[Any, Any, Any]:
+    """`n` transitions `(views, actions, next_views)` of random play, numpy with a leading axis.
+
+    Many episodes are played side by side for one horizon. Half of the transitions are spread evenly
+    over kinds of transitions, told apart by the action, by which arrays of the view changed, by
+    whether the task's own reward was zero and whether the episode ended: so picking something up
+    occurs as often as walking does. The other half is a fair draw. The same task object, `n` and
+    `seed` give the same arrays, played once.
+
+    Raises:
+        UserError: the task cannot be played.
+    """
+    key = (id(task), n, seed)
+    with _lock:
+        if key not in _cache:
+            try:
+                _cache[key] = (task, _sample(task, n, seed))
+            except Exception as error:
+                name = getattr(task, "name", "the task")
+                text = f"'{name}' cannot be played with random actions: {type(error).__name__}: {str(error)[:300]}"
+                raise UserError(text) from error
+            while len(_cache) > 8:
+                _cache.popitem(last=False)
+        return _cache[key][1]
+
+
+def may_terminate(task: Any) -> bool:
+    """Whether an episode can end before the horizon: not if `terminated` is False whatever the state."""
+    state = jax.eval_shape(task.reset, jax.random.key(0))
+    jaxpr = jax.make_jaxpr(task.terminated)(state).jaxpr
+    known = set(jaxpr.invars)
+    for equation in jaxpr.eqns:
+        if any(not isinstance(v, core.Literal) and v in known for v in equation.invars):
+            known.update(equation.outvars)
+    (out,) = jaxpr.outvars
+    if isinstance(out, core.Literal):
+        return bool(out.val)
+    return out in known or bool(task.terminated(task.reset(jax.random.key(0))))
+
+
+def _sample(task: Any, n: int, seed: int) -> tuple[Any, Any, Any]:
+    lanes = min(max(_STEPS // task.horizon, 16), 1024)
+    play = jax.jit(partial(_play, task, lanes))
+    rng = np.random.default_rng(seed)
+    key = jax.random.key(seed)
+    nowhere = np.full(n, -1, np.int32)
+    kinds = np.asarray(play(key, nowhere, nowhere)[0])  # first to see what happens, then to keep what was chosen
+    chosen = _choose(kinds.reshape(-1), n, rng)
+    times, rows = np.divmod(chosen, lanes)
+    return jax.device_get(play(key, times.astype(np.int32), rows.astype(np.int32))[1])
+
+
+def _choose(kinds: np.ndarray[Any, Any], n: int, rng: np.random.Generator) -> np.ndarray[Any, Any]:
+    """Indices into `kinds`: half of them evenly over kinds, the rest from all that is left."""
+    order = rng.permutation(len(kinds))
+    _, groups = np.unique(kinds[order], return_inverse=True)
+    count = int(groups.max()) + 1
+    each = max(1, n // (2 * count))
+    kept = [order[np.flatnonzero(groups == g)[:each]] for g in range(count)]
+    even = np.concatenate(kept)[: n // 2 if n > 1 else 1]
+    rest = np.setdiff1d(order, even, assume_unique=True)
+    found = np.concatenate([even, rng.permutation(rest)[: n - len(even)]])
+    return np.resize(found, n)  # a task with fewer transitions than that repeats them
+
+
+def _play(task: Any, lanes: int, key: jax.Array, times: jax.Array, rows: jax.Array) -> tuple[jax.Array, Any]:
+    """Kinds of all transitions, uint32 (horizon, lanes), and the transitions at `times` of lanes `rows`."""
+    first = jax.vmap(task.reset)(jax.random.split(key, lanes))
+    space = task.action_space
+    salts = np.random.RandomState(0).randint(1, 2**31, 256).astype(np.uint32) | np.uint32(1)
+
+    def act(key: jax.Array) -> jax.Array:
+        if hasattr(space, "n"):
+            return jax.random.randint(key, (lanes,), 0, space.n, jnp.int32)
+        low, high = jnp.maximum(jnp.asarray(space.low), -1e3), jnp.minimum(jnp.asarray(space.high), 1e3)
+        return jax.random.uniform(key, (lanes, *space.shape), jnp.float32, low, high)
+
+    def step(carry: Any, t: jax.Array) -> Any:
+        state, kept = carry
+        action = act(jax.random.fold_in(key, t))
+        following = jax.vmap(task.step)(state, action)
+        view, next_view = jax.vmap(task.view)(state), jax.vmap(task.view)(following)
+        over = jax.vmap(task.terminated)(following)
+        paid = jax.vmap(task.sparse_reward)(view, action, next_view) != 0
+        kind = over * salts[0] + paid * salts[1]
+        if hasattr(space, "n"):
+            kind += action.astype(jnp.uint32) * salts[2]
+        for i, (a, b) in enumerate(zip(jax.tree.leaves(view), jax.tree.leaves(next_view), strict=True)):
+            kind += (a != b).reshape(lanes, -1).any(1) * salts[3 + i % 253]
+        now = (view, action, next_view)
+        kept = jax.tree.map(lambda x, old: _where(times == t, x[rows], old), now, kept)
+        state = jax.tree.map(lambda new, x: _where(over, new, x), first, following)
+        return (state, kept), kind
+
+    shapes = jax.eval_shape(lambda: (jax.vmap(task.view)(first), act(key), jax.vmap(task.view)(first)))
+    empty = jax.tree.map(lambda x: jnp.zeros((len(times), *x.shape[1:]), x.dtype), shapes)
+    (_, kept), kinds = jax.lax.scan(step, (first, empty), jnp.arange(task.horizon))
+    return kinds, kept
+
+
+def _where(which: jax.Array, new: jax.Array, old: jax.Array) -> jax.Array:
+    return jnp.where(which.reshape(which.shape + (1,) * (old.ndim - which.ndim)), new, old)

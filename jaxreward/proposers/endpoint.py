@@ -1,0 +1,238 @@
+"""One call of a language model through litellm: what is sent, what comes back, for how long."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import zlib
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+from jaxreward.errors import UserError
+from jaxreward.proposers.faults import Fault, Origin, explain, unusable
+from jaxreward.proposers.llm_settings import LlmSettings
+from jaxreward.proposers.prompt import estimate_tokens
+from jaxreward.proposers.quiet_litellm import import_litellm, quiet
+from jaxreward.proposers.reply import REPLY_LIMIT
+
+Message = Mapping[str, Any]
+"""A message of the chat API; its content is text, or a list of text and image parts."""
+
+IMAGE_TOKENS = 1_500
+"""What an image is estimated to cost; providers count between 85 and about 1,600 for one of moderate size."""
+
+# What a chat format adds to a message, and to a conversation.
+_OVERHEAD = 16
+
+_OPTIONS = ("max_tokens", "reasoning_effort", "temperature", "top_p", "seed")
+
+
+@dataclass(frozen=True)
+class Heard:
+    """A reply: its text, the provider's reason for its end, and its count of (prompt, completion) tokens."""
+
+    text: str
+    finish: str
+    usage: tuple[int, int] | None
+
+
+class Endpoint:
+    """Sends single calls; retrying is the caller's business.
+
+    Args:
+        settings: how to ask.
+        note: is told, once a model, of options that it does not have.
+    """
+
+    def __init__(self, settings: LlmSettings, note: Callable[[str], None] = lambda _: None) -> None:
+        self.settings, self.note = settings, note
+        self._supported: dict[str, frozenset[str]] = {}
+        self._origins: dict[str, Origin] = {}
+
+    def origin(self, model: str) -> Origin:
+        """Whom calls of a model go to.
+
+        Raises:
+            UserError: litellm cannot tell a provider from the name.
+        """
+        if model not in self._origins:
+            litellm = import_litellm()
+            try:
+                provider = litellm.get_llm_provider(model=model, api_base=self.settings.api_base)[1]
+            except Exception:  # whatever a provider's configuration raises
+                raise UserError(
+                    f"litellm does not know whose model '{model}' is: put the provider before it, e.g. openai/{model} "
+                    "for an OpenAI-compatible endpoint"
+                ) from None
+            missing = litellm.validate_environment(model=model).get("missing_keys", [])
+            keys = [name for name in missing if name.endswith("KEY")]
+            self._origins[model] = Origin(model, self.settings.api_base, (keys or [f"{provider.upper()}_API_KEY"])[-1])
+        return self._origins[model]
+
+    def parameters(self, model: str, request_id: str) -> dict[str, Any]:
+        """What is sent beside the messages: the settings that are given and that the model has."""
+        given = self._given(request_id)
+        if model not in self._supported:
+            self._supported[model] = self._have(model, given)
+        return {name: value for name, value in given.items() if name in self._supported[model]}
+
+    async def call(self, model: str, messages: Sequence[Message], parameters: Mapping[str, Any]) -> Heard:
+        """Ask once.
+
+        Raises:
+            Fault: there is no reply, or not within `timeout_s`.
+        """
+        received: list[str] = []
+        try:
+            async with asyncio.timeout(self.settings.timeout_s):
+                return await self._call(model, messages, parameters, received)
+        except Fault:
+            raise
+        except TimeoutError:
+            limit = f"no complete reply within {self.settings.timeout_s:g} s"
+            raise Fault("again", limit, charged=True, received=clean("".join(received))) from None
+        except Exception as error:
+            raise explain(error, self.origin(model), clean("".join(received))) from error
+
+    async def _call(
+        self, model: str, messages: Sequence[Message], parameters: Mapping[str, Any], received: list[str]
+    ) -> Heard:
+        litellm, stream = import_litellm(), self.settings.stream
+        response = await litellm.acompletion(
+            model=model,
+            messages=[dict(message) for message in messages],
+            api_base=self.settings.api_base,
+            stream=stream,
+            timeout=self.settings.timeout_s,
+            max_retries=0,
+            num_retries=0,
+            **({"stream_options": {"include_usage": True}} if stream else {}),
+            **parameters,
+        )
+        if stream:
+            return await _listen(response, received)
+        choices = getattr(response, "choices", None)
+        if not choices:
+            raise unusable("the response holds no choices")
+        text = choices[0].message.content or ""
+        finish = "length" if len(text) > REPLY_LIMIT else choices[0].finish_reason or ""
+        return Heard(clean(text), clean(finish), _usage(getattr(response, "usage", None)))
+
+    def _given(self, request_id: str) -> dict[str, Any]:
+        s = self.settings
+        seed = None if s.model_seed is None else (s.model_seed + zlib.crc32(request_id.encode())) % 2**31
+        values = dict(zip(_OPTIONS, (s.max_tokens, s.reasoning_effort, s.temperature, s.top_p, seed)))
+        return {name: value for name, value in values.items() if value is not None}
+
+    def _have(self, model: str, given: Mapping[str, Any]) -> frozenset[str]:
+        """The options that litellm accepts for a model, with their values and beside each other."""
+        self.origin(model)
+        litellm = import_litellm()
+        name, provider, _, _ = litellm.get_llm_provider(model=model, api_base=self.settings.api_base)
+        taken: dict[str, Any] = {}
+        for option, value in given.items():
+            try:
+                litellm.utils.get_optional_params(
+                    model=name, custom_llm_provider=provider, drop_params=False, **taken, **{option: value}
+                )
+            except Exception:  # UnsupportedParamsError, or what a provider raises in its place
+                flag = "model_seed" if option == "seed" else option
+                shown = "" if option == "seed" else f" {value}"
+                self.note(f"{model} does not take --{flag.replace('_', '-')}{shown}: left out")
+            else:
+                taken[option] = value
+        return frozenset(taken)
+
+
+async def _listen(stream: Any, received: list[str]) -> Heard:
+    """Collect a stream, up to the longest reply that is read."""
+    finish, usage, length = "", None, 0
+    try:
+        async for chunk in stream:
+            for choice in chunk.choices[:1]:
+                piece = choice.delta.content or ""
+                received.append(piece)
+                length += len(piece)
+                finish = choice.finish_reason or finish
+            usage = _usage(getattr(chunk, "usage", None)) or usage
+            if length >= REPLY_LIMIT:
+                return Heard(clean("".join(received)), "length", None)
+    finally:
+        with contextlib.suppress(Exception):
+            await stream.aclose()
+    told = any(getattr(chunk, "usage", None) for chunk in getattr(stream, "chunks", ()))
+    # litellm ends any stream with "stop", also one that broke off or was a page of HTML.
+    if getattr(stream, "received_finish_reason", finish) is None and not (told and length):
+        text = clean("".join(received))
+        raise unusable("the stream ended before the reply did" if text else "the stream held no reply", text)
+    # Without the provider's count litellm makes one up.
+    return Heard(clean("".join(received)), clean(finish), usage if told else None)
+
+
+def _usage(usage: Any) -> tuple[int, int] | None:
+    prompt, completion = (max(0, int(getattr(usage, f"{part}_tokens", 0) or 0)) for part in ("prompt", "completion"))
+    return (prompt, completion) if prompt or completion else None
+
+
+def clean(text: str) -> str:
+    """At most `REPLY_LIMIT` characters of Unicode that can be stored: halves of surrogate pairs are replaced."""
+    return text[:REPLY_LIMIT].encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def prompt_tokens(messages: Sequence[Message]) -> int:
+    """An estimate of the tokens of messages, rather too many than too few."""
+    total = _OVERHEAD
+    for message in messages:
+        content = message.get("content") or ""
+        parts = [{"type": "text", "text": content}] if isinstance(content, str) else content
+        total += _OVERHEAD
+        for part in parts:
+            total += estimate_tokens(part.get("text", "")) if part.get("type") == "text" else IMAGE_TOKENS
+    return total
+
+
+def run_calls(work: Coroutine[Any, Any, Any]) -> Any:
+    """Run a coroutine that makes calls, in an event loop of its own, and close what litellm opened in it.
+
+    litellm keeps its clients by the address of the loop in memory; a later loop at the same address
+    would get clients that are dead. In a notebook, where a loop is running, a thread takes the work.
+    """
+    with quiet():
+        if _loop_is_running():
+            with ThreadPoolExecutor(1) as thread:
+                return thread.submit(asyncio.run, _tidy(work)).result()
+        return asyncio.run(_tidy(work))
+
+
+def _loop_is_running() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
+async def _tidy(work: Coroutine[Any, Any, Any]) -> Any:
+    try:
+        return await work
+    finally:
+        with contextlib.suppress(Exception):
+            await _close_clients()
+
+
+async def _close_clients() -> None:
+    cache = import_litellm().in_memory_llm_clients_cache
+    mine = f"-{id(asyncio.get_running_loop())}"
+    for key in [key for key in cache.cache_dict if str(key).endswith(mine)]:
+        client = cache.cache_dict.pop(key)
+        cache.ttl_dict.pop(key, None)
+        with contextlib.suppress(Exception):  # whatever a provider's client raises on its way out
+            await (client.aclose if hasattr(client, "aclose") else client.close)()
+    # Its logging runs behind the calls; what is left of it would be carried into the next loop.
+    with contextlib.suppress(Exception, asyncio.TimeoutError):
+        from litellm.litellm_core_utils.logging_worker import GLOBAL_LOGGING_WORKER
+
+        await asyncio.wait_for(GLOBAL_LOGGING_WORKER.flush(), 2.0)
+        await GLOBAL_LOGGING_WORKER.stop()

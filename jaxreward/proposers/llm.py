@@ -1,0 +1,155 @@
+"""Language models as proposers, through litellm."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from jaxreward.errors import UserError
+from jaxreward.proposers.bill import Amount, Bill
+from jaxreward.proposers.breaker import Clock
+from jaxreward.proposers.endpoint import Endpoint, prompt_tokens, run_calls
+from jaxreward.proposers.faults import Fault
+from jaxreward.proposers.llm_settings import LlmSettings
+from jaxreward.proposers.prompt import PromptBook, estimate_tokens
+from jaxreward.proposers.proposer import Answers, Desk, RngOf
+from jaxreward.proposers.reply import Reply, read_reply
+from jaxreward.proposers.round import Office, Question, Round, answered
+from jaxreward.proposers.secrets import Secrets
+from jaxreward.records import Exchange, Failure, Proposal, Request, TaskCard
+
+_NO_MODEL = "say which language model to ask with --model, e.g. --model anthropic/claude-sonnet-4-5"
+
+
+class LlmProposer:
+    """Asks language models for programs, several requests side by side.
+
+    What a request is answered with depends on its exchanges in the transcript alone; a request that
+    has a reply there is not asked again. Prompt and model depend on the request and its generator.
+
+    Args:
+        card: the task's words.
+        settings: which models, how they are asked, and what they may cost.
+
+    Raises:
+        UserError: settings that cannot be, no model, or a cap in dollars without a price.
+    """
+
+    name = "llm"
+    mends = True
+
+    def __init__(self, card: TaskCard, settings: LlmSettings | None = None) -> None:
+        self.settings = settings or LlmSettings()
+        self.settings.check()
+        if not self.settings.model:
+            raise UserError(_NO_MODEL)
+        self.book = PromptBook(card, self.settings.prompts)
+        self.bill = Bill(self.settings)
+        self.clock = Clock()
+        self._office: Office | None = None
+
+    def open(self, desk: Desk) -> None:
+        """Begin, or go on where the transcript ends.
+
+        Raises:
+            UserError: a model of no known provider, or a `.env` that cannot be read.
+        """
+        secrets = Secrets()
+        secrets.install()
+        note = desk.note
+        desk = dataclasses.replace(desk, note=lambda text: note(secrets.redact(text)))
+        self.bill.spent = Amount.of(desk.transcript.exchanges())
+        endpoint = Endpoint(self.settings, desk.note)
+        for model in self.settings.weights():
+            endpoint.origin(model)
+        self._office = Office(endpoint, self.bill, desk, secrets, self.clock)
+
+    def propose_all(self, requests: Sequence[Request], rng_of: RngOf) -> Answers:
+        office = self._office
+        if office is None:
+            raise RuntimeError("open the proposer with a desk before asking it")
+        transcript = office.desk.transcript
+        unanswered = [r for r in requests if answered(transcript.of(r.id)) is None]
+        questions = [self.question(request, rng_of(request)) for request in unanswered]
+        asked = Round(office, questions, total=len(requests))
+        if questions:
+            run_calls(asked.run())
+        if asked.stopped is not None:
+            raise asked.stopped
+        found = [proposal_of(request.id, transcript.of(request.id)) for request in requests]
+        return Answers(tuple(proposal for proposal in found if proposal is not None), spent=asked.spent)
+
+    def question(self, request: Request, rng: np.random.Generator) -> Question:
+        """What a request asks and whom: the model is drawn first, then the prompt."""
+        weights = self.settings.weights()
+        model = list(weights)[int(rng.choice(len(weights), p=list(weights.values())))]
+        return Question(request.id, model, tuple(self.book.messages(request, rng)))
+
+
+def proposal_of(request_id: str, exchanges: Sequence[Exchange]) -> Proposal | None:
+    """The proposal that the exchanges for a request amount to; None if they did not lead to one yet."""
+    last = answered(exchanges)
+    if last is None:
+        return None
+    read = Failure(stage="reply", message=last.error) if last.error else read_reply(last.reply, last.finish)
+    spent = Amount.of(exchanges)
+    return Proposal(
+        request_id=request_id,
+        proposer=LlmProposer.name,
+        model=last.model,
+        source=read.source if isinstance(read, Reply) else "",
+        thought=read.thought if isinstance(read, Reply) else "",
+        failure=read if isinstance(read, Failure) else None,
+        calls=spent.requests,
+        tokens=spent.tokens,
+        cost_usd=spent.usd,
+        unpriced_tokens=spent.unpriced,
+    )
+
+
+@dataclass(frozen=True)
+class Ping:
+    """What a tiny request to a model came to; `error` is empty if it was answered.
+
+    `cost_usd` is None where the price is unknown.
+    """
+
+    model: str
+    latency_s: float = 0.0
+    tokens: int = 0
+    cost_usd: float | None = None
+    text: str = ""
+    error: str = ""
+
+
+def ping(settings: LlmSettings) -> list[Ping]:
+    """Ask every model of the settings for one word, once.
+
+    Raises:
+        UserError: no model, or settings that cannot be.
+    """
+    settings.check()
+    if not settings.model:
+        raise UserError(_NO_MODEL)
+    secrets = Secrets()
+    secrets.install()
+    endpoint, bill = Endpoint(settings), Bill(dataclasses.replace(settings, max_usd=None))
+    return [run_calls(_ping(model, endpoint, bill, secrets)) for model in settings.weights()]
+
+
+async def _ping(model: str, endpoint: Endpoint, bill: Bill, secrets: Secrets) -> Ping:
+    messages = [{"role": "user", "content": "Reply with the word ready."}]
+    began = time.monotonic()
+    try:
+        parameters = endpoint.parameters(model, "ping")
+        began = time.monotonic()  # without the import of litellm
+        heard = await endpoint.call(model, messages, parameters)
+    except (Fault, UserError) as error:
+        return Ping(model, time.monotonic() - began, error=secrets.redact(str(error)))
+    given, taken = heard.usage or (prompt_tokens(messages), estimate_tokens(heard.text))
+    latency = time.monotonic() - began
+    return Ping(model, latency, given + taken, bill.cost(model, given, taken), secrets.redact(heard.text.strip()))

@@ -1,0 +1,146 @@
+"""How language models are asked: the options of `jaxreward evolve` that concern them."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from dataclasses import dataclass, replace
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from jaxreward.errors import UserError
+
+
+@dataclass(frozen=True)
+class LlmSettings:
+    """Language models: which, how they are asked, and what they may cost."""
+
+    model: tuple[str, ...] = ()
+    """Models by litellm's names, e.g. anthropic/claude-sonnet-4-5 or openai/my-model; several, each
+    with a weight if wanted (NAME=2), take turns at random."""
+    api_base: str | None = None
+    """Address of an OpenAI-compatible or other endpoint, e.g. http://localhost:8000/v1. Keys are read
+    from the environment or a .env file, never from options."""
+    temperature: float | None = None
+    """Sampling temperature (LIMEN: 0.7); by default the provider's."""
+    top_p: float | None = None
+    """Nucleus sampling; by default the provider's."""
+    max_tokens: int = 8192
+    """Longest reply, in tokens; thinking counts where the provider counts it."""
+    reasoning_effort: str | None = None
+    """none, minimal, low, medium, high: for models that think."""
+    model_seed: int | None = None
+    """Sampling seed, for providers that have one; every request adds its own number to it."""
+    stream: bool = False
+    """Receive replies as they are written: for gateways that cut silent connections."""
+    concurrency: int = 8
+    """Requests in flight at most."""
+    timeout_s: float = 180.0
+    """Longest wait for one reply."""
+    retries: int = 5
+    """Attempts after the first where an endpoint is busy, broken or silent."""
+    wait_s: float = 900.0
+    """How long to wait for an endpoint that is down, or for a person (manual), before the run ends and
+    can be resumed; 0 ends it at once."""
+    repairs: int = 2
+    """How often a rejected program is sent back with its verdict; 0 for never."""
+    prompts: Path | None = None
+    """Folder of prompt templates that take the place of the built-in ones of the same name."""
+    max_usd: float | None = None
+    """Budget: dollars for language models."""
+    max_tokens_total: int | None = None
+    """Budget: tokens, prompts and replies together."""
+    max_requests: int | None = None
+    """Budget: requests to language models, retries that were answered included."""
+    confirm_usd: float = 10.0
+    """Ask before a run whose estimate is above this; where nobody can be asked, refuse."""
+    price: tuple[str, ...] = ()
+    """MODEL=INPUT,OUTPUT: dollars per million tokens, in place of litellm's price table."""
+
+    def check(self) -> None:
+        """Raise a UserError for the first setting that cannot be."""
+        asked = self.weights()
+        for model in self.prices():
+            if asked and model not in asked:
+                close = difflib.get_close_matches(model, asked, n=1) or list(asked)
+                raise UserError(f"--price names {model}, which no --model does; did you mean {close[0]}?")
+        for name in ("max_tokens", "concurrency"):
+            if getattr(self, name) < 1:
+                raise UserError(f"--{_dashed(name)} must be at least 1, not {getattr(self, name)}")
+        for name in ("retries", "repairs"):
+            if getattr(self, name) < 0:
+                raise UserError(f"--{name} must not be negative")
+        for name in ("max_tokens_total", "max_requests"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise UserError(f"--{_dashed(name)} must be at least 1, not {value}")
+        for name in ("timeout_s", "max_usd"):
+            value = getattr(self, name)
+            if value is not None and not 0 < value < math.inf:
+                raise UserError(f"--{_dashed(name)} must be a positive number, not {value}")
+        for name in ("wait_s", "confirm_usd"):
+            if not getattr(self, name) >= 0:
+                raise UserError(f"--{_dashed(name)} must be a number that is not negative, not {getattr(self, name)}")
+        if self.temperature is not None and not 0 <= self.temperature <= 2:
+            raise UserError(f"--temperature must lie in [0, 2], not {self.temperature}")
+        if self.top_p is not None and not 0 < self.top_p <= 1:
+            raise UserError(f"--top-p must lie in (0, 1], not {self.top_p}")
+        if self.prompts is not None and not self.prompts.is_dir():
+            raise UserError(f"--prompts {self.prompts} is not a folder of prompt templates")
+        if self.api_base is not None:
+            _check_address(self.api_base)
+
+    def less(self, *, usd: float, tokens: int, requests: int) -> LlmSettings | None:
+        """With the budgets that are left after so much was spent; None if one of them is used up."""
+        left_usd = None if self.max_usd is None else self.max_usd - usd
+        left_tokens = None if self.max_tokens_total is None else self.max_tokens_total - tokens
+        left_requests = None if self.max_requests is None else self.max_requests - requests
+        if any(left is not None and left <= 0 for left in (left_usd, left_tokens, left_requests)):
+            return None
+        return replace(self, max_usd=left_usd, max_tokens_total=left_tokens, max_requests=left_requests)
+
+    def weights(self) -> dict[str, float]:
+        """Models and their weights, which sum to 1."""
+        found: dict[str, float] = {}
+        for item in self.model:
+            name, _, weight = item.rpartition("=")
+            try:
+                value = float(weight) if name else 1.0
+            except ValueError:
+                raise UserError(f"--model {item}: the weight after = must be a number, not {weight!r}") from None
+            name = name or item
+            if not 0 < value < math.inf:
+                raise UserError(f"--model {item}: the weight must be a positive number")
+            if name in found:
+                raise UserError(f"--model names {name} twice; name each model once, with a weight if wanted")
+            found[name] = value
+        total = sum(found.values())
+        return {name: value / total for name, value in found.items()}
+
+    def prices(self) -> dict[str, tuple[float, float]]:
+        """Overrides: dollars per token of input and of output, by model."""
+        found: dict[str, tuple[float, float]] = {}
+        for item in self.price:
+            model, _, pair = item.rpartition("=")
+            try:
+                given, taken = (float(value) / 1e6 for value in pair.split(","))
+            except ValueError:
+                raise UserError(
+                    f"--price {item} must be MODEL=INPUT,OUTPUT in dollars per million tokens, e.g. openai/x=0.5,1.5"
+                ) from None
+            if not model or not (0 <= given < math.inf and 0 <= taken < math.inf):
+                raise UserError(f"--price {item} must name a model and two prices that are not negative")
+            found[model] = (given, taken)
+        return found
+
+
+def _check_address(address: str) -> None:
+    parts = urlsplit(address)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise UserError(f"--api-base {address} must be an address such as http://localhost:8000/v1")
+    if parts.username or parts.password or parts.query:
+        raise UserError("--api-base must not carry a key or a password: put it into the environment or a .env file")
+
+
+def _dashed(name: str) -> str:
+    return name.replace("_", "-")

@@ -1,0 +1,63 @@
+"""Requests of every kind, on which a user's templates are tried before anything is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from jaxreward.records import (
+    Candidate,
+    Evolve,
+    Failure,
+    Feedback,
+    Notice,
+    ProgramSummary,
+    Request,
+    Result,
+    Score,
+    Stage,
+    TermCurve,
+)
+
+_SOURCE = "def get_observation(state):\n    return state.x\n"
+_SUMMARY = ProgramSummary(digest="", observation_size=3, terms=("goal",), operations=5)
+_FEEDBACK = Feedback(
+    steps=(1, 2),
+    success=(0.0, 0.5),
+    terms=(TermCurve(name="goal", mean=(0.1,), minimum=(0.0,), maximum=(1.0,), share=1.0),),
+    notices=(Notice(kind="plateau", message="success has stood still"),),
+)
+_EVOLVES: tuple[Evolve, ...] = ("both", "observation", "reward")
+_STAGES: tuple[Stage, ...] = ("reply", "trace", "duplicate", "diverged")
+
+
+def _result(name: str, mean: float | None = None, stage: Stage = "trace") -> Result:
+    candidate = Candidate(id=name, generation=0, operator="scratch", source=_SOURCE, summary=_SUMMARY, thought="Why.")
+    if mean is None:
+        return Result(candidate=candidate, failure=Failure(stage=stage, message="wrong", line=1, hint="mend it"))
+    return Result(candidate=candidate, score=Score(mean=mean, se=0.1, n=2, episodes=8), feedback=_FEEDBACK)
+
+
+def rehearsals(operators: Sequence[str]) -> Iterator[Request]:
+    """A request of every operator, half and band, and to mend every kind of failure."""
+
+    def request(evolve: Evolve, operator: str, *parents: Result, failed: Result | None = None) -> Request:
+        return Request(
+            id="r",
+            generation=1,
+            operator=operator,
+            evolve=evolve,
+            parents=parents,
+            best=(_result("b", 0.9),),
+            diverse=(_result("c", 0.2),),
+            failures=(_result("d"),),
+            failed=failed,
+        )
+
+    for evolve in _EVOLVES:
+        for operator in ("scratch", "crossover", *operators):
+            yield request(evolve, operator)
+            yield request(evolve, operator, _result("a", 0.5), _result("e", 0.1))
+        for mean in (0.0, 0.1, 0.4, 0.7, 1.0):
+            yield request(evolve, "mutate", _result("a", mean))
+        for stage in _STAGES:
+            yield request(evolve, "mutate", _result("a", 0.5), failed=_result("r", stage=stage))

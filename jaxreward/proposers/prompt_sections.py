@@ -1,0 +1,211 @@
+"""What prompts show of programs and results, made to fit: data for templates, never templates."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from jaxreward.proposers.feedback_text import feedback_lines, number, one_line
+from jaxreward.proposers.fences import defined
+from jaxreward.records import Failure, Result
+
+BUDGET = {"task": 2_500, "parents": 6_000, "feedback": 2_000, "failures": 1_000, "best": 3_000, "diverse": 2_000}
+"""Most tokens of a section, by `estimate_tokens`. Optional sections get what is left of `TOTAL`, in this order."""
+
+TOTAL = 12_000
+"""Most tokens of a prompt, system message included."""
+
+OPTIONAL = {"feedback": 0.9, "failures": 0.8, "best": 0.8, "diverse": 0.7}
+"""Sections that a prompt may lack, and the chance of each to be shown."""
+
+LEAST = 150
+"""Tokens below which a section or a program is not worth beginning."""
+
+BANDS = ((0.02, "zero"), (0.3, "low"), (0.6, "middle"), (0.9, "high"), (math.inf, "solved"))
+"""Success of the parent below which each piece of guidance is given."""
+
+_OVERHEAD = 80
+"""Tokens that a prompt says about a program besides its source."""
+
+_LINE, _AROUND = 240, 3
+_UNSHOWN = frozenset({"reply", "duplicate"})
+"""Failures that say nothing about programs."""
+
+
+def estimate_tokens(text: str) -> int:
+    """Tokens of a text, rather too many than too few: 2.5 characters each, 1.5 bytes where they are not ASCII."""
+    size = len(text.encode("utf-8", "replace"))
+    ascii_only = len(text.encode("ascii", "ignore"))
+    return math.ceil(ascii_only / 2.5 + (size - ascii_only) / 1.5)
+
+
+def plain(text: str) -> str:
+    """Text that encodes: halves of surrogate pairs and control characters are replaced."""
+    text = text.encode("utf-8", "replace").decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
+    return re.sub(r"[\x00-\x08\x0b-\x1f\x7f]", "?", text)
+
+
+def fenced(text: str, tag: str = "python") -> str:
+    """Text in a fence that nothing in it can close."""
+    text = re.sub(r"`{13,}", "`" * 12, plain(text)).strip("\n")
+    fence = "`" * max(3, 1 + max(map(len, re.findall(r"`+", text)), default=0))
+    return f"{fence}{tag}\n{text}\n{fence}"
+
+
+def cut(text: str, budget: int, mark: str = "# ") -> str:
+    """Text of at most `budget` tokens: lines are left out of its middle, visibly."""
+    if estimate_tokens(text) <= budget:
+        return text
+    lines = [line if len(line) <= _LINE else f"{line[:_LINE]} {mark}... cut" for line in text.split("\n")]
+    costs = [estimate_tokens(line + "\n") for line in lines]
+    left, head, tail = budget - 20, 0, len(lines)
+    while head < tail:
+        # Two lines from the start for one from the end: a program's reward stands last.
+        at = tail - 1 if (head + len(lines) - tail) % 3 == 2 else head
+        left -= costs[at]
+        if left < 0:
+            break
+        head, tail = (head + 1, tail) if at == head else (head, at)
+    if head == tail:
+        return "\n".join(lines)
+    return "\n".join([*lines[:head], f"{mark}... {tail - head} lines left out", *lines[tail:]])
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A result as templates see it; all text is on one line and of bounded length but `source` and `excerpt`.
+
+    Attributes:
+        id: the candidate's name in the run.
+        source: its program, perhaps with lines left out.
+        score: success with its standard error in words; empty for a failure.
+        mean: success, or None.
+        observation_size, operations: 0 where the program was not checked.
+        terms: names of reward terms.
+        missing: `get_observation` or `compute_reward` where the task's own stands in for it.
+        stage, message, hint, line: the failure; empty, empty, empty, None without one.
+        excerpt: numbered lines around the failure's.
+        feedback: what training showed, by `feedback_lines`.
+        thought: what its author said about it.
+    """
+
+    id: str
+    source: str
+    score: str = ""
+    mean: float | None = None
+    observation_size: int = 0
+    operations: int = 0
+    terms: tuple[str, ...] = ()
+    missing: str = ""
+    stage: str = ""
+    message: str = ""
+    hint: str = ""
+    line: int | None = None
+    excerpt: str = ""
+    feedback: tuple[str, ...] = ()
+    thought: str = ""
+
+
+def shown(result: Result) -> Shown:
+    """A result, uncut."""
+    candidate, score, summary = result.candidate, result.score, result.candidate.summary
+    failure = result.failure or Failure(stage="reply", message="")
+    halves = defined(candidate.source)
+    absent = {"observation": "get_observation", "reward": "compute_reward"}
+    return Shown(
+        id=one_line(candidate.id, 40),
+        source=plain(candidate.source).strip("\n"),
+        score=_score(result),
+        mean=score.mean if score else None,
+        observation_size=summary.observation_size if summary else 0,
+        operations=summary.operations if summary else 0,
+        terms=tuple(one_line(term, 60) for term in (summary.terms if summary else ())),
+        missing=next((name for half, name in absent.items() if half not in halves), "") if halves else "",
+        stage=failure.stage if result.failure else "",
+        message=one_line(failure.message, 600),
+        hint=one_line(failure.hint, 300),
+        line=failure.line,
+        excerpt=excerpt(candidate.source, failure.line),
+        feedback=tuple(feedback_lines(result)),
+        thought=one_line(candidate.thought, 500),
+    )
+
+
+def _score(result: Result) -> str:
+    score = result.score
+    if score is None:
+        return ""
+    over = f"{score.n} seeds" if score.n > 1 else f"one seed, {score.episodes} episodes"
+    return f"{number(score.mean)} (standard error {number(score.se)}, {over})"
+
+
+def excerpt(source: str, line: int | None) -> str:
+    """Numbered lines around a line, which is marked; empty for a line that does not exist."""
+    lines = plain(source).split("\n")
+    if line is None or not 1 <= line <= len(lines):
+        return ""
+    near = range(max(1, line - _AROUND), min(len(lines), line + _AROUND) + 1)
+    return "\n".join(f"{'>' if n == line else ' '} {n:4d} | {lines[n - 1][:160]}".rstrip() for n in near)
+
+
+def whole(results: Sequence[Result], budget: int) -> list[Shown]:
+    """Programs from the first on, as many as fit; a single one that is too long is cut."""
+    programs = [shown(result) for result in results]
+    while len(programs) > 1 and sum(_size(program) for program in programs) > budget:
+        programs.pop()
+    return [_cut(program, budget) for program in programs if budget >= LEAST]
+
+
+def parents(results: Sequence[Result], budget: int) -> list[Shown]:
+    """All parents; those that are too long are cut, to equal parts of what the short ones leave."""
+    programs = [shown(result) for result in results]
+    sizes = sorted(_size(program) for program in programs)
+    share, left = budget, budget
+    for k, size in enumerate(sizes):
+        share = left // (len(sizes) - k)
+        left -= min(size, share)
+    return [_cut(program, share) for program in programs]
+
+
+def failures(results: Sequence[Result], budget: int) -> list[Shown]:
+    """Failures of programs, as many as fit, by their verdicts and the lines these are about."""
+    found: list[Shown] = []
+    for result in results:
+        if result.failure is not None and result.failure.stage not in _UNSHOWN:
+            program = shown(result)
+            budget -= estimate_tokens(program.message + program.hint + program.excerpt) + 40
+            if budget < 0:
+                break
+            found.append(program)
+    return found
+
+
+def feedback(programs: Sequence[Shown], budget: int) -> list[Shown]:
+    """The programs that have feedback, with as many of its lines as fit; curves of terms go first."""
+    having = [program for program in programs if program.feedback]
+    return [replace(p, feedback=_fitting(p.feedback, budget // len(having) - 20)) for p in having]
+
+
+def _fitting(lines: tuple[str, ...], budget: int) -> tuple[str, ...]:
+    kept, gone = list(lines), 0
+    while len(kept) > 1 and sum(estimate_tokens(line) + 3 for line in kept) > budget - 20:
+        curves = [i for i, line in enumerate(kept) if line.startswith("reward term ")]
+        kept.pop(curves[-1] if curves else -1)
+        gone += 1
+    return (*kept, f"({gone} {'line' if gone == 1 else 'lines'} left out)") if gone else tuple(kept)
+
+
+def band(programs: Sequence[Shown]) -> str:
+    """The performance band of the best parent; `scratch` without one that has a score."""
+    means = [program.mean for program in programs if program.mean is not None and math.isfinite(program.mean)]
+    return next(name for below, name in BANDS if max(means) < below) if means else "scratch"
+
+
+def _size(program: Shown) -> int:
+    return estimate_tokens(program.source) + _OVERHEAD
+
+
+def _cut(program: Shown, budget: int) -> Shown:
+    return replace(program, source=cut(program.source, max(LEAST, budget - _OVERHEAD)))

@@ -1,0 +1,136 @@
+"""Prices, the estimate before a run, and a bill that stays under its caps."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jaxreward.errors import UserError
+from jaxreward.proposers.bill import Amount, Bill, Estimate, Prices, dollars, estimate_cost
+from jaxreward.proposers.llm_settings import LlmSettings
+from jaxreward.records import Exchange
+
+MINE = LlmSettings(model=("openai/mine",), price=("openai/mine=1,2",), max_tokens=1_000)
+
+
+def exchange(prompt: int, completion: int, cost: float | None, error: str = "") -> Exchange:
+    return Exchange(
+        request_id="a", turn=0, model="openai/mine", prompt_tokens=prompt, completion_tokens=completion,
+        cost_usd=cost, error=error,
+    )  # fmt: skip
+
+
+def test_prices():
+    prices = Prices(LlmSettings(price=("openai/gpt-4o-mini=7,8", "mine=0,0")))
+    given = prices.of("openai/gpt-4o-mini")
+    assert given is not None and (given.given, given.taken) == (7e-6, 8e-6)
+    free = prices.of("mine")
+    assert free is not None and free.of(1000, 1000) == 0.0
+    listed = Prices(LlmSettings()).of("openai/gpt-4o-mini")
+    assert listed == Prices(LlmSettings()).of("gpt-4o-mini") and listed is not None
+    assert 0 < listed.given < listed.taken < 1e-4
+    for model in ("openai/nobody-knows", "huggingface/some/model", "no provider at all", "ollama/nobody-knows"):
+        assert Prices(LlmSettings()).of(model) is None, model
+
+
+def test_a_model_listed_without_a_price_is_not_free(monkeypatch):
+    import litellm
+
+    monkeypatch.setitem(litellm.model_cost, "groq/listed", {"litellm_provider": "groq", "mode": "chat"})
+    assert Prices(LlmSettings()).of("groq/listed") is None
+
+
+def test_amounts_of_exchanges():
+    total = Amount.of(
+        [
+            exchange(10, 5, 0.5),
+            exchange(0, 0, 0.0, error="refused"),
+            exchange(7, 0, 0.1, error="broke"),
+            exchange(3, 1, None),
+            exchange(0, 0, 0.0),  # answered by a provider that counts nothing
+        ]
+    )
+    assert total == Amount(requests=4, tokens=26, usd=0.6, unpriced=4)
+
+
+def test_the_bill_in_words():
+    bill = Bill(MINE)
+    assert bill.text() == "$0.00, 0 tokens, 0 requests" and bill.money() == "$0.00"
+    bill.spent = Amount(31, 12_345, 0.42)
+    assert bill.text() == "$0.42, 12,345 tokens, 31 requests"
+    bill.spent = Amount(1, 12_345, 0.0123, 4_000)
+    assert bill.text() == "$0.0123 and 4,000 tokens of unknown price, 12,345 tokens, 1 request"
+    bill.spent = Amount(2, 4_000, 0.0, 4_000)
+    assert bill.text() == "4,000 tokens of unknown price, 2 requests"
+    assert dollars(1234.5) == "$1,234.50"
+
+
+def test_reservations_are_part_of_what_is_spent():
+    bill = Bill(MINE.__class__(**{**MINE.__dict__, "max_requests": 2, "max_tokens_total": 2_500}))
+    call = bill.most("openai/mine", 100)
+    assert call == Amount(1, 1_100, 100e-6 + 1_000 * 2e-6)
+    assert bill.reserve(call) and bill.reserve(call)
+    assert not bill.reserve(call) and bill.lacking(call) == "the budget of tokens is spent"
+    bill.settle(call, exchange(90, 10, 0.1))
+    bill.settle(call, None)
+    assert bill.held == Amount() and bill.spent == Amount(1, 100, 0.1)
+    assert bill.reserve(call) and bill.lacking(call) == "the budget of requests is spent"
+
+
+def test_a_cap_in_dollars_needs_prices():
+    with pytest.raises(UserError, match="the price of openai/nobody-knows is not known, so --max-usd cannot hold"):
+        Bill(LlmSettings(model=("openai/mine", "openai/nobody-knows"), price=MINE.price, max_usd=1.0))
+
+
+def test_the_estimate():
+    two = LlmSettings(model=("openai/mine=3", "openai/dear"), price=("openai/mine=1,2", "openai/dear=10,20"))
+    found = estimate_cost(two, prompt_tokens=5_000, calls=100)
+    assert found.expected_usd == pytest.approx(100 * (0.75 * (0.005 + 0.004) + 0.25 * (0.05 + 0.04)))
+    assert found.most_usd == pytest.approx(100 * (0.05 + 8192 * 20e-6)) and found.unknown_models == ()
+    unknown = LlmSettings(model=("openai/nobody-knows",), max_tokens=10)
+    assert estimate_cost(unknown, 100, 10) == Estimate(0.0, 0.0, ("openai/nobody-knows",))
+    capped = LlmSettings(model=("openai/mine",), price=MINE.price, max_usd=0.001)
+    assert estimate_cost(capped, 5_000, 100) == Estimate(0.001, 0.001, ())
+
+
+CALLS = st.lists(
+    st.tuples(
+        st.integers(0, 3_000),  # estimated prompt
+        st.floats(0.0, 1.0),  # true prompt, as a part of it
+        st.integers(0, 1_000),  # true reply
+        st.integers(0, 3),  # how many others are sent before it is settled
+        st.booleans(),  # whether it is answered
+    ),
+    max_size=60,
+)
+
+
+@settings(deadline=None)
+@given(CALLS, st.integers(1, 20_000), st.integers(1, 30), st.floats(1e-5, 0.05), st.integers(0, 500))
+def test_no_cap_is_exceeded(calls, most_tokens, most_requests, most_usd, lie):
+    """With `lie` the provider counts more tokens than were held: the excess is that of calls in flight, no more."""
+    caps = {"max_tokens_total": most_tokens, "max_requests": most_requests, "max_usd": most_usd}
+    bill = Bill(LlmSettings(model=MINE.model, price=MINE.price, max_tokens=1_000, **caps))
+    flying, excess = [], 0
+    for estimated, part, reply, others, answered in calls:
+        while len(flying) > others:
+            held, done = flying.pop(0)
+            excess += done.prompt_tokens + done.completion_tokens > held.tokens and lie
+            bill.settle(held, done)
+        held = bill.most("openai/mine", estimated)
+        if bill.lacking(held):
+            assert not bill.reserve(held)
+            continue
+        assert bill.reserve(held)
+        prompt = int(estimated * part) if not lie else estimated
+        taken = reply if not lie else 1_000 + lie
+        cost = bill.cost("openai/mine", prompt, taken)
+        flying.append((held, exchange(prompt, taken, cost) if answered else exchange(0, 0, 0.0, "broke")))
+    for held, done in flying:
+        excess += done.prompt_tokens + done.completion_tokens > held.tokens and lie
+        bill.settle(held, done)
+    assert bill.held.requests == bill.held.tokens == 0 and bill.held.usd == pytest.approx(0.0, abs=1e-12)
+    assert bill.spent.requests <= most_requests
+    assert bill.spent.tokens <= most_tokens + excess
+    assert bill.spent.usd <= most_usd * (1 + 1e-6) + excess * 2e-6

@@ -1,0 +1,203 @@
+"""Single calls through litellm, and what they leave behind."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from jaxreward.errors import UserError
+from jaxreward.proposers.breaker import FIRST_PAUSE_S, LONGEST_PAUSE_S, TRIPS, Breaker, Clock, backoff_s
+from jaxreward.proposers.endpoint import IMAGE_TOKENS, Endpoint, clean, prompt_tokens, run_calls
+from jaxreward.proposers.faults import Fault as CallFault
+from jaxreward.proposers.llm_settings import LlmSettings
+from tests.proposers.server import Answer, ChatServer, Fault
+from tests.proposers.talk import GOOD, KEY
+
+ROOT = Path(__file__).resolve().parents[2]
+ASK = [{"role": "user", "content": "hello"}]
+
+
+@pytest.fixture(autouse=True)
+def desk(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+
+
+def test_one_call_is_one_request():
+    """Neither litellm nor the client below it asks again."""
+    with ChatServer([Fault(500)]) as server:
+        endpoint = Endpoint(LlmSettings(api_base=server.url))
+        with pytest.raises(CallFault):
+            run_calls(endpoint.call("openai/mine", ASK, {}))
+        assert server.calls == 1
+
+
+def test_the_clients_of_a_loop_are_closed_and_forgotten_with_it():
+    import litellm
+
+    def mine() -> int:
+        return sum("127.0.0.1" in str(key) for key in litellm.in_memory_llm_clients_cache.cache_dict)
+
+    with ChatServer([Answer(GOOD)]) as server:
+        endpoint = Endpoint(LlmSettings(api_base=server.url))
+
+        async def look() -> int:
+            await endpoint.call("openai/mine", ASK, {})
+            return mine()
+
+        before = mine()
+        assert run_calls(look()) == before + 1 and mine() == before
+
+
+def test_the_same_sentence_a_thousand_times_is_a_reply():
+    """litellm takes a stream that repeats itself for a broken server unless it is told otherwise."""
+    with ChatServer([Answer("x" * 64 * 300)]) as server:
+        heard = run_calls(Endpoint(LlmSettings(api_base=server.url, stream=True)).call("openai/mine", ASK, {}))
+    assert len(heard.text) == 64 * 300 and heard.usage == (100, 50) and heard.finish == "stop"
+
+
+def test_the_wall_clock_limits_a_stream_that_drips():
+    with ChatServer([Answer(GOOD * 50, drip_s=0.1)]) as server:
+        began = time.monotonic()
+        endpoint = Endpoint(LlmSettings(api_base=server.url, stream=True, timeout_s=0.7))
+        with pytest.raises(CallFault, match="no complete reply within 0.7 s") as fault:
+            run_calls(endpoint.call("openai/mine", ASK, {}))
+    assert time.monotonic() - began < 2.0 and fault.value.received.startswith("Here it is.")
+
+
+def test_origins(monkeypatch):
+    endpoint = Endpoint(LlmSettings())
+    monkeypatch.delenv("OPENAI_API_KEY")
+    for model, key in {
+        "openai/x": "OPENAI_API_KEY",
+        "anthropic/claude-sonnet-4-5": "ANTHROPIC_API_KEY",
+        "gemini/gemini-2.5-pro": "GEMINI_API_KEY",
+        "groq/x": "GROQ_API_KEY",
+    }.items():
+        monkeypatch.delenv(key, raising=False)
+        assert endpoint.origin(model).key == key and str(endpoint.origin(model)) == model
+    assert str(Endpoint(LlmSettings(api_base="http://h:1/v1")).origin("openai/x")) == "openai/x at http://h:1/v1"
+    with pytest.raises(UserError, match="litellm does not know whose model 'x' is"):
+        endpoint.origin("x")
+
+
+def test_estimates_of_prompts():
+    text = prompt_tokens([{"role": "user", "content": "word " * 1000}])
+    assert 1000 <= text < 2500
+    parts = [{"type": "text", "text": "word " * 1000}, {"type": "image_url", "image_url": {"url": "data:..."}}]
+    assert prompt_tokens([{"role": "user", "content": parts}]) == text + IMAGE_TOKENS
+    assert prompt_tokens([{"role": "assistant", "content": None}]) > 0
+
+
+def test_clean_text_can_be_stored():
+    assert clean("a\ud800b\ud83d\ude00\udc00") == "a\ufffdb\U0001f600\ufffd"
+    assert clean("plain\n") == "plain\n"
+
+
+# ---- the breaker
+
+
+class Hands(Clock):
+    """A clock that stands still."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.time = 100.0
+
+    def now(self) -> float:
+        return self.time
+
+
+def test_a_breaker_opens_probes_and_closes():
+    clock = Hands()
+    breaker = Breaker(900.0, clock)
+    for i in range(TRIPS):
+        assert breaker.enter() and not breaker.down
+        assert breaker.failed(probe=False) == (i == TRIPS - 1)
+    assert breaker.down and not breaker.enter()
+    pause = FIRST_PAUSE_S
+    while clock.time < 500.0:
+        clock.time += pause
+        assert breaker.enter() and not breaker.enter(), "one probe and no more"
+        assert not breaker.failed(probe=False), "a call from before says nothing new"
+        assert not breaker.failed(probe=True) and not breaker.expired
+        pause = min(2 * pause, LONGEST_PAUSE_S)
+        clock.time += 0.5 * pause
+        assert not breaker.enter()
+        clock.time -= 0.5 * pause
+    clock.time += pause
+    assert breaker.enter()
+    assert breaker.succeeded() == clock.time - 100.0
+    assert breaker.enter() and breaker.enter() and breaker.succeeded() is None
+
+
+def test_a_breaker_expires_with_the_probe_at_the_end_of_the_wait():
+    clock = Hands()
+    breaker = Breaker(60.0, clock)
+    assert breaker.failed(probe=False, exhausted=True)
+    while not breaker.expired:
+        assert breaker.next_probe <= 160.0
+        clock.time = breaker.next_probe
+        assert breaker.enter()
+        breaker.failed(probe=True)
+    assert clock.time == 160.0
+    at_once = Breaker(0.0, clock)
+    assert at_once.failed(probe=False, exhausted=True) and at_once.expired
+
+
+def test_a_breaker_waits_as_long_as_it_is_asked_to():
+    clock = Hands()
+    breaker = Breaker(900.0, clock)
+    breaker.failed(probe=False, after_s=300.0, exhausted=True)
+    assert breaker.next_probe == 400.0
+    breaker.failed(probe=True, after_s=1e9)
+    assert breaker.next_probe == 1000.0
+
+
+def test_backoff_grows_and_is_spread():
+    pauses = [backoff_s("g0000-00", attempt) for attempt in range(12)]
+    assert all(0.5 * 2.0**n <= p <= 2.0**n for n, p in enumerate(pauses[:6])) and max(pauses) <= 60.0
+    assert pauses == [backoff_s("g0000-00", attempt) for attempt in range(12)]
+    assert len({backoff_s(f"g0000-{i:02d}", 0) for i in range(16)}) == 16
+
+
+def test_waiting_ends_early_with_the_event():
+    async def wait() -> float:
+        over = asyncio.Event()
+        asyncio.get_running_loop().call_later(0.05, over.set)
+        began = time.monotonic()
+        await Clock().until(over, 30.0)
+        return time.monotonic() - began
+
+    assert asyncio.run(wait()) < 1.0
+
+
+def python(code: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-c", code], cwd=ROOT, timeout=120, capture_output=True, text=True)
+
+
+def test_importing_the_proposers_does_not_import_litellm():
+    assert python("import jaxreward.proposers.llm, sys; sys.exit('litellm' in sys.modules)").returncode == 0
+
+
+@pytest.mark.parametrize("first", ["e.parameters('openai/x', 'a')", "e.origin('openai/x')", "Prices(s).of('openai/x')"])
+def test_preparing_a_call_asks_no_network_and_prints_nothing(first):
+    """Whatever comes first imports litellm, which would fetch a price list."""
+    done = python(
+        "import socket, sys\n"
+        "asked = []\n"
+        "socket.getaddrinfo = lambda *a, **k: asked.append(a) or sys.exit(3)\n"
+        "from jaxreward.proposers.bill import Prices\n"
+        "from jaxreward.proposers.endpoint import Endpoint\n"
+        "from jaxreward.proposers.llm_settings import LlmSettings\n"
+        "s = LlmSettings(temperature=0.5)\n"
+        "e = Endpoint(s)\n"
+        f"{first}\n"
+        "sys.exit(4 if asked else 0)\n"
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

@@ -1,0 +1,256 @@
+"""Language models as proposers: order, models, budgets, resuming, stopping."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import numpy as np
+import pytest
+
+from jaxreward.errors import ProposerStopped, UserError
+from jaxreward.proposers.endpoint import Endpoint
+from jaxreward.proposers.llm import LlmProposer, ping
+from jaxreward.proposers.llm_settings import LlmSettings
+from jaxreward.records import Exchange, Proposal
+from tests.proposers.material import XLAND
+from tests.proposers.server import Answer, ChatServer, Fault, closed_port
+from tests.proposers.talk import GOOD, KEY, PRICE, PROGRAM, MemoryTranscript, Talk, ids, wanted
+
+
+@pytest.fixture(autouse=True)
+def desk(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+
+
+def numbered(body, n):
+    """The good program, with the prompt in a comment; the first requests are answered last."""
+    said = body["messages"][-1]["content"]
+    return Answer(GOOD.replace("```python\n", f"```python\n# {said}\n"), delay_s=max(0.0, 0.2 - 0.05 * n))
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_answers_come_in_the_order_of_their_requests(stream):
+    with ChatServer(numbered) as server:
+        talk = Talk(server.url, stream=stream, concurrency=3)
+        answers = talk.ask(*ids(7))
+    assert [p.request_id for p in answers.proposals] == ids(7) and not answers.spent
+    for p in answers.proposals:
+        assert p.source.startswith(f"# program for {p.request_id}") and p.source.rstrip().endswith(PROGRAM)
+        assert p.model == "openai/mine" and p.proposer == "llm" and p.failure is None
+        assert (p.calls, p.tokens, p.cost_usd) == (1, 150, pytest.approx(100e-6 + 2 * 50e-6))
+    assert 1 < server.most_in_flight <= 3 and server.calls == 7
+    assert all(r.path == "/v1/chat/completions" and r.body["model"] == "mine" for r in server.seen)
+    assert talk.statuses[-1] == "7/7 replies, $0.0014"
+    for e in talk.transcript.kept:
+        assert e.messages[0]["content"].startswith(f"program for {e.request_id}") and not e.estimated
+        assert e.reply.startswith("Here it is.") and e.finish == "stop" and e.latency_s > 0 and e.turn == 0
+
+
+def test_options_that_are_none_are_not_sent():
+    with ChatServer([Answer(GOOD)]) as server:
+        Talk(server.url, temperature=None, max_tokens=77).one()
+        Talk(server.url, temperature=0.25, top_p=0.5, reasoning_effort="low", model_seed=7).one("g0000-01")
+        Talk(server.url, model_seed=7).one("g0000-02")
+    plain, full, other = (seen.body for seen in server.seen)
+    assert set(plain) == {"model", "messages", "max_tokens"} and plain["max_tokens"] == 77
+    assert (full["temperature"], full["top_p"], full["reasoning_effort"]) == (0.25, 0.5, "low")
+    assert full["seed"] != other["seed"] and 0 <= full["seed"] < 2**31
+
+
+def test_an_option_that_a_model_does_not_have_is_left_out_and_said_once():
+    notes: list[str] = []
+    endpoint = Endpoint(LlmSettings(temperature=0.7, top_p=0.9, model_seed=1), notes.append)
+    for _ in range(2):
+        assert set(endpoint.parameters("openai/o3", "a")) == {"max_tokens", "seed"}
+        assert "seed" not in endpoint.parameters("anthropic/claude-sonnet-4-5", "a")
+    assert notes == [
+        "openai/o3 does not take --temperature 0.7: left out",
+        "openai/o3 does not take --top-p 0.9: left out",
+        "anthropic/claude-sonnet-4-5 does not take --model-seed: left out",
+    ]
+
+
+def test_an_ensemble_is_drawn_by_weight_and_the_same_again():
+    with ChatServer([Answer(GOOD)]) as server:
+        settings = {"model": ("openai/mine=3", "openai/other"), "price": (PRICE, "openai/other=1,1"), "concurrency": 16}
+        first = Talk(server.url, **settings).ask(*ids(60)).proposals
+        again = Talk(server.url, **settings).ask(*reversed(ids(60))).proposals
+    models = [p.model for p in first]
+    assert 30 < models.count("openai/mine") < 58
+    assert {p.request_id: p.model for p in again} == {p.request_id: p.model for p in first}
+    sent = sorted((s.body["messages"][0]["content"], s.body["model"]) for s in server.seen)
+    assert sent[::2] == sent[1::2]
+
+
+# ---- resuming
+
+
+def test_a_reply_in_the_transcript_is_not_asked_for_again():
+    with ChatServer(numbered) as server:
+        talk = Talk(server.url)
+        before = talk.ask(*ids(4))
+        resumed = Talk(server.url, talk.transcript)
+        assert resumed.ask(*ids(4)) == before and server.calls == 4
+        assert resumed.proposer.bill.spent == talk.proposer.bill.spent
+        # Between reply and log: half of them are there, and only the others are asked.
+        half = MemoryTranscript()
+        half.kept = [e for e in talk.transcript.kept if e.request_id in ids(2)]
+        assert [p.tokens for p in Talk(server.url, half).ask(*ids(4)).proposals] == [150] * 4
+        assert server.calls == 6 and len(half.kept) == 4
+    assert Talk(f"http://127.0.0.1:{closed_port()}/v1", half).ask(*ids(4)).proposals[0].tokens == 150
+
+
+def test_failed_calls_before_a_reply_are_part_of_its_sums():
+    def broken(turn: int, prompt: int, cost: float | None) -> Exchange:
+        return Exchange(
+            request_id="g0000-00", turn=turn, model="openai/mine", error="it broke", prompt_tokens=prompt,
+            cost_usd=cost, estimated=prompt > 0,
+        )  # fmt: skip
+
+    earlier = MemoryTranscript()
+    for turn, (prompt, cost) in enumerate([(30, 0.5), (0, 0.0), (7, None)]):
+        earlier.add(broken(turn, prompt, cost))
+    with ChatServer([Answer(GOOD)]) as server:
+        proposal = Talk(server.url, earlier).one()
+    assert server.calls == 1 and earlier.kept[-1].turn == 3
+    assert (proposal.calls, proposal.tokens, proposal.unpriced_tokens) == (3, 187, 7)
+    assert proposal.cost_usd == pytest.approx(0.5002)
+
+
+def test_a_run_that_is_asked_to_stop_keeps_what_is_complete():
+    with ChatServer(lambda _, n: Answer(GOOD) if n < 2 else Fault(hang=True)) as server:
+        talk = Talk(server.url, concurrency=4)
+        talk.stop = lambda: server.calls == 6 and len(talk.transcript.kept) == 2
+        began = time.monotonic()
+        answers = talk.ask(*ids(6))
+        assert time.monotonic() - began < 3.0
+    assert len(answers.proposals) == 2 and not answers.spent
+    cut = [e for e in talk.transcript.kept if e.error]
+    assert len(cut) == 4 and all(e.prompt_tokens and e.estimated and not e.finish for e in cut)
+    assert talk.proposer.bill.held.requests == 0 and talk.proposer.bill.spent.requests == 6
+    with ChatServer([Answer(GOOD)]) as server:
+        assert len(Talk(server.url, talk.transcript).ask(*ids(6)).proposals) == 6
+        assert server.calls == 4
+
+
+def test_stopping_before_the_first_call_asks_nobody():
+    with ChatServer([Answer(GOOD)]) as server:
+        talk = Talk(server.url)
+        talk.stop = lambda: True
+        assert talk.ask(*ids(2)).proposals == () and server.calls == 0 and not talk.transcript.kept
+
+
+def test_rounds_follow_each_other_in_loops_of_their_own():
+    """Clients are cached by the address of their loop, which the next loop likes to have, too."""
+    with ChatServer([Answer(GOOD)]) as server:
+        talk = Talk(server.url)
+        for i in range(6):
+            assert talk.one(f"g{i:04d}-00").source
+
+        async def in_a_notebook() -> Proposal:
+            return talk.one("g9999-00")
+
+        assert asyncio.run(in_a_notebook()).source
+
+
+# ---- money
+
+
+@pytest.mark.parametrize(
+    ("cap", "budget"),
+    [({"max_requests": 3}, "requests"), ({"max_tokens_total": 700}, "tokens"), ({"max_usd": 0.0011}, "dollars")],
+)
+def test_a_budget_ends_the_asking(cap, budget):
+    """Each call costs 150 tokens, $0.0002; before it is sent, some 200 prompt tokens and 200 of a reply are held."""
+    with ChatServer([Answer(GOOD, delay_s=0.02)]) as server:
+        talk = Talk(server.url, max_tokens=200, concurrency=4, **cap)
+        answers = talk.ask(*ids(12))
+        assert answers.spent == f"the budget of {budget} is spent"
+        assert 3 <= len(answers.proposals) < 12 and server.calls == len(answers.proposals)
+        spent = talk.proposer.bill.spent
+        assert spent.requests <= cap.get("max_requests", 99)
+        assert spent.tokens <= cap.get("max_tokens_total", 1e9) and spent.usd <= cap.get("max_usd", 1e9)
+        calls = server.calls
+        resumed = Talk(server.url, talk.transcript, max_tokens=200, **cap)
+        assert resumed.ask("g0001-00").spent == answers.spent and server.calls == calls
+
+
+def test_a_request_that_does_not_fit_waits_for_those_in_flight():
+    """Two calls cannot be held at once, but both fit one after the other."""
+    with ChatServer([Answer(GOOD, usage=(20, 20), delay_s=0.1)]) as server:
+        talk = Talk(server.url, max_tokens=300, max_tokens_total=500, concurrency=4)
+        assert len(talk.ask(*ids(2)).proposals) == 2
+        assert server.most_in_flight == 1
+
+
+def test_a_cap_in_dollars_needs_a_price():
+    with pytest.raises(UserError, match="--price openai/nobody-knows=INPUT,OUTPUT .* or use --max-tokens-total"):
+        LlmProposer(XLAND, LlmSettings(model=("openai/nobody-knows",), max_usd=1.0))
+    with ChatServer([Answer(GOOD)]) as server:
+        talk = Talk(server.url, model=("openai/nobody-knows",), price=())
+        proposal = talk.one()
+    assert (proposal.cost_usd, proposal.unpriced_tokens) == (0.0, 150)
+    assert talk.transcript.kept[0].cost_usd is None
+    assert talk.statuses[-1] == "1/1 replies, 150 tokens of unknown price"
+
+
+# ---- settings
+
+
+def test_mistakes_are_said_before_the_first_call(monkeypatch):
+    with pytest.raises(UserError, match="--model"):
+        LlmProposer(XLAND, LlmSettings())
+    with pytest.raises(UserError, match="--price names openai/mind, which no --model does; did you mean openai/mine"):
+        Talk(None, price=("openai/mind=1,2",))
+    with pytest.raises(UserError, match="put the provider before it, e.g. openai/my-model"):
+        Talk("http://127.0.0.1:1/v1", model=("my-model",), price=())
+    monkeypatch.delenv("OPENAI_API_KEY")
+    with ChatServer([Answer(GOOD)]) as server, pytest.raises(ProposerStopped, match="set OPENAI_API_KEY in the") as e:
+        Talk(server.url).one()
+    assert server.calls == 0 and not e.value.later
+
+
+def test_images_pass_through():
+    picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}}
+    content = [{"type": "text", "text": "what do you see?"}, picture]
+    with ChatServer([Answer(GOOD, usage=None)]) as server:
+        talk = Talk(server.url)
+        talk.proposer.book.messages = lambda request, rng: [{"role": "user", "content": content}]  # type: ignore
+        talk.one()
+    assert server.seen[0].body["messages"] == [{"role": "user", "content": content}]
+    (exchange,) = talk.transcript.kept
+    assert list(exchange.messages) == [{"role": "user", "content": content}]
+    assert 1_500 < exchange.prompt_tokens < 1_600 and exchange.estimated
+
+
+def test_real_prompts_are_sent():
+    with ChatServer([Answer(GOOD)]) as server:
+        talk = Talk(server.url)
+        talk.proposer.book = LlmProposer(XLAND, talk.proposer.settings).book
+        talk.one()
+    assert [m["role"] for m in server.seen[0].body["messages"]] == ["system", "user"]
+
+
+def test_ping():
+    with ChatServer(
+        lambda body, n: Answer("ready") if body["model"] == "mine" else Fault(404, "no such model")
+    ) as server:
+        settings = LlmSettings(
+            model=("openai/mine", "openai/other", "nobody"), api_base=server.url, price=(PRICE,), max_usd=1.0
+        )
+        mine, other, nobody = ping(settings)
+    assert (mine.text, mine.tokens, mine.error) == ("ready", 150, "") and mine.latency_s > 0
+    assert mine.cost_usd == pytest.approx(2e-4)
+    assert other.cost_usd is None and "openai/other" in other.error and "no such model" in other.error
+    assert "litellm does not know whose model 'nobody' is" in nobody.error
+    assert server.calls == 2
+
+
+def test_requests_of_other_rounds_do_not_count():
+    with ChatServer([Answer(GOOD)]) as server:
+        talk = Talk(server.url)
+        talk.one("g0000-00")
+        assert talk.proposer.question(wanted("g0000-01"), np.random.default_rng(0)).model == "openai/mine"
+        assert [p.request_id for p in talk.ask("g0000-01").proposals] == ["g0000-01"]

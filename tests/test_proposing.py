@@ -1,0 +1,229 @@
+"""The loop between the proposer and the checker: mending, duplicates, budgets, kills."""
+
+from __future__ import annotations
+
+import dataclasses
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jaxreward.errors import ProposerStopped
+from jaxreward.evolution import Evolution, Parts
+from jaxreward.programs import Checker
+from jaxreward.proposers.proposer import Answers, Desk
+from jaxreward.proposers.replay import ReplayProposer
+from jaxreward.records import Exchange, Failure, Proposal, Request
+from jaxreward.reports.live import Silent
+from jaxreward.runs import Checked, Proposed, Repair, Run, StopSignal, Told, Withdrawn, read_log, read_transcript
+from jaxreward.search import make_strategy
+from jaxreward.settings import EvolveSettings
+from jaxreward.tasks import make_task
+from jaxreward.training import PPO
+
+SETTINGS = EvolveSettings(
+    task="probe-choice", proposer="manual", candidates=4, generation=2, seeds=1, steps=64, initial=2, islands=2,
+    final_seeds=0, baselines=(), ppo=PPO(envs=8, unroll=8, minibatches=2, hidden=(8,)),
+)  # fmt: skip
+HEAD = "import jax.numpy as jnp\n\n\ndef get_observation(state):\n    return jnp.stack([state.signal])\n\n\n"
+
+
+def program(k: int, scale: float = 1.0) -> str:
+    reward = f"{scale} * (next_state.hit.astype(jnp.float32) + {k}.0 * state.signal)"
+    return f"{HEAD}def compute_reward(state, action, next_state):\n    return {reward}\n"
+
+
+class Scripted:
+    """Answers by request id: a source, or a failure for an answer without a program.
+
+    Like a language model it costs, and keeps what it was told in the transcript. After `limit`
+    answers its budget is spent.
+    """
+
+    name, mends = "scripted", True
+
+    def __init__(self, script: dict[str, str], limit: int = 1000) -> None:
+        self.script, self.limit, self.asked = script, limit, []
+        self.desk = Desk(folder=Path())
+
+    def open(self, desk: Desk) -> None:
+        self.desk = desk
+
+    def propose_all(self, requests, rng_of) -> Answers:
+        found = []
+        for request in requests:
+            if not self.desk.transcript.of(request.id):
+                if len(self.desk.transcript.exchanges()) >= self.limit:
+                    return Answers(tuple(found), spent="the budget of requests is spent")
+                self.asked.append(request)
+                text = self.script.get(request.id, program(hash_of(request)))
+                self.desk.transcript.add(Exchange(request_id=request.id, turn=0, model="m", reply=text,
+                                                  prompt_tokens=7, completion_tokens=3, cost_usd=0.25))  # fmt: skip
+            text = self.desk.transcript.of(request.id)[0].reply
+            failure = None if "def " in text or "import" in text else Failure(stage="reply", message="no program")
+            found.append(Proposal(request_id=request.id, source="" if failure else text, proposer="scripted", model="m",
+                                  failure=failure, calls=1, tokens=10, cost_usd=0.25))  # fmt: skip
+        return Answers(tuple(found))
+
+
+def hash_of(request: Request) -> int:
+    return 2 + int(request.id[1:5]) * 10 + int(request.id[6:8]) + 100 * request.id.count("r")
+
+
+SCRIPT = {
+    "g0000-00": "import os\n",
+    "g0000-00-r1": HEAD + "def compute_reward(state, action, next_state):\n    return jnp.zeros(3)\n",
+    "g0000-01": "I would rather not.",
+    "g0000-01-r1": program(2),
+    "g0001-00": program(2, scale=3.0),  # the same but for a scale
+}
+"""g0000-00 is mended twice, g0000-01 asked again once; g0001-00 repeats g0000-01-r1 and is mended."""
+
+
+@pytest.fixture(scope="module")
+def machine():
+    with Checker() as checker:
+        yield {"task": make_task("probe-choice"), "checker": checker}
+
+
+def search(machine: dict[str, Any], out: Path, proposer: Any, **changes: Any) -> Evolution:
+    settings = dataclasses.replace(SETTINGS, out=out, name="run", **changes)
+    path = out / "run"
+    parts = Parts(machine["task"], make_strategy("limen", **settings.strategy_options()), proposer)
+    opened = Run.resume(path) if path.exists() else Run.create(path, settings.as_config())
+    with opened as run:
+        main = Evolution(run, settings, parts, machine["checker"], Silent(), StopSignal())
+        main.search()
+        return main
+
+
+def events(out: Path, *kinds: type) -> list[Any]:
+    found = [entry.event for entry in read_log(out / "run" / "events.jsonl")]
+    return [event for event in found if not kinds or isinstance(event, kinds)]
+
+
+def substance(out: Path) -> list[Any]:
+    return [e.model_copy(update={"compile_s": 0.0, "run_s": 0.0}) if e.type == "trained" else e
+            for e in events(out) if e.type not in ("run_started", "resumed")]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def whole(machine, tmp_path_factory):
+    out = tmp_path_factory.mktemp("whole")
+    proposer = Scripted(SCRIPT)
+    return search(machine, out, proposer), out, proposer
+
+
+def test_rejected_candidates_are_mended_and_every_answer_is_an_attempt(whole):
+    main, out, proposer = whole
+    results = main.progress.results
+    stages = {id: r.failure.stage if r.failure else None for id, r in results.items()}
+    assert stages["g0000-00"] == "guard" and stages["g0000-00-r1"] == "contract" and stages["g0000-00-r2"] is None
+    assert stages["g0000-01"] == "reply" and stages["g0000-01-r1"] is None
+    assert stages["g0001-00"] == "duplicate" and stages["g0001-00-r1"] is None
+    assert results["g0000-00-r2"].candidate.repairs == "g0000-00-r1"
+    spent = main.progress.spent
+    assert spent.trained == 4 and spent.attempts == len(results) == len(proposer.asked) == 8
+    assert (spent.tokens, spent.calls, spent.cost_usd) == (80, 8, 2.0)
+    assert main.progress.state.counts.trained == 4  # the strategy hears of all of them
+    assert sum(e.cost_usd or 0 for e in read_transcript(out / "run" / "transcripts" / "exchanges.jsonl")) == 2.0
+
+
+def test_a_program_that_differs_by_a_scale_is_not_trained_again(whole):
+    main, out, _ = whole
+    (check,) = [e for e in events(out, Checked) if e.request_id == "g0001-00"]
+    assert check.by_outputs and check.duplicate_of == "g0000-01-r1"
+    assert "g0000-01-r1" in main.progress.results["g0001-00"].failure.message
+
+
+def test_what_is_sent_back_carries_the_failed_candidate(whole):
+    _, out, proposer = whole
+    asked = {request.id: request for request in proposer.asked}
+    assert asked["g0000-00-r2"].failed.failure.stage == "contract"
+    assert "jnp.zeros(3)" in asked["g0000-00-r2"].failed.candidate.source
+    assert [len(e.requests) for e in events(out, Repair)] == [2, 1, 1]
+
+
+def test_killed_at_every_event_nothing_is_lost_doubled_or_asked_twice(machine, whole, tmp_path):
+    main, out, _ = whole
+    lines = (out / "run" / "events.jsonl").read_bytes().splitlines(keepends=True)
+    for cut in range(1, len(lines)):
+        copy = tmp_path / str(cut)
+        shutil.copytree(out / "run", copy / "run")
+        (copy / "run" / "events.jsonl").write_bytes(b"".join(lines[:cut]))
+        again = Scripted({})
+        resumed = search(machine, copy, again)
+        assert again.asked == []  # every reply was in the transcript
+        assert substance(copy) == substance(out)
+        assert resumed.progress.spent.cost_usd == main.progress.spent.cost_usd
+
+
+def test_killed_between_reply_and_transcript_one_call_is_made_again(machine, whole, tmp_path):
+    _, out, _ = whole
+    events_lines = (out / "run" / "events.jsonl").read_bytes().splitlines(keepends=True)
+    said = (out / "run" / "transcripts" / "exchanges.jsonl").read_bytes().splitlines(keepends=True)
+    asked = next(i for i, line in enumerate(events_lines) if b'"asked"' in line)
+    shutil.copytree(out / "run", tmp_path / "run")
+    (tmp_path / "run" / "events.jsonl").write_bytes(b"".join(events_lines[: asked + 1]))
+    (tmp_path / "run" / "transcripts" / "exchanges.jsonl").write_bytes(said[0] + said[1][:30])
+    again = Scripted(SCRIPT)
+    resumed = search(machine, tmp_path, again)
+    assert "g0000-00" not in [r.id for r in again.asked] and again.asked[0].id == "g0000-01"
+    assert substance(tmp_path) == substance(out)
+    assert resumed.progress.spent.calls == 8
+
+
+def test_where_a_budget_of_the_proposer_ends_the_rest_is_withdrawn(machine, tmp_path):
+    main = search(machine, tmp_path, Scripted(SCRIPT, limit=5))
+    assert main.spent() == "the budget of requests is spent"
+    assert len(events(tmp_path, Withdrawn)) == 1
+    assert events(tmp_path)[-1].type == "told"  # the generation is complete
+    told = len(events(tmp_path, Told))
+    again = search(machine, tmp_path, Scripted(SCRIPT, limit=5))  # nothing to do with the same budgets
+    assert again.spent() == "the budget of requests is spent" and len(events(tmp_path, Told)) == told
+    more = search(machine, tmp_path, Scripted({}), max_attempts=17)  # the configuration has changed
+    assert more.progress.spent.trained == 4
+
+
+def test_attempts_bound_mending(machine, tmp_path):
+    main = search(machine, tmp_path, Scripted(SCRIPT), max_attempts=3)
+    assert main.progress.spent.attempts == 3
+
+
+def test_a_proposer_that_mends_nothing_is_not_asked_to(machine, tmp_path):
+    proposer = Scripted(SCRIPT)
+    proposer.mends = False
+    search(machine, tmp_path, proposer)
+    assert not events(tmp_path, Repair)
+
+
+def test_a_replay_writes_the_same_log_and_transcript(machine, whole, tmp_path):
+    _, out, _ = whole
+    replay = ReplayProposer(out / "run")
+    assert replay.mends
+    search(machine, tmp_path, replay)
+    assert substance(tmp_path) == substance(out)
+    name = Path("run") / "transcripts" / "exchanges.jsonl"
+    assert (tmp_path / name).read_bytes() == (out / name).read_bytes()
+
+
+def test_a_replay_of_a_run_that_ran_out_runs_out(machine, tmp_path):
+    search(machine, tmp_path / "a", Scripted(SCRIPT, limit=5))
+    search(machine, tmp_path / "b", ReplayProposer(tmp_path / "a" / "run"))
+    assert substance(tmp_path / "b") == substance(tmp_path / "a")
+
+
+def test_a_proposer_that_stops_leaves_a_run_to_be_resumed(machine, tmp_path):
+    class Dead(Scripted):
+        def propose_all(self, requests, rng_of):
+            super().propose_all(requests[:1], rng_of)
+            raise ProposerStopped("the endpoint is down", later=True)
+
+    with pytest.raises(ProposerStopped):
+        search(machine, tmp_path, Dead(SCRIPT))
+    assert not events(tmp_path, Proposed)
+    again = Scripted(SCRIPT)
+    main = search(machine, tmp_path, again)
+    assert "g0000-00" not in [r.id for r in again.asked]
+    assert main.progress.spent.attempts == 8
