@@ -16,14 +16,12 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jaxreward.errors import UserError
+from jaxreward.errors import USAGE_EXIT_CODE, UserError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from jaxreward.evolve import Outcome
-
-USAGE_ERROR = 2
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -48,7 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return COMMANDS[name](rest)
     except UserError as error:
         print(f"jaxreward {name}: {error}", file=sys.stderr)
-        return USAGE_ERROR
+        return USAGE_EXIT_CODE
     except KeyboardInterrupt:
         print(f"jaxreward {name}: interrupted", file=sys.stderr)
         return 130
@@ -63,7 +61,8 @@ def _usage() -> str:
 def _console(as_json: bool) -> Console:
     from rich.console import Console
 
-    return Console(stderr=as_json, soft_wrap=True)
+    # What models, servers and programs say is shown as it is: brackets are no markup.
+    return Console(stderr=as_json, soft_wrap=True, markup=False, highlight=False)
 
 
 def _print_json(value: dict[str, Any]) -> None:
@@ -99,7 +98,7 @@ def evolve_command(args: list[str]) -> int:
     Parts.of(settings)  # a plan with a name that does not exist is no plan
     spending = foresee(settings)
     for line in describe(settings, spending.text() if spending else ""):
-        console.print(line, highlight=False)
+        console.print(line)
     if settings.dry_run:
         if settings.json:
             _print_json({"dry_run": True, "settings": settings.as_config()})
@@ -107,10 +106,17 @@ def evolve_command(args: list[str]) -> int:
     confirm(spending, settings)
     from jaxreward.evolve import evolve
 
-    settings = dataclasses.replace(settings, command=shlex.join(["jaxreward", "evolve", *typed]))
+    settings = dataclasses.replace(settings, command=_typed("evolve", typed))
     with StopSignal() as stop, Live(console, settings.candidates) as live:
         outcome = evolve(settings, live, stop=stop)
     return _come_to("evolve", outcome, console)
+
+
+def _typed(command: str, args: Sequence[str]) -> str:
+    """What the user typed, for the log; should a key stand in it, hidden."""
+    from jaxreward.proposers.secrets import Secrets
+
+    return Secrets().redact(shlex.join(["jaxreward", command, *args]))
 
 
 def _come_to(command: str, outcome: Outcome, console: Console) -> int:
@@ -131,21 +137,29 @@ def ask_command(args: list[str]) -> int:
     from jaxreward.evolve import ask
     from jaxreward.reports.live import Live
 
-    typed = shlex.join(["jaxreward", "ask", *args])
+    typed = _typed("ask", args)
     settings = evolve_settings([*args, "--proposer", "manual", "--resume"], "ask")
+    _refuse_dry_run(settings.dry_run)
     console = _console(settings.json)
     with Live(console) as live:
-        paths = ask(dataclasses.replace(settings, command=typed), live)
+        paths, why = ask(dataclasses.replace(settings, command=typed), live)
     run = settings.out / settings.run_name
     if not paths:
-        console.print(f"{run} has spent its budget; jaxreward tell --name {run.name} ends it", highlight=False)
+        console.print(f"nothing to ask: {why}; jaxreward tell --name {run.name} goes on")
     for path in paths:
-        console.print(str(path), highlight=False)
+        console.print(str(path))
     if settings.json:
         replies = run / "replies"
         rows = [{"id": p.stem, "request": str(p), "reply": str(replies / f"{p.stem}.py")} for p in paths]
         _print_json({"run": str(run), "requests": rows})
     return 0
+
+
+def _refuse_dry_run(dry_run: bool) -> None:
+    if dry_run:
+        raise UserError(
+            "--dry-run is for evolve and train: jaxreward evolve --proposer manual --dry-run shows the plan"
+        )
 
 
 def tell_command(args: list[str]) -> int:
@@ -155,8 +169,9 @@ def tell_command(args: list[str]) -> int:
     from jaxreward.reports.live import Live
     from jaxreward.runs import StopSignal
 
-    typed = shlex.join(["jaxreward", "tell", *args])
+    typed = _typed("tell", args)
     settings = evolve_settings([*args, "--proposer", "manual", "--resume", "--wait-s", "0"], "tell")
+    _refuse_dry_run(settings.dry_run)
     if not settings.resume:
         raise UserError(f"there is no run in {settings.out / settings.run_name}; start one with jaxreward ask")
     console = _console(settings.json)
@@ -179,7 +194,7 @@ def train_command(args: list[str]) -> int:
 
     make_task(settings.task)
     for line in describe_training(settings):
-        console.print(line, highlight=False)
+        console.print(line)
     if settings.dry_run:
         if settings.json:
             _print_json({"dry_run": True})
@@ -204,7 +219,7 @@ def doctor_command(args: list[str]) -> int:
     findings = []
     for finding in examine(settings):
         findings.append(finding)
-        console.print(f"{'ok ' if finding.ok else 'NOT'} {finding.name}: {finding.text}", highlight=False)
+        console.print(f"{'ok ' if finding.ok else 'NOT'} {finding.name}: {finding.text}")
     fit = all(f.ok for f in findings)
     if settings.json:
         _print_json({"fit": fit, "findings": [dataclasses.asdict(f) for f in findings]})
@@ -248,12 +263,12 @@ def check_command(args: list[str]) -> int:
             s = verdict.summary
             console.print(
                 f"{path}: ok, {s.observation_size} features, terms {', '.join(s.terms)}, {s.operations} operations, "
-                f"{s.flops:,} FLOPs a step, digest {s.digest[:12]}", highlight=False,
+                f"{s.flops:,} FLOPs a step, digest {s.digest[:12]}",
             )  # fmt: skip
         else:
-            console.print(f"{path}: {verdict.failure}", highlight=False)
+            console.print(f"{path}: {verdict.failure}")
         for notice in verdict.notices:
-            console.print(f"  {notice.kind}: {notice.message}", highlight=False)
+            console.print(f"  {notice.kind}: {notice.message}")
     if settings.json:
         _print_json({"rows": rows})
     return 0 if all(verdict.ok for verdict, _ in outcomes) else 1

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+USAGE_EXIT_CODE = 2
+"""What a command leaves with after a mistake that has to be mended first."""
+
 
 class UserError(Exception):
     """A mistake outside the code: one clear sentence that says what to do.

@@ -16,8 +16,9 @@ from jaxreward.errors import UserError
 from jaxreward.mending import requests_to_mend
 from jaxreward.programs import Checker, Program
 from jaxreward.programs.novelty import same_outputs
+from jaxreward.proposers.bill import Amount
 from jaxreward.proposers.proposer import Desk, Proposer, make_proposer
-from jaxreward.records import Candidate, Failure, ProgramSummary, Request, Result, Score
+from jaxreward.records import Candidate, Exchange, Failure, ProgramSummary, Request, Result, Score
 from jaxreward.runs import (
     Asked,
     AskedRequest,
@@ -77,23 +78,40 @@ class Parts:
 
 
 class Evolution:
-    """One search in one run directory; use `evolve`."""
+    """One search in one run directory; use `evolve`.
+
+    Args:
+        name: the run that a user would resume, if this search is part of another.
+        elsewhere: what was said in searches beside this one, under the same budgets.
+    """
 
     def __init__(
-        self, run: Run, settings: EvolveSettings, parts: Parts, checker: Checker, watcher: Watcher, stop: StopSignal
+        self,
+        run: Run,
+        settings: EvolveSettings,
+        parts: Parts,
+        checker: Checker,
+        watcher: Watcher,
+        stop: StopSignal,
+        name: str = "",
+        elsewhere: Sequence[Exchange] = (),
     ) -> None:
         self.run, self.settings, self.checker, self.watcher, self.stop = run, settings, checker, watcher, stop
         self.task, self.strategy, self.proposer = parts.task, parts.strategy, parts.proposer
         self.store = Checkpoints(run.checkpoints)
         events = [entry.event for entry in run.entries]
         self.progress: Progress[Any] = fold(events, self.strategy.init(), self.strategy.tell)
+        self.transcript = TranscriptLog(run.transcripts / TRANSCRIPT)
+        self._begun = False
         self.proposer.open(
             Desk(
                 folder=run.path,
-                transcript=TranscriptLog(run.transcripts / TRANSCRIPT),
+                transcript=self.transcript,
                 should_stop=lambda: stop.requested,
                 note=watcher.note,
                 status=watcher.proposing,
+                name=name or run.path.name,
+                elsewhere=elsewhere,
             )
         )
 
@@ -119,7 +137,10 @@ class Evolution:
         return reason
 
     def begin(self) -> None:
-        """Log that the run starts, or that this process takes it up."""
+        """Log, once, that the run starts or that this process takes it up."""
+        if self._begun:
+            return
+        self._begun = True
         command, soft = self.settings.command, versions()
         if self.progress.started is None:
             s = self.settings
@@ -137,7 +158,7 @@ class Evolution:
             return "all candidates are trained"
         if spent.attempts >= s.attempts:
             return "the budget of attempts is spent"
-        if self.progress.exhausted:
+        if self.progress.exhausted and self.proposer.planned(self.progress.state.generation) is None:
             return self.progress.exhausted
         if s.max_env_steps and spent.env_steps >= s.max_env_steps:
             return "the budget of environment steps is spent"
@@ -148,7 +169,8 @@ class Evolution:
     def ask(self) -> tuple[Request, ...]:
         """Open a generation, unless one is in work; its requests that have no answer."""
         if self.progress.open is None:
-            self.log(Asked.of(next_requests(self.settings, self.strategy, self.progress)))
+            planned = self.proposer.planned(self.progress.state.generation)
+            self.log(Asked.of(next_requests(self.settings, self.strategy, self.progress, planned)))
         return self._open.unproposed()
 
     def rng_of(self, request: Request) -> np.random.Generator:
@@ -184,8 +206,13 @@ class Evolution:
         for proposal in answers.proposals:
             self.log(Proposed(proposal=proposal))
         self._stop_here()
+        if answers.stopped is not None:
+            raise answers.stopped
         if answers.spent:
-            self.log(Withdrawn(reason=answers.spent))
+            ids = {request.id for request in self._open.unproposed()}
+            lost = Amount.of(e for e in self.transcript.exchanges() if e.request_id in ids)
+            self.log(Withdrawn(reason=answers.spent, calls=lost.requests, tokens=lost.tokens, cost_usd=lost.usd,
+                               unpriced_tokens=lost.unpriced))  # fmt: skip
 
     def _again(self) -> tuple[AskedRequest, ...]:
         """Rejected candidates that the proposer is asked to mend, within the budget of attempts."""
@@ -226,8 +253,8 @@ class Evolution:
             return None, False
         if summary.digest in self.progress.digests:
             return self.progress.digests[summary.digest], False
-        return next(((id, True) for id, known in self.progress.known.items() if same_outputs(summary, known)),
-                    (None, False))  # fmt: skip
+        known = self.progress.known if self.settings.ppo.scale_rewards else {}  # else a factor matters
+        return next(((id, True) for id, k in known.items() if same_outputs(summary, k)), (None, False))
 
     def program(self, candidate: Candidate, known: dict[str, Program] | None = None) -> Program:
         """The program of a candidate that passed its check, maybe in an earlier process."""
@@ -315,12 +342,15 @@ class Evolution:
         self.run.save_best(best.candidate.source, provenance)
 
 
-def next_requests(settings: EvolveSettings, strategy: Strategy, progress: Progress[Any]) -> list[Request]:
-    """What a run asks for next: what is open and unanswered, or the requests of a new generation."""
+def next_requests(
+    settings: EvolveSettings, strategy: Strategy, progress: Progress[Any], planned: int | None = None
+) -> list[Request]:
+    """What a run asks for next: what is open and unanswered, or the requests of a new generation, of
+    which there are `planned` if that is given and else as many as the budgets leave."""
     if progress.open is not None:
         return list(progress.open.unproposed())
     spent, state = progress.spent, progress.state
-    n = min(settings.generation, settings.candidates - spent.trained, settings.attempts - spent.attempts)
+    n = planned or min(settings.generation, settings.candidates - spent.trained, settings.attempts - spent.attempts)
     return strategy.ask(state, n, derive_rng(settings.seed, "ask", state.generation)) if n > 0 else []
 
 

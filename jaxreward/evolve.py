@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from jaxreward.errors import ProposerStopped, UserError
+from jaxreward.errors import USAGE_EXIT_CODE, ProposerStopped, UserError
 from jaxreward.evolution import Evolution, Parts, Watcher
-from jaxreward.finals import compare
+from jaxreward.finals import BEST_OF_N, compare
 from jaxreward.programs import Checker
 from jaxreward.proposers.manual import ManualProposer
 from jaxreward.records import Result, Score
-from jaxreward.runs import REQUEUE_EXIT_CODE, Baseline, Finished, Paused, Progress, Run, StopSignal
+from jaxreward.runs import (
+    REQUEUE_EXIT_CODE,
+    Baseline,
+    Finished,
+    Paused,
+    Progress,
+    Run,
+    StopSignal,
+    read_transcript,
+)
+from jaxreward.runs.transcripts import TRANSCRIPT
 from jaxreward.settings import EvolveSettings
 from jaxreward.tasks import Task
 from jaxreward.training import Interrupted
-
-USAGE_ERROR = 2
 
 
 @dataclass(frozen=True)
@@ -60,7 +68,8 @@ def evolve(
         generations: complete so many and leave the run open, to be resumed.
 
     Raises:
-        UserError: settings that cannot be, a run that exists or does not.
+        UserError: settings that cannot be, a run that exists or does not. What goes wrong later ends
+            the run so that it can be resumed, and is the outcome's `reason`.
     """
     settings.check()
     stop = stop or StopSignal()
@@ -69,7 +78,8 @@ def evolve(
     with opened as run, _checking(settings, checker) as checking:
         if settings.resume:
             run.update_config(settings.as_config())
-        main = Evolution(run, settings, parts, checking, watcher, stop)
+        beside = read_transcript(path / BEST_OF_N / "transcripts" / TRANSCRIPT)
+        main = Evolution(run, settings, parts, checking, watcher, stop, elsewhere=beside)
         try:
             reason = main.search(generations)
             if reason is None:
@@ -77,19 +87,20 @@ def evolve(
             score = compare(main)
         except Interrupted as interrupted:
             return _paused(main, path, str(interrupted), stop.exit_code)
-        except ProposerStopped as stopped:
-            return _paused(main, path, str(stopped), REQUEUE_EXIT_CODE if stopped.later else USAGE_ERROR)
+        except UserError as error:
+            later = isinstance(error, ProposerStopped) and error.later
+            return _paused(main, path, str(error), REQUEUE_EXIT_CODE if later else USAGE_EXIT_CODE)
         best = main.strategy.best(main.progress.state)
         main.log(Finished(reason=reason, best=best.candidate.id if best else None))
         return Outcome(settings, path, best, score, dict(main.progress.baselines), main.progress, reason)
 
 
-def ask(settings: EvolveSettings, watcher: Watcher, *, task: Task | None = None) -> list[Path]:
+def ask(settings: EvolveSettings, watcher: Watcher, *, task: Task | None = None) -> tuple[list[Path], str]:
     """Open the next generation of a run of the manual proposer, unless one waits for programs, and
     write its requests as files.
 
     Returns:
-        The files of all requests without an answer; [] where the run has spent its budget.
+        The files of all requests without an answer, and where there are none, why.
 
     Raises:
         UserError: settings that cannot be, a run that exists or does not, another proposer.
@@ -104,12 +115,15 @@ def ask(settings: EvolveSettings, watcher: Watcher, *, task: Task | None = None)
             run.update_config(settings.as_config())
         main = Evolution(run, settings, parts, checker, watcher, StopSignal())
         main.begin()
-        requests = main.ask() if main.spent() is None else ()
-        return parts.proposer.write_requests(requests, main.rng_of)
+        spent = main.spent()
+        requests = main.ask() if spent is None else ()
+        why = spent or ("" if requests else "all requests are answered")
+        return parts.proposer.write_requests(requests, main.rng_of), why
 
 
 def _paused(main: Evolution, path: Path, reason: str, exit_code: int) -> Outcome:
-    main.log(Paused(reason=reason))
+    with suppress(UserError):  # a full disk
+        main.log(Paused(reason=reason))
     best = main.strategy.best(main.progress.state)
     return Outcome(main.settings, path, best, best.score if best else None, dict(main.progress.baselines),
                    main.progress, reason, exit_code)  # fmt: skip

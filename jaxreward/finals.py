@@ -12,10 +12,11 @@ from jaxreward.evolution import Evolution, Parts
 from jaxreward.programs import Program
 from jaxreward.records import Failure, Score
 from jaxreward.runs import Baseline, Finished, Run, Spent
+from jaxreward.runs.events import json_ready
 
 # Seeds of the final training start here, out of reach of any number of training seeds.
 FIRST_SEED = 1_000_000
-BEST = "best"
+BEST, BEST_OF_N = "best", "best-of-n"
 
 
 def compare(main: Evolution) -> Score | None:
@@ -66,37 +67,37 @@ def _rivals(main: Evolution) -> tuple[dict[str, Program], dict[str, Spent]]:
     searched: dict[str, Spent] = {}
     if "sparse" in s.baselines:
         rivals["sparse"] = Program.default(main.task)
-    if "best-of-n" in s.baselines:
-        best, searched["best-of-n"] = _best_of_n(main)
+    if BEST_OF_N in s.baselines:
+        best, searched[BEST_OF_N] = _best_of_n(main)
         if best is not None:
-            rivals["best-of-n"] = best
-        elif "best-of-n" not in main.progress.baselines:
-            spent = searched["best-of-n"]
+            rivals[BEST_OF_N] = best
+        elif BEST_OF_N not in main.progress.baselines:
+            spent = searched[BEST_OF_N]
             why = "none of its candidates has a score" if spent.attempts else "no budget for language models was left"
             failure = Failure(stage="filtered", message=why)
-            main.log(Baseline(name="best-of-n", failure=failure, tokens=spent.tokens, cost_usd=spent.cost_usd))
+            main.log(Baseline(name=BEST_OF_N, failure=failure, tokens=spent.tokens, cost_usd=spent.cost_usd))
     return rivals, searched
 
 
 def _best_of_n(main: Evolution) -> tuple[Program | None, Spent]:
     """The best of as many independent samples, searched for in a run inside the run.
 
-    It may spend on language models what the budgets of the run leave.
+    What it spends on language models counts into the budgets of the run.
     """
-    s, spent = main.settings, main.progress.spent
-    llm = s.llm.less(usd=spent.cost_usd, tokens=spent.tokens, requests=spent.calls)
-    if llm is None:
-        main.watcher.note("best-of-n is left out: the run has spent the whole budget for language models")
-        return None, Spent()
-    recording = s.recording / "best-of-n" if s.recording and s.recording.is_dir() else s.recording
+    s, recording = main.settings, main.settings.recording
+    if recording is not None:
+        recording = (recording if recording.is_dir() else recording.parent) / BEST_OF_N
     inner = dataclasses.replace(
-        s, strategy="best-of-n", baselines=(), llm=llm, recording=recording, out=main.run.path, name="best-of-n"
+        s, strategy=BEST_OF_N, baselines=(), recording=recording, out=main.run.path, name=BEST_OF_N
     )
     path = inner.out / inner.run_name
     begun = (path / "config.toml").exists()
     with Run.resume(path) if begun else Run.create(path, inner.as_config()) as run:
-        other = Evolution(run, inner, Parts.of(inner, main.task), main.checker, main.watcher, main.stop)
-        if other.spent() is None or other.progress.started is None:
+        other = Evolution(run, inner, Parts.of(inner, main.task), main.checker, main.watcher, main.stop,
+                          name=s.run_name, elsewhere=main.transcript.exchanges())  # fmt: skip
+        if other.progress.config != json_ready(inner.as_config()):
+            other.begin()  # with other budgets than before, or for the first time
+        if other.spent() is None:
             main.watcher.note("the same budget again for best-of-n, to compare with")
             reason = other.search() or ""
             best = other.strategy.best(other.progress.state)

@@ -12,9 +12,10 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 Stage = Literal[
-    "reply", "guard", "trace", "contract", "limits", "numeric", "killed", "duplicate", "filtered", "diverged"
+    "refused", "reply", "guard", "trace", "contract", "limits", "numeric", "killed", "duplicate", "filtered", "diverged"
 ]
-"""Where a candidate failed: `reply` (no program in the proposer's answer), the five checks of a
+"""Where a candidate failed: `refused` (the model or its endpoint would not answer the prompt),
+`reply` (no program in the proposer's answer), the five checks of a
 program, `killed` (its worker died, hung, flooded or lied), `duplicate` (computes what an earlier
 candidate computes), `filtered` (below the threshold of a short rung), `diverged` (every seed)."""
 
@@ -32,12 +33,13 @@ class Record(BaseModel):
 
 
 class Failure(Record):
-    """Why a candidate has no score. Never carries one."""
+    """Why a candidate has no score. Never carries one; `same_as` is what a duplicate repeats, by id."""
 
     stage: Stage
     message: str
     line: int | None = None
     hint: str = ""
+    same_as: str = ""
 
     def __str__(self) -> str:
         where = f"line {self.line}: " if self.line else ""
@@ -58,7 +60,8 @@ class ProgramSummary(Record):
     intermediate) are per environment step; `*_reads` name inputs such as `state.agent.position`
     or `action`. `sketch` is a few numbers of its outputs on a fixed batch of the task's transitions,
     by which `programs.novelty.same_outputs` tells whether two programs are one candidate; empty
-    where the batch does not tell.
+    where the batch does not tell. With it come `reward_rms`, the size of the reward on true
+    transitions, and `constants`, the different numbers in the observation and in the reward.
     """
 
     digest: str
@@ -71,6 +74,8 @@ class ProgramSummary(Record):
     observation_reads: tuple[str, ...] = ()
     reward_reads: tuple[str, ...] = ()
     sketch: tuple[float, ...] = ()
+    reward_rms: float = 0.0
+    constants: tuple[tuple[float, ...], tuple[float, ...]] = ((), ())
 
 
 class Verdict(Record):
@@ -169,7 +174,8 @@ class Request(Record):
     """What a strategy wants next: an operator and what the proposer should see.
 
     `parents` come first in importance; `best`, `diverse` and `failures` are context. `failed` is the
-    candidate to mend, in a request that repeats another after its answer was rejected.
+    candidate to mend, in a request that repeats another after its answer was rejected. With `thought`
+    the proposer should say its idea before the program.
     """
 
     id: str
@@ -182,6 +188,7 @@ class Request(Record):
     diverse: tuple[Result, ...] = ()
     failures: tuple[Result, ...] = ()
     failed: Result | None = None
+    thought: bool = False
 
 
 class Proposal(Record):

@@ -135,10 +135,19 @@ class EvolveSettings:
             raise UserError(f"--recording is for --proposer replay; the {self.proposer} proposer has no use for it")
         if self.proposer == "llm" and not self.llm.model:
             raise UserError("--proposer llm needs --model: a name of litellm's, e.g. anthropic/claude-sonnet-4-5")
-        if self.proposer in ("genetic", "manual") and self.llm.model:
-            raise UserError(f"--model is for --proposer llm; the {self.proposer} proposer asks no model")
+        unused = [name for name in self._idle_llm_options() if getattr(self.llm, name) != getattr(LlmSettings(), name)]
+        if unused:
+            option = unused[0].replace("_", "-")
+            raise UserError(f"--{option} is for --proposer llm; the {self.proposer} proposer has no use for it")
         self.llm.check()
         self.ppo.check()
+
+    def _idle_llm_options(self) -> list[str]:
+        """Options of language models that the proposer has no use for; a replay takes those of its recording."""
+        if self.proposer in ("llm", "replay"):
+            return []
+        used = ("wait_s", "repairs", "prompts") if self.proposer == "manual" else ()
+        return [f.name for f in dataclasses.fields(LlmSettings) if f.name not in used]
 
     def proposer_options(self) -> dict[str, Any]:
         if self.proposer in ("llm", "manual"):

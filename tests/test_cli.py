@@ -36,6 +36,7 @@ MISTAKES = [
     (["evolve", "--proposer", "replay"], "needs --recording"),
     (["evolve", "--recording", "runs/x"], "is for --proposer replay"),
     (["evolve", "--proposer", "llm"], "needs --model"),
+    (["evolve", "--proposer", "llm", "--model", "openai/x", "--max-tokens-total", "9"], "does not reach for one call"),
     (["evolve", "--model", "openai/x"], "--model is for --proposer llm"),
     (["evolve", "--proposer", "llm", "--model", "openai/x=much"], "the weight after = must be a number"),
     (["evolve", "--proposer", "llm", "--model", "openai/x", "openai/x=2"], "names openai/x twice"),

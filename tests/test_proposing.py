@@ -12,7 +12,7 @@ import pytest
 from jaxreward.errors import ProposerStopped
 from jaxreward.evolution import Evolution, Parts
 from jaxreward.programs import Checker
-from jaxreward.proposers.proposer import Answers, Desk
+from jaxreward.proposers.proposer import Answers, Desk, Unplanned
 from jaxreward.proposers.replay import ReplayProposer
 from jaxreward.records import Exchange, Failure, Proposal, Request
 from jaxreward.reports.live import Silent
@@ -34,7 +34,7 @@ def program(k: int, scale: float = 1.0) -> str:
     return f"{HEAD}def compute_reward(state, action, next_state):\n    return {reward}\n"
 
 
-class Scripted:
+class Scripted(Unplanned):
     """Answers by request id: a source, or a failure for an answer without a program.
 
     Like a language model it costs, and keeps what it was told in the transcript. After `limit`
@@ -55,6 +55,9 @@ class Scripted:
         for request in requests:
             if not self.desk.transcript.of(request.id):
                 if len(self.desk.transcript.exchanges()) >= self.limit:
+                    # A call that broke off but was charged: the request that it was for gets no answer.
+                    self.desk.transcript.add(Exchange(request_id=request.id, turn=0, model="m", error="cut off",
+                                                      finish="x", prompt_tokens=5, cost_usd=0.125))  # fmt: skip
                     return Answers(tuple(found), spent="the budget of requests is spent")
                 self.asked.append(request)
                 text = self.script.get(request.id, program(hash_of(request)))
@@ -179,6 +182,8 @@ def test_where_a_budget_of_the_proposer_ends_the_rest_is_withdrawn(machine, tmp_
     assert main.spent() == "the budget of requests is spent"
     assert len(events(tmp_path, Withdrawn)) == 1
     assert events(tmp_path)[-1].type == "told"  # the generation is complete
+    said = read_transcript(tmp_path / "run" / "transcripts" / "exchanges.jsonl")
+    assert main.progress.spent.cost_usd == sum(e.cost_usd or 0 for e in said)  # what was lost is booked
     told = len(events(tmp_path, Told))
     again = search(machine, tmp_path, Scripted(SCRIPT, limit=5))  # nothing to do with the same budgets
     assert again.spent() == "the budget of requests is spent" and len(events(tmp_path, Told)) == told
@@ -215,15 +220,42 @@ def test_a_replay_of_a_run_that_ran_out_runs_out(machine, tmp_path):
 
 
 def test_a_proposer_that_stops_leaves_a_run_to_be_resumed(machine, tmp_path):
-    class Dead(Scripted):
-        def propose_all(self, requests, rng_of):
-            super().propose_all(requests[:1], rng_of)
-            raise ProposerStopped("the endpoint is down", later=True)
-
+    dead = Dead(SCRIPT)
     with pytest.raises(ProposerStopped):
-        search(machine, tmp_path, Dead(SCRIPT))
-    assert not events(tmp_path, Proposed)
+        search(machine, tmp_path, dead)
+    assert [e.proposal.request_id for e in events(tmp_path, Proposed)] == ["g0000-00"]  # what was paid for is booked
     again = Scripted(SCRIPT)
     main = search(machine, tmp_path, again)
     assert "g0000-00" not in [r.id for r in again.asked]
     assert main.progress.spent.attempts == 8
+
+
+class Dead(Scripted):
+    """Answers the first request and finds its endpoint down."""
+
+    def propose_all(self, requests, rng_of):
+        found = super().propose_all(requests[:1], rng_of).proposals
+        return Answers(found, stopped=ProposerStopped("the endpoint is down", later=True))
+
+
+def test_a_replay_stops_where_its_recording_stopped(machine, tmp_path):
+    with pytest.raises(ProposerStopped):
+        search(machine, tmp_path / "a", Dead(SCRIPT))
+    with pytest.raises(ProposerStopped, match="the recording .* ends here"):
+        search(machine, tmp_path / "b", ReplayProposer(tmp_path / "a" / "run"))
+    assert substance(tmp_path / "b") == substance(tmp_path / "a")
+
+
+def test_a_replay_of_a_run_that_was_extended_takes_the_same_generations(machine, tmp_path):
+    """With the last budgets alone the first generation would have been larger."""
+    search(machine, tmp_path / "a", Scripted({}), candidates=1)
+    search(machine, tmp_path / "a", Scripted({}), candidates=4)
+    search(machine, tmp_path / "b", ReplayProposer(tmp_path / "a" / "run"), candidates=4)
+    assert substance(tmp_path / "b") == substance(tmp_path / "a")
+
+
+def test_a_replay_goes_on_where_a_raised_cap_let_the_recorded_run_go_on(machine, tmp_path):
+    search(machine, tmp_path / "a", Scripted(SCRIPT, limit=2))
+    search(machine, tmp_path / "a", Scripted({}), max_attempts=17)
+    search(machine, tmp_path / "b", ReplayProposer(tmp_path / "a" / "run"), max_attempts=17)
+    assert substance(tmp_path / "b") == substance(tmp_path / "a")

@@ -44,17 +44,25 @@ def parse(kind: type[D], base: D, args: list[str], command: str, extra: str = ""
     return tyro.cli(kind, args=args, default=base, prog=f"jaxreward {command}", description=text)
 
 
+def _evolve(base: EvolveSettings, args: list[str], command: str, extra: str) -> EvolveSettings:
+    settings = parse(EvolveSettings, base, args, command, extra)
+    if settings.llm.prompts is None:
+        return settings
+    # Absolute, so that a run can be resumed from elsewhere.
+    llm = dataclasses.replace(settings.llm, prompts=settings.llm.prompts.absolute())
+    return dataclasses.replace(settings, llm=llm)
+
+
 def configured(base: D, args: list[str]) -> D:
     path = take(args, "--config")
     return base if path is None else apply(base, read_toml(Path(path)), path)
 
 
-# What may differ when a run is resumed: where it lies, how it is watched, and its budgets.
+# What may differ when a run is resumed: where it lies, how it is watched, its budgets, and all that concerns language
+# models: one may be withdrawn by its provider half-way, and what it said is in the transcript.
 _MAY_CHANGE = {
     *("out", "name", "resume", "dry_run", "json", "candidates", "max_attempts", "max_env_steps", "max_device_s"),
     *("memory_gb", "unsafe_no_sandbox", "command", "baselines", "final_seeds", "final_steps"),
-    *("llm.api_base", "llm.stream", "llm.concurrency", "llm.timeout_s", "llm.retries", "llm.wait_s", "llm.price"),
-    *("llm.max_usd", "llm.max_tokens_total", "llm.max_requests", "llm.confirm_usd"),
 }
 
 
@@ -70,7 +78,7 @@ def evolve_settings(args: list[str], command: str = "evolve") -> EvolveSettings:
     task = peek(args, "--task", str(configured(EvolveSettings(), list(args)).task))
     recorded = _recorded(Path(peek(args, "--recording", "")))
     base = configured(recorded or preset(preset_name, task), config)
-    settings = parse(EvolveSettings, base, config, command, extra)
+    settings = _evolve(base, config, command, extra)
     if not settings.resume:
         return settings if settings.name else dataclasses.replace(settings, name=_free_name(settings))
     path = settings.out / settings.run_name
@@ -79,11 +87,11 @@ def evolve_settings(args: list[str], command: str = "evolve") -> EvolveSettings:
         return dataclasses.replace(settings, name=settings.run_name, resume=False)
     started = apply(EvolveSettings(), read_config(path), str(path / "config.toml"))
     started = dataclasses.replace(started, out=settings.out, name=settings.name or path.name, resume=True)
-    again = parse(EvolveSettings, configured(started, args), args, command, extra)
+    again = _evolve(configured(started, args), args, command, extra)
     for name, before, now in _fields(started, again):
-        if name not in _MAY_CHANGE and now != before:
+        if name not in _MAY_CHANGE and not name.startswith("llm.") and now != before:
             raise UserError(
-                f"--{name.removeprefix('llm.').replace('_', '-')} of {path} is {before} and cannot change "
+                f"--{name.replace('_', '-')} of {path} is {before} and cannot change "
                 "when it is resumed; leave it out, or start another run with --name"
             )
     return again

@@ -21,6 +21,8 @@ class DoctorSettings:
     """Language models to try with one tiny request each."""
     api_base: str | None = None
     """Address of their endpoint, if it is not the provider's."""
+    price: tuple[str, ...] = ()
+    """MODEL=INPUT,OUTPUT: dollars per million tokens, in place of litellm's price table."""
     json: bool = False
     """Print one JSON object as the last line of standard output."""
 
@@ -106,7 +108,10 @@ def _models(settings: DoctorSettings) -> Iterator[Finding]:
     from jaxreward.proposers.llm import ping
     from jaxreward.proposers.llm_settings import LlmSettings
 
-    for answer in ping(LlmSettings(model=settings.model, api_base=settings.api_base, max_tokens=256, timeout_s=60)):
+    llm = LlmSettings(
+        model=settings.model, api_base=settings.api_base, price=settings.price, max_tokens=256, timeout_s=60
+    )
+    for answer in ping(llm):
         price = "price unknown" if answer.cost_usd is None else dollars(answer.cost_usd)
         text = f"replied in {answer.latency_s:.1f} s, {answer.tokens} tokens, {price}"
         yield Finding(f"model {answer.model}", not answer.error, answer.error or text)

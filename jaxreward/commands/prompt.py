@@ -27,7 +27,8 @@ class PromptSettings:
     """Print the messages of a request, word for word.
 
     Without --run: the first request of a search on --task. With --run: what that run would ask
-    next; with --request, what it asked then; with --parent, a request about that candidate.
+    next; with --request, what it asked then; with --parent, a request made for the occasion: to improve
+    on that candidate, with the run's best and its last failures beside it.
     """
 
     run: Path | None = None

@@ -6,8 +6,9 @@ import sys
 from dataclasses import dataclass
 
 from jaxreward.errors import UserError
-from jaxreward.proposers.bill import EXPECTED_REPLY, Estimate, dollars, estimate_cost
+from jaxreward.proposers.bill import EXPECTED_REPLY, Estimate, dollars, estimate_cost, too_small
 from jaxreward.proposers.prompt import PromptBook, estimate_tokens
+from jaxreward.proposers.prompt_sections import TOTAL
 from jaxreward.records import Request
 from jaxreward.runs import Trained, read_log
 from jaxreward.search.seeding import derive_rng
@@ -33,36 +34,46 @@ class Spending:
         e = self.estimate
         line = (
             f"about {self.calls} calls of language models, prompts of about {self.prompt_tokens:,} and replies of "
-            f"about {EXPECTED_REPLY:,} tokens: about {dollars(e.expected_usd)}, at most {dollars(e.most_usd)}"
+            f"about {EXPECTED_REPLY:,} tokens: about {dollars(e.expected_usd)}, at most {dollars(e.most_usd)} "
+            "without retries"
         )
         unknown = ", ".join(e.unknown_models)
         return line + (f", and what {unknown} costs, whose price is not known (--price)" if unknown else "")
 
 
 def foresee(settings: EvolveSettings) -> Spending | None:
-    """What the search, or the rest of a resumed one, will spend; None where no model is asked."""
+    """What the search, or the rest of a resumed one, will spend; None where no model is asked.
+
+    Raises:
+        UserError: a budget does not reach for a single call.
+    """
     if settings.proposer != "llm":
         return None
     task = make_task(settings.task)
     request = Request(id="g0000-00", generation=0, operator="scratch", evolve=settings.evolve)
     messages = PromptBook(card(task), settings.llm.prompts).messages(request, derive_rng(0))
     tokens = sum(estimate_tokens(message["content"]) for message in messages) + _CONTEXT_TOKENS
+    if not settings.resume and (lacking := too_small(settings.llm, tokens - _CONTEXT_TOKENS)):
+        raise UserError(lacking)
     searches = 2 if "best-of-n" in settings.baselines else 1
     candidates = max(0, settings.candidates * searches - _trained(settings))
     calls = round(candidates * _CALLS_PER_CANDIDATE)
     expected = estimate_cost(settings.llm, tokens, calls)
-    most = estimate_cost(settings.llm, tokens, settings.attempts * searches)
+    most = estimate_cost(settings.llm, TOTAL, settings.attempts * searches)
     return Spending(calls, tokens, Estimate(expected.expected_usd, most.most_usd, expected.unknown_models))
 
 
 def confirm(spending: Spending | None, settings: EvolveSettings) -> None:
     """Ask where the estimate is above `--confirm-usd`; UserError where the answer is no, or nobody can be asked."""
-    if spending is None or spending.estimate.expected_usd <= settings.llm.confirm_usd:
+    if spending is None:
         return
-    about = dollars(spending.estimate.expected_usd)
+    e, limit = spending.estimate, settings.llm.confirm_usd
+    if e.expected_usd <= limit and (limit > 0 or not e.unknown_models):
+        return
+    about = dollars(e.expected_usd) + (" and an unknown amount" if e.unknown_models else "")
     if not sys.stdin.isatty():
         raise UserError(
-            f"the run will cost about {about}, which is above --confirm-usd {settings.llm.confirm_usd:g}, and nobody "
+            f"the run will cost about {about}, which is above --confirm-usd {limit:g}, and nobody "
             "can be asked: raise --confirm-usd, or set a cap with --max-usd"
         )
     print(f"This will cost about {about}. Go on? [y/N] ", end="", file=sys.stderr, flush=True)

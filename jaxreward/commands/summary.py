@@ -8,11 +8,13 @@ from rich.console import Console
 
 from jaxreward.commands.retrain import Retrained, TrainSettings
 from jaxreward.evolve import Outcome
+from jaxreward.proposers.bill import Amount
 from jaxreward.records import Result
 from jaxreward.reports.plots import learning_curves, search_course
 from jaxreward.reports.tables import diagnosis, score_json, score_table
-from jaxreward.runs import Trained, read_log
+from jaxreward.runs import Trained, read_log, read_transcript
 from jaxreward.runs.log import wall_s
+from jaxreward.runs.transcripts import TRANSCRIPT
 
 
 def show_outcome(outcome: Outcome, console: Console) -> None:
@@ -32,12 +34,12 @@ def show_outcome(outcome: Outcome, console: Console) -> None:
     console.print(score_table(f"success on {s.task}, {how}", rows))
     if outcome.best.feedback is not None:
         for notice in outcome.best.feedback.notices:
-            console.print(f"{notice.kind}: {notice.message}", highlight=False)
+            console.print(f"{notice.kind}: {notice.message}")
     search_course(outcome.path / "search.png", _trained(outcome), title=f"{s.task}, search seed {s.seed}")
-    console.print(f"{outcome.reason}; the best interface is {outcome.path / 'best_interface.py'}", highlight=False)
-    console.print(f"how the search went: {outcome.path / 'search.png'}", highlight=False)
+    console.print(f"{outcome.reason}; the best interface is {outcome.path / 'best_interface.py'}")
+    console.print(f"how the search went: {outcome.path / 'search.png'}")
     if outcome.exit_code:
-        console.print(f"unfinished: go on with --name {outcome.path.name} --resume", highlight=False)
+        console.print(f"unfinished: go on with --name {outcome.path.name} --resume")
 
 
 def _trained(outcome: Outcome) -> dict[str, list[Result]]:
@@ -58,6 +60,9 @@ def _features(outcome: Outcome) -> str:
 def evolve_json(outcome: Outcome) -> dict[str, Any]:
     """The documented object of `jaxreward evolve --json` (docs/commands.md)."""
     s, spent, best = outcome.settings, outcome.progress.spent, outcome.best
+    # The transcripts know of calls that no answer came of yet, too.
+    searches = (outcome.path, outcome.path / "best-of-n")
+    billed = Amount.of(e for path in searches for e in read_transcript(path / "transcripts" / TRANSCRIPT))
     found = None
     if best is not None and best.candidate.summary is not None:
         found = {
@@ -76,8 +81,8 @@ def evolve_json(outcome: Outcome) -> dict[str, Any]:
         "env_steps": spent.env_steps,
         "wall_s": wall_s(read_log(outcome.path / "events.jsonl")),
         "compile_s": spent.compile_s,
-        "cost_usd": spent.cost_usd + sum(b.cost_usd for b in outcome.baselines.values()),
-        "tokens": spent.tokens + sum(b.tokens for b in outcome.baselines.values()),
+        "cost_usd": billed.usd,
+        "tokens": billed.tokens,
         "reason": outcome.reason,
         "finished": outcome.exit_code == 0,
     }
@@ -97,17 +102,17 @@ def show_retrained(settings: TrainSettings, done: Retrained, console: Console) -
     for i, name in enumerate(done.names):
         found = ", ".join(n.kind for n in result.feedback(i).notices)
         if found and not settings.diagnose:
-            console.print(f"{name}: {found} (--diagnose says more)", highlight=False)
+            console.print(f"{name}: {found} (--diagnose says more)")
     if settings.diagnose:
         for i, name in enumerate(done.names):
-            console.print(f"\n{name}", highlight=False)
+            console.print(f"\n{name}")
             for line in diagnosis(result.feedback(i)):
-                console.print(f"  {line}", highlight=False)
+                console.print(f"  {line}")
     if settings.plot is not None:
         settings.plot.parent.mkdir(parents=True, exist_ok=True)
         curves = {name: (result.steps.tolist(), result.success_curve[i]) for i, name in enumerate(done.names)}
         learning_curves(settings.plot, curves, title=settings.task)
-        console.print(f"learning curves in {settings.plot}", highlight=False)
+        console.print(f"learning curves in {settings.plot}")
 
 
 def train_json(settings: TrainSettings, done: Retrained) -> dict[str, Any]:

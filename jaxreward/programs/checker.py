@@ -17,7 +17,8 @@ from typing import Any
 from jaxreward.errors import UserError
 from jaxreward.programs.cost import Cost
 from jaxreward.programs.limits import Limits
-from jaxreward.programs.process import Lost, Process
+from jaxreward.programs.novelty import Sketch
+from jaxreward.programs.process import Lost, Process, SandboxError
 from jaxreward.programs.program import Half, Program, ProgramRejected, assemble
 from jaxreward.programs.reply import Failed, read_reply
 from jaxreward.programs.spec import Spec
@@ -25,6 +26,7 @@ from jaxreward.programs.target import Packed, Target
 from jaxreward.records import Failure, Notice, Verdict
 
 _WAIT_S = 10.0
+_HAND_OVER_S = 120.0
 
 
 class _Lane:
@@ -92,9 +94,8 @@ class Checker:
                 transitions of random play, and random arrays where there is no task to play.
         """
         target = self._target(task)
-        packed = target.samples(samples)
         with self._lane() as lane:
-            return self._check(lane, source, target, packed, name)
+            return self._check(lane, source, target, samples, name)
 
     def check_many(
         self, sources: Sequence[str], task: Any, *, samples: Any = None, names: Sequence[str] | None = None
@@ -155,7 +156,7 @@ class Checker:
         if known is None or known.task is not task:
             if len(self._targets) >= 16:
                 self._targets.clear()
-            known = self._targets[id(task)] = Target(task, Spec.of(task))
+            known = self._targets[id(task)] = Target(task, Spec.of(task), self.limits.magnitude)
         return known
 
     def _sandboxed(self, lane: _Lane) -> bool:
@@ -170,9 +171,7 @@ class Checker:
             warnings.warn(f"programs are executed without a sandbox: {sandbox['reason']}", stacklevel=5)
         return False
 
-    def _check(
-        self, lane: _Lane, source: str, target: Target, samples: Packed | None, name: str
-    ) -> tuple[Verdict, Program | None]:
+    def _check(self, lane: _Lane, source: str, target: Target, given: Any, name: str) -> tuple[Verdict, Program | None]:
         sandboxed = self._sandboxed(lane)
         aside = () if sandboxed else (Notice(kind="no_sandbox", message="checked without a sandbox"),)
         try:
@@ -180,6 +179,7 @@ class Checker:
             own = (bool(guarded["observation"]), bool(guarded["reward"]))
             observation = Half(traced["observation"]) if own[0] else target.default("observation")
             reward = Half(traced["reward"], traced["terms"]) if own[1] else target.default("reward")
+            samples = target.samples(given)  # not before: what is refused need not wait for a task to be played
             cost, notices, sketch = self._verify(lane, observation, reward, guarded, target.spec, samples)
             nodes = guarded["reward_nodes"] if own[1] else 0
             program = assemble(source, name, target.spec, observation, reward, nodes, cost, sketch)
@@ -208,19 +208,31 @@ class Checker:
     def _verify(
         self, lane: _Lane, observation: Half, reward: Half, guarded: dict[str, Any], spec: Spec,
         samples: Packed | None,
-    ) -> tuple[Cost, tuple[Notice, ...], tuple[float, ...]]:  # fmt: skip
+    ) -> tuple[Cost, tuple[Notice, ...], Sketch | None]:  # fmt: skip
         request = {
             "observation": observation.tape, "reward": reward.tape, "terms": reward.terms, "spec": spec.as_json(),
             "own": [bool(guarded["observation"]), bool(guarded["reward"])], "limits": self.limits.as_json(),
-            "inputs": samples.key if samples else None, "may_terminate": samples is None or samples.may_terminate,
+            "inputs": samples.key if samples else None,
         }  # fmt: skip
         answer = self._judged(lane, request)
         if "unknown" in answer and samples is not None:  # a fresh verifier
-            answer = self._judged(lane, {**request, "samples": samples.packed})
+            self._hand_over(lane, samples, request["spec"])
+            answer = self._judged(lane, request)
         if "failure" in answer:
             line = guarded["lines"].get(answer.get("half"))
             raise Failed(Failure(**{"line": line, **{k: v for k, v in answer["failure"].items() if v is not None}}))
-        return Cost(**answer["cost"]), tuple(Notice(**n) for n in answer["notices"]), tuple(answer["sketch"])
+        notices, sketch = tuple(Notice(**n) for n in answer["notices"]), answer["sketch"]
+        return Cost(**answer["cost"]), notices, _sketch(**sketch) if sketch else None
+
+    def _hand_over(self, lane: _Lane, samples: Packed, spec: dict[str, Any]) -> None:
+        """Send the verifier a task's transitions. What goes wrong here is no program's fault."""
+        request = {"inputs": samples.key, "samples": samples.packed, "spec": spec}
+        try:
+            answer = json.loads(lane.verifier.ask(json.dumps(request).encode(), _HAND_OVER_S, 1 << 20))
+        except Lost as lost:
+            raise SandboxError(f"the verifier was lost while it took in transitions of the task: {lost}") from lost
+        if "fault" in answer:
+            raise UserError(f"programs cannot be judged on the transitions of this task: {answer['fault']}")
 
     def _judged(self, lane: _Lane, request: dict[str, Any]) -> dict[str, Any]:
         try:
@@ -229,6 +241,10 @@ class Checker:
             message = f"compiling and evaluating it did not end well in {self.limits.verify_s:g} s: {lost}"
             hint = "long chains of x[::-1], jnp.roll, jnp.stack and slices take XLA exponential time: shorten them"
             raise Failed(Failure(stage="killed", message=message, hint=hint)) from lost
+
+
+def _sketch(numbers: Any, reward_rms: float, constants: Any) -> Sketch:
+    return Sketch(tuple(numbers), reward_rms, (tuple(constants[0]), tuple(constants[1])))
 
 
 def _no_sandbox(reason: str) -> str:

@@ -14,7 +14,7 @@ from jaxreward.programs.cost import Cost, measure
 from jaxreward.programs.coverage import BATCH
 from jaxreward.programs.evaluate import evaluate
 from jaxreward.programs.limits import Limits
-from jaxreward.programs.novelty import sketch
+from jaxreward.programs.novelty import Sketch, sketch
 from jaxreward.programs.primitives import replayable
 from jaxreward.programs.replay import replay
 from jaxreward.programs.samples import Samples
@@ -23,6 +23,9 @@ from jaxreward.programs.tape import Tape, TapeError, check_tape, count, reads
 from jaxreward.records import Failure, Notice
 
 _REAL = 256
+_SKETCH_BYTES = 16 << 20
+_SKETCH_FLOPS, _SKETCH_ELEMENTS = 200_000, 16_384
+"""What a sketch may need: of its batch, and of a program on each of the batch's inputs."""
 _COMPILE_DEPTH = 40
 _COMPILE_EQUATIONS = 3000
 """A deeper or longer program is compiled here, where it can be killed: XLA's fusion can take
@@ -43,20 +46,19 @@ class Inputs:
 
     Attributes:
         true: transitions of the task.
-        batch: the first of them, and distortions of those, for sketches.
+        batch: the first of them, and distortions of those, for sketches; None where views are too large for it.
         real: how many are not distorted.
-        may_terminate: whether an episode can end before the horizon.
     """
 
     true: Samples
-    batch: Samples
+    batch: Samples | None
     real: int
-    may_terminate: bool
 
     @staticmethod
-    def of(true: Samples, spec: Spec, may_terminate: bool) -> Inputs:
+    def of(true: Samples, spec: Spec) -> Inputs:
         first = true.first(_REAL)
-        return Inputs(true, first.with_distortions(spec, BATCH), len(first), may_terminate)
+        large = sum(a[:1].nbytes for a in true.transition()) * BATCH > _SKETCH_BYTES
+        return Inputs(true, None if large else first.with_distortions(spec, BATCH), len(first))
 
 
 def judge(
@@ -67,7 +69,7 @@ def judge(
     given: Inputs | None = None,
     own: tuple[bool, bool] = (True, True),
     terms: Sequence[str] = (),
-) -> tuple[Cost, tuple[Notice, ...], tuple[float, ...]]:
+) -> tuple[Cost, tuple[Notice, ...], Sketch | None]:
     """Check both tapes of a program: its cost, remarks, and its sketch (see `novelty`).
 
     Args:
@@ -98,16 +100,16 @@ def judge(
         _observed(_evaluate(closed[0], samples.states), limits, random, notices)
     if own[1]:
         _rewarded(_evaluate(closed[1], samples.transition()), terms, limits, random, notices)
-    return total, tuple(notices), _sketch(closed, given, own)
+    return total, tuple(notices), _sketch(closed, given, own, total)
 
 
-def _sketch(closed: list[Any], given: Inputs | None, own: tuple[bool, bool]) -> tuple[float, ...]:
-    if given is None:
-        return ()
+def _sketch(closed: list[Any], given: Inputs | None, own: tuple[bool, bool], cost: Cost) -> Sketch | None:
+    if given is None or given.batch is None or cost.flops > _SKETCH_FLOPS or cost.elements > _SKETCH_ELEMENTS:
+        return None
     try:
-        return sketch(closed[0], closed[1], given.batch, given.real, own, given.may_terminate)
+        return sketch(closed[0], closed[1], given.batch, given.real, own)
     except Exception:  # on impossible states a computation may fail, and no program is rejected for those
-        return ()
+        return None
 
 
 def _sound(tape: Any, inputs: list[Any], limits: Limits) -> Tape:

@@ -4,25 +4,26 @@ A sketch is a few numbers that depend on what a program puts out and on nothing 
 fixed batch: transitions of the task and distortions of them. Two programs with one sketch show the
 agent the same and pay it the same up to a positive factor, which training does not notice, because
 the trainer divides rewards by their running root mean square (`PPO.scale_rewards`). A constant added to
-every step, a living bonus, does change what is best where an episode can end early; only where the task
-never ends before its horizon is it ignored too. The names of the terms and how a reward is split into
-them leave no trace in a sketch.
+every step is never ignored: it changes what is best where episodes end early, and everywhere it swells the
+root mean square by which the rest is divided. The names of the terms and how a reward is split into
+them leave no trace.
 
-Equal outputs on a batch say nothing about what never happened in it. So a program has a sketch only if
-each of its decisions went each way often enough on the batch (`coverage`); a bonus for an event that never
-occurred leaves it without one, and it equals nothing. And where a threshold lies shows only if some input falls
-between it and another, which behind a rare condition none may do: so the numbers with which a program
-compares are part of its sketch, as a hash.
+Equal outputs on a batch say nothing about what never happened in it. Two safeguards, each of which is to
+be enough where the other fails: a program has a sketch only if the batch shows all that it does
+(`coverage`), and two programs are the same only if the same numbers stand in both, those of the rewards up
+to the factor between them. Where in doubt, programs differ, and both are trained.
 """
 
 from __future__ import annotations
 
-import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import jax
 import numpy as np
 from jax.extend import core
+from jax.interpreters import partial_eval
 
 from jaxreward.programs.coverage import Coverage
 from jaxreward.programs.evaluate import evaluate
@@ -37,18 +38,51 @@ TOLERANCE = 2e-5
 per cent by 1e-3 (measured on programs of the XLand tasks)."""
 
 _PROJECTIONS = 8
+_GAIN = 100.0
+_MOST_CONSTANTS = 128
+_LEAST_RMS = 1e-3
+_SAME_FACTOR = 1e-5
+
+
+@dataclass(frozen=True)
+class Sketch:
+    """What a summary says of a program's outputs; see `ProgramSummary`."""
+
+    numbers: tuple[float, ...]
+    reward_rms: float
+    constants: tuple[tuple[float, ...], tuple[float, ...]]
 
 
 def same_outputs(a: ProgramSummary, b: ProgramSummary) -> bool:
-    """Whether two programs of one task are the same candidate; False where either has no sketch."""
+    """Whether two programs of one task are the same candidate; False where either has no sketch.
+
+    Only for a trainer that scales rewards: one reward may be a positive multiple of the other.
+    """
     if not a.sketch or not b.sketch or a.observation_size != b.observation_size or len(a.sketch) != len(b.sketch):
+        return False
+    if min(a.reward_rms, b.reward_rms) <= 0 or a.constants[0] != b.constants[0]:
+        return False
+    if not _multiples(a.constants[1], b.constants[1], b.reward_rms / a.reward_rms):
         return False
     return float(np.abs(np.subtract(a.sketch, b.sketch)).max()) <= TOLERANCE
 
 
-def sketch(
-    observation: Any, reward: Any, batch: Samples, real: int, own: tuple[bool, bool], may_terminate: bool
-) -> tuple[float, ...]:
+def _multiples(a: tuple[float, ...], b: tuple[float, ...], factor: float) -> bool:
+    """Whether the numbers in `b` are those in `a`, each as it is or times the factor, that itself aside."""
+    if abs(factor - 1) <= _SAME_FACTOR:
+        return set(a) - {1.0} == set(b) - {1.0}
+
+    def found(these: tuple[float, ...], those: tuple[float, ...], factor: float) -> bool:
+        return all(v in those or _near(v * factor, those) or _near(v, (factor, 1 / factor)) for v in these)
+
+    return found(a, b, factor) and found(b, a, 1 / factor)
+
+
+def _near(value: float, others: tuple[float, ...]) -> bool:
+    return any(abs(value - other) <= _SAME_FACTOR * value for other in others)
+
+
+def sketch(observation: Any, reward: Any, batch: Samples, real: int, own: tuple[bool, bool]) -> Sketch | None:
     """The sketch of a program, or nothing where the batch is not conclusive.
 
     Args:
@@ -56,48 +90,69 @@ def sketch(
         batch: `coverage.BATCH` transitions.
         real: how many of them, from the first, are true ones of the task.
         own: whether each half is the program's own. A default that is inconclusive is known by that.
-        may_terminate: whether an episode can end before the horizon.
     """
     parts: list[Array] = []
-    for closed, arrays, is_own, normalise in (
-        (observation, batch.states, own[0], lambda x: x),
-        (reward, batch.transition(), own[1], lambda x: _normalised(x, real, may_terminate)),
-    ):
-        found = _outputs(closed, arrays)
-        values = normalise(found[0]) if found is not None else None
-        if found is not None and values is not None:
-            parts.append(np.append(_projections(values), _hash(found[1])))
+    constants: list[tuple[float, ...]] = []
+    rms = 1.0
+    halves = (("observation", observation, batch.states, own[0]), ("reward", reward, batch.transition(), own[1]))
+    for half, closed, arrays, is_own in halves:
+        closed = _first_output(closed)
+        numbers, values = _constants(closed), _outputs(closed, arrays)
+        if values is not None and half == "reward":
+            true = values[:real]
+            rms = float(np.sqrt(np.square(true).mean()))
+            values = None if rms < _LEAST_RMS or (true == true[0]).all() else values / rms
+        if values is not None and len(numbers) <= _MOST_CONSTANTS:
+            parts.append(_projections(values))
+            constants.append(numbers)
         elif is_own:
-            return ()
+            return None
         else:
-            parts.append(np.zeros(_PROJECTIONS + 1))
-    return tuple(float(f"{v:.7g}") for v in np.concatenate(parts))
+            parts.append(np.zeros(_PROJECTIONS))
+            constants.append(())
+            rms = 1.0
+    rounded = tuple(float(f"{v:.7g}") for v in np.concatenate(parts))
+    return Sketch(rounded, rms, (constants[0], constants[1]))
 
 
-def _outputs(closed: Any, arrays: list[Array]) -> tuple[Array, tuple[float, ...]] | None:
-    """The first output on the batch, float64 (n, d), and thresholds; None if some decision was one-sided."""
+def _first_output(closed: Any) -> Any:
+    """What reaches the first output, which is the observation or the reward; the others are terms."""
+    outputs = [k == 0 for k in range(len(closed.jaxpr.outvars))]
+    jaxpr, _ = partial_eval.dce_jaxpr(closed.jaxpr, outputs, instantiate=True)
+    return core.ClosedJaxpr(jaxpr, closed.consts)
+
+
+def _outputs(closed: Any, arrays: list[Array]) -> Array | None:
+    """The output on the batch, float64 (n, d); None if the batch does not show all of it."""
     structs = [jax.ShapeDtypeStruct(a.shape, a.dtype) for a in arrays]
-    jaxpr = jax.make_jaxpr(lambda *x: jax.vmap(core.jaxpr_as_fun(closed))(*x)[0])(*structs)
-    coverage = Coverage(ENOUGH)
-    values = evaluate(jaxpr, arrays, coverage)[0]
+    batched = _first_output(jax.make_jaxpr(lambda *x: jax.vmap(core.jaxpr_as_fun(closed))(*x)[0])(*structs))
+    coverage = Coverage(batched, ENOUGH)
+    values = evaluate(batched, arrays, coverage)[0]
     if coverage.dormant():
         return None
-    values = np.nan_to_num(values.astype(np.float64).reshape(len(values), -1), nan=-7.0, posinf=1e30, neginf=-1e30)
-    return values, coverage.thresholds()
+    return np.nan_to_num(values.astype(np.float64).reshape(len(values), -1), nan=-7.0, posinf=1e30, neginf=-1e30)
 
 
-def _hash(thresholds: tuple[float, ...]) -> float:
-    """A number from 0 to 1000."""
-    return int(hashlib.sha256(repr(thresholds).encode()).hexdigest()[:8], 16) / 2**32 * 1000
+def _constants(closed: Any) -> tuple[float, ...]:
+    """The different numbers that stand in a computation, exponents among them, by size and without 0."""
 
+    def walk(jaxpr: Any, consts: Iterable[Any]) -> Iterable[Any]:
+        used = {v for e in jaxpr.eqns for v in (*e.invars, *jaxpr.outvars) if not isinstance(v, core.Literal)}
+        yield from (value for v, value in zip(jaxpr.constvars, consts, strict=True) if v in used)
+        for e in jaxpr.eqns:
+            yield from (v.val for v in e.invars if isinstance(v, core.Literal))
+            for name, p in e.params.items():
+                if name == "y":
+                    yield p
+                for inner in p if isinstance(p, tuple) else (p,):
+                    if isinstance(inner, core.ClosedJaxpr):
+                        yield from walk(inner.jaxpr, inner.consts)
 
-def _normalised(values: Array, real: int, may_terminate: bool) -> Array | None:
-    """A reward without its scale, and without its mean where that does not matter; None if it is constant."""
-    true = values[:real]
-    if (true == true[0]).all():
-        return None
-    mean = 0.0 if may_terminate else true.mean()
-    return (values - mean) / np.sqrt(np.square(true - mean).mean())
+    found: set[float] = set()
+    for value in walk(closed.jaxpr, closed.consts):
+        array = np.abs(np.asarray(value).astype(np.float32))
+        found.update(float(str(v)) for v in np.unique(np.nan_to_num(array, nan=7e37)))
+    return tuple(sorted(found - {0.0}))
 
 
 def _projections(values: Array) -> Array:
@@ -105,4 +160,4 @@ def _projections(values: Array) -> Array:
     rng = np.random.RandomState(0)
     n, d = values.shape
     rows, columns = rng.normal(size=(_PROJECTIONS, n)), rng.normal(size=(_PROJECTIONS, d))
-    return np.einsum("kd,kd->k", rows @ np.arcsinh(values), columns) / np.sqrt(n * d)
+    return np.einsum("kd,kd->k", rows @ np.arcsinh(_GAIN * values), columns) / np.sqrt(n * d)

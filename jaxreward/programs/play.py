@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections import OrderedDict
 from functools import partial
@@ -10,13 +11,15 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.extend import core
 
 from jaxreward.errors import UserError
 
 N = 256
 _STEPS = 50_000
 """Steps played: enough for a random player to come upon what is not very rare."""
+_LONGEST = 5_000
+_MOST_BYTES = 16 << 20
+"""Of the transitions, and of the views of all episodes that are played side by side."""
 _NEEDED = ("reset", "step", "terminated", "view", "sparse_reward", "horizon", "action_space")
 
 _cache: OrderedDict[tuple[int, int, int], tuple[Any, Any]] = OrderedDict()
@@ -31,8 +34,8 @@ def can_play(task: Any) -> bool:
 def sample_transitions(task: Any, n: int = N, seed: int = 0) -> tuple[Any, Any, Any]:
     """`n` transitions `(views, actions, next_views)` of random play, numpy with a leading axis.
 
-    Many episodes are played side by side for one horizon. Half of the transitions are spread evenly
-    over kinds of transitions, told apart by the action, by which arrays of the view changed, by
+    Many episodes are played side by side for one horizon, 5,000 steps at most. Half of the transitions
+    are spread evenly over kinds of transitions, told apart by the action, by which arrays of the view changed, by
     whether the task's own reward was zero and whether the episode ended: so picking something up
     occurs as often as walking does. The other half is a fair draw. The same task object, `n` and
     `seed` give the same arrays, played once.
@@ -54,22 +57,19 @@ def sample_transitions(task: Any, n: int = N, seed: int = 0) -> tuple[Any, Any, 
         return _cache[key][1]
 
 
-def may_terminate(task: Any) -> bool:
-    """Whether an episode can end before the horizon: not if `terminated` is False whatever the state."""
-    state = jax.eval_shape(task.reset, jax.random.key(0))
-    jaxpr = jax.make_jaxpr(task.terminated)(state).jaxpr
-    known = set(jaxpr.invars)
-    for equation in jaxpr.eqns:
-        if any(not isinstance(v, core.Literal) and v in known for v in equation.invars):
-            known.update(equation.outvars)
-    (out,) = jaxpr.outvars
-    if isinstance(out, core.Literal):
-        return bool(out.val)
-    return out in known or bool(task.terminated(task.reset(jax.random.key(0))))
+def how_many(task: Any) -> int:
+    """Transitions that its programs are judged on: fewer of large views, 0 of those too large to hand about."""
+    view = jax.eval_shape(lambda: task.view(task.reset(jax.random.key(0))))
+    return next((n for n in (N, 64, 32) if 2 * n * _bytes(view) <= _MOST_BYTES), 0)
+
+
+def _bytes(tree: Any) -> int:
+    return sum(math.prod(x.shape) * x.dtype.itemsize for x in jax.tree.leaves(tree))
 
 
 def _sample(task: Any, n: int, seed: int) -> tuple[Any, Any, Any]:
-    lanes = min(max(_STEPS // task.horizon, 16), 1024)
+    view = jax.eval_shape(lambda: task.view(task.reset(jax.random.key(0))))
+    lanes = min(max(_STEPS // task.horizon, 16), 1024, max(_MOST_BYTES // max(_bytes(view), 1), 4))
     play = jax.jit(partial(_play, task, lanes))
     rng = np.random.default_rng(seed)
     key = jax.random.key(seed)
@@ -94,7 +94,7 @@ def _choose(kinds: np.ndarray[Any, Any], n: int, rng: np.random.Generator) -> np
 
 
 def _play(task: Any, lanes: int, key: jax.Array, times: jax.Array, rows: jax.Array) -> tuple[jax.Array, Any]:
-    """Kinds of all transitions, uint32 (horizon, lanes), and the transitions at `times` of lanes `rows`."""
+    """Kinds of all transitions, uint32 (steps, lanes), and the transitions at `times` of lanes `rows`."""
     first = jax.vmap(task.reset)(jax.random.split(key, lanes))
     space = task.action_space
     salts = np.random.RandomState(0).randint(1, 2**31, 256).astype(np.uint32) | np.uint32(1)
@@ -124,7 +124,7 @@ def _play(task: Any, lanes: int, key: jax.Array, times: jax.Array, rows: jax.Arr
 
     shapes = jax.eval_shape(lambda: (jax.vmap(task.view)(first), act(key), jax.vmap(task.view)(first)))
     empty = jax.tree.map(lambda x: jnp.zeros((len(times), *x.shape[1:]), x.dtype), shapes)
-    (_, kept), kinds = jax.lax.scan(step, (first, empty), jnp.arange(task.horizon))
+    (_, kept), kinds = jax.lax.scan(step, (first, empty), jnp.arange(min(task.horizon, _LONGEST)))
     return kinds, kept
 
 

@@ -15,6 +15,7 @@ from jaxreward.errors import UserError
 from jaxreward.programs.cost import Cost, measure
 from jaxreward.programs.encode import trace
 from jaxreward.programs.limits import Limits
+from jaxreward.programs.novelty import Sketch
 from jaxreward.programs.replay import replay, shapes
 from jaxreward.programs.spec import Spec
 from jaxreward.programs.tape import Tape, count, digests, reads
@@ -138,7 +139,7 @@ def _example(task: Any) -> Any:
 
 def assemble(
     source: str, name: str, spec: Spec, observation: Half, reward: Half, reward_nodes: int, cost: Cost | None = None,
-    sketch: tuple[float, ...] = (),
+    sketch: Sketch | None = None,
 ) -> Program:  # fmt: skip
     """A program from its halves, which must be checked tapes.
 
@@ -159,7 +160,9 @@ def assemble(
         elements=cost.elements,
         observation_reads=_names(labels[0], observation.tape),
         reward_reads=_names(labels[1], reward.tape),
-        sketch=sketch,
+        sketch=sketch.numbers if sketch else (),
+        reward_rms=sketch.reward_rms if sketch else 0.0,
+        constants=sketch.constants if sketch else ((), ()),
     )
     return Program(source, name, spec, summary, observation.tape, reward.tape)
 

@@ -35,6 +35,15 @@ class Samples:
     def first(self, n: int) -> Samples:
         return Samples([x[:n] for x in self.states], self.actions[:n], [x[:n] for x in self.next_states])
 
+    def tame(self, magnitude: float) -> Samples:
+        """Those whose real numbers are all finite and at most `magnitude` in size."""
+        kept = np.ones(len(self), bool)
+        for array in self.transition():
+            if array.dtype.kind not in "biu":
+                size = np.abs(array.astype(np.float32)).reshape(len(self), -1)
+                kept &= (size <= magnitude).all(1)
+        return Samples([x[kept] for x in self.states], self.actions[kept], [x[kept] for x in self.next_states])
+
     @staticmethod
     def random(spec: Spec, n: int = BATCH) -> Samples:
         """Normal reals and integers from 0 to 6: shapes of states, not states of the task."""
@@ -69,6 +78,9 @@ class Samples:
         for arrays in (self.states, self.next_states):
             side = []
             for array, pool in zip(arrays, pools, strict=True):
+                if not array.size:
+                    side.append(np.zeros((n, *array.shape[1:]), array.dtype))
+                    continue
                 rows = np.where(stay > 0, base, rng.randint(0, len(self), more))
                 drawn = _replace(array[rows], pool, replaced, rng)
                 drawn = _wild(drawn, array, wild, rng)
@@ -87,7 +99,7 @@ def _actions(spec: Spec, n: int, rng: Any) -> Array:
 
 def _pool(array: Array, rng: np.random.RandomState) -> Array:
     """The different vectors along the last axis that occur in a stacked array; its different numbers if it has none."""
-    units = array.reshape(-1, array.shape[-1] if array.ndim > 1 else 1)
+    units = array.reshape(-1, array.shape[-1] if array.ndim > 1 and array.size else 1)
     different = np.unique(units[rng.permutation(len(units))[: 64 * _POOL]], axis=0)
     return different[rng.permutation(len(different))[:_POOL]]
 

@@ -12,12 +12,17 @@ import jax
 import numpy as np
 
 from jaxreward.errors import UserError
-from jaxreward.programs.play import can_play, may_terminate, sample_transitions
+from jaxreward.programs.play import can_play, how_many, sample_transitions
 from jaxreward.programs.program import Half, default_observation, default_reward
 from jaxreward.programs.reply import Failed
+from jaxreward.programs.samples import Samples
 from jaxreward.programs.spec import Spec
 from jaxreward.programs.verify import pack
 from jaxreward.records import Failure
+
+_FEWEST = 32
+_MOST_BYTES = 40 << 20
+"""As text they are a third larger, and the verifier takes 64 MiB at a time."""
 
 
 @dataclass(frozen=True)
@@ -26,36 +31,57 @@ class Packed:
 
     key: str
     packed: Any
-    may_terminate: bool
 
 
 class Target:
     """What is known of a task, worked out once; safe to use from several threads."""
 
-    def __init__(self, task: Any, spec: Spec) -> None:
-        self.task, self.spec = task, spec
-        self.lock = threading.Lock()
+    def __init__(self, task: Any, spec: Spec, magnitude: float) -> None:
+        self.task, self.spec, self.magnitude = task, spec, magnitude
+        self.lock, self._playing = threading.Lock(), threading.Lock()
         self._halves: dict[str, Half] = {}
         self._own: Packed | None = None
-        self._may_terminate: bool | None = None
+        self._played = False
 
     def samples(self, given: Any) -> Packed | None:
-        """`given`, or the task's transitions; None for a spec, and for a task that cannot be played."""
+        """`given`, or the task's transitions; None where random arrays must do.
+
+        That is so for a spec, for a task that cannot be played or whose views are very large, and
+        where random play leads almost only to numbers that are not finite or huge.
+
+        Raises:
+            UserError: samples that do not fit, or a task that fails when it is played.
+        """
         if given is not None:
-            return self._packed(given)
-        with self.lock:
-            if self._own is None and hasattr(self.task, "sample_transitions"):
-                self._own = self._packed(self.task.sample_transitions())
-            elif self._own is None and can_play(self.task):
-                self._own = self._packed(sample_transitions(self.task))
+            return self._packed(self._checked(given))
+        with self._playing:
+            if not self._played:
+                self._own = self._sampled()
+                self._played = True
             return self._own
 
-    def _packed(self, samples: Any) -> Packed:
-        if self._may_terminate is None:
-            self._may_terminate = not hasattr(self.task, "terminated") or may_terminate(self.task)
-        packed = _pack(samples, self.spec)
-        text = json.dumps([packed, self._may_terminate, self.spec.as_json()])
-        return Packed(hashlib.sha256(text.encode()).hexdigest(), packed, self._may_terminate)
+    def _sampled(self) -> Packed | None:
+        if hasattr(self.task, "sample_transitions"):
+            return self._packed(self._checked(self.task.sample_transitions()))
+        n = how_many(self.task) if can_play(self.task) else 0
+        if n == 0:
+            return None
+        played = self._checked(sample_transitions(self.task, n))
+        tame = played.tame(self.magnitude / 10)  # a program may add some up and stay within the limit
+        return self._packed(tame) if len(tame) >= _FEWEST else None
+
+    def _checked(self, samples: Any) -> Samples:
+        found = _unstacked(samples, self.spec)
+        size = sum(x.nbytes for x in found.transition())
+        if size > _MOST_BYTES:
+            raise UserError(f"samples of {size / 2**20:.0f} MiB are too large: give at most {_MOST_BYTES >> 20} MiB")
+        return found
+
+    def _packed(self, samples: Samples) -> Packed:
+        states, nexts = ([pack(a) for a in side] for side in (samples.states, samples.next_states))
+        packed = [states, pack(samples.actions), nexts]
+        text = json.dumps([packed, self.spec.as_json()])
+        return Packed(hashlib.sha256(text.encode()).hexdigest(), packed)
 
     def default(self, half: str) -> Half:
         names = {"observation": "default_observation", "reward": "sparse_reward"}
@@ -70,12 +96,14 @@ class Target:
             return self._halves[half]
 
 
-def _pack(samples: Any, spec: Spec) -> Any:
+def _unstacked(samples: Any, spec: Spec) -> Samples:
     if not (isinstance(samples, tuple) and len(samples) == 3):
         raise UserError("samples are (views, actions, next_views), each with a leading axis")
     states, actions, nexts = ([np.asarray(x) for x in jax.tree.leaves(tree)] for tree in samples)
     n = len(states[0]) if states else 0
+    if not (len(states) == len(nexts) == len(spec.leaves) and len(actions) == 1 and n > 0):
+        raise UserError("samples are (views, actions, next_views) of this task, at least one of them")
     for leaf, array in zip((*spec.leaves, spec.action, *spec.leaves), (*states, *actions, *nexts), strict=True):
         if array.shape != (n, *leaf.shape) or array.dtype.name != leaf.dtype:
             raise UserError(f"samples of {leaf.name} must be {leaf.dtype} ({n}, ...), got {array.dtype} {array.shape}")
-    return [[pack(a) for a in states], pack(actions[0]), [pack(a) for a in nexts]]
+    return Samples(states, actions[0], nexts)

@@ -41,13 +41,16 @@ _known: OrderedDict[str, Inputs] = OrderedDict()
 
 
 def answer(request: dict[str, Any]) -> dict[str, Any]:
-    """The outcome of a request as JSON: `cost`, `notices` and `sketch`, `failure`, or that its inputs are `unknown`."""
-    spec, limits = Spec.from_json(request["spec"]), Limits(**request["limits"])
-    given, key = None, request["inputs"]
-    if key is not None:
-        given = _inputs(key, request.get("samples"), spec, request["may_terminate"])
-        if given is None:
-            return {"unknown": key}
+    """The outcome of a request as JSON: `cost`, `notices` and `sketch`, `failure`, or that its inputs are `unknown`.
+
+    A request with `samples` hands inputs over and asks nothing else.
+    """
+    spec, key = Spec.from_json(request["spec"]), request["inputs"]
+    if "samples" in request:
+        return _take(key, request["samples"], spec)
+    if key is not None and key not in _known:
+        return {"unknown": key}
+    given, limits = None if key is None else _known[key], Limits(**request["limits"])
     own = tuple(request["own"])
     try:
         cost, notices, sketch = judge(
@@ -58,20 +61,21 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
     except Exception as error:  # XLA may refuse what traces; the process lives on
         message = f"it cannot be evaluated: {type(error).__name__}: {str(error)[:300]}"
         return {"failure": {"stage": "numeric", "message": message}}
-    return {"cost": vars(cost), "notices": [n.model_dump() for n in notices], "sketch": sketch}
+    known = [n.model_dump() for n in notices]
+    return {"cost": vars(cost), "notices": known, "sketch": vars(sketch) if sketch else None}
 
 
-def _inputs(key: str, samples: Any, spec: Spec, may_terminate: bool) -> Inputs | None:
-    """The inputs called `key`, if they are known or come along."""
-    if key not in _known:
-        if samples is None:
-            return None
+def _take(key: str, samples: Any, spec: Spec) -> dict[str, Any]:
+    """Keep inputs as `key`; a `fault` if they cannot be prepared, which no program has to answer for."""
+    try:
         states, actions, nexts = samples
         true = Samples([unpack(a) for a in states], unpack(actions), [unpack(a) for a in nexts])
-        _known[key] = Inputs.of(true, spec, may_terminate)
-        while len(_known) > 8:
-            _known.popitem(last=False)
-    return _known[key]
+        _known[key] = Inputs.of(true, spec)
+    except Exception as error:
+        return {"fault": f"{type(error).__name__}: {str(error)[:300]}"}
+    while len(_known) > 8:
+        _known.popitem(last=False)
+    return {}
 
 
 def main() -> None:

@@ -197,3 +197,18 @@ def estimate_cost(settings: LlmSettings, prompt_tokens: int, calls: int) -> Esti
     most = calls * max((price.of(prompt_tokens, settings.max_tokens) for price in known.values()), default=0.0)
     cap = float("inf") if settings.max_usd is None else settings.max_usd
     return Estimate(min(expected, cap), min(most, cap), tuple(m for m in weights if m not in known))
+
+
+def too_small(settings: LlmSettings, prompt_tokens: int) -> str:
+    """Why a cap does not reach for a single call with a prompt of `prompt_tokens` tokens; empty if all do."""
+    prices = Prices(settings)
+    most = prompt_tokens + settings.max_tokens
+    known = [price for model in settings.weights() if (price := prices.of(model)) is not None]
+    usd = max((price.of(prompt_tokens, settings.max_tokens) for price in known), default=0.0)
+    if settings.max_usd is not None and usd > settings.max_usd * (1 + _ROUNDING):
+        cap, need = f"--max-usd {settings.max_usd:g}", f"cost up to {dollars(usd)}"
+    elif settings.max_tokens_total is not None and most > settings.max_tokens_total:
+        cap, need = f"--max-tokens-total {settings.max_tokens_total}", f"take up to {most:,} tokens"
+    else:
+        return ""
+    return f"{cap} does not reach for one call, which may {need}: raise it, or lower --max-tokens"

@@ -14,6 +14,8 @@ FIRST_PAUSE_S, LONGEST_PAUSE_S = 5.0, 120.0
 
 _BACKOFF_S, _LONGEST_BACKOFF_S = 1.0, 60.0
 
+_DAY_S, _YEARS_S = 86_400.0, 1e8
+
 # Of the wall clock, so that a fast clock does not make waiting a busy loop.
 _SHORTEST_S = 0.005
 
@@ -36,8 +38,11 @@ class Clock:
             return
 
     def of_day(self, seconds: float) -> str:
-        """The time of day so many seconds from now, e.g. 14:05:09."""
-        return time.strftime("%H:%M:%S", time.localtime(time.time() + seconds * self.scale))
+        """The time so many seconds from now, e.g. 14:05:09, with the date from a day on; empty if it is years away."""
+        if seconds > _YEARS_S:
+            return ""
+        form = "%H:%M:%S" if seconds < _DAY_S else "%Y-%m-%d %H:%M:%S"
+        return time.strftime(form, time.localtime(time.time() + seconds * self.scale))
 
 
 class Breaker:
@@ -51,27 +56,31 @@ class Breaker:
         self.wait_s, self.clock = wait_s, clock
         self.failures = self.answers = 0
         self.down = self.probing = self.expired = False
-        self.since = self.next_probe = 0.0
+        self.since = self.next_probe = self.held_until = 0.0
         self.pause = FIRST_PAUSE_S
 
+    def may_enter(self) -> bool:
+        """Whether a call may be made now."""
+        now = self.clock.now()
+        if self.down:
+            return not (self.expired or self.probing or now < self.next_probe)
+        return now >= self.held_until
+
     def enter(self) -> bool:
-        """Whether a call may be made now; one that is made while the endpoint is `down` is the probe."""
-        if not self.down:
-            return True
-        if self.probing or self.clock.now() < self.next_probe:
-            return False
-        self.probing = True
-        return True
+        """A call is made, which `may_enter` allowed; whether it is the probe of an endpoint that is down."""
+        self.probing = self.down
+        return self.probing
 
     def leave(self) -> None:
-        """The probe was not made, or ended without a verdict on the endpoint."""
+        """The probe ended without a verdict on the endpoint."""
         self.probing = False
 
     def succeeded(self) -> float | None:
         """A call was answered; returns for how long the endpoint was down, None if it was not."""
         self.answers += 1
         was_down = self.clock.now() - self.since if self.down else None
-        self.failures, self.down, self.probing, self.pause = 0, False, False, FIRST_PAUSE_S
+        self.failures, self.pause = 0, FIRST_PAUSE_S
+        self.down = self.probing = self.expired = False
         return was_down
 
     def failed(self, *, probe: bool, after_s: float | None = None, exhausted: bool = False) -> bool:
@@ -79,13 +88,15 @@ class Breaker:
 
         Args:
             probe: whether it was sent while the endpoint was down already.
-            after_s: how long the endpoint asks to wait.
+            after_s: how long the endpoint asks to wait; nobody calls it before.
             exhausted: whether the request has no retries left and nobody was answered meanwhile.
         """
         now = self.clock.now()
         if not self.failures:
             self.since = now
         self.failures += 1
+        if after_s is not None:
+            self.held_until = max(self.held_until, now + min(after_s, self.wait_s))
         if self.down and not probe:
             return False
         tripped = not self.down and (self.failures >= TRIPS or exhausted)

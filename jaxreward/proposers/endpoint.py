@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import zlib
-from collections.abc import Callable, Coroutine, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +13,7 @@ from jaxreward.errors import UserError
 from jaxreward.proposers.faults import Fault, Origin, explain, unusable
 from jaxreward.proposers.llm_settings import LlmSettings
 from jaxreward.proposers.prompt import estimate_tokens
-from jaxreward.proposers.quiet_litellm import import_litellm, quiet
+from jaxreward.proposers.quiet_litellm import import_litellm
 from jaxreward.proposers.reply import REPLY_LIMIT
 
 Message = Mapping[str, Any]
@@ -29,13 +28,42 @@ _OVERHEAD = 16
 _OPTIONS = ("max_tokens", "reasoning_effort", "temperature", "top_p", "seed")
 
 
+# A count above so many times what was estimated, and so much more, is a mistake of the server's.
+_TIMES, _MORE = 10, 100_000
+
+
 @dataclass(frozen=True)
 class Heard:
-    """A reply: its text, the provider's reason for its end, and its count of (prompt, completion) tokens."""
+    """A reply: its text, the provider's reason for its end, and its counts of prompt and completion tokens.
+
+    A count is None where the provider gives none that can be.
+    """
 
     text: str
     finish: str
-    usage: tuple[int, int] | None
+    usage: tuple[int | None, int | None] = (None, None)
+
+    def tokens(self, prompt: int, longest: int) -> tuple[int, int, bool]:
+        """Prompt and completion tokens, and whether one of them is an estimate.
+
+        Args:
+            prompt: the estimate for the prompt.
+            longest: the most that was asked for; a reply that was cut there has as many at least.
+        """
+        reply = estimate_tokens(self.text)
+        if self.finish == "length":
+            reply = max(reply, longest)
+        given = _possible(self.usage[0], prompt, least=1)
+        taken = _possible(self.usage[1], longest + reply, least=1 if self.text else 0)
+        return (
+            prompt if given is None else given,
+            reply if taken is None else taken,
+            given is None or taken is None,
+        )
+
+
+def _possible(count: int | None, expected: int, least: int) -> int | None:
+    return count if count is not None and least <= count <= _TIMES * expected + _MORE else None
 
 
 class Endpoint:
@@ -44,12 +72,19 @@ class Endpoint:
     Args:
         settings: how to ask.
         note: is told, once a model, of options that it does not have.
+        redact: takes keys out of whatever comes back, before it is shortened.
     """
 
-    def __init__(self, settings: LlmSettings, note: Callable[[str], None] = lambda _: None) -> None:
-        self.settings, self.note = settings, note
+    def __init__(
+        self,
+        settings: LlmSettings,
+        note: Callable[[str], None] = lambda _: None,
+        redact: Callable[[str], str] = lambda text: text,
+    ) -> None:
+        self.settings, self.note, self.redact = settings, note, redact
         self._supported: dict[str, frozenset[str]] = {}
         self._origins: dict[str, Origin] = {}
+        self._providers: dict[str, str] = {}
 
     def origin(self, model: str) -> Origin:
         """Whom calls of a model go to.
@@ -66,10 +101,16 @@ class Endpoint:
                     f"litellm does not know whose model '{model}' is: put the provider before it, e.g. openai/{model} "
                     "for an OpenAI-compatible endpoint"
                 ) from None
+            self._providers[model] = provider
             missing = litellm.validate_environment(model=model).get("missing_keys", [])
             keys = [name for name in missing if name.endswith("KEY")]
             self._origins[model] = Origin(model, self.settings.api_base, (keys or [f"{provider.upper()}_API_KEY"])[-1])
         return self._origins[model]
+
+    def provider(self, model: str) -> str:
+        """Whose model it is, by litellm's name, e.g. `openai`; raises as `origin` does."""
+        self.origin(model)
+        return self._providers[model]
 
     def parameters(self, model: str, request_id: str) -> dict[str, Any]:
         """What is sent beside the messages: the settings that are given and that the model has."""
@@ -78,13 +119,22 @@ class Endpoint:
             self._supported[model] = self._have(model, given)
         return {name: value for name, value in given.items() if name in self._supported[model]}
 
-    async def call(self, model: str, messages: Sequence[Message], parameters: Mapping[str, Any]) -> Heard:
+    async def call(
+        self,
+        model: str,
+        messages: Sequence[Message],
+        parameters: Mapping[str, Any],
+        received: list[str] | None = None,
+    ) -> Heard:
         """Ask once.
+
+        Args:
+            received: gets the pieces of a stream as they come, so that they are there if it breaks.
 
         Raises:
             Fault: there is no reply, or not within `timeout_s`.
         """
-        received: list[str] = []
+        received = [] if received is None else received
         try:
             async with asyncio.timeout(self.settings.timeout_s):
                 return await self._call(model, messages, parameters, received)
@@ -92,9 +142,9 @@ class Endpoint:
             raise
         except TimeoutError:
             limit = f"no complete reply within {self.settings.timeout_s:g} s"
-            raise Fault("again", limit, charged=True, received=clean("".join(received))) from None
+            raise Fault("again", limit, charged=True) from None
         except Exception as error:
-            raise explain(error, self.origin(model), clean("".join(received))) from error
+            raise explain(error, self.origin(model), self.redact) from error
 
     async def _call(
         self, model: str, messages: Sequence[Message], parameters: Mapping[str, Any], received: list[str]
@@ -112,13 +162,14 @@ class Endpoint:
             **parameters,
         )
         if stream:
-            return await _listen(response, received)
+            heard = await _listen(response, received)
+            return Heard(clean(self.redact(heard.text)), clean(heard.finish), heard.usage)
         choices = getattr(response, "choices", None)
         if not choices:
             raise unusable("the response holds no choices")
         text = choices[0].message.content or ""
         finish = "length" if len(text) > REPLY_LIMIT else choices[0].finish_reason or ""
-        return Heard(clean(text), clean(finish), _usage(getattr(response, "usage", None)))
+        return Heard(clean(self.redact(text)), clean(finish), _usage(getattr(response, "usage", None)))
 
     def _given(self, request_id: str) -> dict[str, Any]:
         s = self.settings
@@ -148,7 +199,7 @@ class Endpoint:
 
 async def _listen(stream: Any, received: list[str]) -> Heard:
     """Collect a stream, up to the longest reply that is read."""
-    finish, usage, length = "", None, 0
+    finish, usage, length = "", (None, None), 0
     try:
         async for chunk in stream:
             for choice in chunk.choices[:1]:
@@ -156,24 +207,29 @@ async def _listen(stream: Any, received: list[str]) -> Heard:
                 received.append(piece)
                 length += len(piece)
                 finish = choice.finish_reason or finish
-            usage = _usage(getattr(chunk, "usage", None)) or usage
+            if (told := _usage(getattr(chunk, "usage", None))) != (None, None):
+                usage = told
             if length >= REPLY_LIMIT:
-                return Heard(clean("".join(received)), "length", None)
+                return Heard("".join(received), "length")
     finally:
         with contextlib.suppress(Exception):
             await stream.aclose()
     told = any(getattr(chunk, "usage", None) for chunk in getattr(stream, "chunks", ()))
     # litellm ends any stream with "stop", also one that broke off or was a page of HTML.
     if getattr(stream, "received_finish_reason", finish) is None and not (told and length):
-        text = clean("".join(received))
-        raise unusable("the stream ended before the reply did" if text else "the stream held no reply", text)
+        raise unusable("the stream ended before the reply did" if length else "the stream held no reply")
     # Without the provider's count litellm makes one up.
-    return Heard(clean("".join(received)), clean(finish), usage if told else None)
+    return Heard("".join(received), finish, usage if told else (None, None))
 
 
-def _usage(usage: Any) -> tuple[int, int] | None:
-    prompt, completion = (max(0, int(getattr(usage, f"{part}_tokens", 0) or 0)) for part in ("prompt", "completion"))
-    return (prompt, completion) if prompt or completion else None
+def _usage(usage: Any) -> tuple[int | None, int | None]:
+    """The provider's counts; litellm says 0 for one that it did not get."""
+    given, taken = (_count(getattr(usage, f"{part}_tokens", None)) for part in ("prompt", "completion"))
+    return (given, taken) if given or taken else (None, None)
+
+
+def _count(value: Any) -> int | None:
+    return value if isinstance(value, int) and value >= 0 else None
 
 
 def clean(text: str) -> str:
@@ -191,48 +247,3 @@ def prompt_tokens(messages: Sequence[Message]) -> int:
         for part in parts:
             total += estimate_tokens(part.get("text", "")) if part.get("type") == "text" else IMAGE_TOKENS
     return total
-
-
-def run_calls(work: Coroutine[Any, Any, Any]) -> Any:
-    """Run a coroutine that makes calls, in an event loop of its own, and close what litellm opened in it.
-
-    litellm keeps its clients by the address of the loop in memory; a later loop at the same address
-    would get clients that are dead. In a notebook, where a loop is running, a thread takes the work.
-    """
-    with quiet():
-        if _loop_is_running():
-            with ThreadPoolExecutor(1) as thread:
-                return thread.submit(asyncio.run, _tidy(work)).result()
-        return asyncio.run(_tidy(work))
-
-
-def _loop_is_running() -> bool:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True
-
-
-async def _tidy(work: Coroutine[Any, Any, Any]) -> Any:
-    try:
-        return await work
-    finally:
-        with contextlib.suppress(Exception):
-            await _close_clients()
-
-
-async def _close_clients() -> None:
-    cache = import_litellm().in_memory_llm_clients_cache
-    mine = f"-{id(asyncio.get_running_loop())}"
-    for key in [key for key in cache.cache_dict if str(key).endswith(mine)]:
-        client = cache.cache_dict.pop(key)
-        cache.ttl_dict.pop(key, None)
-        with contextlib.suppress(Exception):  # whatever a provider's client raises on its way out
-            await (client.aclose if hasattr(client, "aclose") else client.close)()
-    # Its logging runs behind the calls; what is left of it would be carried into the next loop.
-    with contextlib.suppress(Exception, asyncio.TimeoutError):
-        from litellm.litellm_core_utils.logging_worker import GLOBAL_LOGGING_WORKER
-
-        await asyncio.wait_for(GLOBAL_LOGGING_WORKER.flush(), 2.0)
-        await GLOBAL_LOGGING_WORKER.stop()

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import os
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import Any, Literal
@@ -47,7 +48,6 @@ class Fault(Exception):
         sentence: what happened and, where the user can mend it, how.
         finish: for `prompt`, the reason in the provider's terms: `content_filter`, `context_window`.
         charged: whether it may have been charged.
-        received: what came before it broke.
         after_s: how long the endpoint asks to wait.
     """
 
@@ -55,7 +55,6 @@ class Fault(Exception):
     sentence: str
     finish: str = ""
     charged: bool = False
-    received: str = ""
     after_s: float | None = None
 
     def __str__(self) -> str:
@@ -75,42 +74,46 @@ class Origin:
         return f"{self.model} at {self.address}" if self.address else self.model
 
 
-def unusable(reason: str, received: str = "") -> Fault:
+def unusable(reason: str) -> Fault:
     """A response that was no reply."""
-    return Fault("again", reason, charged=True, received=received)
+    return Fault("again", reason, charged=True)
 
 
-def explain(error: BaseException, origin: Origin, received: str = "") -> Fault:
-    """What an exception of litellm means.
+def explain(error: BaseException, origin: Origin, redact: Callable[[str], str] = lambda text: text) -> Fault:
+    """What an exception of litellm means; `redact` takes keys out of what it says.
 
-    litellm derives its exceptions in part from words in the message, and calls a lost connection an
-    error 500; so the HTTP status and the kind of connection error are read from what caused it.
+    litellm derives its exceptions in part from words in the message, and calls a lost connection, or a
+    reply that it cannot read, an error 500; so the HTTP status and the kind of connection error are read
+    from what caused it. A status that no response had counts as charged.
     """
-    chain = list(_chain(error))
+    chain, said = list(_chain(error)), _said(error, redact)
     response = next((r for e in chain if (r := _response_of(e)) is not None), None)
     if response is not None:
-        return _of_status(response.status_code, response.headers, error, origin, received)
+        return _of_status(response.status_code, response.headers, error, origin, said)
     for e in chain:
-        if (fault := _of_connection(e, error, received)) is not None:
+        if (fault := _of_connection(e)) is not None:
             return fault
-    status = getattr(error, "status_code", None)
-    said, raw = _said(error), str(error).lower()
+    status, raw = getattr(error, "status_code", None), str(error).lower()
     if _any(_GARBLED, raw) or any(isinstance(e, json.JSONDecodeError) for e in chain):
-        return unusable(f"what came back is no reply of a chat API ({said})", received)
+        return unusable(f"what came back is no reply of a chat API ({said})")
     if _any(_KEYLESS, raw):
         return no_key(origin)
+    if isinstance(status, int) and status < 500:
+        fault = _of_status(status, _headers(error), error, origin, said)
+        fault.charged = True
+        return fault
     if isinstance(status, int):
-        return _of_status(status, _headers(error), error, origin, received)
-    return Fault("again", f"the call failed ({type(error).__name__}: {said})", charged=True, received=received)
+        return unusable(f"what came back is no reply of a chat API ({said})")
+    return Fault("again", f"the call failed ({type(error).__name__}: {said})", charged=True)
 
 
-def _of_status(status: int, headers: Mapping[str, str], error: BaseException, origin: Origin, received: str) -> Fault:
-    litellm, said = import_litellm(), _said(error)
+def _of_status(status: int, headers: Mapping[str, str], error: BaseException, origin: Origin, said: str) -> Fault:
+    litellm = import_litellm()
     text = f"{said} {getattr(error, 'body', '')}".lower()
     if isinstance(error, litellm.ContentPolicyViolationError) or (status == 400 and _any(_POLICY, text)):
-        return Fault("prompt", f"{origin} refuses this prompt by its content policy ({said})", "content_filter")
+        return Fault("prompt", f"{origin.model} refuses this prompt by its content policy ({said})", "content_filter")
     if isinstance(error, litellm.ContextWindowExceededError) or status == 413 or (status == 400 and _any(_LONG, text)):
-        return Fault("prompt", f"the prompt is too long for {origin} ({said})", "context_window")
+        return Fault("prompt", f"the prompt is too long for {origin.model} ({said})", "context_window")
     if status == 402 or (status in (400, 429) and _any(_BROKE, text)):
         return Fault("end", f"the account for {origin} has no credit left ({said}): add some, then go on with --resume")
     if status == 401:
@@ -120,9 +123,7 @@ def _of_status(status: int, headers: Mapping[str, str], error: BaseException, or
     if status == 404:
         return Fault("end", f"{origin} is not there ({said}): check --model and --api-base")
     if status in (408, 504):
-        return Fault(
-            "again", f"a gateway gave up waiting for the model (HTTP {status})", charged=True, received=received
-        )
+        return Fault("again", f"a gateway gave up waiting for the model (HTTP {status})", charged=True)
     if status == 429:
         return Fault("again", f"too many requests (HTTP 429: {said})", after_s=_after(headers))
     if status >= 500:
@@ -132,7 +133,7 @@ def _of_status(status: int, headers: Mapping[str, str], error: BaseException, or
     )
 
 
-def _of_connection(e: BaseException, error: BaseException, received: str) -> Fault | None:
+def _of_connection(e: BaseException) -> Fault | None:
     """A fault for one exception in a chain, if it tells what became of the connection."""
     import httpx
 
@@ -141,9 +142,9 @@ def _of_connection(e: BaseException, error: BaseException, received: str) -> Fau
     if isinstance(e, httpx.ConnectError):
         return Fault("again", f"the endpoint cannot be reached ({_cause(e)})")
     if isinstance(e, httpx.TimeoutException | TimeoutError | asyncio.TimeoutError):
-        return Fault("again", "no reply in time", charged=True, received=received)
+        return Fault("again", "no reply in time", charged=True)
     if isinstance(e, httpx.ReadError | httpx.RemoteProtocolError | httpx.NetworkError):
-        return Fault("again", "the connection broke before the reply was complete", charged=True, received=received)
+        return Fault("again", "the connection broke before the reply was complete", charged=True)
     return None
 
 
@@ -187,13 +188,13 @@ def _after(headers: Mapping[str, str]) -> float | None:
     """Seconds that `Retry-After` asks for: a number, or a date."""
     value = next((v for k, v in headers.items() if k.lower() == "retry-after"), "").strip()
     try:
-        return max(0.0, float(value))
+        seconds = float(value)
     except ValueError:
-        pass
-    try:
-        return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
-    except (ValueError, TypeError, IndexError):
-        return None
+        try:
+            seconds = parsedate_to_datetime(value).timestamp() - time.time()
+        except (ValueError, TypeError, IndexError, OverflowError, OSError):
+            return None
+    return max(0.0, seconds) if math.isfinite(seconds) else None
 
 
 def _cause(e: BaseException) -> str:
@@ -204,12 +205,12 @@ def _cause(e: BaseException) -> str:
     return os.strerror(number) if number and number > 0 else _short(getattr(cause, "strerror", None) or str(cause))
 
 
-def _said(error: BaseException) -> str:
+def _said(error: BaseException, redact: Callable[[str], str]) -> str:
     """A provider's words without litellm's wrapping, on one line."""
-    text = " ".join(str(getattr(error, "message", "") or error).split())
+    text = " ".join(redact(str(getattr(error, "message", "") or error)).split())
     while match := _WRAPPING.match(text):
         text = text[match.end() :]
-    return _short(_message_in(text))
+    return _short(redact(_message_in(text)))
 
 
 def _message_in(text: str) -> str:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from typing import TypeVar
 
 from jaxreward.records import Feedback, Result
+
+_T = TypeVar("_T")
 
 POINTS = 10
 """Values shown of a curve."""
@@ -22,7 +25,7 @@ def feedback_lines(result: Result) -> list[str]:
     """Curves of success, return, length and reward terms, then what they mean; empty without feedback.
 
     A curve is shown by about ten values at even distances, its maximum, mean and minimum, all to three
-    significant digits. Then come facts and warnings, each said once.
+    significant digits, steps as `60k` or `1.2M`. Then come facts and warnings, each said once.
     """
     feedback = result.feedback
     if feedback is None:
@@ -32,7 +35,7 @@ def feedback_lines(result: Result) -> list[str]:
 
 def _curves(feedback: Feedback) -> Iterable[str]:
     if feedback.steps:
-        shown = ", ".join(f"{step:,}".replace(",", " ") for step in _thinned(feedback.steps))
+        shown = ", ".join(map(steps, _thinned(feedback.steps)))
         yield f"environment steps: {shown}"
     for name, curve in (
         ("success rate", feedback.success),
@@ -103,13 +106,21 @@ def number(value: float) -> str:
     return f"{value + 0.0:.3g}"
 
 
+def steps(count: int) -> str:
+    """A number of steps as `60k` or `1.2M`, without a separator that a list could be read by."""
+    for unit, size in (("G", 1_000_000_000), ("M", 1_000_000), ("k", 1_000)):
+        if count >= 0.9995 * size:
+            return f"{number(count / size)}{unit}"
+    return str(count)
+
+
 def one_line(text: str, limit: int) -> str:
     """Text from a program or about one, on one line of at most `limit` characters."""
     text = " ".join("".join(c if c.isprintable() else " " for c in text).split())
     return text if len(text) <= limit else text[: limit - 1].rstrip() + "…"
 
 
-def _thinned(values: Sequence[float]) -> Sequence[float]:
+def _thinned(values: Sequence[_T]) -> Sequence[_T]:
     if len(values) <= POINTS:
         return values
     return [values[round(k * (len(values) - 1) / (POINTS - 1))] for k in range(POINTS)]

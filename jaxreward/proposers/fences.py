@@ -5,23 +5,26 @@ from __future__ import annotations
 import ast
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 PARSE_LIMIT = 65_536
 """Longest text that is parsed, in characters: twice what a program may have."""
 
 _WORK, _EXTEND = 1_000_000, 20
-"""Characters parsed in search of bare code, and how many unindented lines one statement may go over."""
+"""Characters parsed in search of bare code, or of the end of a block with fences in its strings; and how many
+unindented lines a statement, or fences a block, may go over."""
 
 _OPENER = re.compile(r"[ \t]*(`{3,}|~{3,})[ \t]*([^`]*)$")
+_CODE_TAGS = frozenset({"", "python", "python3", "py", "jax", "tool_code"})
 _CODE_IN_INFO = re.compile(r"(?:import|from|def|@)\b|@")
 _STATEMENT = re.compile(
-    r"(import|from|def|class|if|for|while|with|try|async)\b|@|\"\"\"|'''|[A-Za-z_][\w, .\[\]:]*=(?!=)"
+    r"(import|from|def|class|if|for|while|with|try|async|assert)\b|@|\"\"\"|'''|[A-Za-z_(\[][\w, .()\[\]:]*=(?!=)"
 )
 _CONTINUES = re.compile(r"(else|elif|except|finally)\b")
 _DEFINITE = re.compile(r"def\s+\w+\s*\(|@\w|import\s+\w+|from\s+[\w.]+\s+import\b")
-_WANTED = re.compile(r"^[ \t]*def[ \t]+(get_observation|compute_reward|reward)[ \t]*\(", re.MULTILINE)
+_NAMES = ("get_observation", "compute_reward", "reward")
+_WANTED = re.compile(rf"^[ \t]*def[ \t]+({'|'.join(_NAMES)})[ \t]*\(", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -50,28 +53,76 @@ def defined(text: str) -> frozenset[str]:
     return frozenset("observation" if m[1] == "get_observation" else "reward" for m in _WANTED.finditer(text))
 
 
+def solid(text: str) -> str:
+    """The text without functions that are outlines: whose body is `...`, `pass` or a docstring alone."""
+    tree = parsed(text) if defined(text) else None
+    return text if tree is None else without(text, filter(_is_outline, tree.body))
+
+
+def _is_outline(node: ast.stmt) -> bool:
+    return isinstance(node, ast.FunctionDef) and all(
+        isinstance(part, ast.Pass) or (isinstance(part, ast.Expr) and isinstance(part.value, ast.Constant))
+        for part in node.body
+    )
+
+
+def without(text: str, nodes: Iterable[ast.stmt]) -> str:
+    """The text without top-level statements, the comments directly above them and the blank lines after them."""
+    lines: list[str | None] = list(text.split("\n"))
+    for node in nodes:
+        first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))]) - 1
+        last = node.end_lineno or node.lineno
+        while first and (lines[first - 1] or "").startswith("#"):
+            first -= 1
+        while last < len(lines) - 1 and not (lines[last] or "").strip():
+            last += 1
+        lines[first:last] = [None] * (last - first)
+    left = [line for line in lines if line is not None]
+    return text if len(left) == len(lines) else "\n".join(left).rstrip() + "\n" * text.endswith("\n")
+
+
 def dedented(text: str) -> str:
-    """The text with the indentation of its first line taken from every line, blank lines around it dropped."""
+    """The text with the indentation of its first line taken from every line, blank lines around it dropped.
+
+    Code with lines of less is dedented as far as its first such line only, unless it parses the other way.
+    """
     lines = text.split("\n")
     while lines and not lines[0].strip():
         lines.pop(0)
     if not lines:
         return ""
     width = _indent(lines[0])
-    return "\n".join(line[min(width, _indent(line)) :] for line in lines).rstrip()
+    all_lines = "\n".join(line[min(width, _indent(line)) :] for line in lines).rstrip()
+    less = next((i for i, line in enumerate(lines) if line.strip() and _indent(line) < width), None)
+    if less is None or parsed(all_lines) is not None:
+        return all_lines
+    return "\n".join([*(line[min(width, _indent(line)) :] for line in lines[:less]), *lines[less:]]).rstrip()
 
 
 def fences(text: str) -> list[Fence]:
     """The fenced blocks of a text, in order; only the last can be open.
 
-    A fence that names a language closes the one before it, which a writer forgot to close.
+    A fence that names a language closes the one before it, which a writer forgot to close. A block of code
+    that does not parse goes on to a later fence if it does parse then: a string in it holds fences.
     """
     found: list[Fence] = []
     mark, tag, body = "", "", []
-    for line in text.split("\n"):
+    lines, work, resume = text.split("\n"), _WORK, 0
+    for at, line in enumerate(lines):
+        if at < resume:
+            continue
         opener = _opening(line, anywhere=not mark)
         if mark and opener and opener[0].startswith(mark) and (not opener[1] or _is_tag(opener[1])):
-            found.append(Fence(tag, dedented("\n".join(body))))
+            block = dedented("\n".join(body))
+            if work > 0 and tag in _CODE_TAGS and block and parsed(block) is None:
+                block, resume, cost = _extended(body, mark, lines, at)
+                work -= cost
+                if resume:
+                    found.append(Fence(tag, block))
+                    mark = ""
+                    continue
+                block = dedented("\n".join(body))
+            found.append(Fence(tag, block))
             mark = ""
             if not opener[1]:
                 continue
@@ -85,6 +136,34 @@ def fences(text: str) -> list[Fence]:
         end = re.search(re.escape(mark) + r"[ \t]*$", rest, re.MULTILINE)  # closed at the end of a line of code
         found.append(Fence(tag, dedented(rest[: end.start()] if end else rest), closed=end is not None))
     return found
+
+
+def mark_after(line: str, mark: str) -> str:
+    """The fence that is open after a line, given the one that is open before it; empty for none."""
+    opener = _opening(line, anywhere=not mark)
+    if opener is None or (mark and not opener[0].startswith(mark)):
+        return mark
+    if not mark:
+        return opener[0]
+    return "" if not opener[1] else opener[0] if _is_tag(opener[1]) else mark
+
+
+def _extended(body: list[str], mark: str, lines: list[str], at: int) -> tuple[str, int, int]:
+    """A block that goes on after the fence in line `at`, the line to go on with (0 for no such block), characters read.
+
+    The body begins `len(body)` lines before that fence.
+    """
+    cost, fences_seen = 0, 0
+    for end in range(at + 1, len(lines)):
+        if not lines[end].strip().startswith(mark):
+            continue
+        text = dedented("\n".join([*body, *lines[at:end]]))
+        cost, fences_seen = cost + len(text) + 100, fences_seen + 1
+        if len(text) > PARSE_LIMIT or fences_seen > _EXTEND:
+            break
+        if defined(text) and parsed(text) is not None:
+            return text, end + 1, cost
+    return "", 0, cost
 
 
 def bare(text: str) -> str:
@@ -114,14 +193,39 @@ def bare(text: str) -> str:
     return "\n".join(groups[i] for i in range(first, code[-1] + 1) if kinds[i]).rstrip()
 
 
+def whole(text: str) -> str:
+    """A text that is a program from its first to its last line, verbatim; empty for any other.
+
+    Statements at its end that call the interface are examples of its use, and no part of it.
+    """
+    text = dedented(text)
+    tree = parsed(text) if defined(text) else None
+    if tree is None or not any(isinstance(node, ast.FunctionDef) and node.name in _NAMES for node in tree.body):
+        return ""
+    examples: list[ast.stmt] = []
+    for node in reversed(tree.body):
+        if isinstance(node, ast.FunctionDef) or not _calls_interface(node):
+            break
+        examples.append(node)
+    return without(text, examples)
+
+
 def helpers(tree: ast.Module) -> frozenset[str]:
-    """The names that a block of definitions alone binds; empty if it holds anything else."""
-    return _bound(tree) if _only_definitions(tree) else frozenset()
+    """The names that a block of definitions alone binds; empty if it holds anything else, or uses the interface."""
+    kinds = ast.Import | ast.ImportFrom | ast.FunctionDef | ast.Assign | ast.AnnAssign
+    fits = all(isinstance(node, kinds) for node in tree.body)
+    return _bound(tree) if fits and not _read(tree) & {"get_observation", "compute_reward"} else frozenset()
 
 
 def missing(tree: ast.Module) -> frozenset[str]:
-    """Names that are read somewhere and bound nowhere at the top level."""
-    return frozenset(n.id for n in ast.walk(tree) if isinstance(n, ast.Name)) - _bound(tree)
+    """Names that are read somewhere and bound nowhere."""
+    stored = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)}
+    arguments = {n.arg for n in ast.walk(tree) if isinstance(n, ast.arg)}
+    return _read(tree) - _bound(tree) - stored - arguments
+
+
+def _read(tree: ast.Module) -> frozenset[str]:
+    return frozenset(n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load))
 
 
 def _bound(tree: ast.Module) -> frozenset[str]:
@@ -133,18 +237,28 @@ def _bound(tree: ast.Module) -> frozenset[str]:
             names |= {(a.asname or a.name).split(".")[0] for a in node.names}
         elif isinstance(node, ast.Assign):
             names |= {n.id for target in node.targets for n in ast.walk(target) if isinstance(n, ast.Name)}
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            names.add(node.target.id)
     return frozenset(names)
 
 
 def _only_definitions(tree: ast.Module) -> bool:
-    """Imports, functions and constants in capitals, as they stand beside an interface."""
+    """Imports, functions, constants in capitals and assertions about them, as they stand beside an interface."""
 
     def fits(node: ast.stmt) -> bool:
-        if isinstance(node, ast.Assign):
-            return all(n.id.isupper() for t in node.targets for n in ast.walk(t) if isinstance(n, ast.Name))
+        if isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            return all(n.id.isupper() for t in targets for n in ast.walk(t) if isinstance(n, ast.Name))
+        if isinstance(node, ast.Assert):
+            return not _calls_interface(node)
         return isinstance(node, ast.Import | ast.ImportFrom | ast.FunctionDef)
 
     return all(fits(node) for node in tree.body)
+
+
+def _calls_interface(node: ast.stmt) -> bool:
+    calls = (n.func for n in ast.walk(node) if isinstance(n, ast.Call))
+    return any(isinstance(called, ast.Name) and called.id in _NAMES for called in calls)
 
 
 def _indent(line: str) -> int:

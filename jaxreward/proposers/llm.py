@@ -12,13 +12,16 @@ import numpy as np
 from jaxreward.errors import UserError
 from jaxreward.proposers.bill import Amount, Bill
 from jaxreward.proposers.breaker import Clock
-from jaxreward.proposers.endpoint import Endpoint, prompt_tokens, run_calls
+from jaxreward.proposers.endpoint import Endpoint, prompt_tokens
 from jaxreward.proposers.faults import Fault
+from jaxreward.proposers.halves import read_answer
+from jaxreward.proposers.lane import Question
 from jaxreward.proposers.llm_settings import LlmSettings
-from jaxreward.proposers.prompt import PromptBook, estimate_tokens
+from jaxreward.proposers.loop import run_calls
+from jaxreward.proposers.prompt import PromptBook
 from jaxreward.proposers.proposer import Answers, Desk, RngOf
-from jaxreward.proposers.reply import Reply, read_reply
-from jaxreward.proposers.round import Office, Question, Round, answered
+from jaxreward.proposers.reply import Reply
+from jaxreward.proposers.round import Office, Round, answered
 from jaxreward.proposers.secrets import Secrets
 from jaxreward.records import Exchange, Failure, Proposal, Request, TaskCard
 
@@ -36,7 +39,8 @@ class LlmProposer:
         settings: which models, how they are asked, and what they may cost.
 
     Raises:
-        UserError: settings that cannot be, no model, or a cap in dollars without a price.
+        UserError: settings that cannot be, no model, a key in the address, a cap in dollars without a
+            price, or a `.env` that cannot be read.
     """
 
     name = "llm"
@@ -47,6 +51,10 @@ class LlmProposer:
         self.settings.check()
         if not self.settings.model:
             raise UserError(_NO_MODEL)
+        self.secrets = Secrets()
+        for model in self.settings.weights():
+            self.secrets.guard(model.partition("/")[0])
+        self._check_address()
         self.book = PromptBook(card, self.settings.prompts)
         self.bill = Bill(self.settings)
         self.clock = Clock()
@@ -56,17 +64,25 @@ class LlmProposer:
         """Begin, or go on where the transcript ends.
 
         Raises:
-            UserError: a model of no known provider, or a `.env` that cannot be read.
+            UserError: a model of no known provider, or a key in the address.
         """
-        secrets = Secrets()
+        secrets, note = self.secrets, desk.note
         secrets.install()
-        note = desk.note
         desk = dataclasses.replace(desk, note=lambda text: note(secrets.redact(text)))
-        self.bill.spent = Amount.of(desk.transcript.exchanges())
-        endpoint = Endpoint(self.settings, desk.note)
+        self.bill.spent = Amount.of(desk.transcript.exchanges()) + Amount.of(desk.elsewhere)
+        endpoint = Endpoint(self.settings, desk.note, secrets.redact)
         for model in self.settings.weights():
-            endpoint.origin(model)
+            secrets.guard(endpoint.provider(model), endpoint.origin(model).key)
+        self._check_address()
         self._office = Office(endpoint, self.bill, desk, secrets, self.clock)
+
+    def planned(self, generation: int) -> int | None:
+        return None
+
+    def _check_address(self) -> None:
+        address = self.settings.api_base
+        if address is not None and self.secrets.redact(address) != address:
+            raise UserError("--api-base holds a key: take it out, keys belong into the environment or a .env file")
 
     def propose_all(self, requests: Sequence[Request], rng_of: RngOf) -> Answers:
         office = self._office
@@ -78,10 +94,9 @@ class LlmProposer:
         asked = Round(office, questions, total=len(requests))
         if questions:
             run_calls(asked.run())
-        if asked.stopped is not None:
-            raise asked.stopped
-        found = [proposal_of(request.id, transcript.of(request.id)) for request in requests]
-        return Answers(tuple(proposal for proposal in found if proposal is not None), spent=asked.spent)
+        found = [proposal_of(request, transcript.of(request.id)) for request in requests]
+        complete = tuple(proposal for proposal in found if proposal is not None)
+        return Answers(complete, spent=asked.spent, stopped=asked.stopped)
 
     def question(self, request: Request, rng: np.random.Generator) -> Question:
         """What a request asks and whom: the model is drawn first, then the prompt."""
@@ -90,15 +105,18 @@ class LlmProposer:
         return Question(request.id, model, tuple(self.book.messages(request, rng)))
 
 
-def proposal_of(request_id: str, exchanges: Sequence[Exchange]) -> Proposal | None:
+def proposal_of(request: Request, exchanges: Sequence[Exchange]) -> Proposal | None:
     """The proposal that the exchanges for a request amount to; None if they did not lead to one yet."""
     last = answered(exchanges)
     if last is None:
         return None
-    read = Failure(stage="reply", message=last.error) if last.error else read_reply(last.reply, last.finish)
+    if last.error:
+        read = Failure(stage="refused", message=last.error)
+    else:
+        read = read_answer(request, last.reply, last.finish)
     spent = Amount.of(exchanges)
     return Proposal(
-        request_id=request_id,
+        request_id=request.id,
         proposer=LlmProposer.name,
         model=last.model,
         source=read.source if isinstance(read, Reply) else "",
@@ -137,7 +155,9 @@ def ping(settings: LlmSettings) -> list[Ping]:
         raise UserError(_NO_MODEL)
     secrets = Secrets()
     secrets.install()
-    endpoint, bill = Endpoint(settings), Bill(dataclasses.replace(settings, max_usd=None))
+    for model in settings.weights():
+        secrets.guard(model.partition("/")[0])
+    endpoint, bill = Endpoint(settings, redact=secrets.redact), Bill(dataclasses.replace(settings, max_usd=None))
     return [run_calls(_ping(model, endpoint, bill, secrets)) for model in settings.weights()]
 
 
@@ -147,9 +167,10 @@ async def _ping(model: str, endpoint: Endpoint, bill: Bill, secrets: Secrets) ->
     try:
         parameters = endpoint.parameters(model, "ping")
         began = time.monotonic()  # without the import of litellm
+        secrets.guard(endpoint.provider(model), endpoint.origin(model).key)
         heard = await endpoint.call(model, messages, parameters)
     except (Fault, UserError) as error:
         return Ping(model, time.monotonic() - began, error=secrets.redact(str(error)))
-    given, taken = heard.usage or (prompt_tokens(messages), estimate_tokens(heard.text))
+    given, taken, _ = heard.tokens(prompt_tokens(messages), endpoint.settings.max_tokens)
     latency = time.monotonic() - began
     return Ping(model, latency, given + taken, bill.cost(model, given, taken), secrets.redact(heard.text.strip()))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -38,7 +38,8 @@ class LlmSettings:
     timeout_s: float = 180.0
     """Longest wait for one reply."""
     retries: int = 5
-    """Attempts after the first where an endpoint is busy, broken or silent."""
+    """Attempts after the first where an endpoint is busy, broken or silent; then a prompt that fails while
+    others are answered is given up."""
     wait_s: float = 900.0
     """How long to wait for an endpoint that is down, or for a person (manual), before the run ends and
     can be resumed; 0 ends it at once."""
@@ -90,15 +91,6 @@ class LlmSettings:
         if self.api_base is not None:
             _check_address(self.api_base)
 
-    def less(self, *, usd: float, tokens: int, requests: int) -> LlmSettings | None:
-        """With the budgets that are left after so much was spent; None if one of them is used up."""
-        left_usd = None if self.max_usd is None else self.max_usd - usd
-        left_tokens = None if self.max_tokens_total is None else self.max_tokens_total - tokens
-        left_requests = None if self.max_requests is None else self.max_requests - requests
-        if any(left is not None and left <= 0 for left in (left_usd, left_tokens, left_requests)):
-            return None
-        return replace(self, max_usd=left_usd, max_tokens_total=left_tokens, max_requests=left_requests)
-
     def weights(self) -> dict[str, float]:
         """Models and their weights, which sum to 1."""
         found: dict[str, float] = {}
@@ -138,8 +130,11 @@ def _check_address(address: str) -> None:
     parts = urlsplit(address)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise UserError(f"--api-base {address} must be an address such as http://localhost:8000/v1")
-    if parts.username or parts.password or parts.query:
-        raise UserError("--api-base must not carry a key or a password: put it into the environment or a .env file")
+    if parts.username or parts.password or parts.query or "#" in address:
+        raise UserError(
+            "--api-base must not carry a key, a password, a query or a fragment: put keys into the environment or "
+            "a .env file"
+        )
 
 
 def _dashed(name: str) -> str:

@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from jaxreward.errors import ProposerStopped, UserError
+from jaxreward.proposers.halves import read_answer
 from jaxreward.proposers.llm_settings import LlmSettings
 from jaxreward.proposers.prompt import PromptBook
-from jaxreward.proposers.proposer import Answers, Desk, RngOf
-from jaxreward.proposers.reply import REPLY_LIMIT, Reply, read_reply
+from jaxreward.proposers.proposer import Answers, Desk, RngOf, Unplanned
+from jaxreward.proposers.reply import REPLY_LIMIT
 from jaxreward.records import Exchange, Failure, Proposal, Request, TaskCard
 
 REPLY_SUFFIXES = (".py", ".md", ".txt")
@@ -20,7 +21,7 @@ _POLL_S = 0.25
 _SETTLED_S = 0.5
 
 
-class ManualProposer:
+class ManualProposer(Unplanned):
     """Writes `requests/<id>.md` in the run's folder and reads `replies/<id>.py` (or .md, .txt).
 
     A request is the prompt that a language model would get. A reply is a program, or text with a
@@ -55,9 +56,9 @@ class ManualProposer:
 
     def propose_all(self, requests: Sequence[Request], rng_of: RngOf) -> Answers:
         self.write_requests(requests, rng_of)
-        self._wait_for(requests)
+        stopped = self._wait_for(requests)
         found = [self._proposal(request) for request in requests]
-        return Answers(tuple(proposal for proposal in found if proposal is not None))
+        return Answers(tuple(proposal for proposal in found if proposal is not None), stopped=stopped)
 
     def _text(self, request: Request, rng_of: RngOf) -> str:
         reply = self.desk.folder / "replies" / f"{request.id}.py"
@@ -66,16 +67,16 @@ class ManualProposer:
             parts.append(f"<!-- {message['role']} -->\n\n{message['content'].strip()}")
         return "\n\n".join(parts) + "\n"
 
-    def _wait_for(self, requests: Sequence[Request]) -> None:
-        """Until every request has a reply or the run is asked to stop; ProposerStopped after `wait_s`."""
+    def _wait_for(self, requests: Sequence[Request]) -> ProposerStopped | None:
+        """Until every request has a reply or the run is asked to stop; why no longer, after `wait_s`."""
         deadline = time.monotonic() + self.settings.wait_s
         while missing := [r.id for r in requests if not self._answered(r, deadline)]:
             if self.desk.should_stop():
-                return
+                return None
             folder = self.desk.folder / "replies"
             if time.monotonic() >= deadline:
-                name, more = self.desk.folder.name, " and so on" if len(missing) > 1 else ""
-                raise ProposerStopped(
+                name, more = self.desk.name or self.desk.folder.name, " and so on" if len(missing) > 1 else ""
+                return ProposerStopped(
                     f"{len(missing)} of {len(requests)} requests in {self.desk.folder / 'requests'} wait for a "
                     f"program: put {missing[0]}.py{more} into {folder}, then go on with jaxreward tell --name {name}, "
                     f"or evolve --name {name} --resume",
@@ -83,6 +84,7 @@ class ManualProposer:
                 )
             self.desk.status(f"waiting for {len(missing)} of {len(requests)} programs in {folder}")
             time.sleep(_POLL_S)
+        return None
 
     def _answered(self, request: Request, deadline: float) -> bool:
         """Whether there is a reply; until the deadline only one that has settled counts."""
@@ -112,10 +114,9 @@ class ManualProposer:
                 return None
             text = path.read_text(encoding="utf-8", errors="replace")[:REPLY_LIMIT]
             self.desk.transcript.add(Exchange(request_id=request.id, turn=0, model=self.name, reply=text))
-        answer = read_reply(text)
+        answer = read_answer(request, text)
         if isinstance(answer, Failure):
             return Proposal(request_id=request.id, proposer=self.name, failure=answer)
-        assert isinstance(answer, Reply)
         return Proposal(request_id=request.id, proposer=self.name, source=answer.source, thought=answer.thought)
 
 

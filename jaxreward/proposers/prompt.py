@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import traceback
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,18 +21,21 @@ from jinja2.sandbox import SandboxedEnvironment
 
 from jaxreward.errors import UserError
 from jaxreward.programs.limits import Limits
-from jaxreward.programs.names import MODULES
+from jaxreward.programs.names import BUILTINS, MODULES
 from jaxreward.proposers import prompt_sections as sections
 from jaxreward.proposers.prompt_rehearsal import rehearsals
 from jaxreward.proposers.prompt_sections import BUDGET, LEAST, OPTIONAL, TOTAL, estimate_tokens, plain
-from jaxreward.records import Request, TaskCard
+from jaxreward.records import Request, Result, TaskCard
 
 __all__ = ["PromptBook", "estimate_tokens"]
 
 _BUILT_IN = Path(__file__).parent / "prompts"
-_FRAME, _HEADING, _NOTE = 200, 60, 400
+_FRAME, _HEADING, _NOTE = 400, 60, 450
 """Tokens of a page outside its sections, of an optional section besides what it shows, and of the note
 that a reply was unusable, at most."""
+
+_PROGRAM = 1_000
+"""Tokens that the documentation of the state leaves to each program that a page is about, however long it is."""
 
 
 class PromptBook:
@@ -90,37 +94,73 @@ class PromptBook:
             prompt = self._question(request, context, left - _NOTE, rng, every_section)
             user = self._render("retry", {**context, "prompt": prompt})
         else:
-            page = "duplicate" if failed.failure.stage == "duplicate" else "repair"
-            user = self._page(page, context, ["task", "failed", "constraints"])
+            user = self._mending(failed, context, left)
         return [{"role": "system", "content": system}, {"role": "user", "content": plain(user)}]
 
     def _context(self, request: Request) -> dict[str, Any]:
-        """What every template can use."""
-        task = TaskCard(
-            name=self.card.name,
-            description=plain(sections.cut(self.card.description.strip(), BUDGET["task"] // 2, "")),
-            state_doc=plain(sections.cut(self.card.state_doc.strip(), BUDGET["task"] // 2, "")),
-        )
+        """What every template can use, programs uncut; pages make them fit."""
         related = {r.candidate.id: r for r in (*request.parents, *request.best, *request.diverse)}
-        failed = sections.parents([request.failed], BUDGET["parents"])[0] if request.failed else None
-        words = failed.message.split() if failed else []
-        equal = next((r for id, r in related.items() if id in (word.strip(".,:;()'") for word in words)), None)
-        shown = () if request.operator == "scratch" else request.parents
-        shown_parents = sections.parents(shown, BUDGET["parents"])
+        failed = request.failed
+        equal = related.get(failed.failure.same_as) if failed and failed.failure else None
+        parents = [sections.shown(parent) for parent in self._parents(request)]
         return {
-            "task": task,
+            "task": self._task(len(self.card.state_doc.encode("utf-8", "replace"))),
+            "documented": False,
             "operator": request.operator,
             "evolve": request.evolve,
+            "thought": request.thought,
             "asks_observation": request.evolve != "reward",
             "asks_reward": request.evolve != "observation",
             "modules": MODULES,
+            "builtins": sorted(BUILTINS),
             "limits": Limits(),
-            "parents": shown_parents,
-            "band": sections.band(shown_parents),
-            "failed": failed,
+            "parents": parents,
+            "band": sections.band(parents),
+            "failed": sections.shown(failed) if failed else None,
             "equal": sections.shown(equal) if equal else None,
             **{name: [] for name in OPTIONAL},
         }
+
+    def _parents(self, request: Request) -> tuple[Result, ...]:
+        return () if request.operator == "scratch" else request.parents
+
+    def _task(self, doc_budget: int) -> TaskCard:
+        """The words about the task; those about its state have at most `doc_budget` tokens."""
+        return TaskCard(
+            name=self.card.name,
+            description=plain(sections.cut(self.card.description.strip(), BUDGET["task"], "")),
+            state_doc=plain(sections.cut(self.card.state_doc.strip(), doc_budget, "")),
+        )
+
+    def _remaining(self, context: dict[str, Any], left: int, others: Sequence[str], programs: int) -> int:
+        """Tokens that the task's section and `others` leave; sets `task` and `documented`."""
+        left -= sum(self._tokens(name, context) for name in others)
+        words = {**context, "task": self._task(0).model_copy(update={"state_doc": ""})}
+        task = self._task(left - self._tokens("task", words) - programs * _PROGRAM)
+        context.update(task=task, documented=task.state_doc == plain(self.card.state_doc.strip()))
+        return left - self._tokens("task", context)
+
+    def _fill(self, name: str, context: dict[str, Any], budget: int, make: Callable[[int], Any]) -> int:
+        """Set a variable to what `make` makes of a number of tokens, so that its section has at most `budget`;
+        the section's tokens."""
+        tokens, size = budget, 0
+        for _ in range(3):
+            context[name] = make(tokens)
+            size = self._tokens(name, context) if context[name] else 0
+            if size <= budget:
+                break
+            tokens -= size - budget
+        return size
+
+    def _tokens(self, section: str, context: dict[str, Any]) -> int:
+        return estimate_tokens(self._render(f"section_{section}", context))
+
+    def _mending(self, failed: Result, context: dict[str, Any], left: int) -> str:
+        """The page for a program that was rejected, or failed in training."""
+        left = self._remaining(context, left, ["constraints"], 1)
+        self._fill("failed", context, left, lambda tokens: sections.failed(failed, tokens))
+        page = "duplicate" if context["failed"].stage == "duplicate" else "repair"
+        return self._page(page, context, ["task", "failed", "constraints"])
 
     def _question(
         self, request: Request, context: dict[str, Any], left: int, rng: np.random.Generator, every_section: bool
@@ -128,20 +168,27 @@ class PromptBook:
         """The page for a request's operator; fills the optional lists of `context`."""
         drawn = {name: rng.random() < chance or every_section for name, chance in OPTIONAL.items()}
         order = [list(OPTIONAL)[i] for i in rng.permutation(len(OPTIONAL))]
-        fixed = ["task", *(["parents"] if context["parents"] else []), "guidance", "constraints"]
-        left -= sum(estimate_tokens(self._render(f"section_{name}", context)) for name in fixed)
+        parents = self._parents(request)
+        fixed = ["task", *(["parents"] if parents else []), "guidance", "constraints"]
+        left = self._remaining(context, left, fixed[-2:], len(parents))
+        left -= self._fill(
+            "parents", context, min(BUDGET["parents"], left), lambda tokens: sections.parents(parents, tokens)
+        )
+        make: dict[str, Callable[[int], Any]] = {
+            "feedback": lambda tokens: sections.feedback(context["parents"], tokens - _HEADING),
+            "failures": lambda tokens: sections.failures(request.failures, tokens - _HEADING),
+            "best": lambda tokens: sections.whole(request.best, tokens - _HEADING),
+            "diverse": lambda tokens: sections.whole(request.diverse, tokens - _HEADING),
+        }
         for name in OPTIONAL:
-            budget = min(BUDGET[name], left) - _HEADING
-            if not drawn[name] or budget < LEAST:
+            budget = min(BUDGET[name], left)
+            if not drawn[name] or budget < LEAST + _HEADING:
                 continue
-            if name == "feedback":
-                context[name] = sections.feedback(context["parents"], budget)
-            elif name == "failures":
-                context[name] = sections.failures(request.failures, budget)
+            size = self._fill(name, context, budget, make[name])
+            if size > budget:
+                context[name] = []
             else:
-                context[name] = sections.whole(getattr(request, name), budget)
-            if context[name]:
-                left -= estimate_tokens(self._render(f"section_{name}", context))
+                left -= size
         optional = [name for name in order if context[name]]
         names = [*fixed[:-2], *optional, *fixed[-2:]]
         return self._page(self._page_of(request, context), context, names)

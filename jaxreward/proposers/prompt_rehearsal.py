@@ -33,7 +33,8 @@ _STAGES: tuple[Stage, ...] = ("reply", "trace", "duplicate", "diverged")
 def _result(name: str, mean: float | None = None, stage: Stage = "trace") -> Result:
     candidate = Candidate(id=name, generation=0, operator="scratch", source=_SOURCE, summary=_SUMMARY, thought="Why.")
     if mean is None:
-        return Result(candidate=candidate, failure=Failure(stage=stage, message="wrong", line=1, hint="mend it"))
+        failure = Failure(stage=stage, message="wrong", line=1, hint="mend it", same_as="a")
+        return Result(candidate=candidate, failure=failure)
     return Result(candidate=candidate, score=Score(mean=mean, se=0.1, n=2, episodes=8), feedback=_FEEDBACK)
 
 
@@ -56,6 +57,7 @@ def rehearsals(operators: Sequence[str]) -> Iterator[Request]:
     for evolve in _EVOLVES:
         for operator in ("scratch", "crossover", *operators):
             yield request(evolve, operator)
+            yield request(evolve, operator).model_copy(update={"thought": True})
             yield request(evolve, operator, _result("a", 0.5), _result("e", 0.1))
         for mean in (0.0, 0.1, 0.4, 0.7, 1.0):
             yield request(evolve, "mutate", _result("a", mean))

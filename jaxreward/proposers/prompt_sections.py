@@ -12,7 +12,8 @@ from jaxreward.proposers.fences import defined
 from jaxreward.records import Failure, Result
 
 BUDGET = {"task": 2_500, "parents": 6_000, "feedback": 2_000, "failures": 1_000, "best": 3_000, "diverse": 2_000}
-"""Most tokens of a section, by `estimate_tokens`. Optional sections get what is left of `TOTAL`, in this order."""
+"""Most tokens of a section, by `estimate_tokens`, `task` without the documentation of the state, which is cut last
+of all. Optional sections get what is left of `TOTAL`, in this order."""
 
 TOTAL = 12_000
 """Most tokens of a prompt, system message included."""
@@ -26,12 +27,12 @@ LEAST = 150
 BANDS = ((0.02, "zero"), (0.3, "low"), (0.6, "middle"), (0.9, "high"), (math.inf, "solved"))
 """Success of the parent below which each piece of guidance is given."""
 
-_OVERHEAD = 80
-"""Tokens that a prompt says about a program besides its source."""
+_OVERHEAD = 100
+"""Tokens that a prompt says about a program besides its source, terms and thought."""
 
 _LINE, _AROUND = 240, 3
-_UNSHOWN = frozenset({"reply", "duplicate"})
-"""Failures that say nothing about programs."""
+_UNSHOWN = frozenset({"refused", "reply", "duplicate", "filtered"})
+"""Failures that name no fault of a program."""
 
 
 def estimate_tokens(text: str) -> int:
@@ -45,6 +46,17 @@ def plain(text: str) -> str:
     """Text that encodes: halves of surrogate pairs and control characters are replaced."""
     text = text.encode("utf-8", "replace").decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
     return re.sub(r"[\x00-\x08\x0b-\x1f\x7f]", "?", text)
+
+
+def clipped(text: str, budget: int) -> str:
+    """A line of at most `budget` tokens."""
+    if estimate_tokens(text) <= budget:
+        return text
+    fits, size = 0, len(text)
+    while size - fits > 1:
+        middle = (fits + size) // 2
+        fits, size = (middle, size) if estimate_tokens(text[:middle]) <= budget - 3 else (fits, middle)
+    return text[:fits].rstrip() + "…"
 
 
 def fenced(text: str, tag: str = "python") -> str:
@@ -89,6 +101,7 @@ class Shown:
         excerpt: numbered lines around the failure's.
         feedback: what training showed, by `feedback_lines`.
         thought: what its author said about it.
+        times: how many programs failed in this way.
     """
 
     id: str
@@ -106,6 +119,7 @@ class Shown:
     excerpt: str = ""
     feedback: tuple[str, ...] = ()
     thought: str = ""
+    times: int = 1
 
 
 def shown(result: Result) -> Shown:
@@ -121,16 +135,27 @@ def shown(result: Result) -> Shown:
         mean=score.mean if score else None,
         observation_size=summary.observation_size if summary else 0,
         operations=summary.operations if summary else 0,
-        terms=tuple(one_line(term, 60) for term in (summary.terms if summary else ())),
+        terms=_terms(summary.terms if summary else ()),
         missing=next((name for half, name in absent.items() if half not in halves), "") if halves else "",
         stage=failure.stage if result.failure else "",
-        message=one_line(failure.message, 600),
-        hint=one_line(failure.hint, 300),
+        message=clipped(one_line(failure.message, 600), 240),
+        hint=clipped(one_line(failure.hint, 300), 120),
         line=failure.line,
         excerpt=excerpt(candidate.source, failure.line),
         feedback=tuple(feedback_lines(result)),
-        thought=one_line(candidate.thought, 500),
+        thought=clipped(one_line(candidate.thought, 500), 200),
     )
+
+
+def _terms(names: Sequence[str], budget: int = 400) -> tuple[str, ...]:
+    found: list[str] = []
+    for name in names:
+        name = clipped(one_line(name, 60), 40)
+        budget -= estimate_tokens(name) + 1
+        if budget < 0:
+            return (*found, f"{len(names) - len(found)} more")
+        found.append(name)
+    return tuple(found)
 
 
 def _score(result: Result) -> str:
@@ -147,7 +172,7 @@ def excerpt(source: str, line: int | None) -> str:
     if line is None or not 1 <= line <= len(lines):
         return ""
     near = range(max(1, line - _AROUND), min(len(lines), line + _AROUND) + 1)
-    return "\n".join(f"{'>' if n == line else ' '} {n:4d} | {lines[n - 1][:160]}".rstrip() for n in near)
+    return "\n".join(f"{'>' if n == line else ' '} {n:4d} | {clipped(lines[n - 1][:160], 64)}".rstrip() for n in near)
 
 
 def whole(results: Sequence[Result], budget: int) -> list[Shown]:
@@ -155,7 +180,7 @@ def whole(results: Sequence[Result], budget: int) -> list[Shown]:
     programs = [shown(result) for result in results]
     while len(programs) > 1 and sum(_size(program) for program in programs) > budget:
         programs.pop()
-    return [_cut(program, budget) for program in programs if budget >= LEAST]
+    return [_cut(program, budget) for program in programs if budget >= LEAST + _about(program)]
 
 
 def parents(results: Sequence[Result], budget: int) -> list[Shown]:
@@ -170,16 +195,32 @@ def parents(results: Sequence[Result], budget: int) -> list[Shown]:
 
 
 def failures(results: Sequence[Result], budget: int) -> list[Shown]:
-    """Failures of programs, as many as fit, by their verdicts and the lines these are about."""
-    found: list[Shown] = []
+    """Failures of programs, as many as fit, by their verdicts and the lines these are about; equal ones once."""
+    found: dict[tuple[str, str], Shown] = {}
     for result in results:
-        if result.failure is not None and result.failure.stage not in _UNSHOWN:
-            program = shown(result)
-            budget -= estimate_tokens(program.message + program.hint + program.excerpt) + 40
-            if budget < 0:
-                break
-            found.append(program)
-    return found
+        if result.failure is None or result.failure.stage in _UNSHOWN:
+            continue
+        program = shown(result)
+        # That training failed is no news to a model; what to do about it is.
+        said = program.hint if program.stage == "diverged" and not program.excerpt else program.message
+        key = (program.stage, said)
+        if key in found:
+            found[key] = replace(found[key], times=found[key].times + 1)
+            continue
+        budget -= _verdict(program) + 40
+        if budget < 0:
+            break
+        found[key] = program
+    return list(found.values())
+
+
+def failed(result: Result, budget: int) -> Shown:
+    """The program to mend: its verdict, then its feedback and its source with what they leave, cut where needed."""
+    program = shown(result)
+    left = budget - _verdict(program) - _OVERHEAD
+    lines = _fitting(program.feedback, min(BUDGET["feedback"], left // 3)) if program.feedback else ()
+    left -= sum(estimate_tokens(line) + 3 for line in lines)
+    return replace(program, source=cut(program.source, max(LEAST, left)), feedback=lines)
 
 
 def feedback(programs: Sequence[Shown], budget: int) -> list[Shown]:
@@ -203,9 +244,17 @@ def band(programs: Sequence[Shown]) -> str:
     return next(name for below, name in BANDS if max(means) < below) if means else "scratch"
 
 
+def _verdict(program: Shown) -> int:
+    return estimate_tokens(program.message + program.hint + program.excerpt)
+
+
+def _about(program: Shown) -> int:
+    return estimate_tokens(", ".join(program.terms) + program.thought) + _OVERHEAD
+
+
 def _size(program: Shown) -> int:
-    return estimate_tokens(program.source) + _OVERHEAD
+    return estimate_tokens(program.source) + _about(program)
 
 
 def _cut(program: Shown, budget: int) -> Shown:
-    return replace(program, source=cut(program.source, max(LEAST, budget - _OVERHEAD)))
+    return replace(program, source=cut(program.source, max(LEAST, budget - _about(program))))

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from jaxreward.errors import UserError
+from jaxreward.errors import ProposerStopped, UserError
 from jaxreward.records import Exchange, Proposal, Request, TaskCard
 
 RngOf = Callable[[Request], np.random.Generator]
@@ -52,6 +52,8 @@ class Desk:
         should_stop: whether the run was asked to stop.
         note: shows a line to the user.
         status: shows what is going on now, replacing what it showed before.
+        name: of the run that a user would resume; the folder's where it is empty.
+        elsewhere: what searches beside this one, under the same budgets, said before.
     """
 
     folder: Path
@@ -59,18 +61,22 @@ class Desk:
     should_stop: Callable[[], bool] = lambda: False
     note: Callable[[str], None] = lambda _: None
     status: Callable[[str], None] = lambda _: None
+    name: str = ""
+    elsewhere: Sequence[Exchange] = ()
 
 
 @dataclass(frozen=True)
 class Answers:
     """Proposals in the order of their requests; those that were not asked for are missing.
 
-    `spent` names the budget that ended the asking, e.g. `the budget of dollars is spent`. Requests
-    may also be missing because the run was asked to stop.
+    `spent` names the budget that ended the asking, e.g. `the budget of dollars is spent`; `stopped`
+    says why the proposer cannot go on now. Requests may also be missing because the run was asked to
+    stop.
     """
 
     proposals: tuple[Proposal, ...]
     spent: str = ""
+    stopped: ProposerStopped | None = None
 
 
 class Proposer(Protocol):
@@ -92,15 +98,22 @@ class Proposer(Protocol):
         ...
 
     def propose_all(self, requests: Sequence[Request], rng_of: RngOf) -> Answers:
-        """Answers to requests that do not depend on each other.
+        """Answers to requests that do not depend on each other."""
+        ...
 
-        Raises:
-            ProposerStopped: it cannot go on now; nothing that was paid for is lost.
-        """
+    def planned(self, generation: int) -> int | None:
+        """How many requests a generation has, where that is given: by a recording; else None."""
         ...
 
 
-class OneByOne(ABC):
+class Unplanned:
+    """Base of proposers that leave the size of a generation to the run."""
+
+    def planned(self, generation: int) -> int | None:
+        return None
+
+
+class OneByOne(Unplanned, ABC):
     """Base of proposers that answer requests one after another and keep nothing."""
 
     mends = False

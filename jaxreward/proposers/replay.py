@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from jaxreward.errors import UserError
+from jaxreward.errors import ProposerStopped, UserError
 from jaxreward.proposers.proposer import Answers, Desk, RngOf
 from jaxreward.records import Exchange, Proposal, Request
 
@@ -15,15 +15,15 @@ from jaxreward.records import Exchange, Proposal, Request
 class ReplayProposer:
     """Recorded proposals by request id, with the exchanges that led to them.
 
-    Where the recorded run ran out of a budget of its proposer, so does the replay. Rejected answers
-    go back (`mends`) if they did then.
+    The replay has generations of the recorded sizes, runs out of a budget of its proposer where the
+    recorded run did, sends rejected answers back (`mends`) if it did, and stops where it stopped.
 
     Args:
         recording: a mapping from request id to `Proposal`, an events.jsonl, or the folder of a run.
 
     Raises:
         UserError: here, if the recording cannot be read or holds no proposal; in `propose_all`, if
-            it has no answer to a request.
+            it knows nothing of a request.
     """
 
     name = "replay"
@@ -31,53 +31,81 @@ class ReplayProposer:
     def __init__(self, recording: Mapping[str, Proposal] | str | Path):
         self.desk = Desk(folder=Path())
         self.exchanges: list[Exchange] = []
-        self.spent = ""
+        self.mends = False
+        self._sizes: dict[int, int] = {}
+        self._asked: set[str] = set()
+        self._withdrawn: dict[int, str] = {}
         if isinstance(recording, Mapping):
             self.proposals = dict(recording)
             self.where = "the recording"
         else:
             path = Path(recording)
             path = path / "events.jsonl" if path.is_dir() else path
-            events = [record.get("event", record) for record in _lines(path, "the log")]
-            self.proposals = {p.request_id: p for event in events for p in _proposals_in(event)}
-            self.spent = next((e["reason"] for e in reversed(events) if e.get("type") == "withdrawn"), "")
             self.where = str(path)
+            self.proposals: dict[str, Proposal] = {}
+            self._read([record.get("event", record) for record in _lines(path, "the log")])
             self._read_transcript(path.parent / "transcripts" / "exchanges.jsonl")
         if not self.proposals:
             raise UserError(
                 f"{self.where} holds no proposals: give the events.jsonl of a run that has proposed something"
             )
-        self.mends = any("-r" in id for id in self.proposals)
 
     def open(self, desk: Desk) -> None:
         self.desk = desk
 
+    def planned(self, generation: int) -> int | None:
+        return self._sizes.get(generation)
+
     def propose_all(self, requests: Sequence[Request], rng_of: RngOf) -> Answers:
-        answered = [r for r in requests if r.id in self.proposals or not self.spent]
-        found = tuple(self._answer(request) for request in answered)
-        self._repeat({request.id for request in answered})
-        return Answers(found, spent=self.spent if len(found) < len(requests) else "")
+        answered = [request for request in requests if request.id in self.proposals]
+        missing = [request for request in requests if request.id not in self.proposals]
+        spent, stopped = "", None
+        for request in missing:
+            self._expect(request)
+            spent = self._withdrawn.get(request.generation, "")
+            if not spent:
+                text = f"the recording {self.where} ends here: its run stopped before {request.id} was answered"
+                stopped = ProposerStopped(text, later=False)
+        self._repeat(requests)
+        return Answers(tuple(self.proposals[request.id] for request in answered), spent=spent, stopped=stopped)
 
-    def _answer(self, request: Request) -> Proposal:
-        if request.id not in self.proposals:
-            raise UserError(
-                f"{self.where} has no answer to request '{request.id}': replay with the strategy, the settings and "
-                f"the seed of the recorded run (it answers {len(self.proposals)} requests)"
-            )
-        return self.proposals[request.id]
+    def _expect(self, request: Request) -> None:
+        """A request without an answer must be one that the recorded run did not get to."""
+        if request.id in self._asked or (self._sizes and request.generation > max(self._sizes)):
+            return
+        raise UserError(
+            f"{self.where} has no answer to request '{request.id}': replay with the strategy, the settings and "
+            f"the seed of the recorded run (it answers {len(self.proposals)} requests)"
+        )
 
-    def _repeat(self, ids: set[str]) -> None:
+    def _repeat(self, requests: Iterable[Request]) -> None:
         """Put what was said for these requests into the transcript, in its order then."""
-        seen = {id: len(self.desk.transcript.of(id)) for id in ids}  # a resumed replay has some of it
+        # A replay that is resumed has some of it.
+        seen = {request.id: len(self.desk.transcript.of(request.id)) for request in requests}
         for exchange in self.exchanges:
-            if exchange.request_id in ids and exchange.turn >= seen[exchange.request_id]:
+            if exchange.turn >= seen.get(exchange.request_id, exchange.turn + 1):
                 self.desk.transcript.add(exchange)
 
+    def _read(self, events: Iterable[Mapping[str, Any]]) -> None:
+        generation = 0
+        for event in events:
+            kind = event.get("type")
+            if kind == "asked":
+                generation = event.get("generation", 0)
+                self._sizes[generation] = len(event["requests"])
+            if kind in ("asked", "repair"):
+                self._asked |= {request["id"] for request in event["requests"]}
+                self.mends |= kind == "repair"
+            elif kind == "withdrawn":
+                self._withdrawn[generation] = event["reason"]
+            elif kind == "proposed":
+                proposal = Proposal.model_validate(event["proposal"])
+                self.proposals[proposal.request_id] = proposal
+
     def _read_transcript(self, path: Path) -> None:
-        if not path.exists():
-            return
-        for record in _lines(path, "the transcript"):
-            self.exchanges.append(Exchange.model_validate({k: v for k, v in record.items() if k != "v"}))
+        if path.exists():
+            for record in _lines(path, "the transcript"):
+                self.exchanges.append(Exchange.model_validate({k: v for k, v in record.items() if k != "v"}))
 
 
 def _lines(path: Path, what: str) -> list[dict[str, Any]]:
@@ -97,15 +125,3 @@ def _lines(path: Path, what: str) -> list[dict[str, Any]]:
         if isinstance(record, dict):
             found.append(record)
     return found
-
-
-def _proposals_in(value: Any) -> Iterator[Proposal]:
-    if isinstance(value, Mapping):
-        if "request_id" in value and set(value) <= set(Proposal.model_fields):
-            yield Proposal.model_validate(value)
-        else:
-            for inner in value.values():
-                yield from _proposals_in(inner)
-    elif isinstance(value, list):
-        for inner in value:
-            yield from _proposals_in(inner)

@@ -5,13 +5,15 @@ Nothing is executed, and the time is about linear in the length of the reply, wh
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from jaxreward.proposers.fences import Fence, bare, dedented, defined, fences, helpers, missing, parsed
+from jaxreward.proposers.fences import Fence, bare, dedented, defined, fences, helpers, missing, parsed, solid, whole
+from jaxreward.proposers.thinking import spoken
 from jaxreward.records import Failure
 
 REPLY_LIMIT = 200_000
@@ -25,8 +27,9 @@ _BLOCKS = 64
 
 _INVISIBLE = dict.fromkeys(map(ord, "\ufeff\u200b\u200c\u200d\u2060\0"))
 _SPACES = dict.fromkeys(map(ord, "\u00a0\u2007\u202f"), " ")
-_THINKING = re.compile(r"^[ \t]*<(think|thinking|reasoning)>", re.IGNORECASE | re.MULTILINE)
-_END_OF_THINKING = re.compile(r"</(?:think|thinking|reasoning)>", re.IGNORECASE)
+_QUOTED = re.compile(r"^[ \t]*>[ \t]*def[ \t]", re.MULTILINE)
+_QUOTE_MARK = re.compile(r"^[ \t]*>[ ]?", re.MULTILINE)
+_DIFF = re.compile(r"^(?:@@|\+\+\+ |\+[ \t]*(?:def|return|import|from)\b)", re.MULTILINE)
 _TAGGED = re.compile(r"<(?:code|program|python)>(.*?)(?:</(?:code|program|python)>|\Z)", re.IGNORECASE | re.DOTALL)
 _THOUGHT = re.compile(r"<thought>(.*?)(?:</thought>|\Z)", re.IGNORECASE | re.DOTALL)
 _BRACES = re.compile(r"\{([^{}]{12,})\}")
@@ -44,32 +47,44 @@ class Reply:
     thought: str = ""
 
 
-def read_reply(text: str, finish: str = "", *, thought: bool = False) -> Reply | Failure:
+def read_reply(text: str, finish: str = "", *, thought: bool = False, shown: Sequence[str] = ()) -> Reply | Failure:
     """The program in a reply, or a failure of stage `reply`.
+
+    A refusal by the provider's content filter, which leaves nothing, is of stage `refused`.
 
     Args:
         text: the reply; its first `REPLY_LIMIT` characters are read.
         finish: the provider's reason for its end; `length` is the token limit.
         thought: whether to keep the design thought: the text in `<thought>`, in braces before the
             program, or else the prose before it, of at most `THOUGHT_LIMIT` characters.
+        shown: programs that the prompt showed; one of them, quoted, counts only where there is no other.
 
     A program need not be valid Python, so that its checks can say what is wrong and where; it must
     define `get_observation`, `compute_reward` or `reward`. Of several complete programs the last
-    counts; functions in separate blocks are put together.
+    counts; functions in separate blocks are put together. Outlines, functions without a body, count
+    only where there is nothing else.
     """
     plain = _plain(text[:REPLY_LIMIT])
-    said = _spoken(plain)
+    if program := whole(plain):  # fences in it are words of its docstrings
+        return Reply(program + "\n", _thought(plain, program, {}) if thought else "")
+    said = spoken(plain)
+    if not defined(said) and _QUOTED.search(said):
+        said = _QUOTE_MARK.sub("", said)
     cut = finish == "length"
     if not said.strip():
         return _empty(plain, finish)
     fields = _fields(said) if said.lstrip()[0] in "{[" else {}
-    source = _picked(_of_fields(fields))
+    old = frozenset(map(_squeezed, shown))
+    source = _picked(_of_fields(fields), old)
     if source is None:
-        source = _of_text(said, cut)
+        source = _of_text(said, cut, old)
     if isinstance(source, Failure):
         return source
     if source is None:
         return _no_program(text, said, cut)
+    if _in_class(source):
+        message = "the functions are methods of a class: define them at the top level, without self"
+        return Failure(stage="reply", message=message, hint=_FORM)
     return Reply(source + "\n", _thought(said, source, fields) if thought else "")
 
 
@@ -79,39 +94,45 @@ def _plain(text: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n").translate(_INVISIBLE | _SPACES)
 
 
-def _spoken(text: str) -> str:
-    """Without the blocks in which a model thinks aloud."""
-    parts, at = [], 0
-    while start := _THINKING.search(text, at):
-        end = _END_OF_THINKING.search(text, start.end())
-        if end is None:
-            if not text[: start.start()].strip():
-                return ""
-            break
-        parts.append(text[at : start.start()])
-        at = end.end()
-    end = None if at else _END_OF_THINKING.search(text)
-    if end is not None and defined(text[end.end() :]):  # some endpoints swallow the opening tag
-        at = end.end()
-    return "".join(parts) + text[at:]
+def _squeezed(source: str) -> str:
+    return "".join(source.split())
 
 
-def _of_text(said: str, cut: bool) -> str | Failure | None:
+def _in_class(source: str) -> bool:
+    """Whether the wanted functions are all methods."""
+    tree = parsed(source)
+    wanted = {"get_observation", "compute_reward", "reward"}
+
+    def has(body: Sequence[ast.stmt]) -> bool:
+        return any(isinstance(node, ast.FunctionDef) and node.name in wanted for node in body)
+
+    if tree is None or has(tree.body):
+        return False
+    return any(isinstance(node, ast.ClassDef) and has(node.body) for node in tree.body)
+
+
+def _is_diff(text: str) -> bool:
+    return _DIFF.search(text) is not None and parsed(text) is None
+
+
+def _of_text(said: str, cut: bool, old: Collection[str]) -> str | Failure | None:
     """The program in fences, in tags, in a JSON object among prose, or bare."""
     found = fences(said)
     blocks = [block for fence in found for block in _of_fence(fence)]
     last = found[-1] if found and not found[-1].closed else None
     if last is not None and blocks[-1:] == [last.text] and defined(last.text) and parsed(last.text) is None:
         if not cut:
-            return _picked([*blocks[:-1], bare(last.text) or last.text])
+            return _picked([*blocks[:-1], bare(last.text) or last.text], old)
         blocks = blocks[:-1]
         if not any(len(defined(block)) == 2 for block in blocks):
             return _cut_off()
-    source = _picked(blocks)
+    source = _picked(blocks, old)
     if source is None:
-        source = _picked([dedented(match[1].strip("\n")) for match in _TAGGED.finditer(said)])
+        source = _picked([dedented(match[1].strip("\n")) for match in _TAGGED.finditer(said)], old)
     if source is None:
-        source = _picked(_of_fields(_fields(said)))
+        source = _picked(_of_fields(_fields(said)), old)
+    if source is None and any(map(_is_diff, [said] if not found else [fence.text for fence in found])):
+        return Failure(stage="reply", message="the reply is a diff: send the complete program", hint=_FORM)
     if source is None:
         source = bare(said) or None
         if source is not None and cut and parsed(source) is None:
@@ -124,6 +145,8 @@ def _of_fence(fence: Fence) -> list[str]:
         return _of_fields(_fields(fence.text))
     if fence.tag in ("markdown", "md") or fence.text.startswith(("```", "~~~")):
         return [inner.text for inner in fences(fence.text)]
+    if fence.tag in ("diff", "patch") or _is_diff(fence.text):
+        return []
     return [fence.text]
 
 
@@ -152,8 +175,14 @@ def _strings(document: Any) -> Iterator[tuple[str, str]]:
             yield key, value
         elif isinstance(value, dict):
             waiting += [(str(k), v) for k, v in reversed(value.items())]
+        elif isinstance(value, list) and key.lower() in _CODE_KEYS and _are_lines(value):
+            yield key, "\n".join(line.rstrip("\n") for line in value)
         elif isinstance(value, list):
             waiting += [(key, v) for v in reversed(value)]
+
+
+def _are_lines(values: list[Any]) -> bool:
+    return len(values) > 1 and all(isinstance(value, str) and "\n" not in value[:-1] for value in values)
 
 
 def _of_fields(fields: dict[str, list[str]]) -> list[str]:
@@ -175,8 +204,15 @@ def _unescaped(text: str) -> str:
     return text.replace("\\n", "\n").replace("\\t", "\t").replace('\\"', '"')
 
 
-def _picked(blocks: Sequence[str]) -> str | None:
-    """The last block with both functions, or the last of each; and the helpers that it misses."""
+def _picked(blocks: Sequence[str], old: Collection[str]) -> str | None:
+    """The last block with both functions, or the last of each; and the helpers that it misses.
+
+    Programs that are `old`, and outlines, are left out where something else remains.
+    """
+    new = [block for block in blocks if not old or _squeezed(block) not in old]
+    blocks = new if any(map(defined, new)) else blocks
+    solids = list(map(solid, blocks))
+    blocks = solids if any(map(defined, solids)) else blocks
     halves = [defined(block) for block in blocks]
     both = [i for i, half in enumerate(halves) if len(half) == 2]
     last = {part: i for i, half in enumerate(halves) for part in half}
@@ -220,7 +256,7 @@ def _empty(text: str, finish: str) -> Failure:
         message = f"the token limit was reached before the reply held anything{thinking}"
         return Failure(stage="reply", message=message, hint=f"think less: {_FORM}")
     if finish == "content_filter":
-        return Failure(stage="reply", message="the provider's content filter emptied the reply", hint=_FORM)
+        return Failure(stage="refused", message="the provider's content filter emptied the reply")
     message = f"the reply holds nothing{thinking}" if thinking else "the reply is empty"
     return Failure(stage="reply", message=message, hint=_FORM)
 

@@ -3,25 +3,47 @@
 from __future__ import annotations
 
 import base64
+import json
 import os
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, quote_plus
 
 from jaxreward.errors import UserError
 
-MARKS = ("KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIAL")
-"""A variable whose name contains one of these holds a secret."""
+_SURE = re.compile(
+    r"PASSWORD|PASSWD|PASSPHRASE|PASS$|^PGPASS|_PAT$|SECRET|CREDENTIAL|API_?KEY|ACCESS_?KEY|PRIVATE_?KEY|"
+    r"(ACCESS|AUTH|API|BEARER|REFRESH|SESSION)_?TOKEN"
+)
+"""Names of variables that hold secrets."""
+
+_PERHAPS = re.compile(r"KEY|TOKEN|AUTH(?!OR(?!I))")
+"""Names of variables that hold secrets, or something else: SORT_KEY, MAX_TOKENS, AUTH_MODE."""
 
 SHORTEST = 8
-"""Characters; shorter values are no secrets but switches and numbers, and would match everywhere."""
+"""Characters; shorter values are no secrets but switches and numbers, and would match everywhere. A key
+of a provider that is asked is hidden from `SHORTEST_KEY` on."""
+
+SHORTEST_KEY = 4
+
+_LONGEST_WORD = 24
+
+PLACEHOLDERS = frozenset({"none", "null", "empty", "dummy", "fake", "test", "unused", "anything", "local", "no-key"})
+"""What people set as the key of a server that wants none."""
+
+_OF_PROVIDER = {"gemini": ("GEMINI", "GOOGLE"), "vertex_ai": ("VERTEX", "GOOGLE"), "bedrock": ("AWS", "BEDROCK")}
+"""What the variables of a provider begin with, where that is not its name."""
 
 HIDDEN = "***"
 
 
 class Secrets:
     """The secrets of the process environment and of a `.env` file.
+
+    A value is a secret if the name of its variable and its look say so (words of letters are none, and
+    would match in programs), or if it is the key of a provider that is asked, whatever it looks like.
 
     Args:
         folder: where `.env` lies, by default the working directory; there need not be one.
@@ -32,27 +54,54 @@ class Secrets:
 
     def __init__(self, folder: Path | None = None) -> None:
         self._values = _read(folder or Path.cwd())
+        self._providers: set[str] = set()
+        self._names: set[str] = set()
 
     def install(self) -> None:
         """Set the variables of `.env` that the environment lacks; the environment wins."""
         for name, value in self._values.items():
             os.environ.setdefault(name, value)
 
+    def guard(self, provider: str, *names: str) -> None:
+        """Hide the keys of a provider, e.g. `openai`, in variables that begin with its name or are named."""
+        prefixes = _OF_PROVIDER.get(provider.lower(), (re.sub(r"\W", "_", provider.upper()),))
+        self._providers.update(prefix for prefix in prefixes if prefix)
+        self._names.update(filter(None, names))
+
     def redact(self, text: str) -> str:
-        """The text with every secret in it, plain, URL-encoded or in base64, replaced by `***`."""
-        for form in self._forms():
-            text = text.replace(form, HIDDEN)
-        return text
+        """The text with every secret in it, plain, escaped, URL-encoded or in base64, replaced by `***`."""
+        return self.redact_all(text)
 
     def redact_all(self, value: Any) -> Any:
         """JSON data with `redact` applied to every string in it."""
-        forms = self._forms()
-        return _mapped(value, forms) if forms else value
+        pattern = self._pattern()
+        return _mapped(value, pattern) if pattern else value
 
-    def _forms(self) -> list[str]:
+    def _pattern(self) -> re.Pattern[str] | None:
         # Read anew each time: a library may set variables of its own once it is imported.
-        values = {*_secret(os.environ), *_secret(self._values)}
-        return sorted({form for value in values for form in _spellings(value)}, key=len, reverse=True)
+        forms: set[str] = set()
+        short: set[str] = set()
+        for variables in (os.environ, self._values):
+            for name, value in variables.items():
+                for given in {value, value.strip()}:
+                    if _is_secret(name.upper(), given):
+                        forms |= _spellings(given)
+                    elif self._is_key(name.upper(), given):
+                        short |= {form for form in _spellings(given) if len(form) >= SHORTEST_KEY}
+        if not forms and not short:
+            return None
+        # Short keys are hidden where they stand alone, not within words.
+        parts = [(form, re.escape(form)) for form in forms]
+        parts += [(form, rf"(?<!\w){re.escape(form)}(?!\w)") for form in short - forms]
+        parts.sort(key=lambda part: len(part[0]), reverse=True)
+        return re.compile("|".join(part for _, part in parts))
+
+    def _is_key(self, name: str, value: str) -> bool:
+        """Whether it is a key of a provider that is asked."""
+        if len(value.strip()) < SHORTEST_KEY or value.strip().lower() in PLACEHOLDERS:
+            return False
+        asked = any(name.startswith(f"{provider}_") for provider in self._providers)
+        return name in self._names or (asked and bool(_SURE.search(name) or _PERHAPS.search(name)))
 
 
 def _read(folder: Path) -> dict[str, str]:
@@ -67,27 +116,40 @@ def _read(folder: Path) -> dict[str, str]:
         raise UserError(f"cannot read the keys in {path}: {error}") from None
 
 
-def _secret(variables: Mapping[str, str]) -> Iterable[str]:
-    for name, value in variables.items():
-        if len(value.strip()) >= SHORTEST and any(mark in name.upper() for mark in MARKS):
-            yield value
-            yield value.strip()
+def _is_secret(name: str, value: str) -> bool:
+    """By its name and its look."""
+    if len(value.strip()) < SHORTEST:
+        return False
+    return (_SURE.search(name) is not None and not _of_words(value)) or (
+        _PERHAPS.search(name) is not None and not _of_words(value, digits=True)
+    )
 
 
-def _spellings(value: str) -> Iterable[str]:
+def _of_words(value: str, *, digits: bool = False) -> bool:
+    """Whether it consists of words, as identifiers and settings do; with `digits` also of numbers, and words that
+    end in a digit or two."""
+    for word in re.split(r"[\s._,;:/\-]+", value.strip()):
+        letters = word.rstrip("0123456789") if digits else word
+        turns = len(re.findall("[a-z][A-Z]", letters))
+        if letters and not (letters.isalpha() and len(letters) <= _LONGEST_WORD and turns <= 3):
+            return False
+        if letters and len(word) - len(letters) > 2:
+            return False
+    return True
+
+
+def _spellings(value: str) -> set[str]:
     raw = value.encode(errors="surrogateescape")
-    yield from (value, quote(raw, safe=""), quote(raw), quote_plus(raw))
-    for encode in (base64.b64encode, base64.urlsafe_b64encode):
-        yield encode(raw).decode().rstrip("=")
+    found = {value, quote(raw, safe=""), quote(raw), quote_plus(raw), json.dumps(value)[1:-1]}
+    found |= {encode(raw).decode().rstrip("=") for encode in (base64.b64encode, base64.urlsafe_b64encode)}
+    return found
 
 
-def _mapped(value: Any, forms: list[str]) -> Any:
+def _mapped(value: Any, pattern: re.Pattern[str]) -> Any:
     if isinstance(value, str):
-        for form in forms:
-            value = value.replace(form, HIDDEN)
-        return value
+        return pattern.sub(HIDDEN, value)
     if isinstance(value, Mapping):
-        return {key: _mapped(inner, forms) for key, inner in value.items()}
+        return {key: _mapped(inner, pattern) for key, inner in value.items()}
     if isinstance(value, list | tuple):
-        return type(value)(_mapped(inner, forms) for inner in value)
+        return type(value)(_mapped(inner, pattern) for inner in value)
     return value

@@ -20,8 +20,8 @@ class Live:
     def __init__(self, console: Console, candidates: int = 0) -> None:
         self.console, self.candidates = console, candidates
         columns = (
-            TextColumn("{task.description}"), BarColumn(bar_width=24), MofNCompleteColumn(),
-            TextColumn("{task.fields[detail]}"), TimeElapsedColumn(), TimeRemainingColumn(compact=True),
+            TextColumn("{task.description}", markup=False), BarColumn(bar_width=24), MofNCompleteColumn(),
+            TextColumn("{task.fields[detail]}", markup=False), TimeElapsedColumn(), TimeRemainingColumn(compact=True),
         )  # fmt: skip
         self._bars = Bars(*columns, console=console, transient=True, disable=not console.is_terminal)
         self._task: TaskID | None = None
@@ -39,7 +39,7 @@ class Live:
 
     def note(self, text: str) -> None:
         """A line of its own."""
-        self.console.print(text, highlight=False)
+        self.console.print(text)
 
     def proposing(self, text: str) -> None:
         """What the proposer is doing, on a line that the next one replaces."""
@@ -90,7 +90,7 @@ class Live:
 
 def bill(spent: Spent) -> str:
     """What language models have cost so far."""
-    text = f"${spent.cost_usd:.4f}, {spent.tokens:,} tokens, {spent.calls} calls"
+    text = f"${spent.cost_usd:.4f}, {spent.tokens:,} tokens, {spent.calls} requests"
     return text + (f" ({spent.unpriced_tokens:,} tokens of unknown price)" if spent.unpriced_tokens else "")
 
 

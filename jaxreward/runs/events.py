@@ -84,6 +84,7 @@ class AskedRequest(Record):
     diverse: tuple[str, ...] = ()
     failures: tuple[str, ...] = ()
     failed: str = ""
+    thought: bool = False
 
     @classmethod
     def of(cls, request: Request) -> AskedRequest:
@@ -100,6 +101,7 @@ class AskedRequest(Record):
             diverse=ids(request.diverse),
             failures=ids(request.failures),
             failed=request.failed.candidate.id if request.failed else "",
+            thought=request.thought,
         )
 
 
@@ -125,10 +127,18 @@ class Repair(Record):
 
 
 class Withdrawn(Record):
-    """A budget of the proposer has ended: requests of this generation without an answer are not asked."""
+    """A budget of the proposer has ended: requests of this generation without an answer are not asked.
+
+    `calls`, `tokens`, `cost_usd` and `unpriced_tokens`, as in `Proposal`, are of calls for them that
+    were charged and led to no answer.
+    """
 
     type: Literal["withdrawn"] = "withdrawn"
     reason: str
+    calls: int = 0
+    tokens: int = 0
+    cost_usd: float = 0.0
+    unpriced_tokens: int = 0
 
 
 class Proposed(Record):

@@ -107,7 +107,7 @@ class Generation:
             failure = check.verdict.failure
             if failure is None and check.duplicate_of is not None:
                 how = "its outputs equal those of" if check.by_outputs else "computes the same as"
-                failure = Failure(stage="duplicate", message=f"{how} {check.duplicate_of}")
+                failure = Failure(stage="duplicate", message=f"{how} {check.duplicate_of}", same_as=check.duplicate_of)
         return None if failure is None else Result(candidate=self.candidate(id), failure=failure)
 
     def complete(self) -> bool:
@@ -130,7 +130,8 @@ class Progress(Generic[S]):
     `state` is the strategy's after the last complete generation, `open` the generation in work;
     `results` holds every result told so far by candidate id; `digests` maps what the candidates
     checked so far compute to the first that did, `known` those firsts to their summaries; `exhausted`
-    names the budget of the proposer that ended, until the run is resumed with another configuration;
+    names the budget of the proposer that ended, until the run is resumed with another configuration or
+    asks again;
     `ended` is the last `Paused` or `Finished`, None while the run goes on.
     """
 
@@ -216,7 +217,7 @@ def _asked(progress: Progress[S], event: Asked) -> Progress[S]:
     fresh = len(set(ids)) == len(ids) and not progress.results.keys() & set(ids)
     _require(fresh, event, "a request id occurs twice")
     requests = tuple(_request(asked, event, event.generation, progress.results) for asked in event.requests)
-    return replace(progress, open=Generation(event.generation, requests))
+    return replace(progress, open=Generation(event.generation, requests), exhausted="")
 
 
 def _repair(progress: Progress[S], event: Repair) -> Progress[S]:
@@ -239,7 +240,22 @@ def _withdrawn(progress: Progress[S], event: Withdrawn) -> Progress[S]:
     if generation is None:
         raise _contradiction(event, "no generation is in work")
     answered = tuple(request for request in generation.requests if request.id in generation.proposals)
-    return replace(progress, open=replace(generation, requests=answered), exhausted=event.reason)
+    return replace(
+        progress,
+        open=replace(generation, requests=answered),
+        exhausted=event.reason,
+        spent=_billed(progress.spent, event),
+    )
+
+
+def _billed(spent: Spent, event: Proposal | Withdrawn) -> Spent:
+    return replace(
+        spent,
+        calls=spent.calls + event.calls,
+        tokens=spent.tokens + event.tokens,
+        cost_usd=spent.cost_usd + event.cost_usd,
+        unpriced_tokens=spent.unpriced_tokens + event.unpriced_tokens,
+    )
 
 
 def _request(asked: AskedRequest, event: Event, generation: int, results: Mapping[str, Result]) -> Request:
@@ -261,6 +277,7 @@ def _request(asked: AskedRequest, event: Event, generation: int, results: Mappin
         diverse=known(asked.diverse),
         failures=known(asked.failures),
         failed=known((asked.failed,))[0] if asked.failed else None,
+        thought=asked.thought,
     )
 
 
@@ -269,13 +286,9 @@ def _proposed(progress: Progress[S], event: Proposed) -> Progress[S]:
     generation = _opened(progress.open, event, proposal.request_id)
     _require(proposal.request_id not in generation.proposals, event, f"{proposal.request_id} was answered already")
     spent = replace(
-        progress.spent,
+        _billed(progress.spent, proposal),
         attempts=progress.spent.attempts + 1,
         failed=progress.spent.failed + (proposal.failure is not None),
-        calls=progress.spent.calls + proposal.calls,
-        tokens=progress.spent.tokens + proposal.tokens,
-        cost_usd=progress.spent.cost_usd + proposal.cost_usd,
-        unpriced_tokens=progress.spent.unpriced_tokens + proposal.unpriced_tokens,
     )
     proposals = {**generation.proposals, proposal.request_id: proposal}
     return replace(progress, open=replace(generation, proposals=proposals), spent=spent)

@@ -5,28 +5,39 @@ from __future__ import annotations
 from typing import Any
 
 import jax
+import numpy as np
 from jax import tree_util
+from jax.extend import core
+from jax.interpreters import partial_eval
 
 from jaxreward.records import TaskCard
-from jaxreward.tasks.task import Discrete, Task
+from jaxreward.tasks.task import Task
+
+_SHOWN = 8
 
 
 def state_leaves(task: Task) -> dict[str, jax.ShapeDtypeStruct]:
-    """The arrays that programs see, by path, such as `agent.position`."""
-    view = jax.eval_shape(lambda: task.view(task.reset(jax.random.key(0))))
-    return {".".join(map(_name, path)): leaf for path, leaf in tree_util.tree_flatten_with_path(view)[0]}
+    """The arrays that programs see, by path, such as `agent.position` or `info.gyro`."""
+    return {".".join(str(_step(k)[0]) for k in path): leaf for path, leaf in _leaves(task)}
+
+
+def state_expressions(task: Task) -> dict[str, str]:
+    """What a program writes for each of them, by the same paths: `state.agent.position`, `state.info['gyro']`."""
+    written = ["state" + "".join(_step(k)[1] for k in path) for path, _ in _leaves(task)]
+    return dict(zip(state_leaves(task), written, strict=True))
 
 
 def document_state(task: Task) -> str:
     """Every array that programs see, and the action, with dtype, shape and the task's words; then its notes."""
+    written = state_expressions(task)
     rows = [
-        (f"state.{path}" if path else "state", f"{leaf.dtype.name} {leaf.shape}", task.state_words.get(path, ""))
+        (written[path], f"{leaf.dtype.name} {leaf.shape}", task.state_words.get(path, ""))
         for path, leaf in state_leaves(task).items()
     ]
     rows.append(("action", *_action(task)))
     widths = [max(len(row[k]) for row in rows) for k in (0, 1)]
     lines = [f"{name:{widths[0]}}  {kind:{widths[1]}}  {words}".rstrip() for name, kind, words in rows]
-    return "\n".join([*lines, *([task.state_notes] if task.state_notes else [])])
+    return "\n".join([*lines, *([task.state_notes] if task.state_notes else []), _end(task)])
 
 
 def card(task: Task) -> TaskCard:
@@ -36,16 +47,59 @@ def card(task: Task) -> TaskCard:
     )
 
 
+def _end(task: Task) -> str:
+    """How an episode ends, as `terminated` has it."""
+    steps = f"{task.horizon} step" + "s" * (task.horizon != 1)
+    if not _may_terminate(task):
+        return f"An episode ends after {steps}, never earlier."
+    return f"An episode ends in a state that the task declares final, at the latest after {steps}."
+
+
+def _may_terminate(task: Task) -> bool:
+    """False if `terminated` is False whatever the state."""
+    state = jax.eval_shape(task.reset, jax.random.key(0))
+    closed = jax.make_jaxpr(lambda s: jax.numpy.asarray(task.terminated(s)))(state)
+    jaxpr, used = partial_eval.dce_jaxpr(closed.jaxpr, [True])
+    return any(used) or bool(core.jaxpr_as_fun(core.ClosedJaxpr(jaxpr, closed.consts))()[0])
+
+
+def _leaves(task: Task) -> list[tuple[Any, jax.ShapeDtypeStruct]]:
+    view = jax.eval_shape(lambda: task.view(task.reset(jax.random.key(0))))
+    return tree_util.tree_flatten_with_path(view)[0]
+
+
 def _action(task: Task) -> tuple[str, str]:
-    space, words = task.action_space, task.state_words.get("action", "")
-    if isinstance(space, Discrete):
+    words = task.state_words.get("action", "")
+    space: Any = task.action_space
+    if hasattr(space, "n"):
         return "int32 ()", words or f"0 .. {space.n - 1}"
-    return f"float32 {tuple(space.shape)}", words or f"from {space.low:g} to {space.high:g}"
+    return f"float32 {tuple(space.shape)}", words or _range(space.low, space.high)
 
 
-def _name(key: Any) -> str:
-    """One step of a path, as a program would write it."""
-    for attribute in ("name", "key", "idx"):
-        if hasattr(key, attribute):
-            return str(getattr(key, attribute))
-    return str(key)
+def _range(low: Any, high: Any) -> str:
+    """The range of real actions in words; bounds may be numbers or arrays."""
+    low, high = np.broadcast_arrays(np.asarray(low, np.float64), np.asarray(high, np.float64))
+    same = low.size > 0 and (low == low.flat[0]).all() and (high == high.flat[0]).all()
+    if same:
+        a, b = low.flat[0], high.flat[0]
+        return f"from {a:g} to {b:g}" if np.isfinite([a, b]).all() else f"any real number{_half_open(a, b)}"
+    if low.size <= _SHOWN:
+        return f"from {_numbers(low)} to {_numbers(high)}"
+    return f"each in a range of its own, all within {low.min():g} to {high.max():g}" if low.size else ""
+
+
+def _half_open(low: float, high: float) -> str:
+    return f" from {low:g} on" if np.isfinite(low) else f" up to {high:g}" if np.isfinite(high) else ""
+
+
+def _numbers(array: np.ndarray[Any, Any]) -> str:
+    return str(array.tolist()).replace(".0,", ",").replace(".0]", "]")
+
+
+def _step(key: Any) -> tuple[Any, str]:
+    """One step of a path: its name, and how a program writes it."""
+    if isinstance(key, tree_util.GetAttrKey):
+        return key.name, f".{key.name}"
+    if isinstance(key, tree_util.SequenceKey):
+        return key.idx, f"[{key.idx}]"
+    return key.key, f"[{key.key!r}]"  # pyright: ignore[reportAttributeAccessIssue]

@@ -7,6 +7,7 @@ and `check_rule` switch over every kind, which under vmap evaluates all of them 
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +30,8 @@ from jaxreward.tasks.task import Discrete
 from jaxreward.tasks.xland_vocabulary import xland_vocabulary
 
 VIEW_SIZE = 7
+_DOORS = {1: 0, 2: 1, 4: 4, 6: 6, 9: 12}
+"""By the number of rooms, as xminigrid lays them out."""
 
 _GOALS = (
     xgoals.EmptyGoal, xgoals.AgentHoldGoal, xgoals.AgentOnTileGoal, xgoals.AgentNearGoal, xgoals.TileNearGoal,
@@ -106,7 +109,9 @@ class XLand:
         self._rules = [_RULES[int(r[0])].decode(jnp.asarray(r)) for r in rules if int(r[0])]
         self.objects = words.objects_of(goal, rules, np.asarray(ruleset.init_tiles))
         self.description = description or words.describe(goal, rules, np.asarray(ruleset.init_tiles), self.horizon)
-        self.state_words, self.state_notes = words.state_words(self.horizon), words.STATE_NOTES
+        self.rooms = int(re.search(r"-R(\d+)-", environment)[1])  # pyright: ignore[reportOptionalSubscript]
+        self.state_words = words.state_words(self.horizon)
+        self.state_notes = "\n".join([words.STATE_NOTES, words.layout(self.rooms, _DOORS[self.rooms]), words.ENDS])
 
     def reset(self, key: jax.Array) -> XLandState:
         state = self._env.reset(self._params, key).state
@@ -151,8 +156,7 @@ class XLand:
         return self._goal(next_view.grid, agent, action, changed).astype(jnp.float32)
 
     def vocabulary(self) -> Vocabulary:
-        doors = "-R1-" not in self.environment
-        return xland_vocabulary(self.objects, self.height, self.width, self.horizon, doors=doors)
+        return xland_vocabulary(self.objects, self.height, self.width, self.horizon, doors=_DOORS[self.rooms] > 0)
 
 
 def _agent_view(agent: Any) -> AgentView:

@@ -75,6 +75,20 @@ def describe(goal: np.ndarray, rules: np.ndarray, init_tiles: np.ndarray, horizo
     return re.sub(r"\b([aA]) (?=[aeo])", r"\1n ", "\n".join(lines))  # an orange square
 
 
+def layout(rooms: int, doors: int) -> str:
+    """Rooms and doors in words; `doors` is the number of closed doors at the start of an episode."""
+    if rooms == 1 and not doors:
+        return "The grid is one room: there are no inner walls and no doors."
+    closed = f"{doors} closed doors" if doors != 1 else "one closed door"
+    return (
+        f"The grid is divided by inner walls into {rooms} rooms, joined by {closed} (tile id 9) of any colour. "
+        "Nobody walks through a closed door: it must be toggled open by an agent that faces it."
+    )
+
+
+ENDS = "Reaching the goal ends the episode."
+
+
 def state_words(horizon: int) -> dict[str, str]:
     """What the arrays of a view and the actions mean."""
     return {

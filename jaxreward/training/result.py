@@ -223,6 +223,10 @@ def _farmed(feedback: Feedback, success: np.ndarray, ret: np.ndarray) -> str:
     half = len(success) // 2
     if failed is not None and abs(failed) <= 0.1 * abs(ret[-1]):
         return ""  # what was earned came from the few episodes that succeed
+    told = feedback.return_success_correlation
+    earned = solved is not None and failed is not None and solved > failed and solved * success[-1] >= ret[-1] / 3
+    if earned or (told is not None and told >= 0.3):
+        return ""  # what it rose by is at least partly the goal
     if success[-1] < 0.05 and ret[-1] - ret[half] > 0.1 * span and ret[-1] > ret[0] + 0.5 * span:
         return (
             f"the return rose from {ret[0]:.3g} to {ret[-1]:.3g} while success stayed at {success[-1]:.2f}: "

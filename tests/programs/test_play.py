@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import time
-from types import SimpleNamespace
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from pointtask import PointTask, structs
+from pointtask import Box, PointTask, structs
 from suite_parts import obs
 
 from jaxreward.errors import UserError
 from jaxreward.programs import Checker
 from jaxreward.programs.coverage import BATCH
-from jaxreward.programs.play import can_play, may_terminate, sample_transitions
+from jaxreward.programs.play import can_play, how_many, sample_transitions
+from jaxreward.programs.process import Lost, SandboxError
 from jaxreward.programs.samples import Samples
 from jaxreward.programs.spec import Spec
 from jaxreward.tasks import make_task
@@ -87,12 +89,8 @@ def test_a_task_that_cannot_be_played_says_so():
         sample_transitions(Broken())
 
 
-def test_who_can_be_played_and_who_can_end_early(easy):
+def test_who_can_be_played(easy):
     assert can_play(easy) and can_play(Lake()) and not can_play(PointTask()) and not can_play(structs(PointTask()))
-    assert may_terminate(easy) and may_terminate(Probe("corridor"))
-    assert not may_terminate(Probe("choice"))
-    always = SimpleNamespace(reset=lambda key: key, terminated=lambda state: jnp.ones((), bool))
-    assert may_terminate(always)
 
 
 def test_distortions_begin_with_the_truth_and_keep_shapes(easy):
@@ -138,6 +136,124 @@ def test_samples_are_sent_once(easy, monkeypatch):
         source = "import jax.numpy as jnp\ndef get_observation(state):\n    return state.agent.position / {}.0\n"
         for k in (1, 2, 3):
             assert own.check(source.format(k), easy)[0].ok
-        assert len(sizes) == 4 and max(sizes) == sizes[1] > 10 * max(sizes[2:])
+        assert len(sizes) == 5 and max(sizes) == sizes[1] > 10 * max(sizes[2:])
         lane.verifier.stop()
-        assert own.check(source.format(4), easy)[0].ok and len(sizes) == 6
+        assert own.check(source.format(4), easy)[0].ok and len(sizes) == 8
+
+
+class Seen(NamedTuple):
+    place: Any
+    more: Any
+
+
+class Drift:
+    """A task of two numbers that drift; `more` is what else a view may hold."""
+
+    name, horizon, action_space = "drift", 20, Box()
+
+    def more(self, key):
+        return jnp.zeros((3,))
+
+    def reset(self, key):
+        return Seen(jax.random.normal(key, (2,)), self.more(key))
+
+    def step(self, state, action):
+        return state._replace(place=state.place + 0.1 * action)
+
+    def terminated(self, state):
+        return jnp.zeros((), bool)
+
+    def view(self, state):
+        return state
+
+    def default_observation(self, view):
+        return view.place
+
+    def sparse_reward(self, view, action, next_view):
+        return -jnp.abs(next_view.place).sum()
+
+
+def drift(**methods: Any) -> Any:
+    return type("Kind", (Drift,), methods)()
+
+
+def seeing(what: str) -> str:
+    return (
+        f"import jax.numpy as jnp\n\n\ndef get_observation(state):\n    return {what}\n\n\n"
+        "def compute_reward(state, action, next_state):\n    return -jnp.abs(next_state.place).sum()\n"
+    )
+
+
+PLACE = seeing("state.place")
+
+
+@pytest.mark.parametrize("shape", [(0,), (4, 0)])
+def test_an_empty_array_in_a_view_is_no_obstacle(checker, shape):
+    verdict, _ = checker.check(PLACE, drift(more=lambda self, key: jnp.zeros(shape)))
+    assert verdict.ok, verdict.failure
+    assert verdict.summary.sketch
+
+
+@pytest.mark.parametrize(("shape", "n"), [((84, 84, 4), 64), ((128, 128, 3), 32), ((512, 512), 0)])
+def test_of_large_views_there_are_fewer(checker, shape, n):
+    task = drift(more=lambda self, key: jax.random.normal(key, shape))
+    assert how_many(task) == n and how_many(Drift()) == 256
+    if n == 64:
+        verdict, _ = checker.check(seeing("jnp.log(state.place)"), task)
+        assert "of 64 states of the task" in verdict.failure.message
+        assert checker.check(PLACE, task)[0].ok
+
+
+def test_play_that_blows_up_is_left_out(checker):
+    """A few transitions that are not finite or huge are dropped; where few others remain, inputs are random."""
+    rare = drift(
+        step=lambda self, s, a: s._replace(place=jnp.where(s.place + 0.1 * a > 2.0, jnp.nan, s.place + 0.1 * a))
+    )
+    assert checker.check(PLACE, rare)[0].ok
+    views, *_ = sample_transitions(rare)
+    assert np.isnan(views.place).any(), "this play does give such states"
+    always = drift(more=lambda self, key: jnp.full((3,), jnp.inf))
+    verdict, _ = checker.check(seeing("jnp.log(state.place)"), always)
+    assert "random inputs" in verdict.failure.message
+    assert checker.check(seeing("state.more"), always)[0].ok
+
+
+def test_samples_that_cannot_be_taken_in_are_no_program_s_fault(checker):
+    views, actions, nexts = sample_transitions(Drift())
+    many = jax.tree.map(lambda x: np.resize(x, (1_000_000, *x.shape[1:])), (views, actions, nexts))
+    with pytest.raises(UserError, match="MiB are too large: give at most 40 MiB"):
+        checker.check(PLACE, Drift(), samples=many)
+    with pytest.raises(UserError, match="at least one"):
+        checker.check(PLACE, Drift(), samples=jax.tree.map(lambda x: x[:0], (views, actions, nexts)))
+
+
+def test_a_verifier_that_dies_over_samples_is_the_machine_s_fault(monkeypatch):
+    with Checker(lanes=1) as own:
+        verifier = own._lanes[0].verifier
+        ask = verifier.ask
+
+        def dying(payload: bytes, *rest: Any) -> bytes:
+            if b'"samples"' in payload:
+                raise Lost("it died")
+            return ask(payload, *rest)
+
+        monkeypatch.setattr(verifier, "ask", dying)
+        with pytest.raises(SandboxError, match="took in transitions of the task"):
+            own.check(PLACE, Drift())
+        monkeypatch.setattr(verifier, "ask", ask)
+        broken = own._target(Drift()).samples(None)
+        assert broken is not None
+        monkeypatch.setattr(type(own._target(Drift())), "samples", lambda *_: replace(broken, packed=[[], {}, []]))
+        with pytest.raises(UserError, match="cannot be judged on the transitions of this task: KeyError"):
+            own.check(PLACE, Drift())
+
+
+def test_what_is_refused_need_not_wait_for_the_task_to_be_played(checker):
+    class Unplayed(Drift):
+        def sample_transitions(self):
+            raise AssertionError("played")
+
+    for source in ("def get_observation(state:", "import os\n", seeing("state.nothing")):
+        assert not checker.check(source, Unplayed())[0].ok
+    with pytest.raises(AssertionError, match="played"):
+        checker.check(PLACE, Unplayed())

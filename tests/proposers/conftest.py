@@ -49,3 +49,12 @@ def shapes(state):
         return observation, reward
 
     return trace
+
+
+@pytest.fixture
+def key(monkeypatch, tmp_path):
+    """A working directory without a `.env`, and the key of the loopback server."""
+    from tests.proposers.talk import KEY  # not for the tests that talk to nobody
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)

@@ -8,16 +8,18 @@ from typing import Any
 
 import numpy as np
 
+from jaxreward.errors import ProposerStopped
 from jaxreward.proposers.breaker import Clock
 from jaxreward.proposers.llm import LlmProposer
 from jaxreward.proposers.llm_settings import LlmSettings
-from jaxreward.proposers.proposer import Answers, Desk
+from jaxreward.proposers.proposer import Answers, Desk, Transcript
 from jaxreward.records import Exchange, Proposal, Request
 from tests.proposers.material import XLAND
 
 KEY = "sk-loopback-0123456789abcdef"
 PROGRAM = "def get_observation(state):\n    return state.agent.position"
 GOOD = f"Here it is.\n\n```python\n{PROGRAM}\n```\n"
+LONG = GOOD.replace("```python\n", "```python\n" + "# a long explanation of what follows\n" * 40)
 PRICE = "openai/mine=1,2"
 
 
@@ -53,11 +55,17 @@ class Talk:
         url: of the server.
         transcript: of an earlier talk that this one resumes.
         scale: how fast pauses pass.
+        elsewhere: what other searches spent.
         settings: of `LlmSettings`.
     """
 
     def __init__(
-        self, url: str | None, transcript: MemoryTranscript | None = None, scale: float = 0.001, **settings: Any
+        self,
+        url: str | None,
+        transcript: Transcript | None = None,
+        scale: float = 0.001,
+        elsewhere: Sequence[Exchange] = (),
+        **settings: Any,
     ):
         given = {"model": ("openai/mine",), "price": (PRICE,), "timeout_s": 10.0, **settings}
         self.transcript = transcript or MemoryTranscript()
@@ -67,7 +75,16 @@ class Talk:
         self.proposer = LlmProposer(XLAND, LlmSettings(api_base=url, **given))
         self.proposer.clock = Clock(scale)
         self.proposer.book = Book()  # type: ignore[assignment]
-        self.proposer.open(Desk(Path(), self.transcript, lambda: self.stop(), self.notes.append, self.statuses.append))
+        self.proposer.open(
+            Desk(
+                Path(),
+                transcript=self.transcript,
+                elsewhere=elsewhere,
+                should_stop=lambda: self.stop(),
+                note=self.notes.append,
+                status=self.statuses.append,
+            )
+        )
 
     def ask(self, *ids: str) -> Answers:
         return self.proposer.propose_all([wanted(id) for id in ids], rng_of)
@@ -76,13 +93,22 @@ class Talk:
         (proposal,) = self.ask(id).proposals
         return proposal
 
+    def stopped(self, *ids: str) -> ProposerStopped:
+        stopped = self.ask(*ids).stopped
+        assert stopped is not None
+        return stopped
+
+    @property
+    def kept(self) -> Sequence[Exchange]:
+        return self.transcript.exchanges()
+
     @property
     def errors(self) -> list[str]:
-        return [e.error for e in self.transcript.kept if e.error]
+        return [e.error for e in self.kept if e.error]
 
 
 def wanted(id: str) -> Request:
-    return Request(id=id, generation=0, operator="scratch")
+    return Request(id=id, generation=0, operator="scratch", evolve="observation")
 
 
 def rng_of(request: Request) -> np.random.Generator:

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jaxreward.errors import UserError
-from jaxreward.proposers.bill import Amount, Bill, Estimate, Prices, dollars, estimate_cost
+from jaxreward.proposers.bill import Amount, Bill, Estimate, Prices, dollars, estimate_cost, too_small
 from jaxreward.proposers.llm_settings import LlmSettings
 from jaxreward.records import Exchange
 
@@ -92,6 +92,23 @@ def test_the_estimate():
     assert estimate_cost(unknown, 100, 10) == Estimate(0.0, 0.0, ("openai/nobody-knows",))
     capped = LlmSettings(model=("openai/mine",), price=MINE.price, max_usd=0.001)
     assert estimate_cost(capped, 5_000, 100) == Estimate(0.001, 0.001, ())
+
+
+def test_a_cap_that_does_not_reach_for_one_call():
+    def said(**caps):
+        two = ("openai/mine", "openai/dear")
+        return too_small(LlmSettings(model=two, price=("openai/mine=1,2", "openai/dear=2,8"), **caps), 10_000)
+
+    assert said() == said(max_usd=0.0856) == said(max_tokens_total=18_192) == said(max_requests=1) == ""
+    assert said(max_usd=0.05) == (
+        "--max-usd 0.05 does not reach for one call, which may cost up to $0.0855: raise it, or lower --max-tokens"
+    )
+    assert said(max_tokens_total=18_191) == (
+        "--max-tokens-total 18191 does not reach for one call, which may take up to 18,192 tokens: raise it, or lower "
+        "--max-tokens"
+    )
+    assert "take up to" in said(max_usd=1.0, max_tokens_total=5)
+    assert too_small(LlmSettings(model=("openai/nobody-knows",)), 10_000) == ""
 
 
 CALLS = st.lists(

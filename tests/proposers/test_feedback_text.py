@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jaxreward.proposers.feedback_text import POINTS, feedback_lines, number, one_line
+from jaxreward.proposers.feedback_text import POINTS, feedback_lines, number, one_line, steps
 from jaxreward.records import Candidate, Feedback, Notice, ProgramSummary, Result, TermCurve
 
 
@@ -37,7 +37,7 @@ def test_curves():
     long = line("success rate: ", success=success)
     values = long.removeprefix("success rate: ").split(" (")[0].split(", ")
     assert len(values) == POINTS and values[0] == "0" and values[-1] == "1"
-    assert "12 500" in line("environment steps: ", steps=(12_500, 25_000))
+    assert line("environment steps: ", steps=(0, 60_000, 1_200_000)) == "environment steps: 0, 60k, 1.2M"
     assert line("reward term ", terms=(term(),)) == (
         "reward term held, per step: 0, 0.123, 0.5 (max 0.5, mean 0.208, min 0); single steps from -1 to 2; "
         "25 % of the reward at the end"
@@ -47,6 +47,13 @@ def test_curves():
 def test_numbers_have_three_digits():
     assert [number(v) for v in (0.0, -0.0, 1 / 3, 123456.0, math.nan, math.inf)] == (
         ["0", "0", "0.333", "1.23e+05", "nan", "inf"]
+    )
+
+
+def test_numbers_of_steps():
+    counts = (0, 7, 999, 1_000, 12_500, 60_000, 120_000, 999_400, 999_999, 1_200_000, 123_456_789, 2_000_000_000)
+    assert [steps(count) for count in counts] == (
+        ["0", "7", "999", "1k", "12.5k", "60k", "120k", "999k", "1M", "1.2M", "123M", "2G"]
     )
 
 

@@ -8,20 +8,16 @@ import time
 import numpy as np
 import pytest
 
-from jaxreward.errors import ProposerStopped, UserError
+from jaxreward.errors import UserError
 from jaxreward.proposers.endpoint import Endpoint
 from jaxreward.proposers.llm import LlmProposer, ping
 from jaxreward.proposers.llm_settings import LlmSettings
 from jaxreward.records import Exchange, Proposal
 from tests.proposers.material import XLAND
 from tests.proposers.server import Answer, ChatServer, Fault, closed_port
-from tests.proposers.talk import GOOD, KEY, PRICE, PROGRAM, MemoryTranscript, Talk, ids, wanted
+from tests.proposers.talk import GOOD, PRICE, PROGRAM, MemoryTranscript, Talk, ids, rng_of, wanted
 
-
-@pytest.fixture(autouse=True)
-def desk(monkeypatch, tmp_path):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+pytestmark = pytest.mark.usefixtures("key")
 
 
 def numbered(body, n):
@@ -43,7 +39,7 @@ def test_answers_come_in_the_order_of_their_requests(stream):
     assert 1 < server.most_in_flight <= 3 and server.calls == 7
     assert all(r.path == "/v1/chat/completions" and r.body["model"] == "mine" for r in server.seen)
     assert talk.statuses[-1] == "7/7 replies, $0.0014"
-    for e in talk.transcript.kept:
+    for e in talk.kept:
         assert e.messages[0]["content"].startswith(f"program for {e.request_id}") and not e.estimated
         assert e.reply.startswith("Here it is.") and e.finish == "stop" and e.latency_s > 0 and e.turn == 0
 
@@ -96,7 +92,7 @@ def test_a_reply_in_the_transcript_is_not_asked_for_again():
         assert resumed.proposer.bill.spent == talk.proposer.bill.spent
         # Between reply and log: half of them are there, and only the others are asked.
         half = MemoryTranscript()
-        half.kept = [e for e in talk.transcript.kept if e.request_id in ids(2)]
+        half.kept = [e for e in talk.kept if e.request_id in ids(2)]
         assert [p.tokens for p in Talk(server.url, half).ask(*ids(4)).proposals] == [150] * 4
         assert server.calls == 6 and len(half.kept) == 4
     assert Talk(f"http://127.0.0.1:{closed_port()}/v1", half).ask(*ids(4)).proposals[0].tokens == 150
@@ -122,12 +118,12 @@ def test_failed_calls_before_a_reply_are_part_of_its_sums():
 def test_a_run_that_is_asked_to_stop_keeps_what_is_complete():
     with ChatServer(lambda _, n: Answer(GOOD) if n < 2 else Fault(hang=True)) as server:
         talk = Talk(server.url, concurrency=4)
-        talk.stop = lambda: server.calls == 6 and len(talk.transcript.kept) == 2
+        talk.stop = lambda: server.calls == 6 and len(talk.kept) == 2
         began = time.monotonic()
         answers = talk.ask(*ids(6))
         assert time.monotonic() - began < 3.0
     assert len(answers.proposals) == 2 and not answers.spent
-    cut = [e for e in talk.transcript.kept if e.error]
+    cut = [e for e in talk.kept if e.error]
     assert len(cut) == 4 and all(e.prompt_tokens and e.estimated and not e.finish for e in cut)
     assert talk.proposer.bill.held.requests == 0 and talk.proposer.bill.spent.requests == 6
     with ChatServer([Answer(GOOD)]) as server:
@@ -139,7 +135,25 @@ def test_stopping_before_the_first_call_asks_nobody():
     with ChatServer([Answer(GOOD)]) as server:
         talk = Talk(server.url)
         talk.stop = lambda: True
-        assert talk.ask(*ids(2)).proposals == () and server.calls == 0 and not talk.transcript.kept
+        assert talk.ask(*ids(2)).proposals == () and server.calls == 0 and not talk.kept
+
+
+def test_a_stop_keeps_the_replies_that_were_paid_for():
+    with ChatServer(lambda _, n: Answer(GOOD) if n < 2 else Fault(401, "no more")) as server:
+        talk = Talk(server.url, concurrency=1)
+        answers = talk.ask(*ids(4))
+    assert [p.request_id for p in answers.proposals] == ids(2) and answers.proposals[0].tokens == 150
+    assert answers.stopped is not None and "no more" in str(answers.stopped) and not answers.stopped.later
+
+
+def test_an_idea_is_kept_where_it_was_asked_for():
+    asking = wanted("g0000-00").model_copy(update={"thought": True})
+    with ChatServer([Answer(f"<thought>Look ahead.</thought>\n{GOOD}")]) as server:
+        talk = Talk(server.url)
+        (proposal,) = talk.proposer.propose_all([asking], rng_of).proposals
+        assert proposal.thought == "Look ahead." and proposal.source.rstrip() == PROGRAM
+        assert talk.one("g0000-01").thought == ""
+        assert Talk(server.url, talk.transcript).proposer.propose_all([asking], rng_of).proposals == (proposal,)
 
 
 def test_rounds_follow_each_other_in_loops_of_their_own():
@@ -156,6 +170,19 @@ def test_rounds_follow_each_other_in_loops_of_their_own():
 
 
 # ---- money
+
+
+def test_what_searches_beside_this_one_spent_counts():
+    beside = Exchange(
+        request_id="x", turn=0, model="openai/mine", prompt_tokens=600, completion_tokens=50, cost_usd=0.25
+    )
+    with ChatServer([Answer(GOOD)]) as server:
+        talk = Talk(server.url, elsewhere=(beside,), max_tokens=200, max_tokens_total=700)
+        assert talk.ask("g0000-00").spent == "the budget of tokens is spent" and server.calls == 0
+        talk = Talk(server.url, elsewhere=(beside,))
+        talk.one()
+    assert (talk.proposer.bill.spent.tokens, talk.proposer.bill.spent.requests) == (800, 2)
+    assert talk.statuses[-1] == "1/1 replies, $0.25"
 
 
 @pytest.mark.parametrize(
@@ -192,7 +219,7 @@ def test_a_cap_in_dollars_needs_a_price():
         talk = Talk(server.url, model=("openai/nobody-knows",), price=())
         proposal = talk.one()
     assert (proposal.cost_usd, proposal.unpriced_tokens) == (0.0, 150)
-    assert talk.transcript.kept[0].cost_usd is None
+    assert talk.kept[0].cost_usd is None
     assert talk.statuses[-1] == "1/1 replies, 150 tokens of unknown price"
 
 
@@ -207,9 +234,9 @@ def test_mistakes_are_said_before_the_first_call(monkeypatch):
     with pytest.raises(UserError, match="put the provider before it, e.g. openai/my-model"):
         Talk("http://127.0.0.1:1/v1", model=("my-model",), price=())
     monkeypatch.delenv("OPENAI_API_KEY")
-    with ChatServer([Answer(GOOD)]) as server, pytest.raises(ProposerStopped, match="set OPENAI_API_KEY in the") as e:
-        Talk(server.url).one()
-    assert server.calls == 0 and not e.value.later
+    with ChatServer([Answer(GOOD)]) as server:
+        stopped = Talk(server.url).stopped("g0000-00")
+    assert server.calls == 0 and not stopped.later and "set OPENAI_API_KEY in the" in str(stopped)
 
 
 def test_images_pass_through():
@@ -220,7 +247,7 @@ def test_images_pass_through():
         talk.proposer.book.messages = lambda request, rng: [{"role": "user", "content": content}]  # type: ignore
         talk.one()
     assert server.seen[0].body["messages"] == [{"role": "user", "content": content}]
-    (exchange,) = talk.transcript.kept
+    (exchange,) = talk.kept
     assert list(exchange.messages) == [{"role": "user", "content": content}]
     assert 1_500 < exchange.prompt_tokens < 1_600 and exchange.estimated
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from jaxreward.errors import UserError
+from jaxreward.programs.guard import Refused, guard
+from jaxreward.programs.limits import Limits
+from jaxreward.programs.names import BUILTINS, MODULES
 from jaxreward.proposers import prompt as prompt_module
 from jaxreward.proposers.prompt import PromptBook, estimate_tokens
 from jaxreward.proposers.prompt_sections import BUDGET, TOTAL, cut, excerpt, fenced
@@ -17,6 +21,7 @@ from jaxreward.records import (
     Evolve,
     Failure,
     Feedback,
+    Notice,
     ProgramSummary,
     Request,
     Result,
@@ -45,12 +50,15 @@ def result(name: str, mean: float = 0.4, source: str = SOURCE, feedback: Feedbac
 
 
 def failed(
-    stage: Stage = "trace", message: str = "shapes differ", line: int | None = 5, source: str = SOURCE
+    stage: Stage = "trace",
+    message: str = "shapes differ",
+    line: int | None = 5,
+    source: str = SOURCE,
+    same_as: str = "",
 ) -> Result:
     candidate = Candidate(id="g0002-09", generation=2, operator="mutate", source=source)
-    return Result(
-        candidate=candidate, failure=Failure(stage=stage, message=message, line=line, hint="check the shapes")
-    )
+    failure = Failure(stage=stage, message=message, line=line, hint="check the shapes", same_as=same_as)
+    return Result(candidate=candidate, failure=failure)
 
 
 def request(operator: str = "mutate", *parents: Result, evolve: Evolve = "both", **more) -> Request:
@@ -69,7 +77,9 @@ REQUESTS = {
     "crossover": request("crossover", PARENT, OTHER),
     "repair": request("mutate", PARENT, failed=failed()),
     "diverged": request("mutate", PARENT, failed=failed("diverged", "every seed diverged", None)),
-    "duplicate": request("mutate", PARENT, failed=failed("duplicate", "computes the same as g0001-03", None)),
+    "duplicate": request(
+        "mutate", PARENT, failed=failed("duplicate", "computes the same as it", None, same_as="g0001-03")
+    ),
     "retry": request("mutate", PARENT, failed=failed("reply", "no program", None, "")),
     "unknown": request("weights", PARENT),
     "unknown scratch": request("weights"),
@@ -173,7 +183,11 @@ def test_mending():
     assert "trace, line 5: shapes differ" in user and SOURCE.strip() in user
     assert ">    5 |     return state.x[None]" in user and "     4 | def get_observation(state):" in user
     _, user = texts(book, REQUESTS["duplicate"])
-    assert "computes the same as g0001-03" in user and "Program g0001-03 has success 0.4" in user
+    assert "computes the same as it" in user and "Program g0001-03 has success 0.4" in user
+    _, user = texts(book, request("mutate", PARENT, failed=failed("trace", "KeyError: 'g0001-03'")))
+    assert "has success" not in user  # a word in a message names no program
+    _, user = texts(book, request("mutate", PARENT, failed=failed("duplicate", "of g9", None, same_as="g9")))
+    assert "has success" not in user
     _, user = texts(book, REQUESTS["diverged"])
     assert "failed in training" in user
     _, first = texts(book, REQUESTS["mutate"])
@@ -200,6 +214,116 @@ def test_long_programs_are_cut_visibly():
         assert estimate_tokens(cut(text, 500)) <= 500
 
 
+@pytest.mark.parametrize("letter", ["m", "é", "\U0001f600", "`"])
+@pytest.mark.parametrize("evolve", ["both", "observation", "reward"])
+def test_every_page_keeps_to_the_total(letter: str, evolve: Evolve):
+    body = "".join(f"    a{k} = state.grid[{k % 13}, 0] * {k}.0  # {letter * 30}\n" for k in range(300))
+    source = OBSERVE.replace("    return", f"{body}    return") + REWARD
+    names = tuple(f"{letter * 60}{k}" for k in range(32))
+    curve = tuple(0.123456 * k for k in range(40))
+    feedback = Feedback(
+        steps=tuple(range(0, 4_000_000, 100_000)),
+        success=curve,
+        episode_return=curve,
+        length=curve,
+        seed_success=curve,
+        terms=tuple(TermCurve(name=n, mean=curve, minimum=(0.0,), maximum=(1.0,), share=0.1) for n in names),
+        dead_features=tuple(range(0, 512, 2)),
+        value_fit=0.1,
+        notices=tuple(Notice(kind="flat_term", message=f"{n} is flat. " * 9) for n in names),
+    )
+    candidate = Candidate(id=letter * 60, generation=1, operator="mutate", source=source, thought=letter * 2_000)
+    candidate = candidate.model_copy(
+        update={"summary": ProgramSummary(digest="d", observation_size=512, terms=names, operations=4_000)}
+    )
+    failures = {
+        stage: Failure(stage=stage, message=f"{letter} " * 600, hint=f"{letter} " * 300, line=20, same_as=letter * 60)
+        for stage in ("filtered", "duplicate", "reply", "trace")
+    }
+    broken = {s: Result(candidate=candidate, failure=f, feedback=feedback) for s, f in failures.items()}
+    parent = Result(candidate=candidate, score=Score(mean=0.1, se=0.05, n=3, episodes=90), feedback=feedback)
+    lots = {"best": (parent,) * 3, "diverse": (parent,) * 3, "failures": (broken["trace"],) * 30, "evolve": evolve}
+    asked = [request("mutate", parent, **lots), request("crossover", parent, parent, **lots), request(**lots)]
+    asked += [request("crossover", parent, parent, failed=result, **lots) for result in broken.values()]
+    fields = "\n".join(f"state.field_{k:03d}  float32 (3,)  meaning of field number {k}" for k in range(70))
+    for doc in (fields, f"{fields}\n" * 9):
+        book = PromptBook(CARD.model_copy(update={"description": "Go there.\n" * 900, "state_doc": doc}))
+        for seed, each in enumerate(asked):
+            system, user = texts(book, each, seed)
+            assert estimate_tokens(system + user) <= TOTAL, each.failed
+            assert "state.field_000" in user
+            assert "def get_observation" in user or not each.parents
+            assert ("documented above and no others" in user) == (doc == fields)
+
+
+def test_the_documentation_of_the_state_is_cut_last():
+    def page(fields: int, *parents: Result) -> str:
+        doc = "\n".join(f"state.field_{k:03d}  float32 (3,)  meaning of field number {k}" for k in range(fields))
+        book = PromptBook(CARD.model_copy(update={"state_doc": doc}))
+        return texts(book, request("mutate" if parents else "scratch", *parents))[1]
+
+    long = result("long", source=OBSERVE + "# a comment\n" * 2_000 + REWARD)
+    for user in (page(70), page(300), page(300, long)):
+        assert "documented above and no others" in user
+        assert all(f"state.field_{k:03d} " in user for k in range(70))
+    assert "state.field_299 " in page(300, long) and "lines left out" in page(300, long)
+    user = page(900, long)
+    assert "documented above and no others" not in user and "lines are left out of it" in user
+    assert "state.field_000 " in user and "state.field_899 " in user and "def compute_reward" in user
+
+
+def test_what_the_constraints_say_of_limits(monkeypatch: pytest.MonkeyPatch):
+    def constraints(limits: Limits) -> str:
+        monkeypatch.setattr(prompt_module, "Limits", lambda: limits)
+        return texts(PromptBook(CARD), request("scratch"))[1].split("# Constraints")[1]
+
+    # What a program cannot mend by being told, or that another limit says already.
+    unsaid = {"equations", "wall_s", "memory_mb", "verify_s", "reply_bytes"}
+    usual = constraints(Limits())
+    for name, value in Limits().as_json().items():
+        assert (constraints(replace(Limits(), **{name: 3 * value})) != usual) == (name not in unsaid), name
+    for words in ("32 KiB", "12,000 syntax nodes", "4,096 array", "65,536 elements", "1024 KiB in", "2,000,000 float"):
+        assert words in usual
+    for words in ("1 to 512", "at most 32 of", "1,000,000 in size", "256 turns", "NaN", "100,000", "8 seconds"):
+        assert words in usual
+    for words in (*MODULES, *BUILTINS, "getattr", "hasattr", "`type`", "`iter`", "`next`", "begin with an underscore"):
+        assert words in usual
+
+
+@pytest.mark.parametrize("line", ["x = getattr(state, 'x')", "x = state._x", "x = type(state)", "x = next(iter([1]))"])
+def test_what_the_constraints_forbid_is_refused(line: str):
+    with pytest.raises(Refused):
+        guard(f"def get_observation(state):\n    {line}\n    return x\n", frozenset({"x"}))
+
+
+def test_what_makes_a_program_new():
+    _, user = texts(PromptBook(CARD), REQUESTS["duplicate"])
+    same, other = user.split("# Task")[0].split("No difference:")[1].split("A difference:")
+    assert "split into other terms" in same and "one positive factor" in same and "constant" not in same
+    assert "a constant added" in other and "other terms" not in other
+
+
+def test_what_the_system_message_says_of_training():
+    system = {e: texts(PromptBook(CARD), request("scratch", evolve=e))[0] for e in ("both", "observation", "reward")}
+    assert all("when the goal is reached" in text for text in system.values())
+    for evolve, text in system.items():
+        assert ("discount of about 0.99" in text and "ratios between terms" in text) == (evolve != "observation")
+
+
+def test_failures_that_teach_are_shown_once():
+    def section(*failures: Result) -> str:
+        _, user = texts(PromptBook(CARD), request("scratch", best=(), diverse=(), failures=failures))
+        return user.split("# Recent failures")[1].split("# Guidance")[0] if "# Recent failures" in user else ""
+
+    below = failed("filtered", "success 0.014 is below the threshold", None)
+    diverged = [failed("diverged", f"{k} seeds computed something that is not finite", None) for k in range(3)]
+    assert section(below, below) == section(failed("refused", "no", None), failed("reply", "no")) == ""
+    text = section(below, failed(), failed(line=4), failed(message="another"), *diverged)
+    assert text.count("shapes differ") == text.count("another") == text.count("not finite") == 1
+    assert "trace, line 5 (2 programs): shapes differ" in text and "diverged (3 programs): 0 seeds" in text
+    assert text.count("check the shapes") == 3 and "threshold" not in text
+
+
 def test_every_section_has_a_budget():
     terms = tuple(FEEDBACK.terms[0].model_copy(update={"name": f"t{k}" * 20}) for k in range(32))
     parents = [result(f"p{k}", feedback=FEEDBACK.model_copy(update={"terms": terms})) for k in range(2)]
@@ -208,7 +332,8 @@ def test_every_section_has_a_budget():
     assert estimate_tokens(system + user) <= TOTAL
     assert "lines left out)" in user and "success rate" in user
     sections = re.split(r"^(?=# )", user, flags=re.MULTILINE)
-    assert estimate_tokens(next(s for s in sections if s.startswith("# Task"))) <= BUDGET["task"] + 60
+    described = next(s for s in sections if s.startswith("# Task")).split("## State")[0]
+    assert estimate_tokens(described) <= BUDGET["task"] + 60
     assert estimate_tokens("".join(s for s in sections if s.startswith("# How"))) <= BUDGET["feedback"] + 200
 
 
@@ -307,3 +432,14 @@ def test_templates_ship_with_the_package():
     data = tomllib.loads((root / "pyproject.toml").read_text())["tool"]["setuptools"]["package-data"]
     assert "prompts/*.j2" in data["jaxreward.proposers"]
     assert Path(prompt_module.__file__).parent.joinpath("prompts", "system.j2").exists()
+
+
+@pytest.mark.parametrize("operator", ["scratch", "mutate", "crossover"])
+def test_an_idea_is_asked_for_where_the_strategy_wants_one(operator):
+    book, plainly = PromptBook(CARD), Request(id="r", generation=0, operator=operator)
+    for request in plainly, plainly.model_copy(update={"thought": True}):
+        system, user = book.messages(request, np.random.default_rng(0))
+        assert (
+            "<thought>...</thought>, then one complete program" in system["content"].replace("`", "")
+        ) == request.thought
+        assert ("in fewer than 100 words" in user["content"]) == request.thought

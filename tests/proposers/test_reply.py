@@ -25,6 +25,16 @@ PROGRAM = f"{HEAD}\n\n{OBSERVE}\n\n{REWARD}"
 OTHER = PROGRAM.replace("SIZE = 9", "SIZE = 13")
 
 
+OUTLINE = "def get_observation(state):\n    ...\n\n\ndef compute_reward(state, action, next_state):\n    ...\n"
+DIFF = """--- a.py
++++ b.py
+@@ -1,2 +1,2 @@
+ def get_observation(state):
+-    return state.x
++    return state.x * 2
+"""
+
+
 def source(text: str, finish: str = "stop") -> str:
     reply = read_reply(text, finish)
     assert isinstance(reply, Reply), reply
@@ -90,6 +100,21 @@ ONE_PROGRAM = {
     "split": fenced(f"{HEAD}\n\n{OBSERVE}") + "and\n" + fenced(REWARD),
     "split in three": fenced(HEAD) + "First:\n" + fenced(OBSERVE) + "Second:\n" + fenced(REWARD),
     "helpers apart": fenced(HEAD) + fenced(f"{OBSERVE}\n\n{REWARD}") + fenced("x = get_observation(state)\n"),
+    "then an outline": fenced(PROGRAM) + "Structure:\n" + fenced(OUTLINE),
+    "then a described outline": fenced(PROGRAM) + fenced(OUTLINE.replace("...", '"""Sees."""\n    pass')),
+    "outlines, then halves": fenced(OUTLINE) + fenced(f"{HEAD}\n\n{OBSERVE}") + fenced(REWARD) + fenced(OUTLINE),
+    "thinking without end": f"<think>\nI try:\n{fenced(OTHER)}better:\n{fenced(PROGRAM)}",
+    "a tag in prose": f"<think> blocks are not used.\n{fenced(PROGRAM)}",
+    "thinking twice": f"<think>{fenced(OTHER)}</think>\n<thinking>hm</thinking> {fenced(PROGRAM)}",
+    "thinking, a fence left open": f"<think>\n```python\n{OTHER}</think>\n{fenced(PROGRAM)}",
+    "json with lines": json.dumps({"code": PROGRAM.split("\n")}),
+    "json with long lines": json.dumps({"code": PROGRAM.splitlines(keepends=True)}),
+    "channels": f"<|channel|>analysis<|message|>try {fenced(OTHER).rstrip()}<|end|><|start|>assistant<|channel|>final"
+    f"<|message|>{fenced(PROGRAM).rstrip()}<|return|>",
+    "a constrained channel": f"<|channel|>final <|constrain|>python<|message|>{fenced(PROGRAM).rstrip()}<|return|>",
+    "block quote": textwrap.indent(fenced(PROGRAM), "> ", lambda line: True),
+    "block quote without a fence": textwrap.indent(PROGRAM, "> ", lambda line: True),
+    "a diff of it": fenced(PROGRAM) + "The change:\n" + fenced(DIFF, "diff"),
 }  # fmt: skip
 
 
@@ -97,14 +122,112 @@ ONE_PROGRAM = {
 def test_the_program_is_found(kind: str):
     found = source(ONE_PROGRAM[kind])
     assert ast.dump(ast.parse(found)) == ast.dump(ast.parse(PROGRAM))
-    if "split" not in kind and "helpers" not in kind and "two fields" not in kind and "zero" not in kind:
+    if (
+        "halves" not in kind
+        and "split" not in kind
+        and "helpers" not in kind
+        and "two fields" not in kind
+        and "zero" not in kind
+    ):
         assert found == PROGRAM
+
+
+DOCUMENTED = PROGRAM.replace(
+    '"""Held: `1`."""',
+    '''"""Held.
+
+    ```python
+    def get_observation(state):
+        return held
+    ```
+    """''',
+)
+ODD = PROGRAM.replace("SIZE = 9\n", "(SIZE, SPAN) = 9, 4\n[A, B] = 1, 2\nassert SIZE > SPAN\nWIDE: float = 9.0\n")
+
+
+@pytest.mark.parametrize("program", [DOCUMENTED, ODD, ODD + "\nassert SIZE < 10\n"])
+def test_a_reply_that_is_a_program_is_taken_as_it_is(program: str):
+    assert "```" in program or "assert" in program
+    assert source(program) == program
+    assert source(program.replace("\n", "\r\n")) == program
+
+
+def test_unfenced_statements_are_kept_among_prose():
+    program = ODD + "\nassert SIZE < 10\n"
+    assert source(f"Sure, here it is.\n\n{program}\nIt should do well, (I think).\n") == program
 
 
 def test_a_program_may_have_one_function():
     for half in (OBSERVE, REWARD, "def reward(state):\n    return state.x\n"):
         assert source(fenced(half)) == half
         assert source(half) == half
+
+
+DOCSTRING = """    \"\"\"Features.
+
+    ```
+    [x]
+    ```
+    \"\"\"
+"""
+
+
+@pytest.mark.parametrize("indent", ["", "    "])
+@pytest.mark.parametrize(
+    "inside",
+    [
+        DOCSTRING,
+        DOCSTRING.replace("```\n    [", "```python\n    ["),
+        DOCSTRING.replace("[x]\n    ```", "[x]\n    ```\n\n    ```\n    [y]\n    ```"),
+        textwrap.dedent(DOCSTRING).replace('"""F', '    """F'),
+        DOCSTRING.replace("    [x]", "x = 1  # </think>"),
+        "    x = 0  # </think>\n",
+    ],
+)
+def test_fences_and_tags_inside_a_program(inside: str, indent: str):
+    program = PROGRAM.replace("state):\n", f"state):\n{inside}")
+    for text in (program, f'"""Design.\n\n```text\nlayout\n```\n"""\n{program}'):
+        for end in ("", "\nIt sees:\n```\n[x]\n```\n", "\nUse:\n" + fenced("x = get_observation(state)\n")):
+            assert source(f"Here:\n\n{textwrap.indent(fenced(text), indent)}{end}") == text
+
+
+def test_what_a_fence_holds_is_never_torn():
+    text = '    [x]\n    """\n    return f(\n\n\ndef compute_reward(state, action, next_state):\n    return 1\n'
+    found = source(f"```\n{text}```\n")
+    assert "def compute_reward(state, action, next_state):\n    return 1" in found
+
+
+def test_small_constants_in_a_block_of_their_own():
+    program = OBSERVE.replace("SIZE", "size") + REWARD
+    constant = "import jax.numpy as jnp\nsize = 9\nother: int = 3\n"
+    example = "x = get_observation(state)\nsize = 3\n"
+    found = source(fenced(constant) + fenced(program) + fenced(example))
+    assert found.startswith(constant) and "size = 3" not in found and ast.parse(found)
+
+
+def test_a_quoted_program_is_not_the_answer():
+    def read(text: str, *shown: str) -> str:
+        reply = read_reply(text, shown=shown)
+        assert isinstance(reply, Reply)
+        return reply.source
+
+    text = fenced(PROGRAM) + "The parent was:\n" + fenced(OTHER)
+    assert read(text) == read(text, PROGRAM) == read(text, "x = 1\n") == OTHER
+    assert read(text, OTHER) == read(text, "x = 1\n", OTHER.replace("\n\n", "\n") + "\n") == PROGRAM
+    assert read(fenced(OTHER), OTHER) == OTHER
+    assert read(fenced(OTHER) + "becomes\n" + fenced(REWARD), OTHER) == REWARD
+    assert read(fenced(PROGRAM) + fenced(OUTLINE) + fenced(OTHER), OTHER) == PROGRAM
+
+
+def test_what_is_sent_in_place_of_a_program():
+    for text in (fenced(DIFF, "diff"), fenced(DIFF), DIFF, fenced(DIFF.split("@@\n")[1]), f"Change:\n\n{DIFF}"):
+        assert "diff: send the complete program" in failure(text).message
+    methods = "class I:\n" + textwrap.indent(OBSERVE + REWARD, "    ")
+    for text in (fenced(methods), fenced(HEAD + methods)):
+        assert "at the top level" in failure(text).message
+    assert source(fenced(methods + "\n\n" + OBSERVE)).endswith(OBSERVE)
+    assert "nothing but thinking" in failure("<|channel|>analysis<|message|>hm").message
+    assert "..." in source(fenced(OUTLINE))
 
 
 def test_a_program_that_is_not_python_is_left_to_its_checks():
@@ -135,7 +258,9 @@ def test_cut_off():
 
 def test_what_is_no_program():
     assert failure("").message == failure(" \n\u200b").message == "the reply is empty"
-    assert "content filter" in failure("", "content_filter").message
+    refused = read_reply("", "content_filter")
+    assert isinstance(refused, Failure) and (refused.stage, refused.hint) == ("refused", "")
+    assert "content filter" in refused.message
     assert "token limit" in failure("", "length").message
     assert (
         failure("<think>hm").message == failure("<think>hm</think> ").message == "the reply holds nothing but thinking"
@@ -192,6 +317,18 @@ HOSTILE = {
     "deep sums": "def get_observation(state):\n    return 1" + "+1" * 30_000 + "\n",
     "quotes": "def get_observation(state): pass\n" + '"""\nx\n' * 30_000,
     "equals": "def get_observation(state): pass\n" + "a " * 90_000 + "=",
+    "thinking on one line": "<think></think>" * 13_000,
+    "ends of thinking": "</think>" * 200_000,
+    "thinking in fences": "```\n<think>\n```\n</think>\n" * 10_000,
+    "channels": "<|channel|>" * 100_000 + "<|message|>",
+    "final channels": "<|channel|>final<|message|>" * 8_000,
+    "quotes of blocks": "> " * 90_000 + "\n> def get_observation(state):",
+    "broken blocks": "```python\ndef get_observation(state): (\n```\n" * 5_000,
+    "broken long blocks": ("```python\ndef get_observation(state):\n" + "    x = 1\n" * 400 + "    (\n```\n") * 50,
+    "outlines": "```python\ndef get_observation(state): ...\n```\n" * 5_000,
+    "outlines in a block": "```python\n" + "# x\ndef get_observation(state): ...\n" * 1_700 + "```\n",
+    "diffs": "```diff\n+def get_observation(state):\n```\n" * 5_000,
+    "lines of json": '{"code": [' + '"def get_observation(state):", ' * 6_000 + '""]}',
     "surrogates": "\ud800" * 100_000 + "```\ndef get_observation(state):\n    return '\udfff'\n```",
 }
 

@@ -23,17 +23,23 @@ def bare(monkeypatch, tmp_path):
 
 
 def test_the_environment_wins_over_the_file(monkeypatch, tmp_path):
-    (tmp_path / ".env").write_text("FIRST_API_KEY=from-the-file\nexport SECOND_TOKEN='also from the file'\nTHIRD\n")
-    monkeypatch.setenv("FIRST_API_KEY", "from-the-environment")
+    (tmp_path / ".env").write_text(
+        "FIRST_API_KEY=from-the-file-1\nexport SECOND_TOKEN='also from the file: x1y2'\nTHIRD\n"
+    )
+    monkeypatch.setenv("FIRST_API_KEY", "from-the-environment-2")
     secrets = Secrets()
     secrets.install()
-    assert os.environ["FIRST_API_KEY"] == "from-the-environment"
-    assert os.environ["SECOND_TOKEN"] == "also from the file" and "THIRD" not in os.environ
+    assert os.environ["FIRST_API_KEY"] == "from-the-environment-2"
+    assert os.environ["SECOND_TOKEN"] == "also from the file: x1y2" and "THIRD" not in os.environ
     # Neither value may be shown, used or not.
-    assert secrets.redact("from-the-file, from-the-environment, also from the file.") == "***, ***, ***."
+    assert secrets.redact("from-the-file-1, from-the-environment-2, also from the file: x1y2.") == "***, ***, ***."
 
 
-@pytest.mark.parametrize("name", ["FIRST_API_KEY", "my_password", "AWS_SECRET_ACCESS", "A_TOKEN", "CREDENTIALS"])
+@pytest.mark.parametrize(
+    "name",
+    ["FIRST_API_KEY", "my_password", "AWS_SECRET_ACCESS", "A_TOKEN", "CREDENTIALS"]
+    + ["GITHUB_PAT", "PGPASSWORD", "PGPASS", "SMTP_PASS", "MY_AUTH", "HTTP_AUTHORIZATION", "APIKEY"],
+)
 def test_every_spelling_is_hidden(monkeypatch, name):
     monkeypatch.setenv(name, VALUE)
     encoded = VALUE.encode()
@@ -51,6 +57,64 @@ def test_what_is_no_secret_stays(monkeypatch):
     assert Secrets().redact(text) == text
 
 
+PROGRAM = """
+def get_observation(state):
+    position, layer1_weights = state.agent.position, get_secret(state)
+    return jnp.concatenate([position, layer1_weights, 100000000 * state.x])
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("SORT_KEY", "position"),
+        ("PARTITION_KEY", "layer1_weights"),
+        ("SECRET_NAME", "get_observation"),
+        ("DB_PASSWORD", "concatenate"),
+        ("MAX_TOKENS", "100000000"),
+        ("SOME_KEY", "state.agent.position"),
+        ("GIT_AUTHOR_NAME", "get_secret(state)"),
+        ("FIRST_PATH", "get_secret(state)"),
+    ],
+)
+def test_words_of_programs_are_no_secrets(monkeypatch, name, value):
+    assert value in PROGRAM
+    monkeypatch.setenv(name, value)
+    assert Secrets().redact(PROGRAM) == PROGRAM
+
+
+@pytest.mark.parametrize(
+    "value", ["sk-1234", "hunter", "position", "aB3$", "12345", "correct horse", "sk-abcdef0123456789"]
+)
+def test_a_key_of_a_provider_that_is_asked_is_hidden_whatever_it_looks_like(monkeypatch, value):
+    monkeypatch.setenv("OPENAI_API_KEY", value)
+    secrets = Secrets()
+    secrets.guard("openai")
+    assert secrets.redact(f"you sent Bearer {value}, no 'x{value}x'").startswith("you sent Bearer ***, no")
+    assert secrets.redact(f"Bearer {value}") == "Bearer ***"
+
+
+def test_keys_of_providers_under_other_names(monkeypatch):
+    monkeypatch.setenv("GOOGLE_API_KEY", "abcdef")
+    monkeypatch.setenv("THIRD", "ghijkl")
+    secrets = Secrets()
+    secrets.guard("gemini", "THIRD")
+    assert secrets.redact("abcdef ghijkl") == "*** ***"
+
+
+@pytest.mark.parametrize("value", ["x", "none", "EMPTY", "dummy", ""])
+def test_a_placeholder_for_a_key_is_no_key(monkeypatch, value):
+    monkeypatch.setenv("OPENAI_API_KEY", value)
+    secrets = Secrets()
+    secrets.guard("openai")
+    assert secrets.redact("x = none or EMPTY or dummy") == "x = none or EMPTY or dummy"
+
+
+def test_a_value_in_the_words_of_json_is_hidden(monkeypatch):
+    monkeypatch.setenv("FIRST_API_KEY", 'se"cr\\et-1é')
+    assert Secrets().redact('{"key": "se\\"cr\\\\et-1\\u00e9"}') == '{"key": "***"}'
+
+
 def test_data_is_redacted_wherever_a_string_is(monkeypatch):
     monkeypatch.setenv("FIRST_API_KEY", VALUE)
     data = ({"role": "user", "content": [{"type": "text", "text": f"it is {VALUE}"}, 3, None, True]},)
@@ -60,9 +124,9 @@ def test_data_is_redacted_wherever_a_string_is(monkeypatch):
 
 
 def test_a_secret_that_contains_another_goes_whole(monkeypatch):
-    monkeypatch.setenv("FIRST_API_KEY", "abcdefgh")
-    monkeypatch.setenv("SECOND_TOKEN", "abcdefgh-ijklmnop")
-    assert Secrets().redact("abcdefgh-ijklmnop abcdefgh") == "*** ***"
+    monkeypatch.setenv("FIRST_API_KEY", "abcd1234")
+    monkeypatch.setenv("SECOND_TOKEN", "abcd1234-ijklmnop")
+    assert Secrets().redact("abcd1234-ijklmnop abcd1234") == "*** ***"
 
 
 def test_a_file_that_cannot_be_read(tmp_path):

@@ -3,30 +3,118 @@
 from __future__ import annotations
 
 import re
+from typing import Any, ClassVar, cast
 
 import jax
+import numpy as np
 import pytest
 
+from jaxreward.programs import Checker
+from jaxreward.programs.spec import Spec
+from jaxreward.records import Vocabulary
 from jaxreward.tasks import card, document_state, make_task, task_names
 from jaxreward.tasks.documentation import state_leaves
 from jaxreward.tasks.probe import Probe
 from jaxreward.tasks.task import Box
+from jaxreward.tasks.xland import XLand
+from tests.programs.pointtask import PointTask
 
 NAMES = task_names()
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_every_array_is_listed_as_it_is(name):
-    task = make_task(name)
+class Nested(PointTask):
+    """A dictionary at the top, tuples and keys that are no names below."""
+
+    description, state_notes = "d", ""
+    state_words: ClassVar[dict[str, str]] = {"a.1.b c": "words"}
+
+    def terminated(self, state):
+        return False
+
+    def view(self, state):
+        return {"a": (state.view.pos, {"b c": state.view.t, "items": state.view.vel}), "keys": state.view.goal}
+
+    def vocabulary(self):
+        return Vocabulary()
+
+
+class Mixed(Nested):
+    """Named fields with a dictionary and a tuple below."""
+
+    state_words: ClassVar[dict[str, str]] = {"info.gyro": "turn rate"}
+
+    def view(self, state):
+        return state.view._replace(agent=(state.view.pos, state.view.t))
+
+
+@pytest.fixture(scope="module")
+def checker():
+    with Checker(lanes=1) as own:
+        yield own
+
+
+@pytest.mark.parametrize("task", [make_task("xland-hard"), make_task("probe-corridor"), Nested(), Mixed()], ids=str)
+def test_every_array_is_listed_as_a_program_writes_it(checker, task):
+    """A program that returns the documented expressions gets the arrays, with the documented dtypes and shapes."""
+    found = re.findall(r"^(state\S*|state\['.*'\]) +([a-z]+[0-9]*) (\(.*?\))", document_state(task), re.MULTILINE)
     view = task.view(task.reset(jax.random.key(0)))
-    text = document_state(task)
-    for path in state_leaves(task):
-        leaf = view
-        for step in path.split("."):
-            leaf = getattr(leaf, step)
-        assert re.search(rf"^state\.{path} +{leaf.dtype.name} {re.escape(str(leaf.shape))}(  |$)", text, re.MULTILINE)
-    assert len(state_leaves(task)) == len(jax.tree.leaves(view))
-    assert card(task).state_doc == text
+    assert [(t, s) for _, t, s in found] == [(x.dtype.name, str(x.shape)) for x in jax.tree.leaves(view)]
+    parts = ", ".join(f"({e}).reshape(-1).astype(jnp.float32)" for e, *_ in found)
+    source = (
+        f"import jax.numpy as jnp\ndef get_observation(state):\n    return jnp.concatenate([{parts}])\n"
+        f"def compute_reward(state, action, next_state):\n    return jnp.sum(({found[0][0]}).astype(jnp.float32))\n"
+    )
+    verdict, program = checker.check(source, Spec.of(task))
+    assert program is not None, verdict.failure
+    expected = np.concatenate([np.ravel(x).astype(np.float32) for x in jax.tree.leaves(view)])
+    np.testing.assert_array_equal(program.observe(view), expected)
+    assert card(task).state_doc == document_state(task)
+
+
+def test_words_stand_beside_the_expressions():
+    mixed, nested = (document_state(cast(Any, task)) for task in (Mixed(), Nested()))
+    assert re.search(r"^state\.info\['gyro'\] +float32 \(3,\) +turn rate$", mixed, re.MULTILINE)
+    assert re.search(r"^state\['a'\]\[1\]\['b c'\] +int32 \(\) +words$", nested, re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "said"),
+    [
+        (-1.0, 2.0, "from -1 to 2"),
+        (np.full(2, -1.0), np.full(2, 2.0), "from -1 to 2"),
+        (np.array([-1.0, -2.5]), np.array([1.0, 2.0]), "from [-1, -2.5] to [1, 2]"),
+        (-np.inf, np.inf, "any real number"),
+        (0.0, np.inf, "any real number from 0 on"),
+        (0.0, np.arange(9.0), "each in a range of its own, all within 0 to 8"),
+    ],
+)
+def test_ranges_of_real_actions(low, high, said):
+    task: Any = Mixed()
+    task.action_space = Box((9,) if np.size(high) == 9 else (2,), low, high)
+    assert re.search(rf"^action .*\)  +{re.escape(said)}$", document_state(task), re.MULTILINE)
+
+
+def test_how_an_episode_ends_is_said():
+    last = {name: document_state(make_task(name)).splitlines()[-1] for name in NAMES}
+    assert (
+        last["xland-easy"] == "An episode ends in a state that the task declares final, at the latest after 80 steps."
+    )
+    assert last["probe-corridor"].endswith("at the latest after 18 steps.")
+    assert last["probe-choice"] == "An episode ends after 1 step, never earlier."
+    assert "Reaching the goal ends the episode." in document_state(make_task("xland-hard"))
+
+
+@pytest.mark.parametrize("environment", ["R1-9x9", "R2-9x9", "R4-13x13", "R6-13x13", "R9-16x16"])
+def test_rooms_and_doors_are_said_as_they_are(environment):
+    easy = cast(XLand, make_task("xland-easy"))
+    task = XLand("t", f"XLand-MiniGrid-{environment}", easy.ruleset, 10)
+    grid = np.asarray(jax.jit(task.reset)(jax.random.key(3)).grid[..., 0])
+    rooms, doors, text = int(environment[1]), int((grid == 9).sum()), document_state(task)
+    if rooms == 1:
+        assert doors == 0 and "one room: there are no inner walls and no doors" in text
+    else:
+        assert f"into {rooms} rooms, joined by {doors if doors > 1 else 'one'} closed door" in text
+        assert "toggled open" in text
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -55,4 +143,4 @@ def test_what_has_no_words_is_listed_all_the_same():
 
     text = document_state(Bare("choice"))
     assert "state.place   int32 ()\n" in text
-    assert text.endswith("action        float32 (3,)  from -1 to 2")
+    assert "action        float32 (3,)  from -1 to 2\n" in text

@@ -39,6 +39,13 @@ def test_a_healthy_training_is_not_remarked_on():
             "return_solved": 12.0,
             "return_failed": 50.0,
         },
+        # success pays more and yet is little of what is returned
+        {
+            "success": (0.02, 0.01, 0.03, 0.04, 0.02, 0.03),
+            "episode_return": (0.1, 1.0, 4.0, 8.0, 12.0, 15.0),
+            "return_solved": 20.0,
+            "return_failed": 14.8,
+        },
         # the return rises, success never moves
         {"success": (0.0,) * 6, "episode_return": (0.0, 1.0, 4.0, 8.0, 12.0, 15.0)},
     ],
@@ -61,6 +68,17 @@ def test_a_farmed_reward_is_called_that(fields):
             "episode_return": (0.0, 0.0, 0.001, 0.002, 0.004, 0.008),
             "return_failed": 0.0,
         },  # a sparse reward: all of the return is success
+        {
+            "success": (0.02, 0.01, 0.03, 0.04, 0.02, 0.03),
+            "episode_return": (0.1, 0.1, 0.2, 0.3, 0.4, 0.48),
+            "return_solved": 13.0,
+            "return_failed": 0.2,
+        },  # success is rare and pays most of what is returned
+        {
+            "success": (0.0, 0.0, 0.01, 0.01, 0.02, 0.03),
+            "episode_return": (0.0, 1.0, 4.0, 8.0, 12.0, 15.0),
+            "return_success_correlation": 0.4,
+        },  # who returns more succeeds more
     ],
 )
 def test_what_is_not_farmed_is_not_called_that(fields):
