@@ -106,7 +106,8 @@ def _composed(request: Request, task: str, llm: LlmSettings, seed: int) -> Shown
 def _next(settings: EvolveSettings, strategy: Any, progress: Progress[Any]) -> Request:
     requests = next_requests(settings, strategy, progress)
     if not requests:
-        raise UserError("the run asks for nothing more: its budget is spent; name a --request or a --parent")
+        why = "its requests are answered and wait to be trained" if progress.open else "its budget is spent"
+        raise UserError(f"the run asks for nothing now: {why}; name a --request or a --parent")
     return requests[0]
 
 
