@@ -11,7 +11,7 @@ import dataclasses
 from jaxreward.evolution import Evolution, Parts
 from jaxreward.programs import Program
 from jaxreward.records import Failure, Score
-from jaxreward.runs import Baseline, Finished, Run, Spent
+from jaxreward.runs import Baseline, Finished, Run
 from jaxreward.runs.events import json_ready
 
 # Seeds of the final training start here, out of reach of any number of training seeds.
@@ -28,8 +28,7 @@ def compare(main: Evolution) -> Score | None:
     s = main.settings
     best = main.strategy.best(main.progress.state)
     contenders = {BEST: main.program(best.candidate)} if best is not None and s.final_seeds else {}
-    rivals, searched = _rivals(main)
-    contenders |= rivals
+    contenders |= _rivals(main)
     seeds = range(FIRST_SEED, FIRST_SEED + s.final_seeds) if s.final_seeds else range(s.seeds)
     steps = s.final_steps or s.steps
     missing = [name for name, program in contenders.items() if not _done(main, name, program, len(seeds), steps)]
@@ -38,11 +37,11 @@ def compare(main: Evolution) -> Score | None:
         trained = main.train(list(contenders.values()), tag="final", label="final training", steps=steps, seeds=seeds)
         for row, (name, program) in enumerate(contenders.items()):
             if name in missing:
-                share, found_by = len(contenders), searched.get(name, Spent())
+                share = len(contenders)
                 main.log(Baseline(
                     name=name, digest=program.digest, steps=steps, score=trained.score(row),
                     env_steps=trained.env_steps // share, compile_s=trained.compile_s / share,
-                    run_s=trained.run_s / share, tokens=found_by.tokens, cost_usd=found_by.cost_usd,
+                    run_s=trained.run_s / share,
                 ))  # fmt: skip
         main.forget("final")
     final = main.progress.baselines.get(BEST) if BEST in contenders else None
@@ -60,26 +59,23 @@ def _done(main: Evolution, name: str, program: Program, seeds: int, steps: int) 
     )
 
 
-def _rivals(main: Evolution) -> tuple[dict[str, Program], dict[str, Spent]]:
-    """The baselines by name, and what searches for them have used."""
+def _rivals(main: Evolution) -> dict[str, Program]:
+    """The baselines by name; best-of-n is a search of its own at the same budget, run here."""
     s = main.settings
     rivals: dict[str, Program] = {}
-    searched: dict[str, Spent] = {}
     if "sparse" in s.baselines:
         rivals["sparse"] = Program.default(main.task)
     if BEST_OF_N in s.baselines:
-        best, searched[BEST_OF_N] = _best_of_n(main)
+        best = _best_of_n(main)
         if best is not None:
             rivals[BEST_OF_N] = best
         elif BEST_OF_N not in main.progress.baselines:
-            spent = searched[BEST_OF_N]
-            why = "none of its candidates has a score" if spent.attempts else "no budget for language models was left"
-            failure = Failure(stage="filtered", message=why)
-            main.log(Baseline(name=BEST_OF_N, failure=failure, tokens=spent.tokens, cost_usd=spent.cost_usd))
-    return rivals, searched
+            failure = Failure(stage="filtered", message="none of its candidates has a score")
+            main.log(Baseline(name=BEST_OF_N, failure=failure))
+    return rivals
 
 
-def _best_of_n(main: Evolution) -> tuple[Program | None, Spent]:
+def _best_of_n(main: Evolution) -> Program | None:
     """The best of as many independent samples, searched for in a run inside the run.
 
     What it spends on language models counts into the budgets of the run.
@@ -103,4 +99,4 @@ def _best_of_n(main: Evolution) -> tuple[Program | None, Spent]:
             best = other.strategy.best(other.progress.state)
             other.log(Finished(reason=reason, best=best.candidate.id if best else None))
         best = other.strategy.best(other.progress.state)
-        return other.program(best.candidate) if best is not None else None, other.progress.spent
+        return other.program(best.candidate) if best is not None else None

@@ -15,7 +15,7 @@ import pytest
 
 from jaxreward.cli import main
 from jaxreward.proposers.bill import Amount
-from jaxreward.runs import Proposed, Trained, read_log, read_transcript
+from jaxreward.runs import Checked, Proposed, Trained, read_log, read_transcript
 from jaxreward.runs.provenance import read_header
 from tests.proposers.server import Answer, ChatServer
 from tests.proposers.talk import KEY
@@ -124,7 +124,10 @@ def test_a_model_is_told_what_was_wrong(searched):
     events = [entry.event for entry in read_log(run / "events.jsonl")]
     mended = [r for event in events if event.type == "repair" for r in event.requests]
     assert mended
-    assert any("os" in p and "import" in p and "guard" in p for p in prompts)
+    assert any("import os\nos.system" in p for p in prompts)  # the program that was rejected ...
+    events = [entry.event for entry in read_log(run / "events.jsonl")]
+    verdicts = [e.verdict.failure for e in events if isinstance(e, Checked) and e.verdict.failure]
+    assert any(verdict.message in p for verdict in verdicts for p in prompts)  # ... and why
 
 
 def test_the_key_is_in_no_file_of_the_run(searched):

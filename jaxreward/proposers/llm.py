@@ -19,7 +19,7 @@ from jaxreward.proposers.lane import Question
 from jaxreward.proposers.llm_settings import LlmSettings
 from jaxreward.proposers.loop import run_calls
 from jaxreward.proposers.prompt import PromptBook
-from jaxreward.proposers.proposer import Answers, Desk, RngOf
+from jaxreward.proposers.proposer import Answers, Desk, RngOf, Unplanned
 from jaxreward.proposers.reply import Reply
 from jaxreward.proposers.round import Office, Round, answered
 from jaxreward.proposers.secrets import Secrets
@@ -28,7 +28,7 @@ from jaxreward.records import Exchange, Failure, Proposal, Request, TaskCard
 _NO_MODEL = "say which language model to ask with --model, e.g. --model anthropic/claude-sonnet-4-5"
 
 
-class LlmProposer:
+class LlmProposer(Unplanned):
     """Asks language models for programs, several requests side by side.
 
     What a request is answered with depends on its exchanges in the transcript alone; a request that
@@ -75,9 +75,6 @@ class LlmProposer:
             secrets.guard(endpoint.provider(model), endpoint.origin(model).key)
         self._check_address()
         self._office = Office(endpoint, self.bill, desk, secrets, self.clock)
-
-    def planned(self, generation: int) -> int | None:
-        return None
 
     def _check_address(self) -> None:
         address = self.settings.api_base

@@ -56,8 +56,7 @@ class Resumed(Record):
 
 class Baseline(Record):
     """A baseline was trained, for `steps` environment steps a seed; a later one of the same `name`,
-    e.g. `sparse` or `best-of-n`, takes its place. `tokens` and `cost_usd` are those of a search that
-    found it."""
+    e.g. `sparse` or `best-of-n`, takes its place."""
 
     type: Literal["baseline"] = "baseline"
     name: str
@@ -68,8 +67,6 @@ class Baseline(Record):
     env_steps: int = 0
     compile_s: float = 0.0
     run_s: float = 0.0
-    tokens: int = 0
-    cost_usd: float = 0.0
 
 
 class AskedRequest(Record):
