@@ -12,9 +12,9 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 Stage = Literal[
-    "refused", "reply", "guard", "trace", "contract", "limits", "numeric", "killed", "duplicate", "filtered", "diverged"
+    "declined", "refused", "reply", "guard", "trace", "contract", "limits", "numeric", "killed", "duplicate", "filtered", "diverged"
 ]
-"""Where a candidate failed: `refused` (the model or its endpoint would not answer the prompt),
+"""Where a candidate failed: `declined` (the proposer does not know the operator), `refused` (the model or its endpoint would not answer the prompt),
 `reply` (no program in the proposer's answer), the five checks of a
 program, `killed` (its worker died, hung, flooded or lied), `duplicate` (computes what an earlier
 candidate computes), `filtered` (below the threshold of a short rung), `diverged` (every seed)."""
@@ -143,8 +143,10 @@ class Feedback(Record):
 class Candidate(Record):
     """A program and where it came from. `id` is unique in a run; `parents` are ids.
 
-    `repairs` is the id of the failed candidate that this one was asked to mend, `model` the language
-    model that wrote it, `thought` what the model said about its design where it was asked to.
+    `depth` is 0 without parents, else one more than that of the deepest (FORGE, equation 4, for any
+    number of parents). `repairs` is the id of the failed candidate that this one was asked to mend,
+    `model` the language model that wrote it, `thought` the idea behind it, where the model told it;
+    `tokens` and `cost_usd` are what the answer cost.
     """
 
     id: str
@@ -152,30 +154,43 @@ class Candidate(Record):
     operator: str
     island: int = 0
     parents: tuple[str, ...] = ()
+    depth: int = 0
     repairs: str = ""
     proposer: str = ""
     model: str = ""
     thought: str = ""
+    tokens: int = 0
+    cost_usd: float = 0.0
     source: str = ""
     summary: ProgramSummary | None = None
 
 
 class Result(Record):
-    """What came of a candidate: a score with feedback, or a failure; never both."""
+    """What came of a candidate: a score with feedback, or a failure; never both.
+
+    What came of a request for words has no score: a failure, or `words`.
+    """
 
     candidate: Candidate
     score: Score | None = None
     failure: Failure | None = None
     feedback: Feedback | None = None
     env_steps: int = 0
+    words: str = ""
+
+    def with_thought(self, thought: str) -> Result:
+        """The same with another thought behind its program."""
+        return self.model_copy(update={"candidate": self.candidate.model_copy(update={"thought": thought})})
 
 
 class Request(Record):
-    """What a strategy wants next: an operator and what the proposer should see.
+    """What a strategy wants next: an operator (`jaxreward.operators`) and what the proposer should see.
 
-    `parents` come first in importance; `best`, `diverse` and `failures` are context. `failed` is the
-    candidate to mend, in a request that repeats another after its answer was rejected. With `thought`
-    the proposer should say its idea before the program.
+    `parents` come first in importance, the one to start from before all; `best`, `diverse` and
+    `failures` are context. `plan` is the answer to a request for a plan, to be carried out. `failed` is
+    the candidate to mend, in a request that repeats another after its answer was rejected. With
+    `thought` the proposer should say its idea before the program. `remarks` are what people said who
+    watched the parents' agents. `model` is the language model to ask, if the strategy chose one.
     """
 
     id: str
@@ -187,12 +202,16 @@ class Request(Record):
     best: tuple[Result, ...] = ()
     diverse: tuple[Result, ...] = ()
     failures: tuple[Result, ...] = ()
+    plan: Result | None = None
     failed: Result | None = None
     thought: bool = False
+    remarks: tuple[str, ...] = ()
+    model: str = ""
 
 
 class Proposal(Record):
-    """A proposer's answer to a request: program source, or a failure of stage `reply`.
+    """A proposer's answer to a request: program source, or `words` where those were asked for, or a
+    failure of stage `reply`, `refused` or `declined`.
 
     `calls` counts the calls of a language model that were answered or may have been charged;
     `tokens` and `cost_usd` are of all of them, `unpriced_tokens` those whose price is unknown.
@@ -200,6 +219,7 @@ class Proposal(Record):
 
     request_id: str
     source: str = ""
+    words: str = ""
     proposer: str = ""
     model: str = ""
     thought: str = ""

@@ -13,7 +13,7 @@ class Chain:
     """One request whose answers are rejected as told."""
 
     def __init__(self) -> None:
-        self.generation = Generation(0, (Request(id="g0000-00", generation=0, operator="mutate", island=1),))
+        self.generation = Generation(0, (Request(id="g0000-00", generation=0, operator="improve", island=1),))
 
     def answer(self, stage: str | None) -> None:
         """The last request is answered; `stage` is where it fails, None where it passes."""
@@ -65,7 +65,7 @@ def test_what_goes_back_carries_the_verdict_and_the_context():
     chain = Chain()
     chain.answer("guard")
     (again,) = chain.sent_back()
-    assert (again.id, again.operator, again.island) == ("g0000-00-r1", "mutate", 1)
+    assert (again.id, again.operator, again.island) == ("g0000-00-r1", "improve", 1)
     assert again.failed is not None and again.failed.candidate.source == "# g0000-00"
     chain.answer("trace")
     (again,) = chain.sent_back()

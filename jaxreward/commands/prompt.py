@@ -38,7 +38,7 @@ class PromptSettings:
     parent: str = ""
     """Id of a candidate of the run to improve on."""
     operator: str = ""
-    """What is asked for: by default scratch, or mutate with --parent."""
+    """What is asked for: by default scratch, or improve with --parent."""
     task: str = "xland-easy"
     """The task, where there is no run."""
     evolve: Evolve = "both"
@@ -123,6 +123,6 @@ def _about(settings: PromptSettings, started: EvolveSettings, progress: Progress
     scored: list[Result] = [r for r in progress.results.values() if r.score is not None]
     generation = progress.state.generation
     return Request(
-        id=f"g{generation:04d}-00", generation=generation, operator="mutate", evolve=started.evolve,
+        id=f"g{generation:04d}-00", generation=generation, operator="improve", evolve=started.evolve,
         parents=(parent,), best=top(without(scored, (parent,)), 3), failures=tuple(progress.state.failures[:2]),
     )  # fmt: skip

@@ -60,6 +60,6 @@ def rehearsals(operators: Sequence[str]) -> Iterator[Request]:
             yield request(evolve, operator).model_copy(update={"thought": True})
             yield request(evolve, operator, _result("a", 0.5), _result("e", 0.1))
         for mean in (0.0, 0.1, 0.4, 0.7, 1.0):
-            yield request(evolve, "mutate", _result("a", mean))
+            yield request(evolve, "improve", _result("a", mean))
         for stage in _STAGES:
-            yield request(evolve, "mutate", _result("a", 0.5), failed=_result("r", stage=stage))
+            yield request(evolve, "improve", _result("a", 0.5), failed=_result("r", stage=stage))

@@ -3,7 +3,8 @@
 One generation is `Asked`, then for every request `Proposed` and `Checked` (unless the proposal
 failed), then `Trained` for those that passed, batch by batch, then `Told`. Rejected candidates may
 go back to the proposer in between (`Repair`, followed by what `Asked` is followed by), and where a
-budget of the proposer ends, what it has not answered is `Withdrawn`. Each is logged when it is
+budget of the proposer ends, what it has not answered is `Withdrawn`. A generation of requests for
+words ends after `Proposed`: nothing is checked or trained. Each is logged when it is
 known, so that a run killed between any two goes on where it stopped.
 """
 
@@ -80,8 +81,11 @@ class AskedRequest(Record):
     best: tuple[str, ...] = ()
     diverse: tuple[str, ...] = ()
     failures: tuple[str, ...] = ()
+    plan: str = ""
     failed: str = ""
     thought: bool = False
+    remarks: tuple[str, ...] = ()
+    model: str = ""
 
     @classmethod
     def of(cls, request: Request) -> AskedRequest:
@@ -97,8 +101,11 @@ class AskedRequest(Record):
             best=ids(request.best),
             diverse=ids(request.diverse),
             failures=ids(request.failures),
+            plan=request.plan.candidate.id if request.plan else "",
             failed=request.failed.candidate.id if request.failed else "",
             thought=request.thought,
+            remarks=request.remarks,
+            model=request.model,
         )
 
 
@@ -186,10 +193,15 @@ def _closed(result: Result) -> Result:
 
 
 class Told(Record):
-    """A generation is complete and the strategy has heard its results."""
+    """A generation is complete and the strategy has heard its results.
+
+    `account` is what the strategy wants to be read of it, e.g. the nodes of a tree that changed; nothing
+    depends on it.
+    """
 
     type: Literal["told"] = "told"
     generation: int
+    account: Config = Field(default_factory=dict)
 
 
 class Paused(Record):

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
 
 from jaxreward.errors import UserError
+from jaxreward.operators import WORDS
 from jaxreward.records import TRAINED_STAGES, Candidate, Failure, ProgramSummary, Proposal, Request, Result
 from jaxreward.runs.events import (
     Asked,
@@ -35,11 +36,12 @@ Tell = Callable[[S, Sequence[Result]], S]
 
 @dataclass(frozen=True)
 class Spent:
-    """What a run has used. `attempts` counts proposals, of which every one ends as `trained`,
-    `failed` or `duplicate`; baselines are apart. `calls`, `tokens`, `cost_usd` and `unpriced_tokens`
+    """What a run has used. `attempts` counts proposed programs, of which every one ends as `trained`,
+    `failed` or `duplicate`; `words` the answers to requests for words; baselines are apart. `calls`, `tokens`, `cost_usd` and `unpriced_tokens`
     as in `Proposal`."""
 
     attempts: int = 0
+    words: int = 0
     trained: int = 0
     failed: int = 0
     duplicate: int = 0
@@ -63,13 +65,19 @@ class Generation:
     checks: Mapping[str, Checked] = field(default_factory=dict)
     trained: Mapping[str, Result] = field(default_factory=dict)
 
+    @property
+    def of_words(self) -> bool:
+        """Whether nothing but words was asked for."""
+        return all(request.operator in WORDS for request in self.requests)
+
     def unproposed(self) -> tuple[Request, ...]:
         """Requests that no proposer has answered."""
         return tuple(request for request in self.requests if request.id not in self.proposals)
 
     def unchecked(self) -> tuple[Proposal, ...]:
         """Proposals with a program that has not been checked."""
-        answered = (self.proposals[r.id] for r in self.requests if r.id in self.proposals)
+        programs = [r for r in self.requests if r.operator not in WORDS]
+        answered = (self.proposals[r.id] for r in programs if r.id in self.proposals)
         return tuple(p for p in answered if p.failure is None and p.request_id not in self.checks)
 
     def untrained(self) -> tuple[Candidate, ...]:
@@ -81,16 +89,20 @@ class Generation:
         """The candidate of an answered request; its summary is there once it was checked."""
         request = next(request for request in self.requests if request.id == id)
         proposal = self.proposals[id]
+        grown = request.parents and request.operator not in WORDS
         return Candidate(
             id=id,
             generation=self.index,
             operator=request.operator,
             island=request.island,
             parents=tuple(parent.candidate.id for parent in request.parents),
+            depth=1 + max(parent.candidate.depth for parent in request.parents) if grown else 0,
             repairs=request.failed.candidate.id if request.failed else "",
             proposer=proposal.proposer,
             model=proposal.model,
             thought=proposal.thought,
+            tokens=proposal.tokens,
+            cost_usd=proposal.cost_usd,
             source=proposal.source,
             summary=self.checks[id].verdict.summary if id in self.checks else None,
         )
@@ -101,7 +113,9 @@ class Generation:
             return self.trained[id]
         if id not in self.proposals:
             return None
-        failure = self.proposals[id].failure
+        failure, words = self.proposals[id].failure, self.proposals[id].words
+        if failure is None and words:
+            return Result(candidate=self.candidate(id), words=words)
         if failure is None and id in self.checks:
             check = self.checks[id]
             failure = check.verdict.failure
@@ -276,8 +290,11 @@ def _request(asked: AskedRequest, event: Event, generation: int, results: Mappin
         best=known(asked.best),
         diverse=known(asked.diverse),
         failures=known(asked.failures),
+        plan=known((asked.plan,))[0] if asked.plan else None,
         failed=known((asked.failed,))[0] if asked.failed else None,
         thought=asked.thought,
+        remarks=asked.remarks,
+        model=asked.model,
     )
 
 
@@ -285,11 +302,12 @@ def _proposed(progress: Progress[S], event: Proposed) -> Progress[S]:
     proposal = event.proposal
     generation = _opened(progress.open, event, proposal.request_id)
     _require(proposal.request_id not in generation.proposals, event, f"{proposal.request_id} was answered already")
-    spent = replace(
-        _billed(progress.spent, proposal),
-        attempts=progress.spent.attempts + 1,
-        failed=progress.spent.failed + (proposal.failure is not None),
-    )
+    spent = _billed(progress.spent, proposal)
+    if next(r.operator for r in generation.requests if r.id == proposal.request_id) in WORDS:
+        spent = replace(spent, words=spent.words + 1)
+    else:
+        failed = proposal.failure is not None
+        spent = replace(spent, attempts=spent.attempts + 1, failed=spent.failed + failed)
     proposals = {**generation.proposals, proposal.request_id: proposal}
     return replace(progress, open=replace(generation, proposals=proposals), spent=spent)
 
@@ -340,4 +358,8 @@ def _told(progress: Progress[S], event: Told, tell: Tell[S]) -> Progress[S]:
     _require(generation.complete(), event, f"generation {event.generation} is not complete")
     results = generation.results()
     told = {**progress.results, **{result.candidate.id: result for result in results}}
+    for result in results:
+        if result.candidate.operator == "align" and result.words:
+            parent = result.candidate.parents[0]
+            told[parent] = told[parent].with_thought(result.words)
     return replace(progress, state=tell(progress.state, results), open=None, results=told)

@@ -93,7 +93,7 @@ class Limen(SearchStrategy[LimenMemory]):
             parents = (*parents, fitness_proportional(others, rng))
         best = top(without(elites, parents), self.show_best)
         return Draft(
-            operator="mutate" if len(parents) == 1 else "crossover",
+            operator="improve" if len(parents) == 1 else "crossover",
             island=island,
             parents=parents,
             best=best,

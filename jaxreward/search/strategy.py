@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar, final, get_args
 import numpy as np
 
 from jaxreward.errors import UserError
+from jaxreward.operators import WORDS
 from jaxreward.records import TRAINED_STAGES, Evolve, Failure, Request, Result
 from jaxreward.search.selection import better
 
@@ -33,6 +34,7 @@ class Counts:
     duplicate: int = 0
 
     def add(self, result: Result) -> Counts:
+        """With one more program counted."""
         stage = result.failure.stage if result.failure else None
         if stage == "duplicate":
             return replace(self, duplicate=self.duplicate + 1)
@@ -45,8 +47,9 @@ class Counts:
 class State(Generic[M]):
     """A search between two generations.
 
-    `generation` counts calls of `tell`, `told` counts results; `failures` holds the most recent
-    failed programs, newest first; `memory` belongs to the strategy.
+    `generation` counts calls of `tell`, `told` counts results of programs; `failures` holds the most
+    recent failed programs, newest first; `declined` are operators that the proposer does not know, not
+    to be asked for again; `memory` belongs to the strategy.
     """
 
     memory: M
@@ -55,6 +58,7 @@ class State(Generic[M]):
     counts: Counts = field(default_factory=Counts)
     best: Result | None = None
     failures: tuple[Result, ...] = ()
+    declined: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -67,6 +71,10 @@ class Draft:
     best: tuple[Result, ...] = ()
     diverse: tuple[Result, ...] = ()
     failures: tuple[Result, ...] = ()
+    plan: Result | None = None
+    thought: bool = False
+    remarks: tuple[str, ...] = ()
+    model: str = ""
 
 
 class Strategy(Protocol):
@@ -79,7 +87,7 @@ class Strategy(Protocol):
         ...
 
     def ask(self, state: State[Any], n: int, rng: np.random.Generator) -> list[Request]:
-        """One to `n` requests for the next generation; a pure function of its arguments."""
+        """One to `n` requests for programs, or any number of requests for words; a pure function of its arguments."""
         ...
 
     def tell(self, state: State[Any], results: Sequence[Result]) -> State[Any]:
@@ -90,17 +98,32 @@ class Strategy(Protocol):
         """The best result so far, None while nothing has a score."""
         ...
 
+    def finished(self, state: State[Any]) -> str:
+        """Why nothing more should be asked for though budgets are left; empty while something should."""
+        ...
+
+    def account(self, before: State[Any], after: State[Any]) -> dict[str, Any]:
+        """What readers of the log want to know of a generation, as JSON; nothing depends on it."""
+        ...
+
 
 @dataclass(frozen=True)
 class SearchStrategy(ABC, Generic[M]):
     """Base of the strategies: public verbs keep the books, private hooks hold the idea.
 
-    A subclass is a frozen dataclass of options that sets `name` and writes `_init`, `_ask` and
-    `_tell`; it overrides nothing else.
+    A subclass is a frozen dataclass of options that sets `name` and writes `_validate`, `_init`, `_ask`
+    and `_tell`. Where its idea needs it, it also writes `_hear` (what became of requests for words),
+    `_best`, `finished` and `account`; it overrides nothing else. `natural` is what it evolves unless
+    told otherwise, `words_per_candidate` how many requests for words it makes for each.
+
+    `budget` is how many candidates the search will train, 0 if that is not known.
     """
 
     name: ClassVar[str]
+    natural: ClassVar[Evolve] = "both"
+    words_per_candidate: ClassVar[float] = 0.0
     evolve: Evolve = "both"
+    budget: int = 0
 
     def __post_init__(self) -> None:
         if self.evolve not in get_args(Evolve):
@@ -116,26 +139,41 @@ class SearchStrategy(ABC, Generic[M]):
         if n < 1:
             raise ValueError(f"ask for at least one candidate, not {n}")
         drafts = self._ask(state, n, rng)
-        if not 1 <= len(drafts) <= n:
-            raise ValueError(f"strategy {self.name} drafted {len(drafts)} requests where 1 to {n} were asked for")
+        programs = sum(draft.operator not in WORDS for draft in drafts)
+        if not drafts or programs > n or 0 < programs < len(drafts):
+            raise ValueError(
+                f"strategy {self.name} drafted {len(drafts)} requests, {programs} of them for programs, "
+                f"where 1 to {n} for programs or any number for words may be asked"
+            )
         return [self._stamp(draft, state.generation, k) for k, draft in enumerate(drafts)]
 
     @final
     def tell(self, state: State[M], results: Sequence[Result]) -> State[M]:
-        results = tuple(admit(result) for result in results)
-        memory = self._tell(state, results)
+        heard = tuple(result for result in results if result.candidate.operator in WORDS)
+        programs = tuple(admit(result) for result in results if result.candidate.operator not in WORDS)
+        memory = self._tell(state, programs) if programs else state.memory
+        memory = self._hear(replace(state, memory=memory), heard) if heard else memory
         counts, best, failures = state.counts, state.best, state.failures
-        for result in results:
+        for result in programs:
             counts = counts.add(result)
             if result.score is not None and (best is None or better(result, best)):
                 best = result
             if teaches(result):
                 failures = (result, *failures)[:FAILURES_KEPT]
-        return State(memory, state.generation + 1, state.told + len(results), counts, best, failures)
+        declined = {r.candidate.operator for r in results if r.failure and r.failure.stage == "declined"}
+        return State(
+            memory, state.generation + 1, state.told + len(programs), counts, best, failures, state.declined | declined
+        )
 
     @final
     def best(self, state: State[M]) -> Result | None:
-        return state.best
+        return self._best(state)
+
+    def finished(self, state: State[M]) -> str:
+        return ""
+
+    def account(self, before: State[M], after: State[M]) -> dict[str, Any]:
+        return {}
 
     def _stamp(self, draft: Draft, generation: int, index: int) -> Request:
         return Request(
@@ -148,6 +186,10 @@ class SearchStrategy(ABC, Generic[M]):
             best=draft.best,
             diverse=draft.diverse,
             failures=draft.failures,
+            plan=draft.plan,
+            thought=draft.thought,
+            remarks=draft.remarks,
+            model=draft.model,
         )
 
     @abstractmethod
@@ -160,11 +202,19 @@ class SearchStrategy(ABC, Generic[M]):
 
     @abstractmethod
     def _ask(self, state: State[M], n: int, rng: np.random.Generator) -> Sequence[Draft]:
-        """One to `n` drafts; `rng` is the only source of chance."""
+        """One to `n` drafts for programs, or any number for words; `rng` is the only source of chance."""
 
     @abstractmethod
     def _tell(self, state: State[M], results: tuple[Result, ...]) -> M:
-        """The memory after `results`, whose scores are finite; `state` is the one before them."""
+        """The memory after `results` of programs, whose scores are finite; `state` is the one before them."""
+
+    def _hear(self, state: State[M], results: tuple[Result, ...]) -> M:
+        """The memory after `results` of requests for words; each has `words`, or a failure."""
+        return state.memory
+
+    def _best(self, state: State[M]) -> Result | None:
+        """The result that the search is about: the best score, unless the strategy has another measure."""
+        return state.best
 
 
 def admit(result: Result) -> Result:

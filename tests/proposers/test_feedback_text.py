@@ -14,7 +14,7 @@ from jaxreward.records import Candidate, Feedback, Notice, ProgramSummary, Resul
 
 def lines(feedback: Feedback | None, size: int = 40) -> list[str]:
     summary = ProgramSummary(digest="d", observation_size=size)
-    candidate = Candidate(id="g0001-02", generation=1, operator="mutate", summary=summary)
+    candidate = Candidate(id="g0001-02", generation=1, operator="improve", summary=summary)
     return feedback_lines(Result(candidate=candidate, feedback=feedback))
 
 

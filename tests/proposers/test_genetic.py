@@ -72,7 +72,7 @@ def test_scratch_programs_keep_to_a_theme():
     assert hits / total > 0.6
 
 
-@pytest.mark.parametrize("operator", ["scratch", "mutate", "crossover"])
+@pytest.mark.parametrize("operator", ["scratch", "improve", "crossover"])
 def test_proposals_are_a_function_of_request_and_generator(operator):
     parents = [result(PROPOSER.propose(request(), rng(k)).source, 0.3, name=str(k)) for k in (1, 2)]
     wanted = request(operator, *parents)
@@ -88,7 +88,7 @@ def test_a_lineage_stays_valid(success, shapes):
     pool = [PROPOSER.propose(request(), generator).source for _ in range(2)]
     for step in range(25):
         parents = [result(source, success, name=str(k)) for k, source in enumerate(pool[-2:])]
-        operator = "crossover" if step % 2 else "mutate"
+        operator = "crossover" if step % 2 else "improve"
         source = PROPOSER.propose(request(operator, *parents, best=tuple(parents)), generator).source
         assert source not in pool[-2:]
         assert write(read(source)) == source
@@ -103,7 +103,7 @@ def test_never_what_the_request_shows():
     shown, keys = [], set()
     for step in range(30):
         wanted = request(
-            "mutate", *shown[:1], best=tuple(shown[:10]), diverse=tuple(shown[10:20]), failures=tuple(shown[20:])
+            "improve", *shown[:1], best=tuple(shown[:10]), diverse=tuple(shown[10:20]), failures=tuple(shown[20:])
         )
         source = proposer.propose(wanted, rng(step)).source
         assert read(source).key not in keys
@@ -112,7 +112,7 @@ def test_never_what_the_request_shows():
 
 
 @pytest.mark.parametrize("part", ["observation", "reward"])
-@pytest.mark.parametrize("operator", ["scratch", "mutate", "crossover"])
+@pytest.mark.parametrize("operator", ["scratch", "improve", "crossover"])
 def test_only_what_may_evolve_is_written(part, operator, shapes):
     parents = [result(source_of(), 0.2), result(HAND_WRITTEN, 0.2, name="b"), result(IN_FORM, 0.1, name="c")]
     for seed in range(4):
@@ -125,7 +125,7 @@ def test_only_what_may_evolve_is_written(part, operator, shapes):
 @pytest.mark.parametrize(
     "parents", [(HAND_WRITTEN, IN_FORM), (HAND_WRITTEN, HAND_WRITTEN.replace("SIZE = 9.0", "SIZE = 7.0"))]
 )
-@pytest.mark.parametrize("operator", ["mutate", "crossover"])
+@pytest.mark.parametrize("operator", ["improve", "crossover"])
 def test_foreign_parents(parents, operator, shapes):
     results = [result(source, 0.4, name=str(k)) for k, source in enumerate(parents)]
     seen = set()
@@ -191,7 +191,7 @@ def test_dead_features_are_dropped():
     assert [g.name for g in genome.genes("observation")] == ["agent_position", "agent_facing"]
     partly = mended(source, given=feedback(dead_features=(2, 5)), size=8)
     assert len(partly.genes("observation")) == 3
-    child = PROPOSER.propose(request("mutate", result(source, 0.95, feedback(dead_features=(2, 3)), 8)), rng(1)).source
+    child = PROPOSER.propose(request("improve", result(source, 0.95, feedback(dead_features=(2, 3)), 8)), rng(1)).source
     assert names(child, "observation").count("door_offset") == 0
 
 
@@ -256,7 +256,7 @@ def test_good_parents_are_changed_less():
     def distance(success):
         total = 0
         for seed in range(40):
-            child = read(PROPOSER.propose(request("mutate", result(source, success)), rng(seed)).source)
+            child = read(PROPOSER.propose(request("improve", result(source, success)), rng(seed)).source)
             total += len(genes ^ {g for part in ("observation", "reward") for g in child.genes(part)})
         return total / 40
 
@@ -281,7 +281,7 @@ def test_a_foreign_vocabulary():
     for seed in range(10):
         source = proposer.propose(request(), rng(seed)).source
         assert "def get_observation" in source and names(source, "reward")
-        child = proposer.propose(request("mutate", result(source, 0.1)), rng(seed)).source
+        child = proposer.propose(request("improve", result(source, 0.1)), rng(seed)).source
         assert child != source
     assert Lexicon(ROBOT.vocabulary).subjects == ("tip",)
 
@@ -289,7 +289,7 @@ def test_a_foreign_vocabulary():
 def test_unreadable_or_failed_parents():
     broken = result("def get_observation(state:\n")
     failed = result(source_of()).model_copy(update={"failure": Failure(stage="numeric", message="not finite")})
-    for operator in ("mutate", "crossover"):
+    for operator in ("improve", "crossover"):
         assert names(PROPOSER.propose(request(operator, broken), rng(1)).source, "reward")
         assert names(PROPOSER.propose(request(operator, failed, broken), rng(1)).source, "reward")
 

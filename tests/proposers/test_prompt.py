@@ -56,12 +56,12 @@ def failed(
     source: str = SOURCE,
     same_as: str = "",
 ) -> Result:
-    candidate = Candidate(id="g0002-09", generation=2, operator="mutate", source=source)
+    candidate = Candidate(id="g0002-09", generation=2, operator="improve", source=source)
     failure = Failure(stage=stage, message=message, line=line, hint="check the shapes", same_as=same_as)
     return Result(candidate=candidate, failure=failure)
 
 
-def request(operator: str = "mutate", *parents: Result, evolve: Evolve = "both", **more) -> Request:
+def request(operator: str = "improve", *parents: Result, evolve: Evolve = "both", **more) -> Request:
     context: dict = {
         "best": (result("g0001-01", 0.8),),
         "diverse": (result("g0001-02", 0.2),),
@@ -73,19 +73,19 @@ def request(operator: str = "mutate", *parents: Result, evolve: Evolve = "both",
 PARENT, OTHER = result("g0001-03"), result("g0001-04", 0.7)
 REQUESTS = {
     "scratch": request("scratch"),
-    "mutate": request("mutate", PARENT),
+    "improve": request("improve", PARENT),
     "crossover": request("crossover", PARENT, OTHER),
-    "repair": request("mutate", PARENT, failed=failed()),
-    "diverged": request("mutate", PARENT, failed=failed("diverged", "every seed diverged", None)),
+    "repair": request("improve", PARENT, failed=failed()),
+    "diverged": request("improve", PARENT, failed=failed("diverged", "every seed diverged", None)),
     "duplicate": request(
-        "mutate", PARENT, failed=failed("duplicate", "computes the same as it", None, same_as="g0001-03")
+        "improve", PARENT, failed=failed("duplicate", "computes the same as it", None, same_as="g0001-03")
     ),
-    "retry": request("mutate", PARENT, failed=failed("reply", "no program", None, "")),
+    "retry": request("improve", PARENT, failed=failed("reply", "no program", None, "")),
     "unknown": request("weights", PARENT),
     "unknown scratch": request("weights"),
 }
 HEADINGS = {
-    "mutate": {"Task", "Parent", "The best", "Programs of another", "Recent failures", "How training", "Guidance"},
+    "improve": {"Task", "Parent", "The best", "Programs of another", "Recent failures", "How training", "Guidance"},
     "scratch": {"Task", "The best", "Programs of another", "Recent failures", "Guidance"},
     "crossover": {"Task", "Parent 1", "Parent 2", "The best", "Programs of another", "Recent", "Guidance"}
     | {"How training with g0001-03", "How training with g0001-04"},
@@ -132,7 +132,7 @@ def test_prompts_of_the_tasks(task: str, kind: str):
 
 
 def test_order_and_sampling_come_from_the_generator():
-    book, asked = PromptBook(CARD), request("mutate", PARENT)
+    book, asked = PromptBook(CARD), request("improve", PARENT)
     drawn = [texts(book, asked, seed, every_section=False)[1] for seed in range(40)]
     assert drawn == [texts(book, asked, seed, every_section=False)[1] for seed in range(40)]
     orders = [tuple(headings(text)) for text in drawn]
@@ -144,13 +144,13 @@ def test_order_and_sampling_come_from_the_generator():
 
 
 def test_what_a_parent_shows():
-    _, user = texts(PromptBook(CARD), request("mutate", PARENT))
+    _, user = texts(PromptBook(CARD), request("improve", PARENT))
     assert "Success 0.4 (standard error 0.05, 3 seeds); 7 features observed; 33 operations; reward terms: near." in user
     assert "success rate: 0, 0.5" in user and SOURCE.strip() in user
     assert "trace, line 5: shapes differ (check the shapes)" in user and ">    5 |" in user
     assert "no program" not in user  # an unusable reply of another candidate teaches nothing
     half = result("g0001-05", source=OBSERVE)
-    assert "defines no `compute_reward`" in texts(PromptBook(CARD), request("mutate", half))[1]
+    assert "defines no `compute_reward`" in texts(PromptBook(CARD), request("improve", half))[1]
 
 
 def test_guidance_follows_the_best_parent():
@@ -184,13 +184,13 @@ def test_mending():
     assert ">    5 |     return state.x[None]" in user and "     4 | def get_observation(state):" in user
     _, user = texts(book, REQUESTS["duplicate"])
     assert "computes the same as it" in user and "Program g0001-03 has success 0.4" in user
-    _, user = texts(book, request("mutate", PARENT, failed=failed("trace", "KeyError: 'g0001-03'")))
+    _, user = texts(book, request("improve", PARENT, failed=failed("trace", "KeyError: 'g0001-03'")))
     assert "has success" not in user  # a word in a message names no program
-    _, user = texts(book, request("mutate", PARENT, failed=failed("duplicate", "of g9", None, same_as="g9")))
+    _, user = texts(book, request("improve", PARENT, failed=failed("duplicate", "of g9", None, same_as="g9")))
     assert "has success" not in user
     _, user = texts(book, REQUESTS["diverged"])
     assert "failed in training" in user
-    _, first = texts(book, REQUESTS["mutate"])
+    _, first = texts(book, REQUESTS["improve"])
     _, again = texts(book, REQUESTS["retry"])
     assert again.startswith(first) and "could not be used: no program" in again[len(first) :]
 
@@ -208,7 +208,7 @@ def test_long_programs_are_cut_visibly():
         assert TOTAL / 2 < estimate_tokens(system + user) <= TOTAL
         assert re.search(r"^# \.\.\. \d+ lines left out$", user, re.MULTILINE)
         assert user.count("def compute_reward") >= 2  # what stands last is not what is cut
-    _, user = texts(PromptBook(CARD), request("mutate", PARENT, best=(OTHER, long, long)))
+    _, user = texts(PromptBook(CARD), request("improve", PARENT, best=(OTHER, long, long)))
     assert user.count("\n## ") == 3 and "left out" not in user  # State, OTHER, g0001-02
     for text in ("x" * 100_000, "\n" * 100_000, "é" * 50_000, "a\n" * 30_000):
         assert estimate_tokens(cut(text, 500)) <= 500
@@ -232,7 +232,7 @@ def test_every_page_keeps_to_the_total(letter: str, evolve: Evolve):
         value_fit=0.1,
         notices=tuple(Notice(kind="flat_term", message=f"{n} is flat. " * 9) for n in names),
     )
-    candidate = Candidate(id=letter * 60, generation=1, operator="mutate", source=source, thought=letter * 2_000)
+    candidate = Candidate(id=letter * 60, generation=1, operator="improve", source=source, thought=letter * 2_000)
     candidate = candidate.model_copy(
         update={"summary": ProgramSummary(digest="d", observation_size=512, terms=names, operations=4_000)}
     )
@@ -243,7 +243,7 @@ def test_every_page_keeps_to_the_total(letter: str, evolve: Evolve):
     broken = {s: Result(candidate=candidate, failure=f, feedback=feedback) for s, f in failures.items()}
     parent = Result(candidate=candidate, score=Score(mean=0.1, se=0.05, n=3, episodes=90), feedback=feedback)
     lots = {"best": (parent,) * 3, "diverse": (parent,) * 3, "failures": (broken["trace"],) * 30, "evolve": evolve}
-    asked = [request("mutate", parent, **lots), request("crossover", parent, parent, **lots), request(**lots)]
+    asked = [request("improve", parent, **lots), request("crossover", parent, parent, **lots), request(**lots)]
     asked += [request("crossover", parent, parent, failed=result, **lots) for result in broken.values()]
     fields = "\n".join(f"state.field_{k:03d}  float32 (3,)  meaning of field number {k}" for k in range(70))
     for doc in (fields, f"{fields}\n" * 9):
@@ -260,7 +260,7 @@ def test_the_documentation_of_the_state_is_cut_last():
     def page(fields: int, *parents: Result) -> str:
         doc = "\n".join(f"state.field_{k:03d}  float32 (3,)  meaning of field number {k}" for k in range(fields))
         book = PromptBook(CARD.model_copy(update={"state_doc": doc}))
-        return texts(book, request("mutate" if parents else "scratch", *parents))[1]
+        return texts(book, request("improve" if parents else "scratch", *parents))[1]
 
     long = result("long", source=OBSERVE + "# a comment\n" * 2_000 + REWARD)
     for user in (page(70), page(300), page(300, long)):
@@ -354,7 +354,7 @@ def test_candidates_are_data():
     book = PromptBook(CARD)
     for asked in (
         request("crossover", bad, bad, best=(bad,), diverse=(bad,), failures=(verdict,)),
-        request("mutate", bad, failed=verdict),
+        request("improve", bad, failed=verdict),
     ):
         _, user = texts(book, asked)
         assert [h for h in headings(user) if h.startswith("Task")] == ["Task: toy"]
@@ -391,7 +391,7 @@ def test_a_folder_replaces_some_templates(tmp_path: Path):
     system, user = texts(book, request("weights", PARENT))
     assert user == "Weights of g0001-03 for toy"
     assert system == "Be brief.\n" + texts(PromptBook(CARD), request("weights", PARENT))[0]
-    assert texts(book, request("mutate", PARENT))[1] == texts(PromptBook(CARD), request("mutate", PARENT))[1]
+    assert texts(book, request("improve", PARENT))[1] == texts(PromptBook(CARD), request("improve", PARENT))[1]
     assert texts(book, request("../weights"))[1].startswith("Design an interface")
 
 
@@ -434,7 +434,7 @@ def test_templates_ship_with_the_package():
     assert Path(prompt_module.__file__).parent.joinpath("prompts", "system.j2").exists()
 
 
-@pytest.mark.parametrize("operator", ["scratch", "mutate", "crossover"])
+@pytest.mark.parametrize("operator", ["scratch", "improve", "crossover"])
 def test_an_idea_is_asked_for_where_the_strategy_wants_one(operator):
     book, plainly = PromptBook(CARD), Request(id="r", generation=0, operator=operator)
     for request in plainly, plainly.model_copy(update={"thought": True}):

@@ -100,7 +100,7 @@ def family() -> dict[str, Result]:
         return Result(candidate=Candidate(id=id, generation=0, operator=operator, parents=parents))
 
     results = [result("a", "scratch"), result("b", "scratch"), result("c", "crossover", "a", "b")]
-    return {r.candidate.id: r for r in [*results, result("d", "mutate", "c"), result("x", "mutate", "x", "gone")]}
+    return {r.candidate.id: r for r in [*results, result("d", "improve", "c"), result("x", "improve", "x", "gone")]}
 
 
 def test_lineage_is_breadth_first_and_ends():

@@ -29,7 +29,7 @@ def example(monkeypatch):
 def test_the_new_strategy_searches(example, landscape):
     world = landscape("narrow")
     state = world.search(example.HillClimber(restart=0.0), 40, 4)
-    assert [request.operator for request in world.requests] == ["scratch"] * 4 + ["mutate"] * 36
+    assert [request.operator for request in world.requests] == ["scratch"] * 4 + ["improve"] * 36
     assert state.best.score.mean > max(result.score.mean for result in world.results[:4])
     with pytest.raises(UserError, match="restart of strategy hill-climber is 2"):
         example.HillClimber(restart=2)

@@ -46,7 +46,7 @@ def test_an_island_without_elites_starts_its_own(result):
     strategy = make_strategy("limen", initial=1, global_share=0.0, islands=2)
     state = strategy.tell(strategy.init(), [result("a", 0.5, island=0)])
     requests = asked(strategy, state, 4)
-    assert [request.operator for request in requests] == ["scratch" if r.island == 1 else "mutate" for r in requests]
+    assert [request.operator for request in requests] == ["scratch" if r.island == 1 else "improve" for r in requests]
 
 
 def test_parents_of_score_zero_are_still_drawn(result):
@@ -63,13 +63,13 @@ def test_crossover_has_its_share_and_two_parents(result, crossover, share):
     crossed = [request for request in requests if request.operator == "crossover"]
     assert len(crossed) / 1000 == pytest.approx(share, abs=0.05)
     assert all(len({parent.candidate.id for parent in request.parents}) == 2 for request in crossed)
-    assert all(len(request.parents) == 1 for request in requests if request.operator == "mutate")
+    assert all(len(request.parents) == 1 for request in requests if request.operator == "improve")
 
 
 def test_a_single_elite_cannot_be_crossed(result):
     strategy = make_strategy("limen", initial=1, crossover=1.0, islands=1)
     state = strategy.tell(strategy.init(), [result("a", 0.5)])
-    assert {request.operator for request in asked(strategy, state, 20)} == {"mutate"}
+    assert {request.operator for request in asked(strategy, state, 20)} == {"improve"}
 
 
 def test_the_context_repeats_nothing_and_is_what_it_says(landscape):

@@ -1,0 +1,45 @@
+"""What a strategy can ask a proposer for: every operator, named once.
+
+Most operators ask for a program. Some ask for words: a plan, a thought, a judgement; they train
+nothing and have no score, and a proposer that has no words says so (a failure of stage `declined`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Operator:
+    """An operator: its name, the programs that it works on (at least `parents` of them), and whether it
+    asks for `words` in place of a program."""
+
+    name: str
+    does: str
+    parents: int = 1
+    words: bool = False
+
+
+OPERATORS = {
+    operator.name: operator
+    for operator in (
+        Operator("scratch", "a program from nothing but the task", parents=0),
+        Operator("improve", "a better version of the parent, in whatever way its feedback suggests"),
+        Operator("structure", "the parent with components added, removed or in another form (RF-Agent, a_m1)"),
+        Operator("weights", "the parent with other parameters and the same components (RF-Agent, a_m2)"),
+        Operator("term", "the parent with exactly one component changed (REvolve)"),
+        Operator("reflect", "an analysis of the parent's feedback, then a better program (Eureka)"),
+        Operator("crossover", "what is good in two or more parents, in one program", parents=2),
+        Operator("path", "the next step of a line of programs, nearest ancestor first (RF-Agent, a_r4)"),
+        Operator("different", "a program of another kind than all parents (RF-Agent, a_d5)"),
+        Operator("implement", "a program that carries out the request's plan (FORGE)", parents=0),
+        Operator("repair", "a rejected program mended; any request with `failed` is one", parents=0),
+        Operator("plan", "named components of a reward, from the task's words alone (FORGE)", parents=0, words=True),
+        Operator("align", "the thought behind the parent, told anew from its program (RF-Agent)", words=True),
+        Operator("verify", "how far the parent is what an expert would write, in [-1, 1] (RF-Agent)", words=True),
+        Operator("prefer", "which of two trained agents does better, by a person (REvolve)", parents=2, words=True),
+    )
+}
+
+WORDS = frozenset(name for name, operator in OPERATORS.items() if operator.words)
+"""Operators whose answer is no program. An operator that is not listed here asks for a program."""
