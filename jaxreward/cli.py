@@ -54,7 +54,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _usage() -> str:
     return "usage: jaxreward COMMAND [options]\n\n" + "\n".join(
-        f"  {name:8} {(command.__doc__ or '').splitlines()[0]}" for name, command in COMMANDS.items()
+        f"  {name:10} {(command.__doc__ or '').splitlines()[0]}" for name, command in COMMANDS.items()
     ) + "\n\njaxreward COMMAND --help lists the options of a command."  # fmt: skip
 
 
@@ -286,6 +286,14 @@ def tasks_command(args: list[str]) -> int:
     return 0
 
 
+def strategies_command(args: list[str]) -> int:
+    """List the search strategies, or one with its options: `jaxreward strategies NAME`."""
+    from jaxreward.commands.strategies import description, summary
+
+    print(description(args[0]) if args and args[0] not in ("-h", "--help") else summary())
+    return 0
+
+
 def prompt_command(args: list[str]) -> int:
     """Show what a language model would be sent: `jaxreward prompt show`."""
     if args[:1] != ["show"]:
@@ -317,6 +325,7 @@ COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "doctor": doctor_command,
     "check": check_command,
     "tasks": tasks_command,
+    "strategies": strategies_command,
     "prompt": prompt_command,
 }
 

@@ -17,8 +17,9 @@ from jaxreward.mending import requests_to_mend
 from jaxreward.programs import Checker, Program
 from jaxreward.programs.novelty import same_outputs
 from jaxreward.proposers.bill import Amount
+from jaxreward.proposers.fixed import FixedObservation
 from jaxreward.proposers.proposer import Desk, Proposer, make_proposer
-from jaxreward.records import Candidate, Exchange, Failure, ProgramSummary, Request, Result, Score
+from jaxreward.records import Candidate, Exchange, Failure, ProgramSummary, Proposal, Request, Result, Score
 from jaxreward.runs import (
     Asked,
     AskedRequest,
@@ -69,12 +70,15 @@ class Parts:
     task: Task
     strategy: Strategy
     proposer: Proposer
+    observation: FixedObservation | None = None
 
     @classmethod
     def of(cls, settings: EvolveSettings, task: Task | None = None) -> Parts:
         task = task or make_task(settings.task)
         strategy = make_strategy(settings.strategy, **settings.strategy_options())
-        return cls(task, strategy, make_proposer(settings.proposer, card(task), **settings.proposer_options()))
+        proposer = make_proposer(settings.proposer, card(task), **settings.proposer_options())
+        observation = FixedObservation(settings.observation) if settings.observation else None
+        return cls(task, strategy, proposer, observation)
 
 
 class Evolution:
@@ -98,6 +102,7 @@ class Evolution:
     ) -> None:
         self.run, self.settings, self.checker, self.watcher, self.stop = run, settings, checker, watcher, stop
         self.task, self.strategy, self.proposer = parts.task, parts.strategy, parts.proposer
+        self.observation = parts.observation
         self.store = Checkpoints(run.checkpoints)
         events = [entry.event for entry in run.entries]
         self.progress: Progress[Any] = fold(events, self.strategy.init(), self.strategy.tell)
@@ -128,10 +133,11 @@ class Evolution:
         while (reason := self.spent()) is None:
             if done == generations:
                 return None
-            before = self.progress.spent.trained
+            before = self.progress.spent
             self._generation()
             done += 1
-            barren = 0 if self.progress.spent.trained > before else barren + 1
+            useful = self.progress.spent.trained > before.trained or self.progress.spent.words > before.words
+            barren = 0 if useful else barren + 1
             if barren == _BARREN:
                 return f"{_BARREN} generations in a row had nothing to train"
         return reason
@@ -164,7 +170,7 @@ class Evolution:
             return "the budget of environment steps is spent"
         if s.max_device_s and spent.compile_s + spent.run_s >= s.max_device_s:
             return "the budget of device seconds is spent"
-        return None
+        return self.strategy.finished(self.progress.state) or None
 
     def ask(self) -> tuple[Request, ...]:
         """Open a generation, unless one is in work; its requests that have no answer."""
@@ -190,8 +196,9 @@ class Evolution:
         waiting = self._open.untrained()
         if waiting:
             self._train(waiting, programs)
-        done = self._open
-        self.log(Told(generation=done.index))
+        done, before = self._open, self.progress.state
+        after = self.strategy.tell(before, done.results())
+        self.log(Told(generation=done.index, account=self.strategy.account(before, after)))
         self.store_best()
         self.watcher.generation(
             done.index, done.results(), self.strategy.best(self.progress.state), self.progress.spent
@@ -204,7 +211,7 @@ class Evolution:
         self._stop_here()
         answers = self.proposer.propose_all(waiting, self.rng_of)
         for proposal in answers.proposals:
-            self.log(Proposed(proposal=proposal))
+            self.log(Proposed(proposal=self._completed(proposal)))
         self._stop_here()
         if answers.stopped is not None:
             raise answers.stopped
@@ -213,6 +220,12 @@ class Evolution:
             lost = Amount.of(e for e in self.transcript.exchanges() if e.request_id in ids)
             self.log(Withdrawn(reason=answers.spent, calls=lost.requests, tokens=lost.tokens, cost_usd=lost.usd,
                                unpriced_tokens=lost.unpriced))  # fmt: skip
+
+    def _completed(self, proposal: Proposal) -> Proposal:
+        """With the observation that is given, where one is."""
+        if self.observation is None or not proposal.source:
+            return proposal
+        return proposal.model_copy(update={"source": self.observation.complete(proposal.source)})
 
     def _again(self) -> tuple[AskedRequest, ...]:
         """Rejected candidates that the proposer is asked to mend, within the budget of attempts."""

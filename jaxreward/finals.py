@@ -84,8 +84,9 @@ def _best_of_n(main: Evolution) -> Program | None:
     if recording is not None:
         recording = (recording if recording.is_dir() else recording.parent) / BEST_OF_N
     inner = dataclasses.replace(
-        s, strategy=BEST_OF_N, baselines=(), recording=recording, out=main.run.path, name=BEST_OF_N
-    )
+        s, strategy=BEST_OF_N, option=(), bandit=False, evolve=s.evolves, baselines=(), recording=recording,
+        out=main.run.path, name=BEST_OF_N,
+    )  # fmt: skip
     path = inner.out / inner.run_name
     begun = (path / "config.toml").exists()
     with Run.resume(path) if begun else Run.create(path, inner.as_config()) as run:

@@ -7,7 +7,7 @@ import math
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import tyro
 
@@ -15,9 +15,12 @@ from jaxreward.errors import UserError
 from jaxreward.proposers.llm_settings import LlmSettings
 from jaxreward.records import Evolve
 from jaxreward.runs.run import check_name
+from jaxreward.search.option_text import read_options
+from jaxreward.search.registry import strategy_class
 from jaxreward.training.config import PPO
 
 BASELINES = ("sparse", "best-of-n")
+Judge = Literal["files", "terminal"]
 
 
 @dataclass(frozen=True)
@@ -27,13 +30,22 @@ class EvolveSettings:
     task: str = "xland-easy"
     """The task: a name of `jaxreward tasks`, or xland/<environment>/<ruleset>."""
     strategy: str = "limen"
-    """The search strategy: limen or best-of-n."""
+    """The search strategy: limen, rf-agent, revolve, forge, eureka or best-of-n (`jaxreward strategies`)."""
+    option: tuple[str, ...] = ()
+    """Options of the strategy, each as KEY=VALUE; `jaxreward strategies NAME` lists them."""
+    bandit: bool = False
+    """Choose operators, and models where there are several, by what they have brought and cost so far."""
     proposer: str = "genetic"
     """Who writes programs: genetic; llm (with --model); manual: a person, through files; replay (with --recording)."""
     recording: Path | None = None
     """For replay: the run, or its events.jsonl, whose programs are proposed again."""
-    evolve: Evolve = "both"
-    """What may change; the other half is the task's default."""
+    evolve: Evolve | None = None
+    """What may change; the other half is the task's default. By default what the strategy was made for."""
+    observation: Path | None = None
+    """With --evolve reward: a program whose get_observation all candidates have, in place of the task's own."""
+    judge: Judge = "files"
+    """Who compares agents for a strategy that asks people (revolve, fitness=preference): through files in the run's
+    folder, or on the terminal."""
     candidates: int = 16
     """Budget: candidates to train."""
     generation: int = 8
@@ -62,12 +74,6 @@ class EvolveSettings:
     """Budget: environment steps in training; 0 for no limit."""
     max_device_s: float = 0.0
     """Budget: seconds of compiling and training; 0 for no limit."""
-    islands: int = 3
-    """Islands of the archive (limen)."""
-    initial: int = 8
-    """Candidates from scratch before parents are drawn (limen)."""
-    migration_interval: int = 10
-    """Results between migrations (limen); 0 for none."""
     memory_gb: float | None = None
     """Memory that training may take on a device; by default most of what is free."""
     chunk: int | None = None
@@ -100,13 +106,17 @@ class EvolveSettings:
     def attempts(self) -> int:
         return self.max_attempts or 4 * self.candidates
 
+    @property
+    def evolves(self) -> Evolve:
+        """What may change: what was asked for, or what the strategy was made for."""
+        return self.evolve or strategy_class(self.strategy).natural
+
     def check(self) -> None:
         """Raise a UserError for the first setting that cannot be."""
-        for name in ("candidates", "generation", "seeds", "steps", "islands"):
+        for name in ("candidates", "generation", "seeds", "steps"):
             if getattr(self, name) < 1:
                 raise UserError(f"--{name} must be at least 1, not {getattr(self, name)}")
-        for name in ("filter_steps", "final_seeds", "final_steps", "seed", "max_attempts", "max_env_steps",
-                     "migration_interval"):  # fmt: skip
+        for name in ("filter_steps", "final_seeds", "final_steps", "seed", "max_attempts", "max_env_steps"):
             if getattr(self, name) < 0:
                 raise UserError(f"--{name.replace('_', '-')} must not be negative")
         if self.filter_steps >= self.steps:
@@ -129,6 +139,10 @@ class EvolveSettings:
         unknown = [b for b in self.baselines if b not in BASELINES]
         if unknown:
             raise UserError(f"there is no baseline '{unknown[0]}'; choose from {', '.join(BASELINES)}")
+        if self.observation is not None and self.evolves != "reward":
+            raise UserError(f"--observation is for --evolve reward; this search evolves {self.evolves}")
+        if self.observation is not None and not self.observation.is_file():
+            raise UserError(f"--observation: there is no file {self.observation}")
         if self.proposer == "replay" and self.recording is None:
             raise UserError("--proposer replay needs --recording: the folder of a run or its events.jsonl")
         if self.proposer != "replay" and self.recording is not None:
@@ -155,14 +169,14 @@ class EvolveSettings:
         return {"recording": self.recording} if self.recording else {}
 
     def strategy_options(self) -> dict[str, Any]:
-        if self.strategy != "limen":
-            return {"evolve": self.evolve}
-        return {
-            "evolve": self.evolve,
-            "islands": self.islands,
-            "initial": self.initial,
-            "migration_interval": self.migration_interval,
-        }
+        """The arguments of `make_strategy`; UserError for options that the strategy does not have."""
+        shared: dict[str, Any] = {"evolve": self.evolves, "budget": self.candidates}
+        if self.bandit:
+            shared |= {"bandit": True, "models": tuple(self.llm.weights())}
+        options = read_options(self.strategy, self.option)
+        if clash := shared.keys() & options.keys():
+            raise UserError(f"--option {min(clash)} is an option of its own: --{min(clash)}")
+        return shared | options
 
     def as_config(self) -> dict[str, Any]:
         """TOML-ready values of everything that the course of the run depends on."""
@@ -198,8 +212,8 @@ PAPER_BUDGETS = {
 }
 
 
-def preset(name: str, task: str) -> EvolveSettings:
-    """Defaults by name: `quick` is sized for two cores; `paper-budget` is the paper's search (30
+def preset(name: str, task: str, strategy: str = EvolveSettings.strategy) -> EvolveSettings:
+    """Defaults by name: `quick` is sized for two cores; `paper-budget` is the search of LIMEN's paper (30
     candidates, one at a time) and its budgets, with this project's learner."""
     quick = {
         "xland-medium": EvolveSettings(task=task, steps=500_000, candidates=30),
@@ -215,5 +229,5 @@ def preset(name: str, task: str) -> EvolveSettings:
     return EvolveSettings(
         task=task, candidates=30, generation=1, seeds=3, steps=budget.steps, filter_steps=budget.filter_steps,
         filter_threshold=budget.filter_threshold, restart=True, final_seeds=10, final_steps=budget.final_steps,
-        initial=1,
+        option=("initial=1",) if strategy == "limen" else (),
     )  # fmt: skip

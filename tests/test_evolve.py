@@ -25,7 +25,8 @@ from jaxreward.tasks import make_task
 from jaxreward.training import PPO
 
 SETTINGS = EvolveSettings(
-    task="probe-choice", candidates=4, generation=2, seeds=2, steps=1024, initial=2, islands=2, migration_interval=2,
+    task="probe-choice", candidates=4, generation=2, seeds=2, steps=1024, 
+    option=("initial=2", "islands=2", "migration_interval=2"),
     final_seeds=2, ppo=PPO(envs=8, unroll=8, minibatches=2, hidden=(8,)),
 )  # fmt: skip
 

@@ -13,18 +13,19 @@ ROOT = Path(__file__).resolve().parents[1]
 
 FLOORS: dict[str, set[str]] = {
     "records": set(),
+    "operators": set(),
     "errors": set(),
     "kernels": set(),
     "programs": {"records", "errors"},
     "tasks": {"records", "errors"},
-    "search": {"records", "errors"},
-    "runs": {"records", "errors"},
+    "search": {"records", "errors", "operators"},
+    "runs": {"records", "errors", "operators"},
     "training": {"records", "errors", "kernels", "programs", "tasks"},
-    "proposers": {"records", "errors", "programs"},
-    "reports": {"records", "errors", "runs"},
+    "proposers": {"records", "errors", "operators", "programs"},
+    "reports": {"records", "errors", "operators", "runs"},
 }
 FLOORS["options"] = {"errors"}
-FLOORS["settings"] = {"records", "errors", "runs", "training", "proposers"}
+FLOORS["settings"] = {"records", "errors", "runs", "search", "training", "proposers"}
 FLOORS["mending"] = {"records", "runs"}
 FLOORS["evolution"] = set(FLOORS)
 FLOORS["finals"] = set(FLOORS)

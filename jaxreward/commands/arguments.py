@@ -46,11 +46,13 @@ def parse(kind: type[D], base: D, args: list[str], command: str, extra: str = ""
 
 def _evolve(base: EvolveSettings, args: list[str], command: str, extra: str) -> EvolveSettings:
     settings = parse(EvolveSettings, base, args, command, extra)
-    if settings.llm.prompts is None:
-        return settings
     # Absolute, so that a run can be resumed from elsewhere.
-    llm = dataclasses.replace(settings.llm, prompts=settings.llm.prompts.absolute())
-    return dataclasses.replace(settings, llm=llm)
+    if settings.llm.prompts is not None:
+        llm = dataclasses.replace(settings.llm, prompts=settings.llm.prompts.absolute())
+        settings = dataclasses.replace(settings, llm=llm)
+    if settings.observation is not None:
+        settings = dataclasses.replace(settings, observation=settings.observation.absolute())
+    return settings
 
 
 def configured(base: D, args: list[str]) -> D:
@@ -74,10 +76,11 @@ def evolve_settings(args: list[str], command: str = "evolve") -> EvolveSettings:
     preset_name = take(args, "--preset") or "quick"
     extra = " --preset quick | paper-budget chooses the defaults of the task."
     config = list(args)
-    # The task decides the preset, so it is looked up first, on the command line and then in the file.
-    task = peek(args, "--task", str(configured(EvolveSettings(), list(args)).task))
+    # Task and strategy decide the preset, so they are looked up first, on the command line and then in the file.
+    named = configured(EvolveSettings(), list(args))
+    task, strategy = peek(args, "--task", named.task), peek(args, "--strategy", named.strategy)
     recorded = _recorded(Path(peek(args, "--recording", "")))
-    base = configured(recorded or preset(preset_name, task), config)
+    base = configured(recorded or preset(preset_name, task, strategy), config)
     settings = _evolve(base, config, command, extra)
     if not settings.resume:
         return settings if settings.name else dataclasses.replace(settings, name=_free_name(settings))

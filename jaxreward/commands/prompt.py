@@ -8,6 +8,7 @@ from typing import Any
 
 from jaxreward.errors import UserError
 from jaxreward.evolution import next_requests
+from jaxreward.operators import OPERATORS
 from jaxreward.options import apply
 from jaxreward.proposers.llm import LlmProposer
 from jaxreward.proposers.llm_settings import LlmSettings
@@ -69,7 +70,11 @@ def show(settings: PromptSettings) -> Shown:
     if settings.run is None:
         if settings.request or settings.parent:
             raise UserError("--request and --parent name something of a run: give it with --run")
-        request = Request(id="g0000-00", generation=0, operator=settings.operator or "scratch", evolve=settings.evolve)
+        operator = settings.operator or "scratch"
+        known = OPERATORS.get(operator)
+        if known is not None and (known.parents or operator in ("implement", "repair")):
+            raise UserError(f"--operator {operator} is about programs of a run: give it with --run and --request or --parent")
+        request = Request(id="g0000-00", generation=0, operator=operator, evolve=settings.evolve)
         return _composed(request, settings.task, LlmSettings(prompts=settings.prompts), settings.seed)
     if settings.request and settings.parent:
         raise UserError("give --request or --parent, not both")
@@ -123,6 +128,6 @@ def _about(settings: PromptSettings, started: EvolveSettings, progress: Progress
     scored: list[Result] = [r for r in progress.results.values() if r.score is not None]
     generation = progress.state.generation
     return Request(
-        id=f"g{generation:04d}-00", generation=generation, operator="improve", evolve=started.evolve,
+        id=f"g{generation:04d}-00", generation=generation, operator="improve", evolve=started.evolves,
         parents=(parent,), best=top(without(scored, (parent,)), 3), failures=tuple(progress.state.failures[:2]),
     )  # fmt: skip

@@ -11,6 +11,7 @@ from jaxreward.proposers.prompt import PromptBook, estimate_tokens
 from jaxreward.proposers.prompt_sections import TOTAL
 from jaxreward.records import Request
 from jaxreward.runs import Trained, read_log
+from jaxreward.search.registry import strategy_class
 from jaxreward.search.seeding import derive_rng
 from jaxreward.settings import EvolveSettings
 from jaxreward.tasks import card, make_task
@@ -50,16 +51,17 @@ def foresee(settings: EvolveSettings) -> Spending | None:
     if settings.proposer != "llm":
         return None
     task = make_task(settings.task)
-    request = Request(id="g0000-00", generation=0, operator="scratch", evolve=settings.evolve)
+    request = Request(id="g0000-00", generation=0, operator="scratch", evolve=settings.evolves)
     messages = PromptBook(card(task), settings.llm.prompts).messages(request, derive_rng(0))
     tokens = sum(estimate_tokens(message["content"]) for message in messages) + _CONTEXT_TOKENS
     if not settings.resume and (lacking := too_small(settings.llm, tokens - _CONTEXT_TOKENS)):
         raise UserError(lacking)
     searches = 2 if "best-of-n" in settings.baselines else 1
     candidates = max(0, settings.candidates * searches - _trained(settings))
-    calls = round(candidates * _CALLS_PER_CANDIDATE)
+    words = strategy_class(settings.strategy).words_per_candidate
+    calls = round(candidates * (_CALLS_PER_CANDIDATE + words))
     expected = estimate_cost(settings.llm, tokens, calls)
-    most = estimate_cost(settings.llm, TOTAL, settings.attempts * searches)
+    most = estimate_cost(settings.llm, TOTAL, round(settings.attempts * (searches + words)))
     return Spending(calls, tokens, Estimate(expected.expected_usd, most.most_usd, expected.unknown_models))
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Container, Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -107,13 +108,13 @@ class Lexicon:
             by_family.setdefault(family(self.fragments[name]), []).append(name)
         # A family counts in full if its best member fits: the number of its members does not matter.
         share = {f: FAMILY_WEIGHT.get(f, 1.0) * max(weights[n] for n in names) for f, names in by_family.items()}
-        members = by_family[_pick(rng, share)]
-        return self.fragments[_pick(rng, {name: weights[name] for name in members})]
+        members = by_family[pick(rng, share)]
+        return self.fragments[pick(rng, {name: weights[name] for name in members})]
 
     def gene(self, rng: np.random.Generator, fragment: Fragment) -> Gene:
         """The fragment with one of its scales, the first ones being likelier."""
         scales = fragment.scales or (1.0,)
-        return Gene(fragment.name, float(_pick(rng, {scale: 0.5**i for i, scale in enumerate(scales)})))
+        return Gene(fragment.name, float(pick(rng, {scale: 0.5**i for i, scale in enumerate(scales)})))
 
 
 def family(fragment: Fragment) -> str:
@@ -147,7 +148,8 @@ def fitness_for(fragment: Fragment, theme: Sequence[str], stage: int) -> float:
     return fit * (0.2 if ("early" if stage else "late") in fragment.tags else 1.0)
 
 
-def _pick(rng: np.random.Generator, weights: Mapping):
+def pick(rng: np.random.Generator, weights: Mapping[Any, float]) -> Any:
+    """One of the keys, each with a chance in proportion to its weight."""
     options = list(weights)
     p = np.array([weights[o] for o in options], float)
     return options[int(rng.choice(len(options), p=p / p.sum()))]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 
@@ -38,13 +38,13 @@ class Variation:
             genome = self.fresh_half(genome, part, theme)
         return genome
 
-    def fresh_half(self, genome: Genome, part: Part, theme: Sequence[str]) -> Genome:
-        """Replace a half by a new one: 4-10 features or 2-6 terms about the theme."""
-        fragments = self.lexicon.fragments.values()
+    def fresh_half(self, genome: Genome, part: Part, theme: Sequence[str], avoid: Collection[str] = ()) -> Genome:
+        """Replace a half by a new one: 4-10 features or 2-6 terms about the theme, none of those to `avoid`."""
+        fragments = [f for f in self.lexicon.fragments.values() if f.name not in avoid]
         genome = genome.with_half(part, ())
 
         def draw(**narrower) -> Fragment | None:
-            return self.lexicon.draw(self.rng, part, theme, _names(genome, part), **narrower)
+            return self.lexicon.draw(self.rng, part, theme, {*_names(genome, part), *avoid}, **narrower)
 
         if part == "observation":
             count = int(self.rng.integers(4, 11))
@@ -160,8 +160,8 @@ class Variation:
 
     # --- opaque halves
 
-    def nudge(self, genome: Genome, part: Part) -> Genome:
-        """Change one to three float literals of an opaque half, by less than a factor of three mostly."""
+    def nudge(self, genome: Genome, part: Part, most: int = 3) -> Genome:
+        """Change one to `most` float literals of an opaque half, by less than a factor of three mostly."""
         half = genome.half(part)
         if not isinstance(half, Statement):
             return genome
@@ -169,7 +169,7 @@ class Variation:
         literals = [n for n in literals if n.value]
         if not literals:
             return genome
-        count = min(len(literals), int(self.rng.integers(1, 4)))
+        count = min(len(literals), int(self.rng.integers(1, most + 1)))
         chosen = [literals[i] for i in self.rng.permutation(len(literals))[:count]]
         lines = [line.encode() for line in half.text.splitlines()]
         for n in sorted(chosen, key=lambda n: (n.lineno, n.col_offset), reverse=True):

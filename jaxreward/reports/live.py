@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.progress import Progress as Bars
 
+from jaxreward.operators import WORDS
 from jaxreward.records import Result
 from jaxreward.runs.fold import Spent
 
@@ -72,6 +73,9 @@ class Live:
 
     def generation(self, index: int, results: Sequence[Result], best: Result | None, spent: Spent) -> None:
         """One line for a complete generation."""
+        if results and all(r.candidate.operator in WORDS for r in results):
+            self.note(_said(index, results))
+            return
         scores = sorted((r.score.mean for r in results if r.score), reverse=True)
         failed = [r.failure.stage for r in results if r.failure]
         text = f"generation {index}: {len(scores)} trained"
@@ -86,6 +90,15 @@ class Live:
         if spent.calls:
             text += f"; {bill(spent)}"
         self.note(text)
+
+
+def _said(index: int, results: Sequence[Result]) -> str:
+    """One line for a generation of words."""
+    asked = ", ".join(sorted({r.candidate.operator for r in results}))
+    failed = [r.failure for r in results if r.failure]
+    if len(failed) == len(results):
+        return f"generation {index}: {asked}: {failed[0].message}; the search goes on without"
+    return f"generation {index}: {asked}: {len(results) - len(failed)} of {len(results)} answered"
 
 
 def bill(spent: Spent) -> str:

@@ -37,7 +37,7 @@ class Limen(SearchStrategy[LimenMemory]):
 
     name: ClassVar[str] = "limen"
     islands: int = 3
-    initial: int = 10
+    initial: int = 8
     global_share: float = 0.7
     crossover: float = 0.3
     migration_interval: int = 10

@@ -15,16 +15,25 @@ from jaxreward.search.strategy import SearchStrategy
 STRATEGIES: dict[str, type[SearchStrategy[Any]]] = {cls.name: cls for cls in (Limen, BestOfN)}
 
 
-def make_strategy(name: str, **options: Any) -> SearchStrategy[Any]:
-    """The strategy called `name` with `options`; `UserError` for what does not exist."""
+def strategy_class(name: str) -> type[SearchStrategy[Any]]:
+    """The class of the strategy called `name`; `UserError` if there is none."""
     if name not in STRATEGIES:
         raise UserError(f"There is no strategy {name!r}. {_instead(name, STRATEGIES)}")
-    cls = STRATEGIES[name]
-    known = [field.name for field in dataclasses.fields(cls)]
+    return STRATEGIES[name]
+
+
+def known_options(name: str, options: Iterable[str]) -> None:
+    """`UserError` for the first of `options` that the strategy called `name` does not have."""
+    known = [field.name for field in dataclasses.fields(strategy_class(name))]
     for option in options:
         if option not in known:
             raise UserError(f"Strategy {name} has no option {option!r}. {_instead(option, known)}")
-    return cls(**options)
+
+
+def make_strategy(name: str, **options: Any) -> SearchStrategy[Any]:
+    """The strategy called `name` with `options`; `UserError` for what does not exist."""
+    known_options(name, options)
+    return strategy_class(name)(**options)
 
 
 def _instead(word: str, known: Iterable[str]) -> str:

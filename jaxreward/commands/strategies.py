@@ -1,0 +1,38 @@
+"""`jaxreward strategies`: what there is to search with, and the options of each."""
+
+from __future__ import annotations
+
+from jaxreward.search.option_text import own_options
+from jaxreward.search.registry import STRATEGIES, strategy_class
+
+
+def summary() -> str:
+    """One line for each strategy: its name and the first sentence of what it is."""
+    width = max(map(len, STRATEGIES))
+    return "\n".join(f"{name:{width}}  {_words(cls.__doc__)[0]}" for name, cls in STRATEGIES.items())
+
+
+def description(name: str) -> str:
+    """A strategy in words, and its options with their defaults, as `--option` takes them.
+
+    Raises:
+        UserError: there is no such strategy.
+    """
+    cls = strategy_class(name)
+    options = own_options(name)
+    width = max(map(len, options), default=0)
+    listed = "\n".join(f"  {key:{width}}  {_written(value)}" for key, value in options.items())
+    text = "\n\n".join(_words(cls.__doc__))
+    listing = f"Options (--option KEY=VALUE) and their defaults:\n{listed}" if options else "It has no options."
+    return f"{name}: evolves {cls.natural} unless told otherwise\n\n{text}\n\n{listing}"
+
+
+def _words(doc: str | None) -> list[str]:
+    """The paragraphs of a docstring, each on one line."""
+    return [" ".join(paragraph.split()) for paragraph in (doc or "").strip().split("\n\n")]
+
+
+def _written(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)

@@ -1,0 +1,56 @@
+"""Options of a strategy as people write them: KEY=VALUE, read as the type of the option."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import typing
+from collections.abc import Sequence
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from jaxreward.errors import UserError
+from jaxreward.search.registry import known_options, strategy_class
+
+
+def read_options(strategy: str, texts: Sequence[str]) -> dict[str, Any]:
+    """The options in `texts`, e.g. `eta=0.5`, `carry=iteration`, `counts=2,2,2,1,1`, by name.
+
+    Raises:
+        UserError: no such strategy or option, a value of another type, an option given twice.
+    """
+    cls = strategy_class(strategy)
+    hints = typing.get_type_hints(cls)
+    found: dict[str, Any] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        name = name.strip().replace("-", "_")
+        if not equals:
+            raise UserError(f"--option {text} must be KEY=VALUE; {strategy} has {', '.join(own_options(strategy))}")
+        known_options(strategy, [name])
+        if name in found:
+            raise UserError(f"--option gives {name} twice; give it once")
+        found[name] = _value(strategy, name, value.strip(), hints[name])
+    return found
+
+
+def own_options(strategy: str) -> dict[str, Any]:
+    """The options of a strategy that `--option` takes, with their defaults; what all strategies share is not among them."""
+    return {f.name: f.default for f in dataclasses.fields(strategy_class(strategy)) if f.name not in SHARED}
+
+
+SHARED = ("evolve", "budget", "bandit", "models")
+"""Options that all strategies have; a run sets them from settings of its own."""
+
+
+def _value(strategy: str, name: str, text: str, kind: Any) -> Any:
+    """`text` as `kind`: a word as it stands, all else as JSON, a tuple with or without brackets."""
+    adapter = TypeAdapter(kind)
+    for candidate in (text, f"[{text}]", json.dumps(text)):
+        try:
+            return adapter.validate_json(candidate, strict=True)
+        except ValidationError:
+            continue
+    wanted = typing.get_args(kind) if typing.get_origin(kind) is typing.Literal else (getattr(kind, "__name__", kind),)
+    raise UserError(f"--option {name}={text}: {strategy} takes {' or '.join(map(str, wanted))} there")
