@@ -317,10 +317,18 @@ def prompt_command(args: list[str]) -> int:
     return 0
 
 
+def compare_command(args: list[str]) -> int:
+    """Compare strategies at equal budget."""
+    from jaxreward.commands.compare import compare_command as compare
+
+    return compare(args)
+
+
 COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "evolve": evolve_command,
     "ask": ask_command,
     "tell": tell_command,
+    "compare": compare_command,
     "train": train_command,
     "doctor": doctor_command,
     "check": check_command,

@@ -13,13 +13,15 @@ from typing import Any, Protocol
 import numpy as np
 
 from jaxreward.errors import UserError
+from jaxreward.evaluation import draw_agents, filtered, result_of
 from jaxreward.mending import requests_to_mend
 from jaxreward.programs import Checker, Program
 from jaxreward.programs.novelty import same_outputs
 from jaxreward.proposers.bill import Amount
 from jaxreward.proposers.fixed import FixedObservation
+from jaxreward.proposers.judge import PICTURES, Judge
 from jaxreward.proposers.proposer import Desk, Proposer, make_proposer
-from jaxreward.records import Candidate, Exchange, Failure, ProgramSummary, Proposal, Request, Result, Score
+from jaxreward.records import Candidate, Exchange, ProgramSummary, Proposal, Request, Result, Score
 from jaxreward.runs import (
     Asked,
     AskedRequest,
@@ -46,7 +48,7 @@ from jaxreward.runs.transcripts import TRANSCRIPT
 from jaxreward.search import Strategy, make_strategy
 from jaxreward.search.seeding import derive_rng
 from jaxreward.settings import EvolveSettings
-from jaxreward.tasks import Task, card, make_task
+from jaxreward.tasks import Drawable, Task, card, make_task
 from jaxreward.training import Interrupted, Rung, TrainResult, train
 from jaxreward.training import Progress as TrainingProgress
 
@@ -71,6 +73,7 @@ class Parts:
     strategy: Strategy
     proposer: Proposer
     observation: FixedObservation | None = None
+    judge: Judge | None = None
 
     @classmethod
     def of(cls, settings: EvolveSettings, task: Task | None = None) -> Parts:
@@ -78,7 +81,10 @@ class Parts:
         strategy = make_strategy(settings.strategy, **settings.strategy_options())
         proposer = make_proposer(settings.proposer, card(task), **settings.proposer_options())
         observation = FixedObservation(settings.observation) if settings.observation else None
-        return cls(task, strategy, proposer, observation)
+        if strategy.asks_people and not isinstance(task, Drawable):
+            raise UserError(f"people cannot compare agents of {task.name}: the task has no `draw`; use its score")
+        judge = Judge(settings.judge, settings.llm.wait_s) if strategy.asks_people else None
+        return cls(task, strategy, proposer, observation, judge)
 
 
 class Evolution:
@@ -102,23 +108,24 @@ class Evolution:
     ) -> None:
         self.run, self.settings, self.checker, self.watcher, self.stop = run, settings, checker, watcher, stop
         self.task, self.strategy, self.proposer = parts.task, parts.strategy, parts.proposer
-        self.observation = parts.observation
+        self.observation, self.judge = parts.observation, parts.judge
         self.store = Checkpoints(run.checkpoints)
         events = [entry.event for entry in run.entries]
         self.progress: Progress[Any] = fold(events, self.strategy.init(), self.strategy.tell)
         self.transcript = TranscriptLog(run.transcripts / TRANSCRIPT)
         self._begun = False
-        self.proposer.open(
-            Desk(
-                folder=run.path,
-                transcript=self.transcript,
-                should_stop=lambda: stop.requested,
-                note=watcher.note,
-                status=watcher.proposing,
-                name=name or run.path.name,
-                elsewhere=elsewhere,
-            )
+        desk = Desk(
+            folder=run.path,
+            transcript=self.transcript,
+            should_stop=lambda: stop.requested,
+            note=watcher.note,
+            status=watcher.proposing,
+            name=name or run.path.name,
+            elsewhere=elsewhere,
         )
+        self.proposer.open(desk)
+        if self.judge is not None:
+            self.judge.open(desk)
 
     def log(self, event: Event) -> None:
         self.run.append(event)
@@ -209,7 +216,11 @@ class Evolution:
         if not waiting:
             return
         self._stop_here()
-        answers = self.proposer.propose_all(waiting, self.rng_of)
+        votes = [request for request in waiting if request.operator == "prefer"]
+        if votes and self.judge is not None:
+            answers = self.judge.judge_all(votes, self.rng_of)
+        else:
+            answers = self.proposer.propose_all(waiting, self.rng_of)
         for proposal in answers.proposals:
             self.log(Proposed(proposal=self._completed(proposal)))
         self._stop_here()
@@ -298,7 +309,7 @@ class Evolution:
             short_steps = short.env_steps // len(programs)
             alive = [i for i in alive if short.success[i].mean() >= s.filter_threshold]
             for i in set(range(len(candidates))) - set(alive):
-                failed[i] = _filtered(candidates[i], short, i, s.filter_threshold, short_steps)
+                failed[i] = filtered(candidates[i], short, i, s.filter_threshold, short_steps)
         results = dict(failed)
         if alive:
             rungs = [Rung(s.filter_steps, s.filter_threshold)] if s.filter_steps and not s.restart else []
@@ -308,6 +319,8 @@ class Evolution:
             for row, i in enumerate(alive):
                 results[i] = result_of(candidates[i], full, row, s.filter_threshold, share + short_steps)
             self._keep_policy([candidates[i] for i in alive], full)
+            if self.judge is not None:
+                draw_agents(self.task, [candidates[i] for i in alive], full, s.ppo, self.run.path / PICTURES)
         event = Trained(results=tuple(results[i] for i in range(len(candidates))), compile_s=compile_s, run_s=run_s)
         self.log(event)
         self.forget(tag)
@@ -365,29 +378,3 @@ def next_requests(
     spent, state = progress.spent, progress.state
     n = planned or min(settings.generation, settings.candidates - spent.trained, settings.attempts - spent.attempts)
     return strategy.ask(state, n, derive_rng(settings.seed, "ask", state.generation)) if n > 0 else []
-
-
-def result_of(candidate: Candidate, trained: TrainResult, row: int, threshold: float, env_steps: int) -> Result:
-    """The result of candidate `row` of a training."""
-    if trained.stopped[row]:
-        return _filtered(candidate, trained, row, threshold, env_steps)
-    feedback = trained.feedback(row)
-    if trained.diverged[row].all():
-        failure = Failure(
-            stage="diverged",
-            message="every seed computed something that is not finite while training",
-            hint="guard divisions, logarithms, square roots and powers; clip what can grow",
-        )
-        return Result(candidate=candidate, failure=failure, feedback=feedback, env_steps=env_steps)
-    return Result(candidate=candidate, score=trained.score(row), feedback=feedback, env_steps=env_steps)
-
-
-def _filtered(candidate: Candidate, trained: TrainResult, row: int, threshold: float, env_steps: int) -> Result:
-    at = int(trained.stopped[row]) or int(trained.steps[-1])
-    success = float(trained.success[row].mean())
-    failure = Failure(
-        stage="filtered",
-        message=f"success {success:.3f} after {at:,} steps is below the threshold of {threshold}",
-        hint="make the goal easier to find: show where it is and reward coming closer to it",
-    )
-    return Result(candidate=candidate, failure=failure, feedback=trained.feedback(row), env_steps=env_steps)

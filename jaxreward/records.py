@@ -12,12 +12,14 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 Stage = Literal[
-    "declined", "refused", "reply", "guard", "trace", "contract", "limits", "numeric", "killed", "duplicate", "filtered", "diverged"
-]
-"""Where a candidate failed: `declined` (the proposer does not know the operator), `refused` (the model or its endpoint would not answer the prompt),
-`reply` (no program in the proposer's answer), the five checks of a
-program, `killed` (its worker died, hung, flooded or lied), `duplicate` (computes what an earlier
-candidate computes), `filtered` (below the threshold of a short rung), `diverged` (every seed)."""
+    "declined", "refused", "reply", "guard", "trace", "contract", "limits", "numeric",
+    "killed", "duplicate", "filtered", "diverged",
+]  # fmt: skip
+"""Where a candidate failed: `declined` (the proposer does not know the operator), `refused` (the
+model or its endpoint would not answer the prompt), `reply` (no program in the proposer's answer), the
+five checks of a program, `killed` (its worker died, hung, flooded or lied), `duplicate` (computes what
+an earlier candidate computes), `filtered` (below the threshold of a short rung), `diverged` (every
+seed)."""
 
 TRAINED_STAGES: frozenset[Stage] = frozenset({"filtered", "diverged"})
 """Failures inside the trainer: they spend a budget of trained candidates as a score does."""

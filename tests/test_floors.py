@@ -27,6 +27,7 @@ FLOORS: dict[str, set[str]] = {
 FLOORS["options"] = {"errors"}
 FLOORS["settings"] = {"records", "errors", "runs", "search", "training", "proposers"}
 FLOORS["mending"] = {"records", "runs"}
+FLOORS["evaluation"] = {"records", "reports", "tasks", "training"}
 FLOORS["evolution"] = set(FLOORS)
 FLOORS["finals"] = set(FLOORS)
 FLOORS["evolve"] = set(FLOORS)

@@ -24,7 +24,8 @@ def describe(s: EvolveSettings, spending: str = "") -> list[str]:
     runs = 2 if "best-of-n" in s.baselines else 1
     lines = [
         f"{s.strategy} with the {s.proposer} proposer on {s.task}: {s.candidates} candidates, {s.generation} at a "
-        f"time, {s.seeds} seeds x {s.steps:,} steps each" + (f", evolving the {s.evolves}" if s.evolves != "both" else "")
+        f"time, {s.seeds} seeds x {s.steps:,} steps each"
+        + (f", evolving the {s.evolves}" if s.evolves != "both" else "")
     ]
     if s.filter_steps:
         how = "trained apart with one seed" if s.restart else "as the first part of the same training"

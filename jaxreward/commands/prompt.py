@@ -73,7 +73,9 @@ def show(settings: PromptSettings) -> Shown:
         operator = settings.operator or "scratch"
         known = OPERATORS.get(operator)
         if known is not None and (known.parents or operator in ("implement", "repair")):
-            raise UserError(f"--operator {operator} is about programs of a run: give it with --run and --request or --parent")
+            raise UserError(
+                f"--operator {operator} is about programs of a run: give it with --run and --request or --parent"
+            )
         request = Request(id="g0000-00", generation=0, operator=operator, evolve=settings.evolve)
         return _composed(request, settings.task, LlmSettings(prompts=settings.prompts), settings.seed)
     if settings.request and settings.parent:

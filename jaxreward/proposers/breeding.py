@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from jaxreward.proposers.edits import ONE_GENE, STRUCTURAL, WEIGHING, applying, completed, edit, edited, part_of
-from jaxreward.proposers.genome import Genome, Part
+from jaxreward.proposers.genome import Gene, Genome, Part
 from jaxreward.proposers.guidance import band, repaired, success
 from jaxreward.proposers.lexicon import pick
 from jaxreward.proposers.lineage import next_step
@@ -77,7 +77,12 @@ def improve(brood: Brood) -> Genome:
 
 def structure(brood: Brood) -> Genome:
     """Genes added, removed and replaced; those that stay keep their weights."""
-    return _changed(brood, applying(band(brood.parents[0].result).edits, brood.variation.parts, STRUCTURAL))
+    child = _changed(brood, applying(band(brood.parents[0].result).edits, brood.variation.parts, STRUCTURAL))
+    for part in brood.variation.parts:  # a gene that went may have come back
+        had = dict(brood.parents[0].genome.genes(part))
+        if had and child.genes(part):
+            child = child.with_half(part, tuple(Gene(g.name, had.get(g.name, g.weight)) for g in child.genes(part)))
+    return child
 
 
 def weights(brood: Brood) -> Genome:
@@ -90,29 +95,26 @@ def term(brood: Brood) -> Genome:
     return _changed(brood, applying(band(brood.parents[0].result).edits, brood.variation.parts, ONE_GENE), most=1)
 
 
-def _changed(brood: Brood, chances: Mapping[str, float], most: int = 1_000) -> Genome:
-    """The first parent after one edit or more of the kinds given, at most `most` that change anything.
-
-    A half without genes gets the nearest that it can have.
-    """
+def _changed(brood: Brood, chances: Mapping[str, float], most: int = 20) -> Genome:
+    """The first parent after one edit or more of the kinds given, at most `most`."""
     result, genome = brood.parents[0]
     variation, rng, here = brood.variation, brood.variation.rng, band(result)
     kinds = {k: c for k, c in chances.items() if k == "retarget" or genome.half(part_of(k)) is not None}
-    for done in range(most):
-        kind = pick(rng, kinds)
-        genome = _edit(kind, genome, variation, most=1 if most == 1 else 3)
-        if done >= 20 or rng.random() >= here.go_on:
+    for _ in range(most):
+        genome = _edit(pick(rng, kinds), genome, variation, literals=min(most, 3))
+        if rng.random() >= here.go_on:
             break
     return genome
 
 
-def _edit(kind: str, genome: Genome, variation: Variation, most: int) -> Genome:
+def _edit(kind: str, genome: Genome, variation: Variation, literals: int) -> Genome:
+    """An edit of any half: of an opaque one up to so many literals, or what it can have of genes."""
     half = genome.half(part_of(kind))
     if kind == "retarget" or not isinstance(half, Statement):
         return edit(kind, genome, variation)
     part = part_of(kind)
     if kind in WEIGHING:
-        return variation.nudge(genome, part, most)
+        return variation.nudge(genome, part, literals)
     opened = variation.open(genome, part)
     if opened.genes(part):
         return variation.add_one(opened, part)
@@ -138,7 +140,7 @@ def reflect(brood: Brood) -> Genome:
 
 
 def _any_edit(kind: str, genome: Genome, variation: Variation) -> Genome:
-    return edit(kind, genome, variation) if kind == "fresh" else _edit(kind, genome, variation, most=3)
+    return edit(kind, genome, variation) if kind == "fresh" else _edit(kind, genome, variation, literals=3)
 
 
 def _rewritten(genome: Genome, variation: Variation) -> Genome:

@@ -37,7 +37,7 @@ class FixedObservation:
             genome = read(source)
         except (SyntaxError, ValueError, RecursionError):
             return source
-        base = genome.with_half("observation", None)
+        base = Genome(reward=genome.reward, statements=genome.needed("reward"))
         base, renamed = base.with_statements(self.genome.statements)
         names = {old: new for old, new in renamed.items() if old != "get_observation"}
         return write(base.with_half("observation", self._entry.renamed(names)))

@@ -40,9 +40,10 @@ class GeneticProposer(OneByOne):
         return Proposal(request_id=request.id, source=write(_new(request.operator, brood)), proposer=self.name)
 
     def _words(self, request: Request, rng: np.random.Generator) -> Proposal:
-        if request.operator == "plan":
-            return Proposal(request_id=request.id, words=plan(Variation(self.lexicon, rng)), proposer=self.name)
-        message = f"the genetic proposer has no words: it cannot do '{request.operator}'"
+        words = plan(Variation(self.lexicon, rng)) if request.operator == "plan" else ""
+        if words:
+            return Proposal(request_id=request.id, words=words, proposer=self.name)
+        message = f"the genetic proposer has no words for '{request.operator}'"
         failure = Failure(stage="declined", message=message)
         return Proposal(request_id=request.id, failure=failure, proposer=self.name)
 

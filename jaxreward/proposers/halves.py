@@ -6,18 +6,11 @@ import ast
 from dataclasses import replace
 
 from jaxreward.proposers.fences import parsed, without
-from jaxreward.proposers.reply import Reply, read_reply
-from jaxreward.records import Evolve, Failure, Request
+from jaxreward.proposers.reply import Reply
+from jaxreward.records import Evolve, Failure
 
 _NAMES = {"observation": ("get_observation",), "reward": ("compute_reward", "reward")}
 """The functions of each half; of the reward's, `reward(state)` is GRACE's form."""
-
-
-def read_answer(request: Request, text: str, finish: str = "") -> Reply | Failure:
-    """The program that a request asked for, out of a reply to it; `finish` as in `read_reply`."""
-    shown = [result.candidate.source for result in (*request.parents, request.failed) if result is not None]
-    reply = read_reply(text, finish, thought=request.thought, shown=shown)
-    return fit(reply, request.evolve) if isinstance(reply, Reply) else reply
 
 
 def fit(reply: Reply, evolve: Evolve) -> Reply | Failure:

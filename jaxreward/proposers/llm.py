@@ -10,17 +10,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from jaxreward.errors import UserError
+from jaxreward.proposers.answer import proposal_with, read_answer
 from jaxreward.proposers.bill import Amount, Bill
 from jaxreward.proposers.breaker import Clock
 from jaxreward.proposers.endpoint import Endpoint, prompt_tokens
 from jaxreward.proposers.faults import Fault
-from jaxreward.proposers.halves import read_answer
 from jaxreward.proposers.lane import Question
 from jaxreward.proposers.llm_settings import LlmSettings
 from jaxreward.proposers.loop import run_calls
 from jaxreward.proposers.prompt import PromptBook
 from jaxreward.proposers.proposer import Answers, Desk, RngOf, Unplanned
-from jaxreward.proposers.reply import Reply
 from jaxreward.proposers.round import Office, Round, answered
 from jaxreward.proposers.secrets import Secrets
 from jaxreward.records import Exchange, Failure, Proposal, Request, TaskCard
@@ -29,7 +28,7 @@ _NO_MODEL = "say which language model to ask with --model, e.g. --model anthropi
 
 
 class LlmProposer(Unplanned):
-    """Asks language models for programs, several requests side by side.
+    """Asks language models for programs and words, several requests side by side; not for `prefer`.
 
     What a request is answered with depends on its exchanges in the transcript alone; a request that
     has a reply there is not asked again. Prompt and model depend on the request and its generator.
@@ -86,20 +85,30 @@ class LlmProposer(Unplanned):
         if office is None:
             raise RuntimeError("open the proposer with a desk before asking it")
         transcript = office.desk.transcript
-        unanswered = [r for r in requests if answered(transcript.of(r.id)) is None]
+        unanswered = [r for r in requests if r.operator != "prefer" and answered(transcript.of(r.id)) is None]
         questions = [self.question(request, rng_of(request)) for request in unanswered]
         asked = Round(office, questions, total=len(requests))
         if questions:
             run_calls(asked.run())
-        found = [proposal_of(request, transcript.of(request.id)) for request in requests]
+        found = [self._proposal(request, transcript.of(request.id)) for request in requests]
         complete = tuple(proposal for proposal in found if proposal is not None)
         return Answers(complete, spent=asked.spent, stopped=asked.stopped)
 
     def question(self, request: Request, rng: np.random.Generator) -> Question:
-        """What a request asks and whom: the model is drawn first, then the prompt."""
+        """What a request asks and whom: the model is drawn first, then the prompt.
+
+        A model that the request names is asked, if the settings have it; the prompt does not depend on that.
+        """
         weights = self.settings.weights()
-        model = list(weights)[int(rng.choice(len(weights), p=list(weights.values())))]
+        drawn = list(weights)[int(rng.choice(len(weights), p=list(weights.values())))]
+        model = request.model if request.model in weights else drawn
         return Question(request.id, model, tuple(self.book.messages(request, rng)))
+
+    def _proposal(self, request: Request, exchanges: Sequence[Exchange]) -> Proposal | None:
+        if request.operator != "prefer":
+            return proposal_of(request, exchanges)
+        message = "a language model has not seen the agents: people answer 'prefer'"
+        return Proposal(request_id=request.id, proposer=self.name, failure=Failure(stage="declined", message=message))
 
 
 def proposal_of(request: Request, exchanges: Sequence[Exchange]) -> Proposal | None:
@@ -112,13 +121,11 @@ def proposal_of(request: Request, exchanges: Sequence[Exchange]) -> Proposal | N
     else:
         read = read_answer(request, last.reply, last.finish)
     spent = Amount.of(exchanges)
-    return Proposal(
+    return proposal_with(
+        read,
         request_id=request.id,
         proposer=LlmProposer.name,
         model=last.model,
-        source=read.source if isinstance(read, Reply) else "",
-        thought=read.thought if isinstance(read, Reply) else "",
-        failure=read if isinstance(read, Failure) else None,
         calls=spent.requests,
         tokens=spent.tokens,
         cost_usd=spent.usd,

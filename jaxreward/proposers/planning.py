@@ -6,7 +6,7 @@ import re
 
 from jaxreward.proposers.genome import Genome
 from jaxreward.proposers.lexicon import subjects
-from jaxreward.proposers.variation import GUIDING, MOST, Variation
+from jaxreward.proposers.variation import MOST, Variation
 from jaxreward.records import Fragment
 
 COMPONENTS = (5, 10)
@@ -19,24 +19,14 @@ _COMPONENT = re.compile(r"^- (\w+):", re.MULTILINE)
 
 
 def plan(variation: Variation) -> str:
-    """Terms about a theme in the form of a plan, `- name: what it rewards`: milestones, guides, others."""
+    """Terms about a theme in the form of a plan, `- name: what it rewards`, the milestone first."""
     lexicon, rng = variation.lexicon, variation.rng
     theme = lexicon.theme(rng)
     count = int(rng.integers(COMPONENTS[0], COMPONENTS[1] + 1))
-    chosen: dict[str, Fragment] = {}
-
-    def draw(**narrower) -> Fragment | None:
-        fragment = lexicon.draw(rng, "reward", theme, chosen, **narrower)
-        if fragment is not None:
-            chosen[fragment.name] = fragment
-        return fragment
-
-    draw(families=["milestone"])
-    for stage in range(len(theme)):
-        draw(families=GUIDING, stage=stage)
-    while len(chosen) < count and draw():
-        pass
-    return "\n".join(f"- {name}: {_words(fragment)}" for name, fragment in chosen.items())
+    names = [gene.name for gene in variation.fresh_half(Genome(), "reward", theme).genes("reward")]
+    while len(names) < count and (fragment := lexicon.draw(rng, "reward", theme, names)):
+        names.append(fragment.name)
+    return "\n".join(f"- {name}: {_words(lexicon.fragments[name])}" for name in names)
 
 
 def named(words: str) -> tuple[str, ...]:

@@ -64,7 +64,7 @@ def read_reply(text: str, finish: str = "", *, thought: bool = False, shown: Seq
     counts; functions in separate blocks are put together. Outlines, functions without a body, count
     only where there is nothing else.
     """
-    plain = _plain(text[:REPLY_LIMIT])
+    plain = legible(text[:REPLY_LIMIT])
     if program := whole(plain):  # fences in it are words of its docstrings
         return Reply(program + "\n", _thought(plain, program, {}) if thought else "")
     said = spoken(plain)
@@ -88,7 +88,7 @@ def read_reply(text: str, finish: str = "", *, thought: bool = False, shown: Seq
     return Reply(source + "\n", _thought(said, source, fields) if thought else "")
 
 
-def _plain(text: str) -> str:
+def legible(text: str) -> str:
     """Without carriage returns, invisible characters and halves of surrogate pairs; with plain spaces."""
     text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return text.replace("\r\n", "\n").replace("\r", "\n").translate(_INVISIBLE | _SPACES)
@@ -191,7 +191,7 @@ def _of_fields(fields: dict[str, list[str]]) -> list[str]:
     if not any(map(defined, map(_unescaped, values))):
         values = [v for several in fields.values() for v in several]
     blocks: list[str] = []
-    for value in map(_plain, map(_unescaped, values)):
+    for value in map(legible, map(_unescaped, values)):
         fenced = [fence.text for fence in fences(value)]
         blocks += fenced if any(map(defined, fenced)) else [dedented(value)]
     return blocks
@@ -246,7 +246,7 @@ def _thought(said: str, source: str, fields: dict[str, list[str]]) -> str:
         ]
         braces = _BRACES.search(before)
         text = braces[1] if braces else before
-    text = re.sub(r"\n\s*\n", "\n\n", _plain(text)).strip()
+    text = re.sub(r"\n\s*\n", "\n\n", legible(text)).strip()
     return text if len(text) <= THOUGHT_LIMIT else text[: THOUGHT_LIMIT - 1].rstrip() + "…"
 
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import mean, stdev
 from typing import Any
 
+from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from jaxreward.records import Feedback, Score
@@ -23,19 +26,71 @@ def interval(score: Score) -> tuple[float, float]:
     Over seeds by Student's t, widened to Wilson's interval over the episodes where that is wider:
     seeds that agree are no proof of certainty.
     """
-    low, high = _wilson(score)
+    low, high = wilson(score)
     if score.n > 1:
-        t = _T95[score.n - 2] if score.n <= len(_T95) + 1 else 1.96
-        low, high = min(low, score.mean - t * score.se), max(high, score.mean + t * score.se)
+        half = t95(score.n) * score.se
+        low, high = min(low, score.mean - half), max(high, score.mean + half)
     return max(0.0, low), min(1.0, high)
 
 
-def _wilson(score: Score) -> tuple[float, float]:
-    """Wilson's interval for a proportion."""
+def t95(n: int) -> float:
+    """The two-sided 95 % quantile of Student's t for the mean of `n` values, at least 2."""
+    return _T95[n - 2] if n <= len(_T95) + 1 else 1.96
+
+
+def wilson(score: Score) -> tuple[float, float]:
+    """Wilson's interval for a proportion, over the episodes."""
     n, p, z = max(score.episodes, 1), score.mean, 1.96
     centre = (p + z * z / (2 * n)) / (1 + z * z / n)
     half = z * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n)) / (1 + z * z / n)
     return centre - half, centre + half
+
+
+def mean_over(scores: Sequence[Score | None]) -> Score | None:
+    """The mean of the scores of several searches, with its standard error over searches.
+
+    A search that found nothing with a score counts as 0: leaving it out would favour its strategy.
+    `episodes` are those of one search, for all are evaluated on the same. None where there is no search.
+    """
+    if not scores:
+        return None
+    means = [s.mean if s else 0.0 for s in scores]
+    se = stdev(means) / math.sqrt(len(means)) if len(means) > 1 else 0.0
+    return Score(mean=mean(means), se=se, n=len(means), episodes=min((s.episodes for s in scores if s), default=0))
+
+
+def interval_over_searches(score: Score) -> tuple[float, float] | None:
+    """`interval` of a mean over searches; None with one search, or where none found anything."""
+    return interval(score) if score.n > 1 and score.episodes else None
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Mean of paired differences with a 95 % interval, which is None with one pair."""
+
+    mean: float
+    interval: tuple[float, float] | None
+    pairs: int
+
+
+def paired_difference(pairs: Sequence[tuple[Score | None, Score | None]]) -> Difference | None:
+    """The mean difference between searches with the same seed; None without pairs.
+
+    The interval is Student's t over pairs, widened to Newcombe's for two proportions (1998, method
+    10) over the episodes where that is wider: pairs that agree are no proof of certainty.
+    """
+    mine, rivals = mean_over([a for a, _ in pairs]), mean_over([b for _, b in pairs])
+    if mine is None or rivals is None:
+        return None
+    deltas = [(a.mean if a else 0.0) - (b.mean if b else 0.0) for a, b in pairs]
+    middle, n = mean(deltas), len(deltas)
+    if n == 1:
+        return Difference(middle, None, 1)
+    half = t95(n) * stdev(deltas) / math.sqrt(n)
+    (low, high), (rival_low, rival_high) = wilson(mine), wilson(rivals)
+    below = max(half, math.hypot(mine.mean - low, rival_high - rivals.mean))
+    above = max(half, math.hypot(high - mine.mean, rivals.mean - rival_low))
+    return Difference(middle, (max(-1.0, middle - below), min(1.0, middle + above)), n)
 
 
 def score_json(score: Score | None) -> dict[str, Any] | None:
@@ -61,6 +116,29 @@ def score_table(title: str, rows: Sequence[tuple[str, Score | None, Mapping[str,
             cells = [f"{score.mean:.3f}", f"{score.se:.3f}", f"{low:.3f} to {high:.3f}", str(score.n)]
         table.add_row(name, *cells, *(more.get(key, "") for key in extra))
     return table
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """A table as text, for the terminal and for Markdown; the first column names the row."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+    def rich(self) -> Table:
+        table = Table(title=self.title, title_justify="left", box=SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0))
+        for number, column in enumerate(self.columns):
+            # Headers may be broken between words, figures may not.
+            width = max(len(part) for part in (*column.split(), *(row[number] for row in self.rows)))
+            table.add_column(column, justify="right" if number else "left", min_width=width)
+        for row in self.rows:
+            table.add_row(*row)
+        return table
+
+    def markdown(self) -> str:
+        lines = [self.columns, ("---", *["---:"] * (len(self.columns) - 1)), *self.rows]
+        return f"{self.title}\n\n" + "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
 def diagnosis(feedback: Feedback) -> list[str]:

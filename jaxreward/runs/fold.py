@@ -37,8 +37,8 @@ Tell = Callable[[S, Sequence[Result]], S]
 @dataclass(frozen=True)
 class Spent:
     """What a run has used. `attempts` counts proposed programs, of which every one ends as `trained`,
-    `failed` or `duplicate`; `words` the answers to requests for words; baselines are apart. `calls`, `tokens`, `cost_usd` and `unpriced_tokens`
-    as in `Proposal`."""
+    `failed` or `duplicate`, `words` the answers to requests for words; baselines are apart. `calls`,
+    `tokens`, `cost_usd` and `unpriced_tokens` as in `Proposal`."""
 
     attempts: int = 0
     words: int = 0

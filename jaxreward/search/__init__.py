@@ -1,6 +1,7 @@
 """Search strategies: what to ask for next, given what became of what was asked before."""
 
+from jaxreward.search.draft import Draft
 from jaxreward.search.registry import STRATEGIES, make_strategy
-from jaxreward.search.strategy import Draft, SearchStrategy, State, Strategy
+from jaxreward.search.strategy import SearchStrategy, State, Strategy
 
 __all__ = ["STRATEGIES", "Draft", "SearchStrategy", "State", "Strategy", "make_strategy"]

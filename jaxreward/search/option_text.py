@@ -36,7 +36,7 @@ def read_options(strategy: str, texts: Sequence[str]) -> dict[str, Any]:
 
 
 def own_options(strategy: str) -> dict[str, Any]:
-    """The options of a strategy that `--option` takes, with their defaults; what all strategies share is not among them."""
+    """The options of a strategy that `--option` takes, with their defaults: all but those that every strategy has."""
     return {f.name: f.default for f in dataclasses.fields(strategy_class(strategy)) if f.name not in SHARED}
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import Any
 
 from jaxreward.errors import UserError
@@ -17,3 +19,23 @@ def require_share(strategy: str, option: str, value: Any) -> None:
     """`value` is a number from 0 to 1, or a UserError says so."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0.0 <= value <= 1.0:
         raise UserError(f"Option {option} of strategy {strategy} is {value!r}: give a number from 0 to 1.")
+
+
+def require_number(strategy: str, option: str, value: Any, low: float = 0.0, *, above: bool = False) -> None:
+    """`value` is a finite number of at least `low` (more than `low` with `above`), or a UserError says so."""
+    number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    if not number or value < low or (above and value == low):
+        bound = f"greater than {low:g}" if above else f"of at least {low:g}"
+        raise UserError(f"Option {option} of strategy {strategy} is {value!r}: give a number {bound}.")
+
+
+def require_choice(strategy: str, option: str, value: Any, choices: Sequence[str]) -> None:
+    """`value` is one of `choices`, or a UserError names them."""
+    if value not in choices:
+        raise UserError(f"Option {option} of strategy {strategy} is {value!r}: choose one of {', '.join(choices)}.")
+
+
+def require_flag(strategy: str, option: str, value: Any) -> None:
+    """`value` is True or False, or a UserError says so."""
+    if not isinstance(value, bool):
+        raise UserError(f"Option {option} of strategy {strategy} is {value!r}: give true or false.")

@@ -9,10 +9,16 @@ from typing import Any
 
 from jaxreward.errors import UserError
 from jaxreward.search.best_of_n import BestOfN
+from jaxreward.search.eureka import Eureka
+from jaxreward.search.forge import Forge
 from jaxreward.search.limen import Limen
+from jaxreward.search.revolve import Revolve
+from jaxreward.search.rf_agent import RFAgent
 from jaxreward.search.strategy import SearchStrategy
 
-STRATEGIES: dict[str, type[SearchStrategy[Any]]] = {cls.name: cls for cls in (Limen, BestOfN)}
+STRATEGIES: dict[str, type[SearchStrategy[Any]]] = {
+    cls.name: cls for cls in (Limen, Eureka, Revolve, RFAgent, Forge, BestOfN)
+}
 
 
 def strategy_class(name: str) -> type[SearchStrategy[Any]]:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeVar
 
 import numpy as np
 
 from jaxreward.records import Result, Score
+
+T = TypeVar("T")
 
 
 def scored(result: Result) -> Score:
@@ -59,13 +62,66 @@ def uniform(results: Sequence[Result], rng: np.random.Generator) -> Result:
     return results[int(rng.integers(len(results)))]
 
 
-def sample(results: Sequence[Result], k: int, rng: np.random.Generator) -> tuple[Result, ...]:
-    """Up to `k` different results in random order, all equally likely."""
-    order = rng.permutation(len(results))[:k]
-    return tuple(results[int(i)] for i in order)
+def sample(items: Sequence[T], k: int, rng: np.random.Generator) -> tuple[T, ...]:
+    """Up to `k` different items in random order, all equally likely."""
+    order = rng.permutation(len(items))[:k]
+    return tuple(items[int(i)] for i in order)
 
 
 def without(results: Sequence[Result], others: Sequence[Result]) -> tuple[Result, ...]:
     """`results` less those whose candidate id occurs in `others`."""
     taken = {other.candidate.id for other in others}
     return tuple(result for result in results if result.candidate.id not in taken)
+
+
+def softmax(logits: Sequence[float] | np.ndarray) -> np.ndarray:
+    """Probabilities proportional to exp(logits), shape (len(logits),)."""
+    values = np.asarray(logits, np.float64)
+    weights = np.exp(values - values.max())
+    return weights / weights.sum()
+
+
+def unit_range(values: Sequence[float] | np.ndarray) -> np.ndarray:
+    """`values` mapped linearly so that the lowest is 0 and the highest 1; all 0 where they are equal.
+
+    Makes a temperature mean the same for every metric, also for a negative or an unbounded one.
+    """
+    values = np.asarray(values, np.float64)
+    # Halved first, so that the range of huge scores stays finite.
+    span = float(values.max() / 2 - values.min() / 2)
+    return (values / 2 - values.min() / 2) / span if span > 0.0 else np.zeros(len(values))
+
+
+def rank_logits(n: int) -> np.ndarray:
+    """Logits of weights 1 / (rank + 2) for ranks 0 to n - 1, best first."""
+    return -np.log(np.arange(n) + 2.0)
+
+
+def draw(items: Sequence[T], logits: Sequence[float] | np.ndarray, k: int, rng: np.random.Generator) -> tuple[T, ...]:
+    """Up to `k` different items in the order drawn, each by softmax of `logits` among those not yet drawn.
+
+    The largest of the logits with Gumbel noise have that distribution, and no probability can vanish.
+    """
+    noisy = np.asarray(logits, np.float64) + rng.gumbel(size=len(items))
+    return tuple(items[int(i)] for i in np.argsort(-noisy, kind="stable")[:k])
+
+
+def pair_weights(results: Sequence[Result]) -> tuple[np.ndarray, np.ndarray]:
+    """All unordered pairs of `results`, shape (pairs, 2) of positions i < j, and their probabilities.
+
+    FORGE, equation 6: proportional to the sum of the two scores, uniform where all are 0. The paper
+    divides by the sum W of the K scores, but over pairs the sums add up to (K - 1) W: it is that which
+    makes them probabilities. Where a score is negative, all are measured from the lowest, so that
+    every pair has a weight of at least 0.
+    """
+    pairs = np.stack(np.triu_indices(len(results), 1), axis=1)
+    shares = fitness_weights(results)
+    weights = shares[pairs].sum(axis=1)
+    return pairs, weights / weights.sum()
+
+
+def fitness_pairs(results: Sequence[Result], k: int, rng: np.random.Generator) -> list[tuple[Result, Result]]:
+    """`k` pairs of different results, independent draws with the probabilities of `pair_weights`."""
+    pairs, weights = pair_weights(results)
+    drawn = pairs[rng.choice(len(pairs), size=k, p=weights)]
+    return [(results[int(i)], results[int(j)]) for i, j in drawn]

@@ -18,6 +18,9 @@ import numpy as np
 from jaxreward.errors import UserError
 from jaxreward.operators import WORDS
 from jaxreward.records import TRAINED_STAGES, Evolve, Failure, Request, Result
+from jaxreward.search.bandit import Bandit
+from jaxreward.search.draft import Draft
+from jaxreward.search.options import require_flag
 from jaxreward.search.selection import better
 
 FAILURES_KEPT = 8
@@ -35,10 +38,9 @@ class Counts:
 
     def add(self, result: Result) -> Counts:
         """With one more program counted."""
-        stage = result.failure.stage if result.failure else None
-        if stage == "duplicate":
+        if result.failure and result.failure.stage == "duplicate":
             return replace(self, duplicate=self.duplicate + 1)
-        if stage is None or stage in TRAINED_STAGES:
+        if was_trained(result):
             return replace(self, trained=self.trained + 1)
         return replace(self, failed=self.failed + 1)
 
@@ -49,7 +51,7 @@ class State(Generic[M]):
 
     `generation` counts calls of `tell`, `told` counts results of programs; `failures` holds the most
     recent failed programs, newest first; `declined` are operators that the proposer does not know, not
-    to be asked for again; `memory` belongs to the strategy.
+    to be asked for again; `memory` belongs to the strategy; `bandit` is there if one was asked for.
     """
 
     memory: M
@@ -59,28 +61,18 @@ class State(Generic[M]):
     best: Result | None = None
     failures: tuple[Result, ...] = ()
     declined: frozenset[str] = frozenset()
-
-
-@dataclass(frozen=True)
-class Draft:
-    """A request before it has an identity; fields as in `jaxreward.records.Request`."""
-
-    operator: str
-    island: int = 0
-    parents: tuple[Result, ...] = ()
-    best: tuple[Result, ...] = ()
-    diverse: tuple[Result, ...] = ()
-    failures: tuple[Result, ...] = ()
-    plan: Result | None = None
-    thought: bool = False
-    remarks: tuple[str, ...] = ()
-    model: str = ""
+    bandit: Bandit | None = None
 
 
 class Strategy(Protocol):
     """What the evolution loop needs of a search strategy."""
 
     name: ClassVar[str]
+
+    @property
+    def asks_people(self) -> bool:
+        """Whether it asks people which of two agents does better, so that agents must be drawn."""
+        ...
 
     def init(self) -> State[Any]:
         """The state before anything was asked."""
@@ -113,10 +105,13 @@ class SearchStrategy(ABC, Generic[M]):
 
     A subclass is a frozen dataclass of options that sets `name` and writes `_validate`, `_init`, `_ask`
     and `_tell`. Where its idea needs it, it also writes `_hear` (what became of requests for words),
-    `_best`, `finished` and `account`; it overrides nothing else. `natural` is what it evolves unless
+    `_best`, `finished`, `account` and `asks_people`; it overrides nothing else. `natural` is what it evolves unless
     told otherwise, `words_per_candidate` how many requests for words it makes for each.
 
-    `budget` is how many candidates the search will train, 0 if that is not known.
+    `budget` is how many candidates the search will train, 0 if that is not known. With `bandit`, what
+    operators and models brought and cost so far decides which of those that a draft allows is asked
+    (`jaxreward.search.bandit`); `models` are what it may choose from, fewer than two leave the choice to
+    the proposer.
     """
 
     name: ClassVar[str]
@@ -124,27 +119,39 @@ class SearchStrategy(ABC, Generic[M]):
     words_per_candidate: ClassVar[float] = 0.0
     evolve: Evolve = "both"
     budget: int = 0
+    bandit: bool = False
+    models: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.evolve not in get_args(Evolve):
             raise UserError(f"evolve is {self.evolve!r}: choose one of {', '.join(get_args(Evolve))}.")
+        require_flag(self.name, "bandit", self.bandit)
+        if self.models and not self.bandit:
+            raise UserError(f"Strategy {self.name} chooses among models only with a bandit: set bandit too.")
         self._validate()
+
+    @property
+    def asks_people(self) -> bool:
+        """Whether it asks people which of two agents does better, so that agents must be drawn."""
+        return False
 
     @final
     def init(self) -> State[M]:
-        return State(memory=self._init())
+        return State(memory=self._init(), bandit=Bandit() if self.bandit else None)
 
     @final
     def ask(self, state: State[M], n: int, rng: np.random.Generator) -> list[Request]:
         if n < 1:
             raise ValueError(f"ask for at least one candidate, not {n}")
-        drafts = self._ask(state, n, rng)
+        drafts = [_known(draft, state.declined) for draft in self._ask(state, n, rng)]
         programs = sum(draft.operator not in WORDS for draft in drafts)
         if not drafts or programs > n or 0 < programs < len(drafts):
             raise ValueError(
                 f"strategy {self.name} drafted {len(drafts)} requests, {programs} of them for programs, "
                 f"where 1 to {n} for programs or any number for words may be asked"
             )
+        if state.bandit is not None:
+            drafts = state.bandit.assigned(drafts, self.models, state.declined, rng)
         return [self._stamp(draft, state.generation, k) for k, draft in enumerate(drafts)]
 
     @final
@@ -160,9 +167,20 @@ class SearchStrategy(ABC, Generic[M]):
                 best = result
             if teaches(result):
                 failures = (result, *failures)[:FAILURES_KEPT]
+        for result in heard:
+            aligned = result.candidate.operator == "align" and result.words
+            if aligned and best is not None and best.candidate.id in result.candidate.parents:
+                best = best.with_thought(result.words)  # as the fold of a run does with its results
         declined = {r.candidate.operator for r in results if r.failure and r.failure.stage == "declined"}
         return State(
-            memory, state.generation + 1, state.told + len(programs), counts, best, failures, state.declined | declined
+            memory=memory,
+            generation=state.generation + 1,
+            told=state.told + len(programs),
+            counts=counts,
+            best=best,
+            failures=failures,
+            declined=state.declined | declined,
+            bandit=state.bandit.told(programs) if state.bandit is not None else None,
         )
 
     @final
@@ -232,6 +250,24 @@ def admit(result: Result) -> Result:
     return result.model_copy(update={"score": None, "failure": failure})
 
 
+def was_trained(result: Result) -> bool:
+    """Whether a program reached the trainer, whatever came of it."""
+    return result.failure is None or result.failure.stage in TRAINED_STAGES
+
+
 def teaches(result: Result) -> bool:
     """Whether a failure is worth showing: it has a program, and one not shown elsewhere."""
     return result.failure is not None and result.failure.stage != "duplicate" and bool(result.candidate.source)
+
+
+def outcomes(results: Sequence[Result]) -> tuple[Result, ...]:
+    """What became of each request of a generation in the end: `results` less those that a repair followed."""
+    mended = {result.candidate.repairs for result in results}
+    return tuple(result for result in results if result.candidate.id not in mended)
+
+
+def _known(draft: Draft, declined: frozenset[str]) -> Draft:
+    """`draft`, for a program by an operator that the proposer does not know by the one nearest to it."""
+    if draft.operator not in declined or draft.operator in WORDS:
+        return draft
+    return replace(draft, operator="improve" if draft.parents else "scratch", plan=None)

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from flax import struct
 
 from jaxreward.records import Fragment, Vocabulary
@@ -118,6 +119,14 @@ class Probe:
         if self.kind == "signal":
             return next_view.signal
         return next_view.hit.astype(jnp.float32)
+
+    def draw(self, state: ProbeState) -> np.ndarray:
+        """A bar: the signal by its colour, the place by its length, a success by a white end."""
+        picture = np.zeros((16, 64, 3), np.uint8)
+        reach = 8 + 48 * int(state.place) // max(1, self.length)
+        picture[:, :reach] = (40, 160, 80) if float(state.signal) > 0 else (60, 90, 200)
+        picture[:, 56:] = 255 * bool(state.hit)
+        return picture
 
     def vocabulary(self) -> Vocabulary:
         feature = "def {0}(state):\n    return jnp.stack([state.{0}]).astype(jnp.float32)\n"

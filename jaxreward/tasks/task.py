@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import jax
+import numpy as np
 
 from jaxreward.records import Vocabulary
 
@@ -52,6 +53,15 @@ class Metric(Protocol):
     def init(self) -> Any: ...
     def update(self, acc: Any, state: State, action: jax.Array, next_state: State) -> Any: ...
     def value(self, acc: Any) -> jax.Array: ...
+
+
+@runtime_checkable
+class Drawable(Protocol):
+    """A task whose states can be looked at."""
+
+    def draw(self, state: State) -> np.ndarray:
+        """A picture of one state, on the host: uint8 (height, width, 3), the same size for all states."""
+        ...
 
 
 @runtime_checkable

@@ -155,6 +155,13 @@ class XLand:
         changed = jnp.where(action >= 3, faced, agent.position)
         return self._goal(next_view.grid, agent, action, changed).astype(jnp.float32)
 
+    def draw(self, state: XLandState) -> np.ndarray:
+        """The grid as xminigrid draws it, 24 pixels a tile, what the agent sees in the raw observation highlighted."""
+        from xminigrid.rendering.rgb_render import render
+
+        state = jax.tree.map(np.asarray, state)  # drawn tile by tile on the host
+        return np.asarray(render(np.asarray(state.grid), _agent(self.view(state)), VIEW_SIZE, 24), np.uint8)
+
     def vocabulary(self) -> Vocabulary:
         return xland_vocabulary(self.objects, self.height, self.width, self.horizon, doors=_DOORS[self.rooms] > 0)
 

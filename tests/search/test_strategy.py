@@ -25,7 +25,8 @@ def test_asking_is_pure(name, landscape):
     strategy = make_strategy(name)
     state = landscape().search(strategy, 12, 4)
     assert ask(strategy, state, 5) == ask(strategy, state, 5)
-    assert [request.id for request in ask(strategy, state, 3)] == ["g0003-00", "g0003-01", "g0003-02"]
+    requests = ask(strategy, state, 3)
+    assert [request.id for request in requests] == [f"g{state.generation:04d}-{k:02d}" for k in range(len(requests))]
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -33,8 +34,8 @@ def test_telling_the_same_results_again_gives_the_same_state(name, landscape):
     strategy, world = make_strategy(name), landscape()
     final = world.search(strategy, 30, 4, seed=5)
     state = strategy.init()
-    for generation in range(final.generation):
-        state = strategy.tell(state, [r for r in world.results if r.candidate.generation == generation])
+    for results in world.generations:
+        state = strategy.tell(state, results)
     assert state == final
     assert ask(strategy, state, 4) == ask(strategy, final, 4)
 
@@ -64,7 +65,7 @@ def test_failures_and_nan_never_become_best_or_parents(name, result):
     assert (state.counts.trained, state.counts.failed, state.counts.duplicate) == (4, 2, 1)
     assert all(failure.score is None and failure.failure is not None for failure in state.failures)
     assert "double" not in {failure.candidate.id for failure in state.failures}
-    assert all(request.operator == "scratch" and not request.parents for request in ask(strategy, state, 9))
+    assert all(request.operator in ("scratch", "plan") and not request.parents for request in ask(strategy, state, 9))
     after = strategy.tell(state, [result("good", 0.0)])
     best = strategy.best(after)
     assert best is not None and best.candidate.id == "good"
@@ -97,7 +98,7 @@ def test_best_of_n_shows_nothing(landscape):
     ("name", "options", "message"),
     [
         ("limn", {}, "Did you mean 'limen'"),
-        ("zzz", {}, "Choose one of: best-of-n, limen"),
+        ("zzz", {}, "Choose one of: best-of-n, eureka, forge, limen, revolve, rf-agent"),
         ("limen", {"island": 2}, "Did you mean 'islands'"),
         ("limen", {"islands": 0}, "at least 1"),
         ("limen", {"islands": 2.5}, "whole number"),
@@ -130,7 +131,7 @@ class Chatty(SearchStrategy[None]):
 
 
 def test_a_strategy_cannot_ask_for_more_than_it_may():
-    with pytest.raises(ValueError, match="chatty drafted 3 requests where 1 to 2"):
+    with pytest.raises(ValueError, match="chatty drafted 3 requests, 3 of them for programs, where 1 to 2"):
         ask(Chatty(), Chatty().init(), 2)
     with pytest.raises(ValueError, match="at least one"):
         ask(make_strategy("limen"), make_strategy("limen").init(), 0)

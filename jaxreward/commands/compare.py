@@ -1,0 +1,173 @@
+"""`jaxreward compare`: strategies x proposers x tasks x search seeds at equal budget, cell by cell."""
+
+from __future__ import annotations
+
+import dataclasses
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from jaxreward.commands.compare_cells import Cell, SearchCell, Tools, Trouble, exit_code
+from jaxreward.commands.compare_outcome import conclude, keep_record, merge, print_json
+from jaxreward.commands.compare_settings import CompareSettings
+from jaxreward.runs import StopSignal
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from jaxreward.commands.spending import Spending
+    from jaxreward.reports.live import Live
+    from jaxreward.tasks import Task
+
+
+def compare_command(args: list[str]) -> int:
+    """Compare search strategies at equal budget."""
+    from rich.console import Console
+
+    from jaxreward.commands.arguments import configured, parse
+    from jaxreward.proposers.secrets import Secrets
+    from jaxreward.reports.live import Live
+
+    command = Secrets().redact(shlex.join(["jaxreward", "compare", *args]))
+    settings = parse(CompareSettings, configured(CompareSettings(), args), args, "compare")
+    settings = dataclasses.replace(settings, command=command)
+    if settings.llm.prompts is not None:
+        llm = dataclasses.replace(settings.llm, prompts=settings.llm.prompts.absolute())
+        settings = dataclasses.replace(settings, llm=llm)  # so that a search can be resumed from elsewhere
+    console = Console(stderr=settings.json, soft_wrap=True, markup=False, highlight=False)
+    if settings.merge:
+        return merge(settings.merge, settings.out, console, settings.json)
+    settings.check()
+    tasks = _examine(settings)
+    cells = settings.dealt()
+    if settings.dry_run:
+        return _plan(settings, cells, console)
+    _confirm(cells)
+    keep_record(settings.out, settings.grid(), settings.part(), command)
+    with StopSignal() as stop, Live(console, settings.candidates) as live:
+        troubles = _work(cells, tasks, live, stop)
+    if stop.requested:
+        console.print(f"stopped by {stop.reason}: the same command goes on where it stopped")
+        if settings.json:
+            print_json({"out": str(settings.out), "finished": False, "reason": f"stopped by {stop.reason}"})
+        return stop.exit_code
+    conclude(settings.out, settings.grid(), settings.part(), troubles, console, settings.json)
+    return exit_code(troubles)
+
+
+def _examine(settings: CompareSettings) -> dict[str, Task]:
+    """The tasks by name; UserError for a name that does not exist, or a cell that was started otherwise."""
+    from jaxreward.evolution import Parts
+    from jaxreward.tasks import make_task
+
+    tasks = {name: make_task(name) for name in settings.tasks}
+    for cell in settings.cells():
+        if cell.settings.seed == 0:
+            Parts.of(cell.settings, tasks[cell.settings.task])
+    for cell in settings.dealt():
+        cell.require_same(tasks[cell.settings.task])
+    return tasks
+
+
+def _work(cells: Sequence[Cell], tasks: Mapping[str, Task], live: Live, stop: StopSignal) -> list[Trouble]:
+    """Run what is not done; a cell that fails does not keep the others."""
+    import jax
+
+    from jaxreward.programs import Checker
+
+    waiting = [cell for cell in cells if cell.status() != "done"]
+    if len(waiting) < len(cells):
+        live.note(f"{len(cells) - len(waiting)} of {len(cells)} cells are done already")
+    troubles: list[Trouble] = []
+    if not waiting:
+        return troubles
+    with Checker(unsafe_no_sandbox=waiting[0].settings.unsafe_no_sandbox) as checker:
+        for number, cell in enumerate(waiting, start=1 + len(cells) - len(waiting)):
+            where = f"cell {number} of {len(cells)}"
+            live.note(f"{where}: {cell.label}")
+            # Searches with the same seed begin with the same programs: none may find them compiled by another.
+            jax.clear_caches()
+            trouble = cell.run(tasks[cell.settings.task], Tools(checker, _Placed(live, where), stop))
+            if stop.requested:
+                break
+            if trouble is not None:
+                live.note(f"{cell.label} is not finished: {trouble.reason}")
+                troubles.append(trouble)
+    return troubles
+
+
+@dataclass(frozen=True)
+class _Placed:
+    """A watcher that says before each progress bar which cell it is of."""
+
+    live: Live
+    where: str
+
+    def note(self, text: str) -> None:
+        self.live.note(text)
+
+    def proposing(self, text: str) -> None:
+        self.live.proposing(f"{self.where}: {text}")
+
+    def training(self, label: str, progress: Any) -> None:
+        self.live.training(f"{self.where}, {label}", progress)
+
+    def generation(self, index: int, results: Any, best: Any, spent: Any) -> None:
+        self.live.generation(index, results, best, spent)
+
+
+# ---- the plan
+
+
+def _plan(settings: CompareSettings, cells: Sequence[Cell], console: Console) -> int:
+    """Print the cells of this shard, which are done, and what the others will cost."""
+    from jaxreward.commands.plan import _cost, _duration
+    from jaxreward.reports.tables import Sheet
+
+    rows = [(cell.label, cell.status()) for cell in cells]
+    index, count = settings.part()
+    part = f"shard {index} of {count}, " if count > 1 else ""
+    console.print(Sheet(f"{part}{len(cells)} cells in {settings.out}", ("cell", "state"), tuple(rows)).rich())
+    seconds, steps = 0.0, 0
+    for cell, (_, status) in zip(cells, rows, strict=True):
+        s = cell.settings
+        final = s.final_seeds * (s.final_steps or s.steps)
+        search = s.candidates * s.seeds * s.steps if isinstance(cell, SearchCell) else 0
+        if status != "done":
+            steps += search + final
+            seconds += _cost(1, 1, final)
+            seconds += _cost(s.candidates, -(-s.candidates // s.generation), search) if search else 0.0
+    console.print(f"to do: at most {steps:,} environment steps, about {_duration(seconds)} on two CPU cores")
+    spending = _foresee(cells)
+    if spending is not None:
+        console.print(spending.text())
+    if settings.json:
+        listed = [{"cell": label, "state": status} for label, status in rows]
+        print_json({"dry_run": True, "cells": listed, "env_steps": steps})
+    return 0
+
+
+def _foresee(cells: Sequence[Cell]) -> Spending | None:
+    """What all searches together will spend on language models; None where none is asked."""
+    from jaxreward.commands.spending import Spending, foresee
+    from jaxreward.proposers.bill import Estimate
+
+    waiting = [c for c in cells if isinstance(c, SearchCell) and c.status() != "done"]
+    each = [found for c in waiting if (found := foresee(dataclasses.replace(c.settings, resume=c.begun)))]
+    # Each search has caps of its own, and so has its estimate.
+    if not each:
+        return None
+    estimates = [s.estimate for s in each]
+    total = Estimate(
+        sum(e.expected_usd for e in estimates), sum(e.most_usd for e in estimates), estimates[0].unknown_models
+    )
+    return Spending(sum(s.calls for s in each), max(s.prompt_tokens for s in each), total)
+
+
+def _confirm(cells: Sequence[Cell]) -> None:
+    from jaxreward.commands.spending import confirm
+
+    asked = [c.settings for c in cells if c.settings.proposer == "llm"]
+    if asked:
+        confirm(_foresee(cells), asked[0])

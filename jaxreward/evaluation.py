@@ -1,0 +1,58 @@
+"""From trained agents to what a search hears of them: results, and pictures for people."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from jaxreward.records import Candidate, Failure, Result
+from jaxreward.reports.films import write_film, write_strip
+from jaxreward.tasks import Drawable, Task
+from jaxreward.training import PPO, TrainResult
+from jaxreward.training.episodes import play
+
+
+def result_of(candidate: Candidate, trained: TrainResult, row: int, threshold: float, env_steps: int) -> Result:
+    """The result of candidate `row` of a training."""
+    if trained.stopped[row]:
+        return filtered(candidate, trained, row, threshold, env_steps)
+    feedback = trained.feedback(row)
+    if trained.diverged[row].all():
+        failure = Failure(
+            stage="diverged",
+            message="every seed computed something that is not finite while training",
+            hint="guard divisions, logarithms, square roots and powers; clip what can grow",
+        )
+        return Result(candidate=candidate, failure=failure, feedback=feedback, env_steps=env_steps)
+    return Result(candidate=candidate, score=trained.score(row), feedback=feedback, env_steps=env_steps)
+
+
+def filtered(candidate: Candidate, trained: TrainResult, row: int, threshold: float, env_steps: int) -> Result:
+    """The result of a candidate that the short rung stopped, or that a short training ended below `threshold`."""
+    at = int(trained.stopped[row]) or int(trained.steps[-1])
+    success = float(trained.success[row].mean())
+    failure = Failure(
+        stage="filtered",
+        message=f"success {success:.3f} after {at:,} steps is below the threshold of {threshold}",
+        hint="make the goal easier to find: show where it is and reward coming closer to it",
+    )
+    return Result(candidate=candidate, failure=failure, feedback=trained.feedback(row), env_steps=env_steps)
+
+
+def draw_agents(task: Task, candidates: Sequence[Candidate], trained: TrainResult, ppo: PPO, folder: Path) -> None:
+    """A film and a strip, `<id>.gif` and `<id>.png`, of every candidate that was trained to the end.
+
+    All of them play the same episodes. The task must be `Drawable`.
+    """
+    assert isinstance(task, Drawable)
+    folder.mkdir(exist_ok=True)
+    for row, candidate in enumerate(candidates):
+        if trained.stopped[row] or trained.diverged[row].all():
+            continue
+        seed = int(np.flatnonzero(~trained.diverged[row])[0])
+        episodes = play(task, trained.programs[row], trained.params(row, seed), ppo)
+        frames = [[task.draw(episode.state(t)) for t in range(episode.length + 1)] for episode in episodes]
+        write_film(folder / f"{candidate.id}.gif", frames)
+        write_strip(folder / f"{candidate.id}.png", frames)

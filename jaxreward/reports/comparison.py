@@ -1,0 +1,234 @@
+"""Finished searches, read from their logs and set against each other: rows of a table, curves of a picture."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+import numpy as np
+from pydantic import Field, ValidationError
+
+from jaxreward.errors import UserError
+from jaxreward.records import Record, Score
+from jaxreward.reports.tables import Difference, mean_over, paired_difference
+from jaxreward.runs import Finished, Paused, Spent, Trained, fold, read_log
+
+BEST_OF_N = "best-of-n"
+
+
+class Grid(Record):
+    """What is compared: every strategy with every proposer on every task, with search seeds from 0."""
+
+    tasks: tuple[str, ...]
+    strategies: tuple[str, ...]
+    proposers: tuple[str, ...]
+    search_seeds: int
+
+    def joined(self, other: Grid) -> Grid:
+        """The smallest grid that has all of both."""
+        return Grid(
+            tasks=tuple(dict.fromkeys((*self.tasks, *other.tasks))),
+            strategies=tuple(dict.fromkeys((*self.strategies, *other.strategies))),
+            proposers=tuple(dict.fromkeys((*self.proposers, *other.proposers))),
+            search_seeds=max(self.search_seeds, other.search_seeds),
+        )
+
+    def searches(self) -> Iterator[tuple[str, str, str, int]]:
+        """Task, strategy, proposer and seed of every search."""
+        return product(self.tasks, self.strategies, self.proposers, range(self.search_seeds))
+
+
+def folder_of(task: str) -> str:
+    """The folder of a task in that of a comparison."""
+    return re.sub(r"[^A-Za-z0-9._-]", "-", task)
+
+
+def name_of(strategy: str, proposer: str, seed: int) -> str:
+    """The folder of a search in that of its task."""
+    return f"{strategy}-{proposer}-{seed}"
+
+
+@dataclass(frozen=True)
+class Search:
+    """One search, as its log tells.
+
+    `score` is of the best on fresh seeds, `search_score` what the search itself measured of it; both
+    are None where no candidate has a score. `scores` are those of the trained candidates in order,
+    None for a failure, and `device_s` the seconds of compiling and training after which each was known.
+    `spent`, `compile_s` and `run_s` are of the search, without the training on fresh seeds. `reason`
+    is why it ended, or last paused.
+    """
+
+    path: Path
+    task: str
+    strategy: str
+    proposer: str
+    seed: int
+    config: Mapping[str, Any]
+    finished: bool
+    reason: str
+    score: Score | None
+    search_score: Score | None
+    spent: Spent
+    compile_s: float
+    run_s: float
+    scores: tuple[float | None, ...]
+    device_s: tuple[float, ...]
+
+    @property
+    def budget(self) -> int:
+        """Candidates that it was to train."""
+        return int(self.config.get("candidates", 0))
+
+    @property
+    def used(self) -> dict[str, float]:
+        """What it used, by name."""
+        counts = ("attempts", "trained", "failed", "duplicate", "words", "env_steps", "calls", "tokens",
+                  "unpriced_tokens", "cost_usd")  # fmt: skip
+        return {
+            **{name: getattr(self.spent, name) for name in counts}, "compile_s": self.compile_s, "run_s": self.run_s,
+        }  # fmt: skip
+
+    @cached_property
+    def best_so_far(self) -> np.ndarray:
+        """Highest score among the first k candidates, k = 0 .. N: 0 before the first, and a failure changes nothing."""
+        scores = [0.0, *(0.0 if s is None else s for s in self.scores)]
+        return np.maximum.accumulate(scores)
+
+
+def read_search(path: Path) -> Search | None:
+    """The search in the run directory `path`, None where none has begun.
+
+    Raises:
+        UserError: a log that is damaged or contradicts itself.
+    """
+    events = [entry.event for entry in read_log(path / "events.jsonl")]
+    # What a strategy made of the results is its own matter: nothing here needs its state.
+    progress = fold(events, None, lambda state, _: state)
+    started, ended = progress.started, progress.ended
+    if started is None:
+        return None
+    batches = [event for event in events if isinstance(event, Trained)]
+    after = np.cumsum([b.compile_s + b.run_s for b in batches])
+    trained = [(r, float(s)) for b, s in zip(batches, after, strict=True) for r in b.results]
+    finished = isinstance(ended, Finished)
+    if isinstance(ended, Finished):
+        best = progress.results[ended.best].score if ended.best else None
+    else:
+        best = max((r.score for r, _ in trained if r.score), key=lambda score: score.mean, default=None)
+    fresh = progress.baselines.get("best")
+    return Search(
+        path=path, task=started.task, strategy=started.strategy, proposer=started.proposer, seed=started.seed,
+        config=progress.config, finished=finished,
+        reason=ended.reason if isinstance(ended, Finished | Paused) else "it was killed, or still runs",
+        score=fresh.score if fresh and best else None, search_score=best,
+        spent=progress.spent, compile_s=sum(b.compile_s for b in batches), run_s=sum(b.run_s for b in batches),
+        scores=tuple(r.score.mean if r.score else None for r, _ in trained), device_s=tuple(s for _, s in trained),
+    )  # fmt: skip
+
+
+class Sparse(Record):
+    """The task's own observation and reward, trained on the seeds that the best of each search is trained on.
+
+    Kept as `sparse.json` beside the searches of the task; `ppo` is the learner, `env_steps` are of all
+    `seeds` together and `steps` of one.
+    """
+
+    task: str
+    digest: str
+    seeds: int
+    steps: int
+    ppo: dict[str, Any] = Field(default_factory=dict)
+    score: Score
+    env_steps: int = 0
+    compile_s: float = 0.0
+    run_s: float = 0.0
+
+
+def read_sparse(path: Path) -> Sparse | None:
+    """What `path` says of the task's own interface, None where there is no such file.
+
+    Raises:
+        UserError: the file is damaged.
+    """
+    if not path.exists():
+        return None
+    try:
+        return Sparse.model_validate_json(path.read_text(encoding="utf-8"))
+    except (ValidationError, UnicodeDecodeError) as error:
+        raise UserError(f"{path} is damaged: delete it, and it is trained again") from error
+
+
+# ---- rows
+
+
+@dataclass(frozen=True)
+class Row:
+    """The searches of one strategy with one proposer on one task: `searches` have finished, `asked` were wanted."""
+
+    task: str
+    strategy: str
+    proposer: str
+    searches: tuple[Search, ...]
+    asked: int
+    versus_best_of_n: Difference | None = None
+
+    @property
+    def score(self) -> Score | None:
+        """On fresh seeds: mean over searches; None where none has finished."""
+        return mean_over([s.score for s in self.searches])
+
+    @property
+    def search_score(self) -> Score | None:
+        """What the searches measured themselves of what they found, mean over searches."""
+        return mean_over([s.search_score for s in self.searches])
+
+    @property
+    def used(self) -> dict[str, float]:
+        """What one search used, by name, mean over searches; {} where none has finished."""
+        each = [s.used for s in self.searches]
+        return {name: mean(used[name] for used in each) for name in (each[0] if each else ())}
+
+
+def rows_of(searches: Iterable[Search], grid: Grid) -> list[Row]:
+    """A row for every task, strategy and proposer, in this order; searches that have not finished are left out."""
+    found = {(s.task, s.strategy, s.proposer, s.seed): s for s in searches if s.finished}
+    seeds = range(grid.search_seeds)
+    rows = []
+    for task, strategy, proposer in product(grid.tasks, grid.strategies, grid.proposers):
+        mine = {k: found[key] for k in seeds if (key := (task, strategy, proposer, k)) in found}
+        rivals = {k: found[key] for k in seeds if (key := (task, BEST_OF_N, proposer, k)) in found}
+        pairs = [] if strategy == BEST_OF_N else [(mine[k].score, rivals[k].score) for k in mine if k in rivals]
+        rows.append(Row(task, strategy, proposer, tuple(mine.values()), len(seeds), paired_difference(pairs)))
+    return rows
+
+
+# ---- curves
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A step function for each of S searches: `values` (S, P), each holding from its place in `at` (P,) to the next."""
+
+    at: np.ndarray
+    values: np.ndarray
+
+
+def over_candidates(searches: Sequence[Search]) -> Curve:
+    """Best so far after k candidates, to the most that one of the searches trained; the others keep what they had."""
+    last = max(1, *(len(s.scores) for s in searches))
+    at = np.arange(1, last + 1)
+    return Curve(at, np.stack([s.best_so_far[np.minimum(at, len(s.scores))] for s in searches]))
+
+
+def over_seconds(searches: Sequence[Search]) -> Curve:
+    """Best so far after so many device seconds, up to the end of the longest search; the others keep what they had."""
+    at = np.unique(np.concatenate([[0.0], *(np.asarray(s.device_s) for s in searches)]))
+    known = [np.searchsorted(np.asarray(s.device_s), at, side="right") for s in searches]
+    return Curve(at, np.stack([s.best_so_far[k] for s, k in zip(searches, known, strict=True)]))

@@ -1,0 +1,56 @@
+"""Eureka: samples, then reflection on the best of them, again and again (arXiv 2310.12931)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal, get_args
+
+import numpy as np
+
+from jaxreward.records import Evolve, Result
+from jaxreward.search.draft import Draft
+from jaxreward.search.options import require_choice, require_integer
+from jaxreward.search.selection import top
+from jaxreward.search.strategy import SearchStrategy, State
+
+Carry = Literal["global", "iteration"]
+
+
+@dataclass(frozen=True)
+class EurekaMemory:
+    """`last` is the best of the last iteration in which anything had a score."""
+
+    last: Result | None = None
+
+
+@dataclass(frozen=True)
+class Eureka(SearchStrategy[EurekaMemory]):
+    """Every generation is an iteration: all of it reflects on one program, the first starts from scratch.
+
+    `carry` says on which: the best so far (`global`), or the best of the last iteration that had a
+    score (`iteration`, as Eureka's code does, which can drift downwards). A request shows
+    `show_failures` recent failures. While nothing has a score, everything starts from scratch.
+    """
+
+    name: ClassVar[str] = "eureka"
+    natural: ClassVar[Evolve] = "reward"
+    carry: Carry = "global"
+    show_failures: int = 2
+
+    def _validate(self) -> None:
+        require_choice(self.name, "carry", self.carry, get_args(Carry))
+        require_integer(self.name, "show_failures", self.show_failures, 0)
+
+    def _init(self) -> EurekaMemory:
+        return EurekaMemory()
+
+    def _ask(self, state: State[EurekaMemory], n: int, rng: np.random.Generator) -> list[Draft]:
+        failures = state.failures[: self.show_failures]
+        carried = state.best if self.carry == "global" else state.memory.last
+        if carried is None:
+            return [Draft("scratch", failures=failures)] * n
+        return [Draft("reflect", parents=(carried,), failures=failures)] * n
+
+    def _tell(self, state: State[EurekaMemory], results: tuple[Result, ...]) -> EurekaMemory:
+        scored = [result for result in results if result.score is not None]
+        return EurekaMemory(top(scored, 1)[0]) if scored else state.memory

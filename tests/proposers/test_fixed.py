@@ -1,0 +1,103 @@
+"""An observation that is given: every program of a reward gets it."""
+
+from __future__ import annotations
+
+import pytest
+
+from jaxreward.errors import UserError
+from jaxreward.proposers.fixed import FixedObservation
+
+REWARD = '''import jax.numpy as jnp
+
+SCALE = 2.0
+
+
+def size(x):
+    return SCALE * x
+
+
+def compute_reward(state, action, next_state):
+    return size(next_state.hit.astype(jnp.float32)), {}
+'''
+OPAQUE = '''import jax.numpy as jnp
+
+SCALE = 5.0
+
+
+def size(x):
+    return x / SCALE
+
+
+def get_observation(state):
+    """All of it."""
+    seen = [size(state.signal)]
+    return jnp.stack(seen)
+
+
+def compute_reward(state, action, next_state):
+    return 99.0
+'''
+GENES = '''import jax.numpy as jnp
+
+
+def signal(state):
+    return jnp.stack([state.signal])
+
+
+def get_observation(state):
+    return jnp.concatenate([signal(state), 0.5 * signal(state)])
+'''
+
+
+def fixed(tmp_path, text: str) -> FixedObservation:
+    path = tmp_path / "observation.py"
+    path.write_text(text)
+    return FixedObservation(path)
+
+
+class State:
+    """Enough of a state for these programs, run here because they are ours."""
+
+    def __init__(self) -> None:
+        import jax.numpy as jnp
+
+        self.signal, self.hit = jnp.float32(10.0), jnp.array(True)
+
+
+def run(source: str) -> tuple[list[float], float]:
+    names: dict = {}
+    exec(source, names)
+    reward = names["compute_reward"](State(), 0, State())
+    return names["get_observation"](State()).tolist(), float(reward[0] if isinstance(reward, tuple) else reward)
+
+
+@pytest.mark.parametrize(("text", "seen"), [(OPAQUE, [2.0]), (GENES, [10.0, 5.0])])
+def test_both_functions_compute_what_they_did_where_names_clash(tmp_path, text, seen):
+    assert run(fixed(tmp_path, text).complete(REWARD)) == (seen, 2.0)
+
+
+@pytest.mark.parametrize("text", [OPAQUE, GENES])
+def test_completing_twice_changes_nothing(tmp_path, text):
+    observation = fixed(tmp_path, text)
+    once = observation.complete(REWARD)
+    assert observation.complete(once) == once
+
+
+def test_an_observation_that_a_program_brings_is_replaced(tmp_path):
+    assert run(fixed(tmp_path, OPAQUE).complete(GENES + "\n\n" + REWARD)) == ([2.0], 2.0)
+
+
+def test_a_source_that_cannot_be_parsed_is_left_for_its_check(tmp_path):
+    assert fixed(tmp_path, OPAQUE).complete("def f(:") == "def f(:"
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [("def f(:", "not a Python file"), (REWARD, "no get_observation"), (None, "cannot be read")],
+)
+def test_a_file_that_gives_none_is_a_mistake(tmp_path, text, says):
+    path = tmp_path / "observation.py"
+    if text is not None:
+        path.write_text(text)
+    with pytest.raises(UserError, match=says):
+        FixedObservation(path)
