@@ -14,8 +14,9 @@ import math
 import multiprocessing
 import statistics
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -107,7 +108,6 @@ def paired(values: Sequence[float], others: Sequence[float]) -> Interval:
     return Interval.of([value - other for value, other in zip(values, others, strict=True)])
 
 
-Job = tuple[Entry, Trial]
 Runner = Callable[[Sequence[Trial]], Iterable[Outcome]]
 
 
@@ -220,13 +220,7 @@ def _mean_curve(outcomes: Sequence[Outcome], budget: int) -> list[tuple[int, flo
 def compare(settings: LandscapeSettings, note: Callable[[str], None]) -> dict[str, Any]:
     """The report: rows of every part that was asked for, and what it was made on."""
     report: dict[str, Any] = {"benchmark": "search_landscapes", "settings": _plain(settings)}
-    pool = None
-    if settings.processes > 1:
-        pool = ProcessPoolExecutor(settings.processes, multiprocessing.get_context("spawn"))
-    try:
-        runner: Runner = (
-            (lambda trials: map(run, trials)) if pool is None else (lambda t: pool.map(run, t, chunksize=8))
-        )
+    with _runner(settings.processes) as runner:
         comparison = Comparison(settings, runner, note)
         if "strategies" in settings.parts:
             report["strategies"] = comparison.strategies(settings.budgets, settings.insight)
@@ -234,14 +228,21 @@ def compare(settings: LandscapeSettings, note: Callable[[str], None]) -> dict[st
             report["without_insight"] = comparison.strategies(settings.ablation_budgets[:1], 0.0)
         if "ablations" in settings.parts:
             report["ablations"] = comparison.ablations()
-    finally:
-        if pool is not None:
-            pool.shutdown(cancel_futures=True)
     if "long" in settings.parts:
         report["long"] = comparison.long()
     from benchmarks.machine import machine  # imports JAX, which the searches do without
 
     return {**report, **machine()}
+
+
+@contextmanager
+def _runner(processes: int) -> Iterator[Runner]:
+    """Runs trials in order of the list, in this process or in several."""
+    if processes == 1:
+        yield lambda trials: map(run, trials)
+        return
+    with ProcessPoolExecutor(processes, multiprocessing.get_context("spawn")) as pool:
+        yield lambda trials: pool.map(run, trials, chunksize=8)
 
 
 def _plain(settings: LandscapeSettings) -> dict[str, Any]:

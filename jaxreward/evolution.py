@@ -342,11 +342,17 @@ class Evolution:
         )  # fmt: skip
 
     def _keep_policy(self, candidates: Sequence[Candidate], trained: TrainResult) -> None:
-        """Save the best policy of this training if its candidate is the best so far."""
+        """Save the best policy of this training if its candidate is the best so far; where people decide on
+        that later, one of every candidate."""
         best = self.strategy.best(self.progress.state)
         rows = [i for i in range(len(candidates)) if not trained.stopped[i] and not trained.diverged[i].all()]
         if not rows:
             return  # nothing here has a score
+        if self.judge is not None:
+            for row in rows:
+                policy = trained.params(row, int(trained.success[row].argmax()))
+                self.store.save(f"policy-{candidates[row].id}", policy)
+            return
         row = max(rows, key=lambda i: float(trained.success[i].mean()))
         if best is None or best.score is None or trained.score(row).mean > best.score.mean:
             self.store.save("best-policy", trained.params(row, int(trained.success[row].argmax())))

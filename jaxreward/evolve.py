@@ -118,6 +118,9 @@ def ask(settings: EvolveSettings, watcher: Watcher, *, task: Task | None = None)
         spent = main.spent()
         requests = main.ask() if spent is None else ()
         why = spent or ("" if requests else "all requests are answered")
+        votes = [request for request in requests if request.operator == "prefer"]
+        if votes and parts.judge is not None:
+            return parts.judge.write_requests(votes, main.rng_of), why
         return parts.proposer.write_requests(requests, main.rng_of), why
 
 

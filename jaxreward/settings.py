@@ -16,7 +16,7 @@ from jaxreward.proposers.llm_settings import LlmSettings
 from jaxreward.records import Evolve
 from jaxreward.runs.run import check_name
 from jaxreward.search.option_text import read_options
-from jaxreward.search.registry import strategy_class
+from jaxreward.search.registry import make_strategy, strategy_class
 from jaxreward.training.config import PPO
 
 BASELINES = ("sparse", "best-of-n")
@@ -161,6 +161,8 @@ class EvolveSettings:
         if self.proposer in ("llm", "replay"):
             return []
         used = ("wait_s", "repairs", "prompts") if self.proposer == "manual" else ()
+        if make_strategy(self.strategy, **self.strategy_options()).asks_people:
+            used += ("wait_s",)
         return [f.name for f in dataclasses.fields(LlmSettings) if f.name not in used]
 
     def proposer_options(self) -> dict[str, Any]:

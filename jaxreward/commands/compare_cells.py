@@ -20,6 +20,7 @@ from jaxreward.reports.comparison import Sparse, read_search, read_sparse
 from jaxreward.runs import REQUEUE_EXIT_CODE, StopSignal
 from jaxreward.runs.checkpoint import Checkpoints
 from jaxreward.runs.disk import write_atomic
+from jaxreward.runs.events import json_ready
 from jaxreward.runs.run import read_config
 from jaxreward.settings import EvolveSettings
 from jaxreward.tasks import Task
@@ -137,7 +138,7 @@ class SparseCell:
             raise UserError(f"{self.path} is of another version of {s.task}: compare in another folder with --out")
         started = {"final_seeds": known.seeds, "final_steps": known.steps, "ppo": known.ppo}
         asked = {"final_seeds": s.final_seeds, "final_steps": s.final_steps or s.steps, "ppo": s.as_config()["ppo"]}
-        _require_same(self.path, started, asked)
+        _require_same(self.path, started, json_ready(asked))
 
     def run(self, task: Task, tools: Tools) -> Trouble | None:
         s, steps = self.settings, self.settings.final_steps or self.settings.steps

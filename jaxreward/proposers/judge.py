@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Literal, TextIO
 
 import numpy as np
@@ -42,19 +43,23 @@ class Judge:
         self.box = Mailbox(desk, "votes", "votes", (".txt",), "vote", "people", self.wait_s,
                            f"jaxreward evolve --name {name} --resume")  # fmt: skip
 
+    def write_requests(self, requests: Sequence[Request], rng_of: RngOf) -> list[Path]:
+        """Write the pages of requests that have none yet; returns those of all."""
+        assert self.box is not None
+        sides = {request.id: _sides(request, rng_of(request)) for request in requests}
+        return [self.box.post(id, _page(self.box, id, left, right)) for id, (left, right) in sides.items()]
+
     def judge_all(self, requests: Sequence[Request], rng_of: RngOf) -> Answers:
         """A proposal with words for every request that was answered."""
         assert self.box is not None
         sides = {request.id: _sides(request, rng_of(request)) for request in requests}
-        ask = self._by_files if self.how == "files" else self._on_terminal
-        stopped = ask(self.box, sides)
+        if self.how == "files":
+            self.write_requests(requests, rng_of)
+            stopped = self.box.wait_for(list(sides))
+        else:
+            stopped = self._on_terminal(self.box, sides)
         found = [_proposal(self.box, request, sides[request.id]) for request in requests]
         return Answers(tuple(proposal for proposal in found if proposal is not None), stopped=stopped)
-
-    def _by_files(self, box: Mailbox, sides: dict[str, tuple[Result, Result]]) -> ProposerStopped | None:
-        for id, (left, right) in sides.items():
-            box.post(id, _page(box, id, left, right))
-        return box.wait_for(list(sides))
 
     def _on_terminal(self, box: Mailbox, sides: dict[str, tuple[Result, Result]]) -> ProposerStopped | None:
         source = self.answers or sys.stdin

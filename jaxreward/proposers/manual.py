@@ -51,13 +51,13 @@ class ManualProposer(Unplanned):
         self._programs, self._texts = box(PROGRAMS, "program"), box(TEXTS, "text")
 
     def write_requests(self, requests: Sequence[Request], rng_of: RngOf) -> list[Path]:
-        """Write the files of requests that have none yet; returns those of all."""
-        return [self._box(request).post(request.id, self._text(request, rng_of)) for request in requests]
+        """Write the files of requests that have none yet; returns those of all. Votes are not asked for here."""
+        asked = [request for request in requests if request.operator != "prefer"]
+        return [self._box(request).post(request.id, self._text(request, rng_of)) for request in asked]
 
     def propose_all(self, requests: Sequence[Request], rng_of: RngOf) -> Answers:
-        asked = [request for request in requests if request.operator != "prefer"]
-        self.write_requests(asked, rng_of)
-        stopped = self._wait_for(asked)
+        self.write_requests(requests, rng_of)
+        stopped = self._wait_for(requests)
         found = [self._proposal(request) for request in requests]
         return Answers(tuple(proposal for proposal in found if proposal is not None), stopped=stopped)
 
@@ -76,7 +76,7 @@ class ManualProposer(Unplanned):
     def _wait_for(self, requests: Sequence[Request]) -> ProposerStopped | None:
         """Until every request has a reply or the run is asked to stop; why no longer, after `wait_s`."""
         for box in (self._programs, self._texts):  # a generation asks for either
-            ids = [request.id for request in requests if self._box(request) is box]
+            ids = [r.id for r in requests if r.operator != "prefer" and self._box(r) is box]
             stopped = box.wait_for(ids)
             if stopped is not None:
                 return stopped

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
+from jaxreward.operators import WORDS
 from jaxreward.records import (
     Candidate,
     Evolve,
@@ -39,27 +41,26 @@ def _result(name: str, mean: float | None = None, stage: Stage = "trace") -> Res
 
 
 def rehearsals(operators: Sequence[str]) -> Iterator[Request]:
-    """A request of every operator, half and band, and to mend every kind of failure."""
+    """A request of every operator, half and band, with and without what it may carry, and to mend every kind of
+    failure; `operators` are those that have a page of their own."""
 
-    def request(evolve: Evolve, operator: str, *parents: Result, failed: Result | None = None) -> Request:
-        return Request(
-            id="r",
-            generation=1,
-            operator=operator,
-            evolve=evolve,
-            parents=parents,
-            best=(_result("b", 0.9),),
-            diverse=(_result("c", 0.2),),
-            failures=(_result("d"),),
-            failed=failed,
-        )
+    def request(evolve: Evolve, operator: str, *parents: Result, **more: Any) -> Request:
+        context = {"best": (_result("b", 0.9),), "diverse": (_result("c", 0.2),), "failures": (_result("d"),)}
+        return Request(id="r", generation=1, operator=operator, evolve=evolve, parents=parents, **(context | more))
 
+    planned = _result("p").model_copy(update={"failure": None, "words": "- goal: reaching it"})
+    rich: dict[str, Any] = {"plan": planned, "remarks": ("It turns in circles.",), "thought": True}
+    one, two = _result("a", 0.5), _result("e", 0.1)
     for evolve in _EVOLVES:
-        for operator in ("scratch", "crossover", *operators):
+        for operator in dict.fromkeys(("scratch", "improve", *operators)):
             yield request(evolve, operator)
-            yield request(evolve, operator).model_copy(update={"thought": True})
-            yield request(evolve, operator, _result("a", 0.5), _result("e", 0.1))
+            yield request(evolve, operator, **rich)
+            yield request(evolve, operator, one)
+            yield request(evolve, operator, one, two, **rich)
         for mean in (0.0, 0.1, 0.4, 0.7, 1.0):
             yield request(evolve, "improve", _result("a", mean))
         for stage in _STAGES:
-            yield request(evolve, "improve", _result("a", 0.5), failed=_result("r", stage=stage))
+            yield request(evolve, "improve", one, failed=_result("r", stage=stage))
+        for operator in sorted(WORDS - {"prefer"}):
+            yield request(evolve, operator, one)
+            yield request(evolve, operator, two.with_thought(""), failed=_result("r", stage="reply"))

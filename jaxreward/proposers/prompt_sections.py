@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from jaxreward.proposers.feedback_text import feedback_lines, number, one_line
 from jaxreward.proposers.fences import defined
-from jaxreward.records import Failure, Result
+from jaxreward.records import Failure, Request, Result
 
 BUDGET = {"task": 2_500, "parents": 6_000, "feedback": 2_000, "failures": 1_000, "best": 3_000, "diverse": 2_000}
 """Most tokens of a section, by `estimate_tokens`, `task` without the documentation of the state, which is cut last
@@ -143,7 +143,7 @@ def shown(result: Result) -> Shown:
         line=failure.line,
         excerpt=excerpt(candidate.source, failure.line),
         feedback=tuple(feedback_lines(result)),
-        thought=clipped(one_line(candidate.thought, 500), 200),
+        thought=clipped(one_line(candidate.thought, 800), 320),
     )
 
 
@@ -192,6 +192,24 @@ def parents(results: Sequence[Result], budget: int) -> list[Shown]:
         share = left // (len(sizes) - k)
         left -= min(size, share)
     return [_cut(program, share) for program in programs]
+
+
+def plan(request: Request, budget: int = 1_500) -> str:
+    """The plan that a request carries; empty without one."""
+    return cut(plain(request.plan.words).strip(), budget, "") if request.plan else ""
+
+
+def remarks(request: Request, budget: int = 600) -> list[str]:
+    """What people said, each remark on a line, as many from the first on as fit."""
+    found: list[str] = []
+    for remark in request.remarks:
+        line = clipped(one_line(plain(remark), 400), 160)
+        budget -= estimate_tokens(line) + 3
+        if budget < 0:
+            break
+        if line and line not in found:
+            found.append(line)
+    return found
 
 
 def failures(results: Sequence[Result], budget: int) -> list[Shown]:

@@ -18,6 +18,7 @@ from jaxreward.errors import UserError
 from jaxreward.records import Record, Score
 from jaxreward.reports.tables import Difference, mean_over, paired_difference
 from jaxreward.runs import Finished, Paused, Spent, Trained, fold, read_log
+from jaxreward.runs.events import Config
 
 BEST_OF_N = "best-of-n"
 
@@ -144,7 +145,7 @@ class Sparse(Record):
     digest: str
     seeds: int
     steps: int
-    ppo: dict[str, Any] = Field(default_factory=dict)
+    ppo: Config = Field(default_factory=dict)
     score: Score
     env_steps: int = 0
     compile_s: float = 0.0

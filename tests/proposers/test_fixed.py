@@ -7,7 +7,7 @@ import pytest
 from jaxreward.errors import UserError
 from jaxreward.proposers.fixed import FixedObservation
 
-REWARD = '''import jax.numpy as jnp
+REWARD = """import jax.numpy as jnp
 
 SCALE = 2.0
 
@@ -18,7 +18,7 @@ def size(x):
 
 def compute_reward(state, action, next_state):
     return size(next_state.hit.astype(jnp.float32)), {}
-'''
+"""
 OPAQUE = '''import jax.numpy as jnp
 
 SCALE = 5.0
@@ -37,7 +37,7 @@ def get_observation(state):
 def compute_reward(state, action, next_state):
     return 99.0
 '''
-GENES = '''import jax.numpy as jnp
+GENES = """import jax.numpy as jnp
 
 
 def signal(state):
@@ -46,7 +46,7 @@ def signal(state):
 
 def get_observation(state):
     return jnp.concatenate([signal(state), 0.5 * signal(state)])
-'''
+"""
 
 
 def fixed(tmp_path, text: str) -> FixedObservation:

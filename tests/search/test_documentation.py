@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 import sys
 import types
@@ -12,7 +11,7 @@ import pytest
 
 from jaxreward.errors import UserError
 from jaxreward.search import STRATEGIES
-from jaxreward.search.limen import Limen
+from jaxreward.search.option_text import own_options
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "search.md").read_text()
 
@@ -35,9 +34,23 @@ def test_the_new_strategy_searches(example, landscape):
         example.HillClimber(restart=2)
 
 
+def written(value):
+    """A default as `--option` takes it."""
+    if isinstance(value, tuple):
+        return ",".join(map(str, value))
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+@pytest.mark.parametrize("name", ["eureka", "revolve", "rf-agent", "forge"])
+def test_the_page_has_every_option_with_its_default(name):
+    (section,) = re.findall(rf"^## {name}\n(.*?)^## ", PAGE, re.DOTALL | re.MULTILINE)
+    rows = re.findall(r"^\| `(\w+)` \| (\S+) \| ", section, re.MULTILINE)
+    assert dict(rows) == {option: written(value) for option, value in own_options(name).items()}
+
+
 def test_the_page_names_every_strategy_and_every_option_of_limen():
     assert all(f"## {name}\n" in PAGE for name in STRATEGIES)
-    defaults = {field.name: field.default for field in dataclasses.fields(Limen)}
+    defaults = own_options("limen")
     assert all(f"`{name}`" in PAGE for name in defaults)
     for name in ("islands", "initial", "global_share", "crossover", "migration_interval"):
         assert f"| `{name}` | {defaults[name]} |" in PAGE

@@ -15,7 +15,9 @@ def ask(strategy, state, n=3):
 
 def carried(strategy, state):
     requests = ask(strategy, state)
-    assert len(requests) == 3 and all(request == requests[0].model_copy(update={"id": request.id}) for request in requests)
+    assert len(requests) == 3 and all(
+        request == requests[0].model_copy(update={"id": request.id}) for request in requests
+    )
     assert {request.operator for request in requests} == {"reflect"}
     (parent,) = requests[0].parents
     return parent.candidate.id

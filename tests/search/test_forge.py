@@ -146,7 +146,9 @@ def test_it_ends_once_depth_no_longer_pays(result):
     state = told_depths(result, strategy, *start)
     assert strategy.finished(state) == "", "one candidate of depth 3 is no trial of it"
     ended = told_depths(result, strategy, *start, (3, 0.3))
-    assert strategy.finished(ended).startswith("depth no longer pays: 2 or more candidates of each of the depths 2 to 3")
+    assert strategy.finished(ended).startswith(
+        "depth no longer pays: 2 or more candidates of each of the depths 2 to 3"
+    )
     assert strategy.finished(told_depths(result, strategy, *start, (3, None))) == ""
     better = told_depths(result, strategy, *start, (3, 0.51))
     assert strategy.finished(better) == "", "depth 3 is the best now"

@@ -210,8 +210,7 @@ def test_ratings_decide_who_joins_and_who_is_best(result):
     strategy = preferring(votes=1)
     state = strategy.tell(strategy.init(), [result("a", 0.9), result("b", 0.1)])
     (request,) = ask(strategy, state)
-    first, second = ids(request.parents)
-    answer = "second\nstumbles" if first == "a" else "first\nstumbles"
+    answer = "second\nstumbles" if ids(request.parents)[0] == "a" else "first\nstumbles"
     state = strategy.tell(state, voted(result, [request], answer))
     assert dict(state.memory.ratings) == {"b": 1516.0, "a": 1484.0}
     assert strategy.best(state).candidate.id == "b" and state.best.candidate.id == "a"

@@ -8,11 +8,15 @@ import pytest
 from jaxreward.search.seeding import derive_rng
 from jaxreward.search.selection import (
     better,
+    draw,
     fitness_proportional,
     fitness_weights,
+    rank_logits,
     sample,
+    softmax,
     top,
     uniform,
+    unit_range,
     without,
 )
 
@@ -62,6 +66,31 @@ def test_sample_has_no_repeats_and_without_removes_by_id(result):
     assert len({r.candidate.id for r in drawn}) == 3
     assert len(sample(results, 9, np.random.default_rng(1))) == 4
     assert [r.candidate.id for r in without(results, results[1:3])] == ["a", "d"]
+
+
+def test_softmax_and_ranks():
+    np.testing.assert_allclose(softmax([0.0, np.log(3.0)]), [0.25, 0.75], atol=1e-12)
+    np.testing.assert_allclose(softmax([1e6, 1e6]), [0.5, 0.5])
+    np.testing.assert_allclose(softmax(rank_logits(3)), np.array([6, 4, 3]) / 13, atol=1e-12)  # 1/2, 1/3, 1/4
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [((0.2, 0.6, 1.0), (0.0, 0.5, 1.0)), ((-300.0, -100.0), (0.0, 1.0)), ((4.0, 4.0), (0.0, 0.0)),
+     ((-1.7e308, 1.7e308), (0.0, 1.0))],
+)  # fmt: skip
+def test_unit_range(values, expected):
+    np.testing.assert_allclose(unit_range(values), expected, atol=1e-12)
+
+
+def test_draws_without_replacement_follow_the_weights_that_are_left():
+    rng = np.random.default_rng(0)
+    drawn = [draw("abc", np.log([0.5, 0.3, 0.2]), 2, rng) for _ in range(8000)]
+    assert all(len(set(pair)) == 2 for pair in drawn)
+    assert sum(pair == ("a", "b") for pair in drawn) / 8000 == pytest.approx(0.5 * 0.3 / 0.5, abs=0.02)
+    assert sum(pair == ("c", "a") for pair in drawn) / 8000 == pytest.approx(0.2 * 0.5 / 0.8, abs=0.02)
+    assert set(draw("abc", [0.0, -1e5, -1e6], 5, rng)) == set("abc"), "also where a probability vanishes"
+    assert draw("", [], 2, rng) == ()
 
 
 def test_derived_generators_depend_on_place_alone():

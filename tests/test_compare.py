@@ -1,0 +1,343 @@
+"""Comparisons end to end, on a task that trains in a second."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import json
+import os
+import re
+import shutil
+import signal
+from pathlib import Path
+from typing import Any
+
+import jax
+import pytest
+
+import jaxreward.tasks
+from jaxreward.commands.compare import compare_command
+from jaxreward.commands.compare_cells import SearchCell
+from jaxreward.commands.compare_settings import CompareSettings
+from jaxreward.errors import UserError
+from jaxreward.proposers.llm_settings import LlmSettings
+from jaxreward.reports.comparison import read_search
+from jaxreward.runs import REQUEUE_EXIT_CODE, Baseline, Checked, Proposed, Resumed, Told, Trained, read_log
+
+ROOT = Path(__file__).resolve().parents[1]
+TINY = """
+tasks = ["probe-choice"]
+strategies = ["limen", "best-of-n"]
+search_seeds = 2
+candidates = 2
+generation = 2
+seeds = 2
+steps = 256
+final_seeds = 2
+evolve = "both"
+option = ["limen.initial=2", "limen.islands=2"]
+
+[ppo]
+envs = 8
+unroll = 8
+minibatches = 2
+hidden = [8]
+"""
+CELLS = ["limen-genetic-0", "best-of-n-genetic-0", "limen-genetic-1", "best-of-n-genetic-1"]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def compiled_once():
+    """Cells may find what others compiled, which only costs them their comparable seconds."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(jax, "clear_caches", lambda: None)
+        patch.setattr(jaxreward.tasks, "make_task", functools.cache(jaxreward.tasks.make_task))
+        yield
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> str:
+    file = tmp_path_factory.mktemp("settings") / "tiny.toml"
+    file.write_text(TINY)
+    return str(file)
+
+
+@pytest.fixture(scope="module")
+def whole(tiny: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An uninterrupted comparison; nobody may change it."""
+    out = tmp_path_factory.mktemp("whole") / "out"
+    assert compare_command(["--config", tiny, "--out", str(out)]) == 0
+    return out
+
+
+@pytest.fixture
+def copy(whole: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(whole, tmp_path / "copy"))
+
+
+def log_of(out: Path, cell: str) -> Path:
+    return out / "probe-choice" / cell / "events.jsonl"
+
+
+def substance(log: Path) -> list[Any]:
+    """The events of a run without clocks, and without the marks of having been resumed."""
+    kept = []
+    for entry in read_log(log):
+        event = entry.event
+        if isinstance(event, Trained | Baseline):
+            event = event.model_copy(update={"compile_s": 0.0, "run_s": 0.0})
+        if isinstance(event, Proposed | Checked | Trained | Told | Baseline):
+            kept.append(event)
+    return kept
+
+
+def table(out: Path) -> str:
+    """The table in Markdown, its seconds blanked."""
+    return re.sub(r"\d+ \| \d+ \|$", "s | s |", (out / "comparison.md").read_text(), flags=re.MULTILINE)
+
+
+def figures(out: Path) -> dict[str, Any]:
+    """`comparison.json` without seconds, paths and what each process says of itself."""
+    found = json.loads((out / "comparison.json").read_text())
+    del found["shards"]
+    for part in (*found["rows"], *found["cells"]):
+        for name in ("compile_s", "run_s"):
+            part["used"].pop(name)
+        part.pop("path", None)
+        part.pop("device_s", None)
+    for sparse in found["sparse"].values():
+        del sparse["compile_s"], sparse["run_s"]
+    return found
+
+
+def test_a_comparison_leaves_table_picture_and_figures(whole: Path):
+    assert {p.name for p in (whole / "probe-choice").iterdir()} == {*CELLS, "sparse.json"}
+    found = json.loads((whole / "comparison.json").read_text())
+    assert [(row["strategy"], row["searches"]) for row in found["rows"]] == [("limen", 2), ("best-of-n", 2)]
+    assert found["rows"][0]["minus_best_of_n"]["pairs"] == 2 and found["missing"] == {}
+    assert found["rows"][0]["used"]["trained"] == 2
+    assert {c["score"]["n"] for c in found["cells"]} == {2} and len(found["cells"]) == 4
+    (shard,) = found["shards"]
+    assert shard["command"].startswith("jaxreward compare --config") and shard["device"].startswith("1 x cpu")
+    assert "jax" in shard["versions"]
+    assert "| sparse |" in (whole / "comparison.md").read_text()
+    assert (whole / "comparison.png").stat().st_size > 5000
+
+
+def test_every_cell_is_a_run_with_its_own_settings(whole: Path):
+    limen, rival = read_search(log_of(whole, CELLS[0]).parent), read_search(log_of(whole, CELLS[1]).parent)
+    assert limen is not None and rival is not None
+    assert limen.config["option"] == ["initial=2", "islands=2"] and rival.config["option"] == []
+    for name in ("candidates", "generation", "seeds", "steps", "evolve", "final_seeds", "seed"):
+        assert limen.config[name] == rival.config[name]
+    assert limen.config["baselines"] == []
+
+
+def test_given_again_it_trains_nothing(copy: Path, tiny: str, whole: Path):
+    before = {cell: log_of(copy, cell).read_bytes() for cell in CELLS}
+    assert compare_command(["--config", tiny, "--out", str(copy)]) == 0
+    assert {cell: log_of(copy, cell).read_bytes() for cell in CELLS} == before
+    assert (copy / "comparison.md").read_text() == (whole / "comparison.md").read_text()
+
+
+def test_it_goes_on_where_it_stopped(copy: Path, tiny: str, whole: Path):
+    """Half of the cells gone, the log of another cut in the middle of a line."""
+    for cell in CELLS[:2]:
+        shutil.rmtree(copy / "probe-choice" / cell)
+    (copy / "probe-choice" / "sparse.json").unlink()
+    lines = log_of(copy, CELLS[2]).read_bytes().splitlines(keepends=True)
+    log_of(copy, CELLS[2]).write_bytes(b"".join(lines[:4]) + lines[4][:20])
+    assert compare_command(["--config", tiny, "--out", str(copy)]) == 0
+    assert any(isinstance(e.event, Resumed) for e in read_log(log_of(copy, CELLS[2])))
+    for cell in CELLS:
+        assert substance(log_of(copy, cell)) == substance(log_of(whole, cell))
+    assert table(copy) == table(whole) and figures(copy) == figures(whole)
+
+
+def test_shards_merge_to_the_whole(tiny: str, tmp_path: Path, whole: Path, capsys: pytest.CaptureFixture[str]):
+    parts = [tmp_path / "a", tmp_path / "b"]
+    for i, out in enumerate(parts, start=1):
+        assert compare_command(["--config", tiny, "--out", str(out), "--shard", f"{i}/2"]) == 0
+        assert "--merge" in capsys.readouterr().out and not (out / "comparison.md").exists()
+    mine = [{p.name for p in (out / "probe-choice").iterdir()} for out in parts]
+    assert mine[0] & mine[1] == set() and mine[0] | mine[1] == {*CELLS, "sparse.json"}
+    merged = tmp_path / "merged"
+    assert compare_command(["--out", str(merged), "--merge", *map(str, parts)]) == 0
+    assert table(merged) == table(whole) and figures(merged) == figures(whole)
+
+
+def test_shards_in_one_folder_leave_the_table_when_the_last_is_done(copy: Path, tiny: str, whole: Path):
+    shutil.rmtree(copy / "shards")
+    (copy / "comparison.md").unlink()
+    shutil.move(copy / "probe-choice" / CELLS[1], copy / "elsewhere")
+    assert compare_command(["--config", tiny, "--out", str(copy), "--shard", "1/3"]) == 0
+    assert not (copy / "comparison.md").exists()
+    shutil.move(copy / "elsewhere", copy / "probe-choice" / CELLS[1])
+    assert compare_command(["--config", tiny, "--out", str(copy), "--shard", "2/3"]) == 0
+    assert (copy / "comparison.md").read_text() == (whole / "comparison.md").read_text()
+
+
+def test_a_merge_without_some_cells_says_which(copy: Path, capsys: pytest.CaptureFixture[str]):
+    shutil.rmtree(copy / "probe-choice" / CELLS[3])
+    assert compare_command(["--out", str(copy), "--merge", str(copy), "--json"]) == 1
+    said = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert said["missing"] == {"probe-choice, best-of-n, genetic, search seed 1": "it has not begun"}
+    assert said["rows"][1]["searches"] == 1 and said["rows"][0]["minus_best_of_n"]["pairs"] == 1
+    assert "Not finished" in (copy / "comparison.md").read_text()
+
+
+def test_what_was_started_otherwise_is_refused(copy: Path, tiny: str):
+    before = log_of(copy, CELLS[0]).read_bytes()
+    for change, says in (
+        (["--candidates", "3"], "candidates 2 and is now asked for with 3"),
+        (["--ppo.learning-rate", "1e-3"], "ppo.learning_rate"),
+        (["--option", "limen.initial=1"], "option"),
+        (["--final-seeds", "3"], "sparse.json was started with final_seeds 2"),
+    ):
+        with pytest.raises(UserError, match=re.escape(says)) as refused:
+            compare_command(["--config", tiny, "--out", str(copy), *change])
+        assert "--out" in str(refused.value)
+    assert log_of(copy, CELLS[0]).read_bytes() == before
+
+
+def test_a_cell_that_fails_is_said_and_the_others_go_on(
+    copy: Path, tiny: str, whole: Path, capsys: pytest.CaptureFixture[str]
+):
+    lines = log_of(copy, CELLS[0]).read_bytes().splitlines(keepends=True)
+    log_of(copy, CELLS[0]).write_bytes(b"".join([*lines[:3], b"damaged\n", *lines[4:]]))
+    shutil.rmtree(copy / "probe-choice" / CELLS[3])
+    assert compare_command(["--config", tiny, "--out", str(copy)]) == 2
+    out = capsys.readouterr().out
+    assert "not finished: probe-choice, limen, genetic, search seed 0" in out and "line 4 is damaged" in out
+    assert substance(log_of(copy, CELLS[3])) == substance(log_of(whole, CELLS[3]))
+    assert "| limen |" in (copy / "comparison.md").read_text()
+
+
+def test_a_dead_endpoint_can_be_tried_again(copy: Path, tiny: str, capsys: pytest.CaptureFixture[str]):
+    dead = ["--proposers", "genetic", "llm", "--model", "openai/x", "--api-base", "http://127.0.0.1:9/v1", "--retries"]
+    status = compare_command(
+        ["--config", tiny, "--out", str(copy), "--search-seeds", "1", "--strategies", "best-of-n", "--option",
+         *dead, "0", "--wait-s", "0", "--json"]
+    )  # fmt: skip
+    said = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert status == REQUEUE_EXIT_CODE and not said["finished"]
+    assert list(said["missing"]) == ["probe-choice, best-of-n, llm, search seed 0"]
+    assert [row["searches"] for row in said["rows"]] == [1, 0]
+
+
+def test_a_signal_stops_it_and_the_same_command_goes_on(
+    copy: Path, tiny: str, whole: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    for cell in CELLS[2:]:
+        shutil.rmtree(copy / "probe-choice" / cell)
+    search = SearchCell.run
+
+    def signalled(self: SearchCell, task: Any, tools: Any) -> Any:
+        os.kill(os.getpid(), signal.SIGUSR1)
+        return search(self, task, tools)
+
+    monkeypatch.setattr(SearchCell, "run", signalled)
+    assert compare_command(["--config", tiny, "--out", str(copy)]) == REQUEUE_EXIT_CODE
+    assert "stopped by SIGUSR1" in capsys.readouterr().out
+    assert not log_of(copy, CELLS[3]).exists(), "it went on after the signal"
+    monkeypatch.undo()
+    assert compare_command(["--config", tiny, "--out", str(copy)]) == 0
+    assert table(copy) == table(whole)
+
+
+def test_a_dry_run_lists_the_cells_and_leaves_nothing(
+    tiny: str, tmp_path: Path, copy: Path, capsys: pytest.CaptureFixture[str]
+):
+    out = tmp_path / "none"
+    assert compare_command(["--config", tiny, "--out", str(out), "--dry-run", "--shard", "2/2", "--json"]) == 0
+    said = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert [cell["state"] for cell in said["cells"]] == ["to do", "to do"] and not out.exists()
+    shutil.rmtree(copy / "probe-choice" / CELLS[3])
+    before = sorted(copy.rglob("*"))
+    assert compare_command(["--config", tiny, "--out", str(copy), "--dry-run", "--json"]) == 0
+    said = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert [cell["state"] for cell in said["cells"]] == ["done"] * 4 + ["to do"]
+    assert said["env_steps"] == 2 * 2 * 256 + 2 * 256
+    assert sorted(copy.rglob("*")) == before
+
+
+def test_compiled_programs_are_forgotten_before_each_cell(copy: Path, tiny: str, monkeypatch: pytest.MonkeyPatch):
+    """Else the device seconds of a search would depend on which ran before it."""
+    for cell in CELLS[:2]:
+        shutil.rmtree(copy / "probe-choice" / cell)
+    forgotten: list[None] = []
+    monkeypatch.setattr(jax, "clear_caches", lambda: forgotten.append(None))
+    assert compare_command(["--config", tiny, "--out", str(copy)]) == 0
+    assert len(forgotten) == 2
+
+
+def test_folders_that_cannot_be_merged(copy: Path, tiny: str, tmp_path: Path, whole: Path):
+    with pytest.raises(UserError, match="is no folder of a comparison"):
+        compare_command(["--merge", str(tmp_path)])
+    with pytest.raises(UserError, match="are the same search: leave one of the folders out"):
+        compare_command(["--merge", str(copy), str(whole)])
+    other = tmp_path / "other"
+    shutil.copytree(copy, other)
+    for cell in CELLS:
+        shutil.rmtree((other if cell.endswith("0") else copy) / "probe-choice" / cell)
+    log = log_of(other, CELLS[2])
+    log.write_text(log.read_text().replace('"candidates":2', '"candidates":3', 1))
+    with pytest.raises(UserError, match="candidates 2 and .* has 3: only searches of equal budget"):
+        compare_command(["--merge", str(copy), str(other), "--out", str(tmp_path / "merged")])
+    (copy / "shards" / "1-of-1.json").write_text("{")
+    with pytest.raises(UserError, match="is damaged"):
+        compare_command(["--merge", str(copy)])
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (["--strategies", "limn"], "limen"),
+        (["--tasks", "xland-esay"], "did you mean 'xland-easy'"),
+        (["--tasks", "xland-easy", "xland-easy"], "--tasks names one of them twice"),
+        (["--strategies"], "--strategies names nothing"),
+        (["--proposers", "manual"], "--proposers are genetic and llm"),
+        (["--proposers", "llm"], "needs --model"),
+        (["--model", "openai/x"], "are for --proposers llm"),
+        (["--shard", "3/2"], "must be i/n"),
+        (["--shard", "half"], "must be i/n"),
+        (["--option", "islands=2"], "must be STRATEGY.KEY=VALUE"),
+        (["--option", "limn.islands=2"], "did you mean limen"),
+        (["--option", "limen.iland=2"], "iland"),
+        (["--search-seeds", "0"], "--search-seeds must be at least 1"),
+        (["--final-seeds", "0"], "--final-seeds must be at least 1"),
+        (["--candidates", "0"], "--candidates must be at least 1"),
+        (["--steps", "-1"], "--steps must not be negative"),
+        (["--evolve", "both", "--observation", "x.py"], "--observation is for --evolve reward"),
+        (["--proposers", "llm", "--model", "openai/x", "--price", "openai/x=900,9000"], "nobody can be asked"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_a_mistake_gets_a_sentence_and_leaves_nothing(options: list[str], says: str, tmp_path: Path):
+    with pytest.raises(UserError, match=re.escape(says)):
+        compare_command(["--out", str(tmp_path / "out"), "--strategies", "limen", "best-of-n", *options])
+    assert not (tmp_path / "out").exists()
+
+
+def test_each_task_has_the_steps_of_its_preset_unless_told():
+    settings = CompareSettings(tasks=("xland-easy", "xland-medium"))
+    assert {(c.settings.task, c.settings.steps) for c in settings.cells()} == {
+        ("xland-easy", 200_000), ("xland-medium", 500_000),
+    }  # fmt: skip
+    assert {c.settings.steps for c in dataclasses.replace(settings, steps=7).cells()} == {7}
+
+
+def test_every_option_is_documented():
+    text = (ROOT / "docs" / "compare.md").read_text()
+    for field in dataclasses.fields(CompareSettings):
+        if field.name not in ("command", "llm"):  # not an option; options of `evolve`, listed in commands.md
+            assert f"`--{field.name.replace('_', '-')}" in text, field.name
+    assert "commands.md" in text and dataclasses.fields(LlmSettings)
+
+
+def test_the_figures_of_the_documentation_are_those_of_the_file(whole: Path):
+    """Every key of comparison.json has its place on the page."""
+    text = (ROOT / "docs" / "compare.md").read_text()
+    found = json.loads((whole / "comparison.json").read_text())
+    keys = {*found, *found["rows"][0], *found["cells"][0], *found["cells"][0]["used"], *found["shards"][0]}
+    assert [key for key in sorted(keys) if f"`{key}`" not in text] == []
