@@ -32,7 +32,7 @@ Program = Mapping[int, float]
 
 def write(program: Program) -> str:
     """The source of a program; the same program, the same source."""
-    return json.dumps({str(j): round(program[j], 3) for j in sorted(program)})
+    return json.dumps({str(j): round(program[j], 3) + 0.0 for j in sorted(program)})  # no -0.0
 
 
 @lru_cache(maxsize=65536)

@@ -9,18 +9,20 @@ import os
 import re
 import shutil
 import signal
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import jax
 import pytest
 
+import jaxreward.programs
 import jaxreward.tasks
 from jaxreward.commands.compare import compare_command
 from jaxreward.commands.compare_cells import SearchCell
 from jaxreward.commands.compare_settings import CompareSettings
 from jaxreward.errors import UserError
-from jaxreward.proposers.llm_settings import LlmSettings
+from jaxreward.programs import Checker
 from jaxreward.reports.comparison import read_search
 from jaxreward.runs import REQUEUE_EXIT_CODE, Baseline, Checked, Proposed, Resumed, Told, Trained, read_log
 
@@ -48,9 +50,10 @@ CELLS = ["limen-genetic-0", "best-of-n-genetic-0", "limen-genetic-1", "best-of-n
 
 @pytest.fixture(scope="module", autouse=True)
 def compiled_once():
-    """Cells may find what others compiled, which only costs them their comparable seconds."""
-    with pytest.MonkeyPatch.context() as patch:
+    """One task and one checker for all, and cells may find what others compiled: it costs only comparable seconds."""
+    with pytest.MonkeyPatch.context() as patch, Checker() as checker:
         patch.setattr(jax, "clear_caches", lambda: None)
+        patch.setattr(jaxreward.programs, "Checker", lambda **_: nullcontext(checker))
         patch.setattr(jaxreward.tasks, "make_task", functools.cache(jaxreward.tasks.make_task))
         yield
 
@@ -213,16 +216,19 @@ def test_a_cell_that_fails_is_said_and_the_others_go_on(
     assert "| limen |" in (copy / "comparison.md").read_text()
 
 
-def test_a_dead_endpoint_can_be_tried_again(copy: Path, tiny: str, capsys: pytest.CaptureFixture[str]):
-    dead = ["--proposers", "genetic", "llm", "--model", "openai/x", "--api-base", "http://127.0.0.1:9/v1", "--retries"]
+def test_a_dead_endpoint_can_be_tried_again(
+    copy: Path, tiny: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    dead = ["--model", "openai/x", "--api-base", "http://127.0.0.1:9/v1", "--retries", "0", "--wait-s", "0"]
     status = compare_command(
         ["--config", tiny, "--out", str(copy), "--search-seeds", "1", "--strategies", "best-of-n", "--option",
-         *dead, "0", "--wait-s", "0", "--json"]
+         "--proposers", "llm", "genetic", *dead, "--json"]
     )  # fmt: skip
     said = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert status == REQUEUE_EXIT_CODE and not said["finished"]
     assert list(said["missing"]) == ["probe-choice, best-of-n, llm, search seed 0"]
-    assert [row["searches"] for row in said["rows"]] == [1, 0]
+    assert [(row["proposer"], row["searches"]) for row in said["rows"]] == [("llm", 0), ("genetic", 1)]
 
 
 def test_a_signal_stops_it_and_the_same_command_goes_on(
@@ -332,7 +338,7 @@ def test_every_option_is_documented():
     for field in dataclasses.fields(CompareSettings):
         if field.name not in ("command", "llm"):  # not an option; options of `evolve`, listed in commands.md
             assert f"`--{field.name.replace('_', '-')}" in text, field.name
-    assert "commands.md" in text and dataclasses.fields(LlmSettings)
+    assert "(commands.md)" in text
 
 
 def test_the_figures_of_the_documentation_are_those_of_the_file(whole: Path):

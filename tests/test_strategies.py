@@ -29,12 +29,12 @@ from jaxreward.settings import EvolveSettings
 from jaxreward.tasks import make_task
 
 SMALL = {
-    "rf-agent": ("initial=3", "counts=1,1,1,1,1"),
+    "rf-agent": ("initial=2", "counts=1,1,1,1,1"),
     "forge": ("initial=3",),
     "revolve": ("initial=3", "islands=2", "migration_interval=3", "migration=1"),
     "limen": ("initial=3", "islands=2", "migration_interval=4"),
 }
-SETTINGS = EvolveSettings(task="probe-corridor", candidates=14, generation=4, final_seeds=0, baselines=())
+SETTINGS = EvolveSettings(task="probe-corridor", candidates=11, generation=4, final_seeds=0, baselines=())
 
 
 class Talkative(OneByOne):
@@ -112,15 +112,27 @@ def substance(out: Path) -> list[Any]:
     return [event for event in events(out) if event.type not in ("run_started", "resumed")]
 
 
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """An uninterrupted run of each strategy, made when it is first asked for."""
+    made: dict[str, tuple[Evolution, Path]] = {}
+
+    def run_of(name: str) -> tuple[Evolution, Path]:
+        if name not in made:
+            out = tmp_path_factory.mktemp(name)
+            made[name] = search(out, name), out
+        return made[name]
+
+    return run_of
+
+
 @pytest.fixture(scope="module", params=sorted(STRATEGIES))
-def whole(request, tmp_path_factory):
-    """An uninterrupted run of each strategy."""
-    out = tmp_path_factory.mktemp(request.param)
-    return request.param, search(out, request.param), out
+def whole(request, runs):
+    return request.param, *runs(request.param)
 
 
 def test_a_run_trains_its_budget_exactly_and_records_depth(whole):
-    name, main, out = whole
+    name, main, _ = whole
     assert main.progress.spent.trained == SETTINGS.candidates
     results = main.progress.results
     for result in results.values():
@@ -158,18 +170,14 @@ def test_a_recorded_run_replays_to_the_same_log(whole, tmp_path):
     assert substance(tmp_path) == substance(out)
 
 
-def test_an_aligned_thought_is_what_later_requests_show(whole, tmp_path):
-    name, main, _ = whole
-    if name != "rf-agent":
-        pytest.skip("only rf-agent aligns thoughts")
+def test_an_aligned_thought_is_what_later_requests_show(runs):
+    main, _ = runs("rf-agent")
     trained = [r for r in main.progress.results.values() if r.score and r.candidate.generation == 0]
     assert trained and all(r.candidate.thought == f"aligned {r.candidate.id}" for r in trained)
 
 
-def test_the_log_tells_the_tree(whole):
-    name, main, out = whole
-    if name != "rf-agent":
-        pytest.skip("only rf-agent has a tree")
+def test_the_log_tells_the_tree(runs):
+    main, out = runs("rf-agent")
     told: dict[str, Any] = {}
     for event in events(out, Told):
         told |= {node["id"]: node for node in event.account["nodes"]}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from jaxreward.operators import WORDS
+from jaxreward.operators import OPERATORS, WORDS
 from jaxreward.records import (
     Candidate,
     Evolve,
@@ -45,8 +45,9 @@ def rehearsals(operators: Sequence[str]) -> Iterator[Request]:
     failure; `operators` are those that have a page of their own."""
 
     def request(evolve: Evolve, operator: str, *parents: Result, **more: Any) -> Request:
-        context = {"best": (_result("b", 0.9),), "diverse": (_result("c", 0.2),), "failures": (_result("d"),)}
-        return Request(id="r", generation=1, operator=operator, evolve=evolve, parents=parents, **(context | more))
+        context: dict[str, Any] = {"best": (_result("b", 0.9),), "diverse": (_result("c", 0.2),)}
+        context |= {"failures": (_result("d"),), **more}
+        return Request(id="r", generation=1, operator=operator, evolve=evolve, parents=parents, **context)
 
     planned = _result("p").model_copy(update={"failure": None, "words": "- goal: reaching it"})
     rich: dict[str, Any] = {"plan": planned, "remarks": ("It turns in circles.",), "thought": True}
@@ -62,5 +63,6 @@ def rehearsals(operators: Sequence[str]) -> Iterator[Request]:
         for stage in _STAGES:
             yield request(evolve, "improve", one, failed=_result("r", stage=stage))
         for operator in sorted(WORDS - {"prefer"}):
-            yield request(evolve, operator, one)
-            yield request(evolve, operator, two.with_thought(""), failed=_result("r", stage="reply"))
+            about = (one, two.with_thought("")) if OPERATORS[operator].parents else ()
+            yield request(evolve, operator, *about[:1])
+            yield request(evolve, operator, *about[1:], failed=_result("r", stage="reply"))

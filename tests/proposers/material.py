@@ -17,7 +17,10 @@ from jaxreward.records import (
 from jaxreward.tasks.xland_vocabulary import xland_vocabulary
 
 XLAND = TaskCard(
-    name="xland-test", description="", state_doc="", vocabulary=xland_vocabulary([(5, 5), (4, 2), (3, 1)], 9, 9, 80)
+    name="xland-test",
+    description="Pick up the yellow pyramid.",
+    state_doc="",
+    vocabulary=xland_vocabulary([(5, 5), (4, 2), (3, 1)], 9, 9, 80),
 )
 
 

@@ -399,12 +399,20 @@ def test_a_folder_replaces_some_templates(tmp_path: Path):
     ("name", "text", "words"),
     [
         ("sytem.j2", "x", r"no prompt template called sytem.j2.*did you mean system.j2\?"),
-        ("zzz.j2", "x", "no prompt template called zzz.j2.*there are .*crossover.j2"),
-        ("scratch.txt", "x", r"scratch.txt must be called scratch.j2"),
-        ("scratch.j2", "a\n{% if x %}", r"scratch.j2, line 2: "),
-        ("evolve.j2", "a\nb {{ parnts }}", r"evolve.j2, line 2: 'parnts' is undefined"),
+        ("zzz.j2", "x", "no prompt template called zzz.j2.*there are .*operator_crossover.j2"),
+        ("evolve.j2", "x", "no prompt template called evolve.j2.*there are .*operator_improve.j2"),
+        ("scratch.j2", "x", r"no prompt template called scratch.j2.*did you mean operator_scratch.j2\?"),
+        ("operator_scratch.txt", "x", r"operator_scratch.txt must be called operator_scratch.j2"),
+        ("operator_scratch.j2", "a\n{% if x %}", r"operator_scratch.j2, line 2: "),
+        ("operator_improve.j2", "a\nb {{ parnts }}", r"operator_improve.j2, line 2: 'parnts' is undefined"),
         ("repair.j2", "{{ failed.lin }}", r"repair.j2, line 1: .*has no attribute 'lin'"),
-        ("crossover.j2", "\n\n{{ 1 / 0 }}", r"crossover.j2, line 3: ZeroDivisionError"),
+        ("operator_crossover.j2", "\n\n{{ 1 / 0 }}", r"operator_crossover.j2, line 3: ZeroDivisionError"),
+        ("operator_path.j2", "{{ failed }}", r"operator_path.j2, line 1: a value that is printed is None"),
+        ("operator_mine.j2", '{{ plan | filled("the plan") }}', r"operator_mine.j2, line 1: the plan is missing"),
+        ("words_plan.j2", "\n{{ parents[0].id }}", r"words_plan.j2, line 2: "),
+        ("words_verify.j2", "{{ parents[0].thought | filled }}", r"words_verify.j2, line 1: a value is missing"),
+        ("system_words.j2", "{{ x }}", r"system_words.j2, line 1: 'x' is undefined"),
+        ("section_remarks.j2", "{{ x }}", r"section_remarks.j2, line 1: 'x' is undefined"),
         ("retry.j2", '{% include "nothing.j2" %}', "retry.j2, line 1: nothing.j2"),
         ("operator_weights.j2", "{{ x }}", r"operator_weights.j2, line 1: 'x' is undefined"),
         ("section_best.j2", "{{ best.__class__.__mro__ }}", r"section_best.j2, line 1: .*unsafe"),
@@ -420,8 +428,8 @@ def test_mistakes_in_a_folder(tmp_path: Path, name: str, text: str, words: str):
 def test_a_folder_that_cannot_be_read(tmp_path: Path):
     with pytest.raises(UserError, match="not a folder"):
         PromptBook(CARD, tmp_path / "missing")
-    (tmp_path / "scratch.j2").write_bytes(b"\xff\xfe{{")
-    with pytest.raises(UserError, match="scratch.j2 cannot be read"):
+    (tmp_path / "operator_scratch.j2").write_bytes(b"\xff\xfe{{")
+    with pytest.raises(UserError, match="operator_scratch.j2 cannot be read"):
         PromptBook(CARD, tmp_path)
 
 
