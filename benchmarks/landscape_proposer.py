@@ -33,7 +33,8 @@ class SyntheticProposer:
             `TRIES` draws that is truly better than the first parent, if one is.
         words: whether it has words; without, it declines what asks for them.
         fidelity: the chance that a judgement (`verify`, `prefer`) is right; else it is drawn at random.
-        accuracy: the chance that what a thought says of a term is right.
+        blur: the error (standard deviation) with which a thought sees what a term adds to the value; it
+            says nothing of a term that seems to add less than that.
         drift: the chance that a thought from before the program is about another program.
         heed: the chance that `crossover` and `path` follow what a thought says of a term.
     """
@@ -42,7 +43,7 @@ class SyntheticProposer:
     insight: float = 0.25
     words: bool = True
     fidelity: float = 0.5
-    accuracy: float = 0.8
+    blur: float = 0.02
     drift: float = 0.3
     heed: float = 0.5
 
@@ -182,16 +183,14 @@ class SyntheticProposer:
     # ---- thoughts and other words
 
     def thought(self, program: Program, rng: np.random.Generator) -> str:
-        """What each term of a program is good for, as somebody would tell who is right most of the time;
-        nothing of a term that makes no difference."""
+        """Which terms of a program help and which hurt, as far as it can be seen; of others, nothing."""
         useful: dict[bool, list[int]] = {True: [], False: []}
         whole = self.landscape.hint(program)
         for term in sorted(program):
             rest = {j: w for j, w in program.items() if j != term}
-            gain = whole - (self.landscape.hint(rest) if rest else 0.0)
-            right = rng.random() < self.accuracy
-            if gain:
-                useful[(gain > 0) == right].append(term)
+            gain = whole - (self.landscape.hint(rest) if rest else 0.0) + rng.normal(0.0, self.blur)
+            if abs(gain) > self.blur:
+                useful[gain > 0].append(term)
         return f"Useful: {_list(useful[True])}. Useless: {_list(useful[False])}."
 
     def _first_thought(self, program: Program, rng: np.random.Generator) -> str:

@@ -69,7 +69,39 @@ def _overview(rows: Sequence[Row]) -> str:
         f"Verdicts at {_list(budgets)} candidates: `+` better than best-of-N, `−` worse, `0` no difference by the "
         "95 % interval of the paired difference. Bold: expected to be better."
     )
-    return f"{text}\n\n{_grid(['strategy', *(f'`{name}`' for name in landscapes)], cells)}"
+    table = _grid(["strategy", *(f"`{name}`" for name in landscapes)], cells)
+    return "\n\n".join([text, table, *_surprises(rows)])
+
+
+def _surprises(rows: Sequence[Row]) -> list[str]:
+    """Where it came out other than expected, from 80 candidates on, and who left the trap."""
+    rows = [row for row in rows if row["entry"] != BASELINE.label]
+    late = [row for row in rows if row["budget"] >= 80]
+    failed = [row for row in late if row["expected"] and row["verdict"] != "better"]
+    more = [row for row in late if not row["expected"] and row["verdict"] != "no difference"]
+    lines = [f"Expected to be better, and not found so: {_places(failed)}."]
+    lines.append(f"Not expected, and different all the same: {_places(more, verdict=True)}.")
+    largest = max(_names(rows, "budget"))
+    trapped = [row for row in rows if row["landscape"] == "deceptive" and row["budget"] == largest]
+    if trapped:
+        seeds = len(trapped[0]["truth"])
+        left = [f"{row['entry']} {n}" for row in trapped if (n := sum(value > 0.605 for value in row["truth"]))]
+        lines.append(
+            f"Searches of {largest} candidates that left the trap of `deceptive`, of {seeds}: {_list(left) or 'none'}."
+        )
+    return lines
+
+
+def _places(rows: Sequence[Row], verdict: bool = False) -> str:
+    groups: dict[tuple[str, str, str], list[int]] = {}
+    for row in rows:
+        key = (row["entry"], row["landscape"], row["verdict"] if verdict else "")
+        groups.setdefault(key, []).append(row["budget"])
+    texts = [
+        f"{entry} on `{landscape}` ({f'{said} ' if said else ''}at {' and '.join(map(str, budgets))})"
+        for (entry, landscape, said), budgets in groups.items()
+    ]
+    return "; ".join(texts) or "nothing"
 
 
 def _landscape(rows: Sequence[Row], landscape: str) -> str:
@@ -120,8 +152,8 @@ def _long(rows: Sequence[Row]) -> str:
     most = max(row["candidates"] for row in rows)
     text = (
         f"{most:,} candidates, one seed: the truth of what the strategy says is best (in brackets the candidates of "
-        "searches that ended early), the seconds of a search, mean over the landscapes, their ratio to best-of-N, and "
-        "the seconds inside the strategy."
+        "searches that ended early), the processor seconds of a search, mean over the landscapes, their ratio to "
+        "best-of-N, and the seconds inside the strategy."
     )
     columns = ["strategy", *(f"`{name}`" for name in landscapes), "seconds", "ratio", "strategy s"]
     return f"{text}\n\n{_grid(columns, cells)}"

@@ -41,7 +41,7 @@ class Outcome:
 
     `truth` is the true value of the candidate that the strategy says is best, 0 if it names none;
     `curve` holds (trained candidates, the same) after every generation. `asked` counts requests for
-    words, `strategy_s` the seconds inside the strategy, `seconds` all; `ended` is why it stopped early.
+    words, `strategy_s` the processor seconds inside the strategy, `seconds` all; `ended` is why it stopped early.
     """
 
     truth: float
@@ -110,7 +110,7 @@ class World:
 
 def run(trial: Trial) -> Outcome:
     """The outcome of a trial; the same trial, the same outcome but for the seconds."""
-    begin = time.perf_counter()
+    begin = time.process_time()
     world = World(trial)
     strategy: Strategy = make_strategy(trial.strategy, budget=trial.budget, **trial.options)
     state, attempts, asked, inside, ended = strategy.init(), 0, 0, 0.0, ""
@@ -120,20 +120,20 @@ def run(trial: Trial) -> Outcome:
         if ended:
             break
         n = min(trial.generation, trial.budget - state.counts.trained, ATTEMPTS * trial.budget - attempts)
-        start = time.perf_counter()
+        start = time.process_time()
         requests = strategy.ask(state, n, derive_rng(trial.seed, "ask", state.generation))
-        inside += time.perf_counter() - start
+        inside += time.process_time() - start
         results = [world.answer(request) for request in requests]
-        start = time.perf_counter()
+        start = time.process_time()
         state = strategy.tell(state, results)
-        inside += time.perf_counter() - start
+        inside += time.process_time() - start
         programs = sum(request.operator not in WORDS for request in requests)
         attempts, asked = attempts + programs, asked + len(requests) - programs
         if programs:
             curve.append((state.counts.trained, world.truth(strategy.best(state))))
     truth = curve[-1][1] if curve else 0.0
     return Outcome(
-        truth, tuple(curve), state.counts.trained, attempts, asked, inside, time.perf_counter() - begin, ended
+        truth, tuple(curve), state.counts.trained, attempts, asked, inside, time.process_time() - begin, ended
     )
 
 

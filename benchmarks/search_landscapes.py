@@ -156,7 +156,7 @@ class Comparison:
         return rows
 
     def long(self) -> list[dict[str, Any]]:
-        """One search of many candidates for each landscape and strategy, and the seconds that it takes."""
+        """One search of many candidates for each landscape and strategy, and the processor seconds that it takes."""
         rows = []
         for landscape in self.settings.landscapes:
             for entry in STRATEGIES:

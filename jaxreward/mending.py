@@ -1,4 +1,4 @@
-"""Which rejected candidates go back to the proposer, and as which requests."""
+"""Which rejected candidates, and unusable words, go back to the proposer, and as which requests."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from jaxreward.records import Request, Result, Stage
 from jaxreward.runs import Generation
 
 REASKS = 1
-"""An answer without a program is asked for again so often."""
+"""An answer without the program, or the words, that were asked for is asked for again so often."""
 
 MENDABLE: frozenset[Stage] = frozenset(
     {"reply", "guard", "trace", "contract", "limits", "numeric", "killed", "duplicate"}
@@ -18,7 +18,7 @@ def requests_to_mend(generation: Generation, repairs: int) -> list[Request]:
     """New requests for the rejected candidates of a generation that were not sent back yet.
 
     A request and those that mend it form a chain with the ids `g0000-03`, `g0000-03-r1`, ...; of one
-    chain, `REASKS` requests follow an answer without a program and `repairs` a rejected one.
+    chain, `REASKS` requests follow an unusable answer and `repairs` a rejected program.
     A pure function of the generation, so that a resumed run sends back the same.
     """
     by_id = {request.id: request for request in generation.requests}

@@ -184,8 +184,8 @@ def conclude(
     if part[1] > 1 and gathered.missing:
         _list_missing({t.cell: t.reason for t in troubles}, console)
         console.print(
-            f"shard {part[0]} of {part[1]} is done; when all are: jaxreward compare --out {out} --merge {out} and "
-            "the --out of the other shards"
+            f"shard {part[0]} of {part[1]} has ended; when all are done, its table comes of jaxreward compare --merge "
+            f"{out}, with the --out of the other shards if they have their own"
         )
         if as_json:
             print_json({"shard": f"{part[0]}/{part[1]}", "out": str(out), "finished": not troubles,

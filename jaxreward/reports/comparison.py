@@ -229,7 +229,10 @@ def over_candidates(searches: Sequence[Search]) -> Curve:
 
 
 def over_seconds(searches: Sequence[Search]) -> Curve:
-    """Best so far after so many device seconds, up to the end of the longest search; the others keep what they had."""
-    at = np.unique(np.concatenate([[0.0], *(np.asarray(s.device_s) for s in searches)]))
+    """Best so far after so many device seconds, from when each search knows its first candidates to the end of the
+    longest; the others keep what they had."""
+    times = [np.asarray(s.device_s or (0.0,)) for s in searches]
+    at = np.unique(np.concatenate(times))
+    at = at[at >= max(t[0] for t in times)]
     known = [np.searchsorted(np.asarray(s.device_s), at, side="right") for s in searches]
     return Curve(at, np.stack([s.best_so_far[k] for s, k in zip(searches, known, strict=True)]))

@@ -37,10 +37,10 @@ def score_sheet(rows: Sequence[Row], sparse: Sparse | None) -> Sheet:
 
 
 def use_sheet(rows: Sequence[Row]) -> Sheet:
-    """What the searches used; what language models cost only where one was asked."""
-    asked = any(row.used.get("calls") for row in rows)
+    """What the searches used; words and what language models cost only where there were any."""
+    worded, asked = (any(row.used.get(name) for row in rows) for name in ("words", "calls"))
     columns = ["strategy", "trained", "attempts", "failed / duplicate", "million steps", "compile s", "run s"]
-    columns += ["words", "tokens", "USD"] if asked else []
+    columns += (["words"] if worded else []) + (["tokens", "USD"] if asked else [])
     body = []
     for name, row in zip(names(rows), rows, strict=True):
         used = row.used
@@ -52,9 +52,10 @@ def use_sheet(rows: Sequence[Row]) -> Sheet:
             f"{_number(used['failed'])} / {_number(used['duplicate'])}", f"{used['env_steps'] / 1e6:.3g}",
             f"{used['compile_s']:.0f}", f"{used['run_s']:.0f}",
         ]  # fmt: skip
+        cells += [_number(used["words"])] if worded else []
         if asked:
             more = "+" if used["unpriced_tokens"] else ""
-            cells += [_number(used["words"]), f"{used['tokens']:,.0f}", f"{used['cost_usd']:.4f}{more}"]
+            cells += [f"{used['tokens']:,.0f}", f"{used['cost_usd']:.4f}{more}"]
         body.append((name, *cells))
     title = f"{_task(rows)}: what one search used, means over searches"
     if config := _config(rows):

@@ -111,5 +111,5 @@ def _steps(axes: Any, curve: Curve, colour: str) -> Any:
     axes.plot(curve.at[-1:], mean[-1:], "o", color=colour, markersize=3.5, zorder=4, clip_on=False)
     if len(curve.values) > 1:
         se = curve.values.std(0, ddof=1) / np.sqrt(len(curve.values))
-        axes.fill_between(curve.at, mean - se, mean + se, step="post", color=colour, alpha=0.12, linewidth=0, zorder=2)
+        axes.fill_between(curve.at, mean - se, mean + se, step="post", color=colour, alpha=0.1, linewidth=0, zorder=2)
     return line

@@ -310,7 +310,7 @@ def test_a_thought_tells_what_terms_are_good_for():
     good = next(iter(landscape.optimum))
     bad = next(t for t in range(TERMS) if t not in landscape.optimum)
     program = {good: landscape.optimum[good], bad: 0.0}
-    told = SyntheticProposer(landscape, accuracy=1.0).propose(request("align", result(program)), derive_rng(0)).words
+    told = SyntheticProposer(landscape, blur=0.0).propose(request("align", result(program)), derive_rng(0)).words
     assert opinions(told) == {good: True, bad: False}
     assert opinions("") == {} and opinions("Useful: none known. Useless: none known.") == {}
 
@@ -329,9 +329,32 @@ def test_crossover_and_path_read_thoughts(operator: str):
     assert share("Useful: 17.", 17) < 0.2, "what the parent does not have cannot be taken from it"
 
 
+@pytest.mark.parametrize("operator", ["crossover", "path"])
+def test_children_are_better_with_thoughts_and_best_with_true_ones(operator: str):
+    gains: dict[str, list[float]] = {"aligned": [], "missing": [], "astray": []}
+    for seed in range(12):
+        landscape = LANDSCAPES["smooth"](seed)
+        proposer, rng = SyntheticProposer(landscape), derive_rng(seed, "thoughts")
+        terms = list(landscape.optimum.items())
+        # Halves of the optimum, each with two terms that do not belong there.
+        halves = [dict(terms[:5]), dict(terms[3:])]
+        for half in halves:
+            half |= {t: 0.0 for t in rng.permutation(TERMS)[:10].tolist() if t not in landscape.optimum}
+        for kind, found in gains.items():
+            thoughts = ["", ""]
+            if kind != "missing":
+                about = halves if kind == "aligned" else [proposer.scratch(rng) for _ in halves]
+                thoughts = [proposer.thought(program, rng) for program in about]
+            asked = request(operator, *(result(h, str(k), thoughts[k]) for k, h in enumerate(halves)))
+            start = landscape.truth(halves[0])
+            found += [landscape.truth(child) - start for child in children(proposer, asked, 40)]
+    means = {kind: np.mean(found) for kind, found in gains.items()}
+    assert means["aligned"] > means["missing"] + 0.05 and means["aligned"] > means["astray"] + 0.05
+
+
 def test_a_first_thought_is_about_another_program_now_and_then():
     landscape = LANDSCAPES["smooth"](0)
-    proposer = SyntheticProposer(landscape, drift=0.3, accuracy=1.0)
+    proposer = SyntheticProposer(landscape, drift=0.3, blur=0.0)
     asked = request("weights", result(dict(landscape.optimum)), thought=True)
     thoughts = [proposer.propose(asked, derive_rng(k)).thought for k in range(300)]
     astray = [not opinions(thought).keys() <= landscape.optimum.keys() for thought in thoughts]

@@ -154,9 +154,11 @@ def test_curves_over_candidates_keep_what_a_shorter_search_had(searches: list[Se
 
 
 def test_curves_over_seconds_step_when_a_batch_is_known(searches: list[Search]):
-    curve = over_seconds(searches[:2])  # batches of 15 s and of 30 s
-    assert curve.at.tolist() == [0.0, 15.0, 30.0, 60.0]
-    assert curve.values.tolist() == [[0.0, 0.2, 0.6, 0.6], [0.0, 0.0, 0.3, 0.9]]
+    curve = over_seconds(searches[:1])
+    assert curve.at.tolist() == [15.0, 30.0] and curve.values.tolist() == [[0.2, 0.6]]
+    curve = over_seconds(searches[:2])  # batches of 15 s and of 30 s: before 30 s one of them knows nothing
+    assert curve.at.tolist() == [30.0, 60.0]
+    assert curve.values.tolist() == [[0.6, 0.6], [0.3, 0.9]]
 
 
 def test_the_mean_over_searches_and_its_interval():

@@ -45,8 +45,8 @@ def told_again(strategy, generations):
 @in_any_situation
 @pytest.mark.parametrize("batch", [1, 20])
 def test_a_search_runs_and_is_pure(name, options, situation, batch, landscape):
-    strategy, world = make_strategy(name, budget=40, **options), landscape(**SITUATIONS[situation])
-    state = world.search(strategy, 40, batch, seed=3)
+    strategy, world = make_strategy(name, budget=26, **options), landscape(**SITUATIONS[situation])
+    state = world.search(strategy, 26, batch, seed=3)
     again = told_again(strategy, world.generations)
     assert state == again, "the same results give the same state"
     first, second = (strategy.ask(state, batch, derive_rng(1, "ask")) for _ in range(2))

@@ -28,6 +28,11 @@ def ask(strategy, state, n=4, seed=0):
     return strategy.ask(state, n, derive_rng(seed, "ask", state.generation))
 
 
+def best_id(strategy, state):
+    best = strategy.best(state)
+    return None if best is None else best.candidate.id
+
+
 @pytest.fixture
 def island(result):
     """Founders of one island from different scores, named by them."""
@@ -171,6 +176,17 @@ def test_migration_happens_by_chance_and_by_count(landscape, batch):
     assert np.mean(migrations(0.3, 16)) == pytest.approx(0.3 * 8, abs=1.0)
 
 
+def test_nothing_migrates_on_one_island_or_while_one_is_empty(result):
+    options = {"migration": 1.0, "migration_interval": 1, "initial": 0}
+    lone = make_strategy("revolve", islands=1, **options)
+    assert settled(lone, [result("a", 0.1), result("b", 0.2)]).memory.migrations == 0
+    strategy = make_strategy("revolve", islands=2, **options)
+    state = settled(strategy, [result("a", 0.1), result("b", 0.2)])
+    assert ids(state.memory.islands[0]) == ["a", "b"] and state.memory.migrations == 0
+    state = strategy.tell(state, [result("c", 0.9, island=1)])
+    assert [ids(island) for island in state.memory.islands] == [["b"], ["c"]] and state.memory.migrations == 1
+
+
 def test_islands_stay_within_their_size(landscape):
     strategy = make_strategy("revolve", island_size=3)
     state = landscape("narrow").search(strategy, 100, 7)
@@ -213,7 +229,7 @@ def test_ratings_decide_who_joins_and_who_is_best(result):
     answer = "second\nstumbles" if ids(request.parents)[0] == "a" else "first\nstumbles"
     state = strategy.tell(state, voted(result, [request], answer))
     assert dict(state.memory.ratings) == {"b": 1516.0, "a": 1484.0}
-    assert strategy.best(state).candidate.id == "b" and state.best.candidate.id == "a"
+    assert best_id(strategy, state) == "b" and ids([state.best]) == ["a"]
     assert state.memory.pending == () and len(state.memory.islands[0]) == 2
 
     worse, better = result("worse", 0.99, parents=("a",)), result("better", 0.0, parents=("b",))
@@ -222,9 +238,9 @@ def test_ratings_decide_who_joins_and_who_is_best(result):
     answers = ["second" if ids(q.parents)[0] == "worse" else "first\nreaches the goal" for q in requests]
     state = strategy.tell(state, voted(result, requests, *answers))
     assert "better" in ids(state.memory.islands[0]) and "worse" not in ids(state.memory.islands[0])
-    assert strategy.best(state).candidate.id in ("b", "better")
+    assert best_id(strategy, state) in ("b", "better")
     rating = state.memory.ratings
-    assert rating[strategy.best(state).candidate.id] == max(rating.values())
+    assert rating[best_id(strategy, state)] == max(rating.values())
 
 
 def test_remarks_reach_the_next_requests(result):
@@ -247,21 +263,20 @@ def test_remarks_reach_the_next_requests(result):
 
 
 def test_only_the_latest_remarks_are_kept(result):
-    strategy = preferring(votes=1)
-    state = strategy.tell(strategy.init(), [result("a", 0.5), result("b", 0.5)])
-    state = strategy.tell(state, voted(result, ask(strategy, state), "equal\nremark"))
-    for k in range(6):
-        state = strategy.tell(state, [result(f"c{k}", 0.5, parents=("a",))])
-        state = strategy.tell(state, voted(result, ask(strategy, state), f"equal\nremark {k}"))
-    assert max(len(remarks) for remarks in state.memory.remarks.values()) == 3
-    assert state.memory.remarks["c5"] == ("as good as another agent: remark 5",)
+    strategy = preferring(votes=6)
+    state = strategy.tell(strategy.init(), [result(id, 0.5) for id in "abcdefg"])
+    requests = ask(strategy, state)
+    assert len(requests) == 21, "everyone meets everyone once"
+    state = strategy.tell(state, voted(result, requests, *(f"equal\nremark {k}" for k in range(21))))
+    met = [k for k, q in enumerate(requests) if "a" in ids(q.parents)]
+    assert state.memory.remarks["a"] == tuple(f"as good as another agent: remark {k}" for k in met[-3:])
 
 
 def test_a_failed_vote_changes_nothing(result):
     strategy = preferring(votes=1)
     state = strategy.tell(strategy.init(), [result("a", 0.5), result("b", 0.4)])
     state = strategy.tell(state, voted(result, ask(strategy, state), None))
-    assert not state.memory.ratings and strategy.best(state).candidate.id == "a"
+    assert not state.memory.ratings and best_id(strategy, state) == "a"
     assert len(state.memory.islands[0]) == 2, "all are equal as long as nobody has judged"
 
 
@@ -279,6 +294,19 @@ def test_without_people_the_score_decides(landscape, result):
     told = strategy.account(strategy.init(), state)
     assert told["fitness"] == "score" and "nobody answers" in told["note"]
     assert strategy.best(state) == state.best and state.memory.pending == ()
+
+
+def test_scores_decide_from_the_moment_that_nobody_answers(result):
+    strategy = preferring(votes=1)
+    state = strategy.tell(strategy.init(), [result("a", 0.4), result("b", 0.6)])
+    state = strategy.tell(state, voted(result, ask(strategy, state), "equal"))
+    state = strategy.tell(state, [result("low", 0.49, parents=("a",)), result("high", 0.5, parents=("a",))])
+    requests = ask(strategy, state)
+    nobody = Failure(stage="declined", message="nobody")
+    declined = [Result(candidate=r.candidate, failure=nobody) for r in voted(result, requests, *["x"] * len(requests))]
+    state = strategy.tell(state, declined)
+    assert ids(state.memory.islands[0]) == ["a", "b", "high"]
+    assert best_id(strategy, state) == "b"
 
 
 def test_preferences_lead_where_scores_would(landscape):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from jaxreward.errors import UserError
 from jaxreward.records import Failure, Result
 from jaxreward.search import make_strategy
-from jaxreward.search.rf_agent import ACTIONS
+from jaxreward.search.rf_agent import ACTIONS, RFAgent
 from jaxreward.search.seeding import derive_rng
 from jaxreward.search.tree import ROOT
 
@@ -25,7 +26,7 @@ def founded(strategy, result, *means):
     return strategy.tell(strategy.init(), [result(f"f{k}", mean) for k, mean in enumerate(means)])
 
 
-def grown(result, requests, mean=0.5):
+def grown(result, requests, mean: Any = 0.5):
     """A result for each request, scored `mean` or by a function of the request."""
     return [
         result(q.id, mean(q) if callable(mean) else mean, operator=q.operator,
@@ -70,6 +71,18 @@ def test_what_each_action_shows(landscape, result):
         assert all(tree.nodes[id].branch != node.branch for id in ids(q.parents)[1:])
 
 
+def test_a_path_has_at_most_four_programs(result):
+    strategy = make_strategy("rf-agent", initial=1, counts=(0, 0, 0, 1, 0), exploration=0.0, **SILENT)
+    state = founded(strategy, result, 0.1)
+    shown = []
+    for k in range(6):
+        requests = ask(strategy, state)
+        shown.append(ids(requests[0].parents))
+        state = strategy.tell(state, grown(result, requests, 0.2 + 0.1 * k))
+    line = ["f0", *(f"g{k:04d}-00" for k in range(1, 6))]
+    assert shown == [line[max(0, k - 3) : k + 1][::-1] for k in range(6)]
+
+
 def test_elites_are_the_best_and_drawn_by_rank(result):
     means = [0.1 * k for k in range(12)]
     strategy = make_strategy("rf-agent", initial=12, elites=3, context=(2, 2), counts=(0, 0, 3000, 0, 0), **SILENT)
@@ -95,7 +108,7 @@ def test_different_falls_back_to_its_own_subtree_and_crossover_to_improve(result
 
 
 def test_lambda_decays_linearly_over_the_candidates_of_expansions(landscape, result):
-    strategy = make_strategy("rf-agent", budget=46, **SILENT)
+    strategy = RFAgent(budget=46, align=False, verify=False)
     state = founded(strategy, result, *[0.1] * 5, 0.6)
     assert strategy.exploration_at(state) == pytest.approx(0.4, abs=1e-15)
     for done in (8, 16, 24, 32, 40):
@@ -103,12 +116,12 @@ def test_lambda_decays_linearly_over_the_candidates_of_expansions(landscape, res
         assert strategy.exploration_at(state) == pytest.approx(0.4 * (40 - done) / 40, abs=1e-15)
     state = strategy.tell(state, grown(result, ask(strategy, state)))
     assert strategy.exploration_at(state) == 0.0
-    unknown = make_strategy("rf-agent")
+    unknown = RFAgent()
     assert unknown.exploration_at(landscape().search(unknown, 50, 8)) == 0.4
 
 
 def test_candidates_that_never_trained_do_not_cool(result):
-    strategy = make_strategy("rf-agent", budget=46, **SILENT)
+    strategy = RFAgent(budget=46, align=False, verify=False)
     state = founded(strategy, result, *[0.1] * 5, 0.6)
     state = strategy.tell(state, grown(result, ask(strategy, state), None))
     assert strategy.exploration_at(state) == 0.4 and state.memory.grown == 0

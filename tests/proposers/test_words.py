@@ -1,0 +1,178 @@
+"""Words in their canonical forms, from whatever was answered."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from jaxreward.proposers.planning import named
+from jaxreward.proposers.words import SENTENCES, read_words
+from jaxreward.records import Failure
+
+
+def failure(operator: str, text: str, finish: str = "") -> Failure:
+    found = read_words(operator, text, finish)
+    assert isinstance(found, Failure) and found.message and (found.hint or found.stage == "refused")
+    return found
+
+
+NEAR_FAR = "- near: closer pays\n- far_away: distance costs"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        NEAR_FAR,
+        "Here is a plan:\n\n- near: closer pays\n- far_away: distance costs\n\nThese work together: good luck.",
+        "* **Near**: closer pays\n* **Far Away**: distance costs",
+        "1. `near` - closer pays\n2. `farAway` — distance costs",
+        "1. **Near** (potential): closer pays\n\n2. **Far-away**: distance costs",
+        "```\n- near: closer pays\n- far_away: distance costs\n```",
+        "1. Near: closer\n   pays\n2. Far away: distance\n   costs",
+        "## Progress\n- near: closer pays\n## Costs\n- far_away: distance costs",
+        "- Progress:\n  - near: closer pays\n- Costs:\n  - far_away: distance costs",
+        "**near**: closer pays\n\n**far_away**: distance costs",
+        "near: closer pays\nfar_away: distance costs",
+        "- near: closer pays\n- far_away: distance costs\n- near: again",
+        '[{"name": "near", "description": "closer pays"}, {"name": "farAway", "why": "distance costs"}]',
+        '```json\n{"near": "closer pays", "far_away": "distance costs"}\n```',
+        '{"components": {"near": "closer pays", "far_away": "distance costs"}}',
+        "<think>\n- wrong: thought\n</think>\n" + NEAR_FAR,
+        "- wrong: thought\n</think>\n" + NEAR_FAR,
+        "\ufeff- near: closer pays\r\n- far_away:\u00a0distance costs\r\n",
+    ],
+)
+def test_plans(text: str):
+    assert read_words("plan", text) == NEAR_FAR
+    assert read_words("plan", NEAR_FAR) == NEAR_FAR and named(NEAR_FAR) == ("near", "far_away")
+
+
+def test_what_stands_below_a_component_belongs_to_it():
+    labelled = "### 1. Near\n- Pays: closer\n- Why: it leads there\n### 2. Far\n- Pays: less\n- Why: it does not\n"
+    assert (
+        read_words("plan", labelled) == "- near: Pays: closer Why: it leads there\n- far: Pays: less Why: it does not"
+    )
+    nested = "1. **Near**\n   Closer pays.\n2. **Far**\n   Distance costs."
+    assert read_words("plan", nested) == "- near: Closer pays.\n- far: Distance costs."
+
+
+def test_plans_are_bounded():
+    many = read_words("plan", "\n".join(f"- c{k}: {'x' * 3_000}" for k in range(200)))
+    assert isinstance(many, str) and len(many.split("\n")) == 30 and len(many) < 15_000
+    assert named(many)[-1] == "c29"
+
+
+@pytest.mark.parametrize(
+    "text", ["I cannot help with that.", "Sorry: no.", "- Go near it\n- Hold it", "- : x", "{}", "[1, 2]"]
+)
+def test_no_plan(text: str):
+    assert failure("plan", text).message == "the reply names no components"
+
+
+@pytest.mark.parametrize(
+    ("text", "thought"),
+    [
+        ("It pays for getting near. It costs time.", "It pays for getting near. It costs time."),
+        ("Here is the description:\n\n**Idea:** it *pays*.", "it *pays*."),
+        ("<thought>It pays.</thought>", "It pays."),
+        ("It pays.\n```python\nx = 1\n```\nIt costs.", "It pays. It costs."),
+        ("# Design\n- Terms, e.g. `near`, pay.\n- Others cost.", "Design Terms, e.g. near, pay. Others cost."),
+        ("One. Two! Three? Four. Five.", "One. Two! Three? Four."),
+        ("Paid 0.5 a cell, i.e. little. So.", "Paid 0.5 a cell, i.e. little. So."),
+        ("I think so.\n</think>\nIt pays.", "It pays."),
+    ],
+)
+def test_thoughts(text: str, thought: str):
+    assert read_words("align", text) == thought
+
+
+def test_thoughts_are_bounded():
+    found = read_words("align", "word " * 9_000)
+    assert isinstance(found, str) and len(found) <= 1_200
+    assert len(str(read_words("align", "A b. " * 50)).split(". ")) <= SENTENCES
+    assert failure("align", "```python\nx = 1\n```").message == "the reply holds no description"
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("The expert walks. [0.5]", "0.5"),
+        ("In [-1, 1] I say [0.25], no: **[-0.75]**.", "-0.75"),
+        ("state.pocket[0] is read.\nScore: 0.7", "0.7"),
+        ("0.7", "0.7"),
+        ("The value is -.5.", "-0.5"),
+        ("[\N{MINUS SIGN}0.3]", "-0.3"),
+        ("\\[ [$0.4$] \\]", "0.4"),
+        ("[7]", "1"),
+        ("[-1e999]", "-1"),
+        ("[-0]", "0"),
+        ("<think>[0.1]</think>[0.2]", "0.2"),
+    ],
+)
+def test_judgements(text: str, number: str):
+    assert read_words("verify", text) == number
+
+
+@pytest.mark.parametrize("text", ["Step 3 is missing.", "between [-1, 1]", "[nan]", "[0.5 or so]", "none", "x[0]"])
+def test_no_judgement(text: str):
+    assert "no number" in failure("verify", text).message
+
+
+@pytest.mark.parametrize(
+    ("text", "vote"),
+    [
+        ("first", "first"),
+        ("1", "first"),
+        ("A", "first"),
+        ("left: it reaches the goal", "first\nit reaches the goal"),
+        ("Second\nthe other turns\n\nin circles", "second\nthe other turns in circles"),
+        ("2 - quicker", "second\nquicker"),
+        ("Program B", "second"),
+        ("I prefer the right", "second"),
+        ("'right'", "second"),
+        ("equal", "equal"),
+        ("It's a tie, both wait", "equal\nboth wait"),
+        ("a draw", "equal"),
+        ("same", "equal"),
+        ("=", "equal"),
+    ],
+)
+def test_votes(text: str, vote: str):
+    assert read_words("prefer", text) == vote
+    assert read_words("prefer", vote) == vote
+    assert len(str(read_words("prefer", f"{text} {'x ' * 9_000}"))) <= 1_010
+
+
+@pytest.mark.parametrize("text", ["better", "123", "abc", "?", "the agent"])
+def test_no_vote(text: str):
+    assert "does not begin" in failure("prefer", text).message
+
+
+@pytest.mark.parametrize("operator", ["plan", "align", "verify", "prefer"])
+def test_empty_replies(operator: str):
+    assert failure(operator, " \n").message == "the reply is empty"
+    assert "token limit" in failure(operator, "", "length").message
+    if operator != "align":
+        assert "cut off" in failure(operator, "?", "length").message
+    assert failure(operator, "", "content_filter").stage == "refused"
+    assert failure(operator, "").stage == "reply"
+
+
+HOSTILE = [
+    *("a ", "- a", "[", "[ ", "[1", "[+", "- *", "a:", "1. ", "- a\n", "- a: b\n", ".", "(a", "e.g. ", "\n", "{"),
+    *('{"a":', " ", "#", "0", "a'-", "<think>", "</think>", "```\n", "A. ", "**", "- **a** ", "\ud800", "\0", "-"),
+    *("\t", "a\N{EM DASH}", "  - a:\n"),
+]
+
+
+@pytest.mark.parametrize("operator", ["plan", "align", "verify", "prefer"])
+def test_time_is_linear_and_nothing_raises(operator: str):
+    def seconds(text: str) -> float:
+        began = time.process_time()
+        read_words(operator, text)
+        return time.process_time() - began
+
+    for piece in HOSTILE:
+        for text in (piece * (200_000 // len(piece)), f"- {piece * (100_000 // len(piece))}: [0.5"):
+            assert seconds(text) < 3.0, piece[:10]
