@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import os
-import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import jax
 
-from jaxreward.runs.provenance import versions
+from jaxreward.runs.provenance import commit, versions
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -25,24 +24,10 @@ def machine() -> dict[str, Any]:
         "cpu": _cpu_model(),
         "cores": len(os.sched_getaffinity(0)),
         "versions": versions("jaxlib", "flax", "optax", "xminigrid"),
-        "commit": commit(),
+        "commit": commit() or "unknown",
         "load_average": round(os.getloadavg()[0], 2),
         "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
     }
-
-
-def commit() -> str:
-    """The checkout's commit, with `+changes` where files differ from it; `unknown` without git."""
-
-    def git(*args: str) -> str:
-        return subprocess.run(
-            ["git", "-C", str(ROOT), *args], capture_output=True, text=True, check=True
-        ).stdout.strip()
-
-    try:
-        return git("rev-parse", "--short=12", "HEAD") + ("+changes" if git("status", "--porcelain", "-uno") else "")
-    except (OSError, subprocess.CalledProcessError):
-        return "unknown"
 
 
 def _cpu_model() -> str:

@@ -122,7 +122,7 @@ class _Placed:
 
 def _plan(settings: CompareSettings, cells: Sequence[Cell], console: Console) -> int:
     """Print the cells of this shard, which are done, and what the others will cost."""
-    from jaxreward.commands.plan import _cost, _duration
+    from jaxreward.commands.plan import cost_s, duration
     from jaxreward.reports.tables import Sheet
 
     rows = [(cell.label, cell.status()) for cell in cells]
@@ -136,9 +136,9 @@ def _plan(settings: CompareSettings, cells: Sequence[Cell], console: Console) ->
         search = s.candidates * s.seeds * s.steps if isinstance(cell, SearchCell) else 0
         if status != "done":
             steps += search + final
-            seconds += _cost(1, 1, final)
-            seconds += _cost(s.candidates, -(-s.candidates // s.generation), search) if search else 0.0
-    console.print(f"to do: at most {steps:,} environment steps, about {_duration(seconds)} on two CPU cores")
+            seconds += cost_s(1, 1, final)
+            seconds += cost_s(s.candidates, -(-s.candidates // s.generation), search) if search else 0.0
+    console.print(f"to do: at most {steps:,} environment steps, about {duration(seconds)} on two CPU cores")
     spending = _foresee(cells)
     if spending is not None:
         console.print(spending.text())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,7 +30,7 @@ from jaxreward.reports.plots import search_curves
 from jaxreward.reports.tables import score_json
 from jaxreward.runs.disk import write_atomic
 from jaxreward.runs.events import json_ready
-from jaxreward.runs.provenance import versions
+from jaxreward.runs.provenance import commit, versions
 
 FORMAT = 1
 
@@ -56,25 +55,10 @@ def keep_record(out: Path, grid: Grid, part: tuple[int, int], command: str) -> N
     kinds = {f"{d.platform} {d.device_kind}" for d in devices}
     shard = Shard(
         grid=grid, shard=f"{part[0]}/{part[1]}", command=command, device=f"{len(devices)} x {', '.join(sorted(kinds))}",
-        cores=len(os.sched_getaffinity(0)), versions=versions("jaxlib", "flax", "optax", "xminigrid"), commit=_commit(),
+        cores=len(os.sched_getaffinity(0)), versions=versions("jaxlib", "flax", "optax", "xminigrid"), commit=commit(),
     )  # fmt: skip
     (out / "shards").mkdir(parents=True, exist_ok=True)
     write_atomic(out / "shards" / f"{part[0]}-of-{part[1]}.json", shard.model_dump_json(indent=1) + "\n")
-
-
-def _commit() -> str:
-    """The commit of the checkout that runs, `+changes` where files differ from it; empty for an installed package."""
-    root = Path(__file__).resolve().parents[2]
-    if not (root / ".git").exists():
-        return ""
-
-    def git(*args: str) -> str:
-        return subprocess.run(["git", "-C", root, *args], capture_output=True, text=True, check=True).stdout.strip()
-
-    try:
-        return git("rev-parse", "--short=12", "HEAD") + ("+changes" if git("status", "--porcelain", "-uno") else "")
-    except (OSError, subprocess.CalledProcessError):
-        return ""
 
 
 # ---- gathering

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import platform
+import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import metadata
+from pathlib import Path
 
 from jaxreward.records import Candidate, Result, Score
 
@@ -89,3 +91,19 @@ def versions(*packages: str) -> dict[str, str]:
         except metadata.PackageNotFoundError:
             found[package] = "not installed"
     return {**found, "python": platform.python_version()}
+
+
+def commit() -> str:
+    """The commit of the checkout that this package runs from, with `+changes` where files differ from it; empty where
+    there is none."""
+    root = Path(__file__).resolve().parents[2]
+    if not (root / ".git").exists():
+        return ""
+
+    def git(*args: str) -> str:
+        return subprocess.run(["git", "-C", root, *args], capture_output=True, text=True, check=True).stdout.strip()
+
+    try:
+        return git("rev-parse", "--short=12", "HEAD") + ("+changes" if git("status", "--porcelain", "-uno") else "")
+    except (OSError, subprocess.CalledProcessError):
+        return ""
