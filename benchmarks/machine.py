@@ -12,8 +12,6 @@ import jax
 
 from jaxreward.runs.provenance import commit, versions
 
-ROOT = Path(__file__).resolve().parents[1]
-
 
 def machine() -> dict[str, Any]:
     """Device, processor, versions, commit, load and date, as they are now."""

@@ -28,6 +28,8 @@ PROGRAMS = sorted(set(OPERATORS) - WORDS)
 FEATURES = {"agent_position": 1.0, "agent_facing": 1.0, "yellow_pyramid_offset": 2.0}
 TERMS = {"got_yellow_pyramid": 1.0, "near_yellow_pyramid_potential": 0.1, "time_cost": 0.01}
 
+BEFORE: tuple[tuple[Part, dict[str, float]], ...] = (("observation", FEATURES), ("reward", TERMS))
+
 
 def rng(seed=0):
     return np.random.default_rng(seed)
@@ -131,7 +133,7 @@ def test_structure_changes_genes_and_no_weights(success):
     kinds = set()
     for seed in SEEDS:
         after = child(request("structure", result(program(), success)), seed)
-        for part, before in (("observation", FEATURES), ("reward", TERMS)):
+        for part, before in BEFORE:
             now = genes(after, part)
             assert all(now[name] == before[name] for name in now.keys() & before.keys())
             kinds |= {"added"} if now.keys() - before.keys() else set()
@@ -184,7 +186,7 @@ def test_term_changes_exactly_one_gene(success, evolve):
     for seed in SEEDS:
         after = child(request("term", result(program(), success), evolve=evolve), seed)
         gone, new, other = 0, 0, 0
-        for part, before in (("observation", FEATURES), ("reward", TERMS)):
+        for part, before in BEFORE:
             if evolve not in ("both", part):
                 continue
             now = genes(after, part)

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 from jaxreward.programs import Checker
+from jaxreward.proposers.breeding import BREEDERS
 from jaxreward.proposers.genetic import GeneticProposer
 from jaxreward.proposers.genome import Gene, Genome, write
-from jaxreward.records import TaskCard
-from jaxreward.tasks.registry import make_task
-from tests.proposers.material import request
+from jaxreward.records import Evolve, TaskCard
+from jaxreward.tasks import card, make_task
+from tests.proposers.material import HAND_WRITTEN, IN_FORM, curve, feedback, request, result
 
 
 @pytest.mark.parametrize("name", ["xland-medium", "xland-hard"])
@@ -28,3 +29,28 @@ def test_programs_pass_the_checks(name):
     with Checker() as checker:
         for source, (verdict, _) in zip(sources, checker.check_many(sources, task), strict=True):
             assert verdict.ok, f"{verdict.failure}\n{source}"
+
+
+def test_what_operators_make_passes_the_checks():
+    """Every operator and half, from parents of the vocabulary and from others."""
+    task = make_task("xland-easy")
+    proposer = GeneticProposer(card(task))
+    pool = [proposer.propose(request(), np.random.default_rng(seed)).source for seed in range(4)]
+    pool += [HAND_WRITTEN, IN_FORM]
+    plan = result("", name="plan").model_copy(update={"words": proposer.propose(request("plan"), _rng(0)).words})
+    halves: tuple[Evolve, ...] = ("both", "observation", "reward")
+    sources = []
+    for operator in BREEDERS:
+        for seed, evolve in enumerate(halves):
+            shown = [pool[i] for i in _rng(seed).permutation(len(pool))[:3]]
+            told = feedback(curve("time_cost", 0.001), dead_features=(0, 1))
+            parents = [result(source, 0.2 * k, told, 20, str(k)) for k, source in enumerate(shown)]
+            wanted = request(operator, *parents, evolve=evolve, plan=plan)
+            sources.append(proposer.propose(wanted, _rng(seed)).source)
+    with Checker() as checker:
+        for source, (verdict, _) in zip(sources, checker.check_many(sources, task), strict=True):
+            assert verdict.ok, f"{verdict.failure}\n{source}"
+
+
+def _rng(seed: int) -> np.random.Generator:
+    return np.random.default_rng(seed)
