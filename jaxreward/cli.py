@@ -93,7 +93,7 @@ def evolve_command(args: list[str]) -> int:
     console = _console(settings.json)
     from jaxreward.commands.plan import describe
     from jaxreward.commands.spending import confirm, foresee
-    from jaxreward.evolution import Parts
+    from jaxreward.parts import Parts
 
     Parts.of(settings)  # a plan with a name that does not exist is no plan
     spending = foresee(settings)

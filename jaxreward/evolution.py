@@ -7,7 +7,6 @@ events so far; so a killed run, resumed, takes the same steps that it would have
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -15,12 +14,12 @@ import numpy as np
 from jaxreward.errors import UserError
 from jaxreward.evaluation import draw_agents, filtered, result_of
 from jaxreward.mending import requests_to_mend
+from jaxreward.parts import OBSERVATION, Parts
 from jaxreward.programs import Checker, Program
 from jaxreward.programs.novelty import same_outputs
 from jaxreward.proposers.bill import Amount
-from jaxreward.proposers.fixed import FixedObservation
-from jaxreward.proposers.judge import PICTURES, Judge
-from jaxreward.proposers.proposer import Desk, Proposer, make_proposer
+from jaxreward.proposers.judge import PICTURES
+from jaxreward.proposers.proposer import Desk
 from jaxreward.records import Candidate, Exchange, ProgramSummary, Proposal, Request, Result, Score
 from jaxreward.runs import (
     Asked,
@@ -43,12 +42,12 @@ from jaxreward.runs import (
     fold,
 )
 from jaxreward.runs.checkpoint import Checkpoints
+from jaxreward.runs.disk import write_atomic
 from jaxreward.runs.provenance import Provenance, lineage, versions
 from jaxreward.runs.transcripts import TRANSCRIPT
-from jaxreward.search import Strategy, make_strategy
+from jaxreward.search import Strategy
 from jaxreward.search.seeding import derive_rng
 from jaxreward.settings import EvolveSettings
-from jaxreward.tasks import Drawable, Task, card, make_task
 from jaxreward.training import Interrupted, Rung, TrainResult, train
 from jaxreward.training import Progress as TrainingProgress
 
@@ -63,28 +62,6 @@ class Watcher(Protocol):
     def training(self, label: str, progress: TrainingProgress) -> None: ...
     def proposing(self, text: str) -> None: ...
     def note(self, text: str) -> None: ...
-
-
-@dataclass(frozen=True)
-class Parts:
-    """What the settings name, made before anything is written: a name that does not exist costs nothing."""
-
-    task: Task
-    strategy: Strategy
-    proposer: Proposer
-    observation: FixedObservation | None = None
-    judge: Judge | None = None
-
-    @classmethod
-    def of(cls, settings: EvolveSettings, task: Task | None = None) -> Parts:
-        task = task or make_task(settings.task)
-        strategy = make_strategy(settings.strategy, **settings.strategy_options())
-        proposer = make_proposer(settings.proposer, card(task), **settings.proposer_options())
-        observation = FixedObservation(settings.observation) if settings.observation else None
-        if strategy.asks_people and not isinstance(task, Drawable):
-            raise UserError(f"people cannot compare agents of {task.name}: the task has no `draw`; use its score")
-        judge = Judge(settings.judge, settings.llm.wait_s) if strategy.asks_people else None
-        return cls(task, strategy, proposer, observation, judge)
 
 
 class Evolution:
@@ -157,6 +134,8 @@ class Evolution:
         command, soft = self.settings.command, versions()
         if self.progress.started is None:
             s = self.settings
+            if self.observation is not None:
+                write_atomic(self.run.path / OBSERVATION, self.observation.source)
             self.log(RunStarted(config=s.as_config(), versions=soft, task=s.task, strategy=s.strategy,
                                 proposer=s.proposer, seed=s.seed, command=command))  # fmt: skip
         else:

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from jaxreward.errors import USAGE_EXIT_CODE, ProposerStopped, UserError
-from jaxreward.evolution import Evolution, Parts, Watcher
+from jaxreward.evolution import Evolution, Watcher
 from jaxreward.finals import BEST_OF_N, compare
+from jaxreward.parts import Parts
 from jaxreward.programs import Checker
 from jaxreward.proposers.manual import ManualProposer
 from jaxreward.records import Result, Score

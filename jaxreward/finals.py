@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import dataclasses
 
-from jaxreward.evolution import Evolution, Parts
+from jaxreward.evolution import Evolution
+from jaxreward.parts import Parts
 from jaxreward.programs import Program
 from jaxreward.records import Failure, Score
 from jaxreward.runs import Baseline, Finished, Run

@@ -289,9 +289,13 @@ class Vocabulary(Record):
 
 
 class TaskCard(Record):
-    """The words and the vocabulary by which a proposer knows a task."""
+    """The words and the vocabulary by which a proposer knows a task.
+
+    `observation` is the source of a `get_observation` that is given and not searched for, if one is.
+    """
 
     name: str
     description: str
     state_doc: str
     vocabulary: Vocabulary = Vocabulary()
+    observation: str = ""

@@ -141,7 +141,7 @@ class EvolveSettings:
             raise UserError(f"there is no baseline '{unknown[0]}'; choose from {', '.join(BASELINES)}")
         if self.observation is not None and self.evolves != "reward":
             raise UserError(f"--observation is for --evolve reward; this search evolves {self.evolves}")
-        if self.observation is not None and not self.observation.is_file():
+        if self.observation is not None and not (self.resume or self.observation.is_file()):
             raise UserError(f"--observation: there is no file {self.observation}")
         if self.proposer == "replay" and self.recording is None:
             raise UserError("--proposer replay needs --recording: the folder of a run or its events.jsonl")

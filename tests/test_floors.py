@@ -28,6 +28,7 @@ FLOORS["options"] = {"errors"}
 FLOORS["settings"] = {"records", "errors", "runs", "search", "training", "proposers"}
 FLOORS["mending"] = {"records", "runs"}
 FLOORS["evaluation"] = {"records", "reports", "tasks", "training"}
+FLOORS["parts"] = {"records", "errors", "proposers", "search", "settings", "tasks"}
 FLOORS["evolution"] = set(FLOORS)
 FLOORS["finals"] = set(FLOORS)
 FLOORS["evolve"] = set(FLOORS)

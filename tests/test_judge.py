@@ -12,8 +12,8 @@ import pytest
 from PIL import Image
 
 from jaxreward.errors import UserError
-from jaxreward.evolution import Parts
 from jaxreward.evolve import ask, evolve
+from jaxreward.parts import Parts
 from jaxreward.programs import Checker
 from jaxreward.proposers.judge import Judge
 from jaxreward.proposers.proposer import Desk

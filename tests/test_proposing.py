@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from jaxreward.errors import ProposerStopped
-from jaxreward.evolution import Evolution, Parts
+from jaxreward.evolution import Evolution
+from jaxreward.parts import Parts
 from jaxreward.programs import Checker
 from jaxreward.proposers.proposer import Answers, Desk, Unplanned
 from jaxreward.proposers.replay import ReplayProposer
@@ -24,7 +25,8 @@ from jaxreward.training import PPO
 
 SETTINGS = EvolveSettings(
     task="probe-choice", proposer="manual", candidates=4, generation=2, seeds=1, steps=64,
-    option=("initial=2", "islands=2"), final_seeds=0, baselines=(), ppo=PPO(envs=8, unroll=8, minibatches=2, hidden=(8,)),
+    option=("initial=2", "islands=2"), final_seeds=0, baselines=(),
+    ppo=PPO(envs=8, unroll=8, minibatches=2, hidden=(8,)),
 )  # fmt: skip
 HEAD = "import jax.numpy as jnp\n\n\ndef get_observation(state):\n    return jnp.stack([state.signal])\n\n\n"
 

@@ -15,8 +15,9 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from jaxreward.evolution import Evolution, Parts
+from jaxreward.evolution import Evolution
 from jaxreward.operators import OPERATORS, WORDS
+from jaxreward.parts import Parts
 from jaxreward.programs import Checker
 from jaxreward.proposers.proposer import OneByOne
 from jaxreward.proposers.replay import ReplayProposer

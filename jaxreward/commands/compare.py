@@ -58,7 +58,7 @@ def compare_command(args: list[str]) -> int:
 
 def _examine(settings: CompareSettings) -> dict[str, Task]:
     """The tasks by name; UserError for a name that does not exist, or a cell that was started otherwise."""
-    from jaxreward.evolution import Parts
+    from jaxreward.parts import Parts
     from jaxreward.tasks import make_task
 
     tasks = {name: make_task(name) for name in settings.tasks}

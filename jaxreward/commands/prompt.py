@@ -10,17 +10,18 @@ from jaxreward.errors import UserError
 from jaxreward.evolution import next_requests
 from jaxreward.operators import OPERATORS
 from jaxreward.options import apply
+from jaxreward.parts import given_observation, words_of
 from jaxreward.proposers.llm import LlmProposer
 from jaxreward.proposers.llm_settings import LlmSettings
 from jaxreward.proposers.prompt import PromptBook
-from jaxreward.records import Evolve, Request, Result
+from jaxreward.records import Evolve, Request, Result, TaskCard
 from jaxreward.runs import Asked, Progress, Repair, fold, read_log
 from jaxreward.runs.run import read_config
 from jaxreward.search import make_strategy
 from jaxreward.search.seeding import derive_rng
 from jaxreward.search.selection import top, without
 from jaxreward.settings import EvolveSettings
-from jaxreward.tasks import card, make_task
+from jaxreward.tasks import make_task
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,8 @@ def show(settings: PromptSettings) -> Shown:
                 f"--operator {operator} is about programs of a run: give it with --run and --request or --parent"
             )
         request = Request(id="g0000-00", generation=0, operator=operator, evolve=settings.evolve)
-        return _composed(request, settings.task, LlmSettings(prompts=settings.prompts), settings.seed)
+        words = words_of(make_task(settings.task), None)
+        return _composed(request, words, LlmSettings(prompts=settings.prompts), settings.seed)
     if settings.request and settings.parent:
         raise UserError("give --request or --parent, not both")
     started = apply(EvolveSettings(), read_config(settings.run), str(settings.run / "config.toml"))
@@ -99,11 +101,14 @@ def show(settings: PromptSettings) -> Shown:
         if settings.operator:
             request = request.model_copy(update={"operator": settings.operator})
     llm = started.llm if settings.prompts is None else LlmSettings(model=started.llm.model, prompts=settings.prompts)
-    return _composed(request, started.task, llm, started.seed)
+    # Its folder may lie elsewhere now: what it kept of the observation lies in it.
+    started = replace(started, out=settings.run.parent, name=settings.run.name)
+    words = words_of(make_task(started.task), given_observation(started))
+    return _composed(request, words, llm, started.seed)
 
 
-def _composed(request: Request, task: str, llm: LlmSettings, seed: int) -> Shown:
-    words, rng = card(make_task(task)), derive_rng(seed, "propose", request.id)
+def _composed(request: Request, words: TaskCard, llm: LlmSettings, seed: int) -> Shown:
+    rng = derive_rng(seed, "propose", request.id)
     if not llm.model:
         return Shown(request, "", tuple(PromptBook(words, llm.prompts).messages(request, rng)))
     question = LlmProposer(words, replace(llm, max_usd=None)).question(request, rng)

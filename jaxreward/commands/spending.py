@@ -6,6 +6,7 @@ import sys
 from dataclasses import dataclass
 
 from jaxreward.errors import UserError
+from jaxreward.parts import given_observation, words_of
 from jaxreward.proposers.bill import EXPECTED_REPLY, Estimate, dollars, estimate_cost, too_small
 from jaxreward.proposers.prompt import PromptBook, estimate_tokens
 from jaxreward.proposers.prompt_sections import TOTAL
@@ -14,7 +15,7 @@ from jaxreward.runs import Trained, read_log
 from jaxreward.search.registry import strategy_class
 from jaxreward.search.seeding import derive_rng
 from jaxreward.settings import EvolveSettings
-from jaxreward.tasks import card, make_task
+from jaxreward.tasks import make_task
 
 # A prompt that shows parents and feedback is longer than the first one by about this many tokens.
 _CONTEXT_TOKENS = 4_000
@@ -52,16 +53,17 @@ def foresee(settings: EvolveSettings) -> Spending | None:
         return None
     task = make_task(settings.task)
     request = Request(id="g0000-00", generation=0, operator="scratch", evolve=settings.evolves)
-    messages = PromptBook(card(task), settings.llm.prompts).messages(request, derive_rng(0))
+    words = words_of(task, given_observation(settings))
+    messages = PromptBook(words, settings.llm.prompts).messages(request, derive_rng(0))
     tokens = sum(estimate_tokens(message["content"]) for message in messages) + _CONTEXT_TOKENS
     if not settings.resume and (lacking := too_small(settings.llm, tokens - _CONTEXT_TOKENS)):
         raise UserError(lacking)
     searches = 2 if "best-of-n" in settings.baselines else 1
     candidates = max(0, settings.candidates * searches - _trained(settings))
-    words = strategy_class(settings.strategy).words_per_candidate
-    calls = round(candidates * (_CALLS_PER_CANDIDATE + words))
+    spoken = strategy_class(settings.strategy).words_per_candidate
+    calls = round(candidates * (_CALLS_PER_CANDIDATE + spoken))
     expected = estimate_cost(settings.llm, tokens, calls)
-    most = estimate_cost(settings.llm, TOTAL, round(settings.attempts * (searches + words)))
+    most = estimate_cost(settings.llm, TOTAL, round(settings.attempts * (searches + spoken)))
     return Spending(calls, tokens, Estimate(expected.expected_usd, most.most_usd, expected.unknown_models))
 
 

@@ -30,6 +30,11 @@ class FixedObservation:
         # Genes call functions of the file by name: written out, they are a function like any other.
         self._entry = half if isinstance(half, Statement) else Statement(_function(write(self.genome)))
 
+    @property
+    def source(self) -> str:
+        """It alone, as a program without a reward."""
+        return write(self.genome)
+
     def complete(self, source: str) -> str:
         """`source` with this observation in place of any it has; as it is where it cannot be parsed, for its
         check to say where."""

@@ -120,6 +120,7 @@ class PromptBook:
             name=self.card.name,
             description=plain(sections.cut(self.card.description.strip(), BUDGET["task"], "")),
             state_doc=plain(sections.cut(self.card.state_doc.strip(), doc_budget, "")),
+            observation=plain(sections.cut(self.card.observation.strip(), BUDGET["observation"])),
         )
 
     def _remaining(self, context: dict[str, Any], left: int, others: Sequence[str], programs: int) -> int:

@@ -11,9 +11,10 @@ from jaxreward.proposers.feedback_text import feedback_lines, number, one_line
 from jaxreward.proposers.fences import defined
 from jaxreward.records import Failure, Request, Result
 
-BUDGET = {"task": 2_500, "parents": 6_000, "feedback": 2_000, "failures": 1_000, "best": 3_000, "diverse": 2_000}
+BUDGET = {"task": 2_500, "parents": 6_000, "feedback": 2_000, "failures": 1_000, "best": 3_000, "diverse": 2_000,
+          "observation": 2_000}  # fmt: skip
 """Most tokens of a section, by `estimate_tokens`, `task` without the documentation of the state, which is cut last
-of all. Optional sections get what is left of `TOTAL`, in this order."""
+of all, and without an `observation` that is given. Optional sections get what is left of `TOTAL`, in this order."""
 
 TOTAL = 12_000
 """Most tokens of a prompt, system message included."""

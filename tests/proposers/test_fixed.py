@@ -101,3 +101,32 @@ def test_a_file_that_gives_none_is_a_mistake(tmp_path, text, says):
         path.write_text(text)
     with pytest.raises(UserError, match=says):
         FixedObservation(path)
+
+
+def test_a_prompt_shows_the_observation_that_is_given_and_a_run_keeps_it(tmp_path):
+    import dataclasses
+
+    import numpy as np
+
+    from jaxreward.parts import given_observation, words_of
+    from jaxreward.proposers.prompt import PromptBook
+    from jaxreward.records import Request
+    from jaxreward.settings import EvolveSettings
+    from jaxreward.tasks import make_task
+
+    path = tmp_path / "observation.py"
+    path.write_text(GENES)
+    settings = EvolveSettings(task="probe-choice", strategy="eureka", observation=path, out=tmp_path, name="run")
+    settings.check()
+    card = words_of(make_task("probe-choice"), given_observation(settings))
+    request = Request(id="g0000-00", generation=0, operator="scratch", evolve="reward")
+    system, user = PromptBook(card).messages(request, np.random.default_rng(0))
+    assert "0.5 * signal(state)" in user["content"] and "the one above is used" in user["content"]
+    assert "it is shown with the task" in system["content"]
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "observation.py").write_text(OPAQUE)
+    path.unlink()
+    kept = given_observation(dataclasses.replace(settings, resume=True))
+    assert kept is not None and "SCALE" in kept.source
+    with pytest.raises(UserError, match="there is no file"):
+        settings.check()

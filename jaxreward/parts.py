@@ -1,0 +1,52 @@
+"""What the settings of a search name: its task, strategy, proposer and judge."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from jaxreward.errors import UserError
+from jaxreward.proposers.fixed import FixedObservation
+from jaxreward.proposers.judge import Judge
+from jaxreward.proposers.proposer import Proposer, make_proposer
+from jaxreward.records import TaskCard
+from jaxreward.search import Strategy, make_strategy
+from jaxreward.settings import EvolveSettings
+from jaxreward.tasks import Drawable, Task, card, make_task
+
+# The copy of a given observation in the folder of a run.
+OBSERVATION = "observation.py"
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What the settings name, made before anything is written: a name that does not exist costs nothing."""
+
+    task: Task
+    strategy: Strategy
+    proposer: Proposer
+    observation: FixedObservation | None = None
+    judge: Judge | None = None
+
+    @classmethod
+    def of(cls, settings: EvolveSettings, task: Task | None = None) -> Parts:
+        task = task or make_task(settings.task)
+        strategy = make_strategy(settings.strategy, **settings.strategy_options())
+        observation = given_observation(settings)
+        proposer = make_proposer(settings.proposer, words_of(task, observation), **settings.proposer_options())
+        if strategy.asks_people and not isinstance(task, Drawable):
+            raise UserError(f"people cannot compare agents of {task.name}: the task has no `draw`; use its score")
+        judge = Judge(settings.judge, settings.llm.wait_s) if strategy.asks_people else None
+        return cls(task, strategy, proposer, observation, judge)
+
+
+def given_observation(settings: EvolveSettings) -> FixedObservation | None:
+    """The observation of `--observation`; a run keeps the file that it was started with."""
+    if settings.observation is None:
+        return None
+    kept = settings.out / settings.run_name / OBSERVATION
+    return FixedObservation(kept if kept.exists() else settings.observation)
+
+
+def words_of(task: Task, observation: FixedObservation | None) -> TaskCard:
+    """What a proposer is told of a task."""
+    return card(task).model_copy(update={"observation": observation.source if observation else ""})
