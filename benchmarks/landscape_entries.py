@@ -9,12 +9,13 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Entry:
-    """A strategy with options, and whether its proposer has words."""
+    """A strategy with options; whether its proposer has words, and how often its judgements are right."""
 
     label: str
     strategy: str
     options: Mapping[str, Any] = field(default_factory=dict)
     words: bool = True
+    fidelity: float = 0.5
 
 
 BASELINE = Entry("best-of-n", "best-of-n")
@@ -28,7 +29,7 @@ STRATEGIES = (
     Entry("rf-agent, no words", "rf-agent", words=False),
     Entry("forge", "forge"),
     Entry("forge, no words", "forge", words=False),
-    Entry("forge, no early stop", "forge", {"patience": 0}),
+    Entry("forge, early stop", "forge", {"patience": 3}),
 )
 
 _HILLS = ("smooth", "deceptive", "noisy", "plateau", "failures")
@@ -61,6 +62,7 @@ ABLATIONS: dict[str, tuple[Entry, ...]] = {
     ),
     "reasoning (figure 6c)": (
         Entry("no self-verify", "rf-agent", {"verify": False}),
+        Entry("self-verify always right", "rf-agent", fidelity=1.0),
         Entry("no thought-align", "rf-agent", {"align": False}),
     ),
     "combinations of actions (table 7)": (

@@ -31,6 +31,7 @@ class Trial:
     seed: int
     options: Mapping[str, Any] = field(default_factory=dict)
     words: bool = True
+    fidelity: float = 0.5
     insight: float = 0.25
     generation: int = 8
 
@@ -64,7 +65,7 @@ class World:
     def __init__(self, trial: Trial) -> None:
         self.seed = trial.seed
         self.landscape = LANDSCAPES[trial.landscape](trial.seed)
-        self.proposer = SyntheticProposer(self.landscape, insight=trial.insight, words=trial.words)
+        self.proposer = SyntheticProposer(self.landscape, trial.insight, trial.words, trial.fidelity)
         self.first: dict[str, str] = {}
         self.scratches = 0
 
@@ -83,6 +84,7 @@ class World:
             island=request.island,
             parents=tuple(parent.candidate.id for parent in request.parents),
             depth=1 + max(parent.candidate.depth for parent in request.parents) if grown else 0,
+            plan=request.plan.candidate.id if request.plan else "",
             repairs=request.failed.candidate.id if request.failed else "",
             proposer=proposal.proposer,
             thought=proposal.thought,
@@ -94,8 +96,10 @@ class World:
         failure = self._failure(candidate)
         if failure is not None:
             return Result(candidate=candidate, failure=failure)
-        score = Score(mean=self.landscape.score(read(proposal.source), rng), se=self.landscape.noise, n=3, episodes=96)
-        return Result(candidate=candidate, score=score)
+        if self.landscape.noise:  # apart from the proposer's chance, which words would shift
+            rng = derive_rng(self.seed, "score", request.id)
+        mean = self.landscape.score(read(proposal.source), rng)
+        return Result(candidate=candidate, score=Score(mean=mean, se=self.landscape.noise, n=3, episodes=96))
 
     def truth(self, result: Result | None) -> float:
         return self.landscape.truth(read(result.candidate.source)) if result else 0.0

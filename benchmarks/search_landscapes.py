@@ -170,7 +170,7 @@ class Comparison:
 
     def _trial(self, entry: Entry, landscape: str, budget: int, seed: int, insight: float) -> Trial:
         options, generation = dict(entry.options), self.settings.generation
-        return Trial(landscape, entry.strategy, budget, seed, options, entry.words, insight, generation)
+        return Trial(landscape, entry.strategy, budget, seed, options, entry.words, entry.fidelity, insight, generation)
 
     def _all(
         self, entries: Sequence[Entry], budgets: Sequence[int], insight: float
@@ -178,13 +178,15 @@ class Comparison:
         """The outcomes of all seeds by landscape and budget, then by entry."""
         places = [(name, budget, e) for name in self.settings.landscapes for budget in budgets for e in entries]
         seeds = range(self.settings.seeds)
-        outcomes = iter(self.runner([self._trial(e, name, b, s, insight) for name, b, e in places for s in seeds]))
+        trials = [self._trial(entry, name, budget, s, insight) for name, budget, entry in places for s in seeds]
+        different = {repr(trial): trial for trial in trials}  # two tables ask for the same ablation
+        self.note(f"{len(different):,} searches of {', '.join(map(str, budgets))} candidates")
+        known = dict(zip(different, self.runner(list(different.values())), strict=True))
+        outcomes = (known[repr(trial)] for trial in trials)
         found: dict[tuple[str, int], dict[str, list[Outcome]]] = {}
         for name, budget, entry in places:
             group = found.setdefault((name, budget), {})
             group[entry.label] = [next(outcomes) for _ in seeds]
-            if len(group) == len(entries):
-                self.note(f"{name}: {budget} candidates, {len(entries)} kinds of search")
         return found
 
     @staticmethod

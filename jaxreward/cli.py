@@ -142,15 +142,14 @@ def ask_command(args: list[str]) -> int:
     _refuse_dry_run(settings.dry_run)
     console = _console(settings.json)
     with Live(console) as live:
-        paths, why = ask(dataclasses.replace(settings, command=typed), live)
+        asked, why = ask(dataclasses.replace(settings, command=typed), live)
     run = settings.out / settings.run_name
-    if not paths:
+    if not asked:
         console.print(f"nothing to ask: {why}; jaxreward tell --name {run.name} goes on")
-    for path in paths:
-        console.print(str(path))
+    for page, _ in asked:
+        console.print(str(page))
     if settings.json:
-        replies = run / "replies"
-        rows = [{"id": p.stem, "request": str(p), "reply": str(replies / f"{p.stem}.py")} for p in paths]
+        rows = [{"id": page.stem, "request": str(page), "reply": str(reply)} for page, reply in asked]
         _print_json({"run": str(run), "requests": rows})
     return 0
 

@@ -18,6 +18,7 @@ from jaxreward.parts import OBSERVATION, Parts
 from jaxreward.programs import Checker, Program
 from jaxreward.programs.novelty import same_outputs
 from jaxreward.proposers.bill import Amount
+from jaxreward.proposers.fixed import FixedObservation
 from jaxreward.proposers.judge import PICTURES
 from jaxreward.proposers.proposer import Desk
 from jaxreward.records import Candidate, Exchange, ProgramSummary, Proposal, Request, Result, Score
@@ -53,6 +54,9 @@ from jaxreward.training import Progress as TrainingProgress
 
 # A generation in which nothing could be trained is asked for again; this many in a row end the run.
 _BARREN = 5
+
+# So many generations of words in a row end the run: words spend no attempts.
+_WORDY = 10
 
 
 class Watcher(Protocol):
@@ -113,15 +117,20 @@ class Evolution:
     def search(self, generations: int | None = None) -> str | None:
         """Generations until a budget is spent; returns which one, None if so many are complete before."""
         self.begin()
-        barren = done = 0
+        barren = spoken = done = 0
         while (reason := self.spent()) is None:
             if done == generations:
                 return None
             before = self.progress.spent
             self._generation()
             done += 1
-            useful = self.progress.spent.trained > before.trained or self.progress.spent.words > before.words
-            barren = 0 if useful else barren + 1
+            after = self.progress.spent
+            if after.words > before.words:  # neither a success nor a failure
+                spoken += 1
+                if spoken == _WORDY:
+                    return f"{_WORDY} generations in a row asked for nothing but words"
+                continue
+            spoken, barren = 0, 0 if after.trained > before.trained else barren + 1
             if barren == _BARREN:
                 return f"{_BARREN} generations in a row had nothing to train"
         return reason
@@ -135,17 +144,29 @@ class Evolution:
         if self.progress.started is None:
             s = self.settings
             if self.observation is not None:
+                self._check_observation(self.observation)
                 write_atomic(self.run.path / OBSERVATION, self.observation.source)
             self.log(RunStarted(config=s.as_config(), versions=soft, task=s.task, strategy=s.strategy,
                                 proposer=s.proposer, seed=s.seed, command=command))  # fmt: skip
         else:
             self.log(Resumed(config=self.settings.as_config(), versions=soft, command=command))
 
+    def _check_observation(self, observation: FixedObservation) -> None:
+        """An observation that is rejected would have every candidate rejected."""
+        verdict, _ = self.checker.check_many([observation.source], self.task)[0]
+        if verdict.failure is not None:
+            raise UserError(f"--observation {observation.path} is rejected: {verdict.failure}")
+
     def spent(self) -> str | None:
-        """The budget that has run out, if one has and no generation is in work."""
-        spent, s = self.progress.spent, self.settings
+        """The budget that has run out, if one has, no generation is in work and nobody has still to vote."""
         if self.progress.open is not None:
             return None
+        reason = self._budget_spent()
+        owed = self.judge is not None and self.strategy.owes_votes(self.progress.state)
+        return None if owed and not self.progress.exhausted else reason
+
+    def _budget_spent(self) -> str | None:
+        spent, s = self.progress.spent, self.settings
         if spent.trained >= s.candidates:
             return "all candidates are trained"
         if spent.attempts >= s.attempts:
@@ -362,4 +383,6 @@ def next_requests(
         return list(progress.open.unproposed())
     spent, state = progress.spent, progress.state
     n = planned or min(settings.generation, settings.candidates - spent.trained, settings.attempts - spent.attempts)
-    return strategy.ask(state, n, derive_rng(settings.seed, "ask", state.generation)) if n > 0 else []
+    if n < 1 and not strategy.owes_votes(state):
+        return []
+    return strategy.ask(state, max(1, n), derive_rng(settings.seed, "ask", state.generation))

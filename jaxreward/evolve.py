@@ -96,12 +96,15 @@ def evolve(
         return Outcome(settings, path, best, score, dict(main.progress.baselines), main.progress, reason)
 
 
-def ask(settings: EvolveSettings, watcher: Watcher, *, task: Task | None = None) -> tuple[list[Path], str]:
-    """Open the next generation of a run of the manual proposer, unless one waits for programs, and
+def ask(
+    settings: EvolveSettings, watcher: Watcher, *, task: Task | None = None
+) -> tuple[list[tuple[Path, Path]], str]:
+    """Open the next generation of a run of the manual proposer, unless one waits for answers, and
     write its requests as files.
 
     Returns:
-        The files of all requests without an answer, and where there are none, why.
+        The file of every request without an answer with the file that will answer it, and where there
+        are none, why.
 
     Raises:
         UserError: settings that cannot be, a run that exists or does not, another proposer.
@@ -119,10 +122,13 @@ def ask(settings: EvolveSettings, watcher: Watcher, *, task: Task | None = None)
         spent = main.spent()
         requests = main.ask() if spent is None else ()
         why = spent or ("" if requests else "all requests are answered")
-        votes = [request for request in requests if request.operator == "prefer"]
-        if votes and parts.judge is not None:
-            return parts.judge.write_requests(votes, main.rng_of), why
-        return parts.proposer.write_requests(requests, main.rng_of), why
+        writer = parts.proposer
+        if requests and requests[0].operator == "prefer" and parts.judge is not None:
+            if parts.judge.how == "terminal":
+                return [], "people vote on the terminal"
+            writer = parts.judge
+        pages = writer.write_requests(requests, main.rng_of)
+        return list(zip(pages, map(writer.reply_path, requests), strict=True)), why
 
 
 def _paused(main: Evolution, path: Path, reason: str, exit_code: int) -> Outcome:

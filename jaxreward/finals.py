@@ -91,7 +91,8 @@ def _best_of_n(main: Evolution) -> Program | None:
     path = inner.out / inner.run_name
     begun = (path / "config.toml").exists()
     with Run.resume(path) if begun else Run.create(path, inner.as_config()) as run:
-        other = Evolution(run, inner, Parts.of(inner, main.task), main.checker, main.watcher, main.stop,
+        parts = Parts.of(inner, main.task, main.observation)
+        other = Evolution(run, inner, parts, main.checker, main.watcher, main.stop,
                           name=s.run_name, elsewhere=main.transcript.exchanges())  # fmt: skip
         if other.progress.config != json_ready(inner.as_config()):
             other.begin()  # with other budgets than before, or for the first time

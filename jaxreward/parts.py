@@ -28,14 +28,18 @@ class Parts:
     judge: Judge | None = None
 
     @classmethod
-    def of(cls, settings: EvolveSettings, task: Task | None = None) -> Parts:
+    def of(
+        cls, settings: EvolveSettings, task: Task | None = None, observation: FixedObservation | None = None
+    ) -> Parts:
+        """The parts that `settings` name; `observation` in place of the file that they name, where it is at hand."""
         task = task or make_task(settings.task)
         strategy = make_strategy(settings.strategy, **settings.strategy_options())
-        observation = given_observation(settings)
+        observation = observation or given_observation(settings)
         proposer = make_proposer(settings.proposer, words_of(task, observation), **settings.proposer_options())
         if strategy.asks_people and not isinstance(task, Drawable):
             raise UserError(f"people cannot compare agents of {task.name}: the task has no `draw`; use its score")
-        judge = Judge(settings.judge, settings.llm.wait_s) if strategy.asks_people else None
+        asks = strategy.asks_people and settings.proposer != "replay"  # a recording has the votes
+        judge = Judge(settings.judge, settings.llm.wait_s) if asks else None
         return cls(task, strategy, proposer, observation, judge)
 
 
@@ -43,8 +47,11 @@ def given_observation(settings: EvolveSettings) -> FixedObservation | None:
     """The observation of `--observation`; a run keeps the file that it was started with."""
     if settings.observation is None:
         return None
-    kept = settings.out / settings.run_name / OBSERVATION
-    return FixedObservation(kept if kept.exists() else settings.observation)
+    folders = [settings.out / settings.run_name]
+    if settings.recording is not None:
+        folders.append(settings.recording if settings.recording.is_dir() else settings.recording.parent)
+    kept = [folder / OBSERVATION for folder in folders if (folder / OBSERVATION).exists()]
+    return FixedObservation([*kept, settings.observation][0])
 
 
 def words_of(task: Task, observation: FixedObservation | None) -> TaskCard:

@@ -146,9 +146,9 @@ class Candidate(Record):
     """A program and where it came from. `id` is unique in a run; `parents` are ids.
 
     `depth` is 0 without parents, else one more than that of the deepest (FORGE, equation 4, for any
-    number of parents). `repairs` is the id of the failed candidate that this one was asked to mend,
-    `model` the language model that wrote it, `thought` the idea behind it, where the model told it;
-    `tokens` and `cost_usd` are what the answer cost.
+    number of parents). `plan` is the id of the plan that it carries out, `repairs` that of the failed
+    candidate that it was asked to mend, `model` the language model that wrote it, `thought` the idea
+    behind it, where the model told it; `tokens` and `cost_usd` are what the answer cost.
     """
 
     id: str
@@ -157,6 +157,7 @@ class Candidate(Record):
     island: int = 0
     parents: tuple[str, ...] = ()
     depth: int = 0
+    plan: str = ""
     repairs: str = ""
     proposer: str = ""
     model: str = ""

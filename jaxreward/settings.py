@@ -15,7 +15,7 @@ from jaxreward.errors import UserError
 from jaxreward.proposers.llm_settings import LlmSettings
 from jaxreward.records import Evolve
 from jaxreward.runs.run import check_name
-from jaxreward.search.option_text import read_options
+from jaxreward.search.option_text import read_options, write_options
 from jaxreward.search.registry import make_strategy, strategy_class
 from jaxreward.training.config import PPO
 
@@ -111,6 +111,11 @@ class EvolveSettings:
         """What may change: what was asked for, or what the strategy was made for."""
         return self.evolve or strategy_class(self.strategy).natural
 
+    @property
+    def asks_people(self) -> bool:
+        """Whether the strategy has people compare agents."""
+        return make_strategy(self.strategy, **self.strategy_options()).asks_people
+
     def check(self) -> None:
         """Raise a UserError for the first setting that cannot be."""
         for name in ("candidates", "generation", "seeds", "steps"):
@@ -139,9 +144,14 @@ class EvolveSettings:
         unknown = [b for b in self.baselines if b not in BASELINES]
         if unknown:
             raise UserError(f"there is no baseline '{unknown[0]}'; choose from {', '.join(BASELINES)}")
+        if self.judge != "files" and not self.asks_people:
+            raise UserError(
+                f"--judge is for strategies that ask people, and {self.strategy} with these options does not"
+            )
         if self.observation is not None and self.evolves != "reward":
             raise UserError(f"--observation is for --evolve reward; this search evolves {self.evolves}")
-        if self.observation is not None and not (self.resume or self.observation.is_file()):
+        given = self.observation is None or self.resume or self.proposer == "replay"
+        if self.observation is not None and not (given or self.observation.is_file()):
             raise UserError(f"--observation: there is no file {self.observation}")
         if self.proposer == "replay" and self.recording is None:
             raise UserError("--proposer replay needs --recording: the folder of a run or its events.jsonl")
@@ -161,7 +171,7 @@ class EvolveSettings:
         if self.proposer in ("llm", "replay"):
             return []
         used = ("wait_s", "repairs", "prompts") if self.proposer == "manual" else ()
-        if make_strategy(self.strategy, **self.strategy_options()).asks_people:
+        if self.asks_people:
             used += ("wait_s",)
         return [f.name for f in dataclasses.fields(LlmSettings) if f.name not in used]
 
@@ -175,15 +185,14 @@ class EvolveSettings:
         shared: dict[str, Any] = {"evolve": self.evolves, "budget": self.candidates}
         if self.bandit:
             shared |= {"bandit": True, "models": tuple(self.llm.weights())}
-        options = read_options(self.strategy, self.option)
-        if clash := shared.keys() & options.keys():
-            raise UserError(f"--option {min(clash)} is an option of its own: --{min(clash)}")
-        return shared | options
+        return shared | read_options(self.strategy, self.option)
 
     def as_config(self) -> dict[str, Any]:
-        """TOML-ready values of everything that the course of the run depends on."""
+        """TOML-ready values of everything that the course of the run depends on, the strategy's defaults spelt out."""
         skip = {"out", "name", "resume", "dry_run", "json", "command"}
-        return _plain({f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name not in skip})
+        values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name not in skip}
+        spelt_out = write_options(self.strategy, read_options(self.strategy, self.option))
+        return _plain({**values, "option": spelt_out, "evolve": self.evolves})
 
 
 def _plain(value: Any) -> Any:

@@ -120,6 +120,26 @@ def test_a_dry_run_prints_the_plan_and_leaves_nothing(capsys, tmp_path, monkeypa
     assert not (tmp_path / "runs").exists()
 
 
+@pytest.mark.parametrize(
+    ("argv", "option", "models"),
+    [
+        (["--strategy", "rf-agent", "--option", "eta=0.5", "--option", "counts=3,2,2,1,0"],
+         {"eta=0.5", "counts=3,2,2,1,0", "initial=6"}, ()),
+        (["--strategy", "rf-agent", "--option", "eta=0.5", "counts=3,2,2,1,0"], {"eta=0.5", "counts=3,2,2,1,0"}, ()),
+        (["--preset", "paper-budget", "--option=show_best=5"], {"initial=1", "show_best=5"}, ()),
+        (["--preset", "paper-budget", "--option", "initial=3"], {"initial=3"}, ()),
+        (["--strategy", "eureka"], {"carry=global", "show_failures=2"}, ()),
+        (["--proposer", "llm", "--model", "a/x", "--model", "b/y=2"], set(), ("a/x", "b/y=2")),
+    ],
+)  # fmt: skip
+def test_a_flag_that_is_given_again_adds_to_itself(argv, option, models):
+    from jaxreward.commands.arguments import evolve_settings
+
+    settings = evolve_settings(argv)
+    settings.check()
+    assert option <= set(settings.as_config()["option"]) and settings.llm.model == models
+
+
 @pytest.mark.parametrize("task", ["xland-easy", "xland-medium", "xland-hard"])
 @pytest.mark.parametrize("preset", ["quick", "paper-budget"])
 def test_every_preset_plans(capsys, preset, task):

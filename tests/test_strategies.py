@@ -196,6 +196,19 @@ def test_what_a_proposer_declines_is_asked_for_once_and_done_without(tmp_path, n
 
 
 @pytest.mark.parametrize("name", sorted(STRATEGIES))
+def test_a_proposer_whose_programs_all_fail_ends_the_run_soon(tmp_path, name):
+    class Hopeless(Talkative):
+        def propose(self, request, rng):
+            proposal = super().propose(request, rng)
+            return proposal.model_copy(update={"source": " "}) if proposal.source else proposal
+
+    main = search(tmp_path, name, Hopeless(), candidates=100)
+    assert main.progress.spent.attempts <= 5 * SETTINGS.generation
+    asked = [r for e in events(tmp_path, Asked) for r in e.requests if r.operator in WORDS]
+    assert len(asked) <= 6 * SETTINGS.generation
+
+
+@pytest.mark.parametrize("name", sorted(STRATEGIES))
 def test_with_a_bandit_the_log_still_folds_to_the_same(tmp_path, name):
     main = search(tmp_path, name, bandit=True)
     assert main.progress.spent.trained == SETTINGS.candidates

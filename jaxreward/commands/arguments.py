@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -30,6 +30,44 @@ def take(args: list[str], flag: str) -> str | None:
     return None
 
 
+def gathered(args: list[str], flag: str) -> tuple[str, ...]:
+    """Remove every occurrence of a flag that takes values, `flag A B` or `flag=A`, and return all of them in order."""
+    values: list[str] = []
+    left: list[str] = []
+    taking = False
+    for arg in args:
+        if arg == flag:
+            taking = True
+        elif arg.startswith(flag + "="):
+            values.append(arg.removeprefix(flag + "="))
+        elif taking and not arg.startswith("--"):
+            values.append(arg)
+        else:
+            taking = False
+            left.append(arg)
+    args[:] = left
+    return tuple(values)
+
+
+def repeatable(args: list[str], *flags: str) -> list[str]:
+    """`args` in which a flag that is given again adds to itself in place of taking the place of the first."""
+    args = list(args)
+    for flag in flags:
+        values = gathered(args, flag)
+        args += [flag, *values] if values else []
+    return args
+
+
+def merged_options(base: Sequence[str], given: Sequence[str]) -> tuple[str, ...]:
+    """Options KEY=VALUE of `base`, those of `given` in place of the ones with the same key; one that is twice in
+    `given` is left for the strategy to refuse."""
+
+    def key(option: str) -> str:
+        return option.partition("=")[0].strip().replace("-", "_")
+
+    return (*(o for o in base if key(o) not in map(key, given)), *given)
+
+
 def peek(args: list[str], flag: str, default: str) -> str:
     value = take(list(args), flag)
     return default if value is None else value
@@ -45,6 +83,9 @@ def parse(kind: type[D], base: D, args: list[str], command: str, extra: str = ""
 
 
 def _evolve(base: EvolveSettings, args: list[str], command: str, extra: str) -> EvolveSettings:
+    args = repeatable(args, "--model", "--price")
+    if "-h" not in args and "--help" not in args:
+        base = dataclasses.replace(base, option=merged_options(base.option, gathered(args, "--option")))
     settings = parse(EvolveSettings, base, args, command, extra)
     # Absolute, so that a run can be resumed from elsewhere.
     if settings.llm.prompts is not None:

@@ -25,11 +25,12 @@ def compare_command(args: list[str]) -> int:
     """Compare search strategies at equal budget."""
     from rich.console import Console
 
-    from jaxreward.commands.arguments import configured, parse
+    from jaxreward.commands.arguments import configured, parse, repeatable
     from jaxreward.proposers.secrets import Secrets
     from jaxreward.reports.live import Live
 
     command = Secrets().redact(shlex.join(["jaxreward", "compare", *args]))
+    args = repeatable(args, "--option", "--model", "--price")
     settings = parse(CompareSettings, configured(CompareSettings(), args), args, "compare")
     settings = dataclasses.replace(settings, command=command)
     if settings.llm.prompts is not None:

@@ -12,7 +12,7 @@ from jaxreward.proposers.prompt import PromptBook, estimate_tokens
 from jaxreward.proposers.prompt_sections import TOTAL
 from jaxreward.records import Request
 from jaxreward.runs import Trained, read_log
-from jaxreward.search.registry import strategy_class
+from jaxreward.search.registry import make_strategy
 from jaxreward.search.seeding import derive_rng
 from jaxreward.settings import EvolveSettings
 from jaxreward.tasks import make_task
@@ -60,10 +60,12 @@ def foresee(settings: EvolveSettings) -> Spending | None:
         raise UserError(lacking)
     searches = 2 if "best-of-n" in settings.baselines else 1
     candidates = max(0, settings.candidates * searches - _trained(settings))
-    spoken = strategy_class(settings.strategy).words_per_candidate
-    calls = round(candidates * (_CALLS_PER_CANDIDATE + spoken))
+    strategy = make_strategy(settings.strategy, **settings.strategy_options())
+    # Best-of-n, which may be searched beside it, asks for programs alone.
+    spoken = strategy.words_expected(min(candidates, settings.candidates))
+    calls = round(candidates * _CALLS_PER_CANDIDATE) + spoken
     expected = estimate_cost(settings.llm, tokens, calls)
-    most = estimate_cost(settings.llm, TOTAL, round(settings.attempts * (searches + spoken)))
+    most = estimate_cost(settings.llm, TOTAL, settings.attempts * searches + strategy.words_expected(settings.attempts))
     return Spending(calls, tokens, Estimate(expected.expected_usd, most.most_usd, expected.unknown_models))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jaxreward.search.option_text import own_options
+from jaxreward.search.option_text import own_options, written
 from jaxreward.search.registry import STRATEGIES, strategy_class
 
 
@@ -21,7 +21,7 @@ def description(name: str) -> str:
     cls = strategy_class(name)
     options = own_options(name)
     width = max(map(len, options), default=0)
-    listed = "\n".join(f"  {key:{width}}  {_written(value)}" for key, value in options.items())
+    listed = "\n".join(f"  {key:{width}}  {written(value)}" for key, value in options.items())
     text = "\n\n".join(_words(cls.__doc__))
     listing = f"Options (--option KEY=VALUE) and their defaults:\n{listed}" if options else "It has no options."
     return f"{name}: evolves {cls.natural} unless told otherwise\n\n{text}\n\n{listing}"
@@ -30,9 +30,3 @@ def description(name: str) -> str:
 def _words(doc: str | None) -> list[str]:
     """The paragraphs of a docstring, each on one line."""
     return [" ".join(paragraph.split()) for paragraph in (doc or "").strip().split("\n\n")]
-
-
-def _written(value: object) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)

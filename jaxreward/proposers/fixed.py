@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import ast
 from pathlib import Path
 
 from jaxreward.errors import UserError
-from jaxreward.proposers.genome import Genome, read, write
-from jaxreward.proposers.statements import Statement
+from jaxreward.proposers.fences import without
+from jaxreward.proposers.statements import Statement, fresh_name, split
+
+_ENTRY = "get_observation"
+_REWARDS = ("compute_reward", "reward")
+
+MARK = "# ---- the observation, which is given"
+"""The line from which on a completed program is the observation."""
 
 
 class FixedObservation:
-    """The `get_observation` of a file, with what it needs there; the file is parsed and never executed.
+    """The `get_observation` of a file, with everything else in it but its reward.
+
+    The file is parsed and never executed.
 
     Raises:
         UserError: the file cannot be read or parsed, or has no get_observation.
@@ -18,35 +27,66 @@ class FixedObservation:
 
     def __init__(self, path: Path) -> None:
         try:
-            genome = read(path.read_text(encoding="utf-8"))
+            statements = split(path.read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError) as error:
             raise UserError(f"--observation {path} cannot be read: {error}") from error
         except (SyntaxError, ValueError, RecursionError) as error:
             raise UserError(f"--observation {path} is not a Python file: {error}") from error
-        if genome.observation is None:
-            raise UserError(f"--observation {path} has no get_observation at its top level")
-        self.genome = Genome(observation=genome.observation, statements=genome.needed("observation"))
-        half = self.genome.observation
-        # Genes call functions of the file by name: written out, they are a function like any other.
-        self._entry = half if isinstance(half, Statement) else Statement(_function(write(self.genome)))
+        self.path = path
+        self.statements = tuple(s for s in statements if not _defines(s, *_REWARDS))
+        if not any(_defines(s, _ENTRY) for s in self.statements):
+            raise UserError(f"--observation {path} has no {_ENTRY} at its top level")
 
     @property
     def source(self) -> str:
         """It alone, as a program without a reward."""
-        return write(self.genome)
+        return _joined(self.statements)
 
     def complete(self, source: str) -> str:
-        """`source` with this observation in place of any it has; as it is where it cannot be parsed, for its
-        check to say where."""
+        """`source` with this observation in place of any it has.
+
+        The rest of it stays as it is: what both call by the same name has a new one in the observation. Source that
+        cannot be parsed is returned unchanged, for its check to say where.
+        """
+        source = source.partition(f"\n{MARK}\n")[0]
         try:
-            genome = read(source)
+            tree = ast.parse(source)
+            theirs = split(source)
         except (SyntaxError, ValueError, RecursionError):
             return source
-        base = Genome(reward=genome.reward, statements=genome.needed("reward"))
-        base, renamed = base.with_statements(self.genome.statements)
-        names = {old: new for old, new in renamed.items() if old != "get_observation"}
-        return write(base.with_half("observation", self._entry.renamed(names)))
+        entries = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == _ENTRY]
+        imported = {s.shape for s in theirs if s.is_import}
+        mine = [s for s in self.statements if s.shape not in imported]
+        taken = {name for node in ast.walk(tree) for name in _names(node)} - {_ENTRY}
+        names: dict[str, str] = {}
+        for name in dict.fromkeys(name for s in mine for name in s.binds if name in taken and name != "jax"):
+            names[name] = fresh_name(name, taken | {bound for s in mine for bound in s.binds} | set(names.values()))
+        observation = _joined([s.renamed(names) for s in mine])
+        return f"{without(source, entries).rstrip()}\n\n\n{MARK}\n{observation}"
 
 
-def _function(source: str) -> str:
-    return source[source.index("def get_observation") :]
+def _defines(statement: Statement, *names: str) -> bool:
+    return statement.is_function and statement.binds[0] in names
+
+
+def _names(node: ast.AST) -> list[str]:
+    """The names that a node binds or speaks of."""
+    if isinstance(node, ast.Name):
+        return [node.id]
+    if isinstance(node, ast.arg):
+        return [node.arg]
+    if isinstance(node, ast.FunctionDef):
+        return [node.name]
+    if isinstance(node, ast.alias):
+        return [node.asname or node.name.split(".")[0]]
+    return []
+
+
+def _joined(statements: list[Statement] | tuple[Statement, ...]) -> str:
+    """Statements as a file: functions stand apart."""
+    text, before = "", None
+    for statement in statements:
+        apart = before is not None and (statement.is_function or before.is_function)
+        text += ("\n\n\n" if apart else "\n" if before is not None else "") + statement.text
+        before = statement
+    return text + "\n"

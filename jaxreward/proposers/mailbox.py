@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from jaxreward.errors import ProposerStopped, UserError
 from jaxreward.proposers.proposer import Desk
 from jaxreward.proposers.reply import REPLY_LIMIT
+from jaxreward.proposers.secrets import Secrets
 from jaxreward.records import Exchange
 
 _POLL_S = 0.25
@@ -22,7 +23,8 @@ _SETTLED_S = 0.5
 class Mailbox:
     """Two folders of a run: `questions/<id>.md` go out, `answers/<id>` with one of `suffixes` come in.
 
-    An answer that was read is kept in the transcript: changing its file later changes nothing.
+    An answer that was read is kept in the transcript, without the keys that stand in it: changing its file
+    later changes nothing. A file that is empty or still being written is no answer yet.
 
     Attributes:
         desk: what the run lends.
@@ -32,6 +34,8 @@ class Mailbox:
         who: the name under which answers stand in the transcript.
         wait_s: how long to wait for the answers that are missing.
         how: what to type when they are there.
+        fault: what is wrong with the text of an answer, empty where nothing is; one with a fault is left to
+            be mended.
     """
 
     desk: Desk
@@ -42,6 +46,11 @@ class Mailbox:
     who: str
     wait_s: float
     how: str
+    fault: Callable[[str], str] = lambda _: ""
+
+    def page_path(self, id: str) -> Path:
+        """Where a question is written."""
+        return self.desk.folder / self.questions / f"{id}.md"
 
     def reply_path(self, id: str) -> Path:
         """Where the answer to a question is expected."""
@@ -49,63 +58,72 @@ class Mailbox:
 
     def post(self, id: str, text: str) -> Path:
         """Write a question, unless it was written before."""
-        folder = self.desk.folder / self.questions
-        folder.mkdir(exist_ok=True)
-        (self.desk.folder / self.answers).mkdir(exist_ok=True)
-        path = folder / f"{id}.md"
+        for folder in (self.questions, self.answers):
+            (self.desk.folder / folder).mkdir(exist_ok=True)
+        path = self.page_path(id)
         if not path.exists():
             _write(path, text)
         return path
 
-    def wait_for(self, ids: Sequence[str]) -> ProposerStopped | None:
-        """Until every question has an answer or the run is asked to stop; why no longer, after `wait_s`."""
-        deadline = time.monotonic() + self.wait_s
-        while missing := [id for id in ids if not self._answered(id, deadline)]:
-            if self.desk.should_stop():
-                return None
-            folder = self.desk.folder / self.answers
-            if time.monotonic() >= deadline:
-                more = " and so on" if len(missing) > 1 else ""
-                return ProposerStopped(
-                    f"{len(missing)} of {len(ids)} requests in {self.desk.folder / self.questions} wait for a "
-                    f"{self.what}: put {self.reply_path(missing[0]).name}{more} into {folder}, then go on with "
-                    f"{self.how}",
-                    later=True,
-                )
-            self.desk.status(f"waiting for {len(missing)} of {len(ids)} {self.what}s in {folder}")
-            time.sleep(_POLL_S)
-        return None
+    def collect(self, ids: Sequence[str]) -> tuple[dict[str, str], ProposerStopped | None]:
+        """Wait until every question has an answer or the run is asked to stop, `wait_s` at most.
 
-    def read(self, id: str) -> str | None:
-        """The answer to a question, None while there is none.
+        Returns:
+            The answers by the ids of their questions, and why it waited no longer for those that are missing.
 
         Raises:
-            UserError: two files answer it.
+            UserError: two files answer a question.
         """
+        kept = {id: said for id in ids if (said := self.kept(id)) is not None}
+        deadline = time.monotonic() + self.wait_s
+        noted: set[str] = set()
+        while True:
+            stopping, late = self.desk.should_stop(), time.monotonic() >= deadline
+            found, faults = self._found([id for id in ids if id not in kept], unsettled=late and not stopping)
+            for fault in faults:
+                if fault not in noted:
+                    self.desk.note(fault)
+            noted.update(faults)
+            missing = [id for id in ids if id not in kept and id not in found]
+            if stopping or late or not missing:
+                break
+            folder = self.desk.folder / self.answers
+            self.desk.status(f"waiting for {len(missing)} of {len(ids)} {self.what}s in {folder}")
+            time.sleep(_POLL_S)
+        answers = kept | {id: self.keep(id, text) for id, text in found.items()}
+        return answers, None if stopping or not missing else self._missing(missing, len(ids), faults)
+
+    def kept(self, id: str) -> str | None:
+        """The answer to a question in the transcript, None while there is none."""
         recorded = self.desk.transcript.of(id)
-        if recorded:
-            return recorded[-1].reply
-        path = self._file(id)
-        if path is None:
-            return None
-        text = path.read_text(encoding="utf-8", errors="replace")[:REPLY_LIMIT]
-        self.keep(id, text)
-        return text
+        return recorded[-1].reply if recorded else None
 
-    def keep(self, id: str, text: str) -> None:
-        """Put an answer into the transcript."""
-        self.desk.transcript.add(Exchange(request_id=id, turn=0, model=self.who, reply=text))
+    def keep(self, id: str, text: str) -> str:
+        """Put an answer into the transcript; returns what it holds now, which has no keys in it."""
+        said = Secrets().redact(text)[:REPLY_LIMIT]
+        self.desk.transcript.add(Exchange(request_id=id, turn=0, model=self.who, reply=said))
+        return said
 
-    def _answered(self, id: str, deadline: float) -> bool:
-        """Whether there is an answer; until the deadline only one that has settled counts."""
-        if self.desk.transcript.of(id):
-            return True
-        path = self._file(id)
-        if path is None:
-            return False
-        status = path.stat()
-        settled = time.time() - status.st_mtime > _SETTLED_S or time.monotonic() >= deadline
-        return status.st_size > 0 and settled
+    def _found(self, ids: Sequence[str], *, unsettled: bool) -> tuple[dict[str, str], list[str]]:
+        """The texts of the files that answer, and what is wrong with the others."""
+        found, faults = {}, []
+        for id in ids:
+            path = self._file(id)
+            text = _text(path, unsettled) if path is not None else ""
+            fault = self.fault(text) if text else ""
+            if fault:
+                faults.append(f"{path} cannot be read as a {self.what}: {fault}")
+            elif text:
+                found[id] = text
+        return found, faults
+
+    def _missing(self, missing: Sequence[str], asked: int, faults: Sequence[str]) -> ProposerStopped:
+        more = " and so on" if len(missing) > 1 else ""
+        text = (
+            f"{len(missing)} of {asked} requests in {self.desk.folder / self.questions} wait for a {self.what}: put "
+            f"{self.reply_path(missing[0]).name}{more} into {self.desk.folder / self.answers}, then go on with {self.how}"
+        )
+        return ProposerStopped("; ".join([text, *faults]), later=True)
 
     def _file(self, id: str) -> Path | None:
         paths = [self.desk.folder / self.answers / f"{id}{suffix}" for suffix in self.suffixes]
@@ -113,6 +131,19 @@ class Mailbox:
         if len(found) > 1:
             raise UserError(f"{found[0]} and {found[1].name} answer the same request: keep one of them")
         return found[0] if found else None
+
+
+def _text(path: Path, unsettled: bool) -> str:
+    """What a file says; empty if nothing, or if it was touched just now and `unsettled` does not count."""
+    try:
+        text = path.read_text(encoding="utf-8", errors="replace")
+        # The time is taken after the text, so that what was read is what has settled.
+        touched = path.stat().st_mtime
+    except FileNotFoundError:  # an editor puts another in its place
+        return ""
+    if not unsettled and time.time() - touched <= _SETTLED_S:
+        return ""
+    return text if text.strip() else ""
 
 
 def _write(path: Path, text: str) -> None:

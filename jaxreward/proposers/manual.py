@@ -55,17 +55,25 @@ class ManualProposer(Unplanned):
         asked = [request for request in requests if request.operator != "prefer"]
         return [self._box(request).post(request.id, self._text(request, rng_of)) for request in asked]
 
+    def reply_path(self, request: Request) -> Path:
+        """Where the answer to a request is expected."""
+        return self._box(request).reply_path(request.id)
+
     def propose_all(self, requests: Sequence[Request], rng_of: RngOf) -> Answers:
         self.write_requests(requests, rng_of)
-        stopped = self._wait_for(requests)
-        found = [self._proposal(request) for request in requests]
-        return Answers(tuple(proposal for proposal in found if proposal is not None), stopped=stopped)
+        texts: dict[str, str] = {}
+        stopped: ProposerStopped | None = None
+        for box in (self._programs, self._texts):  # a generation asks for either
+            found, why = box.collect([r.id for r in requests if r.operator != "prefer" and self._box(r) is box])
+            texts, stopped = texts | found, stopped or why
+        proposals = [self._proposal(request, texts.get(request.id)) for request in requests]
+        return Answers(tuple(proposal for proposal in proposals if proposal is not None), stopped=stopped)
 
     def _box(self, request: Request) -> Mailbox:
         return self._texts if request.operator in WORDS else self._programs
 
     def _text(self, request: Request, rng_of: RngOf) -> str:
-        where = self._box(request).reply_path(request.id)
+        where = self.reply_path(request)
         if request.operator in WORDS:
             head = f"<!-- Write {_WHAT[request.operator]}, into {where}. -->"
         else:
@@ -73,20 +81,10 @@ class ManualProposer(Unplanned):
         messages = self.book.messages(request, rng_of(request))
         return "\n\n".join([head, *(f"<!-- {m['role']} -->\n\n{m['content'].strip()}" for m in messages)]) + "\n"
 
-    def _wait_for(self, requests: Sequence[Request]) -> ProposerStopped | None:
-        """Until every request has a reply or the run is asked to stop; why no longer, after `wait_s`."""
-        for box in (self._programs, self._texts):  # a generation asks for either
-            ids = [r.id for r in requests if r.operator != "prefer" and self._box(r) is box]
-            stopped = box.wait_for(ids)
-            if stopped is not None:
-                return stopped
-        return None
-
-    def _proposal(self, request: Request) -> Proposal | None:
+    def _proposal(self, request: Request, text: str | None) -> Proposal | None:
         if request.operator == "prefer":
             failure = Failure(stage="declined", message="requests by hand are for programs and plans, not for votes")
             return Proposal(request_id=request.id, proposer=self.name, failure=failure)
-        text = self._box(request).read(request.id)
         if text is None:
             return None
         return proposal_with(read_answer(request, text), request_id=request.id, proposer=self.name)

@@ -97,6 +97,7 @@ class Generation:
             island=request.island,
             parents=tuple(parent.candidate.id for parent in request.parents),
             depth=1 + max(parent.candidate.depth for parent in request.parents) if grown else 0,
+            plan=request.plan.candidate.id if request.plan else "",
             repairs=request.failed.candidate.id if request.failed else "",
             proposer=proposal.proposer,
             model=proposal.model,

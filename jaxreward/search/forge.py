@@ -45,7 +45,7 @@ class Forge(SearchStrategy[ForgeMemory]):
 
     The search ends early once depth (equation 4, `Candidate.depth`) no longer pays: each of the
     `patience` depths after the shallowest whose best score is within `gain` of the best of all has had
-    `trials` scored candidates. `patience=0` turns that off.
+    `trials` scored candidates. `patience=0`, the default, turns that off.
     """
 
     name: ClassVar[str] = "forge"
@@ -53,7 +53,7 @@ class Forge(SearchStrategy[ForgeMemory]):
     initial: int = 8
     pool: int = 16
     planner: bool = True
-    patience: int = 3
+    patience: int = 0
     trials: int = 4
     gain: float = 0.0
 
@@ -93,16 +93,19 @@ class Forge(SearchStrategy[ForgeMemory]):
             depth, mean = result.candidate.depth, scored(result).mean
             record = depths.get(depth, DepthRecord(0, mean))
             depths[depth] = DepthRecord(record.scored + 1, max(record.best, mean))
-        carried_out = sum(result.candidate.operator == "implement" for result in outcomes(results))
+        carried_out = {result.candidate.plan for result in outcomes(results)}
         return ForgeMemory(
             pool=top((*memory.pool, *new), self.pool),
-            plans=memory.plans[carried_out:],
+            plans=tuple(plan for plan in memory.plans if plan.candidate.id not in carried_out),
             depths=MappingProxyType(depths),
         )
 
     def _hear(self, state: State[ForgeMemory], results: tuple[Result, ...]) -> ForgeMemory:
         plans = tuple(result for result in results if result.candidate.operator == "plan" and result.words)
         return replace(state.memory, plans=(*state.memory.plans, *plans), unplanned=not plans)
+
+    def words_expected(self, candidates: int) -> int:
+        return min(self.initial, candidates) if self.planner else 0
 
     def finished(self, state: State[ForgeMemory]) -> str:
         depths = state.memory.depths
@@ -115,7 +118,7 @@ class Forge(SearchStrategy[ForgeMemory]):
             return ""
         return (
             f"depth no longer pays: {self.trials} or more candidates of each of the depths {beyond[0]} to "
-            f"{beyond[-1]} were no better than depth {reached}"
+            f"{beyond[-1]} were no better than depth {reached} (option patience)"
         )
 
     def account(self, before: State[ForgeMemory], after: State[ForgeMemory]) -> dict[str, Any]:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import dataclasses
 import json
 import typing
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
 from jaxreward.errors import UserError
 from jaxreward.search.registry import known_options, strategy_class
+
+SHARED = ("evolve", "budget", "bandit", "models")
+"""Options that all strategies have; a run sets them from settings of its own."""
 
 
 def read_options(strategy: str, texts: Sequence[str]) -> dict[str, Any]:
@@ -28,6 +31,8 @@ def read_options(strategy: str, texts: Sequence[str]) -> dict[str, Any]:
         name = name.strip().replace("-", "_")
         if not equals:
             raise UserError(f"--option {text} must be KEY=VALUE; {strategy} has {', '.join(own_options(strategy))}")
+        if name in SHARED:
+            raise UserError(f"--option {text}: {name} is set by the run and not by --option")
         known_options(strategy, [name])
         if name in found:
             raise UserError(f"--option gives {name} twice; give it once")
@@ -40,8 +45,16 @@ def own_options(strategy: str) -> dict[str, Any]:
     return {f.name: f.default for f in dataclasses.fields(strategy_class(strategy)) if f.name not in SHARED}
 
 
-SHARED = ("evolve", "budget", "bandit", "models")
-"""Options that all strategies have; a run sets them from settings of its own."""
+def write_options(strategy: str, options: Mapping[str, Any]) -> tuple[str, ...]:
+    """All options of a strategy, those that are not given at their defaults, as `read_options` reads them."""
+    return tuple(f"{name}={written(options.get(name, default))}" for name, default in own_options(strategy).items())
+
+
+def written(value: Any) -> str:
+    """A value as it stands after `KEY=`."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
 def _value(strategy: str, name: str, text: str, kind: Any) -> Any:

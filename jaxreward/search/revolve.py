@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Literal, get_args
 import numpy as np
 
 from jaxreward.records import Evolve, Result
+from jaxreward.search.bandit import OF_PROGRAM
 from jaxreward.search.draft import Draft
 from jaxreward.search.elo import START, rated, read_preference
 from jaxreward.search.islands import Fitness, Island, mean_fitness, migrate, settle
@@ -173,7 +174,8 @@ class Revolve(SearchStrategy[RevolveMemory]):
         known = {r.candidate.id: r for island in (*memory.islands, memory.pending) for r in island}
         ratings, voted, remarks = dict(memory.ratings), dict(memory.voted), dict(memory.remarks)
         for result in results:
-            verdict, remark = read_preference(result.words)
+            words, left = _without_side(result.words)
+            verdict, remark = read_preference(words)
             if verdict is None:
                 continue
             first, second = result.candidate.parents
@@ -181,7 +183,7 @@ class Revolve(SearchStrategy[RevolveMemory]):
             for me, place in ((first, "first"), (second, "second")):
                 voted[me] = known[me]
                 if remark:
-                    said = f"{_standing(verdict, place)}: {remark}"
+                    said = f"{_standing(verdict, place, left)}: {remark}"
                     remarks[me] = (*remarks.get(me, ()), said)[-REMARKS_KEPT:]
         memory = replace(
             memory,
@@ -231,7 +233,19 @@ def _score(result: Result) -> float:
     return scored(result).mean
 
 
-def _standing(verdict: str, place: str) -> str:
+def _without_side(words: str) -> tuple[str, str]:
+    """An answer to `prefer` without the line that says who stood left, and who did; empty if it does not say."""
+    verdict, _, rest = words.strip().partition("\n")
+    side, _, remark = rest.partition("\n")
+    left = {"left: first": "first", "left: second": "second"}.get(side, "") if remark else ""
+    return (f"{verdict}\n{remark}", left) if left else (words, "")
+
+
+def _standing(verdict: str, place: str, left: str) -> str:
+    """How the agent at `place` did. Remarks speak of sides, so it says on which it stood, if that is known."""
+    if left:
+        preferred = "neither" if verdict == "equal" else "the left" if verdict == left else "the right"
+        return f"on the {'left' if place == left else 'right'} of two, {preferred} was preferred"
     if verdict == "equal":
         return "as good as another agent"
     return "preferred to another agent" if verdict == place else "another agent was preferred"
@@ -240,7 +254,7 @@ def _standing(verdict: str, place: str) -> str:
 def _remarks(memory: RevolveMemory, parents: Sequence[Result]) -> tuple[str, ...]:
     """What was said of the parents, each remark with the number of its program where there are two."""
     return tuple(
-        f"program {k + 1}, {said}" if len(parents) > 1 else said
+        OF_PROGRAM.format(k + 1) + said if len(parents) > 1 else said
         for k, parent in enumerate(parents)
         for said in memory.remarks.get(parent.candidate.id, ())
     )

@@ -64,7 +64,6 @@ class RFAgent(SearchStrategy[RFAgentMemory]):
 
     name: ClassVar[str] = "rf-agent"
     natural: ClassVar[Evolve] = "reward"
-    words_per_candidate: ClassVar[float] = 2.0
     initial: int = 6
     counts: tuple[int, ...] = (2, 2, 2, 1, 1)
     exploration: float = 0.4
@@ -267,6 +266,9 @@ class RFAgent(SearchStrategy[RFAgentMemory]):
             unaligned=tuple(id for id in memory.unaligned if id not in heard["align"]),
             unverified=tuple(id for id in memory.unverified if id not in heard["verify"]),
         )
+
+    def words_expected(self, candidates: int) -> int:
+        return candidates * (self.align + self.verify)
 
     def account(self, before: State[RFAgentMemory], after: State[RFAgentMemory]) -> dict[str, Any]:
         old, new = before.memory.tree.nodes, after.memory.tree.nodes

@@ -74,6 +74,14 @@ class Strategy(Protocol):
         """Whether it asks people which of two agents does better, so that agents must be drawn."""
         ...
 
+    def words_expected(self, candidates: int) -> int:
+        """About how many requests for words, beside those to people, it makes while so many candidates train."""
+        ...
+
+    def owes_votes(self, state: State[Any]) -> bool:
+        """Whether candidates that are trained wait for what people say of them; asked when a budget is spent."""
+        ...
+
     def init(self) -> State[Any]:
         """The state before anything was asked."""
         ...
@@ -106,7 +114,7 @@ class SearchStrategy(ABC, Generic[M]):
     A subclass is a frozen dataclass of options that sets `name` and writes `_validate`, `_init`, `_ask`
     and `_tell`. Where its idea needs it, it also writes `_hear` (what became of requests for words),
     `_best`, `finished`, `account` and `asks_people`; it overrides nothing else. `natural` is what it evolves unless
-    told otherwise, `words_per_candidate` how many requests for words it makes for each.
+    told otherwise.
 
     `budget` is how many candidates the search will train, 0 if that is not known. With `bandit`, what
     operators and models brought and cost so far decides which of those that a draft allows is asked
@@ -116,7 +124,6 @@ class SearchStrategy(ABC, Generic[M]):
 
     name: ClassVar[str]
     natural: ClassVar[Evolve] = "both"
-    words_per_candidate: ClassVar[float] = 0.0
     evolve: Evolve = "both"
     budget: int = 0
     bandit: bool = False
@@ -133,6 +140,14 @@ class SearchStrategy(ABC, Generic[M]):
     @property
     def asks_people(self) -> bool:
         """Whether it asks people which of two agents does better, so that agents must be drawn."""
+        return False
+
+    def words_expected(self, candidates: int) -> int:
+        """About how many requests for words, beside those to people, it makes while so many candidates train."""
+        return 0
+
+    def owes_votes(self, state: State[M]) -> bool:
+        """Whether candidates that are trained wait for what people say of them; asked when a budget is spent."""
         return False
 
     @final

@@ -44,8 +44,14 @@ def signal(state):
     return jnp.stack([state.signal])
 
 
+def get_observation_part(state):
+    # its name begins like the function that uses it
+    return jnp.stack([state.signal])
+
+
+# def get_observation stands below
 def get_observation(state):
-    return jnp.concatenate([signal(state), 0.5 * signal(state)])
+    return jnp.concatenate([signal(state), 0.5 * get_observation_part(state)])
 """
 
 
@@ -74,6 +80,37 @@ def run(source: str) -> tuple[list[float], float]:
 @pytest.mark.parametrize(("text", "seen"), [(OPAQUE, [2.0]), (GENES, [10.0, 5.0])])
 def test_both_functions_compute_what_they_did_where_names_clash(tmp_path, text, seen):
     assert run(fixed(tmp_path, text).complete(REWARD)) == (seen, 2.0)
+
+
+MUTATED = """import jax.numpy as np
+SCALE = [1.0, 2.0]
+SCALE[0] = 9.0
+for step in (1.0, 2.0):
+    SCALE.append(step)
+get_observation_part = 3.0
+TABLE = {"near": 1.0}
+TABLE["far"] = 0.5
+
+
+def {name}({parameters}):
+    return {state}.hit.astype(np.float32) * SCALE[0] + TABLE["far"] + SCALE[3] * get_observation_part
+"""
+
+
+@pytest.mark.parametrize(("text", "seen"), [(OPAQUE, [2.0]), (GENES, [10.0, 5.0])])
+@pytest.mark.parametrize(
+    ("name", "parameters", "state"),
+    [("compute_reward", "state, action, next_state", "next_state"), ("reward", "state", "state")],
+)
+def test_the_reward_stays_as_it_was_written(tmp_path, text, seen, name, parameters, state):
+    written = MUTATED.replace("{name}", name).replace("{parameters}", parameters).replace("{state}", state)
+    completed = fixed(tmp_path, text).complete(written)
+    assert completed.startswith(written.rstrip())
+    names: dict = {}
+    exec(completed, names)
+    arguments = (State(), 0, State())[: len(parameters.split(", "))]
+    assert float(names[name](*arguments)) == 9.0 + 0.5 + 2.0 * 3.0
+    assert names["get_observation"](State()).tolist() == seen
 
 
 @pytest.mark.parametrize("text", [OPAQUE, GENES])
@@ -121,7 +158,7 @@ def test_a_prompt_shows_the_observation_that_is_given_and_a_run_keeps_it(tmp_pat
     card = words_of(make_task("probe-choice"), given_observation(settings))
     request = Request(id="g0000-00", generation=0, operator="scratch", evolve="reward")
     system, user = PromptBook(card).messages(request, np.random.default_rng(0))
-    assert "0.5 * signal(state)" in user["content"] and "the one above is used" in user["content"]
+    assert "0.5 * get_observation_part(state)" in user["content"] and "the one above is used" in user["content"]
     assert "it is shown with the task" in system["content"]
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "observation.py").write_text(OPAQUE)

@@ -85,6 +85,7 @@ class Landscape:
             operator=request.operator,
             island=request.island,
             parents=tuple(parent.candidate.id for parent in request.parents),
+            plan=request.plan.candidate.id if request.plan else "",
             repairs=request.failed.candidate.id if request.failed else "",
         )
         if request.operator in WORDS:
