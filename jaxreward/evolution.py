@@ -162,8 +162,8 @@ class Evolution:
         if self.progress.open is not None:
             return None
         reason = self._budget_spent()
-        owed = self.judge is not None and self.strategy.owes_votes(self.progress.state)
-        return None if owed and not self.progress.exhausted else reason
+        owed = self.strategy.owes_votes(self.progress.state) and not self.progress.exhausted
+        return None if owed else reason
 
     def _budget_spent(self) -> str | None:
         spent, s = self.progress.spent, self.settings

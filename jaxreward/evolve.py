@@ -96,9 +96,7 @@ def evolve(
         return Outcome(settings, path, best, score, dict(main.progress.baselines), main.progress, reason)
 
 
-def ask(
-    settings: EvolveSettings, watcher: Watcher, *, task: Task | None = None
-) -> tuple[list[tuple[Path, Path]], str]:
+def ask(settings: EvolveSettings, watcher: Watcher, *, task: Task | None = None) -> tuple[list[tuple[Path, Path]], str]:
     """Open the next generation of a run of the manual proposer, unless one waits for answers, and
     write its requests as files.
 

@@ -15,11 +15,13 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
+from jaxreward.errors import UserError
 from jaxreward.evolution import Evolution
 from jaxreward.operators import OPERATORS, WORDS
 from jaxreward.parts import Parts
 from jaxreward.programs import Checker
-from jaxreward.proposers.proposer import OneByOne
+from jaxreward.proposers.judge import Judge
+from jaxreward.proposers.proposer import Answers, OneByOne
 from jaxreward.proposers.replay import ReplayProposer
 from jaxreward.records import Failure, ProgramSummary, Proposal, Request, Result, Score, Verdict
 from jaxreward.reports.live import Silent
@@ -92,11 +94,26 @@ class Search(Evolution):
         self.log(Trained(results=tuple(results)))
 
 
+class Voters:
+    """People who answer at once."""
+
+    def open(self, desk: Any) -> None:
+        return None
+
+    def judge_all(self, requests: Any, rng_of: Any) -> Answers:
+        def vote(request: Request) -> Proposal:
+            words = str(rng_of(request).choice(["first", "second", "equal"]))
+            return Proposal(request_id=request.id, proposer="people", words=words)
+
+        return Answers(tuple(map(vote, requests)))
+
+
 def search(out: Path, strategy: str, proposer: Any = None, **changes: Any) -> Evolution:
-    option = SMALL.get(strategy, ())
-    settings = dataclasses.replace(SETTINGS, out=out, name="run", strategy=strategy, option=option, **changes)
+    changes = {"option": SMALL.get(strategy, ()), **changes}
+    settings = dataclasses.replace(SETTINGS, out=out, name="run", strategy=strategy, **changes)
     made = make_strategy(strategy, **settings.strategy_options())
-    parts = Parts(make_task("probe-corridor"), made, proposer or Talkative())
+    judge = cast(Judge, Voters()) if made.asks_people and not isinstance(proposer, ReplayProposer) else None
+    parts = Parts(make_task("probe-corridor"), made, proposer or Talkative(), judge=judge)
     path = out / "run"
     with Run.resume(path) if path.exists() else Run.create(path, settings.as_config()) as run:
         main = Search(run, settings, parts, cast(Checker, Formulas()), Silent(), StopSignal())
@@ -193,6 +210,38 @@ def test_what_a_proposer_declines_is_asked_for_once_and_done_without(tmp_path, n
     asked = [a.requests[0].operator for a in events(tmp_path, Asked) if a.requests[0].operator in WORDS]
     assert asked and len(asked) == len(set(asked))
     assert not any(r.words for r in main.progress.results.values())
+
+
+JUDGED = ("fitness=preference", "initial=3", "islands=2", "votes=1")
+
+
+def test_a_replay_has_its_votes_from_the_recording():
+    settings = dataclasses.replace(SETTINGS, strategy="revolve", option=JUDGED)
+    assert Parts.of(settings).judge is not None
+    with pytest.raises(UserError, match="cannot read the recording"):  # and asks for that, not for a judge
+        Parts.of(dataclasses.replace(settings, proposer="replay", recording=Path("nowhere")))
+
+
+@pytest.mark.parametrize("generation", [3, 4, 11])
+def test_people_judge_every_candidate_also_those_of_the_last_generation(tmp_path, generation):
+    main = search(tmp_path, "revolve", option=JUDGED, generation=generation)
+    trained = {r.candidate.id for r in main.progress.results.values() if r.score}
+    assert main.progress.spent.trained == SETTINGS.candidates
+    assert set(main.progress.state.memory.ratings) == trained
+    assert main.spent() == "all candidates are trained"
+
+
+def test_a_judged_run_is_resumed_and_replayed_without_asking_anybody_again(tmp_path):
+    search(tmp_path / "a", "revolve", option=JUDGED)
+    lines = (tmp_path / "a" / "run" / "events.jsonl").read_bytes().splitlines(keepends=True)
+    for cut in range(1, len(lines), 7):
+        copy = tmp_path / str(cut)
+        shutil.copytree(tmp_path / "a" / "run", copy / "run")
+        (copy / "run" / "events.jsonl").write_bytes(b"".join(lines[:cut]))
+        search(copy, "revolve", option=JUDGED)
+        assert substance(copy) == substance(tmp_path / "a"), cut
+    search(tmp_path / "b", "revolve", ReplayProposer(tmp_path / "a" / "run"), option=JUDGED)
+    assert substance(tmp_path / "b") == substance(tmp_path / "a")
 
 
 @pytest.mark.parametrize("name", sorted(STRATEGIES))

@@ -118,10 +118,10 @@ class Mailbox:
         return found, faults
 
     def _missing(self, missing: Sequence[str], asked: int, faults: Sequence[str]) -> ProposerStopped:
-        more = " and so on" if len(missing) > 1 else ""
+        first, more = self.reply_path(missing[0]), " and so on" if len(missing) > 1 else ""
         text = (
             f"{len(missing)} of {asked} requests in {self.desk.folder / self.questions} wait for a {self.what}: put "
-            f"{self.reply_path(missing[0]).name}{more} into {self.desk.folder / self.answers}, then go on with {self.how}"
+            f"{first.name}{more} into {first.parent}, then go on with {self.how}"
         )
         return ProposerStopped("; ".join([text, *faults]), later=True)
 

@@ -211,6 +211,11 @@ class Revolve(SearchStrategy[RevolveMemory]):
         rating = self._fitness(state)
         return max(voted, key=lambda result: (rating(result), merit(result)))
 
+    def owes_votes(self, state: State[RevolveMemory]) -> bool:
+        memory = state.memory
+        alone = len(memory.pending) == 1 and not any(memory.islands)
+        return bool(memory.pending) and not alone and self._by_votes(state)
+
     def account(self, before: State[RevolveMemory], after: State[RevolveMemory]) -> dict[str, Any]:
         fitness, memory = self._fitness(after), after.memory
         told: dict[str, Any] = {

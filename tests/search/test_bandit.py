@@ -113,6 +113,17 @@ def test_what_may_take_a_drafts_place(result):
         assert asked(draft) == [draft] * 60
 
 
+def test_remarks_on_parents_that_are_dropped_go_with_them(result):
+    said = ("program 1, slow", "program 1, late", "program 2, wild")
+    draft = Draft("crossover", parents=(result("a", 0.5), result("b", 0.4)), remarks=said)
+    for asked in Bandit().assigned([draft] * 60, (), frozenset(), np.random.default_rng(0)):
+        assert asked.remarks == (("slow", "late") if asked.operator in FROM_ONE else said)
+    alone = Draft("improve", parents=(result("a", 0.5),), remarks=("slow",))
+    assert {d.remarks for d in Bandit().assigned([alone] * 60, (), frozenset(), np.random.default_rng(0))} == {
+        ("slow",)
+    }
+
+
 def test_models_are_chosen_for_programs_only(result):
     drafts = [Draft("scratch")] * 4 + [Draft("verify", parents=(result("a", 0.5),))]
     asked = Bandit().assigned(drafts, ("x", "y"), frozenset(), np.random.default_rng(0))

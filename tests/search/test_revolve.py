@@ -262,6 +262,37 @@ def test_remarks_reach_the_next_requests(result):
     assert child.remarks == (f"program 1, {expected[one][0]}", f"program 2, {expected[two][0]}")
 
 
+@pytest.mark.parametrize(
+    ("words", "side_of_first", "preferred"),
+    [
+        ("first\nleft: first", "left", "the left"),
+        ("first\nleft: second", "right", "the right"),
+        ("second\nleft: first", "left", "the right"),
+        ("equal\nleft: second", "right", "neither"),
+    ],
+)
+def test_a_remark_says_on_which_side_its_program_stood(result, words, side_of_first, preferred):
+    strategy = preferring(votes=1)
+    state = strategy.tell(strategy.init(), [result("a", 0.5), result("b", 0.4)])
+    (request,) = ask(strategy, state)
+    state = strategy.tell(state, voted(result, [request], f"{words}\nthe left one limps"))
+    sides = (side_of_first, "right" if side_of_first == "left" else "left")
+    for id, side in zip(ids(request.parents), sides, strict=True):
+        assert state.memory.remarks[id] == (f"on the {side} of two, {preferred} was preferred: the left one limps",)
+
+
+def test_remarks_of_parents_that_the_bandit_drops_go_with_them(result):
+    strategy = preferring(votes=1, crossover=1.0, bandit=True)
+    state = strategy.tell(strategy.init(), [result("a", 0.5), result("b", 0.4)])
+    state = strategy.tell(state, voted(result, ask(strategy, state), "first\nleft: first\nlimps"))
+    children = ask(strategy, state, 40)
+    assert {len(q.parents) for q in children} == {1, 2}
+    for child in children:
+        said = [state.memory.remarks[id][0] for id in ids(child.parents)]
+        numbered = [f"program {k}, {one}" for k, one in enumerate(said, 1)]
+        assert list(child.remarks) == (numbered if len(said) > 1 else said)
+
+
 def test_only_the_latest_remarks_are_kept(result):
     strategy = preferring(votes=6)
     state = strategy.tell(strategy.init(), [result(id, 0.5) for id in "abcdefg"])
