@@ -26,8 +26,12 @@ def plans_for(result, requests, *failing):
     return [Result(candidate=r.candidate, failure=failure) if k in failing else r for k, r in enumerate(planned)]
 
 
+def planned_by(request):
+    return request.plan.candidate.id
+
+
 def carried_out(result, request):
-    return result(request.id, 0.3, operator="implement", plan=request.plan.candidate.id)
+    return result(request.id, 0.3, operator="implement", plan=planned_by(request))
 
 
 # ---- pairs
@@ -73,9 +77,7 @@ def test_plans_then_programs_that_carry_them_out(result):
         requests = ask(strategy, state)
         assert operators(requests) == ["implement"] * n
         assert [q.plan.words for q in requests if q.plan] == [f"- reach: {p.candidate.id}" for p in state.memory.plans]
-        state = strategy.tell(
-            state, [result(q.id, 0.3, operator="implement", plan=q.plan.candidate.id) for q in requests]
-        )
+        state = strategy.tell(state, [carried_out(result, q) for q in requests])
         assert state.memory.plans == ()
     assert operators(ask(strategy, state)) == ["crossover"] * 4
 
@@ -104,7 +106,7 @@ def test_fewer_may_be_trained_than_were_planned(result):
     strategy = make_strategy("forge")
     state = strategy.tell(strategy.init(), plans_for(result, ask(strategy, strategy.init())))
     first = ask(strategy, state, 1)
-    state = strategy.tell(state, [result("x", None, operator="implement", plan=first[0].plan.candidate.id)])
+    state = strategy.tell(state, [result("x", None, operator="implement", plan=planned_by(first[0]))])
     second = ask(strategy, state, 8)
     assert len(first) == 1 and len(second) == 3
     assert not {q.plan.words for q in first if q.plan} & {q.plan.words for q in second if q.plan}
@@ -114,9 +116,7 @@ def test_a_plan_whose_request_was_withdrawn_is_carried_out_later(result):
     strategy = make_strategy("forge", initial=3)
     state = strategy.tell(strategy.init(), plans_for(result, ask(strategy, strategy.init(), 3)))
     first, _, third = ask(strategy, state, 3)
-    state = strategy.tell(
-        state, [result(q.id, 0.3, operator="implement", plan=q.plan.candidate.id) for q in (first, third)]
-    )
+    state = strategy.tell(state, [carried_out(result, q) for q in (first, third)])
     assert [plan.candidate.id for plan in state.memory.plans] == ["g0000-01"]
 
 

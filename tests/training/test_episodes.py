@@ -52,6 +52,6 @@ def test_a_task_draws_every_state_in_one_size(name):
     task = make_task(name)
     assert isinstance(task, Drawable)
     state = task.reset(jax.random.key(0))
-    pictures = [task.draw(state), task.draw(task.step(state, 0))]
+    pictures = [task.draw(state), task.draw(task.step(state, jax.numpy.int32(0)))]
     assert pictures[0].shape == pictures[1].shape and pictures[0].dtype == np.uint8
     assert pictures[0].std() > 0
