@@ -123,7 +123,7 @@ def test_a_vote_that_cannot_be_read_waits_until_it_is_mended(tmp_path):
     made.open(desk_of(made))
     made.write_requests([VOTE], drawn())
     reply = tmp_path / "votes" / "g0001-00.txt"
-    reply.write_text("I think the left one")
+    reply.write_text("hard to say, maybe the left one")
     os.utime(reply, (time.time() - 60, time.time() - 60))
     answers = made.judge_all([VOTE], drawn())
     sentence = f"{reply} cannot be read as a vote: begin with left, right or equal"

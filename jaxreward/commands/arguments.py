@@ -53,8 +53,8 @@ def repeatable(args: list[str], *flags: str) -> list[str]:
     """`args` in which a flag that is given again adds to itself in place of taking the place of the first."""
     args = list(args)
     for flag in flags:
-        values = gathered(args, flag)
-        args += [flag, *values] if values else []
+        given = any(arg == flag or arg.startswith(flag + "=") for arg in args)
+        args += [flag, *gathered(args, flag)] if given else []
     return args
 
 

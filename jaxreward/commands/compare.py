@@ -66,7 +66,7 @@ def _examine(settings: CompareSettings) -> dict[str, Task]:
     for cell in settings.cells():
         if cell.settings.seed == 0:
             Parts.of(cell.settings, tasks[cell.settings.task])
-    for cell in settings.dealt():
+    for cell in settings.cells():  # of other shards too: they may share the folder
         cell.require_same(tasks[cell.settings.task])
     return tasks
 

@@ -101,7 +101,10 @@ def _changed(brood: Brood, chances: Mapping[str, float], most: int = 20) -> Geno
     variation, rng, here = brood.variation, brood.variation.rng, band(result)
     kinds = {k: c for k, c in chances.items() if k == "retarget" or genome.half(part_of(k)) is not None}
     for _ in range(most):
-        genome = _edit(pick(rng, kinds), genome, variation, literals=min(most, 3))
+        kind = pick(rng, kinds)
+        if most == 1 and isinstance(genome.half(part_of(kind)), Statement):
+            kind = "rescale" if part_of(kind) == "observation" else "reweight"  # an opaque half: one literal
+        genome = _edit(kind, genome, variation, literals=min(most, 3))
         if rng.random() >= here.go_on:
             break
     return genome

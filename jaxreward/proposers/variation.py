@@ -118,7 +118,11 @@ class Variation:
             return genome
         name = name or genes[int(self.rng.integers(len(genes)))].name
         fragment = self.lexicon.draw(self.rng, part, self.theme(genome), _names(genome, part))
-        return self.remove(self.add(genome, part, fragment), part, name) if fragment else genome
+        if fragment is None:
+            return genome
+        if len(genes) >= MOST[part]:  # there is no room for one more before one has gone
+            return self.add(self.remove(genome, part, name), part, fragment)
+        return self.remove(self.add(genome, part, fragment), part, name)
 
     def scale(self, genome: Genome, part: Part, name: str, factor: float) -> Genome:
         """Multiply a gene's weight, within a hundred times of what its fragment suggests."""

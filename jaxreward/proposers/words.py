@@ -38,10 +38,16 @@ _VOTES = {
 _VOTE_OF = {word: vote for vote, words in _VOTES.items() for word in words}
 _FILLING = frozenset(
     ["the", "a", "answer", "agent", "program", "option", "vote", "my", "is", "it", "its", "it's", "number", "no",
-     "i", "prefer", "they", "are", "about"]
+     "i", "i'd", "prefer", "say", "think", "one", "they", "are", "about", "better", "does", "wins"]
 )  # fmt: skip
-"""Words that may come before a vote."""
-_WORD = re.compile(r"\s{0,99}[\"'*`(\[#]{0,9}([a-z0-9']{1,20}|=)[\"'*`)\].:,;!]{0,9}(?=\s|$|[-–—])", re.IGNORECASE)
+"""Words that may stand around a vote."""
+_PLAIN = frozenset({"first", "second", "left", "right", "equal", "tie", "draw"})
+"""Votes after which a remark may follow without a mark between, unless one of `_OF` does: `left one is worse`."""
+_OF = frozenset({"one", "is", "was", "agent", "program", "does", "and", "or", "side", "foot", "hand", "picture"})
+_CLAUSE = re.compile(r"[.,;:!?\n\u2013\u2014]|\s-\s")
+_TOKEN = re.compile(r"[a-z0-9']{1,40}|=", re.IGNORECASE)
+_FIRST_LINES = 400
+"""Characters of an answer in which its vote must end."""
 
 
 def read_words(operator: str, text: str, finish: str = "") -> str | Failure:
@@ -49,7 +55,7 @@ def read_words(operator: str, text: str, finish: str = "") -> str | Failure:
 
     - `plan`: named components, one a line, `- name: what it rewards and why`
     - `align`: at most `SENTENCES` sentences of plain text
-    - `verify`: a decimal number in [-1, 1]: the last that stands alone in brackets, else one alone on the last line
+    - `verify`: a decimal number in [-1, 1]: on the last line, alone in brackets or alone altogether
     - `prefer`: `first`, `second` or `equal`, and from the second line on the remark, if there is one
 
     Args:
@@ -95,33 +101,34 @@ def _thought(text: str) -> str:
 
 
 def _judgement(text: str) -> str:
-    text = re.sub(r"[*`$\\_]", "", text.replace("\N{MINUS SIGN}", "-"))
-    found = [match[1] for match in _BRACKETED.finditer(text)]
-    if not found:
-        lines = [line.strip() for line in text.split("\n") if line.strip()]
-        alone = _ALONE.fullmatch(lines[-1]) if lines else None
-        found = [alone[1]] if alone else []
-    return f"{min(1.0, max(-1.0, float(found[-1]))) + 0.0:g}" if found else ""
+    """The number in brackets that ends the answer, or one alone on the last line; empty if it is not in [-1, 1]."""
+    lines = [line.strip() for line in text.split("\n") if line.strip()]
+    last = re.sub(r"[*`$\\_]", "", lines[-1].replace("\N{MINUS SIGN}", "-")) if lines else ""
+    found = [match for match in _BRACKETED.finditer(last) if not last[match.end() :].strip(" .!]")]
+    number = found[0] if found else _ALONE.fullmatch(last)
+    if number is None or last[: number.start(1)].rstrip(" [").endswith((" of", "/")):  # out of [1]
+        return ""
+    value = float(number[1])
+    return f"{value + 0.0:g}" if -1.0 <= value <= 1.0 else ""
 
 
 def _vote(text: str) -> str:
-    at, vote = 0, ""
-    for _ in range(6):
-        match = _WORD.match(text, at)
-        if match is None:
-            break
-        word, at = match[1].lower().strip("'"), match.end()
-        following = _WORD.match(text, at)
-        if word == "a" and following and following[1].lower() in ("tie", "draw"):
-            continue
-        if word in _VOTE_OF:
-            vote = _VOTE_OF[word]
-            break
-        if word not in _FILLING:
-            break
-    if not vote:
+    """A first clause that is a vote and nothing else, or a plain vote that a remark follows."""
+    text = text.strip()
+    end = _CLAUSE.search(text, 0, _FIRST_LINES)
+    clause = text[: end.start() if end else len(text)]
+    tokens = [(m.group().lower(), m.end()) for m in _TOKEN.finditer(clause[:_FIRST_LINES])]
+    words = [word.strip("'") for word, _ in tokens]
+    votes = [word for word in words if word not in _FILLING] or words[:1]
+    at = 0
+    if len(votes) == 1 and votes[0] in _VOTE_OF and (votes[0] not in _FILLING or len(words) == 1):
+        at = end.end() if end else len(text)
+    elif words and words[0] in _PLAIN and (len(words) < 2 or words[1] not in _OF):
+        votes, at = words[:1], tokens[0][1]
+    if not at:
         return ""
-    remark = re.sub(r"\s+", " ", text[at : at + 4 * REMARK]).lstrip(" -–—:,;.").strip()
+    vote = _VOTE_OF[votes[0]]
+    remark = re.sub(r"\s+", " ", text[at : at + 4 * REMARK]).lstrip(" -–—:,;.\"'").strip()
     return f"{vote}\n{remark[:REMARK].rstrip()}" if remark else vote
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from jaxreward.proposers.planning import named
@@ -104,14 +102,31 @@ def test_thoughts_are_bounded():
         ("The value is -.5.", "-0.5"),
         ("[\N{MINUS SIGN}0.3]", "-0.3"),
         ("\\[ [$0.4$] \\]", "0.4"),
-        ("[7]", "1"),
-        ("[-1e999]", "-1"),
         ("[-0]", "0"),
         ("<think>[0.1]</think>[0.2]", "0.2"),
     ],
 )
 def test_judgements(text: str, number: str):
     assert read_words("verify", text) == number
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("Stage pays [1]. So it goes.\nFinal number: -0.35", "-0.35"),
+        ("[3] is a reference\n[0.2]", "0.2"),
+        ("state.grid [0]\nfinal: 0.2", "0.2"),
+    ],
+)
+def test_what_stands_in_brackets_before_the_last_line_is_no_judgement(text: str, number: str):
+    assert read_words("verify", text) == number
+
+
+@pytest.mark.parametrize(
+    "text", ["[0.60] out of [1]", "[1e999]", "[-1e999]", "[3]", "0.5\nstate.grid [0] is empty, no number"]
+)
+def test_a_number_off_the_scale_or_not_at_the_end_is_no_judgement(text: str):
+    assert "no number" in failure("verify", text).message
 
 
 @pytest.mark.parametrize("text", ["Step 3 is missing.", "between [-1, 1]", "[nan]", "[0.5 or so]", "none", "x[0]"])
@@ -136,6 +151,9 @@ def test_no_judgement(text: str):
         ("a draw", "equal"),
         ("same", "equal"),
         ("=", "equal"),
+        ("I think the left one", "first"),
+        ("I'd say right.", "second"),
+        ("The left agent is better: it does not wait", "first\nit does not wait"),
     ],
 )
 def test_votes(text: str, vote: str):
@@ -144,7 +162,12 @@ def test_votes(text: str, vote: str):
     assert len(str(read_words("prefer", f"{text} {'x ' * 9_000}"))) <= 1_010
 
 
-@pytest.mark.parametrize("text", ["better", "123", "abc", "?", "the agent"])
+@pytest.mark.parametrize(
+    "text",
+    ["better", "123", "abc", "?", "the agent", "the left one is worse, right", "A bit better: right",
+     "A robot in the right picture is better", "one agent turns, second better", "both fail; but left a bit better",
+     "left one is worse", "left is worse, take right"],
+)  # fmt: skip
 def test_no_vote(text: str):
     assert "does not begin" in failure("prefer", text).message
 
@@ -167,12 +190,8 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("operator", ["plan", "align", "verify", "prefer"])
-def test_time_is_linear_and_nothing_raises(operator: str):
-    def seconds(text: str) -> float:
-        began = time.process_time()
-        read_words(operator, text)
-        return time.process_time() - began
-
+def test_nothing_raises_and_nothing_hangs(operator: str):
+    """Quadratic time would take minutes here and run into the limit of the suite."""
     for piece in HOSTILE:
         for text in (piece * (200_000 // len(piece)), f"- {piece * (100_000 // len(piece))}: [0.5"):
-            assert seconds(text) < 3.0, piece[:10]
+            read_words(operator, text)
