@@ -12,10 +12,10 @@ from jaxreward.operators import OPERATORS, WORDS
 from jaxreward.proposers.breeding import BREEDERS
 from jaxreward.proposers.genetic import GeneticProposer
 from jaxreward.proposers.genome import ENTRY, Gene, Genome, Part, read, write
-from jaxreward.proposers.lexicon import subjects
+from jaxreward.proposers.lexicon import Lexicon, subjects
 from jaxreward.proposers.lineage import next_step
 from jaxreward.proposers.planning import named
-from jaxreward.proposers.variation import Variation
+from jaxreward.proposers.variation import MOST, Variation
 from jaxreward.records import Request, Result, TaskCard, Vocabulary
 from tests.proposers.material import HAND_WRITTEN, IN_FORM, ROBOT, XLAND, curve, feedback, request, result
 
@@ -364,3 +364,14 @@ def test_a_line_of_operators_stays_valid(shapes):
         assert one != other
     for source in sources[::4]:
         shapes(source)
+
+
+def test_replacing_a_term_of_a_full_reward_keeps_it_full():
+    variation = Variation(Lexicon(XLAND.vocabulary), np.random.default_rng(0), ("reward",))
+    genome = variation.scratch()
+    while len(genome.genes("reward")) < MOST["reward"]:
+        genome = variation.add_one(genome, "reward")
+    for _ in range(5):
+        name = genome.genes("reward")[0].name
+        child = variation.replace(genome, "reward", name)
+        assert len(child.genes("reward")) == MOST["reward"] and name not in dict(child.genes("reward"))

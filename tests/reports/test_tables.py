@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from io import StringIO
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ from rich.console import Console
 
 from jaxreward.records import Candidate, Failure, Feedback, Notice, Result, Score, TermCurve
 from jaxreward.reports.plots import learning_curves, search_course
-from jaxreward.reports.tables import diagnosis, interval, score_json, score_table
+from jaxreward.reports.tables import diagnosis, interval, score_json, score_table, t95
 
 
 def test_an_interval_over_seeds_is_students():
@@ -68,3 +69,9 @@ def test_pictures_are_drawn(tmp_path: Path):
     ]
     search_course(tmp_path / "search.svg", {"limen": results})
     assert (tmp_path / "curves.png").stat().st_size > 2000 and "<svg" in (tmp_path / "search.svg").read_text()
+
+
+def test_the_quantile_has_no_step_where_its_table_ends():
+    values = [t95(n) for n in range(28, 60)]
+    assert all(a > b > 1.96 for a, b in pairwise(values))
+    assert t95(32) == pytest.approx(2.0395, abs=1e-3) and t95(61) == pytest.approx(2.0003, abs=1e-3)
