@@ -11,6 +11,7 @@ from benchmarks.landscape_proposer import SyntheticProposer
 from benchmarks.landscapes import LANDSCAPES, read
 from jaxreward.operators import WORDS
 from jaxreward.records import Candidate, Failure, ProgramSummary, Request, Result, Score
+from jaxreward.runs.fold import candidate_of
 from jaxreward.search import Strategy, make_strategy
 from jaxreward.search.seeding import derive_rng
 
@@ -76,21 +77,7 @@ class World:
             place = ("scratch", self.scratches)
         rng = derive_rng(self.seed, *place)
         proposal = self.proposer.propose(request, rng)
-        grown = request.parents and request.operator not in WORDS
-        candidate = Candidate(
-            id=request.id,
-            generation=request.generation,
-            operator=request.operator,
-            island=request.island,
-            parents=tuple(parent.candidate.id for parent in request.parents),
-            depth=1 + max(parent.candidate.depth for parent in request.parents) if grown else 0,
-            plan=request.plan.candidate.id if request.plan else "",
-            repairs=request.failed.candidate.id if request.failed else "",
-            proposer=proposal.proposer,
-            thought=proposal.thought,
-            source=proposal.source,
-            summary=_summary(proposal.source) if proposal.source else None,
-        )
+        candidate = candidate_of(request, proposal, _summary(proposal.source) if proposal.source else None)
         if proposal.failure is not None or proposal.words:
             return Result(candidate=candidate, failure=proposal.failure, words=proposal.words)
         failure = self._failure(candidate)

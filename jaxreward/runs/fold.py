@@ -55,6 +55,28 @@ class Spent:
     run_s: float = 0.0
 
 
+def candidate_of(request: Request, proposal: Proposal, summary: ProgramSummary | None = None) -> Candidate:
+    """The candidate that answers a request; `summary` is there once its program was checked."""
+    grown = request.parents and request.operator not in WORDS
+    return Candidate(
+        id=request.id,
+        generation=request.generation,
+        operator=request.operator,
+        island=request.island,
+        parents=tuple(parent.candidate.id for parent in request.parents),
+        depth=1 + max(parent.candidate.depth for parent in request.parents) if grown else 0,
+        plan=request.plan.candidate.id if request.plan else "",
+        repairs=request.failed.candidate.id if request.failed else "",
+        proposer=proposal.proposer,
+        model=proposal.model,
+        thought=proposal.thought,
+        tokens=proposal.tokens,
+        cost_usd=proposal.cost_usd,
+        source=proposal.source,
+        summary=summary,
+    )
+
+
 @dataclass(frozen=True)
 class Generation:
     """A generation that the strategy has not heard of yet; the mappings are keyed by request id."""
@@ -88,25 +110,8 @@ class Generation:
     def candidate(self, id: str) -> Candidate:
         """The candidate of an answered request; its summary is there once it was checked."""
         request = next(request for request in self.requests if request.id == id)
-        proposal = self.proposals[id]
-        grown = request.parents and request.operator not in WORDS
-        return Candidate(
-            id=id,
-            generation=self.index,
-            operator=request.operator,
-            island=request.island,
-            parents=tuple(parent.candidate.id for parent in request.parents),
-            depth=1 + max(parent.candidate.depth for parent in request.parents) if grown else 0,
-            plan=request.plan.candidate.id if request.plan else "",
-            repairs=request.failed.candidate.id if request.failed else "",
-            proposer=proposal.proposer,
-            model=proposal.model,
-            thought=proposal.thought,
-            tokens=proposal.tokens,
-            cost_usd=proposal.cost_usd,
-            source=proposal.source,
-            summary=self.checks[id].verdict.summary if id in self.checks else None,
-        )
+        summary = self.checks[id].verdict.summary if id in self.checks else None
+        return candidate_of(request, self.proposals[id], summary)
 
     def result(self, id: str) -> Result | None:
         """What came of a request, None while it is not known."""
