@@ -19,12 +19,16 @@ def scored(result: Result) -> Score:
     return result.score
 
 
-def merit(result: Result) -> tuple[float, float, int]:
-    """Sort key, larger is better: mean score, then a smaller standard error, then a shorter source."""
+def merit(result: Result) -> tuple[float, float]:
+    """Sort key, larger is better: mean score, then a smaller standard error.
+
+    The length of a program is no part of it: where nothing works yet all scores are 0, and whoever prefers
+    the shorter program there ends with one that has nothing to build upon (docs/landscapes.md, `plateau`).
+    """
     score = scored(result)
     # NaN would make the order depend on who is compared with whom: an unknown error ranks last.
     se = score.se if score.se == score.se else float("inf")
-    return (score.mean, -se, -len(result.candidate.source))
+    return (score.mean, -se)
 
 
 def better(challenger: Result, incumbent: Result) -> bool:

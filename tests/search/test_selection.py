@@ -46,11 +46,11 @@ def test_draws_follow_their_distribution(result):
     assert even == pytest.approx(0.5, abs=0.04)
 
 
-def test_merit_breaks_ties_by_error_then_length(result):
+def test_merit_breaks_ties_by_error_and_not_by_length(result):
     base = result("a", 0.5, se=0.1, source="xx")
     assert better(result("b", 0.6, se=0.9), base)
     assert better(result("b", 0.5, se=0.05, source="xxxx"), base)
-    assert better(result("b", 0.5, se=0.1, source="x"), base)
+    assert not better(result("b", 0.5, se=0.1, source="x"), base), "a plain of zeros would shrink all programs"
     assert not better(result("b", 0.5, se=0.1, source="yy"), base), "a draw keeps the incumbent"
     assert not better(result("b", 0.5, se=float("nan"), source="x"), base), "an unknown error ranks last"
 
