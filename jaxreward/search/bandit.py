@@ -42,9 +42,6 @@ FROM_ONE = ("improve", "structure", "weights", "term", "reflect")
 FROM_MORE = ("crossover", "different")
 """What may take the place of a draft's operator. `path` may not: it needs a line of descent."""
 
-OF_PROGRAM = "program {}, "
-"""How remarks on one of several parents begin, with its number from 1."""
-
 
 @dataclass(frozen=True)
 class Arm:
@@ -146,7 +143,7 @@ class Bandit:
                 if draft.parents:
                     name = self.operators.best(_allowed(draft, declined), operators, rng)
                     operators[name] += 1
-                    draft = replace(_of_first(draft) if name in FROM_ONE else draft, operator=name)
+                    draft = replace(draft.of_first() if name in FROM_ONE else draft, operator=name)
                 if len(models) > 1:
                     model = self.models.best(models, asked, rng)
                     asked[model] += 1
@@ -159,15 +156,6 @@ def _allowed(draft: Draft, declined: frozenset[str]) -> list[str]:
     names = FROM_ONE if len(draft.parents) == 1 else (*FROM_ONE, *FROM_MORE)
     known = [name for name in dict.fromkeys((draft.operator, *names)) if name in OPERATORS]
     return [name for name in known if name not in declined] or [draft.operator]
-
-
-def _of_first(draft: Draft) -> Draft:
-    """`draft` with its first parent alone, and of the remarks those on it, without its number."""
-    if len(draft.parents) < 2:
-        return draft
-    mine = OF_PROGRAM.format(1)
-    remarks = tuple(said.removeprefix(mine) for said in draft.remarks if said.startswith(mine))
-    return replace(draft, parents=draft.parents[:1], remarks=remarks)
 
 
 def _gain(mean: float | None, reference: float | None) -> float:

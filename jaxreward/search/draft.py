@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from jaxreward.records import Result
+
+OF_PROGRAM = "program {}, "
+"""How remarks on one of several parents begin, with its number from 1."""
 
 
 @dataclass(frozen=True)
@@ -21,3 +24,11 @@ class Draft:
     thought: bool = False
     remarks: tuple[str, ...] = ()
     model: str = ""
+
+    def of_first(self) -> Draft:
+        """With the first parent alone, and of the remarks those on it, without its number."""
+        if len(self.parents) < 2:
+            return self
+        mine = OF_PROGRAM.format(1)
+        remarks = tuple(said.removeprefix(mine) for said in self.remarks if said.startswith(mine))
+        return replace(self, parents=self.parents[:1], remarks=remarks)

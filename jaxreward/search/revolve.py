@@ -10,8 +10,7 @@ from typing import Any, ClassVar, Literal, get_args
 import numpy as np
 
 from jaxreward.records import Evolve, Result
-from jaxreward.search.bandit import OF_PROGRAM
-from jaxreward.search.draft import Draft
+from jaxreward.search.draft import OF_PROGRAM, Draft
 from jaxreward.search.elo import START, rated, read_preference
 from jaxreward.search.islands import Fitness, Island, mean_fitness, migrate, settle
 from jaxreward.search.options import require_choice, require_integer, require_number, require_share

@@ -279,12 +279,16 @@ class RFAgent(SearchStrategy[RFAgentMemory]):
         told["nodes"] = [
             {"id": n.id, "parent": n.parent, "Q": n.q, "N": n.visits, "verify": n.verify, "depth": n.depth}
             for n in new.values()
-            if old.get(n.id) is not n
+            if n.id not in old or _figures(old[n.id]) != _figures(n)
         ]
         return told
 
 
-def _standing(leaf: Node) -> tuple[float, float, int]:
+def _figures(node: Node) -> tuple[float | None, int, float | None]:
+    return node.q, node.visits, node.verify
+
+
+def _standing(leaf: Node) -> tuple[float, float]:
     assert leaf.result is not None
     return merit(leaf.result)
 

@@ -285,4 +285,4 @@ def _known(draft: Draft, declined: frozenset[str]) -> Draft:
     """`draft`, for a program by an operator that the proposer does not know by the one nearest to it."""
     if draft.operator not in declined or draft.operator in WORDS:
         return draft
-    return replace(draft, operator="improve" if draft.parents else "scratch", plan=None)
+    return replace(draft.of_first(), operator="improve" if draft.parents else "scratch", plan=None)

@@ -87,6 +87,7 @@ def test_a_declined_program_is_asked_for_in_another_way(name, options, operator,
     world.evaluate = declining
     world.search(make_strategy(name, **options), 60, 5)
     assert len({request.generation for request in world.requests if request.operator == operator}) <= 1
+    assert all(len(request.parents) == 1 for request in world.requests if request.operator == "improve")
 
 
 @every_variant

@@ -356,6 +356,17 @@ def test_the_account_tells_the_tree(landscape):
     assert any(node["verify"] is not None for node in nodes.values())
 
 
+def test_the_account_is_silent_where_nothing_changed(landscape):
+    strategy, world = make_strategy("rf-agent"), landscape()
+    world.search(strategy, 20, 8)
+    state = strategy.init()
+    for results in world.generations:
+        before, state = state, strategy.tell(state, results)
+        if all(r.failure and r.failure.stage == "declined" for r in results):
+            assert strategy.account(before, state)["nodes"] == []
+    assert state.declined
+
+
 def test_visits_add_up(landscape):
     state = landscape("bumpy", mends=True).search(make_strategy("rf-agent"), 100, 8)
     tree = state.memory.tree
