@@ -56,7 +56,7 @@ class Judge:
     def open(self, desk: Desk) -> None:
         name = desk.name or desk.folder.name
         self.box = Mailbox(desk, "votes", "votes", (".txt",), "vote", "people", self.wait_s,
-                           f"jaxreward evolve --name {name} --resume", _fault)  # fmt: skip
+                           f"jaxreward evolve --name {name} --resume")  # fmt: skip
 
     def write_requests(self, requests: Sequence[Request], rng_of: RngOf) -> list[Path]:
         """Write the pages of requests that have none yet; returns those of all."""
@@ -76,7 +76,7 @@ class Judge:
         assert self.box is not None
         if self.how == "files":
             self.write_requests(requests, rng_of)
-            votes, stopped = self.box.collect([request.id for request in requests])
+            votes, stopped = self.box.collect([request.id for request in requests], lambda _, text: _fault(text))
         else:
             votes, stopped = self._on_terminal(self.box, requests, rng_of)
         answered = [request for request in requests if request.id in votes]

@@ -34,8 +34,6 @@ class Mailbox:
         who: the name under which answers stand in the transcript.
         wait_s: how long to wait for the answers that are missing.
         how: what to type when they are there.
-        fault: what is wrong with the text of an answer, empty where nothing is; one with a fault is left to
-            be mended.
     """
 
     desk: Desk
@@ -46,7 +44,6 @@ class Mailbox:
     who: str
     wait_s: float
     how: str
-    fault: Callable[[str], str] = lambda _: ""
 
     def page_path(self, id: str) -> Path:
         """Where a question is written."""
@@ -65,8 +62,15 @@ class Mailbox:
             _write(path, text)
         return path
 
-    def collect(self, ids: Sequence[str]) -> tuple[dict[str, str], ProposerStopped | None]:
+    def collect(
+        self, ids: Sequence[str], fault: Callable[[str, str], str] = lambda id, text: ""
+    ) -> tuple[dict[str, str], ProposerStopped | None]:
         """Wait until every question has an answer or the run is asked to stop, `wait_s` at most.
+
+        Args:
+            ids: the questions.
+            fault: of a question and the text of its answer, what is wrong with it, empty where nothing is; an
+                answer with a fault is left to be mended.
 
         Returns:
             The answers by the ids of their questions, and why it waited no longer for those that are missing.
@@ -79,10 +83,11 @@ class Mailbox:
         noted: set[str] = set()
         while True:
             stopping, late = self.desk.should_stop(), time.monotonic() >= deadline
-            found, faults = self._found([id for id in ids if id not in kept], unsettled=late and not stopping)
-            for fault in faults:
-                if fault not in noted:
-                    self.desk.note(fault)
+            open_ids = [id for id in ids if id not in kept]
+            found, faults = self._found(open_ids, fault, unsettled=late and not stopping)
+            for said in faults:
+                if said not in noted:
+                    self.desk.note(said)
             noted.update(faults)
             missing = [id for id in ids if id not in kept and id not in found]
             if stopping or late or not missing:
@@ -104,15 +109,17 @@ class Mailbox:
         self.desk.transcript.add(Exchange(request_id=id, turn=0, model=self.who, reply=said))
         return said
 
-    def _found(self, ids: Sequence[str], *, unsettled: bool) -> tuple[dict[str, str], list[str]]:
+    def _found(
+        self, ids: Sequence[str], fault: Callable[[str, str], str], *, unsettled: bool
+    ) -> tuple[dict[str, str], list[str]]:
         """The texts of the files that answer, and what is wrong with the others."""
         found, faults = {}, []
         for id in ids:
             path = self._file(id)
             text = _text(path, unsettled) if path is not None else ""
-            fault = self.fault(text) if text else ""
-            if fault:
-                faults.append(f"{path} cannot be read as a {self.what}: {fault}")
+            problem = fault(id, text) if text else ""
+            if problem:
+                faults.append(f"{path} cannot be read as a {self.what}: {problem}")
             elif text:
                 found[id] = text
         return found, faults

@@ -64,7 +64,8 @@ class ManualProposer(Unplanned):
         texts: dict[str, str] = {}
         stopped: ProposerStopped | None = None
         for box in (self._programs, self._texts):  # a generation asks for either
-            found, why = box.collect([r.id for r in requests if r.operator != "prefer" and self._box(r) is box])
+            asked = {r.id: r for r in requests if r.operator != "prefer" and self._box(r) is box}
+            found, why = box.collect(list(asked), lambda id, text, asked=asked: _fault(asked[id], text))
             texts, stopped = texts | found, stopped or why
         proposals = [self._proposal(request, texts.get(request.id)) for request in requests]
         return Answers(tuple(proposal for proposal in proposals if proposal is not None), stopped=stopped)
@@ -88,3 +89,9 @@ class ManualProposer(Unplanned):
         if text is None:
             return None
         return proposal_with(read_answer(request, text), request_id=request.id, proposer=self.name)
+
+
+def _fault(request: Request, text: str) -> str:
+    """What is wrong with words; a program without fault is for the checker to tell, whose verdict goes back."""
+    read = read_answer(request, text) if request.operator in WORDS else text
+    return f"{read.message}; {read.hint}" if isinstance(read, Failure) else ""

@@ -66,10 +66,10 @@ def test_at_the_end_of_the_wait_what_was_touched_just_now_counts(tmp_path):
 
 def test_what_has_a_fault_waits_and_is_named_once(tmp_path):
     notes: list[str] = []
-    box = mailbox(tmp_path, 0.6, notes, fault=lambda text: "" if text.startswith("yes") else "say yes")
+    box = mailbox(tmp_path, 0.6, notes)
     path = say(box, "a", "I say yes", age_s=60)
     say(box, "b", "yes", age_s=60)
-    answers, stopped = box.collect(["a", "b"])
+    answers, stopped = box.collect(["a", "b"], lambda id, text: "" if text.startswith("yes") else "say yes")
     assert answers == {"b": "yes"} and notes == [f"{path} cannot be read as a word: say yes"]
     assert str(stopped).startswith("1 of 2 requests") and str(stopped).endswith(f"; {notes[0]}")
 
@@ -91,3 +91,17 @@ def test_a_program_by_hand_that_is_not_there_yet_does_not_fail(tmp_path, stop):
     made.reply_path(request).write_text("import jax.num" if stop else "")
     answers = made.propose_all([request], lambda r: derive_rng(0, r.id))
     assert answers.proposals == () and (answers.stopped is None) == stop
+
+
+def test_words_by_hand_that_cannot_be_read_are_left_to_be_mended(tmp_path):
+    made = ManualProposer(card(make_task("probe-choice")), LlmSettings(wait_s=0.0))
+    made.open(Desk(folder=tmp_path, transcript=TranscriptLog(tmp_path / "exchanges.jsonl")))
+    request = Request(id="g0000-00", generation=0, operator="plan")
+    made.write_requests([request], lambda r: derive_rng(0, r.id))
+    path = made.reply_path(request)
+    path.write_text("I cannot think of anything")
+    answers = made.propose_all([request], lambda r: derive_rng(0, r.id))
+    assert answers.proposals == () and "names no components" in str(answers.stopped)
+    path.write_text("- near: being near the ball")
+    answers = made.propose_all([request], lambda r: derive_rng(0, r.id))
+    assert [p.words for p in answers.proposals] == ["- near: being near the ball"]
