@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from jaxreward.commands.compare_cells import Cell, SearchCell, Tools, Trouble, exit_code
-from jaxreward.commands.compare_outcome import conclude, keep_record, merge, print_json
+from jaxreward.commands.compare_cells import Cell, SearchCell, Tools, Trouble, attempt, exit_code
+from jaxreward.commands.compare_outcome import conclude, idle, keep_record, merge, print_json, require_fitting
 from jaxreward.commands.compare_settings import CompareSettings
 from jaxreward.runs import StopSignal
 
@@ -29,7 +29,8 @@ def compare_command(args: list[str]) -> int:
     from jaxreward.proposers.secrets import Secrets
     from jaxreward.reports.live import Live
 
-    command = Secrets().redact(shlex.join(["jaxreward", "compare", *args]))
+    secrets = Secrets()
+    command = secrets.redact(shlex.join(["jaxreward", "compare", *args]))
     args = repeatable(args, "--option", "--model", "--price")
     settings = parse(CompareSettings, configured(CompareSettings(), args), args, "compare")
     settings = dataclasses.replace(settings, command=command)
@@ -45,20 +46,23 @@ def compare_command(args: list[str]) -> int:
     if settings.dry_run:
         return _plan(settings, cells, console)
     _confirm(cells)
-    keep_record(settings.out, settings.grid(), settings.part(), command)
+    if not idle(settings.out, settings.grid(), cells):  # else it is not this process whose versions matter
+        keep_record(settings.out, settings.grid(), settings.part(), command)
+    for model in settings.llm.weights():
+        secrets.guard(model.partition("/")[0])
     with StopSignal() as stop, Live(console, settings.candidates) as live:
-        troubles = _work(cells, tasks, live, stop)
+        troubles = _work(cells, tasks, live, stop, secrets.redact)
     if stop.requested:
         console.print(f"stopped by {stop.reason}: the same command goes on where it stopped")
         if settings.json:
             print_json({"out": str(settings.out), "finished": False, "reason": f"stopped by {stop.reason}"})
         return stop.exit_code
-    conclude(settings.out, settings.grid(), settings.part(), troubles, console, settings.json)
+    conclude(settings.out, settings.part(), troubles, console, settings.json)
     return exit_code(troubles)
 
 
 def _examine(settings: CompareSettings) -> dict[str, Task]:
-    """The tasks by name; UserError for a name that does not exist, or a cell that was started otherwise."""
+    """The tasks by name; UserError for a name that does not exist, or cells that do not fit what is there already."""
     from jaxreward.parts import Parts
     from jaxreward.tasks import make_task
 
@@ -68,10 +72,13 @@ def _examine(settings: CompareSettings) -> dict[str, Task]:
             Parts.of(cell.settings, tasks[cell.settings.task])
     for cell in settings.cells():  # of other shards too: they may share the folder
         cell.require_same(tasks[cell.settings.task])
+    require_fitting(settings.out, settings.cells())
     return tasks
 
 
-def _work(cells: Sequence[Cell], tasks: Mapping[str, Task], live: Live, stop: StopSignal) -> list[Trouble]:
+def _work(
+    cells: Sequence[Cell], tasks: Mapping[str, Task], live: Live, stop: StopSignal, redact: Callable[[str], str]
+) -> list[Trouble]:
     """Run what is not done; a cell that fails does not keep the others."""
     import jax
 
@@ -89,12 +96,12 @@ def _work(cells: Sequence[Cell], tasks: Mapping[str, Task], live: Live, stop: St
             live.note(f"{where}: {cell.label}")
             # Searches with the same seed begin with the same programs: none may find them compiled by another.
             jax.clear_caches()
-            trouble = cell.run(tasks[cell.settings.task], Tools(checker, _Placed(live, where), stop))
-            if stop.requested:
-                break
+            trouble = attempt(cell, tasks[cell.settings.task], Tools(checker, _Placed(live, where), stop, redact))
             if trouble is not None:
                 live.note(f"{cell.label} is not finished: {trouble.reason}")
                 troubles.append(trouble)
+            if stop.requested:
+                break
     return troubles
 
 

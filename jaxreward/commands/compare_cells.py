@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+import time
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +18,9 @@ from jaxreward.evolution import Watcher
 from jaxreward.evolve import evolve
 from jaxreward.finals import FIRST_SEED
 from jaxreward.options import apply
+from jaxreward.parts import OBSERVATION
 from jaxreward.programs import Checker, Program
+from jaxreward.proposers.fixed import FixedObservation
 from jaxreward.reports.comparison import Sparse, read_search, read_sparse
 from jaxreward.runs import REQUEUE_EXIT_CODE, StopSignal
 from jaxreward.runs.checkpoint import Checkpoints
@@ -42,6 +47,7 @@ class Tools:
     checker: Checker
     watcher: Watcher
     stop: StopSignal
+    redact: Callable[[str], str]
 
 
 @dataclass(frozen=True)
@@ -67,7 +73,9 @@ class Cell(Protocol):
         """Raise a UserError if it was started with other settings."""
         ...
 
-    def run(self, task: Task, tools: Tools) -> Trouble | None: ...
+    def run(self, task: Task, tools: Tools) -> Trouble | None:
+        """Begin it or go on with it; use `attempt`, which makes exceptions troubles."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -97,16 +105,22 @@ class SearchCell:
         return "begun" if self.begun else "to do"
 
     def require_same(self, task: Task) -> None:
-        if self.begun:
-            started = apply(EvolveSettings(), read_config(self.path), str(self.path / "config.toml"))
-            _require_same(self.path, started.as_config(), self.settings.as_config())
+        if not self.begun:
+            return
+        before, now = started_with(self.path), self.settings.as_config()
+        known, asked = observation_digest(self.path, before), given_digest(self.settings.observation)
+        if known is not None and known != asked:
+            copy = f"another observation (its copy is {self.path / OBSERVATION})" if known else "the task's observation"
+            file = f"that of {self.settings.observation}" if asked else "the task's"
+            raise UserError(
+                f"{self.path} was started with {copy} and is now asked for with {file}: give what it was started "
+                "with, or another folder with --out"
+            )
+        _require_same(self.path, before | {"observation": None}, now | {"observation": None})
 
     def run(self, task: Task, tools: Tools) -> Trouble | None:
         settings = dataclasses.replace(self.settings, resume=self.begun)
-        try:
-            outcome = evolve(settings, tools.watcher, task=task, stop=tools.stop, checker=tools.checker)
-        except UserError as error:
-            return Trouble(self.label, str(error), isinstance(error, ProposerStopped) and error.later)
+        outcome = evolve(settings, tools.watcher, task=task, stop=tools.stop, checker=tools.checker)
         if not outcome.exit_code:
             return None
         return Trouble(self.label, outcome.reason, outcome.exit_code != USAGE_EXIT_CODE)
@@ -151,8 +165,6 @@ class SparseCell:
             )  # fmt: skip
         except Interrupted as interrupted:
             return Trouble(self.label, str(interrupted), later=True)
-        except UserError as error:
-            return Trouble(self.label, str(error), later=False)
         found = Sparse(
             task=s.task, digest=program.digest, seeds=s.final_seeds, steps=steps, ppo=s.as_config()["ppo"],
             score=trained.score(0), env_steps=trained.env_steps, compile_s=trained.compile_s, run_s=trained.run_s,
@@ -163,11 +175,88 @@ class SparseCell:
         return None
 
 
+def attempt(cell: Cell, task: Task, tools: Tools) -> Trouble | None:
+    """Run a cell; whatever goes wrong in it is its own trouble, and keeps no other cell from being run.
+
+    The traceback of an error that is no UserError is added to `error_file(cell.path)`, keys hidden.
+    """
+    try:
+        return cell.run(task, tools)
+    except UserError as error:
+        return Trouble(cell.label, str(error), isinstance(error, ProposerStopped) and error.later)
+    except Exception as error:
+        first = _printable(tools.redact(str(error))).strip().partition("\n")[0]
+        said = ": ".join(filter(None, (type(error).__name__, first)))
+        kept = _keep_traceback(cell, _printable(tools.redact(traceback.format_exc())), tools.watcher)
+        memory = isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in str(error)
+        mend = "let training take less with --memory-gb" if memory else "mend what it says"
+        reason = f"{said} (traceback: {kept}); {mend}, and give the same command again"
+        # Not later: what is out of memory or broken would be so again, and a scheduler would try for ever.
+        return Trouble(cell.label, reason, later=False)
+
+
+def _printable(text: str) -> str:
+    """What cannot be written, such as half of a surrogate pair from a file name, spelt out."""
+    return text.encode(errors="backslashreplace").decode()
+
+
+def error_file(path: Path) -> Path:
+    """Where the tracebacks of the cell in `path` are kept."""
+    return path.with_name(f"{path.name}.error.txt")
+
+
+def _keep_traceback(cell: Cell, text: str, watcher: Watcher) -> str:
+    """Add a traceback to those of a cell; returns where it is."""
+    file = error_file(cell.path)
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        earlier = file.read_text(encoding="utf-8") + "\n" if file.exists() else ""
+        write_atomic(file, f"{earlier}{time.strftime('%Y-%m-%d %H:%M:%S')}, {cell.label}\n{text}")
+    except (OSError, ValueError, UserError):  # such as the full disk that it tells of
+        watcher.note(text)
+        return "above"
+    return str(file)
+
+
 def exit_code(troubles: Sequence[Trouble]) -> int:
     """0 without troubles, the code that asks to be queued again if the same command may do, else that of a mistake."""
     if not troubles:
         return 0
     return REQUEUE_EXIT_CODE if all(t.later for t in troubles) else USAGE_EXIT_CODE
+
+
+# ---- what cells were started with
+
+
+def started_with(path: Path) -> dict[str, Any]:
+    """The settings that the search in `path` was started with, defaults spelt out."""
+    return apply(EvolveSettings(), read_config(path), str(path / "config.toml")).as_config()
+
+
+def given_digest(file: Path | None) -> str:
+    """A given observation by what the file says, wherever it lies; empty for none.
+
+    Raises:
+        UserError: the file cannot be read or parsed.
+    """
+    return hashlib.sha256(FixedObservation(file).source.encode()).hexdigest() if file else ""
+
+
+def observation_digest(path: Path, config: Mapping[str, Any]) -> str | None:
+    """As `given_digest`, of the observation that the search in `path` keeps; None before it has proposed anything.
+
+    Raises:
+        UserError: the copy is gone.
+    """
+    if config.get("observation") is None:
+        return ""
+    copy = path / OBSERVATION
+    if copy.exists():
+        return given_digest(copy)
+    if read_search(path) is None:
+        return None
+    raise UserError(f"{copy} is missing, the observation that the search was given: put it back from a copy of the "
+                    "folder, or move the search away")  # fmt: skip
 
 
 def flat(config: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

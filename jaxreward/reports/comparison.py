@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 from itertools import product
 from pathlib import Path
 from statistics import mean
@@ -43,6 +43,18 @@ class Grid(Record):
     def searches(self) -> Iterator[tuple[str, str, str, int]]:
         """Task, strategy, proposer and seed of every search."""
         return product(self.tasks, self.strategies, self.proposers, range(self.search_seeds))
+
+
+def joined(grids: Sequence[Grid]) -> Grid:
+    """The smallest grid that has all of `grids`, of which there is at least one."""
+    return reduce(Grid.joined, grids)
+
+
+def searches_of(grids: Sequence[Grid]) -> list[tuple[str, str, str, int]]:
+    """Task, strategy, proposer and seed of every search of one of `grids`, in the order of `joined`, which may have
+    more."""
+    asked = {search for grid in grids for search in grid.searches()}
+    return [search for search in joined(grids).searches() if search in asked] if grids else []
 
 
 def folder_of(task: str) -> str:
@@ -197,12 +209,15 @@ class Row:
         return {name: mean(used[name] for used in each) for name in (each[0] if each else ())}
 
 
-def rows_of(searches: Iterable[Search], grid: Grid) -> list[Row]:
-    """A row for every task, strategy and proposer, in this order; searches that have not finished are left out."""
+def rows_of(searches: Iterable[Search], *grids: Grid) -> list[Row]:
+    """A row for every task, strategy and proposer of one of `grids`, in this order; searches that have not finished
+    are left out."""
     found = {(s.task, s.strategy, s.proposer, s.seed): s for s in searches if s.finished}
-    seeds = range(grid.search_seeds)
+    asked: dict[tuple[str, str, str], list[int]] = {}
+    for task, strategy, proposer, seed in searches_of(grids):
+        asked.setdefault((task, strategy, proposer), []).append(seed)
     rows = []
-    for task, strategy, proposer in product(grid.tasks, grid.strategies, grid.proposers):
+    for (task, strategy, proposer), seeds in asked.items():
         mine = {k: found[key] for k in seeds if (key := (task, strategy, proposer, k)) in found}
         rivals = {k: found[key] for k in seeds if (key := (task, BEST_OF_N, proposer, k)) in found}
         pairs = [] if strategy == BEST_OF_N else [(mine[k].score, rivals[k].score) for k in mine if k in rivals]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from io import StringIO
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -17,11 +18,13 @@ from jaxreward.reports.comparison import (
     Search,
     Sparse,
     folder_of,
+    joined,
     over_candidates,
     over_seconds,
     read_search,
     read_sparse,
     rows_of,
+    searches_of,
 )
 from jaxreward.reports.comparison_tables import notes, row_json, score_sheet, search_json, use_sheet
 from jaxreward.reports.plots import search_curves
@@ -58,6 +61,7 @@ def write(
     strategy: str = "limen",
     seed: int = 0,
     proposer: str = "genetic",
+    config: Mapping[str, Any] = CONFIG,
 ) -> Search:
     """A run in which each batch of scores is a generation; None is a candidate that the short rung stopped.
 
@@ -73,7 +77,7 @@ def write(
             log.append(event)
             progress = advance(progress, event, lambda state, _: state)
 
-        append(RunStarted(task="toy", strategy=strategy, proposer=proposer, seed=seed, config=CONFIG))
+        append(RunStarted(task="toy", strategy=strategy, proposer=proposer, seed=seed, config=dict(config)))
         for generation, scores in enumerate(batches):
             ids = [f"g{generation:04d}-{k:02d}" for k in range(len(scores))]
             append(Asked.of([Request(id=id, generation=generation, operator="scratch") for id in ids]))
@@ -267,6 +271,17 @@ def test_several_proposers_are_named(searches: list[Search], tmp_path: Path):
         "limen, genetic", "limen, llm", "best-of-n, genetic", "best-of-n, llm",
     ]  # fmt: skip
     assert rows[1].versus_best_of_n is None  # no best-of-n with the same proposer
+
+
+def test_of_several_grids_only_what_was_asked_for_is_a_row(searches: list[Search]):
+    """Two commands in one folder: the second asked for one seed of another strategy and proposer."""
+    more = Grid(tasks=("toy",), strategies=("eureka",), proposers=("llm",), search_seeds=1)
+    rows = rows_of(searches, GRID, more)
+    assert [(r.strategy, r.proposer, len(r.searches), r.asked) for r in rows] == [
+        ("limen", "genetic", 3, 3), ("best-of-n", "genetic", 3, 3), ("eureka", "llm", 0, 1),
+    ]  # fmt: skip
+    assert searches_of([GRID, more]) == [*GRID.searches(), *more.searches()] and searches_of([]) == []
+    assert joined([GRID, more]).strategies == ("limen", "best-of-n", "eureka")
 
 
 def test_figures_are_json(searches: list[Search]):

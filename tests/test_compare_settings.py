@@ -1,0 +1,61 @@
+"""What `jaxreward compare` can be told, and what it answers to a mistake."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from pathlib import Path
+
+import pytest
+
+from jaxreward.commands.compare import compare_command
+from jaxreward.commands.compare_settings import CompareSettings
+from jaxreward.errors import UserError
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (["--strategies", "limn"], "limen"),
+        (["--tasks", "xland-esay"], "did you mean 'xland-easy'"),
+        (["--tasks", "xland-easy", "xland-easy"], "--tasks names one of them twice"),
+        (["--strategies"], "--strategies names nothing"),
+        (["--proposers", "manual"], "--proposers are genetic and llm"),
+        (["--proposers", "llm"], "needs --model"),
+        (["--model", "openai/x"], "are for --proposers llm"),
+        (["--shard", "3/2"], "must be i/n"),
+        (["--shard", "half"], "must be i/n"),
+        (["--option", "islands=2"], "must be STRATEGY.KEY=VALUE"),
+        (["--option", "limn.islands=2"], "did you mean limen"),
+        (["--option", "limen.iland=2"], "iland"),
+        (["--search-seeds", "0"], "--search-seeds must be at least 1"),
+        (["--final-seeds", "0"], "--final-seeds must be at least 1"),
+        (["--candidates", "0"], "--candidates must be at least 1"),
+        (["--steps", "-1"], "--steps must not be negative"),
+        (["--evolve", "both", "--observation", "x.py"], "--observation is for --evolve reward"),
+        (["--proposers", "llm", "--model", "openai/x", "--price", "openai/x=900,9000"], "nobody can be asked"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_a_mistake_gets_a_sentence_and_leaves_nothing(options: list[str], says: str, tmp_path: Path):
+    with pytest.raises(UserError, match=re.escape(says)):
+        compare_command(["--out", str(tmp_path / "out"), "--strategies", "limen", "best-of-n", *options])
+    assert not (tmp_path / "out").exists()
+
+
+def test_each_task_has_the_steps_of_its_preset_unless_told():
+    settings = CompareSettings(tasks=("xland-easy", "xland-medium"))
+    assert {(c.settings.task, c.settings.steps) for c in settings.cells()} == {
+        ("xland-easy", 200_000), ("xland-medium", 500_000),
+    }  # fmt: skip
+    assert {c.settings.steps for c in dataclasses.replace(settings, steps=7).cells()} == {7}
+
+
+def test_every_option_is_documented():
+    text = (ROOT / "docs" / "compare.md").read_text()
+    for field in dataclasses.fields(CompareSettings):
+        if field.name not in ("command", "llm"):  # not an option; options of `evolve`, listed in commands.md
+            assert f"`--{field.name.replace('_', '-')}" in text, field.name
+    assert "(commands.md)" in text
