@@ -23,6 +23,7 @@ not in this form is carried whole (opaque). `write(read(write(g))) == write(g)`.
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
@@ -31,6 +32,8 @@ from jaxreward.proposers.statements import IMPORTS, Statement, closure, disentan
 
 Part = Literal["observation", "reward"]
 ENTRY: Mapping[Part, str] = {"observation": "get_observation", "reward": "compute_reward"}
+LARGEST = 1e308
+"""What a weight is at most: programs say no `inf`."""
 
 
 class Gene(NamedTuple):
@@ -137,8 +140,8 @@ def write(genome: Genome) -> str:
 
 
 def number(value: float) -> float:
-    """A weight as written in a source: two significant digits."""
-    return float(f"{value:.2g}")
+    """A weight as written in a source: two significant digits, and finite."""
+    return float(f"{min(max(value, -LARGEST), LARGEST):.2g}")
 
 
 def _entry(part: Part, half: Half) -> str:
@@ -209,11 +212,13 @@ def _gene(item: ast.expr, parameters: list[str], functions: set[str]) -> Gene | 
         sides = (item.left, item.right) if isinstance(item.right, ast.Call) else (item.right, item.left)
         try:
             literal = ast.literal_eval(sides[0])
-        except (ValueError, TypeError):
+            if isinstance(literal, bool) or not isinstance(literal, int | float):
+                return None
+            weight, item = float(literal), sides[1]
+        except (ValueError, TypeError, OverflowError):
             return None
-        if isinstance(literal, bool) or not isinstance(literal, int | float):
+        if not math.isfinite(weight):  # could be read, but not written
             return None
-        weight, item = float(literal), sides[1]
     if not (isinstance(item, ast.Call) and isinstance(item.func, ast.Name) and not item.keywords):
         return None
     called_with = [a.id for a in item.args if isinstance(a, ast.Name)]

@@ -12,6 +12,9 @@ from jaxreward.proposers.variation import MOST, Variation
 FURTHER = (0.3, 1.0)
 """How far a weight is moved on, as part of the way that it has come, on the scale of logarithms."""
 
+FARTHEST = 700.0
+"""No weight moves by more than this, on the same scale: `math.exp` goes no further."""
+
 
 def next_step(line: Sequence[tuple[float | None, Genome]], variation: Variation) -> Genome:
     """The nearest program of a line, extrapolated.
@@ -67,7 +70,7 @@ def _genes(child: Genome, part: Part, line: Sequence[tuple[float | None, Genome]
                 moved[name] = -way
     for name in sorted(moved):
         if moved[name] and name in dict(child.genes(part)):
-            child = variation.scale(child, part, name, math.exp(moved[name]))
+            child = variation.scale(child, part, name, math.exp(min(max(moved[name], -FARTHEST), FARTHEST)))
     for name in sorted(went_badly):
         child = _restored(child, part, name, went_badly[name])
     for name in sorted(came_badly):
@@ -82,7 +85,8 @@ def _gain(before: float | None, after: float | None) -> float:
 
 def _way(old: float, new: float) -> float:
     """How far a weight has moved, on the scale of logarithms; 0 where its sign has changed."""
-    return math.log(new / old) if old * new > 0 else 0.0
+    same_sign = (old > 0 and new > 0) or (old < 0 and new < 0)
+    return math.log(abs(new)) - math.log(abs(old)) if same_sign else 0.0
 
 
 def _restored(child: Genome, part: Part, name: str, ancestor: Genome) -> Genome:

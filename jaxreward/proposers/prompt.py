@@ -15,7 +15,7 @@ from jaxreward.programs.names import BUILTINS, MODULES
 from jaxreward.proposers import prompt_sections as sections
 from jaxreward.proposers.prompt_pages import OTHER, PAGES, Page, page_name
 from jaxreward.proposers.prompt_rehearsal import rehearsals
-from jaxreward.proposers.prompt_sections import BUDGET, LEAST, OPTIONAL, TOTAL, estimate_tokens, plain
+from jaxreward.proposers.prompt_sections import BUDGET, LEAST, MANY, OPTIONAL, PROGRAM, TOTAL, estimate_tokens, plain
 from jaxreward.proposers.prompt_templates import Templates
 from jaxreward.records import Request, Result, TaskCard
 
@@ -24,9 +24,6 @@ __all__ = ["PromptBook", "estimate_tokens"]
 _FRAME, _HEADING, _NOTE = 700, 60, 450
 """Tokens of a page outside its sections, of an optional section besides what it shows, and of the note
 that a reply was unusable, at most."""
-
-_PROGRAM = 1_000
-"""Tokens that the documentation of the state leaves to each program that a page is about, however long it is."""
 
 _CURVES = 800
 """Tokens that the feedback of each program may take where there are many."""
@@ -105,8 +102,9 @@ class PromptBook:
             "builtins": sorted(BUILTINS),
             "limits": Limits(),
             "parents": parents,
+            "left_out": 0,
             "called": page.called,
-            "band": sections.band([] if page.guidance == "scratch" else parents),
+            "band": _band(page, parents),
             "plan": sections.plan(request),
             "remarks": sections.remarks(request),
             "failed": sections.shown(failed) if failed else None,
@@ -127,7 +125,7 @@ class PromptBook:
         """Tokens that the task's section and `others` leave; sets `task` and `documented`."""
         left -= sum(self._tokens(name, context) for name in others)
         words = {**context, "task": self._task(0).model_copy(update={"state_doc": ""})}
-        task = self._task(left - self._tokens("task", words) - programs * _PROGRAM)
+        task = self._task(left - self._tokens("task", words) - min(programs, MANY) * PROGRAM)
         context.update(task=task, documented=task.state_doc == plain(self.card.state_doc.strip()))
         return left - self._tokens("task", context)
 
@@ -161,7 +159,7 @@ class PromptBook:
         if request.operator == "plan":
             return self._page(page, context, ["description"])
         if request.operator == "verify":
-            task, left = "task", self._remaining(context, left, [], len(request.parents))
+            task, left = "task", self._remaining(context, left, [], 1)
         else:
             task, left = "description", left - self._tokens("description", context)
         self._fill("parents", context, left, lambda tokens: sections.parents(request.parents[:1], tokens), "program")
@@ -185,9 +183,17 @@ class PromptBook:
         first = [*(["plan"] if name == "implement" else []), *(["remarks"] if context["remarks"] else [])]
         last = [*(["guidance"] if page.guidance else []), "constraints"]
         left = self._remaining(context, left, [*first, *last], len(parents))
-        left -= self._fill(
-            "parents", context, min(BUDGET["parents"], left), lambda tokens: sections.parents(parents, tokens)
-        )
+
+        def about(tokens: int) -> list[sections.Shown]:
+            found = sections.parents(parents, tokens, oldest_first=page.oldest_first)
+            context["left_out"] = len(parents) - len(found)
+            return found
+
+        left -= self._fill("parents", context, min(BUDGET["parents"], left), about)
+        if context["left_out"] and page.guidance:  # advice for the best of those that are shown
+            left += self._tokens("guidance", context)
+            context["band"] = _band(page, context["parents"])
+            left -= self._tokens("guidance", context)
         make: dict[str, Callable[[int], Any]] = {
             "feedback": lambda tokens: sections.feedback(context["parents"], tokens - _HEADING),
             "failures": lambda tokens: sections.failures(request.failures, tokens - _HEADING),
@@ -195,7 +201,7 @@ class PromptBook:
             "diverse": lambda tokens: sections.whole(request.diverse, tokens - _HEADING),
         }
         for section in OPTIONAL:
-            most = BUDGET[section] if section != "feedback" else max(BUDGET[section], _CURVES * len(parents))
+            most = BUDGET[section] if section != "feedback" else max(BUDGET[section], _CURVES * len(context["parents"]))
             budget = min(most, left)
             if not drawn[section] or budget < LEAST + _HEADING:
                 continue
@@ -214,6 +220,11 @@ class PromptBook:
 
     def _render(self, name: str, context: dict[str, Any]) -> str:
         return self._templates.render(name, context)
+
+
+def _band(page: Page, parents: Sequence[sections.Shown]) -> str:
+    """The success for which a page gives advice."""
+    return sections.band([] if page.guidance == "scratch" else parents)
 
 
 def _parents(request: Request, page: Page) -> tuple[Result, ...]:

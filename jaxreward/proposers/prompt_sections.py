@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from jaxreward.proposers.feedback_text import feedback_lines, number, one_line
 from jaxreward.proposers.fences import defined
+from jaxreward.proposers.reply import THOUGHT_LIMIT
 from jaxreward.records import Failure, Request, Result
 
 BUDGET = {"task": 2_500, "parents": 6_000, "feedback": 2_000, "failures": 1_000, "best": 3_000, "diverse": 2_000,
@@ -25,11 +26,21 @@ OPTIONAL = {"feedback": 0.9, "failures": 0.8, "best": 0.8, "diverse": 0.7}
 LEAST = 150
 """Tokens below which a section or a program is not worth beginning."""
 
+PROGRAM = 1_000
+"""Tokens that each program gets that a page is about, if it is as long: programs are left out for it, and the
+documentation of the state is cut."""
+
+MANY = BUDGET["parents"] // PROGRAM
+"""Long programs that a page can be about."""
+
 BANDS = ((0.02, "zero"), (0.3, "low"), (0.6, "middle"), (0.9, "high"), (math.inf, "solved"))
 """Success of the parent below which each piece of guidance is given."""
 
-_OVERHEAD = 100
+_OVERHEAD = 120
 """Tokens that a prompt says about a program besides its source, terms and thought."""
+
+_THOUGHT = 600
+"""Tokens of a thought that is as long as thoughts are kept, with room for some letters that are not ASCII."""
 
 _LINE, _AROUND = 240, 3
 _UNSHOWN = frozenset({"refused", "reply", "duplicate", "filtered"})
@@ -144,7 +155,7 @@ def shown(result: Result) -> Shown:
         line=failure.line,
         excerpt=excerpt(candidate.source, failure.line),
         feedback=tuple(feedback_lines(result)),
-        thought=clipped(one_line(candidate.thought, 800), 320),
+        thought=clipped(one_line(candidate.thought, THOUGHT_LIMIT), _THOUGHT),
     )
 
 
@@ -184,15 +195,28 @@ def whole(results: Sequence[Result], budget: int) -> list[Shown]:
     return [_cut(program, budget) for program in programs if budget >= LEAST + _about(program)]
 
 
-def parents(results: Sequence[Result], budget: int) -> list[Shown]:
-    """All parents; those that are too long are cut, to equal parts of what the short ones leave."""
+def parents(results: Sequence[Result], budget: int, *, oldest_first: bool = False) -> list[Shown]:
+    """The programs that a page is about; those that are too long are cut, to equal parts of what the short ones leave.
+
+    Where these parts are smaller than `PROGRAM`, programs are left out, from the least important on, which is the last,
+    or the first with `oldest_first`; two remain.
+    """
     programs = [shown(result) for result in results]
-    sizes = sorted(_size(program) for program in programs)
-    share, left = budget, budget
+    while (share := _share(programs, budget)) < PROGRAM and len(programs) > 2:
+        programs.pop(0 if oldest_first else -1)
+    return [_cut(program, share) for program in programs]
+
+
+def _share(programs: Sequence[Shown], budget: int) -> int:
+    """The most tokens that each program may have so that all together keep to a budget; no less than `PROGRAM` if all
+    fit whole."""
+    sizes, left = sorted(_size(program) for program in programs), budget
     for k, size in enumerate(sizes):
         share = left // (len(sizes) - k)
-        left -= min(size, share)
-    return [_cut(program, share) for program in programs]
+        if size > share:
+            return share
+        left -= size
+    return max(PROGRAM, budget)
 
 
 def plan(request: Request, budget: int = 1_500) -> str:
@@ -276,4 +300,8 @@ def _size(program: Shown) -> int:
 
 
 def _cut(program: Shown, budget: int) -> Shown:
+    """A program with lines left out; its thought, which may be the longer of the two, leaves it some."""
+    room = budget - _about(replace(program, thought="")) - 2 * LEAST
+    if program.thought and room < estimate_tokens(program.thought) and _size(program) > budget:
+        program = replace(program, thought=clipped(program.thought, room) if room > LEAST // 2 else "")
     return replace(program, source=cut(program.source, max(LEAST, budget - _about(program))))

@@ -19,8 +19,8 @@ from jaxreward.records import Failure
 REPLY_LIMIT = 200_000
 """Characters of a reply that are read; a program has at most 32 KB."""
 
-THOUGHT_LIMIT = 2_000
-"""Characters of a design thought that are kept."""
+THOUGHT_LIMIT = 1_200
+"""Characters of a design thought that are kept, and shown."""
 
 _BLOCKS = 64
 """Fences that are looked at for helpers of a program."""

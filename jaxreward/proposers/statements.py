@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import ast
 import copy
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -45,7 +46,7 @@ class Statement:
     @cached_property
     def shape(self) -> str:
         """Equal for statements that differ in layout and comments only."""
-        return ast.dump(self.node)
+        return _as_text(ast.dump, self.node)
 
     @property
     def is_function(self) -> bool:
@@ -60,7 +61,7 @@ class Statement:
         if not set(names) & {*self.binds, *self.needs}:
             return self
         node = _GlobalNames(names).visit(copy.deepcopy(self.node))
-        return Statement(ast.unparse(ast.fix_missing_locations(node)))
+        return Statement(_as_text(ast.unparse, ast.fix_missing_locations(node)))
 
 
 def split(source: str) -> tuple[Statement, ...]:
@@ -69,7 +70,7 @@ def split(source: str) -> tuple[Statement, ...]:
     Raises:
         SyntaxError or ValueError: if the source cannot be parsed.
     """
-    lines = source.splitlines()
+    lines = lines_of(source)
     statements, previous_end = [], 0
     for node in ast.parse(source).body:
         start = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))])
@@ -78,7 +79,8 @@ def split(source: str) -> tuple[Statement, ...]:
         comments = start - 1
         while comments > previous_end and lines[comments - 1].startswith("#"):
             comments -= 1
-        text = "\n".join(lines[comments:end]) if alone and lines[start - 1][:1].strip() else ast.unparse(node)
+        whole = alone and lines[start - 1][:1].strip()
+        text = "\n".join(lines[comments:end]) if whole else _as_text(ast.unparse, node)
         previous_end = end
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
             continue
@@ -153,10 +155,37 @@ def fresh_name(name: str, taken: Iterable[str]) -> str:
     if name not in taken:
         return name
     stem, _, tail = name.rpartition("_")
-    stem, number = (stem, int(tail) + 1) if stem and tail.isdigit() else (name, 2)
+    counted = stem and tail.isdecimal() and len(tail) < 10
+    stem, number = (stem, int(tail) + 1) if counted else (name, 2)
     while f"{stem}_{number}" in taken:
         number += 1
     return f"{stem}_{number}"
+
+
+def lines_of(text: str) -> list[str]:
+    """The lines of a source as its syntax tree counts them: no other character than these ends one."""
+    return re.split(r"\r\n|\r|\n", text)
+
+
+def _as_text(form: Callable[[ast.AST], str], node: ast.AST) -> str:
+    """`ast.dump` or `ast.unparse` of a node; integers too long for decimal digits are written in hexadecimal ones."""
+    try:
+        return form(node)
+    except ValueError:
+        return form(_InHexadecimal().visit(copy.deepcopy(node)))
+
+
+class _InHexadecimal(ast.NodeTransformer):
+    """Replaces integers that Python refuses to print by names that read like them."""
+
+    def visit_Constant(self, node: ast.Constant) -> ast.AST:
+        if not isinstance(node.value, int):
+            return node
+        try:
+            str(node.value)
+            return node
+        except ValueError:
+            return ast.copy_location(ast.Name(hex(node.value), ast.Load()), node)
 
 
 def _all_names(node: ast.AST) -> set[str]:

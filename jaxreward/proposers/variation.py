@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Collection, Sequence
 
 import numpy as np
 
 from jaxreward.proposers.genome import ENTRY, Gene, Genome, Part, number
 from jaxreward.proposers.lexicon import Lexicon, subjects
-from jaxreward.proposers.statements import Statement, fresh_name, split
+from jaxreward.proposers.statements import Statement, fresh_name, lines_of, split
 from jaxreward.records import Fragment
 
 MOST = {"observation": 20, "reward": 10}
@@ -165,20 +166,25 @@ class Variation:
     # --- opaque halves
 
     def nudge(self, genome: Genome, part: Part, most: int = 3) -> Genome:
-        """Change one to `most` float literals of an opaque half, by less than a factor of three mostly."""
+        """Change one to `most` float literals of an opaque half, by less than a factor of three mostly.
+
+        Zero and infinity stay as they are.
+        """
         half = genome.half(part)
         if not isinstance(half, Statement):
             return genome
-        literals = [n for n in ast.walk(half.node) if isinstance(n, ast.Constant) and isinstance(n.value, float)]
-        literals = [n for n in literals if n.value]
+        lines = [line.encode() for line in lines_of(half.text)]
+        constants = [n for n in ast.walk(half.node) if isinstance(n, ast.Constant)]
+        literals = [n for n in constants if _nudgeable(n, lines)]
         if not literals:
             return genome
         count = min(len(literals), int(self.rng.integers(1, most + 1)))
         chosen = [literals[i] for i in self.rng.permutation(len(literals))[:count]]
-        lines = [line.encode() for line in half.text.splitlines()]
         for n in sorted(chosen, key=lambda n: (n.lineno, n.col_offset), reverse=True):
-            value = number(n.value * float(np.exp(self.rng.normal(0.0, 0.7))))
-            line = lines[n.lineno - 1]
+            factor = float(np.exp(self.rng.normal(0.0, 0.7)))
+            if not (old := _nudgeable(n, lines)):  # another literal is said to be in the same place
+                continue
+            value, line = number(old * factor) or old, lines[n.lineno - 1]
             lines[n.lineno - 1] = line[: n.col_offset] + repr(value).encode() + line[n.end_col_offset :]
         return genome.with_half(part, Statement(b"\n".join(lines).decode()))
 
@@ -252,6 +258,17 @@ class Variation:
 
 def _names(genome: Genome, part: Part) -> set[str]:
     return {gene.name for gene in genome.genes(part)}
+
+
+def _nudgeable(literal: ast.Constant, lines: Sequence[bytes]) -> float:
+    """The value of a float literal, 0 where it cannot be scaled or is not where the tree says."""
+    value = literal.value
+    if not isinstance(value, float) or not math.isfinite(value):
+        return 0.0
+    try:
+        return value if float(lines[literal.lineno - 1][literal.col_offset : literal.end_col_offset]) == value else 0.0
+    except (ValueError, IndexError):
+        return 0.0
 
 
 def _returns_pair(function: ast.FunctionDef) -> bool | None:

@@ -9,15 +9,15 @@ import re
 from collections.abc import Callable, Mapping
 
 from jaxreward.proposers.plans import read_plan
-from jaxreward.proposers.reply import REPLY_LIMIT, legible
+from jaxreward.proposers.reply import REPLY_LIMIT, THOUGHT_LIMIT, legible
 from jaxreward.proposers.thinking import spoken
 from jaxreward.records import Failure
 
 SENTENCES = 4
-"""Sentences of a thought that are kept."""
+"""Sentences of a thought that are asked for, and kept."""
 
-THOUGHT, REMARK = 1_200, 1_000
-"""Characters of a thought and of a voter's remark that are kept."""
+REMARK = 1_000
+"""Characters of a voter's remark that are kept."""
 
 _THINKING_ENDS = re.compile(r"</(?:think|thinking|reasoning)>", re.IGNORECASE)
 _FENCED = re.compile(r"^[ \t]*(?:```|~~~)")
@@ -97,7 +97,7 @@ def _thought(text: str) -> str:
                 lines.append(line)
     sentences = _END.split(" ".join(" ".join(lines).split()), maxsplit=SENTENCES)
     thought = " ".join(sentences[:SENTENCES])
-    return thought if len(thought) <= THOUGHT else thought[: THOUGHT - 1].rstrip() + "…"
+    return thought if len(thought) <= THOUGHT_LIMIT else thought[: THOUGHT_LIMIT - 1].rstrip() + "…"
 
 
 def _judgement(text: str) -> str:
@@ -132,7 +132,7 @@ def _vote(text: str) -> str:
     return f"{vote}\n{remark[:REMARK].rstrip()}" if remark else vote
 
 
-_READERS: Mapping[str, Callable[[str], str]] = {
+_READERS: Mapping[str, Callable[[str], str | Failure]] = {
     "plan": read_plan,
     "align": _thought,
     "verify": _judgement,
@@ -145,8 +145,8 @@ _WITHOUT = {
     "prefer": "the reply does not begin with first, second or equal",
 }
 _HINTS = {
-    "plan": "reply with one line for each component: - name: what it rewards, when, and why",
-    "align": "reply with the description alone, in at most three sentences",
+    "plan": "reply with one line for each component: - name: what it rewards or shows, and why",
+    "align": "reply with the description alone, in at most four sentences",
     "verify": "end the reply with a number from -1 to 1 in square brackets, e.g. [0.5]",
     "prefer": "begin with left, right or equal",
 }

@@ -15,7 +15,7 @@ from jaxreward.operators import OPERATORS, WORDS
 from jaxreward.proposers.prompt import _FRAME, PromptBook, estimate_tokens
 from jaxreward.proposers.prompt_pages import Page
 from jaxreward.proposers.prompt_sections import TOTAL
-from jaxreward.records import Candidate, Evolve, Failure, Request, Result
+from jaxreward.records import Candidate, Evolve, Failure, Feedback, Request, Result, Stage
 from jaxreward.tasks import card, make_task
 from tests.proposers.test_prompt import CARD, PARENT, SOURCE, headings, prose, result, texts
 
@@ -51,25 +51,70 @@ def opening(text: str) -> str:
     return text.split("# Task")[0]
 
 
+BOOKS = (BOOK, PromptBook(CARD.model_copy(update={"observation": SOURCE.split("\n\n\ndef compute")[0]})))
+BARE = Candidate(id="g0001-07", generation=1, operator="scratch", source=SOURCE)
+ONE_SIDED = BARE.model_copy(update={"source": "def compute_reward(state, action, next_state):\n    return 0.0\n"})
+KINDS = {
+    "whole": LINE,
+    "untold": tuple(r.with_thought("") for r in LINE),
+    "untrained": tuple(r.model_copy(update={"feedback": None}) for r in LINE),
+    "first untrained": (LINE[0].model_copy(update={"feedback": None}), *LINE[1:]),
+    "without curves": tuple(r.model_copy(update={"feedback": Feedback(seed_success=(0.1, 0.2))}) for r in LINE),
+    "bare": tuple(Result(candidate=BARE) for _ in LINE),
+    "one-sided": (Result(candidate=ONE_SIDED, score=LINE[0].score), *LINE[1:]),
+}
+FAILURES = [
+    Result(candidate=BARE, failure=Failure(stage=stage, message="wrong", line=line, hint=hint, same_as="g0004-00"))
+    for stage in get_args(Stage) for line in (None, 2) for hint in ("", "mend it")
+]  # fmt: skip
+FLAGS = ("thought", "plan", "remarks", "context", "every")
+
+
+def slots(text: str) -> str:
+    """What is wrong with a text whose template got a value that it does not fit; empty if nothing is."""
+    words = prose(text)
+    for pattern in (
+        r"\bNone\b|undefined|\bnan\b|\{\{|\}\}|\{%|\[\]|\(\)(?!`)|(?<!`)``(?!`)",
+        r"\n\n\n|[ \t]\n|[ \t]\Z|  +\S",
+        r"(?m)^(#+) [^\n]*\n+(?!\1#)#|^#+ [^\n]*(\n(?!\n)|\n*\Z)|^- *$",
+        r"[:,]\s*(\n\n#|\Z)|: \.|\( |\s,| \.\s|[.:;,] ?[.;,]\s",
+    ):
+        if found := re.search(pattern, words.replace("## State", "x")):
+            return f"{found[0]!r} in {words[max(0, found.start() - 200) : found.end() + 40]}"
+    return ""
+
+
 @pytest.mark.parametrize("operator", ASKED)
 def test_no_slot_is_empty(operator: str):
-    """Every operator, half, thought and number of parents, plain and to mend."""
-    broken = Failure(stage="reply", message="there was nothing in it")
-    candidate = Candidate(id="g0009-00", generation=9, operator=operator)
-    again = Result(candidate=candidate, failure=broken)
-    for evolve, thought, told_before in itertools.product(EVOLVES, (False, True), (False, True)):
-        least = OPERATORS[operator].parents
-        for count in {least, 1, 3} if operator not in WORDS else {least}:
-            request = asked(operator, evolve, count, thought=thought)
-            if not told_before:
-                request = request.model_copy(update={"parents": tuple(p.with_thought("") for p in request.parents)})
-            for each in (request, request.model_copy(update={"failed": again, "remarks": ("It waits.",)})):
-                for text in texts(BOOK, each):
-                    words = prose(text)
-                    assert not re.search(r"\bNone\b|undefined|\{\{|\}\}|\{%|\[\]|\(\)(?!`)", words), words
-                    assert "\n\n\n" not in words and not re.search(r"[ \t]$|  +\S", words, re.MULTILINE)
-                    assert not re.search(r"^#+ [^\n]*\n+(#|\Z)", words.replace("## State", "x"), re.MULTILINE)
-                    assert not re.search(r"[:,]\s*(\n\n#|\Z)|: \.|\( |\s,| \.\s", words), words
+    """Every operator, half and task, with parents of every kind and number, with and without all else that may be."""
+    least = OPERATORS[operator].parents
+    counts = (least, 1, 2, 4) if operator not in WORDS else (least,)
+    cases = [c for c in itertools.product(BOOKS, EVOLVES, KINDS, dict.fromkeys(counts)) if c[2] == "whole" or c[3]]
+    flags = itertools.cycle(itertools.product((False, True), repeat=len(FLAGS)))
+    mended = itertools.cycle(FAILURES)
+    for again, (book, evolve, kind, count) in itertools.product((False, False, True), cases):
+        has = dict(zip(FLAGS, next(flags), strict=True))
+        request = asked(operator, evolve, parents=0, thought=has["thought"], plan=PLAN if has["plan"] else None)
+        given: dict = {"parents": KINDS[kind][:count], "failed": next(mended) if again else None}
+        given |= {"remarks": ("It waits.",) if has["remarks"] else ()}
+        given |= {"best": LINE[3:], "diverse": LINE[2:3], "failures": FAILURES} if has["context"] else {}
+        for text in texts(book, request.model_copy(update=given), every_section=has["every"]):
+            assert not slots(text), (evolve, kind, count, has, given["failed"])
+
+
+def test_a_slot_that_is_empty_is_found():
+    for text in (
+        "is None.",
+        "success nan",
+        "a (), b",
+        "# One\n\n# Two\n\nx",
+        "# One",
+        "terms: .",
+        "of , b",
+        "x,\n\n# A",
+        "- ",
+    ):
+        assert slots(text), text
 
 
 @pytest.mark.parametrize("operator", PROGRAMS)
@@ -155,7 +200,7 @@ def test_what_is_asked_in_words():
     assert "- name_in_snake_case: what it rewards" in user and "write no code" in user
     assert "what it shows" in texts(BOOK, asked("plan", "observation"))[1]
     system, user = texts(BOOK, asked("align"))
-    assert "Idea 4." in user and SOURCE.strip() in user and "three sentences" in user and "success" not in user.lower()
+    assert "Idea 4." in user and SOURCE.strip() in user and "four sentences" in user and "success" not in user.lower()
     untold = asked("align").model_copy(update={"parents": (PARENT,)})
     assert "author" not in texts(BOOK, untold)[1]
     system, user = texts(BOOK, asked("verify"))
@@ -265,6 +310,65 @@ def test_five_long_parents_fit(operator: str):
         for k in range(5 if operator not in ("scratch", *WORDS) else 0):
             assert f": g{k}\n" in user
         assert words.description in user
+
+
+@pytest.mark.parametrize("count", [1, 6, 7, 12, 40])
+def test_any_number_of_parents_keeps_to_the_total(count: int):
+    plain = card(make_task("xland-hard"))
+    wordy = plain.model_copy(update={"description": "Go there.\n" * 900, "observation": SOURCE + "# more\n" * 900})
+    wordy = wordy.model_copy(update={"state_doc": plain.state_doc * 9})
+    line = "    y = state.step_num * 1.0  # a line of a long program\n"
+    source = SOURCE.replace("    return", line * (31_900 // len(line)) + "    return", 1)
+    parents = [told(f"g{k}", 0.9 - 0.01 * k, f"idea {k} " * 300) for k in range(count)]
+    parents = [r.model_copy(update={"candidate": r.candidate.model_copy(update={"source": source})}) for r in parents]
+    more: dict = {"best": parents, "diverse": parents, "plan": PLAN, "thought": True, "remarks": ("word " * 80,) * 9}
+    for words, operator, evolve in itertools.product((plain, wordy), ASKED, ("both", "reward")):
+        asking = asked(operator, evolve, 0).model_copy(update={"parents": tuple(parents), **more})
+        system, user = texts(PromptBook(words), asking)
+        assert estimate_tokens(system + user) <= TOTAL, (operator, evolve)
+        assert words is wordy or not slots(user), (operator, evolve)
+        shown = len([h for h in headings(user) if re.match(r"(Parent|Step|Program)\b.*: g\d+$", h)])
+        if operator in ("scratch", "implement", *WORDS) and not shown:
+            assert "not shown, for" not in user
+            continue
+        assert shown == min(count, 6) if words is plain else min(count, 2) <= shown <= min(count, 6)
+        what = "older step" if operator == "path" and count > 1 else "more program"
+        left = count - shown
+        assert (f"{left} {what}{'s are' if left > 1 else ' is'} not shown, for lack of room." in user) == (left > 0)
+        if operator == "path" and count > 1:
+            assert f"# Step {shown} of {shown}: g0\n" in user and f"# Step 1 of {shown}: g{shown - 1}\n" in user
+
+
+def test_parents_that_fit_are_shown():
+    many = tuple(told(f"g{k}") for k in range(25))
+    request = asked("crossover").model_copy(update={"parents": many})
+    user = texts(BOOK, request)[1]
+    assert user.count(SOURCE.strip()) == 25 and "Combine the 25 parent" in user and "not shown" not in user
+    long = many[0].with_thought("why " * 300)
+    few = request.model_copy(update={"parents": (*[long] * 30, told("best", 0.95))})
+    user = texts(BOOK, few)[1]
+    assert "The best parent reaches the goal in a good part" in user  # advice is for those that are shown
+
+
+def test_nothing_is_said_of_feedback_that_is_not_shown():
+    of_training = r"how training with|curve|training shows|the data ask|was flat|value function|Curves run"
+    for operator, evolve in itertools.product(("reflect", "weights", "crossover"), EVOLVES):
+        request = asked(operator, evolve)
+        assert re.search(of_training, page(operator, evolve))
+        bare = tuple(p.model_copy(update={"feedback": None}) for p in request.parents)
+        text = texts(BOOK, request.model_copy(update={"parents": bare}), every_section=False)[1]
+        assert not re.search(of_training, text), (operator, evolve)
+    half = tuple(p.model_copy(update={"feedback": Feedback(success=(0.1, 0.2))}) for p in LINE[:1])
+    text = texts(BOOK, asked("reflect").model_copy(update={"parents": half}))[1]
+    assert "success rate: 0.1, 0.2" in text and "by its formula" in text and "value function" not in text
+    assert "by its curve" in page("reflect") and "value function explains" in page("reflect")
+
+
+def test_remarks_name_programs_that_are_shown():
+    for operator, words in {"scratch": "earlier programs, which are not shown", "improve": "this program"}.items():
+        assert f"trained with {words}. " in page(operator, remarks=("It waits.",))
+    assert "trained with earlier" in page("implement", parents=0, remarks=("It waits.",))
+    assert "these programs, of which program 1 is the newest" in page("path", remarks=("program 1, it waits",))
 
 
 def test_how_many_tokens_words_take():

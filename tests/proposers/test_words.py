@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from jaxreward.proposers.planning import named
+from jaxreward.proposers.reply import THOUGHT_LIMIT
 from jaxreward.proposers.words import SENTENCES, read_words
 from jaxreward.records import Failure
 
@@ -16,6 +17,11 @@ def failure(operator: str, text: str, finish: str = "") -> Failure:
 
 
 NEAR_FAR = "- near: closer pays\n- far_away: distance costs"
+JSON = """[
+  {"name": "near", "description": "closer pays"},
+  {"name": "farAway", "rewards": "distance costs", "weight": -1, "tags": ["far"]}
+]"""
+TABLE = "| Name | What it rewards |\n|:---|:---|\n| `near` | closer pays |\n| farAway | distance costs |"
 
 
 @pytest.mark.parametrize(
@@ -36,6 +42,28 @@ NEAR_FAR = "- near: closer pays\n- far_away: distance costs"
         '[{"name": "near", "description": "closer pays"}, {"name": "farAway", "why": "distance costs"}]',
         '```json\n{"near": "closer pays", "far_away": "distance costs"}\n```',
         '{"components": {"near": "closer pays", "far_away": "distance costs"}}',
+        f"Here is the specification, as JSON.\n\n```json\n{JSON}\n```\n\nThese work together: good luck.",
+        f"Here it is:\n\n{JSON}\n\nNote: it is short.",
+        f'As asked:\n```json\n{{"task": "toy", "name": "Reach", "reward_components": {JSON}}}\n```',
+        f"A comma too many:\n```json\n{JSON[:-2]},\n]\n```",
+        f'Cut off:\n```json\n{JSON[:-2]},\n  {{"name": "lost", "rew',
+        'One object each:\n{"name": "near", "why": "closer pays"}\n{"name": "far_away", "why": "distance costs"}',
+        'So:\n```json\n{"near": {"rewards": "closer pays"}, "far_away": {"Why": "distance costs", "weight": 1}}\n```',
+        'By parts:\n```json\n{"plan": [{"name": "Gains", "terms": {"near": "closer pays"}}, '
+        '{"name": "Costs", "terms": [{"id": 2, "term": "farAway", "punishes": "distance costs"}]}]}\n```',
+        'In two:\n```json\n[{"name": "near", "why": "closer pays"}]\n```\nand\n```json\n[{"name": "far away", '
+        '"why": "distance costs"}]\n```',
+        f"Twice:\n```json\n{JSON}\n```\nagain\n```json\n{JSON}\n```",
+        'So:\n{"components": ["near: closer pays", "**Far away** - distance costs"]}',
+        f"Here is the specification, as a table.\n\n{TABLE}\n\nThese work together: good luck.",
+        f"```markdown\n{TABLE}\n```",
+        "# | Component | Weight | What for\n--|:--|--:|:--\n"
+        "1 | **Near** | 0.5 | closer pays\n2 | Far away | -1 | distance costs",
+        "| Stage | Idea |\n|---|---|\n| near | closer pays |\n| far away | distance costs |",
+        f"| Stage | What happens |\n|---|---|\n| one | walking |\n| two | turning |\n| three | waiting |\n\n{TABLE}",
+        "| Name | Gain |\n|--|--|\n| near | closer pays |\n\n| Name | Cost |\n|--|--|\n| far away | distance costs |",
+        f'{NEAR_FAR}\n\nFor example:\n```json\n{{"name": "near", "description": "pays 0.1"}}\n```',
+        f"{NEAR_FAR}\n\n| Stage | What happens |\n|---|---|\n| one | walking |\n| two | turning |\n| three | waiting |",
         "<think>\n- wrong: thought\n</think>\n" + NEAR_FAR,
         "- wrong: thought\n</think>\n" + NEAR_FAR,
         "\ufeff- near: closer pays\r\n- far_away:\u00a0distance costs\r\n",
@@ -62,10 +90,39 @@ def test_plans_are_bounded():
 
 
 @pytest.mark.parametrize(
-    "text", ["I cannot help with that.", "Sorry: no.", "- Go near it\n- Hold it", "- : x", "{}", "[1, 2]"]
+    "text",
+    [
+        *("I cannot help with that.", "Sorry: no.", "- Go near it\n- Hold it", "- : x", "{}", "[1, 2]"),
+        'I cannot.\n```json\n{"error": "no plan"}\n```',
+        'The weights:\n```json\n{"near": 1.0, "far_away": -0.1}\n```',
+        "As asked:\n```json\n[[1, 2], [3, 4]]\n```",
+        'Broken:\n```json\n{"name": "near", "description": \n```',
+        "| Name | Weight |\n|---|---|\n| near | 0.5 |",
+        "| Name | What it rewards |\n|---|---|\n| near | |",
+        "| near | far |",
+        "As in [1]:\n[1] a paper on a|b",
+    ],
 )
 def test_no_plan(text: str):
     assert failure("plan", text).message == "the reply names no components"
+
+
+@pytest.mark.parametrize("other", [JSON.replace("farAway", "waste"), f"[{JSON.split(chr(10))[1].strip(' ,')}]"])
+def test_two_plans_are_none(other: str):
+    """Which one is meant, nobody can know; bullets and tables of the same names leave no doubt."""
+    for text in (f"One:\n{JSON}\nOr:\n{other}", f"{TABLE}\n\n{TABLE.replace('farAway', 'waste')}"):
+        assert failure("plan", text).message == "the reply holds several plans that differ"
+
+
+def test_what_a_structured_plan_says():
+    text = 'Plan:\n[{"id": "x7", "name": "near", "type": "dense", "rewards": "closer.", "when": "now", "why": "so"}]'
+    assert read_words("plan", text) == "- near: closer. now; so"
+    assert read_words("plan", 'Plan:\n[{"name": "near", "kind": "a potential"}]') == "- near: a potential"
+    table = (
+        "| No | Name | When | Why |\n|-|-|-|-|\n"
+        "| 1 | near | each step<br>once | one \\| two |\n| 2 | far | never | | cut |"
+    )
+    assert read_words("plan", table) == "- near: each step once; one | two\n- far: never; cut"
 
 
 @pytest.mark.parametrize(
@@ -87,8 +144,8 @@ def test_thoughts(text: str, thought: str):
 
 def test_thoughts_are_bounded():
     found = read_words("align", "word " * 9_000)
-    assert isinstance(found, str) and len(found) <= 1_200
-    assert len(str(read_words("align", "A b. " * 50)).split(". ")) <= SENTENCES
+    assert isinstance(found, str) and THOUGHT_LIMIT - 10 < len(found) <= THOUGHT_LIMIT
+    assert str(read_words("align", "A b. " * 50)).count("A b.") == SENTENCES
     assert failure("align", "```python\nx = 1\n```").message == "the reply holds no description"
 
 
@@ -185,7 +242,19 @@ def test_empty_replies(operator: str):
 HOSTILE = [
     *("a ", "- a", "[", "[ ", "[1", "[+", "- *", "a:", "1. ", "- a\n", "- a: b\n", ".", "(a", "e.g. ", "\n", "{"),
     *('{"a":', " ", "#", "0", "a'-", "<think>", "</think>", "```\n", "A. ", "**", "- **a** ", "\ud800", "\0", "-"),
-    *("\t", "a\N{EM DASH}", "  - a:\n"),
+    *(
+        "\t",
+        "a\N{EM DASH}",
+        "  - a:\n",
+        "[\n",
+        "[1]\n",
+        '{"a":"b","c":"d"}\n',
+        "[\n" * 900 + "]" * 900,
+        "|",
+        "|-|\n",
+        "a|b\n-|-\n",
+    ),
+    *("|-", "\\|", "<br>", '{"name":"a","b":"c"}\n', "[\n" * 900 + "[1],\n" * 40_000),
 ]
 
 
