@@ -1,9 +1,53 @@
-"""Tests run on the CPU unless JAX_PLATFORMS says otherwise; set before anything imports JAX."""
+"""Tests run on the CPU unless JAX_PLATFORMS says otherwise; set before anything imports JAX.
+
+What takes seconds to start or to compile is made once for all tests that need it as it is.
+"""
 
 from __future__ import annotations
 
+import functools
 import os
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from jaxreward.programs import Checker
+    from jaxreward.tasks import Task
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
 os.environ.setdefault("MPLBACKEND", "agg")
+
+
+@pytest.fixture(scope="session")
+def checker() -> Iterator[Checker]:
+    """A checker with the limits of a search; its processes take seconds to start."""
+    from jaxreward.programs import Checker
+
+    with Checker() as shared:
+        yield shared
+
+
+@pytest.fixture(scope="session")
+def task_of() -> Callable[[str], Task]:
+    """`make_task` that makes each task once: what was played or compiled for one is kept with it."""
+    from jaxreward.tasks import make_task
+
+    return functools.cache(make_task)
+
+
+@pytest.fixture(scope="module")
+def warm(checker: Checker, task_of: Callable[[str], Task]) -> Iterator[None]:
+    """Commands of the module's tests find processes that run, and tasks and trainings that are compiled.
+
+    `tests/test_cli.py` starts them cold.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        for room in ("programs", "evolve"):
+            patch.setattr(f"jaxreward.{room}.Checker", lambda **_: nullcontext(checker))
+        for room in ("tasks", "parts"):
+            patch.setattr(f"jaxreward.{room}.make_task", task_of)
+        yield

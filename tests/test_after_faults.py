@@ -14,6 +14,8 @@ from tests.proposers.talk import KEY
 from tests.test_cli import outcome
 from tests.test_llm_search import PRICE, PROBE, USAGE, files_of, wrapped
 
+pytestmark = pytest.mark.usefixtures("warm")
+
 
 @pytest.fixture(autouse=True)
 def key(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -29,6 +29,7 @@ SMALL = (
 )  # fmt: skip
 
 
+@pytest.mark.usefixtures("warm")
 def test_ask_and_tell_make_a_search(capsys, tmp_path):
     here = ("--out", str(tmp_path), "--json")
     status, out, err = outcome(capsys, "ask", *SMALL, *here)
@@ -68,6 +69,7 @@ def test_tell_without_a_run_is_a_mistake(capsys, tmp_path):
     assert not (tmp_path / "none").exists()
 
 
+@pytest.mark.usefixtures("warm")
 def test_a_run_of_another_proposer_is_not_told_by_hand(capsys, tmp_path):
     small = [*SMALL, "--out", str(tmp_path)]
     assert outcome(capsys, "evolve", *small)[0] == 0

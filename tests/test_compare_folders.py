@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from jaxreward.commands import compare_outcome
+from jaxreward.commands import compare_outcome, compare_records
 from jaxreward.commands.compare import compare_command
 from jaxreward.commands.compare_cells import Cell, SearchCell, Tools, Trouble, attempt, error_file
-from jaxreward.commands.compare_outcome import Shard, differences, read_shards
+from jaxreward.commands.compare_records import Shard, differences, read_shards
 from jaxreward.commands.compare_settings import CompareSettings
 from jaxreward.errors import UserError
 from jaxreward.parts import OBSERVATION
@@ -174,12 +174,15 @@ def test_processes_that_are_alike_are_not_mentioned(tmp_path: Path):
 
 def test_every_process_that_differs_leaves_a_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     grid, more = SHARD.grid, SHARD.grid.model_copy(update={"strategies": ("best-of-n",)})
+    compare_records.keep_record(tmp_path, more, (1, 1), "b")
+    (first,) = read_shards(tmp_path)
     for _ in range(2):
-        compare_outcome.keep_record(tmp_path, more, (1, 1), "b")
-        compare_outcome.keep_record(tmp_path, grid, (1, 1), "a")
+        compare_records.keep_record(tmp_path, more, (1, 1), "b")
+        compare_records.keep_record(tmp_path, grid, (1, 1), "a")
     assert [shard.grid for shard in read_shards(tmp_path)] == [more, grid]
-    monkeypatch.setattr(compare_outcome, "commit", lambda: "later")
-    compare_outcome.keep_record(tmp_path, grid, (1, 1), "a")
+    assert read_shards(tmp_path)[0] == first, "a record says when its process first began"
+    monkeypatch.setattr(compare_records, "commit", lambda: "later")
+    compare_records.keep_record(tmp_path, grid, (1, 1), "a")
     found = read_shards(tmp_path)
     assert len(found) == 3 and found[-1].commit == "later" and "later" in differences(found)[0]
 

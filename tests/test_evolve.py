@@ -15,13 +15,11 @@ from typing import Any
 import pytest
 
 from jaxreward.evolve import evolve
-from jaxreward.programs import Checker
 from jaxreward.reports.live import Silent
 from jaxreward.runs import REQUEUE_EXIT_CODE, Baseline, Checked, Finished, Proposed, Told, Trained, fold, read_log
 from jaxreward.runs.provenance import read_header
 from jaxreward.search import make_strategy
 from jaxreward.settings import EvolveSettings
-from jaxreward.tasks import make_task
 from jaxreward.training import PPO
 
 SETTINGS = EvolveSettings(
@@ -32,10 +30,9 @@ SETTINGS = EvolveSettings(
 
 
 @pytest.fixture(scope="module")
-def machine():
+def machine(checker, task_of):
     """One task and one checker for all runs, so that what is compiled is compiled once."""
-    with Checker() as checker:
-        yield {"task": make_task("probe-choice"), "checker": checker}
+    return {"task": task_of("probe-choice"), "checker": checker}
 
 
 def run(machine: dict[str, Any], out: Path, **changes: Any):

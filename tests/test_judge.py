@@ -16,7 +16,6 @@ from PIL import Image
 from jaxreward.errors import UserError
 from jaxreward.evolve import ask, evolve
 from jaxreward.parts import Parts
-from jaxreward.programs import Checker
 from jaxreward.proposers.judge import Judge
 from jaxreward.proposers.proposer import Desk
 from jaxreward.records import Exchange, Request
@@ -214,24 +213,23 @@ def test_a_task_that_cannot_be_drawn_is_refused_before_anything_starts(tmp_path)
         Parts.of(SETTINGS, Blind())  # type: ignore[arg-type]
 
 
-def test_a_search_that_people_judge_stops_for_votes_goes_on_with_them_and_shows_their_remarks(tmp_path):
-    task = make_task("probe-choice")
+def test_a_search_that_people_judge_stops_for_votes_goes_on_with_them_and_shows_their_remarks(tmp_path, checker, task_of):
+    task = task_of("probe-choice")
     settings = dataclasses.replace(SETTINGS, out=tmp_path, name="run")
     settings = dataclasses.replace(settings, llm=dataclasses.replace(settings.llm, wait_s=0.0))
     run = tmp_path / "run"
     voted: dict[str, str] = {}
-    with Checker() as checker:
-        outcome = evolve(settings, Silent(), task=task, checker=checker)
-        for _ in range(6):
-            if outcome.exit_code == 0:
-                break
-            assert outcome.exit_code == REQUEUE_EXIT_CODE
-            for page in (run / "votes").glob("*.md"):
-                reply = page.with_suffix(".txt")
-                if not reply.exists():
-                    reply.write_text("right: the other one dawdles")
-                    voted[page.stem] = page.read_text()
-            outcome = evolve(dataclasses.replace(settings, resume=True), Silent(), task=task, checker=checker)
+    outcome = evolve(settings, Silent(), task=task, checker=checker)
+    for _ in range(6):
+        if outcome.exit_code == 0:
+            break
+        assert outcome.exit_code == REQUEUE_EXIT_CODE
+        for page in (run / "votes").glob("*.md"):
+            reply = page.with_suffix(".txt")
+            if not reply.exists():
+                reply.write_text("right: the other one dawdles")
+                voted[page.stem] = page.read_text()
+        outcome = evolve(dataclasses.replace(settings, resume=True), Silent(), task=task, checker=checker)
     assert outcome.exit_code == 0 and voted
     trained = [r.candidate.id for r in outcome.progress.results.values() if r.score]
     assert len(trained) == 4
@@ -253,8 +251,8 @@ PROGRAM = (
 
 
 @pytest.mark.parametrize("how", ["files", "terminal"])
-def test_by_hand_programs_and_votes_are_both_asked_for(tmp_path, how):
-    task = make_task("probe-choice")
+def test_by_hand_programs_and_votes_are_both_asked_for(tmp_path, how, checker, task_of):
+    task = task_of("probe-choice")
     settings = dataclasses.replace(SETTINGS, out=tmp_path, name="hand", proposer="manual", judge=how)
     settings = dataclasses.replace(settings, llm=dataclasses.replace(settings.llm, wait_s=0.0))
     asked, _ = ask(settings, Silent(), task=task)
@@ -265,7 +263,7 @@ def test_by_hand_programs_and_votes_are_both_asked_for(tmp_path, how):
     for k, (_, reply) in enumerate(asked):
         reply.write_text(PROGRAM.format(k + 1.0))
     settings = dataclasses.replace(settings, resume=True)
-    evolve(settings, Silent(), task=task, generations=1)
+    evolve(settings, Silent(), task=task, checker=checker, generations=1)
     asked, why = ask(settings, Silent(), task=task)
     if how == "terminal":
         assert asked == [] and "on the terminal" in why

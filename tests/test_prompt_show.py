@@ -13,7 +13,7 @@ from tests.test_cli import outcome
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory):
+def run(warm, tmp_path_factory):
     """A finished run by hand: one generation of two."""
     from jaxreward.cli import main
 

@@ -12,7 +12,6 @@ import pytest
 from jaxreward.errors import ProposerStopped
 from jaxreward.evolution import Evolution
 from jaxreward.parts import Parts
-from jaxreward.programs import Checker
 from jaxreward.proposers.proposer import Answers, Desk, Unplanned
 from jaxreward.proposers.replay import ReplayProposer
 from jaxreward.records import Exchange, Failure, Proposal, Request
@@ -20,7 +19,6 @@ from jaxreward.reports.live import Silent
 from jaxreward.runs import Checked, Proposed, Repair, Run, StopSignal, Told, Withdrawn, read_log, read_transcript
 from jaxreward.search import make_strategy
 from jaxreward.settings import EvolveSettings
-from jaxreward.tasks import make_task
 from jaxreward.training import PPO
 
 SETTINGS = EvolveSettings(
@@ -87,9 +85,8 @@ SCRIPT = {
 
 
 @pytest.fixture(scope="module")
-def machine():
-    with Checker() as checker:
-        yield {"task": make_task("probe-choice"), "checker": checker}
+def machine(checker, task_of):
+    return {"task": task_of("probe-choice"), "checker": checker}
 
 
 def search(machine: dict[str, Any], out: Path, proposer: Any, **changes: Any) -> Evolution:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import shlex
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from jaxreward.commands.compare_cells import Cell, SearchCell, Tools, Trouble, attempt, exit_code
-from jaxreward.commands.compare_outcome import conclude, idle, keep_record, merge, print_json, require_fitting
+from jaxreward.commands.compare_outcome import conclude, idle, merge, print_json, require_fitting
+from jaxreward.commands.compare_records import keep_record
 from jaxreward.commands.compare_settings import CompareSettings
 from jaxreward.runs import StopSignal
 
@@ -17,6 +20,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from jaxreward.commands.spending import Spending
+    from jaxreward.proposers.llm_settings import LlmSettings
+    from jaxreward.proposers.secrets import Secrets
     from jaxreward.reports.live import Live
     from jaxreward.tasks import Task
 
@@ -48,17 +53,37 @@ def compare_command(args: list[str]) -> int:
     _confirm(cells)
     if not idle(settings.out, settings.grid(), cells):  # else it is not this process whose versions matter
         keep_record(settings.out, settings.grid(), settings.part(), command)
-    for model in settings.llm.weights():
-        secrets.guard(model.partition("/")[0])
     with StopSignal() as stop, Live(console, settings.candidates) as live:
-        troubles = _work(cells, tasks, live, stop, secrets.redact)
+        troubles = _work(cells, tasks, live, stop, hiding(secrets, settings.llm))
     if stop.requested:
         console.print(f"stopped by {stop.reason}: the same command goes on where it stopped")
         if settings.json:
             print_json({"out": str(settings.out), "finished": False, "reason": f"stopped by {stop.reason}"})
         return stop.exit_code
-    conclude(settings.out, settings.part(), troubles, console, settings.json)
+    conclude(settings.out, settings.grid(), settings.part(), troubles, console, settings.json)
     return exit_code(troubles)
+
+
+def hiding(secrets: Secrets, llm: LlmSettings) -> Callable[[str], str]:
+    """Takes keys out of a text, those of the providers that are asked whatever they look like.
+
+    Whose a model is litellm knows, which takes seconds to import: it is asked when the first text comes.
+    """
+    from jaxreward.proposers.endpoint import Endpoint
+
+    @functools.cache
+    def guard() -> None:
+        endpoint = Endpoint(llm)
+        for model in llm.weights():
+            secrets.guard(model.partition("/")[0])
+            with suppress(Exception):  # an unknown model, or no memory: what the text tells must still be told
+                secrets.guard(endpoint.provider(model), endpoint.origin(model).key)
+
+    def redact(text: str) -> str:
+        guard()
+        return secrets.redact(text)
+
+    return redact
 
 
 def _examine(settings: CompareSettings) -> dict[str, Task]:

@@ -27,6 +27,8 @@ from jaxreward.runs.checkpoint import Checkpoints
 from jaxreward.runs.disk import write_atomic
 from jaxreward.runs.events import json_ready
 from jaxreward.runs.run import read_config
+from jaxreward.search.option_text import read_options, write_options
+from jaxreward.search.registry import STRATEGIES
 from jaxreward.settings import EvolveSettings
 from jaxreward.tasks import Task
 from jaxreward.training import Interrupted, train
@@ -59,6 +61,16 @@ class Trouble:
     later: bool
 
 
+def search_label(task: str, strategy: str, proposer: str, seed: int) -> str:
+    """What a search is called."""
+    return f"{task}, {strategy}, {proposer}, search seed {seed}"
+
+
+def sparse_label(task: str) -> str:
+    """What the training of a task's own interface is called."""
+    return f"{task}, sparse"
+
+
 class Cell(Protocol):
     """A part of a comparison that is run, resumed and skipped as a whole."""
 
@@ -87,7 +99,7 @@ class SearchCell:
     @property
     def label(self) -> str:
         s = self.settings
-        return f"{s.task}, {s.strategy}, {s.proposer}, search seed {s.seed}"
+        return search_label(s.task, s.strategy, s.proposer, s.seed)
 
     @property
     def path(self) -> Path:
@@ -134,7 +146,7 @@ class SparseCell:
 
     @property
     def label(self) -> str:
-        return f"{self.settings.task}, sparse"
+        return sparse_label(self.settings.task)
 
     @property
     def path(self) -> Path:
@@ -150,7 +162,7 @@ class SparseCell:
         s, digest = self.settings, Program.default(task).digest
         if known.digest != digest:
             raise UserError(f"{self.path} is of another version of {s.task}: compare in another folder with --out")
-        started = {"final_seeds": known.seeds, "final_steps": known.steps, "ppo": known.ppo}
+        started = {"final_seeds": known.seeds, "final_steps": known.steps, "ppo": spelt_out_ppo(known.ppo)}
         asked = {"final_seeds": s.final_seeds, "final_steps": s.final_steps or s.steps, "ppo": s.as_config()["ppo"]}
         _require_same(self.path, started, json_ready(asked))
 
@@ -228,9 +240,37 @@ def exit_code(troubles: Sequence[Trouble]) -> int:
 # ---- what cells were started with
 
 
+def config_of(path: Path) -> dict[str, Any]:
+    """The config.toml of the search in `path`; UserError where it cannot be read."""
+    try:
+        return read_config(path)
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{path / 'config.toml'} cannot be read ({error}): put it back from a copy of the folder, or "
+                        "move the search away") from error  # fmt: skip
+
+
 def started_with(path: Path) -> dict[str, Any]:
     """The settings that the search in `path` was started with, defaults spelt out."""
-    return apply(EvolveSettings(), read_config(path), str(path / "config.toml")).as_config()
+    return apply(EvolveSettings(), config_of(path), str(path / "config.toml")).as_config()
+
+
+def spelt_out(config: Mapping[str, Any], strategy: str) -> dict[str, Any]:
+    """The settings of a search with the defaults of those that its version did not have.
+
+    Unlike `started_with` it takes settings that this version does not have: all may have them alike.
+    """
+    found = json_ready(EvolveSettings(strategy=strategy).as_config()) if strategy in STRATEGIES else {}
+    for name, value in config.items():
+        table = found.get(name)
+        found[name] = {**table, **value} if isinstance(table, dict) and isinstance(value, Mapping) else value
+    with suppress(UserError):  # an option that this version does not have
+        found["option"] = list(write_options(strategy, read_options(strategy, found.get("option", ()))))
+    return found
+
+
+def spelt_out_ppo(ppo: Mapping[str, Any]) -> dict[str, Any]:
+    """As `spelt_out`, of a learner alone."""
+    return {**json_ready(EvolveSettings().as_config()["ppo"]), **ppo}
 
 
 def given_digest(file: Path | None) -> str:

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import json
-import os
 import tempfile
-import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
 from rich.console import Console
 
 from jaxreward.commands.compare_cells import (
@@ -21,14 +18,18 @@ from jaxreward.commands.compare_cells import (
     Cell,
     SearchCell,
     Trouble,
+    config_of,
     error_file,
     flat,
     given_digest,
     observation_digest,
-    started_with,
+    search_label,
+    sparse_label,
+    spelt_out,
+    spelt_out_ppo,
 )
+from jaxreward.commands.compare_records import Shard, differences, read_records, read_shards
 from jaxreward.errors import UserError
-from jaxreward.records import Record
 from jaxreward.reports.comparison import (
     Grid,
     Search,
@@ -46,72 +47,11 @@ from jaxreward.reports.plots import search_curves
 from jaxreward.reports.tables import score_json
 from jaxreward.runs.disk import write_atomic
 from jaxreward.runs.events import json_ready
-from jaxreward.runs.provenance import commit, versions
 
 FORMAT = 1
 
-
-class Shard(Record):
-    """What one process was asked to compare, by which command, on which machine, `at` what Unix time it first was.
-
-    Kept in `shards/`, for every process that differs from the ones before it: what the cells of a folder were asked
-    for with, and trained on, is what all of them say.
-    """
-
-    grid: Grid
-    shard: str
-    command: str
-    device: str
-    cores: int
-    versions: dict[str, str]
-    commit: str = ""
-    at: float = 0.0
-
-
-def keep_record(out: Path, grid: Grid, part: tuple[int, int], command: str) -> None:
-    """Write down what this process is asked for, before it begins."""
-    import jax
-
-    devices = jax.local_devices()
-    kinds = {f"{d.platform} {d.device_kind}" for d in devices}
-    shard = Shard(
-        grid=grid, shard=f"{part[0]}/{part[1]}", command=command, device=f"{len(devices)} x {', '.join(sorted(kinds))}",
-        cores=len(os.sched_getaffinity(0)), versions=versions("jaxlib", "flax", "optax", "xminigrid"), commit=commit(),
-    )  # fmt: skip
-    # Named after what it says: two processes that begin at once cannot overwrite each other's.
-    digest = hashlib.sha256(shard.model_dump_json().encode()).hexdigest()[:8]
-    path = out / "shards" / f"{part[0]}-of-{part[1]}-{digest}.json"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if not path.exists():
-        write_atomic(path, shard.model_copy(update={"at": time.time()}).model_dump_json(indent=1) + "\n")
-
-
-def read_shards(folder: Path) -> list[Shard]:
-    """What was asked for in a folder, the first first.
-
-    Raises:
-        UserError: a record is damaged.
-    """
-    found = []
-    for path in sorted((folder / "shards").glob("*-of-*.json"), key=lambda p: (len(p.name), p.name)):
-        try:
-            found.append(Shard.model_validate_json(path.read_text(encoding="utf-8")))
-        except (ValidationError, UnicodeDecodeError) as error:
-            raise UserError(f"{path} is damaged: delete it, and give the command that wrote it again") from error
-    return sorted(found, key=lambda shard: shard.at)
-
-
-def differences(shards: Sequence[Shard]) -> list[str]:
-    """A sentence that says in which commit, versions and device the processes differ; none where they are alike."""
-    said: dict[str, dict[str, None]] = {}
-    for shard in shards:
-        for name, value in {"commit": shard.commit, **shard.versions, "device": shard.device}.items():
-            said.setdefault(name, {})[value or "unknown"] = None
-    apart = [f"{name} {' and '.join(values)}" for name, values in said.items() if len(values) > 1]
-    if not apart:
-        return []
-    return [f"Not all processes were alike, and figures may differ for that alone: {', '.join(apart)}; `shards` in "
-            "comparison.json says which was which."]  # fmt: skip
+# So many of the cells that earlier commands asked for are named; comparison.json has them all.
+_NAMED = 3
 
 
 # ---- gathering
@@ -119,32 +59,43 @@ def differences(shards: Sequence[Shard]) -> list[str]:
 
 @dataclass(frozen=True)
 class Gathered:
-    """What some folders hold of what was asked for; `missing` says of each cell that is not finished why."""
+    """What some folders hold of what was asked for; `missing` says of each cell that is not finished why.
+
+    Where a process has a grid of its own, `wanted`, `missing` is of that, and `before` of what only others asked for,
+    in the records `before_in`.
+    """
 
     grids: tuple[Grid, ...]
     searches: tuple[Search, ...]
     sparse: Mapping[str, Sparse]
     missing: Mapping[str, str]
     shards: tuple[Shard, ...]
+    wanted: Grid | None = None
+    before: Mapping[str, str] = field(default_factory=dict)
+    before_in: tuple[Path, ...] = ()
 
 
-def gather(folders: Sequence[Path]) -> Gathered:
+def gather(folders: Sequence[Path], wanted: Grid | None = None) -> Gathered:
     """Read all cells that were asked for in any of `folders`, each from the folder that has it.
+
+    Args:
+        wanted: what this process was asked for; without it all that ever was.
 
     Raises:
         UserError: a folder without a comparison, a cell that is finished in two folders, or cells of unequal budget.
     """
-    shards: list[Shard] = []
+    records: list[tuple[Path, Shard]] = []
     for folder in folders:
-        mine = read_shards(folder)
+        mine = read_records(folder)
         if not mine:
             raise UserError(f"{folder} is no folder of a comparison: give the --out of jaxreward compare")
-        shards += mine
+        records += mine
+    shards = [shard for _, shard in records]
     grids = tuple(dict.fromkeys(shard.grid for shard in shards))
     searches: list[Search] = []
     missing: dict[str, str] = {}
     for task, strategy, proposer, seed in searches_of(grids):
-        label = f"{task}, {strategy}, {proposer}, search seed {seed}"
+        label = search_label(task, strategy, proposer, seed)
         paths = [folder / folder_of(task) / name_of(strategy, proposer, seed) for folder in folders]
         found: list[Search] = []
         for path in paths:
@@ -154,7 +105,7 @@ def gather(folders: Sequence[Path]) -> Gathered:
                 missing[label] = str(error)
                 continue
             if search is not None:
-                found.append(search)
+                found.append(dataclasses.replace(search, config=spelt_out(search.config, search.strategy)))
         done = [s for s in found if s.finished]
         if len(done) > 1:
             raise UserError(f"{done[0].path} and {done[1].path} are the same search: leave one of the folders out")
@@ -170,10 +121,19 @@ def gather(folders: Sequence[Path]) -> Gathered:
         if known is not None:
             sparse[task] = known
         else:
-            missing[f"{task}, sparse"] = "it has not been trained" + _failures(paths)
+            missing[sparse_label(task)] = "it has not been trained" + _failures(paths)
     each = [_Budgeted.of(s.path, s.config, (s.task, s.strategy, s.proposer)) for s in searches]
     _require_equal_budgets(each, sparse, "leave one of the folders out")
-    return Gathered(grids, tuple(searches), sparse, missing, tuple(shards))
+    mine = _labels(wanted) if wanted else missing.keys()
+    before = {cell: why for cell, why in missing.items() if cell not in mine}
+    missing = {cell: why for cell, why in missing.items() if cell in mine}
+    before_in = tuple(path for path, shard in records if not before.keys().isdisjoint(_labels(shard.grid)))
+    return Gathered(grids, tuple(searches), sparse, missing, tuple(shards), wanted, before, before_in)
+
+
+def _labels(grid: Grid) -> set[str]:
+    """What the cells of a grid are called."""
+    return {search_label(*search) for search in grid.searches()} | {sparse_label(task) for task in grid.tasks}
 
 
 def _failures(paths: Sequence[Path]) -> str:
@@ -187,7 +147,9 @@ def _same_sparse(paths: Sequence[Path]) -> Sparse | None:
     known = [(path, sparse) for path in paths if (sparse := read_sparse(path)) is not None]
     for path, other in known[1:]:
         first, sparse = known[0]
-        a, b = (dict(flat({"fresh seeds": s.seeds, "steps": s.steps, "ppo": s.ppo})) for s in (sparse, other))
+        a, b = (
+            dict(flat({"fresh seeds": s.seeds, "steps": s.steps, "ppo": spelt_out_ppo(s.ppo)})) for s in (sparse, other)
+        )
         if sparse.digest != other.digest:
             raise UserError(
                 f"{first} and {path} are of different versions of {other.task}: leave one of the folders out"
@@ -245,7 +207,7 @@ def _require_sparse_of(search: _Budgeted, sparse: Sparse, advice: str) -> None:
         raise UserError(f"{search.path} has {fresh[0]} fresh seeds x {fresh[1]} steps and sparse.json of {search.task} "
                         f"has {sparse.seeds} x {sparse.steps}: {advice}")  # fmt: skip
     mine = {name: value for name, value in s.items() if name.startswith("ppo.")}
-    its = dict(flat({"ppo": sparse.ppo}))
+    its = dict(flat({"ppo": spelt_out_ppo(sparse.ppo)}))
     for name in sorted(mine.keys() | its.keys()):
         if mine.get(name) != its.get(name):
             raise UserError(f"{search.path} has {name} {mine.get(name)} and sparse.json of {search.task} has "
@@ -260,12 +222,21 @@ def require_fitting(out: Path, cells: Sequence[Cell]) -> None:
     for task, strategy, proposer, seed in searches_of([shard.grid for shard in read_shards(out)]):
         path = out / folder_of(task) / name_of(strategy, proposer, seed)
         if path not in mine and (path / "config.toml").exists():
-            each.append(_Budgeted.of(path, json_ready(started_with(path)), (task, strategy, proposer)))
+            config = spelt_out(_logged_config(path), strategy)  # as `gather` will compare it in the end
+            each.append(_Budgeted.of(path, config, (task, strategy, proposer)))
     for cell in asked:
         s = cell.settings
         settings = dict(flat(json_ready(s.as_config()))) | {"observation": given_digest(s.observation)}
         each.append(_Budgeted(cell.path, s.task, s.strategy, s.proposer, settings))
     _require_equal_budgets(each, {}, "give what the one was started with, or another folder with --out")
+
+
+def _logged_config(path: Path) -> Mapping[str, Any]:
+    """The settings of a search that has begun: those of its log, or where that says nothing those of config.toml."""
+    with suppress(UserError):  # damaged: what could not be read is not compared in the end
+        if (search := read_search(path)) is not None:
+            return search.config
+    return json_ready(config_of(path))
 
 
 def idle(out: Path, grid: Grid, cells: Sequence[Cell]) -> bool:
@@ -277,9 +248,11 @@ def idle(out: Path, grid: Grid, cells: Sequence[Cell]) -> bool:
 # ---- the end of a process, and merging
 
 
-def conclude(out: Path, part: tuple[int, int], troubles: Sequence[Trouble], console: Console, as_json: bool) -> None:
-    """Say what this process came to; write table and picture unless other shards are still to come."""
-    gathered = gather([out])
+def conclude(
+    out: Path, grid: Grid, part: tuple[int, int], troubles: Sequence[Trouble], console: Console, as_json: bool
+) -> None:
+    """Say what this process came to; write table and picture unless other shards of its `grid` are still to come."""
+    gathered = gather([out], grid)
     failed = {t.cell: t.reason for t in troubles}
     if part[1] > 1 and gathered.missing:
         _list_missing(failed, console)
@@ -307,10 +280,12 @@ def merge(folders: Sequence[Path], out: Path, console: Console, as_json: bool) -
 
 def report(gathered: Gathered, out: Path, console: Console, as_json: bool) -> None:
     """Print the tables and write `comparison.md`, `comparison.json` and `comparison.png` into `out`."""
-    rows, grid = rows_of(gathered.searches, *gathered.grids), joined(gathered.grids)
+    rows, grid = rows_of(gathered.searches, *gathered.grids, wanted=gathered.wanted), joined(gathered.grids)
     pages = ["# Search strategies at equal budget\n"]
     for task in grid.tasks:
         mine, sparse = [row for row in rows if row.task == task], gathered.sparse.get(task)
+        if not mine:  # an earlier command asked for it, and none of its searches has finished
+            continue
         for sheet in (score_sheet(mine, sparse), use_sheet(mine)):
             console.print(sheet.rich())
             pages.append(sheet.markdown())
@@ -324,6 +299,10 @@ def report(gathered: Gathered, out: Path, console: Console, as_json: bool) -> No
     if gathered.missing:
         _list_missing(gathered.missing, console)
         pages.append("Not finished:\n\n" + "".join(f"- {cell}: {why}\n" for cell, why in gathered.missing.items()))
+    if gathered.before:
+        said = _said_before(gathered.before, gathered.before_in)
+        console.print(said)
+        pages.append(f"{said}\n")
     pictured = any(row.searches for row in rows)
     if pictured:
         pages.append("![Best score so far, over trained candidates and over device seconds](comparison.png)\n")
@@ -332,7 +311,8 @@ def report(gathered: Gathered, out: Path, console: Console, as_json: bool) -> No
     whole = {
         "format": FORMAT, "grid": grid.model_dump(), "rows": table, "notes": apart,
         "sparse": {task: s.model_dump() | {"score": score_json(s.score)} for task, s in gathered.sparse.items()},
-        "missing": dict(gathered.missing), "shards": [s.model_dump(exclude={"grid"}) for s in gathered.shards],
+        "missing": dict(gathered.missing), "asked_before": dict(gathered.before),
+        "shards": [s.model_dump(exclude={"grid"}) for s in gathered.shards],
         "cells": [search_json(s) for s in gathered.searches],
     }  # fmt: skip
     write_atomic(out / "comparison.json", json.dumps(json_ready(whole), indent=1, allow_nan=False) + "\n")
@@ -344,7 +324,14 @@ def report(gathered: Gathered, out: Path, console: Console, as_json: bool) -> No
     console.print(f"table in {out / 'comparison.md'}, picture beside it, all figures in comparison.json")
     if as_json:
         print_json({"out": str(out), "finished": not gathered.missing, "rows": table, "notes": apart,
-                    "missing": dict(gathered.missing)})  # fmt: skip
+                    "missing": dict(gathered.missing), "asked_before": dict(gathered.before)})  # fmt: skip
+
+
+def _said_before(cells: Mapping[str, str], files: Sequence[Path]) -> str:
+    """One line on what earlier commands asked for and this one did not."""
+    named = "; ".join(list(cells)[:_NAMED]) + (f"; and {len(cells) - _NAMED} more" if len(cells) > _NAMED else "")
+    return (f"Earlier commands asked for {len(cells)} more that are not finished: {named}. To withdraw them, delete "
+            f"{', '.join(map(str, files))} and give this command again.")  # fmt: skip
 
 
 def _list_missing(missing: Mapping[str, str], console: Console) -> None:

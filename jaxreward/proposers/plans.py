@@ -7,6 +7,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from jaxreward.proposers.reply import legible
 from jaxreward.records import Failure
 
 COMPONENTS = 30
@@ -26,18 +27,25 @@ _RULE = re.compile(r"\|?(?:[ \t]*:?-+:?[ \t]*\|)+(?:[ \t]*:?-+:?[ \t]*)?")
 _BREAK = re.compile(r"<br ?/?>", re.IGNORECASE)
 _BAR = re.compile(r"(?<!\\)\|")
 _WORD = re.compile(r"[^\W\d_]{2}")
-_JSON = re.compile(r"^[ \t]*([{\[])", re.MULTILINE)
-_DECODER = json.JSONDecoder(strict=False)
-_TRIES, _DEEP = 64, 6
-"""Places that look like the beginning of JSON and are none before the search for it ends, and how deep it is read."""
+_JSON = re.compile(r'^[ \t]*(?=\{\s*+"|\[\s*+["{\[])', re.MULTILINE)
+"""Where JSON may begin that can name something."""
+_TOKEN = re.compile(r'"(?:[^"\\\n]++|\\.|\n(?!```))*+"|["{}\[\]]|\n```|,(?=\s*+[}\]])', re.DOTALL)
+"""Strings, brackets, and what is not JSON: a string without an end, a fence, a comma before a closing bracket."""
+_DEEP = 6
+"""How deep JSON is read."""
 
 _NAME_KEYS = ("name", "component", "term", "feature", "id")
 _TEXT_KEYS = frozenset(
     ["description", "rewards", "shows", "punishes", "purpose", "what", "when", "form", "text", "why", "reason",
      "rationale"]
 )  # fmt: skip
-_HOLDERS = frozenset({"components", "terms", "features", "plan"})
-"""What keys end with whose values are components, so that the object is a plan or a group and no component."""
+_HOLDERS = frozenset(
+    ["components", "terms", "features", "plan", "rewards", "penalties", "bonuses", "observations", "stages", "items",
+     "parts"]
+)  # fmt: skip
+"""What keys end with whose values are components."""
+_DETAILS = frozenset({"parameters", "params", "hyperparameters", "settings", "arguments", "inputs"})
+"""What keys end with whose values describe the component that has them."""
 
 _Found = list[tuple[str, str]]
 """Components: names, and what is said of each."""
@@ -57,16 +65,17 @@ def read_plan(text: str) -> str | Failure:
 
     Names become identifiers, equal ones count once. Read are lists with bullets, numbers or headings, where the kind
     of mark with names that differ is the one that counts and what stands below belongs to it; and JSON and tables of
-    Markdown, with prose around them. What names most counts; a table without a column for names does only where
-    nothing else is named. Several documents or tables are parts of one plan if they share no name, and the same plan
-    if they share all; anything else is several plans that differ, a failure of stage `reply`.
+    Markdown, with prose around them. What names most counts; a table without a column for names, and then JSON that
+    maps words to words, which may be settings, do only where nothing else is named. Several documents or tables are
+    parts of one plan if they share no name, and the same plan if they share all; a table whose names are all in a
+    larger one is its summary. Anything else is several plans that differ, a failure of stage `reply`.
     """
-    text = "\n".join(line for line in text.split("\n") if not _FENCE.match(line))
-    documents, text = _of_json(text)
-    tables, others, text = _of_tables(text)
-    parts = max((documents, tables, [_of_lines(text)]), key=lambda found: len(_named(found)))
-    parts = parts if _named(parts) else others
-    if _differ([_named([part]).keys() for part in parts]):
+    text = "\n".join("```" if _FENCE.match(line) else line for line in text.split("\n"))
+    documents, loose, text = _of_json(text)
+    tables, others, text = _of_tables("\n".join(line for line in text.split("\n") if line != "```"))
+    most = max((documents, tables, [_of_lines(text)]), key=lambda found: len(_named(found)))
+    parts = next((found for found in (most, others, loose) if _named(found)), [])
+    if _differ([names for part in parts if (names := _named([part]).keys())]):
         hint = "reply with one plan, one line for each component"
         return Failure(stage="reply", message="the reply holds several plans that differ", hint=hint)
     return "\n".join(f"- {name}: {said}" for name, said in list(_named(parts).items())[:COMPONENTS])
@@ -147,64 +156,129 @@ def _line(text: str) -> _Line:
     return _Line(kind, len(indent), rest if whole else "", "" if whole else rest)
 
 
-def _of_json(text: str) -> tuple[list[_Found], str]:
-    """What each JSON document in a text names, and the text without these documents.
+def _of_json(text: str) -> tuple[list[_Found], list[_Found], str]:
+    """What each JSON document in a text names for sure, what each may name, and the text without JSON.
 
-    A document begins with a line; prose may stand before and after it. Those with nothing between them count as one, so
-    that an array that was cut off, or has a comma too many, is read by its objects.
+    A document begins with a line; prose may stand before and after it. Those with nothing between them count as one.
+    Where one is broken, none counts: what it lacks is not known.
     """
-    found: list[_Found] = []
+    found: list[list[tuple[bool, str, str]]] = []
     rest: list[str] = []
-    at, seen, tries = 0, 0, _TRIES
+    at, broken = 0, False
     for begin in _JSON.finditer(text):
-        start = begin.start(1)
-        if start < seen or not tries:
+        if begin.end() < at:
             continue
+        rest.append(text[at : begin.end()])
+        whole, complete, depth, at = _extent(text, begin.end())
         try:
-            document, seen = _DECODER.raw_decode(text, start)
+            document = _loaded(whole, complete, depth)
         except (ValueError, RecursionError):
-            tries -= 1
+            broken = True
             continue
-        components = list(_components(document))
-        if not components:
-            continue
-        if found and not text[at:start].strip(" \t\n,"):
-            found[-1] += components
-        else:
-            found.append(components)
-        rest.append(text[at:start])
-        at = seen
-    return found, "".join([*rest, text[at:]])
+        if not found or rest[-1].strip(" \t\n,`"):
+            found.append([])
+        found[-1] += _components(document)
+    found = [] if broken else found
+    sure, loose = ([[(name, said) for s, name, said in part if s is kind] for part in found] for kind in (True, False))
+    return sure, loose, "".join([*rest, text[at:]])
 
 
-def _components(document: object, depth: int = 0) -> Iterator[tuple[str, str]]:
-    """The components in a JSON document: objects with names in lists, `{name: text}` and `{name: {...}}`, also as parts
-    of other objects."""
+def _extent(text: str, start: int) -> tuple[str, str, int, int]:
+    """The JSON document that begins at a place, without commas before closing brackets, and the part of it that is
+    complete, closed, with the depth at which it was; and where what follows begins.
+
+    A document ends with its last bracket, or is cut off by the end of its fence or of the text. Each character is
+    looked at a few times, whatever follows.
+    """
+    kept: list[str] = []
+    closing: list[str] = []
+    at, end, complete = start, len(text), (0, start, start, 0)
+    for token in _TOKEN.finditer(text, start):
+        mark = token[0]
+        if mark in "{[":
+            closing.append("}" if mark == "{" else "]")
+        elif mark == ",":
+            kept.append(text[at : token.start()])
+            at = token.end()
+        elif mark in "}]":
+            matches = mark == closing.pop()
+            if not (closing and matches):
+                whole = "".join(kept) + text[at : token.end()]
+                return whole, whole, 0, token.end() if matches else _fence(text, token.end())
+            complete = (len(kept), at, token.end(), len(closing))
+        elif len(mark) == 1 or mark == "\n```":
+            end = token.start()
+            break
+    parts, since, until, depth = complete
+    part = "".join(kept[:parts]) + text[since:until] + "".join(reversed(closing[:depth]))
+    return "".join(kept) + text[at:end].rstrip(), part, depth, _fence(text, end)
+
+
+def _fence(text: str, at: int) -> int:
+    """Where the next fence begins, or the text ends."""
+    return end if (end := text.find("\n```", at)) >= 0 else len(text)
+
+
+def _loaded(whole: str, complete: str, depth: int) -> object:
+    """A JSON document or, of one that is cut off, what is complete.
+
+    Raises:
+        ValueError or RecursionError: it is broken elsewhere than at its end.
+    """
+    try:
+        return json.loads(whole, strict=False)
+    except json.JSONDecodeError as error:
+        if error.pos < len(whole) - len("false"):  # a word, too, may be cut off
+            raise
+    document = inner = json.loads(complete, strict=False) if complete else None
+    for _ in range(depth):  # what an object that was cut off says of itself is not complete
+        if isinstance(inner, dict):
+            for key in [key for key, value in inner.items() if isinstance(value, str)]:
+                del inner[key]
+            inner = next(reversed(inner.values()), None)
+        elif isinstance(inner, list):
+            inner = inner[-1]
+    return document
+
+
+def _components(
+    document: object, called: str = "", held: bool = False, depth: int = 0
+) -> Iterator[tuple[bool, str, str]]:
+    """The components in a JSON document, and whether each is one for sure.
+
+    Sure are objects with a name, or words under keys that promise them; and `{name: text}` and `name: text` where a
+    key says that it holds components. Parts that are sure count in place of the object that they are parts of.
+    """
     if depth > _DEEP:
         return
     if isinstance(document, list):
         for item in document:
             line = _line(f"- {item[:_LINE]}") if isinstance(item, str) and "\n" not in item else None
             if line is not None and line.name and line.rest:
-                yield line.name, line.rest
-            yield from _components(item, depth + 1)
+                yield held, line.name, line.rest
+            yield from _components(item, "", held, depth + 1)
     if not isinstance(document, dict):
         return
     texts = {key: value for key, value in document.items() if isinstance(value, str)}
     parts = {key: value for key, value in document.items() if isinstance(value, list | dict)}
-    held = {key: value for key, value in parts.items() if _identifier(key).split("_")[-1] in _HOLDERS}
     name = _name_key(texts)
-    if name and len(texts) > 1 and not held:
-        yield texts[name], _said(texts, name)
-    elif parts:
-        for key, value in (held or parts).items():
-            within = {k: v for k, v in value.items() if isinstance(v, str)} if isinstance(value, dict) else {}
-            if not _name_key(within) and _TEXT_KEYS & {k.lower() for k in within}:
-                yield key, _said(within)  # one component, named by its key
-            else:
-                yield from _components(value, depth + 1)
+    promised = not name and called and _TEXT_KEYS & {key.lower() for key in texts}
+    own = [(True, texts[name] if name else called, _said(texts, name))] if promised or (name and len(texts) > 1) else []
+    last = {key: _identifier(key).split("_")[-1] for key in parts}
+    holders = [key for key in parts if last[key] in _HOLDERS]
+    below = {
+        key: list(_components(value, key, key in holders or (held and not own), depth + 1))
+        for key, value in parts.items()
+    }
+    for keys in (holders, [key for key in parts if last[key] not in _DETAILS], [] if own else parts):
+        found = [component for key in keys for component in below[key]]
+        if any(sure for sure, _, _ in found):
+            yield from found
+            return
+    if own or parts:
+        yield from own or [component for key in parts for component in below[key]]
     elif len(texts) == len(document) and (depth or len(texts) > 1):
-        yield from texts.items()
+        yield from ((held, key, value) for key, value in texts.items())
 
 
 def _name_key(texts: Mapping[str, str]) -> str:
@@ -220,7 +294,7 @@ def _said(texts: Mapping[str, str], name: str = "") -> str:
 
 def _of_tables(text: str) -> tuple[list[_Found], list[_Found], str]:
     """What each table of Markdown in a text names that has a column for names, the same of the others, which may be
-    about stages or weights, and the text without tables."""
+    about stages or weights, both without summaries; and the text without tables."""
     lines = text.split("\n")
     tables: list[_Found] = []
     others: list[_Found] = []
@@ -228,8 +302,8 @@ def _of_tables(text: str) -> tuple[list[_Found], list[_Found], str]:
     at = 0
     while at < len(lines):
         end = at + 1
-        if "|" in lines[at] and end < len(lines) and _RULE.fullmatch(lines[end][:_LINE].strip()):
-            while end < len(lines) and "|" in lines[end]:
+        if _is_head(lines, at):
+            while end < len(lines) and "|" in lines[end] and not (_is_head(lines, end) and _is_title(lines[end])):
                 end += 1
             named, components = _table([_cells(line) for line in (lines[at], *lines[at + 2 : end])])
             if components:
@@ -237,7 +311,33 @@ def _of_tables(text: str) -> tuple[list[_Found], list[_Found], str]:
         else:
             rest.append(lines[at])
         at = end
-    return tables, others, "\n".join(rest)
+    return _without_summaries(tables), _without_summaries(others), "\n".join(rest)
+
+
+def _is_head(lines: Sequence[str], at: int) -> bool:
+    """Whether a line is followed by the rule below a head."""
+    return "|" in lines[at] and at + 1 < len(lines) and _RULE.fullmatch(lines[at + 1][:_LINE].strip()) is not None
+
+
+def _is_title(line: str) -> bool:
+    """Whether a line within a table is the head of the next one: a rule below it may also part rows."""
+    titles = [_identifier(cell).split("_") for cell in _cells(line)]
+    words = {word for title in titles for word in title}
+    return all(len(title) <= 4 for title in titles) and not words.isdisjoint(_TEXT_KEYS.union(_NAME_KEYS, _HOLDERS))
+
+
+def _without_summaries(tables: Sequence[_Found]) -> list[_Found]:
+    """Tables without those that name nothing but what a larger one names, or one that says more."""
+    names = [_named([table]).keys() for table in tables]
+    sizes = [(len(names[k]), sum(len(said) for _, said in table)) for k, table in enumerate(tables)]
+    owner: dict[str, int] = {}
+    kept: list[int] = []
+    for k in sorted(range(len(tables)), key=lambda k: sizes[k], reverse=True):
+        owners = {owner.get(name) for name in names[k]}
+        if len(owners) != 1 or None in owners:
+            kept.append(k)
+            owner |= {name: k for name in names[k] if name not in owner}
+    return [tables[k] for k in sorted(kept)]
 
 
 def _table(rows: Sequence[Sequence[str]]) -> tuple[bool, _Found]:
@@ -277,6 +377,6 @@ def _identifier(name: str) -> str:
 
 
 def _tidy(text: str) -> str:
-    """One line without marks of Markdown."""
-    text = " ".join(text.replace("**", "").replace("`", "").split()).strip("-–—: ")
+    """One legible line without marks of Markdown: JSON may spell out characters that the reply did not hold."""
+    text = " ".join(legible(text).replace("**", "").replace("`", "").split()).strip("-–—: ")
     return text if len(text) <= _TEXT else text[: _TEXT - 1].rstrip() + "…"

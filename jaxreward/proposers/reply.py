@@ -25,8 +25,9 @@ THOUGHT_LIMIT = 1_200
 _BLOCKS = 64
 """Fences that are looked at for helpers of a program."""
 
-_INVISIBLE = dict.fromkeys(map(ord, "\ufeff\u200b\u200c\u200d\u2060\0"))
-_SPACES = dict.fromkeys(map(ord, "\u00a0\u2007\u202f"), " ")
+_CONTROL = {*range(32), *range(127, 160)} - set(map(ord, "\t\n\f"))
+_INVISIBLE = dict.fromkeys([*map(ord, "\ufeff\u200b\u200c\u200d\u2060"), *_CONTROL])
+_SPACES = dict.fromkeys(map(ord, "\v\u0085\u00a0\u2007\u202f"), " ")
 _QUOTED = re.compile(r"^[ \t]*>[ \t]*def[ \t]", re.MULTILINE)
 _QUOTE_MARK = re.compile(r"^[ \t]*>[ ]?", re.MULTILINE)
 _DIFF = re.compile(r"^(?:@@|\+\+\+ |\+[ \t]*(?:def|return|import|from)\b)", re.MULTILINE)
@@ -89,7 +90,7 @@ def read_reply(text: str, finish: str = "", *, thought: bool = False, shown: Seq
 
 
 def legible(text: str) -> str:
-    """Without carriage returns, invisible characters and halves of surrogate pairs; with plain spaces."""
+    """Without control and invisible characters and halves of surrogate pairs; with plain spaces and line ends."""
     text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return text.replace("\r\n", "\n").replace("\r", "\n").translate(_INVISIBLE | _SPACES)
 

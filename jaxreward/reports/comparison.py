@@ -176,6 +176,8 @@ def read_sparse(path: Path) -> Sparse | None:
         return Sparse.model_validate_json(path.read_text(encoding="utf-8"))
     except (ValidationError, UnicodeDecodeError) as error:
         raise UserError(f"{path} is damaged: delete it, and it is trained again") from error
+    except OSError as error:
+        raise UserError(f"{path} cannot be read ({error.strerror or error}): mend that, or move it away") from error
 
 
 # ---- rows
@@ -183,7 +185,7 @@ def read_sparse(path: Path) -> Sparse | None:
 
 @dataclass(frozen=True)
 class Row:
-    """The searches of one strategy with one proposer on one task: `searches` have finished, `asked` were wanted."""
+    """The searches of one strategy with one proposer on one task: `searches` have finished of those `asked` for."""
 
     task: str
     strategy: str
@@ -209,13 +211,19 @@ class Row:
         return {name: mean(used[name] for used in each) for name in (each[0] if each else ())}
 
 
-def rows_of(searches: Iterable[Search], *grids: Grid) -> list[Row]:
+def rows_of(searches: Iterable[Search], *grids: Grid, wanted: Grid | None = None) -> list[Row]:
     """A row for every task, strategy and proposer of one of `grids`, in this order; searches that have not finished
-    are left out."""
+    are left out.
+
+    Args:
+        wanted: what of that is asked for now; of the rest only what has finished counts.
+    """
     found = {(s.task, s.strategy, s.proposer, s.seed): s for s in searches if s.finished}
     asked: dict[tuple[str, str, str], list[int]] = {}
-    for task, strategy, proposer, seed in searches_of(grids):
-        asked.setdefault((task, strategy, proposer), []).append(seed)
+    now = set(wanted.searches()) if wanted else None
+    for search in searches_of(grids):
+        if now is None or search in now or search in found:
+            asked.setdefault(search[:3], []).append(search[3])
     rows = []
     for (task, strategy, proposer), seeds in asked.items():
         mine = {k: found[key] for k in seeds if (key := (task, strategy, proposer, k)) in found}

@@ -62,6 +62,7 @@ def write(
     seed: int = 0,
     proposer: str = "genetic",
     config: Mapping[str, Any] = CONFIG,
+    task: str = "toy",
 ) -> Search:
     """A run in which each batch of scores is a generation; None is a candidate that the short rung stopped.
 
@@ -77,7 +78,7 @@ def write(
             log.append(event)
             progress = advance(progress, event, lambda state, _: state)
 
-        append(RunStarted(task="toy", strategy=strategy, proposer=proposer, seed=seed, config=dict(config)))
+        append(RunStarted(task=task, strategy=strategy, proposer=proposer, seed=seed, config=dict(config)))
         for generation, scores in enumerate(batches):
             ids = [f"g{generation:04d}-{k:02d}" for k in range(len(scores))]
             append(Asked.of([Request(id=id, generation=generation, operator="scratch") for id in ids]))
