@@ -51,3 +51,16 @@ def warm(checker: Checker, task_of: Callable[[str], Task]) -> Iterator[None]:
         for room in ("tasks", "parts"):
             patch.setattr(f"jaxreward.{room}.make_task", task_of)
         yield
+
+
+@pytest.fixture(scope="module")
+def hasty() -> Iterator[None]:
+    """XLA compiles what the module trains in half the time, and does not optimise it.
+
+    For tests of the loop around a training. `tests/training` and `tests/test_cli.py` compile as users do.
+    """
+    import jax
+
+    jax.config.update("jax_disable_most_optimizations", True)
+    yield
+    jax.config.update("jax_disable_most_optimizations", False)

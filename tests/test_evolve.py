@@ -22,6 +22,7 @@ from jaxreward.search import make_strategy
 from jaxreward.settings import EvolveSettings
 from jaxreward.training import PPO
 
+pytestmark = pytest.mark.usefixtures("hasty")
 SETTINGS = EvolveSettings(
     task="probe-choice", candidates=4, generation=2, seeds=2, steps=1024, 
     option=("initial=2", "islands=2", "migration_interval=2"),

@@ -1,25 +1,37 @@
-"""The shipped interfaces: they say where they come from, pass their checks, and the baselines are the tasks' own."""
+"""The shipped interfaces: they say where they come from, pass their checks, compute what they say, and the baselines
+are the tasks' own."""
 
 from __future__ import annotations
 
+import functools
+import itertools
 from pathlib import Path
+from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxreward.programs import Checker, Program
-from jaxreward.tasks import make_task
+from jaxreward.programs import Program
 
+pytestmark = pytest.mark.usefixtures("hasty")
 ROOT = Path(__file__).resolve().parents[1] / "interfaces"
 TASKS = {"xland_easy": "xland-easy", "xland_medium": "xland-medium", "xland_hard": "xland-hard"}
 PATHS = sorted(ROOT.glob("*/*.py"))
 
 
 @pytest.fixture(scope="module")
-def checker():
-    with Checker() as checker:
-        yield checker
+def loaded(checker, task_of):
+    """The program in a file, checked when it is first asked for."""
+
+    @functools.cache
+    def load(path: Path) -> Program:
+        verdict, program = checker.check(path.read_text(), task_of(TASKS[path.parent.name]))
+        assert program is not None, verdict.failure
+        return program
+
+    return load
 
 
 def test_every_task_has_a_baseline_an_expert_and_what_the_search_found():
@@ -28,21 +40,39 @@ def test_every_task_has_a_baseline_an_expert_and_what_the_search_found():
 
 
 @pytest.mark.parametrize("path", PATHS, ids=lambda p: f"{p.parent.name}/{p.name}")
-def test_it_passes_its_check_and_has_a_header(path, checker):
+def test_it_passes_its_check_and_has_a_header(path, loaded):
     text = path.read_text()
     assert text.startswith("#") and TASKS[path.parent.name] in text.split("import")[0]
-    verdict, program = checker.check(text, make_task(TASKS[path.parent.name]))
-    assert program is not None, verdict.failure
+    program = loaded(path)
     if path.name == "genetic.py":
         header = text.split("import")[0]
         assert f"# digest: {program.digest}" in header and "jaxreward evolve" in header
 
 
+@pytest.mark.parametrize("path", PATHS, ids=lambda p: f"{p.parent.name}/{p.name}")
+def test_its_tape_computes_what_its_source_computes(path, loaded, task_of):
+    program, task, names = loaded(path), task_of(TASKS[path.parent.name]), dict[str, Any]()
+    exec(program.source, names)
+    views = [task.view(task.reset(jax.random.key(k))) for k in range(3)]
+    action = jnp.int32(3)
+
+    @jax.jit
+    def both(before: Any, after: Any) -> Any:
+        paid = names["compute_reward"](before, action, after)
+        source = names["get_observation"](before), paid[0] if isinstance(paid, tuple) else paid
+        return (program.observe(before), program.reward(before, action, after)[0]), source
+
+    for before, after in itertools.pairwise(views):
+        (seen, total), (true_seen, true_total) = both(before, after)
+        np.testing.assert_allclose(seen, true_seen, rtol=1e-6, atol=1e-6)
+        np.testing.assert_allclose(total, true_total, rtol=1e-5, atol=1e-6)
+
+
 @pytest.mark.parametrize("folder", TASKS)
-def test_the_sparse_baseline_is_the_tasks_own(folder, checker):
+def test_the_sparse_baseline_is_the_tasks_own(folder, loaded, task_of):
     """Equal outputs along random play in which goals are reached or nearly so."""
-    task = make_task(TASKS[folder])
-    sparse, own = checker.load(ROOT / folder / "sparse.py", task), Program.default(task)
+    task = task_of(TASKS[folder])
+    sparse, own = loaded(ROOT / folder / "sparse.py"), Program.default(task)
 
     def play(key):
         reset_key, action_key = jax.random.split(key)

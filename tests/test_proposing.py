@@ -21,6 +21,7 @@ from jaxreward.search import make_strategy
 from jaxreward.settings import EvolveSettings
 from jaxreward.training import PPO
 
+pytestmark = pytest.mark.usefixtures("hasty")
 SETTINGS = EvolveSettings(
     task="probe-choice", proposer="manual", candidates=4, generation=2, seeds=1, steps=64,
     option=("initial=2", "islands=2"), final_seeds=0, baselines=(),

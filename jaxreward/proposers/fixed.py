@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import ast
+import sys
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from jaxreward.errors import UserError
@@ -11,6 +14,9 @@ from jaxreward.proposers.statements import Statement, fresh_name, split
 
 _ENTRY = "get_observation"
 _REWARDS = ("compute_reward", "reward")
+
+_FRAMES = 50_000
+"""Calls within calls that renaming may take: some six for each level of an expression, of which Python reads 3,000."""
 
 MARK = "# ---- the observation, which is given"
 """The line from which on a completed program is the observation."""
@@ -47,6 +53,9 @@ class FixedObservation:
 
         The rest of it stays as it is: what both call by the same name has a new one in the observation. Source that
         cannot be parsed is returned unchanged, for its check to say where.
+
+        Raises:
+            UserError: the observation nests too deeply to be renamed.
         """
         source = source.partition(f"\n{MARK}\n")[0]
         try:
@@ -56,13 +65,34 @@ class FixedObservation:
             return source
         entries = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == _ENTRY]
         imported = {s.shape for s in theirs if s.is_import}
-        mine = [s for s in self.statements if s.shape not in imported]
         taken = {name for node in ast.walk(tree) for name in _names(node)} - {_ENTRY}
+        try:
+            with _deep_calls():
+                observation = self._without_clashes(imported, taken)
+        except RecursionError as error:
+            message = f"--observation {self.path} nests too deeply: write long sums in several statements"
+            raise UserError(message) from error
+        return f"{without(source, entries).rstrip()}\n\n\n{MARK}\n{observation}"
+
+    def _without_clashes(self, imported: Collection[str], taken: Collection[str]) -> str:
+        """The observation without what is imported already, its own names being none of those that are taken."""
+        mine = [s for s in self.statements if not (s.is_import and s.shape in imported)]
         names: dict[str, str] = {}
         for name in dict.fromkeys(name for s in mine for name in s.binds if name in taken and name != "jax"):
-            names[name] = fresh_name(name, taken | {bound for s in mine for bound in s.binds} | set(names.values()))
-        observation = _joined([s.renamed(names) for s in mine])
-        return f"{without(source, entries).rstrip()}\n\n\n{MARK}\n{observation}"
+            others = {*taken, *(bound for s in mine for bound in s.binds), *names.values()}
+            names[name] = fresh_name(name, others)
+        return _joined([s.renamed(names) for s in mine])
+
+
+@contextmanager
+def _deep_calls() -> Iterator[None]:
+    """A sum of 300 terms is 300 levels deep, and each takes several calls."""
+    usual = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(usual, _FRAMES))
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(usual)
 
 
 def _defines(statement: Statement, *names: str) -> bool:

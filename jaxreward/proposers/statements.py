@@ -12,9 +12,11 @@ import copy
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 IMPORTS = ("import jax", "import jax.numpy as jnp")
+_KEPT = 1024
+"""Texts whose reading is kept: the programs of a search have most of their statements in common."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +27,7 @@ class Statement:
 
     @cached_property
     def node(self) -> ast.stmt:
-        return ast.parse(self.text).body[0]
+        return _parsed(self.text)
 
     @cached_property
     def binds(self) -> tuple[str, ...]:
@@ -39,14 +41,12 @@ class Statement:
     @cached_property
     def needs(self) -> tuple[str, ...]:
         """Names that it reads from the module, in order of appearance."""
-        walker = _GlobalNames()
-        walker.visit(self.node)
-        return tuple(dict.fromkeys(walker.read))
+        return _needs(self.text)
 
     @cached_property
     def shape(self) -> str:
         """Equal for statements that differ in layout and comments only."""
-        return _as_text(ast.dump, self.node)
+        return _shape(self.text)
 
     @property
     def is_function(self) -> bool:
@@ -62,6 +62,24 @@ class Statement:
             return self
         node = _GlobalNames(names).visit(copy.deepcopy(self.node))
         return Statement(_as_text(ast.unparse, ast.fix_missing_locations(node)))
+
+
+@lru_cache(_KEPT)
+def _parsed(text: str) -> ast.stmt:
+    """Shared by all statements of this text: not to be changed."""
+    return ast.parse(text).body[0]
+
+
+@lru_cache(_KEPT)
+def _needs(text: str) -> tuple[str, ...]:
+    walker = _GlobalNames()
+    walker.visit(_parsed(text))
+    return tuple(dict.fromkeys(walker.read))
+
+
+@lru_cache(_KEPT)
+def _shape(text: str) -> str:
+    return _as_text(ast.dump, _parsed(text))
 
 
 def split(source: str) -> tuple[Statement, ...]:

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from jaxreward.programs import Checker, Limits
+from jaxreward.programs import Checker, Limits, Program
+from jaxreward.records import Verdict
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -25,3 +26,12 @@ def task():
     from pointtask import PointTask
 
     return PointTask()
+
+
+@pytest.fixture(scope="session")
+def good(checker: Checker, task) -> dict[str, tuple[Verdict, Program | None]]:
+    """What the checker says of the good programs of the suite."""
+    import suite_good
+
+    outcomes = checker.check_many([source for source, _ in suite_good.CASES.values()], task)
+    return dict(zip(suite_good.CASES, outcomes, strict=True))

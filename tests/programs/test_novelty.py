@@ -7,7 +7,6 @@ import pytest
 
 from jaxreward.programs.novelty import TOLERANCE, same_outputs
 from jaxreward.records import ProgramSummary
-from jaxreward.tasks import make_task
 from jaxreward.tasks.probe import Probe
 
 HEAD = """\
@@ -28,8 +27,8 @@ PAY = "return distance(state) + 0.3 * distance(next_state) + holds(next_state) *
 
 
 @pytest.fixture(scope="module")
-def easy():
-    return make_task("xland-easy")
+def easy(task_of):
+    return task_of("xland-easy")
 
 
 @pytest.fixture

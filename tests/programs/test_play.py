@@ -20,8 +20,10 @@ from jaxreward.programs.play import can_play, how_many, sample_transitions
 from jaxreward.programs.process import Lost, SandboxError
 from jaxreward.programs.samples import Samples
 from jaxreward.programs.spec import Spec
-from jaxreward.tasks import make_task
 from jaxreward.tasks.probe import Probe
+
+
+pytestmark = pytest.mark.usefixtures("hasty")
 
 
 class Lake(PointTask):
@@ -32,8 +34,8 @@ class Lake(PointTask):
 
 
 @pytest.fixture(scope="module")
-def easy():
-    return make_task("xland-easy")
+def easy(task_of):
+    return task_of("xland-easy")
 
 
 def test_transitions_are_steps_of_the_task(easy):

@@ -11,6 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+pytestmark = pytest.mark.usefixtures("hasty")
+
 FOLDER = Path(__file__).parent / "published"
 
 

@@ -5,18 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from jaxreward.programs import Checker
 from jaxreward.proposers.breeding import BREEDERS
 from jaxreward.proposers.genetic import GeneticProposer
 from jaxreward.proposers.genome import Gene, Genome, write
 from jaxreward.records import Evolve, TaskCard
-from jaxreward.tasks import card, make_task
+from jaxreward.tasks import card
 from tests.proposers.material import HAND_WRITTEN, IN_FORM, curve, feedback, request, result
 
 
 @pytest.mark.parametrize("name", ["xland-medium", "xland-hard"])
-def test_programs_pass_the_checks(name):
-    task = make_task(name)
+def test_programs_pass_the_checks(name, checker, task_of):
+    task = task_of(name)
     vocabulary = task.vocabulary()
     proposer = GeneticProposer(TaskCard(name=name, description="", state_doc="", vocabulary=vocabulary))
     sources = [proposer.propose(request(), np.random.default_rng(seed)).source for seed in range(4)]
@@ -26,14 +25,13 @@ def test_programs_pass_the_checks(name):
         some = (features[start : start + 10], terms[start : start + 10])
         genes = [tuple(Gene(fragment) for fragment in part) for part in some]
         sources.append(write(Genome(genes[0], genes[1], proposer.lexicon.definition([*some[0], *some[1]]))))
-    with Checker() as checker:
-        for source, (verdict, _) in zip(sources, checker.check_many(sources, task), strict=True):
-            assert verdict.ok, f"{verdict.failure}\n{source}"
+    for source, (verdict, _) in zip(sources, checker.check_many(sources, task), strict=True):
+        assert verdict.ok, f"{verdict.failure}\n{source}"
 
 
-def test_what_operators_make_passes_the_checks():
+def test_what_operators_make_passes_the_checks(checker, task_of):
     """Every operator and half, from parents of the vocabulary and from others."""
-    task = make_task("xland-easy")
+    task = task_of("xland-easy")
     proposer = GeneticProposer(card(task))
     pool = [proposer.propose(request(), np.random.default_rng(seed)).source for seed in range(4)]
     pool += [HAND_WRITTEN, IN_FORM]
@@ -47,9 +45,8 @@ def test_what_operators_make_passes_the_checks():
             parents = [result(source, 0.2 * k, told, 20, str(k)) for k, source in enumerate(shown)]
             wanted = request(operator, *parents, evolve=evolve, plan=plan)
             sources.append(proposer.propose(wanted, _rng(seed)).source)
-    with Checker() as checker:
-        for source, (verdict, _) in zip(sources, checker.check_many(sources, task), strict=True):
-            assert verdict.ok, f"{verdict.failure}\n{source}"
+    for source, (verdict, _) in zip(sources, checker.check_many(sources, task), strict=True):
+        assert verdict.ok, f"{verdict.failure}\n{source}"
 
 
 def _rng(seed: int) -> np.random.Generator:

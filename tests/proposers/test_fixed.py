@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 from jaxreward.errors import UserError
@@ -80,6 +82,27 @@ def run(source: str) -> tuple[list[float], float]:
 @pytest.mark.parametrize(("text", "seen"), [(OPAQUE, [2.0]), (GENES, [10.0, 5.0])])
 def test_both_functions_compute_what_they_did_where_names_clash(tmp_path, text, seen):
     assert run(fixed(tmp_path, text).complete(REWARD)) == (seen, 2.0)
+
+
+def long_sum(terms: int) -> str:
+    added = "\n        + ".join(f"size(state.signal, {k})" for k in range(terms))
+    helper = "def size(x, k):\n    return x[None] + k\n"
+    return f"{helper}\n\ndef get_observation(state):\n    return (\n        {added}\n    )\n"
+
+
+@pytest.mark.parametrize("terms", [300, 800])
+def test_an_observation_may_be_a_long_sum(tmp_path, terms):
+    usual = sys.getrecursionlimit()
+    completed = fixed(tmp_path, long_sum(terms)).complete(REWARD)
+    assert completed.count("size_2(state.signal") == terms and sys.getrecursionlimit() == usual
+    if terms == 300:
+        assert run(completed) == ([300 * 10.0 + 299 * 150], 2.0)
+
+
+def test_a_sum_that_is_too_long_is_a_mistake(tmp_path, monkeypatch):
+    monkeypatch.setattr("jaxreward.proposers.fixed._FRAMES", 0)
+    with pytest.raises(UserError, match=r"observation.py nests too deeply: write long sums in several statements"):
+        fixed(tmp_path, long_sum(800)).complete(REWARD)
 
 
 MUTATED = """import jax.numpy as np

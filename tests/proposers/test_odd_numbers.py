@@ -16,7 +16,7 @@ from jaxreward.proposers.genome import ENTRY, Gene, Genome, number, read, write
 from jaxreward.proposers.lexicon import Lexicon
 from jaxreward.proposers.lineage import next_step
 from jaxreward.proposers.statements import Statement, fresh_name, split
-from jaxreward.proposers.variation import Variation
+from jaxreward.proposers.variation import Variation, _nudgeable
 from tests.proposers.material import HAND_WRITTEN, IN_FORM, ROBOT, curve, feedback, request, result
 
 PROPOSER = GeneticProposer(ROBOT)
@@ -121,12 +121,24 @@ def opaque(body: str) -> Genome:
     return read(f"def get_observation(state):\n    {body}\n")
 
 
-@pytest.mark.parametrize("written", ["1e999", "1e999j", "0.0", "9" * 400, "5e-324"])
+@pytest.mark.parametrize("written", ["1e999", "1e999j", "0.0", "9" * 400])
 def test_a_literal_that_cannot_be_scaled_stays(written):
     genome = opaque(f"return state.q * {written}")
     for seed in range(20):
-        text = write(variation(seed).nudge(genome, "observation"))
-        assert written in text or float(text.split("* ")[1]) > 0
+        assert write(variation(seed).nudge(genome, "observation")) == write(genome)
+
+
+def test_the_least_literal_stays_above_zero():
+    genome = opaque("return state.q * 5e-324")
+    for seed in range(20):
+        assert float(write(variation(seed).nudge(genome, "observation")).split("* ")[1]) > 0
+
+
+def test_a_literal_is_scaled_only_where_it_stands():
+    (literal,) = [n for n in ast.walk(ast.parse("x = 2.5")) if isinstance(n, ast.Constant)]
+    assert _nudgeable(literal, [b"x = 2.5"]) == _nudgeable(literal, [b"y = 2.50"]) == 2.5
+    for lines in ([b"x = 3.5"], [b"xy = 2.5"], [b"x = y.z"], [b"x"], []):
+        assert _nudgeable(literal, lines) == 0.0
 
 
 def test_a_literal_at_the_edge_stays_a_number():

@@ -14,7 +14,7 @@ from jaxreward.errors import UserError
 from jaxreward.operators import OPERATORS, WORDS
 from jaxreward.proposers.prompt import _FRAME, PromptBook, estimate_tokens
 from jaxreward.proposers.prompt_pages import Page
-from jaxreward.proposers.prompt_sections import TOTAL
+from jaxreward.proposers.prompt_sections import PROGRAM, TOTAL, _cut, _size, parents, shown
 from jaxreward.records import Candidate, Evolve, Failure, Feedback, Request, Result, Stage
 from jaxreward.tasks import card, make_task
 from tests.proposers.test_prompt import CARD, PARENT, SOURCE, headings, prose, result, texts
@@ -337,6 +337,19 @@ def test_any_number_of_parents_keeps_to_the_total(count: int):
         assert (f"{left} {what}{'s are' if left > 1 else ' is'} not shown, for lack of room." in user) == (left > 0)
         if operator == "path" and count > 1:
             assert f"# Step {shown} of {shown}: g0\n" in user and f"# Step 1 of {shown}: g{shown - 1}\n" in user
+
+
+@pytest.mark.parametrize("oldest_first", [False, True])
+def test_two_parents_remain_however_small_their_parts_are(oldest_first: bool):
+    long = [result(f"g{k}", source=SOURCE + "# a comment\n" * 2_000) for k in range(4)]
+    found = [program.id for program in parents(long, PROGRAM, oldest_first=oldest_first)]
+    assert found == (["g2", "g3"] if oldest_first else ["g0", "g1"])
+
+
+def test_a_thought_is_cut_only_where_a_program_is_too_long():
+    whole = shown(told("g0", thought="why " * 300))
+    assert _cut(whole, _size(whole)) == whole
+    assert len(_cut(whole, _size(whole) - 1).thought) < len(whole.thought)
 
 
 def test_parents_that_fit_are_shown():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from jaxreward.proposers import plans
 from jaxreward.proposers.planning import named
 from jaxreward.proposers.reply import THOUGHT_LIMIT
 from jaxreward.proposers.words import SENTENCES, read_words
@@ -64,6 +65,29 @@ TABLE = "| Name | What it rewards |\n|:---|:---|\n| `near` | closer pays |\n| fa
         "| Name | Gain |\n|--|--|\n| near | closer pays |\n\n| Name | Cost |\n|--|--|\n| far away | distance costs |",
         f'{NEAR_FAR}\n\nFor example:\n```json\n{{"name": "near", "description": "pays 0.1"}}\n```',
         f"{NEAR_FAR}\n\n| Stage | What happens |\n|---|---|\n| one | walking |\n| two | turning |\n| three | waiting |",
+        f'{NEAR_FAR}\n\n```json\n{{"gamma": "about 0.99", "clip": "none at all", "seeds": "three"}}\n```',
+        f'{NEAR_FAR}\n\nNot so:\n```json\n{{"name": "waste", "why": "the "time" costs"}}\n```',
+        f'{{"name": "Reach", "description": "Go there.", "rewards": {JSON}}}',
+        f'[{{"name": "Reach", "description": "Go there.", "anything": {JSON}}}]',
+        '{"name": "Reach", "why": "so", "x": {"near": {"when": "closer pays"}, "farAway": {"why": "distance costs"}}}',
+        '{"name": "Reach", "why": "so", "stages": {"near": "closer pays", "far_away": "distance costs"}}',
+        f'{{"components": {JSON}, "training": {{"name": "PPO", "description": "clipped"}}}}',
+        '[{"name": "near", "why": "closer pays", "params": [{"name": "s", "why": "so"}], "tags": ["kind: dense"]},\n'
+        '{"name": "far_away", "why": "distance costs", "when": {"start": "at once", "end": "never"}}]',
+        '{"terms": [{"name": "near", "why": "closer pays", "when": {"start": "at once", "end": "never"}},\n'
+        '{"name": "far_away", "why": "distance costs"}]}',
+        '[{"name": "near", "why": "closer pays"},\n{"name": "far_away", "why": "distance costs", "tags": ["a", ],},]',
+        '{\n"components": {\n"near": {"why": "closer pays"},\n"far_away": {"why": "distance costs"},\n"lost": {"wh',
+        f'Cut off:\n{JSON[:-2]},\n  {{"name": "lost", "kind": "dense", "tags": ["x"], "why": "more',
+        f'Cut off:\n{JSON[:-2]},\n  {{"name": "lost", "kind": "dense", "tags": ["x"], "dense": tru',
+        '{"name": "Reach", "kind": "sum", "x": [{"name": "near", "why": "closer pays"}, '
+        '{"name": "far_away", "why": "distance costs"}',
+        f"{TABLE}\n\n| Component | Phase |\n|---|---|\n| near | early on |",
+        f"| Component | Phase |\n|---|---|\n| near | early on |\n\n{TABLE}",
+        f"| Component | Phase |\n|---|---|\n| near | early |\n| far away | late |\n\n{TABLE}",
+        "| Name | Why |\n|--|--|\n| near | closer pays |\n| Name | Why |\n|--|--|\n| far away | distance costs |",
+        f"{TABLE}\n| Stage | What happens |\n|---|---|\n| one | walking |",
+        "| Name | Why |\n|--|--|\n| near | closer pays |\n|--|--|\n| far away | distance costs |\n|--|--|",
         "<think>\n- wrong: thought\n</think>\n" + NEAR_FAR,
         "- wrong: thought\n</think>\n" + NEAR_FAR,
         "\ufeff- near: closer pays\r\n- far_away:\u00a0distance costs\r\n",
@@ -97,6 +121,13 @@ def test_plans_are_bounded():
         'The weights:\n```json\n{"near": 1.0, "far_away": -0.1}\n```',
         "As asked:\n```json\n[[1, 2], [3, 4]]\n```",
         'Broken:\n```json\n{"name": "near", "description": \n```',
+        'The weights:\n```json\n{\n"near": 1.0,\n"far_away": -0.1\n}\n```',
+        '{"components": {\n"near": {"why": "closer pays"},\n"far": {"why": "the 5" disk"},\n"waste": {"why": "so"}}}',
+        '[{"name": "near", "why": "closer pays"},\n{"name": "far", "why": "the 5" disk"},\n{"name": "x", "why": "so"}',
+        '[{"name": "near", "why": "closer pays"},\n{"name": "far", "why": "so"\n]\n{"name": "x", "why": "so"}',
+        '{"x": [{"name": "near", "why": "so"],\n"near": "closer pays",\n"far": "distance costs"}',
+        '{"name": "near", "why": "closer pays"}\n{"name": "far" "why": "distance costs"}',
+        '{\n"near": "closer pays",\n"far": "distance co',
         "| Name | Weight |\n|---|---|\n| near | 0.5 |",
         "| Name | What it rewards |\n|---|---|\n| near | |",
         "| near | far |",
@@ -112,6 +143,34 @@ def test_two_plans_are_none(other: str):
     """Which one is meant, nobody can know; bullets and tables of the same names leave no doubt."""
     for text in (f"One:\n{JSON}\nOr:\n{other}", f"{TABLE}\n\n{TABLE.replace('farAway', 'waste')}"):
         assert failure("plan", text).message == "the reply holds several plans that differ"
+
+
+def test_json_says_nothing_illegible():
+    text = r'{"near": "a \ud800 b \u001b[31m red \u0007\u200b\u0085.", "far": "\ud83d\ude00"}'
+    words = read_words("plan", text)
+    assert words == "- near: a \N{REPLACEMENT CHARACTER} b [31m red .\n- far: \N{GRINNING FACE}"
+    assert read_words("plan", "- near: \x1b[31mred\x1b[0m\n- far: \x9bb") == "- near: [31mred[0m\n- far: b"
+
+
+@pytest.mark.parametrize(
+    "piece",
+    ['{"a":"b","c":"d"}\n', "[\n[\n", '{"a":\n', '{"a"\n```\n', '["\n```\n', "[[1],\n", "[x\n", '{"a" 1}\n', '["b"]\n'],
+)
+@pytest.mark.parametrize("before", ["", "[[[\n" * 300, '{"x": [\n', '["'])
+def test_json_is_looked_at_a_few_times(monkeypatch: pytest.MonkeyPatch, piece: str, before: str):
+    """However much of it is broken: characters are counted here, for time says little on a busy machine."""
+    loads, looked_at = plans.json.loads, 0
+
+    def counted(text: str, **options):
+        nonlocal looked_at
+        looked_at += len(text)
+        return loads(text, **options)
+
+    monkeypatch.setattr(plans.json, "loads", counted)
+    for text in (before + piece * 2_000, f"{before}```\n{piece * 2_000}"):
+        looked_at = 0
+        read_words("plan", text)
+        assert looked_at <= 3 * len(text)
 
 
 def test_what_a_structured_plan_says():
