@@ -159,6 +159,7 @@ def test_every_command_has_help(capsys):
     assert "yellow hex" in out
 
 
+@pytest.mark.usefixtures("warm")
 def test_check_says_what_a_program_costs_and_what_is_wrong(capsys, tmp_path):
     bad = tmp_path / "bad.py"
     bad.write_text("import os\n")

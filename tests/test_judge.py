@@ -214,7 +214,7 @@ def test_a_task_that_cannot_be_drawn_is_refused_before_anything_starts(tmp_path)
         Parts.of(SETTINGS, Blind())  # type: ignore[arg-type]
 
 
-def test_a_search_that_people_judge_stops_for_votes_goes_on_with_them_and_shows_their_remarks(tmp_path, checker, task_of):
+def test_a_search_that_people_judge_stops_for_votes_and_shows_their_remarks(tmp_path, checker, task_of):
     task = task_of("probe-choice")
     settings = dataclasses.replace(SETTINGS, out=tmp_path, name="run")
     settings = dataclasses.replace(settings, llm=dataclasses.replace(settings.llm, wait_s=0.0))

@@ -41,6 +41,7 @@ def test_the_median_is_one_repeat():
     assert median(seconds(3, 9)).wall == 3
 
 
+@pytest.mark.usefixtures("hasty")
 def test_the_smallest_measurement(capsys: pytest.CaptureFixture[str]):
     words = [*SMALL, "--candidates", "1", "--one-by-one-limit", "0", "--separate-limit", "0", "--no-second-pass"]
     assert candidate_throughput.main([*words, "--json"]) == 0

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from jaxreward.options import apply
+from jaxreward.programs import Checker
 from jaxreward.proposers.llm_settings import LlmSettings
 from jaxreward.settings import PAPER_BUDGETS, EvolveSettings
 from jaxreward.training import PPO
@@ -48,9 +49,10 @@ def test_the_new_task_trains_and_a_program_helps(monkeypatch: pytest.MonkeyPatch
     assert program > 0.9 and program > default + 0.3
 
 
-def test_the_new_task_keeps_the_protocol(monkeypatch: pytest.MonkeyPatch):
+@pytest.mark.usefixtures("hasty")
+def test_the_new_task_keeps_the_protocol(monkeypatch: pytest.MonkeyPatch, checker: Checker):
     """A few updates; programs of its vocabulary pass their checks; what the wind will do is not in view."""
-    from jaxreward.programs import Checker, Program
+    from jaxreward.programs import Program
     from jaxreward.proposers.proposer import make_proposer
     from jaxreward.records import Request
     from jaxreward.search.seeding import derive_rng
@@ -61,14 +63,13 @@ def test_the_new_task_keeps_the_protocol(monkeypatch: pytest.MonkeyPatch):
     assert isinstance(task, Task)
     proposer = make_proposer("genetic", card(task))
     request = Request(id="a", generation=0, operator="scratch")
-    with Checker() as checker:
-        [(verdict, program), (blind, _)] = checker.check_many(
-            [
-                proposer.propose_all([request], lambda _: derive_rng(0)).proposals[0].source,
-                "def compute_reward(state, action, next_state):\n    return state.key\n",
-            ],
-            task,
-        )
+    [(verdict, program), (blind, _)] = checker.check_many(
+        [
+            proposer.propose_all([request], lambda _: derive_rng(0)).proposals[0].source,
+            "def compute_reward(state, action, next_state):\n    return state.key\n",
+        ],
+        task,
+    )
     assert program is not None, verdict.failure
     assert not blind.ok
     small = PPO(envs=8, unroll=8, hidden=(8,))
@@ -105,6 +106,7 @@ def test_kinds_of_goals_and_rules_have_the_ids_of_the_page():
         assert len({i for ids, _ in written for i in ids.split(", ") if i.isdigit()} - {"0"}) == len(names) - 1
 
 
+@pytest.mark.usefixtures("hasty")
 def test_the_policy_can_be_played(monkeypatch: pytest.MonkeyPatch):
     complete = [block for block in blocks("trainer.md", "python") if 'make_task("probe-choice")' in block]
     example = execute(complete[0], "trainer.md", monkeypatch)

@@ -22,7 +22,6 @@ from jaxreward.programs.samples import Samples
 from jaxreward.programs.spec import Spec
 from jaxreward.tasks.probe import Probe
 
-
 pytestmark = pytest.mark.usefixtures("hasty")
 
 

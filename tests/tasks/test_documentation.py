@@ -9,7 +9,6 @@ import jax
 import numpy as np
 import pytest
 
-from jaxreward.programs import Checker
 from jaxreward.programs.spec import Spec
 from jaxreward.records import Vocabulary
 from jaxreward.tasks import card, document_state, make_task, task_names
@@ -19,6 +18,7 @@ from jaxreward.tasks.task import Box
 from jaxreward.tasks.xland import XLand
 from tests.programs.pointtask import PointTask
 
+pytestmark = pytest.mark.usefixtures("hasty")
 NAMES = task_names()
 
 
@@ -45,12 +45,6 @@ class Mixed(Nested):
 
     def view(self, state):
         return state.view._replace(agent=(state.view.pos, state.view.t))
-
-
-@pytest.fixture(scope="module")
-def checker():
-    with Checker(lanes=1) as own:
-        yield own
 
 
 @pytest.mark.parametrize("task", [make_task("xland-hard"), make_task("probe-corridor"), Nested(), Mixed()], ids=str)

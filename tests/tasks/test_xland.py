@@ -21,6 +21,7 @@ def xland(name: str) -> XLand:
     return task
 
 
+pytestmark = pytest.mark.usefixtures("hasty")
 NAMES = ("xland-easy", "xland-medium", "xland-hard")
 STEPS, LANES = 60, 64
 

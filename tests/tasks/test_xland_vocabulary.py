@@ -14,6 +14,7 @@ import xminigrid
 
 from jaxreward.tasks.xland_vocabulary import OBJECT_TILES, object_name, xland_vocabulary
 
+pytestmark = pytest.mark.usefixtures("hasty")
 SIZE = 7
 PYRAMID, SQUARE, BALL = (5, 5), (4, 2), (3, 1)
 VOCABULARY = xland_vocabulary([PYRAMID, SQUARE], SIZE, SIZE, 80)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
 
 from jaxreward.programs import Checker, Program
-from jaxreward.tasks import Task, make_task
+from jaxreward.tasks import Task
 from jaxreward.training import PPO
+from jaxreward.training.chunk import forget_compiled
 
 HEAD = """\
 import jax
@@ -36,6 +38,8 @@ OBSERVATIONS = (
     "return jnp.concatenate([state.agent.position / 8.0, jnp.stack([state.step_num / 80.0])])",
     "return jnp.sin(jnp.arange(40.0) * distance(state))",
 )
+SEEDS = (3, 11)
+UPDATES = 4
 REWARDS = (
     "near, h = distance(state) - distance(next_state), held(next_state)\n    return near + h, dict(near=near, held=h)",
     "return held(next_state)",
@@ -49,15 +53,15 @@ def program_source(observation: str, reward: str) -> str:
     )
 
 
-@pytest.fixture(scope="session")
-def checker() -> Iterator[Checker]:
-    with Checker() as checker:
-        yield checker
+@pytest.fixture(scope="module", autouse=True)
+def compiled_here() -> None:
+    """What other modules compiled, perhaps without optimising it, is not used."""
+    forget_compiled()
 
 
 @pytest.fixture(scope="session")
-def easy() -> Task:
-    return make_task("xland-easy")
+def easy(task_of: Callable[[str], Task]) -> Task:
+    return task_of("xland-easy")
 
 
 @pytest.fixture(scope="session")
@@ -81,6 +85,14 @@ def mixed(load: Callable[[str, str], Program]) -> list[Program]:
 @pytest.fixture(scope="session")
 def tiny() -> PPO:
     return PPO(envs=8, unroll=8, epochs=1, minibatches=2, hidden=(16,))
+
+
+def budget(ppo: PPO, updates: int = UPDATES) -> dict[str, Any]:
+    return {"seeds": SEEDS, "steps": updates * ppo.batch, "checkpoints": 2, "eval_episodes": 8}
+
+
+def params(result: Any, candidate: int) -> list[Any]:
+    return [result.params(candidate, s) for s in range(len(SEEDS))]
 
 
 def assert_close_trees(a: object, b: object, atol: float = 2e-5) -> None:

@@ -6,17 +6,18 @@ import numpy as np
 import pytest
 
 from jaxreward.programs import Program
-from jaxreward.tasks import Drawable, make_task
+from jaxreward.tasks import Drawable
 from jaxreward.training import PPO, train
 from jaxreward.training.episodes import play
 
+pytestmark = pytest.mark.usefixtures("hasty")
 TINY = PPO(envs=8, unroll=8, minibatches=2, hidden=(8,))
 
 
 @pytest.fixture(scope="module")
-def corridor():
+def corridor(task_of):
     """An agent that has learned to walk to the end of a corridor."""
-    task = make_task("probe-corridor")
+    task = task_of("probe-corridor")
     program = Program.default(task)
     trained = train(task, [program], TINY, seeds=1, steps=4096)
     return task, program, trained
@@ -46,10 +47,10 @@ def test_all_agents_meet_the_same_beginnings(corridor):
 
 
 @pytest.mark.parametrize("name", ["probe-corridor", "xland-easy"])
-def test_a_task_draws_every_state_in_one_size(name):
+def test_a_task_draws_every_state_in_one_size(name, task_of):
     import jax
 
-    task = make_task(name)
+    task = task_of(name)
     assert isinstance(task, Drawable)
     state = task.reset(jax.random.key(0))
     pictures = [task.draw(state), task.draw(task.step(state, jax.numpy.int32(0)))]

@@ -9,10 +9,20 @@ import pytest
 from jaxreward.training.chunk import Chunk
 from jaxreward.training.population import Population
 
+pytestmark = pytest.mark.usefixtures("hasty")
+
 
 @pytest.fixture(scope="module")
 def chunk(easy, mixed, tiny):
     chunk = Chunk(easy, Population(mixed[1:2]), tiny.replace(learning_rate=0.0, envs=32), (0, 1), jax.devices()[0])
+    chunk.compile()
+    return chunk
+
+
+@pytest.fixture(scope="module")
+def twins(easy, mixed, tiny):
+    """Two candidates with one program."""
+    chunk = Chunk(easy, Population([mixed[0], mixed[0]]), tiny.replace(envs=32), (0, 1), jax.devices()[0])
     chunk.compile()
     return chunk
 
@@ -45,25 +55,20 @@ def test_no_episode_is_longer_than_the_horizon_and_failures_last_that_long(chunk
     assert (solved_steps >= held_out.success).all() and (solved_steps <= held_out.success * easy.horizon).all()
 
 
-def test_levels_are_common_to_all_candidates_and_new_in_every_update(easy, mixed, tiny):
-    chunk = Chunk(easy, Population(mixed[:2]), tiny, (0, 1), jax.devices()[0])
-    chunk.compile()
-    state = chunk.start()
+def test_levels_are_common_to_all_candidates_and_new_in_every_update(twins):
+    state = twins.start()
     grid = np.asarray(state.lanes.state.grid)
     np.testing.assert_array_equal(grid[0], grid[1])
     assert (grid[0, 0] != grid[0, 1]).any()
-    assert len({g.tobytes() for g in grid[0, 0]}) == tiny.envs
+    assert len({g.tobytes() for g in grid[0, 0]}) == twins.ppo.envs
 
 
-def test_held_out_levels_are_the_same_again_and_others_for_every_seed(easy, mixed, tiny):
+def test_held_out_levels_are_the_same_again_and_others_for_every_seed(twins):
     """Paired between candidates and repeatable, but independent between seeds, also of one policy."""
-    ppo = tiny.replace(envs=32)
-    chunk = Chunk(easy, Population([mixed[0], mixed[0]]), ppo, (0, 1), jax.devices()[0])
-    chunk.compile()
-    state = chunk.start()
+    state = twins.start()
     # both seeds play with the parameters of the first
     agents = jax.tree.map(lambda x: x.at[:, 1].set(x[:, 0]), state.agents)
-    a, b = (jax.device_get(chunk.evaluate(state.replace(agents=agents), 2)) for _ in range(2))
+    a, b = (jax.device_get(twins.evaluate(state.replace(agents=agents), 2)) for _ in range(2))
     np.testing.assert_array_equal(a.length, b.length)
     np.testing.assert_array_equal(a.length[0], a.length[1])
     assert (a.length[:, 0] != a.length[:, 1]).all()

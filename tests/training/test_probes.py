@@ -11,6 +11,7 @@ from jaxreward.tasks import make_task
 from jaxreward.training import PPO, train
 from jaxreward.training.networks import ActorCritic
 
+pytestmark = pytest.mark.usefixtures("hasty")
 DISCOUNT = 0.9
 
 

@@ -1,0 +1,150 @@
+"""Trainings that are interrupted, taken up again, mistaken for each other or cut short: the books stay right."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+
+from jaxreward.training import Interrupted, Rung, train
+from tests.training.conftest import assert_close_trees, budget, params
+
+pytestmark = pytest.mark.usefixtures("hasty")
+
+
+class Memory:
+    """A store in memory that counts."""
+
+    def __init__(self) -> None:
+        self.trees: dict[str, Any] = {}
+        self.restored = 0
+
+    def save(self, tag: str, tree: Any) -> None:
+        self.trees[tag] = jax.tree.map(lambda x: np.array(x) if isinstance(x, np.ndarray | jax.Array) else x, tree)
+
+    def restore(self, tag: str, like: Any) -> Any | None:
+        self.restored += tag in self.trees
+        return self.trees.get(tag)
+
+
+@pytest.mark.parametrize("stop_at", [1, 2, 5])
+def test_resumed_equals_uninterrupted(easy, mixed, tiny, stop_at):
+    """Stopped before any update and taken up again: bitwise the same, curves included."""
+    programs, settings = mixed[:2], budget(tiny, 6)
+    whole = train(easy, programs, tiny, **settings)
+    store, asked = Memory(), [0]
+
+    def stop() -> bool:
+        asked[0] += 1
+        return asked[0] > stop_at
+
+    with pytest.raises(Interrupted):
+        train(easy, programs, tiny, store=store, should_stop=stop, **settings)
+    resumed = train(easy, programs, tiny, store=store, **settings)
+    assert store.restored == 1
+    np.testing.assert_array_equal(whole.success_curve, resumed.success_curve)
+    for a, b in zip(whole.histories, resumed.histories, strict=True):
+        for field in dataclasses.fields(a):
+            np.testing.assert_array_equal(getattr(a, field.name), getattr(b, field.name))
+    for a, b in zip(jax.tree.leaves(whole.agents), jax.tree.leaves(resumed.agents), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.fixture(scope="module")
+def corridor(task_of):
+    return task_of("probe-corridor")
+
+
+@pytest.fixture(scope="module")
+def walk(checker, corridor):
+    """A program for the corridor from its reward, and what it sees of a state."""
+
+    def load(reward, seen="state.place / 6.0"):
+        verdict, program = checker.check(
+            f"import jax.numpy as jnp\ndef get_observation(state):\n    return jnp.stack([{seen}])\n"
+            f"def compute_reward(state, action, next_state):\n    return {reward}\n",
+            corridor,
+        )
+        assert program is not None, verdict.failure
+        return program
+
+    return load
+
+
+def test_a_saved_training_is_not_taken_for_that_of_other_programs(corridor, walk, tiny):
+    """The same store and tag, but other candidates, other chunks or another budget."""
+    programs = [
+        walk("1.0 * next_state.hit"),
+        walk("0.1 * (next_state.place - state.place)"),
+        walk("1.0 * next_state.hit", "state.t / 18.0, state.place / 6.0"),
+    ]
+    store, settings = Memory(), budget(tiny, 3)
+    train(corridor, programs, tiny, store=store, chunk=1, **settings)
+    saved = dict(store.trees)
+    assert saved
+    others = train(corridor, programs[1:], tiny, store=store, chunk=1, **settings)
+    clean = train(corridor, programs[1:], tiny, chunk=1, **settings)
+    for k in range(2):
+        assert_close_trees(params(others, k), params(clean, k), atol=1e-6)
+    store.trees, store.restored = saved, 0
+    train(corridor, programs, tiny, store=store, chunk=2, **settings)
+    train(corridor, programs, tiny, store=store, chunk=1, **budget(tiny, 4))
+    assert store.restored == 0
+
+
+def test_terms_in_another_order_are_not_taken_for_each_other(corridor, walk, tiny):
+    one = walk('1.0 * next_state.hit, {"far": 9.0 - state.place, "hit": 1.0 * next_state.hit}')
+    other = walk('1.0 * next_state.hit, {"hit": 1.0 * next_state.hit, "far": 9.0 - state.place}')
+    for program in (one, other):
+        result = train(corridor, [program], tiny, **budget(tiny, 2))
+        means = {term.name: term.mean[-1] for term in result.feedback(0).terms}
+        assert means["far"] > 1.0 > means["hit"]
+
+
+def test_a_population_with_more_terms_is_compiled_anew(corridor, walk, tiny):
+    narrow = walk("1.0 * next_state.hit")
+    wide = walk("1.0 * next_state.hit, {" + ", ".join(f'"t{i}": state.place * {i}.0' for i in range(9)) + "}")
+    train(corridor, [narrow], tiny, **budget(tiny, 1))
+    result = train(corridor, [narrow, wide], tiny, chunk=1, **budget(tiny, 1))
+    assert len(result.feedback(1).terms) == 9
+
+
+@pytest.fixture(scope="module")
+def whole(easy, mixed, tiny):
+    """Four programs without a rung."""
+    return train(easy, mixed[:4], tiny, **budget(tiny, 6))
+
+
+@pytest.fixture(scope="module")
+def passed(easy, mixed, tiny):
+    """The same with a rung that all pass."""
+    return train(easy, mixed[:4], tiny, rungs=[Rung(2 * tiny.batch, 0.0)], **budget(tiny, 6))
+
+
+def test_survivors_of_a_rung_go_on_as_if_nothing_had_happened(whole, passed):
+    assert not passed.stopped.any()
+    for k in range(4):
+        assert_close_trees(params(whole, k), params(passed, k), atol=1e-6)
+
+
+def test_a_rung_stops_and_compacts(easy, mixed, tiny, whole, passed, monkeypatch):
+    """With a threshold between the candidates' successes, the rest trains on in a smaller chunk."""
+    monkeypatch.setattr("jaxreward.training.executor.worth_compacting", lambda *_: True)
+    programs, settings = mixed[:4], budget(tiny, 6)
+    point = int(np.flatnonzero(passed.steps == 2 * tiny.batch)[0])
+    success = passed.success_curve[:, :, point].mean(1)
+    assert np.ptp(success) > 0, "the test needs candidates that differ"
+    threshold = float(np.sort(success)[2])
+    cut = train(easy, programs, tiny, rungs=[Rung(2 * tiny.batch, threshold)], **settings)
+    stopped = success < threshold
+    np.testing.assert_array_equal(cut.stopped > 0, stopped)
+    assert cut.chunks == (int((~stopped).sum()),)
+    assert cut.env_steps < whole.env_steps
+    for k in map(int, np.flatnonzero(~stopped)):
+        assert_close_trees(params(whole, k), params(cut, k))
+    for k in np.flatnonzero(stopped):
+        np.testing.assert_allclose(cut.success[k].mean(), success[k], atol=1e-6)
+        assert np.isnan(cut.success_curve[k, :, -1]).all()
