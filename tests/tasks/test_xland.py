@@ -93,21 +93,22 @@ def test_the_numbers_of_the_paper(name, horizon, size, objects):
 
 def test_hard_turns_the_pyramid_into_a_ball_and_wants_it_beside_the_hex():
     task = make_task("xland-hard")
-    state = task.reset(jax.random.key(1))
+    step = jax.jit(task.step)
+    state = jax.jit(task.reset)(jax.random.key(1))
     grid = jnp.zeros_like(state.grid).at[:].set(jnp.array([1, 7], jnp.uint8))
     grid = grid.at[5, 5].set(jnp.array([5, 3], jnp.uint8)).at[4, 4].set(jnp.array([11, 5], jnp.uint8))
     agent = state.agent.replace(position=jnp.array([5, 4]), direction=jnp.int32(1), pocket=jnp.zeros(2, jnp.uint8))
     state = state.replace(grid=grid, agent=agent)
-    holding = task.step(state, jnp.int32(3))
+    holding = step(state, jnp.int32(3))
     assert holding.agent.pocket.tolist() == [3, 2] and not holding.solved
-    wrong = task.step(holding, jnp.int32(4))
+    wrong = step(holding, jnp.int32(4))
     assert wrong.grid[5, 5].tolist() == [3, 2] and not wrong.solved
-    turned = task.step(task.step(holding, jnp.int32(2)), jnp.int32(2))
+    turned = step(step(holding, jnp.int32(2)), jnp.int32(2))
     assert turned.agent.direction == 3
-    beside = task.step(turned, jnp.int32(4))
+    beside = step(turned, jnp.int32(4))
     assert not beside.solved  # (5, 3) is diagonal to the hex
     moved = holding.replace(agent=holding.agent.replace(position=jnp.array([4, 6]), direction=jnp.int32(3)))
-    placed = task.step(moved, jnp.int32(4))
+    placed = step(moved, jnp.int32(4))
     assert placed.grid[4, 5].tolist() == [3, 2] and placed.solved
     metric = task.score()
     assert metric.value(metric.update(metric.init(), moved, jnp.int32(4), placed)) == 1.0
@@ -134,7 +135,7 @@ def test_a_ruleset_from_a_file(tmp_path: Path):
     task = make_task(f"xland/XLand-MiniGrid-R1-9x9/{path}")
     assert task.horizon == 50
     assert "Walk next to the blue pyramid" in task.description
-    state = task.step(task.reset(jax.random.key(0)), jnp.int32(0))
+    state = jax.jit(lambda key: task.step(task.reset(key), jnp.int32(0)))(jax.random.key(0))
     assert state.solved.shape == ()
 
 
