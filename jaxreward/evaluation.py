@@ -52,7 +52,7 @@ def draw_agents(task: Task, candidates: Sequence[Candidate], trained: TrainResul
         if trained.stopped[row] or trained.diverged[row].all():
             continue
         seed = int(np.flatnonzero(~trained.diverged[row])[0])
-        episodes = play(task, trained.programs[row], trained.params(row, seed), ppo)
+        episodes = play(task, trained.programs[row], trained.variables(row, seed), ppo)
         frames = [[task.draw(episode.state(t)) for t in range(episode.length + 1)] for episode in episodes]
         write_film(folder / f"{candidate.id}.gif", frames)
         write_strip(folder / f"{candidate.id}.png", frames)

@@ -350,12 +350,12 @@ class Evolution:
             return  # nothing here has a score
         if self.judge is not None:
             for row in rows:
-                policy = trained.params(row, int(trained.success[row].argmax()))
+                policy = trained.variables(row, int(trained.success[row].argmax()))
                 self.store.save(f"policy-{candidates[row].id}", policy)
             return
         row = max(rows, key=lambda i: float(trained.success[i].mean()))
         if best is None or best.score is None or trained.score(row).mean > best.score.mean:
-            self.store.save("best-policy", trained.params(row, int(trained.success[row].argmax())))
+            self.store.save("best-policy", trained.variables(row, int(trained.success[row].argmax())))
 
     def store_best(self, score: Score | None = None) -> None:
         """Write `best_interface.py`, with `score` in place of that of the search."""

@@ -122,7 +122,7 @@ class Feedback(Record):
     reached, or did not reach, the goal (None where there was none); `return_success_correlation` is
     the point-biserial correlation of an episode's return with its success over held-out episodes at
     the end (None where either was constant); `value_fit` is the explained variance of the value
-    function at the end; `diverged` counts seeds.
+    function at the end; `diverged` counts seeds; `beside` holds what the task's metric tells beside its value.
     """
 
     steps: tuple[int, ...] = ()
@@ -139,6 +139,7 @@ class Feedback(Record):
     return_failed: float | None = None
     return_success_correlation: float | None = None
     diverged: int = 0
+    beside: dict[str, float] = Field(default_factory=dict)
     notices: tuple[Notice, ...] = ()
 
 

@@ -53,7 +53,7 @@ MISTAKES = [
     (["evolve", "--proposer", "llm", "--model", "openai/x", "--price", "openai/x=900,9000"], "nobody can be asked"),
     (["evolve", "--baselines", "dense"], "there is no baseline 'dense'"),
     (["evolve", "--ppo.minibatches", "3"], "does not divide"),
-    (["evolve", "--ppo.activation", "gelu"], "must be 'tanh' or 'relu'"),
+    (["evolve", "--ppo.activation", "gelu"], "must be one of tanh, relu, swish"),
     (["evolve", "--memory-gb", "-1", "--candidates", "1"], "--memory-gb must be a positive number"),
     (["evolve", "--memory-gb", "nan"], "--memory-gb must be a positive number"),
     (["evolve", "--ppo.learning-rate", "nan"], "learning_rate must be a positive number"),

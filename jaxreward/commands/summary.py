@@ -93,7 +93,8 @@ def show_retrained(settings: TrainSettings, done: Retrained, console: Console) -
     result = done.result
     rows = []
     for i, name in enumerate(done.names):
-        rows.append((name, result.score(i), {"features": str(result.programs[i].observation_size)}))
+        told = {name.replace("_", " "): f"{result.beside(name)[i].mean():.3f}" for name in result.told}
+        rows.append((name, result.score(i), {"features": str(result.programs[i].observation_size), **told}))
     console.print(score_table(f"success on {settings.task}, {settings.seeds} seeds x {settings.steps:,} steps", rows))
     console.print(
         f"{result.env_steps:,} environment steps in {result.run_s:.0f} s after {result.compile_s:.0f} s of compiling",

@@ -15,8 +15,9 @@ import numpy as np
 from jaxreward.errors import UserError
 
 N = 256
-_STEPS = 50_000
-"""Steps played: enough for a random player to come upon what is not very rare."""
+_STEPS, _PHYSICS_STEPS = 50_000, 8_000
+"""Steps played: enough for a random player to come upon what is not very rare. Where actions are real numbers a
+step is most likely one of a physics engine, and dear."""
 _LONGEST = 5_000
 _MOST_BYTES = 16 << 20
 """Of the transitions, and of the views of all episodes that are played side by side."""
@@ -69,8 +70,10 @@ def _bytes(tree: Any) -> int:
 
 def _sample(task: Any, n: int, seed: int) -> tuple[Any, Any, Any]:
     view = jax.eval_shape(lambda: task.view(task.reset(jax.random.key(0))))
-    lanes = min(max(_STEPS // task.horizon, 16), 1024, max(_MOST_BYTES // max(_bytes(view), 1), 4))
-    play = jax.jit(partial(_play, task, lanes))
+    steps = _STEPS if hasattr(task.action_space, "n") else _PHYSICS_STEPS
+    lanes = min(max(steps // task.horizon, 16), 1024, max(_MOST_BYTES // max(_bytes(view), 1), 4))
+    options = task.compiler_options(jax.default_backend()) if hasattr(task, "compiler_options") else {}
+    play = jax.jit(partial(_play, task, lanes), compiler_options=dict(options) or None)
     rng = np.random.default_rng(seed)
     key = jax.random.key(seed)
     nowhere = np.full(n, -1, np.int32)

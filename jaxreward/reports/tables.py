@@ -157,5 +157,6 @@ def diagnosis(feedback: Feedback) -> list[str]:
                      f"of those that fail {feedback.return_failed:.3g}")  # fmt: skip
     for term in feedback.terms:
         lines.append(f"term {term.name}: share {term.share:.0%}, mean {thin(term.mean)}")
+    lines += [f"{name.replace('_', ' ')}  {value:.3g}" for name, value in feedback.beside.items()]
     lines += [f"{notice.kind}: {notice.message}" for notice in feedback.notices]
     return lines

@@ -29,7 +29,10 @@ def _xland(name: str) -> Callable[..., Task]:
 
 
 _TASKS: dict[str, Callable[..., Task]] = {
-    **{f"probe-{kind}": _probe(kind) for kind in ("constant", "signal", "delay", "choice", "corridor")},
+    **{
+        f"probe-{kind}": _probe(kind)
+        for kind in ("constant", "signal", "delay", "choice", "corridor", "endless", "aim")
+    },
     **{name: _xland(name) for name in ("xland-easy", "xland-medium", "xland-hard")},
 }
 

@@ -56,6 +56,25 @@ class Metric(Protocol):
 
 
 @runtime_checkable
+class Telling(Protocol):
+    """A metric that has more to say than its value: `also` maps the accumulator to a float32 array, an entry for
+    each of `names`, when the episode ends. Nothing is decided by it."""
+
+    @property
+    def names(self) -> tuple[str, ...]: ...
+    def also(self, acc: Any) -> jax.Array: ...
+
+
+@runtime_checkable
+class Compiled(Protocol):
+    """A task that the compiler needs options for."""
+
+    def compiler_options(self, platform: str) -> Mapping[str, Any]:
+        """XLA's options for whatever runs `reset`, `step` and `view` on `platform` (`cpu`, `gpu` or `tpu`)."""
+        ...
+
+
+@runtime_checkable
 class Drawable(Protocol):
     """A task whose states can be looked at."""
 
@@ -113,3 +132,14 @@ class Task(Protocol):
         ...
 
     def vocabulary(self) -> Vocabulary: ...
+
+
+def told_beside(task: Task) -> tuple[str, ...]:
+    """Names of what the metric of `task` tells beside its value."""
+    metric = task.score()
+    return tuple(metric.names) if isinstance(metric, Telling) else ()
+
+
+def compiler_options(task: Task, platform: str) -> dict[str, Any]:
+    """What XLA needs to be told on `platform` to compile `task`; mostly nothing."""
+    return dict(task.compiler_options(platform)) if isinstance(task, Compiled) else {}

@@ -12,7 +12,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import jax
@@ -20,8 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 from flax import struct
 
-from jaxreward.errors import UserError
-from jaxreward.tasks import Discrete, Task
+from jaxreward.tasks import Task, compiler_options, told_beside
 from jaxreward.training.config import PPO
 from jaxreward.training.measure import Stats
 from jaxreward.training.networks import ActorCritic, init_padded
@@ -52,11 +51,9 @@ class Chunk:
         seeds: Sequence[int],
         device: Device,
     ) -> None:
-        if not isinstance(task.action_space, Discrete):
-            raise UserError(f"the learner chooses among discrete actions, and those of '{task.name}' are real numbers")
         self.task, self.population, self.ppo, self.device = task, population, ppo, device
         self.seeds = tuple(seeds)
-        self.network = ActorCritic(task.action_space.n, ppo.hidden, ppo.activation)
+        self.network = ActorCritic.of(task, ppo)
         self.compile_s = 0.0
         self._hyper = jax.device_put(jax.tree.map(jnp.float32, ppo), device)
         self._keys = jax.device_put(jnp.stack([jax.random.key(s) for s in self.seeds]), device)
@@ -77,35 +74,42 @@ class Chunk:
         with jax.default_device(self.device):
             one = init_padded(self.network, 0, self.population.widths[0], self.population.width)
             params = jax.tree.map(lambda x: jax.ShapeDtypeStruct((*self.shape, *x.shape), x.dtype), one)
-            pool = jax.eval_shape(partial(_resets, self.task, self.ppo.envs), self._keys)
-            agents = jax.eval_shape(partial(_new_agents, self.ppo), params)
+            pool = jax.eval_shape(self._resets, self._keys)
+            agents = jax.eval_shape(partial(_new_agents, self.ppo, self.population.width), params)
             lanes = jax.eval_shape(partial(_new_lanes, self.task, self.shape[0]), pool)
             stats = jax.eval_shape(self.fresh_stats)
-            shapes = (params, lanes, pool, self._keys, stats)
-            step = partial(collect, self.task, self.population, self.network, self.ppo.unroll)
+            shapes = (agents.variables, lanes, pool, self._keys, stats)
+            length, repeat = self.ppo.length, self.ppo.action_repeat
+            step = partial(collect, self.task, self.population, self.network, length, repeat)
             trajectory = self._trajectory()
             key = (
-                id(self.task), self.identity(), self.population.width, self.population.terms, self.ppo.unroll,
+                id(self.task), self.identity(), self.population.width, self.population.terms, length, repeat,
                 self.ppo.envs, self.network, self.shape, self.device,
             )  # fmt: skip
-            self._collect = _COLLECT.get(key, lambda: _aot(step, shapes, self.device, donate=(1, 4)), keep=self.task)
+            options = compiler_options(self.task, self.device.platform)
+            self._collect = _COLLECT.get(
+                key, lambda: _aot(step, shapes, self.device, donate=(1, 4), options=options), keep=self.task
+            )
             learn_shapes = (agents, trajectory, stats.finite, self._keys, jnp.float32(0), self._hyper)
             key = (self.network, jax.tree.structure(self.ppo), _signature(learn_shapes), self.device)
             self._learn = _LEARN.get(key, lambda: _aot(self._learn_all, learn_shapes, self.device, donate=(0,)))
-            jax.block_until_ready(_resets(self.task, self.ppo.envs, self._keys))
+            jax.block_until_ready(self._resets(self._keys))
         self.compile_s += time.perf_counter() - start
 
     def _trajectory(self) -> Trajectory:
         """Shapes of a trajectory; tracing `collect` for them would trace every program."""
         lanes = (*self.shape, self.ppo.envs)
-        steps = (self.ppo.unroll, *lanes)
+        steps, more = (self.ppo.length, *lanes), (self.ppo.length + 1, *lanes)
 
         def shape(shape: tuple[int, ...], dtype: Any = jnp.float32) -> Any:
             return jax.ShapeDtypeStruct(shape, dtype)
 
+        over = self.network.distribution
+        outputs = jax.ShapeDtypeStruct((*steps, over.outputs), jnp.float32)
+        action = jax.eval_shape(lambda k, o: over.sample(o, over.noise(k, steps)), self._keys[0], outputs)
         return Trajectory(
-            obs=shape((*steps, self.population.width)), action=shape(steps, jnp.int32), logp=shape(steps),
-            value=shape(steps), reward=shape(steps), done=shape(steps, jnp.bool_), last_value=shape(lanes),
+            obs=shape((*more, self.population.width)), action=action, logp=shape(steps), value=shape(more),
+            reward=shape(steps), done=shape(steps, jnp.bool_), cut=shape(steps, jnp.bool_),
         )  # fmt: skip
 
     def peak_bytes(self) -> int:
@@ -120,40 +124,44 @@ class Chunk:
         self, agents: Agent, trajectory: Trajectory, finite: jax.Array, keys: jax.Array, progress: jax.Array, hyper: PPO
     ) -> tuple[Agent, LearnStats]:
         one = partial(learn, network=self.network)
-        over = Trajectory(1, 1, 1, 1, 1, 1, 0)  # type: ignore[arg-type]
 
         def agent(a: Agent, t: Trajectory, f: jax.Array, k: jax.Array) -> tuple[Agent, LearnStats]:
             return one(a, t, f, k, progress, hyper=hyper)
 
-        by_seed = jax.vmap(agent, in_axes=(0, over, 0, 0))
-        return jax.vmap(by_seed, in_axes=(0, over, 0, None))(agents, trajectory, finite, keys)
+        by_seed = jax.vmap(agent, in_axes=(0, 1, 0, 0))
+        return jax.vmap(by_seed, in_axes=(0, 1, 0, None))(agents, trajectory, finite, keys)
 
     # ---- run
+
+    def _resets(self, keys: jax.Array) -> Any:
+        return _resets_of(self.task, self.ppo.envs, self.device.platform)(keys)
 
     def start(self) -> TrainerState:
         """The state before the first update."""
         agents = [
-            [init_padded(self.network, seed, width, self.population.width) for seed in self.seeds]
+            [init_padded(self.network, seed, width, self.population.width, self.ppo.initializer) for seed in self.seeds]
             for width in self.population.widths
         ]
         stack = partial(jax.tree.map, lambda *x: np.stack(x))
         params = stack(*[stack(*row) for row in agents])
         with jax.default_device(self.device):
-            pool = _resets(self.task, self.ppo.envs, _fold(self._keys, _START))
-            return TrainerState(_new_agents(self.ppo, params), _new_lanes(self.task, self.shape[0], pool))
+            pool = self._resets(_fold(self._keys, _START))
+            agents = _new_agents(self.ppo, self.population.width, params)
+            return TrainerState(agents, _new_lanes(self.task, self.shape[0], pool))
 
     def fresh_stats(self, first_only: bool = False) -> Stats:
         with jax.default_device(self.device):
-            return _zero_stats(*self.shape, self.population.width, self.population.terms, first_only)
+            beside = len(told_beside(self.task))
+            return _zero_stats(*self.shape, self.population.width, self.population.terms, first_only, beside)
 
     def update(
         self, state: TrainerState, stats: Stats, index: int, progress: float
     ) -> tuple[TrainerState, Stats, LearnStats]:
         """One PPO update of every agent, number `index`, with `progress` of the budget spent."""
         with jax.default_device(self.device):
-            pool = _resets(self.task, self.ppo.envs, _fold(self._keys, _POOL, index))
+            pool = self._resets(_fold(self._keys, _POOL, index))
             noise = _fold(self._keys, _NOISE, index)
-            lanes, trajectory, stats = self._collect(state.agents.params, state.lanes, pool, noise, stats)
+            lanes, trajectory, stats = self._collect(state.agents.variables, state.lanes, pool, noise, stats)
             spent = jax.device_put(np.float32(progress), self.device)
             agents, learned = self._learn(
                 state.agents, trajectory, stats.finite, _fold(self._keys, _ORDER, index), spent, self._hyper
@@ -170,18 +178,18 @@ class Chunk:
         stats = self.fresh_stats(first_only=True)
         with jax.default_device(self.device):
             for number in range(rounds):
-                pool = _resets(self.task, self.ppo.envs, _fold(self._keys, _LEVELS, number))
+                pool = self._resets(_fold(self._keys, _LEVELS, number))
                 lanes = _new_lanes(self.task, self.shape[0], pool)
-                for part in range(-(-self.task.horizon // self.ppo.unroll)):
+                for part in range(-(-self.task.horizon // (self.ppo.length * self.ppo.action_repeat))):
                     noise = _fold(self._keys, _PLAY, number, part)
-                    lanes, _, stats = self._collect(state.agents.params, lanes, pool, noise, stats)
+                    lanes, _, stats = self._collect(state.agents.variables, lanes, pool, noise, stats)
         return stats
 
 
-@partial(jax.jit, static_argnums=(0, 1))
-def _resets(task: Task, envs: int, keys: jax.Array) -> Any:
+@lru_cache(maxsize=64)
+def _resets_of(task: Task, envs: int, platform: str) -> Callable[[jax.Array], Any]:
     """Fresh initial states from keys (S,); the one place where `task.reset` is compiled."""
-    return reset_pool(task, keys, envs)
+    return jax.jit(partial(reset_pool, task, envs=envs), compiler_options=compiler_options(task, platform) or None)
 
 
 @jax.jit
@@ -197,9 +205,9 @@ def _fold(keys: jax.Array, *numbers: int) -> jax.Array:
 
 
 # jit, and not eager calls, also because donated arguments must not share a buffer of zeros
-@partial(jax.jit, static_argnums=0)
-def _new_agents(ppo: PPO, params: Any) -> Agent:
-    return jax.vmap(jax.vmap(lambda p: new_agent(p, ppo)))(params)
+@partial(jax.jit, static_argnums=(0, 1))
+def _new_agents(ppo: PPO, width: int, params: Any) -> Agent:
+    return jax.vmap(jax.vmap(lambda p: new_agent(p, ppo, width)))(params)
 
 
 @partial(jax.jit, static_argnums=(0, 1))
@@ -207,16 +215,16 @@ def _new_lanes(task: Task, candidates: int, pool: Any) -> Lanes:
     return start_lanes(task, pool, candidates)
 
 
-@partial(jax.jit, static_argnums=(0, 1, 2, 3, 4))
-def _zero_stats(candidates: int, seeds: int, width: int, terms: int, first_only: bool) -> Stats:
-    return Stats.zeros(candidates, seeds, width, terms, first_only)
+@partial(jax.jit, static_argnums=(0, 1, 2, 3, 4, 5))
+def _zero_stats(candidates: int, seeds: int, width: int, terms: int, first_only: bool, beside: int) -> Stats:
+    return Stats.zeros(candidates, seeds, width, terms, first_only, beside)
 
 
-def _aot(fn: Callable[..., Any], shapes: Any, device: Device, donate: tuple[int, ...]) -> Any:
+def _aot(fn: Callable[..., Any], shapes: Any, device: Device, donate: tuple[int, ...], options: Any = None) -> Any:
     """`fn` compiled for arguments of these shapes on `device`."""
     on = jax.sharding.SingleDeviceSharding(device)
     shapes = jax.tree.map(lambda x: jax.ShapeDtypeStruct(jnp.shape(x), x.dtype, sharding=on), shapes)
-    return jax.jit(fn, donate_argnums=donate).lower(*shapes).compile()
+    return jax.jit(fn, donate_argnums=donate).lower(*shapes).compile(options or None)
 
 
 def _signature(shapes: Any) -> tuple[Any, ...]:

@@ -9,11 +9,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxreward.errors import UserError
 from jaxreward.programs import Program
-from jaxreward.tasks import Discrete, Task
+from jaxreward.tasks import Task, compiler_options
 from jaxreward.training.config import PPO
-from jaxreward.training.networks import ActorCritic, Params, apply, sample_action
+from jaxreward.training.networks import ActorCritic, Variables, apply
 
 
 @dataclass(frozen=True)
@@ -31,43 +30,45 @@ class Episode:
         return jax.tree.map(lambda x: x[t], self.states)
 
 
-def play(task: Task, program: Program, params: Params, ppo: PPO, episodes: int = 3, seed: int = 0) -> list[Episode]:
+def play(
+    task: Task, program: Program, variables: Variables, ppo: PPO, episodes: int = 3, seed: int = 0
+) -> list[Episode]:
     """Let an agent play; the same `seed` gives the same initial states and the same chance to every agent.
 
     Args:
-        params: as `TrainResult.params` returns them.
+        variables: as `TrainResult.variables` returns them.
         ppo: the settings that it was trained with; they say what its network looks like.
-
-    Raises:
-        UserError: actions that are not discrete.
     """
-    if not isinstance(task.action_space, Discrete):
-        raise UserError(f"agents of {task.name} cannot be played: its actions are not discrete")
-    network = ActorCritic(task.action_space.n, ppo.hidden, ppo.activation)
-    metric = task.score()
+    network = ActorCritic.of(task, ppo)
+    choice, metric = network.distribution, task.score()
 
     def one(key: jax.Array) -> Any:
         reset, act = jax.random.split(key)
         state = task.reset(reset)
 
         def step(carry: Any, t: jax.Array) -> Any:
-            state, acc, ret, over = carry
+            state, acc, ret, over, held = carry
             obs = jnp.nan_to_num(program.observe(task.view(state)), nan=0.0, posinf=0.0, neginf=0.0)
-            logits, _ = apply(network, params, obs)
-            action = sample_action(logits, jax.random.gumbel(jax.random.fold_in(act, t), logits.shape))
+            outputs, _ = apply(network, variables, obs)
+            chosen = choice.sample(outputs, choice.noise(jax.random.fold_in(act, t), ()))
+            held = jnp.where(t % ppo.action_repeat == 0, chosen, held)
+            action = choice.action(held)
             following = task.step(state, action)
             reward, _ = program.reward(task.view(state), action, task.view(following))
-            after = (following, metric.update(acc, state, action, following), ret + reward, task.terminated(following))
+            acc_after = metric.update(acc, state, action, following)
+            after = (following, acc_after, ret + reward, task.terminated(following), held)
             carry = jax.tree.map(lambda new, old: jnp.where(over, old, new), after, carry)
             return carry, (carry[0], over)
 
-        start = (state, metric.init(), jnp.zeros(()), jnp.zeros((), bool))
-        (_, acc, ret, _), (states, over) = jax.lax.scan(step, start, jnp.arange(task.horizon))
+        first = jnp.zeros_like(choice.sample(jnp.zeros(choice.outputs), choice.noise(act, ())))
+        start = (state, metric.init(), jnp.zeros(()), jnp.zeros((), bool), first)
+        (_, acc, ret, _, _), (states, over) = jax.lax.scan(step, start, jnp.arange(task.horizon))
         states = jax.tree.map(lambda first, rest: jnp.concatenate([first[None], rest]), state, states)
         return states, (~over).sum(), metric.value(acc), ret
 
     keys = jax.random.split(jax.random.key(seed), episodes)
-    states, lengths, success, returns = jax.device_get(jax.jit(jax.vmap(one))(keys))
+    options = compiler_options(task, jax.default_backend())
+    states, lengths, success, returns = jax.device_get(jax.jit(jax.vmap(one), compiler_options=options or None)(keys))
     found = []
     for k, length in enumerate(np.asarray(lengths)):
         kept = jax.tree.map(lambda x, k=k, end=int(length) + 1: np.asarray(x[k, :end]), states)

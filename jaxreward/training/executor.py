@@ -22,7 +22,7 @@ import numpy as np
 
 from jaxreward.errors import UserError
 from jaxreward.programs import Program
-from jaxreward.tasks import Task
+from jaxreward.tasks import Task, told_beside
 from jaxreward.training.chunk import Chunk, TrainerState
 from jaxreward.training.config import PPO, Rung
 from jaxreward.training.history import History
@@ -187,11 +187,11 @@ class _Run:
             self._run_segment(groups, number, first, last)
             for group in groups:
                 assert group.state is not None and group.history is not None
-                params = jax.device_get(group.state.agents.params)
+                variables = jax.device_get(group.state.agents.variables)
                 for row, member in enumerate(group.members):
                     if member in alive:
                         histories[member] = group.history.rows([row])
-                        agents[member] = jax.tree.map(lambda x, r=row: x[r], params)
+                        agents[member] = jax.tree.map(lambda x, r=row: x[r], variables)
             if threshold is None:
                 break
             point = self._point(last)
@@ -224,6 +224,7 @@ class _Run:
             wall_s=time.perf_counter() - begin,
             chunks=self.sizes,
             peak_bytes=self.peak,
+            told=told_beside(self.task),
         )
 
     @staticmethod
@@ -306,7 +307,8 @@ class _Run:
         if group.state is None:
             group.state = chunk.start()
             points = len(self.schedule.checkpoints)
-            group.history = History.empty(points, *chunk.shape, chunk.population.width, chunk.population.terms)
+            sizes = (chunk.population.width, chunk.population.terms, len(told_beside(self.task)))
+            group.history = History.empty(points, *chunk.shape, *sizes)
         state, stats, at = jax.device_put(group.state, chunk.device), chunk.fresh_stats(), first
         history = group.history
         assert history is not None

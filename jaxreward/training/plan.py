@@ -81,7 +81,7 @@ def first_chunk(widest: int, seeds: int, ppo: PPO, limit: int, device: Device) -
     The unroll's observations dominate: they are written, transposed for the learner and gathered
     into minibatches, three copies and a half. The compiler's own account corrects this.
     """
-    per_candidate = int(3.5 * 4 * seeds * ppo.batch * (widest + 16 + sum(ppo.hidden)))
+    per_candidate = int(3.5 * 4 * seeds * ppo.envs * ppo.length * (widest + 16 + sum(ppo.hidden)))
     fits = max(1, limit // per_candidate)
     return min(fits, _MAX_CHUNK_CPU) if device.platform == "cpu" else fits
 

@@ -11,7 +11,7 @@ from flax import struct
 
 from jaxreward.kernels.gae import gae
 from jaxreward.training.config import PPO
-from jaxreward.training.networks import ActorCritic, Params, apply, entropy, log_prob
+from jaxreward.training.networks import ActorCritic, Params, Variables, add_moments, apply, new_moments
 from jaxreward.training.rollout import Trajectory
 
 # A first reward after long silence is large against the running mean square; one step is not to
@@ -32,15 +32,22 @@ class RewardScale(struct.PyTreeNode):
 
 
 class Agent(struct.PyTreeNode):
-    """One learner: parameters, Adam's moments, the reward scale, and whether it is still sound.
+    """One learner: parameters, running moments of its observations (None unless they are normalised),
+    Adam's moments, the reward scale, and whether it is still sound.
 
     A diverged agent keeps its last finite parameters and learns no more.
     """
 
     params: Params
+    moments: Any
     opt_state: Any
     scale: RewardScale
     diverged: jax.Array
+
+    @property
+    def variables(self) -> Variables:
+        """What the network is applied with."""
+        return _variables(self.params, self.moments)
 
 
 class LearnStats(struct.PyTreeNode):
@@ -51,12 +58,22 @@ class LearnStats(struct.PyTreeNode):
 
 
 class Batch(struct.PyTreeNode):
+    """What a minibatch is taken from: steps, leaves (n, ...), or with `fresh_values` unrolls, leaves (n, L, ...)
+    and `obs` (n, L + 1, d); each has the one half or the other of the last five, the rest is None."""
+
     obs: jax.Array
     action: jax.Array
     logp: jax.Array
     value: jax.Array
-    advantage: jax.Array
-    target: jax.Array
+    advantage: Any = None
+    target: Any = None
+    reward: Any = None
+    done: Any = None
+    cut: Any = None
+
+
+def _variables(params: Params, moments: Any) -> Variables:
+    return {"params": params} if moments is None else {"params": params, "moments": {"running": moments}}
 
 
 def optimizer(hyper: PPO) -> optax.GradientTransformation:
@@ -66,25 +83,30 @@ def optimizer(hyper: PPO) -> optax.GradientTransformation:
     )
 
 
-def new_agent(params: Params, hyper: PPO) -> Agent:
+def new_agent(params: Params, hyper: PPO, width: int) -> Agent:
+    """An agent that has learned nothing, for observations of `width` features, padding included."""
     zero = jnp.zeros(())
     scale = RewardScale(ret=jnp.zeros(hyper.envs), square=zero, count=zero)
-    return Agent(params, optimizer(hyper).init(params), scale, jnp.zeros((), bool))
+    moments = new_moments(width) if hyper.normalize_observations else None
+    return Agent(params, moments, optimizer(hyper).init(params), scale, jnp.zeros((), bool))
 
 
-def ppo_loss(params: Params, network: ActorCritic, batch: Batch, hyper: PPO) -> jax.Array:
-    """The clipped surrogate with value loss and entropy bonus (Schulman et al. 2017, eqs. 7, 9).
-
-    batch leaves (n, ...).
-    """
-    logits, value = apply(network, params, batch.obs)
-    ratio = jnp.exp(log_prob(logits, batch.action) - batch.logp)
-    advantage = (batch.advantage - batch.advantage.mean()) / (batch.advantage.std() + 1e-8)
+def ppo_loss(params: Params, moments: Any, key: jax.Array, network: ActorCritic, batch: Batch, hyper: PPO) -> jax.Array:
+    """The clipped surrogate with value loss and entropy bonus (Schulman et al. 2017, eqs. 7, 9)."""
+    policy = network.distribution
+    outputs, value = apply(network, _variables(params, moments), batch.obs)
+    advantage, target = batch.advantage, batch.target
+    if hyper.fresh_values:
+        estimate = jax.vmap(lambda r, d, c, v: estimates(r, d, c, v, hyper))
+        advantage, target = estimate(batch.reward, batch.done, batch.cut, jax.lax.stop_gradient(value))
+        outputs, value = outputs[:, :-1], value[:, :-1]
+    ratio = jnp.exp(policy.log_prob(outputs, batch.action) - batch.logp)
+    advantage = (advantage - advantage.mean()) / (advantage.std() + 1e-8)
     clipped = jnp.clip(ratio, 1 - hyper.clip, 1 + hyper.clip)
     policy_loss = -jnp.minimum(ratio * advantage, clipped * advantage).mean()
     near = batch.value + jnp.clip(value - batch.value, -hyper.value_clip, hyper.value_clip)
-    value_loss = 0.5 * jnp.maximum((value - batch.target) ** 2, (near - batch.target) ** 2).mean()
-    bonus = entropy(logits).mean()
+    value_loss = 0.5 * jnp.maximum((value - target) ** 2, (near - target) ** 2).mean()
+    bonus = policy.entropy(outputs, policy.noise(key, value.shape)).mean()
     return policy_loss + hyper.value_coefficient * value_loss - hyper.entropy * bonus
 
 
@@ -105,12 +127,61 @@ def scaled_rewards(
     return RewardScale(last, square, count), jnp.clip(scaled, -MAX_SCALED_REWARD, MAX_SCALED_REWARD)
 
 
-def advantages(trajectory: Trajectory, reward: jax.Array, hyper: PPO) -> jax.Array:
-    """Generalised advantages (T, E). The end of an episode, the horizon included, is terminal."""
-    values = jnp.concatenate([trajectory.value, trajectory.last_value[None]])
-    discount = hyper.discount * (1.0 - trajectory.done)
-    per_env = jax.vmap(gae, in_axes=(1, 1, 1, 1, None), out_axes=1)
-    return per_env(reward, discount, values[:-1], values[1:], hyper.gae_lambda)
+def estimates(
+    reward: jax.Array, done: jax.Array, cut: jax.Array, values: jax.Array, hyper: PPO
+) -> tuple[jax.Array, jax.Array]:
+    """Advantages and value targets (L,) of one unroll.
+
+    The value after an episode's last step is that of another episode. So the end of an episode is terminal,
+    unless `hyper.bootstrap` tells its cutting by the horizon apart: such a step says nothing, as in Brax.
+    With `hyper.fresh_values` the advantage is that of one step followed by the lambda-return, as in Brax too.
+
+    Args:
+        reward, done: (L,); `done` is where an episode ends.
+        cut: where it is the horizon alone that ends it, (L,).
+        values: of the states before each step and after the last, (L + 1,).
+    """
+    if hyper.bootstrap:
+        reward = jnp.where(cut, values[:-1], reward)  # no temporal difference
+    discount = hyper.discount * (1.0 - done)
+    advantage = gae(reward, discount, values[:-1], values[1:], hyper.gae_lambda)
+    target = advantage + values[:-1]
+    if hyper.fresh_values:
+        advantage = reward + discount * jnp.concatenate([target[1:], values[-1:]]) - values[:-1]
+    return advantage, target
+
+
+def all_estimates(trajectory: Trajectory, reward: jax.Array, hyper: PPO) -> tuple[jax.Array, jax.Array]:
+    """Advantages and value targets (T, E) from the values that were estimated on the way."""
+    unrolls = [_unrolls(x, hyper) for x in (reward, trajectory.done, trajectory.cut, trajectory.value)]
+    per_env = jax.vmap(lambda r, d, c, v: estimates(r, d, c, v, hyper), in_axes=1, out_axes=1)
+    advantage, target = jax.vmap(per_env)(*unrolls)
+    return advantage.reshape(reward.shape), target.reshape(reward.shape)
+
+
+def _unrolls(x: jax.Array, hyper: PPO) -> jax.Array:
+    """(T, ...) to (unrolls, L, ...), and (T + 1, ...) to (unrolls, L + 1, ...): with the step that follows."""
+    L = hyper.unroll
+    if x.shape[0] == hyper.length:
+        return x.reshape((hyper.unrolls, L, *x.shape[1:]))
+    return jnp.stack([x[k * L : (k + 1) * L + 1] for k in range(hyper.unrolls)])
+
+
+def _in_steps(trajectory: Trajectory, advantage: jax.Array, target: jax.Array) -> Batch:
+    t = trajectory
+    whole = Batch(t.obs[:-1], t.action, t.logp, t.value[:-1], advantage=advantage, target=target)
+    return jax.tree.map(lambda x: x.reshape((-1, *x.shape[2:])), whole)
+
+
+def _in_unrolls(trajectory: Trajectory, reward: jax.Array, hyper: PPO) -> Batch:
+    t = trajectory
+    whole = Batch(t.obs, t.action, t.logp, t.value[:-1], reward=reward, done=t.done, cut=t.cut)
+
+    def cut(x: jax.Array) -> jax.Array:
+        x = jnp.swapaxes(_unrolls(x, hyper), 1, 2)  # (unrolls, E, L, ...)
+        return x.reshape((-1, *x.shape[2:]))
+
+    return jax.tree.map(cut, whole)
 
 
 def learn(
@@ -125,9 +196,9 @@ def learn(
     """One PPO update of one agent.
 
     Args:
-        trajectory: (T, E, ...), `last_value` (E,).
+        trajectory: (T, E, ...), as in `Trajectory`.
         finite: whether everything the program computed was finite.
-        key: PRNG key for the order of samples.
+        key: PRNG key for the order of samples and for the estimate of the entropy.
         progress: fraction of the budget that is spent, in [0, 1].
 
     Returns:
@@ -136,18 +207,21 @@ def learn(
     scale, reward = agent.scale, trajectory.reward
     if hyper.scale_rewards:
         scale, reward = scaled_rewards(scale, trajectory, hyper.discount)
-    advantage = advantages(trajectory, reward, hyper)
-    target = advantage + trajectory.value
-    whole = Batch(trajectory.obs, trajectory.action, trajectory.logp, trajectory.value, advantage, target)
-    n = hyper.batch
-    flat = jax.tree.map(lambda x: x.reshape((n, *x.shape[2:])), whole)
+    reward = reward * hyper.reward_scale
+    moments = agent.moments
+    if moments is not None:
+        moments = add_moments(moments, trajectory.obs[:-1])
+    advantage, target = all_estimates(trajectory, reward, hyper)
+    flat = _in_unrolls(trajectory, reward, hyper) if hyper.fresh_values else _in_steps(trajectory, advantage, target)
+    n = flat.logp.shape[0]
     rate = hyper.learning_rate * (1.0 - hyper.decay * progress)
     tx = optimizer(hyper)
 
-    def minibatch(carry: tuple[Params, Any], rows: jax.Array) -> tuple[tuple[Params, Any], None]:
+    def minibatch(carry: tuple[Params, Any], x: tuple[jax.Array, jax.Array]) -> tuple[tuple[Params, Any], None]:
         params, opt_state = carry
+        rows, noise = x
         batch = jax.tree.map(lambda x: x[rows], flat)
-        grads = jax.grad(ppo_loss)(params, network, batch, hyper)
+        grads = jax.grad(ppo_loss)(params, moments, noise, network, batch, hyper)
         updates, opt_state = tx.update(grads, opt_state, params)
         params = optax.apply_updates(params, jax.tree.map(lambda u: -rate * u, updates))
         return (params, opt_state), None
@@ -156,12 +230,13 @@ def learn(
         return jax.random.permutation(k, n).reshape(hyper.minibatches, -1)
 
     rows = jax.vmap(order)(jax.random.split(key, hyper.epochs)).reshape(hyper.epochs * hyper.minibatches, -1)
-    (params, opt_state), _ = jax.lax.scan(minibatch, (agent.params, agent.opt_state), rows)
+    noise = jax.random.split(jax.random.fold_in(key, 1), len(rows))
+    (params, opt_state), _ = jax.lax.scan(minibatch, (agent.params, agent.opt_state), (rows, noise))
 
     logp_entropy = -trajectory.logp.mean()
     spread = target.var()
-    fit = 1.0 - (target - trajectory.value).var() / (spread + 1e-8)
-    learned = Agent(params, opt_state, scale, agent.diverged)
-    sound = jax.tree.reduce(lambda ok, x: ok & jnp.isfinite(x).all(), (params, scale), finite)
+    fit = 1.0 - (target - trajectory.value[:-1]).var() / (spread + 1e-8)
+    learned = Agent(params, moments, opt_state, scale, agent.diverged)
+    sound = jax.tree.reduce(lambda ok, x: ok & jnp.isfinite(x).all(), (params, moments, scale), finite)
     kept = jax.tree.map(lambda new, old: jnp.where(sound & ~agent.diverged, new, old), learned, agent)
     return kept.replace(diverged=agent.diverged | ~sound), LearnStats(logp_entropy, fit)

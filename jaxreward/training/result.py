@@ -10,7 +10,7 @@ import numpy as np
 from jaxreward.programs import Program
 from jaxreward.records import Feedback, Notice, Score, TermCurve
 from jaxreward.training.history import History
-from jaxreward.training.networks import Params, unpad
+from jaxreward.training.networks import Variables, unpad
 
 _TERM_POINTS = 10
 _FEW = 5  # episodes below which a mean return says nothing
@@ -37,6 +37,7 @@ class TrainResult:
             running overlap where there are several chunks.
         chunks: candidates of each chunk.
         peak_bytes: device memory that the largest chunk needs, as the compiler reports it.
+        told: names of what the task's metric tells beside its value.
     """
 
     programs: tuple[Program, ...]
@@ -46,7 +47,7 @@ class TrainResult:
     diverged: np.ndarray
     stopped: np.ndarray
     histories: tuple[History, ...]
-    agents: tuple[Params, ...]
+    agents: tuple[Variables, ...]
     env_steps: int
     eval_steps: int
     compile_s: float
@@ -54,6 +55,7 @@ class TrainResult:
     wall_s: float
     chunks: tuple[int, ...]
     peak_bytes: int
+    told: tuple[str, ...] = ()
 
     def _curve(self, name: str) -> np.ndarray:
         return np.stack([np.moveaxis(getattr(h, name)[:, 0], 0, -1) for h in self.histories])
@@ -70,8 +72,20 @@ class TrainResult:
     def length_curve(self) -> np.ndarray:
         return self._curve("length")
 
-    def params(self, candidate: int, seed: int) -> Params:
-        """The network's parameters of one agent, for observations of the program's own size.
+    def beside(self, name: str) -> np.ndarray:
+        """What the task's metric tells beside its value, over held-out episodes at the end, (C, S).
+
+        Raises:
+            KeyError: a name that is not in `told`.
+        """
+        if name not in self.told:
+            raise KeyError(f"the metric tells nothing called {name!r}, but {', '.join(self.told) or 'its value'}")
+        index = self.told.index(name)
+        return np.stack([h.beside[self._last(c), 0, :, index] for c, h in enumerate(self.histories)])
+
+    def variables(self, candidate: int, seed: int) -> Variables:
+        """The network's variables of one agent, for observations of the program's own size: `params`, and
+        `moments` where observations are normalised. `ActorCritic.of(task, ppo).apply` takes them.
 
         `candidate` and `seed` are positions.
         """
@@ -116,6 +130,7 @@ class TrainResult:
             "return_failed": _mean_or_none(history.ret_failed[last, 0]) if failed >= _FEW else None,
             "return_success_correlation": correlation(history, last),
             "diverged": int(self.diverged[candidate].sum()),
+            "beside": {name: float(self.beside(name)[candidate].mean()) for name in self.told},
         }
         return Feedback(**fields, notices=tuple(notices(Feedback(**fields), size)))
 

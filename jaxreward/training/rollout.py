@@ -17,9 +17,9 @@ import jax
 import jax.numpy as jnp
 from flax import struct
 
-from jaxreward.tasks import Task
+from jaxreward.tasks import Task, Telling
 from jaxreward.training.measure import Stats
-from jaxreward.training.networks import ActorCritic, Params, apply, log_prob, sample_action
+from jaxreward.training.networks import ActorCritic, Variables, apply
 from jaxreward.training.population import Population
 
 
@@ -38,8 +38,9 @@ class Lanes(struct.PyTreeNode):
 
 
 class Trajectory(struct.PyTreeNode):
-    """What the learner learns from. `obs` is (T, C, S, E, d), the others (T, C, S, E), and
-    `last_value` (C, S, E) the value of the state after the last step."""
+    """What the learner learns from: (T, C, S, E), actions as the distribution samples them. `obs`
+    (T + 1, C, S, E, d) and `value` (T + 1, C, S, E) hold one step more, the one that follows. `cut` is
+    where an episode ends by the horizon and not by the task."""
 
     obs: jax.Array
     action: jax.Array
@@ -47,7 +48,7 @@ class Trajectory(struct.PyTreeNode):
     value: jax.Array
     reward: jax.Array
     done: jax.Array
-    last_value: jax.Array
+    cut: jax.Array
 
 
 def reset_pool(task: Task, keys: jax.Array, envs: int) -> Any:
@@ -69,73 +70,111 @@ def collect(
     task: Task,
     population: Population,
     network: ActorCritic,
-    unroll: int,
-    params: Params,
+    length: int,
+    repeat: int,
+    variables: Variables,
     lanes: Lanes,
     pool: Any,
     keys: jax.Array,
     stats: Stats,
 ) -> tuple[Lanes, Trajectory, Stats]:
-    """Take `unroll` steps in every environment.
+    """Take `length` actions in every environment, each for `repeat` steps.
 
     Args:
-        params: leaves (C, S, ...).
+        variables: of the network, leaves (C, S, ...).
         lanes: the running episodes; one that ends is replaced from the pool.
         pool: fresh initial states, leaves (S, E, ...).
         keys: PRNG keys of the seeds for this call, (S,).
         stats: accumulators, added to.
 
     Returns:
-        The episodes after `unroll` steps, the trajectory, and the statistics with these steps.
+        The episodes after `length` actions, the trajectory, and the statistics with these.
     """
     C, S, E = lanes.elapsed.shape
     metric = task.score()
     join = lambda tree: jax.tree.map(lambda x: x.reshape((C * S * E, *x.shape[3:])), tree)  # noqa: E731
     split = lambda tree: jax.tree.map(lambda x: x.reshape((C, S, E, *x.shape[1:])), tree)  # noqa: E731
     per_program = lambda tree: jax.tree.map(lambda x: x.reshape((C, S * E, *x.shape[3:])), tree)  # noqa: E731
-    policy = jax.vmap(jax.vmap(lambda p, o: apply(network, p, o)))
+    policy = jax.vmap(jax.vmap(lambda v, o: apply(network, v, o)))
+    over = network.distribution
+
+    def advance(lanes: Lanes, view: Any, action: jax.Array) -> tuple[Lanes, _Step]:
+        """One step of every environment, whatever ends with it."""
+        flat = action.reshape((C * S * E, *action.shape[3:]))
+        next_state = split(jax.vmap(task.step)(join(lanes.state), flat))
+        next_view = jax.vmap(task.view)(join(next_state))
+        raw_reward, terms = population.reward(
+            per_program(split(view)), per_program(action), per_program(split(next_view))
+        )
+        raw_reward, terms = raw_reward.reshape(C, S, E), terms.reshape(C, S, E, -1)
+        reward = jnp.nan_to_num(raw_reward, nan=0.0, posinf=0.0, neginf=0.0)
+        elapsed = lanes.elapsed + 1
+        terminated = split(jax.vmap(task.terminated)(join(next_state)))
+        acc = split(jax.vmap(metric.update)(join(lanes.metric), join(lanes.state), flat, join(next_state)))
+        moved = Lanes(next_state, elapsed, lanes.episode, acc, lanes.ret + reward)
+        return moved, _Step(reward, terms, jnp.isfinite(raw_reward).all(-1), terminated, elapsed >= task.horizon)
+
+    def advance_again(carry: tuple[Lanes, _Step], action: jax.Array) -> tuple[Lanes, _Step]:
+        """One step more with the same action, where the episode goes on."""
+        lanes, so_far = carry
+        ended = so_far.terminated | so_far.late
+        moved, step = advance(lanes, jax.vmap(task.view)(join(lanes.state)), action)
+        step = step.replace(
+            reward=so_far.reward + step.reward, terms=so_far.terms + step.terms, finite=so_far.finite & step.finite
+        )
+        kept = so_far.replace(finite=step.finite)
+        keep = lambda old, new: _where(ended, old, new) if old.ndim >= 3 else new  # noqa: E731
+        return jax.tree.map(keep, lanes, moved), jax.tree.map(keep, kept, step)
 
     def step(carry: tuple[Lanes, Stats], t: jax.Array) -> tuple[tuple[Lanes, Stats], tuple[jax.Array, ...]]:
         lanes, stats = carry
         view = jax.vmap(task.view)(join(lanes.state))
         raw_obs = population.observe(per_program(split(view))).reshape(C, S, E, population.width)
         obs = jnp.nan_to_num(raw_obs, nan=0.0, posinf=0.0, neginf=0.0)
-        logits, value = policy(params, obs)
-        noise = jax.vmap(lambda k: jax.random.gumbel(jax.random.fold_in(k, t), (E, logits.shape[-1])))(keys)
-        action = sample_action(logits, noise[None])
+        outputs, value = policy(variables, obs)
+        noise = jax.vmap(lambda k: over.noise(jax.random.fold_in(k, t), (E,)))(keys)
+        sample = over.sample(outputs, noise[None])
+        action = over.action(sample)
 
-        next_state = split(jax.vmap(task.step)(join(lanes.state), action.reshape(-1)))
-        next_view = jax.vmap(task.view)(join(next_state))
-        raw_reward, terms = population.reward(
-            per_program(split(view)), action.reshape(C, S * E), per_program(split(next_view))
-        )
-        raw_reward, terms = raw_reward.reshape(C, S, E), terms.reshape(C, S, E, -1)
-        reward = jnp.nan_to_num(raw_reward, nan=0.0, posinf=0.0, neginf=0.0)
-        finite = jnp.isfinite(raw_obs).all((-1, -2)) & jnp.isfinite(raw_reward).all(-1)
-
-        elapsed, ret = lanes.elapsed + 1, lanes.ret + reward
-        done = split(jax.vmap(task.terminated)(join(next_state))) | (elapsed >= task.horizon)
-        acc = split(
-            jax.vmap(metric.update)(join(lanes.metric), join(lanes.state), action.reshape(-1), join(next_state))
-        )
-        success = split(jax.vmap(metric.value)(join(acc)))
+        ended, taken = advance(lanes, view, action)
+        if repeat > 1:
+            again = lambda _, carry: advance_again(carry, action)  # noqa: E731
+            ended, taken = jax.lax.fori_loop(1, repeat, again, (ended, taken))
+        finite = jnp.isfinite(raw_obs).all((-1, -2)) & taken.finite
+        done = taken.terminated | taken.late
+        success = split(jax.vmap(metric.value)(join(ended.metric)))
         success = jnp.where(jnp.isfinite(success), success, 0.0)
-        commit = t < unroll
-        new_stats = stats.add(obs, terms, finite, done, lanes.episode, success, ret, elapsed)
+        beside = jnp.zeros((C, S, E, 0))
+        if isinstance(metric, Telling):
+            beside = split(jax.vmap(metric.also)(join(ended.metric)))
+        commit = t < length
+        ends = (success, ended.ret, ended.elapsed, beside)
+        new_stats = stats.add(obs, taken.terms, finite, done, lanes.episode, *ends)
         stats = jax.tree.map(lambda new, old: jnp.where(commit, new, old), new_stats, stats)
 
         # A lane that ends at step t takes entry e + t of the pool, so that no two lanes that end
         # at the same step share a level.
         fresh = start_lanes(task, jax.tree.map(lambda x: jnp.roll(x, -t, axis=1), pool), 1)
-        ended = Lanes(next_state, elapsed, lanes.episode + done, acc, ret)
+        ended = ended.replace(episode=lanes.episode + done)
         fresh = fresh.replace(episode=ended.episode)
         following = jax.tree.map(lambda new, old: _where(done, new, old), fresh, ended)
         following = jax.tree.map(lambda new, old: jnp.where(commit, new, old), following, lanes)
-        return (following, stats), (obs, action, log_prob(logits, action), value, reward, done)
+        cut = taken.late & ~taken.terminated
+        return (following, stats), (obs, sample, over.log_prob(outputs, sample), value, taken.reward, done, cut)
 
-    (lanes, stats), out = jax.lax.scan(step, (lanes, stats), jnp.arange(unroll + 1))
-    obs, action, logp, value, reward, done = jax.tree.map(lambda x: x[:unroll], out)
-    return lanes, Trajectory(obs, action, logp, value, reward, done, out[3][unroll]), stats
+    (lanes, stats), out = jax.lax.scan(step, (lanes, stats), jnp.arange(length + 1))
+    obs, action, logp, value, reward, done, cut = out
+    return lanes, Trajectory(obs, action[:-1], logp[:-1], value, reward[:-1], done[:-1], cut[:-1]), stats
+
+
+class _Step(struct.PyTreeNode):
+    """What came of an action: (C, S, E), terms (C, S, E, K), `finite` (C, S)."""
+
+    reward: jax.Array
+    terms: jax.Array
+    finite: jax.Array
+    terminated: jax.Array
+    late: jax.Array
 
 
 def _where(done: jax.Array, new: jax.Array, old: jax.Array) -> jax.Array:

@@ -92,7 +92,7 @@ def budget(ppo: PPO, updates: int = UPDATES) -> dict[str, Any]:
 
 
 def params(result: Any, candidate: int) -> list[Any]:
-    return [result.params(candidate, s) for s in range(len(SEEDS))]
+    return [result.variables(candidate, s)["params"] for s in range(len(SEEDS))]
 
 
 def assert_close_trees(a: object, b: object, atol: float = 2e-5) -> None:

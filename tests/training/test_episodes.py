@@ -25,7 +25,7 @@ def corridor(task_of):
 
 def test_an_episode_ends_where_the_task_says(corridor):
     task, program, trained = corridor
-    for episode in play(task, program, trained.params(0, 0), TINY, episodes=4):
+    for episode in play(task, program, trained.variables(0, 0), TINY, episodes=4):
         over = [bool(task.terminated(episode.state(t))) for t in range(episode.length + 1)]
         assert not any(over[:-1]) and (over[-1] or episode.length == task.horizon)
         assert [int(episode.state(t).t) for t in range(episode.length + 1)] == list(range(episode.length + 1))
@@ -34,15 +34,15 @@ def test_an_episode_ends_where_the_task_says(corridor):
 
 def test_success_agrees_with_the_held_out_episodes(corridor):
     task, program, trained = corridor
-    played = play(task, program, trained.params(0, 0), TINY, episodes=64)
+    played = play(task, program, trained.variables(0, 0), TINY, episodes=64)
     assert np.mean([e.success for e in played]) == pytest.approx(trained.success[0, 0], abs=0.25)
 
 
 def test_all_agents_meet_the_same_beginnings(corridor):
     task, program, trained = corridor
     other = train(task, [program], TINY, seeds=[7], steps=64)
-    first = [e.state(0).signal for e in play(task, program, trained.params(0, 0), TINY, episodes=6)]
-    second = [e.state(0).signal for e in play(task, program, other.params(0, 0), TINY, episodes=6)]
+    first = [e.state(0).signal for e in play(task, program, trained.variables(0, 0), TINY, episodes=6)]
+    second = [e.state(0).signal for e in play(task, program, other.variables(0, 0), TINY, episodes=6)]
     assert np.array_equal(first, second) and len(set(map(float, first))) == 2
 
 

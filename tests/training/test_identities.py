@@ -29,7 +29,7 @@ def test_candidates_do_differ(fused):
     """The comparison above would see a mistake: other programs give other parameters."""
     first, second = (jax.tree.leaves(params(fused, k)) for k in (0, 1))
     assert max(float(np.abs(a - b).max()) for a, b in zip(first, second, strict=True)) > 1e-3
-    one, other = fused.params(0, 0), fused.params(0, 1)
+    one, other = fused.variables(0, 0)["params"], fused.variables(0, 1)["params"]
     assert float(np.abs(one["policy"]["kernel"] - other["policy"]["kernel"]).max()) > 1e-3
 
 

@@ -23,10 +23,10 @@ def learned(kind: str, steps: int = 40_000, scale_rewards: bool = False):
     )  # fmt: skip
     task = make_task(f"probe-{kind}")
     result = train(task, [Program.default(task)], ppo, seeds=2, steps=steps, checkpoints=2, eval_episodes=64)
-    network = ActorCritic(2, ppo.hidden, ppo.activation)
+    network = ActorCritic.of(task, ppo)
 
     def value(*obs: float) -> np.ndarray:
-        return np.array([network.apply({"params": result.params(0, s)}, jnp.array(obs))[1] for s in range(2)])
+        return np.array([network.apply(result.variables(0, s), jnp.array(obs))[1] for s in range(2)])
 
     return result, value
 

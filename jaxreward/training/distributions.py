@@ -1,0 +1,121 @@
+"""What a policy chooses from: distributions over actions whose randomness comes from outside.
+
+Noise is drawn once and shared by all candidates of a seed, so that comparisons between them are paired.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import jax
+import jax.numpy as jnp
+
+from jaxreward.tasks import Box, Discrete
+
+MIN_STD = 0.001
+
+
+class Distribution(Protocol):
+    """A family of distributions, with `outputs` parameters from the policy network.
+
+    What is sampled is the action as the learner sees it; `action` turns it into what the task takes.
+    """
+
+    @property
+    def outputs(self) -> int: ...
+    def noise(self, key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
+        """Standard noise of leading `shape` for `sample` and `entropy`."""
+        ...
+
+    def sample(self, outputs: jax.Array, noise: jax.Array) -> jax.Array:
+        """outputs (..., outputs) and noise to samples."""
+        ...
+
+    def action(self, sample: jax.Array) -> jax.Array: ...
+
+    def log_prob(self, outputs: jax.Array, sample: jax.Array) -> jax.Array:
+        """Log density of a sample, of the action that it stands for, (...)."""
+        ...
+
+    def entropy(self, outputs: jax.Array, noise: jax.Array) -> jax.Array:
+        """The entropy (...), estimated with `noise` where it has no closed form."""
+        ...
+
+
+@dataclass(frozen=True)
+class Categorical:
+    """One of `n` choices by logits; samples are int32 (...)."""
+
+    n: int
+
+    @property
+    def outputs(self) -> int:
+        return self.n
+
+    def noise(self, key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
+        return jax.random.gumbel(key, (*shape, self.n))
+
+    def sample(self, outputs: jax.Array, noise: jax.Array) -> jax.Array:
+        return jnp.argmax(outputs + noise, -1).astype(jnp.int32)
+
+    def action(self, sample: jax.Array) -> jax.Array:
+        return sample
+
+    def log_prob(self, outputs: jax.Array, sample: jax.Array) -> jax.Array:
+        return jnp.take_along_axis(jax.nn.log_softmax(outputs), sample[..., None], -1)[..., 0]
+
+    def entropy(self, outputs: jax.Array, noise: jax.Array) -> jax.Array:
+        logp = jax.nn.log_softmax(outputs)
+        return -(jnp.exp(logp) * logp).sum(-1)
+
+
+@dataclass(frozen=True)
+class TanhNormal:
+    """A diagonal normal, squashed by tanh into the box `space`; samples are float32 (..., size) before the tanh.
+
+    The network gives means and, through softplus, standard deviations of at least `MIN_STD`, as in Brax.
+    Densities are those of tanh(sample): the linear map onto the box would only add a constant.
+    """
+
+    space: Box
+
+    @property
+    def outputs(self) -> int:
+        return 2 * self.space.size
+
+    def noise(self, key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
+        return jax.random.normal(key, (*shape, self.space.size))
+
+    def sample(self, outputs: jax.Array, noise: jax.Array) -> jax.Array:
+        mean, std = self._moments(outputs)
+        return mean + std * noise
+
+    def action(self, sample: jax.Array) -> jax.Array:
+        low, high = self.space.low, self.space.high
+        squashed = low + (high - low) * (jnp.tanh(sample) + 1.0) / 2.0
+        return squashed.reshape((*sample.shape[:-1], *self.space.shape))
+
+    def log_prob(self, outputs: jax.Array, sample: jax.Array) -> jax.Array:
+        mean, std = self._moments(outputs)
+        normal = -0.5 * jnp.square((sample - mean) / std) - jnp.log(std) - 0.5 * jnp.log(2.0 * jnp.pi)
+        return (normal - _log_slope(sample)).sum(-1)
+
+    def entropy(self, outputs: jax.Array, noise: jax.Array) -> jax.Array:
+        _, std = self._moments(outputs)
+        normal = 0.5 + 0.5 * jnp.log(2.0 * jnp.pi) + jnp.log(std)
+        return (normal + _log_slope(self.sample(outputs, noise))).sum(-1)
+
+    def _moments(self, outputs: jax.Array) -> tuple[jax.Array, jax.Array]:
+        mean, spread = jnp.split(outputs, 2, axis=-1)
+        return mean, jax.nn.softplus(spread) + MIN_STD
+
+
+def _log_slope(x: jax.Array) -> jax.Array:
+    """log of the derivative of tanh, stable where tanh saturates."""
+    return 2.0 * (jnp.log(2.0) - x - jax.nn.softplus(-2.0 * x))
+
+
+def distribution_over(space: Discrete | Box) -> Categorical | TanhNormal:
+    """The distribution for an action space."""
+    return Categorical(space.n) if isinstance(space, Discrete) else TanhNormal(space)

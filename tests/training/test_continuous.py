@@ -1,0 +1,130 @@
+"""Real actions, Brax's form of PPO, cut episodes and repeated actions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxreward.programs import Program
+from jaxreward.tasks import Box, make_task
+from jaxreward.training import PPO, train
+from jaxreward.training.distributions import TanhNormal
+from jaxreward.training.networks import ActorCritic, add_moments, new_moments, normalized
+from jaxreward.training.ppo import estimates
+
+SMALL: dict[str, Any] = {"envs": 32, "unroll": 4, "unrolls": 4, "epochs": 2, "minibatches": 4, "hidden": (32,)}
+DISCOUNT = 0.8
+
+
+def value_of(kind: str, steps: int, **settings: Any) -> tuple[Any, Any]:
+    ppo = PPO.brax(**(SMALL | {"value_hidden": (32,), "learning_rate": 3e-3, "discount": DISCOUNT} | settings))
+    task = make_task(f"probe-{kind}")
+    result = train(task, [Program.default(task)], ppo, seeds=2, steps=steps, checkpoints=2, eval_episodes=64)
+    network = ActorCritic.of(task, ppo)
+
+    def value(*obs: float) -> np.ndarray:
+        return np.array([network.apply(result.variables(0, s), jnp.array(obs))[1] for s in range(2)])
+
+    return result, value
+
+
+def test_aiming_is_learned():
+    result, value = value_of("aim", 40_000, entropy=0.0)
+    assert result.success.mean() > 0.95
+    for signal in (-1.0, 1.0):
+        np.testing.assert_allclose(value(signal, 0.0, 0.0), 1.0, atol=0.08)
+
+
+@pytest.mark.parametrize("fresh", [True, False])
+def test_a_cut_episode_is_worth_what_would_have_followed(fresh):
+    _, value = value_of("endless", 40_000, bootstrap=True, fresh_values=fresh)
+    np.testing.assert_allclose(value(1.0, 0.0, 0.0), 1 / (1 - DISCOUNT), atol=0.1)
+
+
+def test_an_end_is_an_end_without_bootstrap():
+    _, value = value_of("endless", 40_000, bootstrap=False)
+    least = np.mean([(1 - DISCOUNT**k) / (1 - DISCOUNT) for k in range(1, 7)])
+    most = 1 / (1 - DISCOUNT * 5 / 6)
+    assert (least - 0.1 < value(1.0, 0.0, 0.0)).all() and (value(1.0, 0.0, 0.0) < most + 0.1).all()
+
+
+def test_estimates_by_hand():
+    """Three steps: an ordinary one, one that the horizon cuts, the first of another episode."""
+    values, rewards = jnp.array([1.0, 2.0, 3.0, 4.0]), jnp.array([1.0, 1.0, 1.0])
+    done, cut = jnp.array([False, True, False]), jnp.array([False, True, False])
+    ppo = PPO(discount=0.5, gae_lambda=0.5, bootstrap=True)
+    advantage, target = estimates(rewards, done, cut, values, ppo)
+    np.testing.assert_allclose(advantage, [1 + 0.5 * 2 - 1, 0.0, 1 + 0.5 * 4 - 3])
+    np.testing.assert_allclose(target, advantage + values[:-1])
+    advantage, _ = estimates(rewards, done, cut, values, ppo.replace(bootstrap=False))
+    np.testing.assert_allclose(advantage, [1.0 + 0.25 * (1 - 2), 1 - 2, 0.0])
+    # a step, then the lambda-return, as Brax has it
+    advantage, target = estimates(rewards, done, cut, values, ppo.replace(bootstrap=False, fresh_values=True))
+    np.testing.assert_allclose(advantage, [1 + 0.5 * 1 - 1, 1 - 2, 0.0])
+    np.testing.assert_allclose(target, [1.75, 1.0, 3.0])
+
+
+def test_estimates_are_those_of_brax():
+    from brax.training.agents.ppo.losses import compute_gae
+
+    rng = np.random.default_rng(0)
+    L, n = 12, 7
+    rewards, values = rng.normal(size=(L, n)), rng.normal(size=(L + 1, n))
+    done = rng.random((L, n)) < 0.3
+    cut = done & (rng.random((L, n)) < 0.5)
+    targets, advantages = compute_gae(
+        jnp.array(cut, float), jnp.array(done & ~cut, float), jnp.array(rewards), jnp.array(values[:-1]),
+        jnp.array(values[-1]), lambda_=0.9, discount=0.97,
+    )  # fmt: skip
+    ppo = PPO.brax(discount=0.97, gae_lambda=0.9)
+    ours = jax.vmap(lambda *x: estimates(*x, ppo), in_axes=1, out_axes=1)(rewards, done, cut, values)
+    np.testing.assert_allclose(ours[0], advantages, atol=1e-5)
+    np.testing.assert_allclose(ours[1], targets, atol=1e-5)
+
+
+def test_the_distribution_is_that_of_brax():
+    from brax.training.distribution import NormalTanhDistribution
+
+    ours, theirs = TanhNormal(Box((3,))), NormalTanhDistribution(3)
+    outputs = jax.random.normal(jax.random.key(0), (5, 6))
+    sample = ours.sample(outputs, ours.noise(jax.random.key(1), (5,)))
+    np.testing.assert_allclose(ours.log_prob(outputs, sample), theirs.log_prob(outputs, sample), rtol=1e-5)
+    np.testing.assert_allclose(ours.action(sample), theirs.postprocess(sample), rtol=1e-6)
+    noise = jnp.zeros((5, 3))
+    slope = 2.0 * (jnp.log(2.0) - jnp.split(outputs, 2, -1)[0] - jax.nn.softplus(-2.0 * jnp.split(outputs, 2, -1)[0]))
+    expected = theirs.create_dist(outputs).entropy() + slope
+    np.testing.assert_allclose(ours.entropy(outputs, noise), expected.sum(-1), rtol=1e-5)
+
+
+def test_actions_fill_the_box():
+    over = TanhNormal(Box((2, 2), low=1.0, high=3.0))
+    actions = over.action(jnp.array([[-50.0, 0.0, 50.0, 0.0]]))
+    np.testing.assert_allclose(actions, [[[1.0, 2.0], [3.0, 2.0]]], atol=1e-6)
+
+
+def test_moments_are_those_of_all_observations():
+    rng = np.random.default_rng(0)
+    batches = [rng.normal(3.0, 5.0, (11, 4)), rng.normal(-1.0, 0.1, (50, 4))]
+    moments = new_moments(4)
+    np.testing.assert_allclose(normalized(moments, jnp.array(batches[0])), batches[0], rtol=1e-6)
+    for batch in batches:
+        moments = add_moments(moments, jnp.array(batch))
+    whole = np.concatenate(batches)
+    expected = (whole - whole.mean(0)) / whole.std(0)
+    np.testing.assert_allclose(normalized(moments, jnp.array(whole)), expected, atol=1e-4)
+
+
+def test_an_action_lasts_as_long_as_it_is_repeated():
+    """Two steps of the corridor an action: a policy that walks right needs half as many actions."""
+    ppo = PPO(envs=8, unroll=6, epochs=1, minibatches=1, hidden=(8,), action_repeat=2, learning_rate=1e-6)
+    task = make_task("probe-corridor", length=4)
+    result = train(task, [Program.default(task)], ppo, seeds=1, steps=ppo.batch, checkpoints=1, eval_episodes=64)
+    assert ppo.batch == 8 * 6 * 2 == result.env_steps
+    lengths = result.length_curve[0, 0, -1]
+    once = train(task, [Program.default(task)], ppo.replace(action_repeat=1, unroll=12), seeds=1, steps=ppo.batch,
+                 checkpoints=1, eval_episodes=64).length_curve[0, 0, -1]  # fmt: skip
+    assert 4.0 <= lengths <= 12.0 and lengths < once, "in longer strides a random walk gets there sooner"
