@@ -28,7 +28,21 @@ def _xland(name: str) -> Callable[..., Task]:
     return make
 
 
+def _go1(**options: Any) -> Task:
+    from jaxreward.tasks.robots.go1 import Go1PushRecovery
+
+    return Go1PushRecovery(**options)
+
+
+def _panda(**options: Any) -> Task:
+    from jaxreward.tasks.robots.panda import PandaTracking
+
+    return PandaTracking(**options)
+
+
 _TASKS: dict[str, Callable[..., Task]] = {
+    "go1-push-recovery": _go1,
+    "panda-tracking": _panda,
     **{
         f"probe-{kind}": _probe(kind)
         for kind in ("constant", "signal", "delay", "choice", "corridor", "endless", "aim")

@@ -8,26 +8,7 @@ knows which object a task is about. The helpers they call are in `xland_vocabula
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
-
-
-class Phrase(NamedTuple):
-    """A fragment with holes: `lines` is the body after the docstring, the last one returned."""
-
-    name: str
-    tags: str
-    doc: str
-    lines: tuple[str, ...] | str
-    size: int = 1
-    scales: tuple[float, ...] = (1.0,)
-
-    def source(self, kind: Literal["feature", "term"]) -> str:
-        """The function's text, holes unfilled."""
-        lines = (self.lines,) if isinstance(self.lines, str) else self.lines
-        arguments = "state" if kind == "feature" else "state, action, next_state"
-        body = [f'"""{self.doc}"""', *lines[:-1], f"return {lines[-1]}"]
-        return "\n".join([f"def {self.name}({arguments}):", *("    " + line for line in body)])
-
+from jaxreward.tasks.phrases import Phrase
 
 MILESTONE = (1.0, 2.0, 5.0, 0.5)
 GOAL_LIKE = (5.0, 10.0, 2.0)

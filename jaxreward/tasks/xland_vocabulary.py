@@ -6,14 +6,13 @@ knows tiles, positions, distances and actions; it does not know what a task's go
 
 from __future__ import annotations
 
-import ast
 import itertools
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from jaxreward.records import Fragment, Vocabulary
 from jaxreward.tasks import xland_fragments as phrases
-from jaxreward.tasks.xland_fragments import Phrase
+from jaxreward.tasks.phrases import Phrase, functions_of
 
 TILES = ("empty", "floor", "wall", "ball", "square", "pyramid", "goal", "key",
          "door_locked", "door_closed", "door_open", "hex", "star")  # fmt: skip
@@ -276,16 +275,11 @@ def xland_vocabulary(
         fragments += [*_fill("feature", phrases.PAIR_FEATURES, x, y), *_fill("term", phrases.PAIR_TERMS, x, y)]
     for x, y in itertools.permutations(things, 2):
         fragments += _fill("term", phrases.ORDERED_PAIR_TERMS, x, y)
-    return Vocabulary(constants=constants, helpers=_helpers(), fragments=tuple(fragments))
+    return Vocabulary(constants=constants, helpers=functions_of(HELPERS), fragments=tuple(fragments))
 
 
 _TILE_CONSTANTS = ("floor", "wall", "goal", "key", "door_locked", "door_closed", "door_open")
 _ACTIONS = ("FORWARD", "TURN_RIGHT", "TURN_LEFT", "PICK_UP", "PUT_DOWN", "TOGGLE")
-
-
-def _helpers() -> dict[str, str]:
-    functions = [node for node in ast.parse(HELPERS).body if isinstance(node, ast.FunctionDef)]
-    return {node.name: ast.get_source_segment(HELPERS, node) or "" for node in functions}
 
 
 def _fill(kind: Literal["feature", "term"], templates: Iterable[Phrase], *things: tuple[int, int]) -> list[Fragment]:

@@ -1,0 +1,48 @@
+"""Entries of a task's phrase book, from which its vocabulary is made."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+from typing import Literal, NamedTuple
+
+from jaxreward.records import Fragment, Vocabulary
+
+
+class Phrase(NamedTuple):
+    """A fragment with holes: `lines` is the body after the docstring, the last one returned."""
+
+    name: str
+    tags: str
+    doc: str
+    lines: tuple[str, ...] | str
+    size: int = 1
+    scales: tuple[float, ...] = (1.0,)
+
+    def source(self, kind: Literal["feature", "term"]) -> str:
+        """The function's text, holes unfilled."""
+        lines = (self.lines,) if isinstance(self.lines, str) else self.lines
+        arguments = "state" if kind == "feature" else "state, action, next_state"
+        body = [f'"""{self.doc}"""', *lines[:-1], f"return {lines[-1]}"]
+        return "\n".join([f"def {self.name}({arguments}):", *("    " + line for line in body)])
+
+
+def book(
+    features: Iterable[Phrase], terms: Iterable[Phrase], helpers: str = "", constants: dict[str, str] | None = None
+) -> Vocabulary:
+    """The vocabulary of phrases without holes; `helpers` is the text of the functions that they call."""
+    fragments = [
+        Fragment(
+            name=phrase.name, kind=kind, source=phrase.source(kind), size=phrase.size, scales=phrase.scales,
+            tags=tuple(phrase.tags.split()), doc=phrase.doc,
+        )
+        for kind, phrases in (("feature", features), ("term", terms))
+        for phrase in phrases
+    ]  # fmt: skip
+    return Vocabulary(constants=constants or {}, helpers=functions_of(helpers), fragments=tuple(fragments))
+
+
+def functions_of(source: str) -> dict[str, str]:
+    """The text of every function of a module, by name."""
+    functions = [node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef)]
+    return {node.name: ast.get_source_segment(source, node) or "" for node in functions}

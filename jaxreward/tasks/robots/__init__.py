@@ -1,0 +1,1 @@
+"""Robots in MuJoCo XLA, and their tasks."""

@@ -1,0 +1,42 @@
+"""What robots' tasks have in common: a state of `data` and `info`, as programs see it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+from flax import struct
+
+from jaxreward.tasks.robots.physics import Data
+
+PLATFORM_OPTIONS: dict[str, dict[str, Any]] = {"cpu": {"xla_cpu_use_fusion_emitters": False}}
+"""XLA fuses the kinematics of a serial chain on CPU so that each link costs ten times the one before."""
+
+
+class RobotState(struct.PyTreeNode):
+    """The simulation and what the task keeps beside it; `info` holds arrays by name."""
+
+    data: Data
+    info: dict[str, Any]
+
+
+class DataView(struct.PyTreeNode):
+    """`state.data` of a program."""
+
+    qpos: jax.Array
+    qvel: jax.Array
+    ctrl: jax.Array
+    actuator_force: jax.Array
+
+
+class RobotView(struct.PyTreeNode):
+    """`state` of a program."""
+
+    data: DataView
+    info: dict[str, Any]
+
+
+def view_of(state: RobotState) -> RobotView:
+    """The part of a state that programs may read."""
+    d = state.data
+    return RobotView(DataView(d.qpos, d.qvel, d.ctrl, d.actuator_force), state.info)
