@@ -200,7 +200,7 @@ class PandaTracking:
         return TrackingMetric(self.horizon)
 
     def default_observation(self, view: RobotView) -> jax.Array:
-        """Joints, gripper, target and what the motors are asked for; (41,)."""
+        """Joints, gripper, target and what the motors are asked for; (40,)."""
         info, data = view.info, view.data
         return jnp.concatenate(
             [data.qpos, data.qvel, data.ctrl, info["gripper_pos"], info["target_pos"], info["target_vel"],
