@@ -31,14 +31,14 @@ def book(
     features: Iterable[Phrase], terms: Iterable[Phrase], helpers: str = "", constants: dict[str, str] | None = None
 ) -> Vocabulary:
     """The vocabulary of phrases without holes; `helpers` is the text of the functions that they call."""
-    fragments = [
-        Fragment(
+
+    def fragment(phrase: Phrase, kind: Literal["feature", "term"]) -> Fragment:
+        return Fragment(
             name=phrase.name, kind=kind, source=phrase.source(kind), size=phrase.size, scales=phrase.scales,
             tags=tuple(phrase.tags.split()), doc=phrase.doc,
-        )
-        for kind, phrases in (("feature", features), ("term", terms))
-        for phrase in phrases
-    ]  # fmt: skip
+        )  # fmt: skip
+
+    fragments = [*(fragment(p, "feature") for p in features), *(fragment(p, "term") for p in terms)]
     return Vocabulary(constants=constants or {}, helpers=functions_of(helpers), fragments=tuple(fragments))
 
 

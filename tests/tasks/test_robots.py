@@ -7,7 +7,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import mujoco
+import mujoco as compiled
 import numpy as np
 import pytest
 
@@ -17,6 +17,7 @@ from jaxreward.tasks.robots.go1 import Go1PushRecovery
 from jaxreward.tasks.robots.panda import PandaTracking
 from jaxreward.tasks.robots.physics import Physics, own_model, rotate, rotate_back
 
+mujoco: Any = compiled  # its functions are known to no type checker
 TASKS = ("go1-push-recovery", "panda-tracking")
 
 

@@ -81,7 +81,7 @@ def test_estimates_are_those_of_brax():
         jnp.array(values[-1]), lambda_=0.9, discount=0.97,
     )  # fmt: skip
     ppo = PPO.brax(discount=0.97, gae_lambda=0.9)
-    ours = jax.vmap(lambda *x: estimates(*x, ppo), in_axes=1, out_axes=1)(rewards, done, cut, values)
+    ours = jax.vmap(lambda r, d, c, v: estimates(r, d, c, v, ppo), in_axes=1, out_axes=1)(rewards, done, cut, values)
     np.testing.assert_allclose(ours[0], advantages, atol=1e-5)
     np.testing.assert_allclose(ours[1], targets, atol=1e-5)
 

@@ -51,7 +51,7 @@ def test_a_task_draws_every_state_in_one_size(name, task_of):
     import jax
 
     task = task_of(name)
-    assert isinstance(task, Drawable)
+    assert issubclass(type(task), Drawable)
     state = task.reset(jax.random.key(0))
     pictures = [task.draw(state), task.draw(task.step(state, jax.numpy.int32(0)))]
     assert pictures[0].shape == pictures[1].shape and pictures[0].dtype == np.uint8

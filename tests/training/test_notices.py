@@ -124,7 +124,7 @@ def _history(returns: list[list[float]], success: list[list[float]]) -> History:
     held_out = stats.add(
         jnp.zeros((1, seeds, episodes, 1)), jnp.zeros((1, seeds, episodes, 1)), jnp.ones((1, seeds), bool),
         jnp.ones((1, seeds, episodes), bool), jnp.zeros((1, seeds, episodes), int), rows(success), rows(returns),
-        jnp.full((1, seeds, episodes), 7),
+        jnp.full((1, seeds, episodes), 7), jnp.zeros((1, seeds, episodes, 0)),
     )  # fmt: skip
     history = History.empty(1, 1, seeds, 1, 1)
     learned = LearnStats(jnp.zeros((1, seeds)), jnp.zeros((1, seeds)))

@@ -136,14 +136,8 @@ class PandaTracking:
     @cached_property
     def _start(self) -> tuple[Data, np.ndarray]:
         """The state at reset and where the gripper is then."""
-        import mujoco
-
-        model = self.physics.model
-        host = mujoco.MjData(model)
-        mujoco.mj_resetDataKeyframe(model, host, model.key("home").id)
-        mujoco.mj_forward(model, host)
-        gripper = host.site("gripper").xpos.astype(np.float32)
-        return self.physics.key("home"), gripper
+        home = self.physics.key("home")
+        return home, self.physics.on_host(home).site("gripper").xpos.astype(np.float32)
 
     def compiler_options(self, platform: str) -> Mapping[str, Any]:
         return PLATFORM_OPTIONS.get(platform, {})

@@ -20,6 +20,9 @@ from mujoco import mjx
 
 from jaxreward.errors import UserError
 
+_mj: Any = mujoco
+"""Its functions are compiled and known to no type checker."""
+
 Impl = Literal["jax", "warp"]
 IMPLS = ("jax", "warp")
 
@@ -56,7 +59,7 @@ class Physics:
     def __init__(self, xml: str, impl: Impl = "jax") -> None:
         if impl not in IMPLS:
             raise UserError(f"impl is {impl!r}: choose one of {', '.join(IMPLS)}")
-        self.model = mujoco.MjModel.from_xml_string(xml)
+        self.model = _mj.MjModel.from_xml_string(xml)
         self.impl: Impl = impl
         try:
             with jax.ensure_compile_time_eval():  # it may be made while something is traced
@@ -87,12 +90,12 @@ class Physics:
         for body in range(self.model.nbody):
             if self.model.body_mocapid[body] >= 0:
                 mocap[self.model.body_mocapid[body]] = self.model.body_pos[body]
-        f32: Any = np.float32
-        return Data(
-            qpos=np.asarray(qpos, f32), qvel=np.asarray(qvel, f32), ctrl=np.asarray(ctrl, f32),
-            actuator_force=np.zeros(self.model.nu, f32), mocap_pos=mocap.astype(f32),
-            warmstart=np.zeros(self.model.nv, f32), broken=np.zeros((), bool),
-        )  # type: ignore[arg-type]  # fmt: skip
+        parts: dict[str, Any] = {
+            "qpos": qpos, "qvel": qvel, "ctrl": ctrl, "actuator_force": np.zeros(self.model.nu), "mocap_pos": mocap,
+            "warmstart": np.zeros(self.model.nv),
+        }  # fmt: skip
+        arrays: dict[str, Any] = {name: np.asarray(x, np.float32) for name, x in parts.items()}
+        return Data(**arrays, broken=np.zeros((), bool))  # type: ignore[arg-type]
 
     def step(self, data: Data, ctrl: jax.Array, substeps: int, push: jax.Array | None = None, body: str = "") -> Data:
         """`substeps` simulation steps under `ctrl` (nu,), a force `push` (3,) on `body` all the while, in N."""
@@ -117,18 +120,23 @@ class Physics:
             qpos=data.qpos, qvel=data.qvel, ctrl=data.ctrl, mocap_pos=data.mocap_pos, qacc_warmstart=data.warmstart
         )
 
+    def on_host(self, data: Data) -> Any:
+        """MuJoCo's own data in a state, with all that follows from it."""
+        host = _mj.MjData(self.model)
+        host.qpos[:], host.qvel[:], host.ctrl[:] = (np.asarray(x) for x in (data.qpos, data.qvel, data.ctrl))
+        host.mocap_pos[:] = np.asarray(data.mocap_pos)
+        _mj.mj_forward(self.model, host)
+        return host
+
     def draw(self, data: Data, camera: str, height: int = 240, width: int = 320) -> np.ndarray:
         """A picture by MuJoCo's own renderer, uint8 (height, width, 3).
 
         Raises:
             UserError: this machine cannot render without a screen.
         """
-        host = mujoco.MjData(self.model)
-        host.qpos[:], host.qvel[:] = np.asarray(data.qpos), np.asarray(data.qvel)
-        host.mocap_pos[:] = np.asarray(data.mocap_pos)
-        mujoco.mj_forward(self.model, host)
+        host = self.on_host(data)
         try:
-            with mujoco.Renderer(self.model, height, width) as renderer:
+            with _mj.Renderer(self.model, height, width) as renderer:
                 renderer.update_scene(host, camera)
                 return renderer.render()
         except Exception as error:
@@ -140,7 +148,7 @@ class Physics:
 
 def own_model(name: str) -> str:
     """The MJCF of one of the robots beside this file."""
-    return resources.files(__package__).joinpath(f"{name}.xml").read_text(encoding="utf-8")
+    return resources.files("jaxreward.tasks.robots").joinpath(f"{name}.xml").read_text(encoding="utf-8")
 
 
 def rotate(quat: jax.Array, vector: jax.Array) -> jax.Array:
