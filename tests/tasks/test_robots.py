@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from types import SimpleNamespace
 from typing import Any
 
@@ -266,6 +268,12 @@ def test_options_are_checked():
             make_task(name, **options)
     with pytest.raises(UserError, match="impl"):
         Physics(own_model("go1"), impl="torch")  # type: ignore[arg-type]
+
+
+def test_nothing_is_printed_where_warp_is_not_installed():
+    code = "import jaxreward.tasks.robots.physics"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)
+    assert done.stdout == ""
 
 
 def test_rotations():

@@ -7,6 +7,8 @@ velocities, what drives the robot and the solver's warm start; an `mjx.Data` liv
 
 from __future__ import annotations
 
+import contextlib
+import io
 from functools import cached_property
 from importlib import resources
 from typing import Any, Literal
@@ -16,9 +18,11 @@ import jax.numpy as jnp
 import mujoco
 import numpy as np
 from flax import struct
-from mujoco import mjx
 
 from jaxreward.errors import UserError
+
+with contextlib.redirect_stdout(io.StringIO()):  # it prints there that warp is not installed
+    from mujoco import mjx
 
 _mj: Any = mujoco
 """Its functions are compiled and known to no type checker."""
