@@ -77,8 +77,8 @@ def build(tree: Path, hook: str, out: Path) -> Path:
 
 
 def expected_files(tree: Path) -> set[str]:
-    """Every module and program text of the repository, by its name in an installation."""
-    ours = {p.relative_to(tree) for p in (tree / "jaxreward").rglob("*.py")}
+    """Every module, program text and model of the repository, by its name in an installation."""
+    ours = {p.relative_to(tree) for suffix in ("py", "xml") for p in (tree / "jaxreward").rglob(f"*.{suffix}")}
     moved = {
         Path("jaxreward") / p.relative_to(tree) for f in ("kernels", "interfaces") for p in (tree / f).rglob("*.py")
     }
@@ -108,7 +108,7 @@ def test_the_wheel_holds_every_module_and_every_program_text(tmp_path: Path):
     tree = copy_of_the_tree(tmp_path / "tree")
     expected = expected_files(tree)
     with zipfile.ZipFile(build(tree, "build_wheel", tmp_path / "out")) as wheel:
-        held = {n for n in wheel.namelist() if n.endswith(".py")}
+        held = {n for n in wheel.namelist() if n.endswith((".py", ".xml"))}
         wheel.extractall(tmp_path / "site")
     assert held == expected
     assert (tmp_path / "site" / "jaxreward" / "py.typed").exists()
@@ -134,12 +134,12 @@ def test_the_links_of_a_checkout_lead_to_the_folders_at_the_top():
 
 
 def test_scripts_run_by_path_from_anywhere(tmp_path: Path):
-    for name in ("evolve", "train", "doctor"):
-        done = subprocess.run(
-            [sys.executable, "-I", str(ROOT / "scripts" / f"{name}.py"), "--help"],
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-        )
-        assert done.returncode == 0, done.stderr
-        assert name in done.stdout
+    def started(name: str) -> subprocess.Popen[str]:
+        words = [sys.executable, "-I", str(ROOT / "scripts" / f"{name}.py"), "--help"]
+        return subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    for name, process in [(name, started(name)) for name in ("evolve", "train", "doctor")]:  # side by side
+        with process:
+            out, err = process.communicate(timeout=120)
+        assert process.returncode == 0, err
+        assert name in out

@@ -184,19 +184,27 @@ def test_importing_the_proposers_does_not_import_litellm():
     assert python("import jaxreward.proposers.llm, sys; sys.exit('litellm' in sys.modules)").returncode == 0
 
 
-@pytest.mark.parametrize("first", ["e.parameters('openai/x', 'a')", "e.origin('openai/x')", "Prices(s).of('openai/x')"])
-def test_preparing_a_call_asks_no_network_and_prints_nothing(first):
+def test_preparing_a_call_asks_no_network_and_prints_nothing():
     """Whatever comes first imports litellm, which would fetch a price list."""
-    done = python(
-        "import socket, sys\n"
-        "asked = []\n"
-        "socket.getaddrinfo = lambda *a, **k: asked.append(a) or sys.exit(3)\n"
-        "from jaxreward.proposers.bill import Prices\n"
-        "from jaxreward.proposers.endpoint import Endpoint\n"
-        "from jaxreward.proposers.llm_settings import LlmSettings\n"
-        "s = LlmSettings(temperature=0.5)\n"
-        "e = Endpoint(s)\n"
-        f"{first}\n"
-        "sys.exit(4 if asked else 0)\n"
-    )
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+    def started(first: str) -> subprocess.Popen[str]:
+        code = (
+            "import socket, sys\n"
+            "asked = []\n"
+            "socket.getaddrinfo = lambda *a, **k: asked.append(a) or sys.exit(3)\n"
+            "from jaxreward.proposers.bill import Prices\n"
+            "from jaxreward.proposers.endpoint import Endpoint\n"
+            "from jaxreward.proposers.llm_settings import LlmSettings\n"
+            "s = LlmSettings(temperature=0.5)\n"
+            "e = Endpoint(s)\n"
+            f"{first}\n"
+            "sys.exit(4 if asked else 0)\n"
+        )
+        pipe = subprocess.PIPE
+        return subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stdout=pipe, stderr=pipe, text=True)
+
+    firsts = ("e.parameters('openai/x', 'a')", "e.origin('openai/x')", "Prices(s).of('openai/x')")
+    for first, process in [(first, started(first)) for first in firsts]:  # side by side
+        with process:
+            said = process.communicate(timeout=120)
+        assert (process.returncode, *said) == (0, "", ""), first
