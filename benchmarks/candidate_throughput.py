@@ -13,7 +13,7 @@ import sys
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
@@ -22,7 +22,7 @@ import tyro
 from benchmarks.table import show
 from jaxreward.errors import UserError
 from jaxreward.tasks import Task, make_task
-from jaxreward.training.config import PPO
+from jaxreward.training import PPO, paper, quick
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,9 @@ class ThroughputSettings:
     time_limit_s: float = 0.0
     """Leave out rows that would probably end later than this after the start; 0 for no limit."""
     ppo: PPO = field(default_factory=PPO)
-    """The learner."""
+    """The learner; left as it is, that of --learner."""
+    learner: Literal["quick", "paper"] = "quick"
+    """Which learner of the task: that for two cores, or LIMEN's."""
     out: Path | None = None
     """File for the results, written after every row."""
     dry_run: bool = False
@@ -168,7 +170,7 @@ class Measurement:
             fused(self.task, self.programs[:n], s.second_pass, memory_gb=limit, **s.options()) for _ in range(s.repeat)
         ]
         time_s, result = median([p.seconds for p in passes]), passes[0].result
-        top = ceiling(self.task, max(result.chunks), s.seeds, s.ppo.envs, s.ppo.unroll)
+        top = ceiling(self.task, max(result.chunks), s.seeds, s.ppo.envs, s.ppo.length)
         if self.report["ceiling"] is None or top["steps_per_s"] > self.report["ceiling"]["steps_per_s"]:
             self.report["ceiling"] = top
         row: dict[str, Any] = {
@@ -253,6 +255,9 @@ def measure(args: list[str]) -> int:
     settings = tyro.cli(ThroughputSettings, args=args, default=base, prog="candidate_throughput.py", description=text)
     settings.check()
     task = make_task(settings.task)
+    if settings.ppo == PPO():
+        ppo = quick(task) if settings.learner == "quick" else paper(settings.task)
+        settings = dataclasses.replace(settings, ppo=ppo)
     console = Console(stderr=settings.json, soft_wrap=True)
     for line in settings.plan():
         console.print(line, highlight=False)

@@ -1,7 +1,10 @@
-"""What a machine with a GPU is asked for, in two calls of less than ten minutes each.
+"""What a machine with a GPU is asked for, in calls of less than ten minutes each.
 
     python benchmarks/gpu.py throughput --out DIR    # candidate_throughput at 1 ... 256 candidates
     python benchmarks/gpu.py search --out DIR        # the paper's search on xland-easy, 30 candidates together
+    python benchmarks/gpu.py panda --out DIR         # panda-tracking with the paper's learner and budget
+    python benchmarks/gpu.py go1 --out DIR           # go1-push-recovery, the same
+    python benchmarks/gpu.py robots --out DIR        # candidate_throughput on panda-tracking at 1 ... 64 candidates
 
 Needs the package's dependencies with a JAX that finds the GPU, and no network. Each part writes
 `<part>.json` and `<part>.log` into DIR, the JSON also when time runs out. `--tiny` takes the same path in
@@ -27,7 +30,8 @@ import tyro
 from jaxreward.errors import UserError
 
 ROOT = Path(__file__).resolve().parents[1]
-Part = Literal["throughput", "search"]
+Part = Literal["throughput", "search", "panda", "go1", "robots"]
+TASKS = {"panda": "panda-tracking", "go1": "go1-push-recovery"}
 
 
 @dataclass(frozen=True)
@@ -35,11 +39,11 @@ class GpuSettings:
     """Measure on this machine's accelerator."""
 
     part: tyro.conf.Positional[Part]
-    """Which call: throughput or search."""
+    """Which call: throughput, search, panda, go1 or robots."""
     out: Path = Path("gpu-results")
     """Folder for results."""
-    candidates: tuple[int, ...] = (1, 4, 16, 64, 256)
-    """For throughput: numbers of candidates."""
+    candidates: tuple[int, ...] = ()
+    """For throughput and robots: numbers of candidates; by default 1 4 16 64, and 256 for throughput."""
     chunk: int | None = None
     """Candidates compiled together, at most; by default what fits in memory."""
     seconds: float = 570.0
@@ -55,15 +59,31 @@ def command(s: GpuSettings) -> list[str]:
     python = [sys.executable, "-u"]
     chunk = [] if s.chunk is None else ["--chunk", str(s.chunk)]
     dry = ["--dry-run"] if s.dry_run else []
-    if s.part == "throughput":
-        size = ["--candidates", *map(str, s.candidates), "--steps", "500000", "--one-by-one-limit", "4",
-                "--separate-limit", "1", "--chunking", "16"]  # fmt: skip
+    if s.part in TASKS:
+        task = TASKS[s.part]
+        folder = ROOT / "interfaces" / task.replace("-", "_")
+        size = ["--seeds", "3"]
         if s.tiny:
-            size = ["--candidates", "1", "2", "--steps", "4096", "--checkpoints", "1", "--eval-episodes", "64",
-                    "--one-by-one-limit", "1", "--separate-limit", "0", "--no-second-pass"]  # fmt: skip
+            size = ["--seeds", "1", "--steps", "640", "--checkpoints", "1", "--eval-episodes", "8", "--ppo.envs", "8",
+                    "--ppo.unroll", "4", "--ppo.unrolls", "1", "--ppo.minibatches", "1"]  # fmt: skip
         return [
-            *python, str(ROOT / "benchmarks" / "candidate_throughput.py"), "--seeds", "2", *size, *chunk,
-            "--time-limit-s", str(0.9 * s.seconds), "--out", str(s.out / "throughput.json"), *dry,
+            *python, str(ROOT / "scripts" / "train.py"), "--preset", "paper", "--task", task, "--interfaces",
+            str(folder / "expert.py"), str(folder / "sparse.py"), *size, *chunk, "--plot", str(s.out / f"{s.part}.png"),
+            "--json", *dry,
+        ]  # fmt: skip
+    if s.part in ("throughput", "robots"):
+        robots = s.part == "robots"
+        candidates = s.candidates or ((1, 4, 16, 64) if robots else (1, 4, 16, 64, 256))
+        size = ["--candidates", *map(str, candidates), "--one-by-one-limit", "4", "--separate-limit", "1"]
+        size += ["--steps", "2000000", "--learner", "paper"] if robots else ["--steps", "500000", "--chunking", "16"]
+        if s.tiny:
+            size = ["--candidates", "1", "2", "--steps", "2048" if robots else "4096", "--checkpoints", "1",
+                    "--eval-episodes", "64", "--one-by-one-limit", "1", "--separate-limit", "0",
+                    "--no-second-pass"]  # fmt: skip
+        return [
+            *python, str(ROOT / "benchmarks" / "candidate_throughput.py"), "--seeds", "1" if robots else "2", *size,
+            *(["--task", "panda-tracking"] if robots else []), *chunk, "--time-limit-s", str(0.9 * s.seconds), "--out",
+            str(s.out / f"{s.part}.json"), *dry,
         ]  # fmt: skip
     size = ["--generation", "30"]
     if s.tiny:
@@ -102,11 +122,11 @@ def run(s: GpuSettings) -> int:
             last = line if line.startswith("{") else last
         status = process.wait()
         signal.setitimer(signal.ITIMER_REAL, 0)
-    if s.part == "search" and last:
+    if s.part not in ("throughput", "robots") and last:
         from benchmarks.machine import machine
 
-        report = {"benchmark": "search", "command": words[2:], **machine(), "result": json.loads(last)}
-        (s.out / "search.json").write_text(json.dumps(report, indent=1) + "\n")
+        report = {"benchmark": s.part, "command": words[2:], **machine(), "result": json.loads(last)}
+        (s.out / f"{s.part}.json").write_text(json.dumps(report, indent=1) + "\n")
     print(f"{s.part}: exit status {status} after {time.monotonic() - begin:.0f} s, results in {s.out}", flush=True)
     return status
 

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 
 from benchmarks.machine import peak_resident, start_peak
 from jaxreward.programs import Program
-from jaxreward.tasks import Discrete, Task
+from jaxreward.tasks import Discrete, Task, compiler_options
 from jaxreward.training import TrainResult, chunk, train
 from jaxreward.training.population import padded_sizes
 from jaxreward.training.rollout import reset_pool
@@ -173,9 +173,12 @@ def ceiling(task: Task, candidates: int, seeds: int, envs: int, unroll: int, sec
         return jax.lax.scan(step, (state, elapsed), (jnp.arange(unroll), actions))[0]
 
     keys = jax.random.split(jax.random.key(1), seeds)
-    state, elapsed = jax.jit(lambda k: spread(reset_pool(task, k, envs)))(keys), jnp.zeros(lanes, jnp.int32)
+    options = compiler_options(task, jax.default_backend()) or None
+    first = jax.jit(lambda k: spread(reset_pool(task, k, envs)), compiler_options=options)
+    state, elapsed = first(keys), jnp.zeros(lanes, jnp.int32)
     begin = time.perf_counter()
-    compiled = jax.jit(roll, donate_argnums=(0, 1)).lower(state, elapsed, jax.random.key(0)).compile()
+    lowered = jax.jit(roll, donate_argnums=(0, 1)).lower(state, elapsed, jax.random.key(0))
+    compiled = lowered.compile(options)
     compile_s = time.perf_counter() - begin
     took, begin = [], time.perf_counter()
     while len(took) < 4 or time.perf_counter() - begin < seconds:

@@ -181,17 +181,16 @@ def tell_command(args: list[str]) -> int:
 
 def train_command(args: list[str]) -> int:
     """Train given interfaces over fresh seeds and compare them."""
-    from jaxreward.commands.arguments import configured, parse
-    from jaxreward.commands.retrain import TrainSettings, retrain
+    from jaxreward.commands.arguments import train_settings
+    from jaxreward.commands.retrain import retrain
     from jaxreward.reports.live import Live
 
-    settings = parse(TrainSettings, configured(TrainSettings(), args), args, "train")
+    settings = train_settings(args)
     settings.check()
     console = _console(settings.json)
     from jaxreward.commands.plan import describe_training
-    from jaxreward.tasks import make_task
 
-    make_task(settings.task)
+    settings.make_task()
     for line in describe_training(settings):
         console.print(line)
     if settings.dry_run:
@@ -233,6 +232,8 @@ class CheckSettings:
     """Program files."""
     task: str = "xland-easy"
     """The task that they are for."""
+    task_arg: tuple[str, ...] = ()
+    """Options of the task, each as KEY=VALUE; `jaxreward tasks NAME` lists them."""
     unsafe_no_sandbox: bool = False
     """Check without the sandbox, where the system has none. Only for programs you trust."""
     json: bool = False
@@ -250,9 +251,9 @@ def check_command(args: list[str]) -> int:
         if not path.is_file():
             raise UserError(f"there is no interface file {path}")
     from jaxreward.programs import Checker
-    from jaxreward.tasks import make_task
+    from jaxreward.tasks import make_task_of
 
-    task, console = make_task(settings.task), _console(settings.json)
+    task, console = make_task_of(settings.task, settings.task_arg), _console(settings.json)
     with Checker(unsafe_no_sandbox=settings.unsafe_no_sandbox) as checker:
         outcomes = checker.check_many([p.read_text(encoding="utf-8") for p in settings.interfaces], task)
     rows = []
@@ -275,13 +276,15 @@ def check_command(args: list[str]) -> int:
 
 def tasks_command(args: list[str]) -> int:
     """List the tasks, or describe one: `jaxreward tasks NAME`."""
-    from jaxreward.tasks import card, make_task, task_names
+    from jaxreward.tasks import card, make_task, options_of, task_names
 
     if not args or args[0] in ("-h", "--help"):
         print("\n".join([*task_names(), "xland/<environment>/<ruleset>"]))
         return 0
     task = make_task(args[0])
     print(f"{task.name}, {task.horizon} steps an episode\n\n{task.description}\n\n{card(task).state_doc}")
+    options = ", ".join(f"{name}={value}" for name, value in options_of(task).items())
+    print(f"\nOptions (--task-arg KEY=VALUE): {options}" if options else "")
     return 0
 
 

@@ -32,10 +32,10 @@ def result_of(candidate: Candidate, trained: TrainResult, row: int, threshold: f
 def filtered(candidate: Candidate, trained: TrainResult, row: int, threshold: float, env_steps: int) -> Result:
     """The result of a candidate that the short rung stopped, or that a short training ended below `threshold`."""
     at = int(trained.stopped[row]) or int(trained.steps[-1])
-    success = float(trained.success[row].mean())
+    value, name = float(trained.success[row].mean()), trained.measure.name
     failure = Failure(
         stage="filtered",
-        message=f"success {success:.3f} after {at:,} steps is below the threshold of {threshold}",
+        message=f"{name} {value:.3f} after {at:,} steps is short of the threshold of {threshold}",
         hint="make the goal easier to find: show where it is and reward coming closer to it",
     )
     return Result(candidate=candidate, failure=failure, feedback=trained.feedback(row), env_steps=env_steps)

@@ -307,7 +307,7 @@ class Evolution:
             short = self.train(programs, tag=f"{tag}-short", label=label + " (short)", steps=s.filter_steps, seeds=1)
             compile_s, run_s = short.compile_s, short.run_s
             short_steps = short.env_steps // len(programs)
-            alive = [i for i in alive if short.success[i].mean() >= s.filter_threshold]
+            alive = [i for i in alive if short.measure.reaches(float(short.success[i].mean()), s.filter_threshold)]
             for i in set(range(len(candidates))) - set(alive):
                 failed[i] = filtered(candidates[i], short, i, s.filter_threshold, short_steps)
         results = dict(failed)
@@ -350,12 +350,12 @@ class Evolution:
             return  # nothing here has a score
         if self.judge is not None:
             for row in rows:
-                policy = trained.variables(row, int(trained.success[row].argmax()))
+                policy = trained.variables(row, trained.best_seed(row))
                 self.store.save(f"policy-{candidates[row].id}", policy)
             return
-        row = max(rows, key=lambda i: float(trained.success[i].mean()))
-        if best is None or best.score is None or trained.score(row).mean > best.score.mean:
-            self.store.save("best-policy", trained.variables(row, int(trained.success[row].argmax())))
+        row = max(rows, key=lambda i: trained.score(i).merit)
+        if best is None or best.score is None or trained.score(row).merit > best.score.merit:
+            self.store.save("best-policy", trained.variables(row, trained.best_seed(row)))
 
     def store_best(self, score: Score | None = None) -> None:
         """Write `best_interface.py`, with `score` in place of that of the search."""

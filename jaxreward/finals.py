@@ -66,6 +66,8 @@ def _rivals(main: Evolution) -> dict[str, Program]:
     rivals: dict[str, Program] = {}
     if "sparse" in s.baselines:
         rivals["sparse"] = Program.default(main.task)
+    if "dense" in s.baselines:
+        rivals["dense"] = Program.dense(main.task)
     if BEST_OF_N in s.baselines:
         best = _best_of_n(main)
         if best is not None:

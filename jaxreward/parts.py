@@ -11,7 +11,7 @@ from jaxreward.proposers.proposer import Proposer, make_proposer
 from jaxreward.records import TaskCard
 from jaxreward.search import Strategy, make_strategy
 from jaxreward.settings import EvolveSettings
-from jaxreward.tasks import Drawable, Task, card, make_task
+from jaxreward.tasks import Dense, Drawable, Task, card, measure_of
 
 # The copy of a given observation in the folder of a run.
 OBSERVATION = "observation.py"
@@ -32,7 +32,12 @@ class Parts:
         cls, settings: EvolveSettings, task: Task | None = None, observation: FixedObservation | None = None
     ) -> Parts:
         """The parts that `settings` name; `observation` in place of the file that they name, where it is at hand."""
-        task = task or make_task(settings.task)
+        task = task or settings.make_task()
+        threshold = settings.filter_threshold
+        if measure_of(task).rate and not 0.0 <= threshold <= 1.0:
+            raise UserError(f"--filter-threshold is a success rate in [0, 1], not {threshold}")
+        if "dense" in settings.baselines and not isinstance(task, Dense):
+            raise UserError(f"{task.name} has no dense reward by a person: leave dense out of --baselines")
         strategy = make_strategy(settings.strategy, **settings.strategy_options())
         observation = observation or given_observation(settings)
         proposer = make_proposer(settings.proposer, words_of(task, observation), **settings.proposer_options())

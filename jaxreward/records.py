@@ -92,16 +92,79 @@ class Verdict(Record):
         return self.failure is None
 
 
-class Score(Record):
-    """Success over held-out episodes: mean over `n` seeds with the standard error of that mean.
+class Measure(Record):
+    """What the value of a task's metric means.
 
-    With one seed the standard error is the binomial one over `episodes` (the total of all seeds).
+    A `rate` lies in [0, 1] and more of it is better; any other value may be negative and unbounded, in `unit`, and
+    `higher_is_better` is its direction. `worst` is what an agent counts for that has no value, because it diverged.
+    `sparse` and `human` are what the task's sparse reward and a person's dense one were measured to reach; between
+    them the value is normalised as in RF-Agent's Table 1, (value - sparse) / (human - sparse).
+    """
+
+    name: str = "success"
+    unit: str = ""
+    rate: bool = True
+    higher_is_better: bool = True
+    worst: float = 0.0
+    sparse: float | None = None
+    human: float | None = None
+
+    @property
+    def label(self) -> str:
+        """Name, unit and, where it is not the usual one, direction."""
+        unit = f" ({self.unit})" if self.unit else ""
+        return f"{self.name}{unit}" + ("" if self.higher_is_better else ", less is better")
+
+    def oriented(self, value: float) -> float:
+        """`value` with the sign by which more is better."""
+        return value if self.higher_is_better else -value
+
+    def reaches(self, value: float, threshold: float) -> bool:
+        """Whether `value` is as good as `threshold`, or better."""
+        return self.oriented(value) >= self.oriented(threshold)
+
+    def normalised(self, value: float) -> float | None:
+        """0 for what the sparse reward reaches and 1 for a person's; None where one is unknown or they are equal."""
+        return normalised(value, self.sparse, self.human)
+
+    def level(self, value: float) -> float | None:
+        """How far the task is solved, about 0 to 1: of a rate the value, of others the normalised one."""
+        return value if self.rate else self.normalised(value)
+
+
+def normalised(value: float, sparse: float | None, human: float | None) -> float | None:
+    """The human-normalised score of RF-Agent's Table 1; None where a reference is unknown or both are the same."""
+    if sparse is None or human is None or sparse == human:
+        return None
+    return (value - sparse) / (human - sparse)
+
+
+SUCCESS = Measure()
+"""The rate of success."""
+
+
+class Score(Record):
+    """The metric over held-out episodes: mean over `n` seeds with the standard error of that mean.
+
+    With one seed the standard error is that over `episodes` (the total of all seeds). `measure` says what the
+    number is; most often it is a rate of success.
     """
 
     mean: float
     se: float
     n: int
     episodes: int
+    measure: Measure = Field(default=SUCCESS, exclude_if=lambda m: m == SUCCESS)
+
+    @property
+    def merit(self) -> float:
+        """The mean with the sign by which more is better: what candidates are compared by."""
+        return self.measure.oriented(self.mean)
+
+    @property
+    def level(self) -> float | None:
+        """How far the task is solved, about 0 to 1; None where nothing says what would be much."""
+        return self.measure.level(self.mean)
 
 
 class TermCurve(Record):
@@ -116,7 +179,8 @@ class TermCurve(Record):
 
 
 class Feedback(Record):
-    """What training a candidate showed; curves are means over seeds at `steps`.
+    """What training a candidate showed; curves are means over seeds at `steps`. `success` is the task's metric, and
+    `measure` says what that is.
 
     `return_solved` and `return_failed` are mean undiscounted returns of held-out episodes that
     reached, or did not reach, the goal (None where there was none); `return_success_correlation` is
@@ -140,6 +204,7 @@ class Feedback(Record):
     return_success_correlation: float | None = None
     diverged: int = 0
     beside: dict[str, float] = Field(default_factory=dict)
+    measure: Measure = Field(default=SUCCESS, exclude_if=lambda m: m == SUCCESS)
     notices: tuple[Notice, ...] = ()
 
 
@@ -291,7 +356,7 @@ class Vocabulary(Record):
 
 
 class TaskCard(Record):
-    """The words and the vocabulary by which a proposer knows a task.
+    """The words and the vocabulary by which a proposer knows a task, and what its scores mean.
 
     `observation` is the source of a `get_observation` that is given and not searched for, if one is.
     """
@@ -301,3 +366,4 @@ class TaskCard(Record):
     state_doc: str
     vocabulary: Vocabulary = Vocabulary()
     observation: str = ""
+    measure: Measure = SUCCESS

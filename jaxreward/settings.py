@@ -17,9 +17,10 @@ from jaxreward.records import Evolve
 from jaxreward.runs.run import check_name
 from jaxreward.search.option_text import read_options, write_options
 from jaxreward.search.registry import make_strategy, strategy_class
+from jaxreward.tasks import Task, make_task_of
 from jaxreward.training.config import PPO
 
-BASELINES = ("sparse", "best-of-n")
+BASELINES = ("sparse", "dense", "best-of-n")
 Judge = Literal["files", "terminal"]
 
 
@@ -29,6 +30,8 @@ class EvolveSettings:
 
     task: str = "xland-easy"
     """The task: a name of `jaxreward tasks`, or xland/<environment>/<ruleset>."""
+    task_arg: tuple[str, ...] = ()
+    """Options of the task, each as KEY=VALUE, e.g. push_force_scale=2; `jaxreward tasks NAME` lists them."""
     strategy: str = "limen"
     """The search strategy: limen, rf-agent, revolve, forge, eureka or best-of-n (`jaxreward strategies`)."""
     option: tuple[str, ...] = ()
@@ -57,11 +60,11 @@ class EvolveSettings:
     filter_steps: int = 0
     """Short rung: after so many steps a candidate below --filter-threshold stops; 0 for none."""
     filter_threshold: float = 0.05
-    """Success rate that the short rung asks for."""
+    """What the short rung asks for, in the task's metric: most often a success rate."""
     restart: bool = False
     """Train the short rung apart, with one seed, and what passes from scratch: the paper's protocol."""
     baselines: tuple[str, ...] = ("sparse",)
-    """Trained at the same budget, to compare with: sparse, best-of-n."""
+    """Trained at the same budget, to compare with: sparse, best-of-n; dense, a person's reward, where there is one."""
     final_seeds: int = 5
     """Fresh seeds on which the best and the baselines are trained again at the end; 0 for none."""
     final_steps: int = 0
@@ -102,6 +105,10 @@ class EvolveSettings:
     def run_name(self) -> str:
         return self.name or re.sub(r"[^A-Za-z0-9._-]", "-", f"{self.task}-{self.strategy}-{self.seed}")
 
+    def make_task(self) -> Task:
+        """The task with its options."""
+        return make_task_of(self.task, self.task_arg)
+
     @property
     def attempts(self) -> int:
         return self.max_attempts or 4 * self.candidates
@@ -128,8 +135,8 @@ class EvolveSettings:
             raise UserError(f"--filter-steps {self.filter_steps} must be smaller than --steps {self.steps}")
         if self.restart and not self.filter_steps:
             raise UserError("--restart trains the short rung apart: give it --filter-steps")
-        if not 0.0 <= self.filter_threshold <= 1.0:
-            raise UserError(f"--filter-threshold is a success rate in [0, 1], not {self.filter_threshold}")
+        if not math.isfinite(self.filter_threshold):
+            raise UserError(f"--filter-threshold is a value of the task's metric, not {self.filter_threshold}")
         if self.memory_gb is not None and not 0 < self.memory_gb < math.inf:
             raise UserError(f"--memory-gb must be a positive number, not {self.memory_gb}")
         if not 0 <= self.max_device_s < math.inf:
@@ -203,42 +210,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_plain(v) for v in value]
     return str(value) if isinstance(value, Path) else value
-
-
-@dataclass(frozen=True)
-class Budget:
-    """The paper's protocol on one task (LIMEN, section 5.3): steps and threshold of the short rung,
-    steps of the full training with three seeds, steps of the final one with ten."""
-
-    filter_steps: int
-    filter_threshold: float
-    steps: int
-    final_steps: int
-
-
-PAPER_BUDGETS = {
-    "xland-easy": Budget(500_000, 0.05, 1_000_000, 2_000_000),
-    "xland-medium": Budget(1_000_000, 0.02, 2_000_000, 4_000_000),
-    "xland-hard": Budget(3_000_000, 0.01, 5_000_000, 6_000_000),
-}
-
-
-def preset(name: str, task: str, strategy: str = EvolveSettings.strategy) -> EvolveSettings:
-    """Defaults by name: `quick` is sized for two cores; `paper-budget` is the search of LIMEN's paper (30
-    candidates, one at a time) and its budgets, with this project's learner."""
-    quick = {
-        "xland-medium": EvolveSettings(task=task, steps=500_000, candidates=30),
-        "xland-hard": EvolveSettings(task=task, steps=1_000_000, candidates=30),
-    }.get(task, EvolveSettings(task=task))
-    if name == "quick":
-        return quick
-    if name != "paper-budget":
-        raise UserError(f"there is no preset '{name}'; choose quick or paper-budget")
-    if task not in PAPER_BUDGETS:
-        raise UserError(f"the paper has no budget for '{task}'; it has one for {', '.join(PAPER_BUDGETS)}")
-    budget = PAPER_BUDGETS[task]
-    return EvolveSettings(
-        task=task, candidates=30, generation=1, seeds=3, steps=budget.steps, filter_steps=budget.filter_steps,
-        filter_threshold=budget.filter_threshold, restart=True, final_seeds=10, final_steps=budget.final_steps,
-        option=("initial=1",) if strategy == "limen" else (),
-    )  # fmt: skip

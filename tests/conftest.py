@@ -32,11 +32,12 @@ def checker() -> Iterator[Checker]:
 
 
 @pytest.fixture(scope="session")
-def task_of() -> Callable[[str], Task]:
-    """`make_task` that makes each task once: what was played or compiled for one is kept with it."""
-    from jaxreward.tasks import make_task
+def task_of() -> Callable[..., Task]:
+    """`make_task_of` that makes each task once: what was played or compiled for one is kept with it."""
+    from jaxreward.tasks import make_task_of
 
-    return functools.cache(make_task)
+    made = functools.cache(make_task_of)
+    return lambda name, arguments=(): made(name, tuple(arguments))
 
 
 @pytest.fixture(scope="module")
@@ -48,8 +49,8 @@ def warm(checker: Checker, task_of: Callable[[str], Task]) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for room in ("programs", "evolve"):
             patch.setattr(f"jaxreward.{room}.Checker", lambda **_: nullcontext(checker))
-        for room in ("tasks", "parts"):
-            patch.setattr(f"jaxreward.{room}.make_task", task_of)
+        for room in ("tasks", "settings", "commands.retrain"):
+            patch.setattr(f"jaxreward.{room}.make_task_of", task_of)
         yield
 
 

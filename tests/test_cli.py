@@ -51,7 +51,7 @@ MISTAKES = [
     (["evolve", "--proposer", "llm", "--model", "openai/x", "--temperature", "7"], "--temperature must lie in [0, 2]"),
     (["evolve", "--proposer", "llm", "--model", "openai/x", "--prompts", "nowhere"], "is not a folder"),
     (["evolve", "--proposer", "llm", "--model", "openai/x", "--price", "openai/x=900,9000"], "nobody can be asked"),
-    (["evolve", "--baselines", "dense"], "there is no baseline 'dense'"),
+    (["evolve", "--baselines", "denser"], "there is no baseline 'denser'"),
     (["evolve", "--ppo.minibatches", "3"], "does not divide"),
     (["evolve", "--ppo.activation", "gelu"], "must be one of tanh, relu, swish"),
     (["evolve", "--memory-gb", "-1", "--candidates", "1"], "--memory-gb must be a positive number"),

@@ -53,7 +53,7 @@ def compiled_once():
     with pytest.MonkeyPatch.context() as patch, Checker() as checker:
         patch.setattr(jax, "clear_caches", lambda: None)
         patch.setattr(jaxreward.programs, "Checker", lambda **_: nullcontext(checker))
-        patch.setattr(jaxreward.tasks, "make_task", functools.cache(jaxreward.tasks.make_task))
+        patch.setattr(jaxreward.tasks, "make_task_of", functools.cache(jaxreward.tasks.make_task_of))
         yield
 
 

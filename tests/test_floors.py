@@ -25,7 +25,8 @@ FLOORS: dict[str, set[str]] = {
     "reports": {"records", "errors", "operators", "runs"},
 }
 FLOORS["options"] = {"errors"}
-FLOORS["settings"] = {"records", "errors", "runs", "search", "training", "proposers"}
+FLOORS["settings"] = {"records", "errors", "runs", "search", "tasks", "training", "proposers"}
+FLOORS["presets"] = {"errors", "settings", "tasks", "training"}
 FLOORS["mending"] = {"records", "runs"}
 FLOORS["evaluation"] = {"records", "reports", "tasks", "training"}
 FLOORS["parts"] = {"records", "errors", "proposers", "search", "settings", "tasks"}

@@ -4,20 +4,21 @@ are the tasks' own."""
 from __future__ import annotations
 
 import functools
-import itertools
 from pathlib import Path
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from jaxreward.programs import Program
+from jaxreward.programs.play import sample_transitions
 
 pytestmark = pytest.mark.usefixtures("hasty")
 ROOT = Path(__file__).resolve().parents[1] / "interfaces"
-TASKS = {"xland_easy": "xland-easy", "xland_medium": "xland-medium", "xland_hard": "xland-hard"}
+TASKS = {folder.name: folder.name.replace("_", "-") for folder in sorted(ROOT.iterdir()) if folder.is_dir()}
+GRIDS = [folder for folder in TASKS if folder.startswith("xland")]
+REAL = [folder for folder in TASKS if folder not in GRIDS]
 PATHS = sorted(ROOT.glob("*/*.py"))
 
 
@@ -51,24 +52,44 @@ def test_it_passes_its_check_and_has_a_header(path, loaded):
 
 @pytest.mark.parametrize("path", PATHS, ids=lambda p: f"{p.parent.name}/{p.name}")
 def test_its_tape_computes_what_its_source_computes(path, loaded, task_of):
-    program, task, names = loaded(path), task_of(TASKS[path.parent.name]), dict[str, Any]()
+    program, names = loaded(path), dict[str, Any]()
     exec(program.source, names)
-    views = [task.view(task.reset(jax.random.key(k))) for k in range(3)]
-    action = jnp.int32(3)
+    some = jax.tree.map(lambda x: x[::50], sample_transitions(task_of(TASKS[path.parent.name])))
 
     @jax.jit
-    def both(before: Any, after: Any) -> Any:
+    @jax.vmap
+    def both(before: Any, action: Any, after: Any) -> Any:
         paid = names["compute_reward"](before, action, after)
         source = names["get_observation"](before), paid[0] if isinstance(paid, tuple) else paid
         return (program.observe(before), program.reward(before, action, after)[0]), source
 
-    for before, after in itertools.pairwise(views):
-        (seen, total), (true_seen, true_total) = both(before, after)
-        np.testing.assert_allclose(seen, true_seen, rtol=1e-6, atol=1e-6)
-        np.testing.assert_allclose(total, true_total, rtol=1e-5, atol=1e-6)
+    (seen, total), (true_seen, true_total) = both(*some)
+    np.testing.assert_allclose(seen, true_seen, rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(total, true_total, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("folder", TASKS)
+@pytest.mark.parametrize("folder", REAL)
+def test_the_sparse_baseline_of_a_robot_is_the_tasks_own(folder, loaded, task_of):
+    """Equal outputs on the transitions that programs are checked on."""
+    task = task_of(TASKS[folder])
+    transitions = sample_transitions(task)
+    sparse, own = loaded(ROOT / folder / "sparse.py"), Program.default(task)
+    outputs = [jax.vmap(lambda v, a, n, p=p: (p.observe(v), p.reward(v, a, n)[0]))(*transitions) for p in (sparse, own)]
+    for ours, tasks in zip(*outputs, strict=True):
+        np.testing.assert_allclose(ours, tasks, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(("file", "folder", "features"), [
+    ("go1", "go1_push_recovery", 98), ("panda", "panda_tracking", 94),
+])  # fmt: skip
+def test_the_published_interfaces_of_robots_load_as_they_are(file, folder, features, checker, task_of):
+    text = (Path(__file__).parent / "programs" / "published" / f"{file}.py").read_text()
+    verdict, program = checker.check(text, task_of(TASKS[folder]))
+    assert program is not None, verdict.failure
+    assert program.observation_size == features
+
+
+@pytest.mark.parametrize("folder", GRIDS)
 def test_the_sparse_baseline_is_the_tasks_own(folder, loaded, task_of):
     """Equal outputs along random play in which goals are reached or nearly so."""
     task = task_of(TASKS[folder])

@@ -7,12 +7,17 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
+from jaxreward.commands.retrain import TrainSettings
 from jaxreward.errors import UserError
 from jaxreward.options import apply, read_toml
+from jaxreward.presets import PRESETS, preset, quick_learner, quick_steps
 from jaxreward.runs.run import read_config
-from jaxreward.settings import EvolveSettings, preset
+from jaxreward.settings import EvolveSettings
+from jaxreward.tasks import has_real_actions
 
 D = TypeVar("D")
+
+_PRESETS = f" --preset {' | '.join(PRESETS)} chooses the defaults of the task."
 
 
 def take(args: list[str], flag: str) -> str | None:
@@ -76,6 +81,7 @@ def peek(args: list[str], flag: str, default: str) -> str:
 def parse(kind: type[D], base: D, args: list[str], command: str, extra: str = "") -> D:
     import tyro
 
+    args = repeatable(args, "--task-arg")
     text = (
         (kind.__doc__ or "") + "\n\n--config FILE.toml reads any of these from a file; the command line wins." + extra
     )
@@ -83,7 +89,7 @@ def parse(kind: type[D], base: D, args: list[str], command: str, extra: str = ""
 
 
 def _evolve(base: EvolveSettings, args: list[str], command: str, extra: str) -> EvolveSettings:
-    args = repeatable(args, "--model", "--price")
+    args = repeatable(args, "--model", "--price", "--task-arg")
     if "-h" not in args and "--help" not in args:
         base = dataclasses.replace(base, option=merged_options(base.option, gathered(args, "--option")))
     settings = parse(EvolveSettings, base, args, command, extra)
@@ -109,20 +115,34 @@ _MAY_CHANGE = {
 }
 
 
+def train_settings(args: list[str]) -> TrainSettings:
+    """The settings of `jaxreward train`; steps and learner are by default those for the task on two cores, with
+    `--preset paper` those of the paper."""
+    name = take(args, "--preset") or "quick"
+    named = configured(TrainSettings(), list(args))
+    task = peek(args, "--task", named.task)
+    base = TrainSettings(task=task)
+    if name != "quick":
+        of_paper = preset(name, task)
+        base = dataclasses.replace(base, steps=of_paper.steps, seeds=of_paper.final_seeds, ppo=of_paper.ppo)
+    elif has_real_actions(task):
+        base = dataclasses.replace(base, steps=quick_steps(task), seeds=3, ppo=quick_learner(task))
+    return parse(TrainSettings, configured(base, args), args, "train", _PRESETS)
+
+
 def evolve_settings(args: list[str], command: str = "evolve") -> EvolveSettings:
     """The settings of a search; of a resumed run its own, with what the command line may change.
 
     A replay starts from the settings of the recorded run.
     """
     preset_name = take(args, "--preset") or "quick"
-    extra = " --preset quick | paper-budget chooses the defaults of the task."
     config = list(args)
     # Task and strategy decide the preset, so they are looked up first, on the command line and then in the file.
     named = configured(EvolveSettings(), list(args))
     task, strategy = peek(args, "--task", named.task), peek(args, "--strategy", named.strategy)
     recorded = _recorded(Path(peek(args, "--recording", "")))
     base = configured(recorded or preset(preset_name, task, strategy), config)
-    settings = _evolve(base, config, command, extra)
+    settings = _evolve(base, config, command, _PRESETS)
     if not settings.resume:
         return settings if settings.name else dataclasses.replace(settings, name=_free_name(settings))
     path = settings.out / settings.run_name
@@ -131,7 +151,7 @@ def evolve_settings(args: list[str], command: str = "evolve") -> EvolveSettings:
         return dataclasses.replace(settings, name=settings.run_name, resume=False)
     started = apply(EvolveSettings(), read_config(path), str(path / "config.toml"))
     started = dataclasses.replace(started, out=settings.out, name=settings.name or path.name, resume=True)
-    again = _evolve(configured(started, args), args, command, extra)
+    again = _evolve(configured(started, args), args, command, _PRESETS)
     for name, before, now in _fields(started, again):
         if name not in _MAY_CHANGE and not name.startswith("llm.") and now != before:
             raise UserError(

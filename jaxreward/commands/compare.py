@@ -89,9 +89,9 @@ def hiding(secrets: Secrets, llm: LlmSettings) -> Callable[[str], str]:
 def _examine(settings: CompareSettings) -> dict[str, Task]:
     """The tasks by name; UserError for a name that does not exist, or cells that do not fit what is there already."""
     from jaxreward.parts import Parts
-    from jaxreward.tasks import make_task
+    from jaxreward.tasks import make_task_of
 
-    tasks = {name: make_task(name) for name in settings.tasks}
+    tasks = {name: make_task_of(name, settings.task_arg) for name in settings.tasks}
     for cell in settings.cells():
         if cell.settings.seed == 0:
             Parts.of(cell.settings, tasks[cell.settings.task])
@@ -169,8 +169,8 @@ def _plan(settings: CompareSettings, cells: Sequence[Cell], console: Console) ->
         search = s.candidates * s.seeds * s.steps if isinstance(cell, SearchCell) else 0
         if status != "done":
             steps += search + final
-            seconds += cost_s(1, 1, final)
-            seconds += cost_s(s.candidates, -(-s.candidates // s.generation), search) if search else 0.0
+            seconds += cost_s(s.task, 1, 1, final)
+            seconds += cost_s(s.task, s.candidates, -(-s.candidates // s.generation), search) if search else 0.0
     console.print(f"to do: at most {steps:,} environment steps, about {duration(seconds)} on two CPU cores")
     spending = _foresee(cells)
     if spending is not None:

@@ -12,11 +12,12 @@ import tyro
 
 from jaxreward.commands.compare_cells import Cell, SearchCell, SparseCell
 from jaxreward.errors import UserError
+from jaxreward.presets import preset
 from jaxreward.proposers.llm_settings import LlmSettings
 from jaxreward.records import Evolve
 from jaxreward.reports.comparison import Grid, folder_of, name_of
 from jaxreward.search import STRATEGIES
-from jaxreward.settings import EvolveSettings, preset
+from jaxreward.settings import EvolveSettings
 from jaxreward.training import PPO
 
 PROPOSERS = ("genetic", "llm")
@@ -30,6 +31,8 @@ class CompareSettings:
 
     tasks: tuple[str, ...] = ("xland-easy",)
     """Tasks: names of `jaxreward tasks`, or xland/<environment>/<ruleset>."""
+    task_arg: tuple[str, ...] = ()
+    """Options of the tasks, each as KEY=VALUE; all of --tasks must have them."""
     strategies: tuple[str, ...] = field(default_factory=lambda: tuple(STRATEGIES))
     """Search strategies; best-of-n among them is what the others are compared with."""
     proposers: tuple[str, ...] = ("genetic",)
@@ -67,7 +70,7 @@ class CompareSettings:
     chunk: int | None = None
     """Candidates compiled together, at most; by default what fits."""
     ppo: PPO = field(default_factory=PPO)
-    """The learner."""
+    """The learner; left as it is, that of `jaxreward evolve` for the task."""
     llm: Annotated[LlmSettings, tyro.conf.OmitArgPrefixes] = field(default_factory=LlmSettings)
     """Language models (proposer llm). Budgets such as --max-usd are of each search, not of all together."""
     shard: str = "1/1"
@@ -158,12 +161,13 @@ class CompareSettings:
 
     def _search(self, task: str) -> EvolveSettings:
         """What all searches on a task have in common."""
+        default = preset("quick", task)
         return EvolveSettings(
-            task=task, evolve=self.evolve, observation=self.observation and self.observation.absolute(),
-            candidates=self.candidates, generation=self.generation, seeds=self.seeds,
-            steps=self.steps or preset("quick", task).steps, filter_steps=self.filter_steps,
-            filter_threshold=self.filter_threshold, baselines=(), final_seeds=self.final_seeds,
-            final_steps=self.final_steps, max_attempts=self.max_attempts, memory_gb=self.memory_gb, chunk=self.chunk,
-            ppo=self.ppo, out=self.out / folder_of(task), unsafe_no_sandbox=self.unsafe_no_sandbox,
-            command=self.command,
+            task=task, task_arg=self.task_arg, evolve=self.evolve,
+            observation=self.observation and self.observation.absolute(), candidates=self.candidates,
+            generation=self.generation, seeds=self.seeds, steps=self.steps or default.steps,
+            filter_steps=self.filter_steps, filter_threshold=self.filter_threshold, baselines=(),
+            final_seeds=self.final_seeds, final_steps=self.final_steps, max_attempts=self.max_attempts,
+            memory_gb=self.memory_gb, chunk=self.chunk, ppo=default.ppo if self.ppo == PPO() else self.ppo,
+            out=self.out / folder_of(task), unsafe_no_sandbox=self.unsafe_no_sandbox, command=self.command,
         )  # fmt: skip

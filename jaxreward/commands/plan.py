@@ -2,11 +2,28 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from jaxreward.commands.retrain import TrainSettings
 from jaxreward.settings import EvolveSettings
+from jaxreward.tasks import has_real_actions
 
-# Rounded from docs/benchmarks.md, two CPU cores; a GPU is not estimated.
-_STEPS_PER_S, _COMPILE_BASE_S, _COMPILE_PROGRAM_S = 200_000, 6.0, 1.0
+
+class Rate(NamedTuple):
+    """What a task costs on two CPU cores: steps a second, seconds of compiling the task and a program more."""
+
+    steps_per_s: float
+    task_s: float
+    program_s: float
+
+
+# Rounded from docs/benchmarks.md and docs/robots.md; a GPU is not estimated.
+_GRID, _PHYSICS = Rate(200_000, 6.0, 1.0), Rate(12_000, 20.0, 1.0)
+
+
+def rate(task: str) -> Rate:
+    """Roughly what the task of this name costs."""
+    return _PHYSICS if has_real_actions(task) else _GRID
 
 
 def duration(seconds: float) -> str:
@@ -14,9 +31,14 @@ def duration(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
 
 
-def cost_s(programs: int, batches: int, steps: int) -> float:
+def _seeds(n: int, kind: str = "") -> str:
+    return f"{n} {kind}seed" + "s" * (n != 1)
+
+
+def cost_s(task: str, programs: int, batches: int, steps: int) -> float:
     """Seconds of compiling and training on two CPU cores, roughly."""
-    return steps / _STEPS_PER_S + batches * _COMPILE_BASE_S + programs * _COMPILE_PROGRAM_S
+    each = rate(task)
+    return steps / each.steps_per_s + batches * each.task_s + programs * each.program_s
 
 
 def describe(s: EvolveSettings, spending: str = "") -> list[str]:
@@ -26,20 +48,22 @@ def describe(s: EvolveSettings, spending: str = "") -> list[str]:
     runs = 2 if "best-of-n" in s.baselines else 1
     lines = [
         f"{s.strategy} with the {s.proposer} proposer on {s.task}: {s.candidates} candidates, {s.generation} at a "
-        f"time, {s.seeds} seeds x {s.steps:,} steps each"
+        f"time, {_seeds(s.seeds)} x {s.steps:,} steps each"
         + (f", evolving the {s.evolves}" if s.evolves != "both" else "")
     ]
     if s.filter_steps:
         how = "trained apart with one seed" if s.restart else "as the first part of the same training"
         lines.append(f"short rung of {s.filter_steps:,} steps, threshold {s.filter_threshold}, {how}")
-    seconds = runs * cost_s(s.candidates, batches, steps)
+    seconds = runs * cost_s(s.task, s.candidates, batches, steps)
     if s.baselines:
         lines.append(f"baselines at the same budget: {', '.join(s.baselines)}")
     if s.final_seeds:
         final = s.final_steps or s.steps
         names = 1 + len(s.baselines)
-        lines.append(f"final training of the best and the baselines: {s.final_seeds} fresh seeds x {final:,} steps")
-        seconds += cost_s(names, 1, names * s.final_seeds * final)
+        lines.append(
+            f"final training of the best and the baselines: {_seeds(s.final_seeds, 'fresh ')} x {final:,} steps"
+        )
+        seconds += cost_s(s.task, names, 1, names * s.final_seeds * final)
     lines.append(
         f"at most {runs * steps:,} environment steps in the search, in all about {duration(seconds)} on two CPU "
         f"cores; {'' if spending else 'cost 0 USD; '}run directory {s.out / s.run_name}"
@@ -51,7 +75,6 @@ def describe_training(s: TrainSettings) -> list[str]:
     """The plan of a training in lines."""
     n = max(1, len(s.interfaces))
     steps = n * s.seeds * s.steps
-    return [
-        f"{n} interface{'s' if n > 1 else ''} of {s.task}, {s.seeds} seeds x {s.steps:,} steps: {steps:,} environment "
-        f"steps, about {duration(cost_s(n, 1, steps))} on two CPU cores"
-    ]
+    what = f"{n} interface{'s' if n > 1 else ''} of {s.task}, {_seeds(s.seeds)} x {s.steps:,} steps"
+    seconds = duration(cost_s(s.task, n, 1, steps))
+    return [f"{what}: {steps:,} environment steps, about {seconds} on two CPU cores"]

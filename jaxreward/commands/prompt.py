@@ -21,7 +21,7 @@ from jaxreward.search import make_strategy
 from jaxreward.search.seeding import derive_rng
 from jaxreward.search.selection import top, without
 from jaxreward.settings import EvolveSettings
-from jaxreward.tasks import make_task
+from jaxreward.tasks import make_task_of
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,8 @@ class PromptSettings:
     """What is asked for: by default scratch, or improve with --parent."""
     task: str = "xland-easy"
     """The task, where there is no run."""
+    task_arg: tuple[str, ...] = ()
+    """Options of the task, each as KEY=VALUE."""
     evolve: Evolve = "both"
     """What may change, where there is no run."""
     prompts: Path | None = None
@@ -78,7 +80,7 @@ def show(settings: PromptSettings) -> Shown:
                 f"--operator {operator} is about programs of a run: give it with --run and --request or --parent"
             )
         request = Request(id="g0000-00", generation=0, operator=operator, evolve=settings.evolve)
-        words = words_of(make_task(settings.task), None)
+        words = words_of(make_task_of(settings.task, settings.task_arg), None)
         return _composed(request, words, LlmSettings(prompts=settings.prompts), settings.seed)
     if settings.request and settings.parent:
         raise UserError("give --request or --parent, not both")
@@ -103,7 +105,7 @@ def show(settings: PromptSettings) -> Shown:
     llm = started.llm if settings.prompts is None else LlmSettings(model=started.llm.model, prompts=settings.prompts)
     # Its folder may lie elsewhere now: what it kept of the observation lies in it.
     started = replace(started, out=settings.run.parent, name=settings.run.name)
-    words = words_of(make_task(started.task), given_observation(started))
+    words = words_of(started.make_task(), given_observation(started))
     return _composed(request, words, llm, started.seed)
 
 

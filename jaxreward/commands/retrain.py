@@ -6,10 +6,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from jaxreward.errors import UserError
 from jaxreward.programs import Checker, Program
 from jaxreward.reports.tables import score_json
-from jaxreward.tasks import make_task
+from jaxreward.tasks import Task, make_task_of
 from jaxreward.training import PPO, Progress, TrainResult, train
 
 
@@ -19,6 +21,8 @@ class TrainSettings:
 
     task: str = "xland-easy"
     """The task: a name of `jaxreward tasks`, or xland/<environment>/<ruleset>."""
+    task_arg: tuple[str, ...] = ()
+    """Options of the task, each as KEY=VALUE, e.g. push_force_scale=2; `jaxreward tasks NAME` lists them."""
     interfaces: tuple[Path, ...] = ()
     """Program files. The task's own observation and sparse reward if none are given."""
     seeds: int = 10
@@ -47,6 +51,10 @@ class TrainSettings:
     """Print the plan and its estimated cost, and do nothing."""
     json: bool = False
     """Print one JSON object as the last line of standard output; all else goes to standard error."""
+
+    def make_task(self) -> Task:
+        """The task with its options."""
+        return make_task_of(self.task, self.task_arg)
 
     def check(self) -> None:
         """Raise a UserError for the first setting that cannot be."""
@@ -78,11 +86,18 @@ class Retrained:
                 "digest": self.result.programs[row].digest,
                 "score": score_json(self.result.score(row)),
                 "seed_success": self.result.success[row].tolist(),
+                "curve": {"steps": self.result.steps.tolist(), "success": json_curve(self.result.success_curve[row])},
+                "beside": {name: self.result.beside(name)[row].tolist() for name in self.result.told},
                 "diverged": int(self.result.diverged[row].sum()),
                 "notices": [n.model_dump() for n in self.result.feedback(row).notices],
             }
             for row, name in enumerate(self.names)
         ]
+
+
+def json_curve(curve: np.ndarray) -> list[list[float | None]]:
+    """Curves (S, P) as lists, None where a point was not reached."""
+    return [[float(v) if np.isfinite(v) else None for v in row] for row in curve]
 
 
 def retrain(settings: TrainSettings, progress: Any = None) -> Retrained:
@@ -92,7 +107,7 @@ def retrain(settings: TrainSettings, progress: Any = None) -> Retrained:
         UserError: settings that cannot be, or an interface that does not pass its check.
     """
     settings.check()
-    task = make_task(settings.task)
+    task = settings.make_task()
     names: list[str] = []
     programs: list[Program] = []
     with Checker(unsafe_no_sandbox=settings.unsafe_no_sandbox) as checker:

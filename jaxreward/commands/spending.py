@@ -15,7 +15,6 @@ from jaxreward.runs import Trained, read_log
 from jaxreward.search.registry import make_strategy
 from jaxreward.search.seeding import derive_rng
 from jaxreward.settings import EvolveSettings
-from jaxreward.tasks import make_task
 
 # A prompt that shows parents and feedback is longer than the first one by about this many tokens.
 _CONTEXT_TOKENS = 4_000
@@ -51,7 +50,7 @@ def foresee(settings: EvolveSettings) -> Spending | None:
     """
     if settings.proposer != "llm":
         return None
-    task = make_task(settings.task)
+    task = settings.make_task()
     request = Request(id="g0000-00", generation=0, operator="scratch", evolve=settings.evolves)
     words = words_of(task, given_observation(settings))
     messages = PromptBook(words, settings.llm.prompts).messages(request, derive_rng(0))

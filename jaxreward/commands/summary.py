@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from rich.console import Console
@@ -9,9 +10,9 @@ from rich.console import Console
 from jaxreward.commands.retrain import Retrained, TrainSettings
 from jaxreward.evolve import Outcome
 from jaxreward.proposers.bill import Amount
-from jaxreward.records import Result
+from jaxreward.records import Result, Score, normalised
 from jaxreward.reports.plots import learning_curves, search_course
-from jaxreward.reports.tables import diagnosis, score_json, score_table
+from jaxreward.reports.tables import diagnosis, measure_of_scores, score_json, score_table
 from jaxreward.runs import Trained, read_log, read_transcript
 from jaxreward.runs.log import wall_s
 from jaxreward.runs.transcripts import TRANSCRIPT
@@ -30,8 +31,9 @@ def show_outcome(outcome: Outcome, console: Console) -> None:
         if name != "best":
             rows.append((name, baseline.score, {"features": ""}))
     fresh = "best" in outcome.baselines
+    rows = [(name, score, more | _normalised(outcome, score)) for name, score, more in rows]
     how = f"{s.final_seeds} fresh seeds x {s.final_steps or s.steps:,} steps" if fresh else "seeds of the search"
-    console.print(score_table(f"success on {s.task}, {how}", rows))
+    console.print(score_table(f"{_metric(rows)} on {s.task}, {how}", rows))
     if outcome.best.feedback is not None:
         for notice in outcome.best.feedback.notices:
             console.print(f"{notice.kind}: {notice.message}")
@@ -40,6 +42,29 @@ def show_outcome(outcome: Outcome, console: Console) -> None:
     console.print(f"how the search went: {outcome.path / 'search.png'}")
     if outcome.exit_code:
         console.print(f"unfinished: go on with --name {outcome.path.name} --resume")
+
+
+def _metric(rows: Sequence[tuple[str, Score | None, Any]]) -> str:
+    """What the scores of a table are."""
+    return measure_of_scores([score for _, score, _ in rows]).label
+
+
+def human_normalised(outcome: Outcome, score: Score | None) -> float | None:
+    """A score on the scale from the sparse baseline to a person's: those of the run where it trained them, else what
+    the task knows of them (RF-Agent, Table 1)."""
+    if score is None:
+        return None
+    known = {name: b.score.mean for name, b in outcome.baselines.items() if b.score is not None}
+    sparse, human = known.get("sparse"), known.get("dense")
+    if sparse is not None and human is not None:
+        return normalised(score.mean, sparse, human)
+    return score.measure.normalised(score.mean)
+
+
+def _normalised(outcome: Outcome, score: Score | None) -> dict[str, str]:
+    """The column of the human-normalised score, where there is one."""
+    value = human_normalised(outcome, score)
+    return {} if value is None else {"normalised": f"{value:.2f}"}
 
 
 def _trained(outcome: Outcome) -> dict[str, list[Result]]:
@@ -69,6 +94,7 @@ def evolve_json(outcome: Outcome) -> dict[str, Any]:
             "digest": best.candidate.summary.digest,
             "path": str(outcome.path / "best_interface.py"),
             "score": score_json(outcome.score),
+            "human_normalised": human_normalised(outcome, outcome.score),
             "search_score": score_json(best.score),
         }
     return {
@@ -95,7 +121,11 @@ def show_retrained(settings: TrainSettings, done: Retrained, console: Console) -
     for i, name in enumerate(done.names):
         told = {name.replace("_", " "): f"{result.beside(name)[i].mean():.3f}" for name in result.told}
         rows.append((name, result.score(i), {"features": str(result.programs[i].observation_size), **told}))
-    console.print(score_table(f"success on {settings.task}, {settings.seeds} seeds x {settings.steps:,} steps", rows))
+    console.print(
+        score_table(
+            f"{result.measure.label} on {settings.task}, {settings.seeds} seeds x {settings.steps:,} steps", rows
+        )
+    )
     console.print(
         f"{result.env_steps:,} environment steps in {result.run_s:.0f} s after {result.compile_s:.0f} s of compiling",
         highlight=False,
@@ -112,7 +142,7 @@ def show_retrained(settings: TrainSettings, done: Retrained, console: Console) -
     if settings.plot is not None:
         settings.plot.parent.mkdir(parents=True, exist_ok=True)
         curves = {name: (result.steps.tolist(), result.success_curve[i]) for i, name in enumerate(done.names)}
-        learning_curves(settings.plot, curves, title=settings.task)
+        learning_curves(settings.plot, curves, settings.task, result.measure)
         console.print(f"learning curves in {settings.plot}")
 
 
@@ -122,4 +152,5 @@ def train_json(settings: TrainSettings, done: Retrained) -> dict[str, Any]:
     return {
         "task": settings.task, "seeds": settings.seeds, "steps": settings.steps, "rows": done.rows(),
         "env_steps": r.env_steps, "wall_s": r.wall_s, "compile_s": r.compile_s, "run_s": r.run_s,
+        "peak_bytes": r.peak_bytes,
     }  # fmt: skip

@@ -53,7 +53,7 @@ def sample_transitions(task: Any, n: int = N, seed: int = 0) -> tuple[Any, Any, 
                 name = getattr(task, "name", "the task")
                 text = f"'{name}' cannot be played with random actions: {type(error).__name__}: {str(error)[:300]}"
                 raise UserError(text) from error
-            while len(_cache) > 8:
+            while len(_cache) > 32:
                 _cache.popitem(last=False)
         return _cache[key][1]
 

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
@@ -104,6 +104,19 @@ class Program:
         observation, reward = default_observation(task, spec), default_reward(task, spec)
         return assemble("", name, spec, observation, reward, reward_nodes=0)
 
+    @staticmethod
+    def dense(task: Any, name: str = "dense") -> Program:
+        """The task's own observation with the dense reward that a person made for it.
+
+        Raises:
+            UserError: a task that has none.
+        """
+        if not hasattr(task, "dense_reward"):
+            raise UserError(f"{task.name} has no dense reward by a person; compare with its sparse one")
+        spec = Spec.of(task)
+        observation, reward = default_observation(task, spec), default_reward(task, spec, "dense")
+        return assemble("", name, spec, observation, reward, reward_nodes=0)
+
 
 def default_observation(task: Any, spec: Spec) -> Half:
     """The task's default observation as a tape, traced here: a task is trusted."""
@@ -118,19 +131,20 @@ def default_observation(task: Any, spec: Spec) -> Half:
     return Half(trace(function, structs, labels, Limits()))
 
 
-def default_reward(task: Any, spec: Spec) -> Half:
-    """The task's sparse reward as a tape with the one term `sparse`."""
+def default_reward(task: Any, spec: Spec, kind: Literal["sparse", "dense"] = "sparse") -> Half:
+    """The task's sparse or dense reward as a tape with the one term `kind`."""
+    own = task.sparse_reward if kind == "sparse" else task.dense_reward
     view, labels, structs, n = _example(task), spec.labels()[1], spec.structs()[1], len(spec.leaves)
 
     def function(*arrays: Any) -> list[Any]:
         state, next_state = jax.tree.unflatten(view, arrays[:n]), jax.tree.unflatten(view, arrays[n + 1 :])
-        value = jnp.asarray(task.sparse_reward(state, arrays[n], next_state))
+        value = jnp.asarray(own(state, arrays[n], next_state))
         if value.shape != ():
-            raise UserError(f"sparse_reward must return a scalar, got shape {value.shape}")
+            raise UserError(f"{kind}_reward must return a scalar, got shape {value.shape}")
         value = value.astype(jnp.float32)
         return [value, value]
 
-    return Half(trace(function, structs, labels, Limits()), ("sparse",))
+    return Half(trace(function, structs, labels, Limits()), (kind,))
 
 
 def _example(task: Any) -> Any:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from jaxreward.proposers.edits import ONE_GENE, STRUCTURAL, WEIGHING, applying, completed, edit, edited, part_of
 from jaxreward.proposers.genome import Gene, Genome, Part
-from jaxreward.proposers.guidance import band, repaired, success
+from jaxreward.proposers.guidance import band, level, repaired
 from jaxreward.proposers.lexicon import pick
 from jaxreward.proposers.lineage import next_step
 from jaxreward.proposers.planning import carried_out
@@ -129,7 +129,7 @@ def reflect(brood: Brood) -> Genome:
     practically never succeeds may be rewritten."""
     result, genome = brood.parents[0]
     variation, rng = brood.variation, brood.variation.rng
-    if success(result) < NEAR_ZERO and rng.random() < 0.5:
+    if level(result) < NEAR_ZERO and rng.random() < 0.5:
         return _rewritten(genome, variation)
     mended = repaired(genome, result, variation)
     # Requests of one generation do not know of each other: most go one edit further than the feedback.
@@ -174,7 +174,7 @@ def path(brood: Brood) -> Genome:
     """The next step of a line of programs; alone like `improve`."""
     if len(brood.parents) < 2:
         return improve(brood)
-    line = [(p.result.score.mean if p.result.score else None, p.genome) for p in brood.parents]
+    line = [(p.result.score.merit if p.result.score else None, p.genome) for p in brood.parents]
     child = next_step(line, brood.variation)
     return child if brood.is_new(child) else edited(child, brood.parents[0].result, brood.variation)
 

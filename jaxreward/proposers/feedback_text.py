@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
-from jaxreward.records import Feedback, Result
+from jaxreward.records import SUCCESS, Feedback, Result
 
 _T = TypeVar("_T")
 
@@ -37,8 +37,9 @@ def _curves(feedback: Feedback) -> Iterable[str]:
     if feedback.steps:
         shown = ", ".join(map(steps, _thinned(feedback.steps)))
         yield f"environment steps: {shown}"
+    measure = feedback.measure
     for name, curve in (
-        ("success rate", feedback.success),
+        ("success rate" if measure == SUCCESS else measure.label, feedback.success),
         ("episode return", feedback.episode_return),
         ("episode length", feedback.length),
     ):
@@ -55,7 +56,7 @@ def _curves(feedback: Feedback) -> Iterable[str]:
 def _facts(result: Result, feedback: Feedback) -> Iterable[str]:
     seeds = feedback.seed_success
     if len(seeds) > 1:
-        yield f"success of each seed: {', '.join(map(number, seeds))}"
+        yield f"{feedback.measure.name} of each seed: {', '.join(map(number, seeds))}"
     for name, value in feedback.beside.items():
         yield f"{one_line(name, 60).replace('_', ' ')} at the end: {number(value)}"
     if feedback.diverged:
@@ -92,15 +93,16 @@ def _alignment(feedback: Feedback) -> Iterable[str]:
     correlation = feedback.return_success_correlation
     if correlation is None:
         return
+    rate, name = feedback.measure.rate, feedback.measure.name
     if correlation <= -_NONE:
-        verdict = "; negative: the reward pays for not reaching the goal"
+        verdict = f"; negative: the reward pays for {'not reaching the goal' if rate else f'a worse {name}'}"
     elif not correlation >= _NONE:
-        verdict = "; the reward hardly tells success from failure"
+        verdict = f"; the reward hardly tells {'success from failure' if rate else f'a good {name} from a bad one'}"
     elif correlation < _WEAK:
-        verdict = "; weak: much of the reward has nothing to do with success"
+        verdict = f"; weak: much of the reward has nothing to do with {name}"
     else:
         verdict = ""
-    yield f"correlation of an episode's return with its success: {number(correlation)}{verdict}"
+    yield f"correlation of an episode's return with its {name}: {number(correlation)}{verdict}"
 
 
 def number(value: float) -> str:

@@ -13,7 +13,7 @@ DOMINANT, FLAT = 0.9, 0.01
 
 
 class Band(NamedTuple):
-    """How to mutate a program of a given success: the chance to go on after each edit, and the
+    """How to mutate a program that has come so far: the chance to go on after each edit, and the
     weights of the kinds of edit."""
 
     below: float
@@ -38,13 +38,22 @@ BANDS = (
 )  # fmt: skip
 
 
-def success(result: Result) -> float:
-    return result.score.mean if result.score else 0.0
+UNKNOWN = 0.5
+"""The level of a score that nothing is known to compare with."""
+
+
+def level(result: Result) -> float:
+    """How far a program has come, about 0 to 1: its success; of another metric between what a sparse reward and a
+    person's reach."""
+    if result.score is None:
+        return 0.0
+    known = result.score.level
+    return UNKNOWN if known is None else known
 
 
 def band(result: Result) -> Band:
     """Near zero: many edits, and bold ones; near one: one or two small ones."""
-    return next(b for b in BANDS if success(result) < b.below)
+    return next((b for b in BANDS if level(result) < b.below), BANDS[-1])
 
 
 def repaired(genome: Genome, result: Result, variation: Variation) -> Genome:

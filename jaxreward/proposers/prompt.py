@@ -96,6 +96,7 @@ class PromptBook:
             "operator": request.operator,
             "evolve": request.evolve,
             "thought": request.thought,
+            **sections.gain(self.card.measure),
             "asks_observation": request.evolve != "reward",
             "asks_reward": request.evolve != "observation",
             "modules": MODULES,
@@ -119,6 +120,7 @@ class PromptBook:
             description=plain(sections.cut(self.card.description.strip(), BUDGET["task"], "")),
             state_doc=plain(sections.cut(self.card.state_doc.strip(), doc_budget, "")),
             observation=plain(sections.cut(self.card.observation.strip(), BUDGET["observation"])),
+            measure=self.card.measure,
         )
 
     def _remaining(self, context: dict[str, Any], left: int, others: Sequence[str], programs: int) -> int:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from jaxreward.proposers.feedback_text import feedback_lines, number, one_line
 from jaxreward.proposers.fences import defined
 from jaxreward.proposers.reply import THOUGHT_LIMIT
-from jaxreward.records import Failure, Request, Result
+from jaxreward.records import SUCCESS, Failure, Measure, Request, Result
 
 BUDGET = {"task": 2_500, "parents": 6_000, "feedback": 2_000, "failures": 1_000, "best": 3_000, "diverse": 2_000,
           "observation": 2_000}  # fmt: skip
@@ -104,8 +104,9 @@ class Shown:
     Attributes:
         id: the candidate's name in the run.
         source: its program, perhaps with lines left out.
-        score: success with its standard error in words; empty for a failure.
-        mean: success, or None.
+        score: the metric with its standard error in words; empty for a failure.
+        level: how far it has come, about 0 to 1; None for a failure, and where nothing says what would be much.
+        measure: the name of the metric.
         observation_size, operations: 0 where the program was not checked.
         terms: names of reward terms.
         missing: `get_observation` or `compute_reward` where the task's own stands in for it.
@@ -119,7 +120,8 @@ class Shown:
     id: str
     source: str
     score: str = ""
-    mean: float | None = None
+    level: float | None = None
+    measure: str = "success"
     observation_size: int = 0
     operations: int = 0
     terms: tuple[str, ...] = ()
@@ -144,7 +146,8 @@ def shown(result: Result) -> Shown:
         id=one_line(candidate.id, 40),
         source=plain(candidate.source).strip("\n"),
         score=_score(result),
-        mean=score.mean if score else None,
+        level=score.level if score else None,
+        measure=score.measure.name if score else SUCCESS.name,
         observation_size=summary.observation_size if summary else 0,
         operations=summary.operations if summary else 0,
         terms=_terms(summary.terms if summary else ()),
@@ -157,6 +160,14 @@ def shown(result: Result) -> Shown:
         feedback=tuple(feedback_lines(result)),
         thought=clipped(one_line(candidate.thought, THOUGHT_LIMIT), _THOUGHT),
     )
+
+
+def gain(measure: Measure) -> dict[str, str]:
+    """What is asked of a better program, after "an agent trained with it" and after "should"."""
+    if measure.rate:
+        return {"gain": "reaches the goal more often", "gain_should": "reach the goal more often"}
+    better = f"a {'higher' if measure.higher_is_better else 'lower'} {measure.name}"
+    return {"gain": f"gets {better}", "gain_should": f"get {better}"}
 
 
 def _terms(names: Sequence[str], budget: int = 400) -> tuple[str, ...]:
@@ -175,7 +186,8 @@ def _score(result: Result) -> str:
     if score is None:
         return ""
     over = f"{score.n} seeds" if score.n > 1 else f"one seed, {score.episodes} episodes"
-    return f"{number(score.mean)} (standard error {number(score.se)}, {over})"
+    unit = f" {score.measure.unit}" if score.measure.unit else ""
+    return f"{number(score.mean)}{unit} (standard error {number(score.se)}, {over})"
 
 
 def excerpt(source: str, line: int | None) -> str:
@@ -282,9 +294,12 @@ def _fitting(lines: tuple[str, ...], budget: int) -> tuple[str, ...]:
 
 
 def band(programs: Sequence[Shown]) -> str:
-    """The performance band of the best parent; `scratch` without one that has a score."""
-    means = [program.mean for program in programs if program.mean is not None and math.isfinite(program.mean)]
-    return next(name for below, name in BANDS if max(means) < below) if means else "scratch"
+    """The performance band of the best parent; `scratch` without one that has a score, `unknown` where nothing says
+    what would be much."""
+    levels = [program.level for program in programs if program.level is not None and math.isfinite(program.level)]
+    if levels:
+        return next(name for below, name in BANDS if max(levels) < below)
+    return "unknown" if any(program.score for program in programs) else "scratch"
 
 
 def _verdict(program: Shown) -> int:

@@ -15,8 +15,8 @@ import numpy as np
 from pydantic import Field, ValidationError
 
 from jaxreward.errors import UserError
-from jaxreward.records import Record, Score
-from jaxreward.reports.tables import Difference, mean_over, paired_difference
+from jaxreward.records import Measure, Record, Score
+from jaxreward.reports.tables import Difference, mean_over, measure_of_scores, paired_difference
 from jaxreward.runs import Finished, Paused, Spent, Trained, fold, read_log
 from jaxreward.runs.events import Config
 
@@ -95,6 +95,11 @@ class Search:
     device_s: tuple[float, ...]
 
     @property
+    def measure(self) -> Measure:
+        """What its scores are."""
+        return measure_of_scores([self.search_score])
+
+    @property
     def budget(self) -> int:
         """Candidates that it was to train."""
         return int(self.config.get("candidates", 0))
@@ -110,9 +115,11 @@ class Search:
 
     @cached_property
     def best_so_far(self) -> np.ndarray:
-        """Highest score among the first k candidates, k = 0 .. N: 0 before the first, and a failure changes nothing."""
-        scores = [0.0, *(0.0 if s is None else s for s in self.scores)]
-        return np.maximum.accumulate(scores)
+        """Best score among the first k candidates, k = 0 .. N: the worst, 0 of a rate, before the first, and a failure
+        changes nothing."""
+        worst, sign = self.measure.worst, self.measure.oriented(1.0)
+        scores = np.asarray([worst, *(worst if s is None else s for s in self.scores)])
+        return sign * np.maximum.accumulate(sign * scores)
 
 
 def read_search(path: Path) -> Search | None:
@@ -134,7 +141,7 @@ def read_search(path: Path) -> Search | None:
     if isinstance(ended, Finished):
         best = progress.results[ended.best].score if ended.best else None
     else:
-        best = max((r.score for r, _ in trained if r.score), key=lambda score: score.mean, default=None)
+        best = max((r.score for r, _ in trained if r.score), key=lambda score: score.merit, default=None)
     fresh = progress.baselines.get("best")
     return Search(
         path=path, task=started.task, strategy=started.strategy, proposer=started.proposer, seed=started.seed,

@@ -7,7 +7,14 @@ from typing import Any
 
 from jaxreward.records import Score
 from jaxreward.reports.comparison import Row, Search, Sparse
-from jaxreward.reports.tables import Sheet, interval, interval_over_searches, score_json
+from jaxreward.reports.tables import (
+    Sheet,
+    figure,
+    interval,
+    interval_over_searches,
+    measure_of_scores,
+    score_json,
+)
 
 _NONE = "-"
 
@@ -23,13 +30,13 @@ def score_sheet(rows: Sequence[Row], sparse: Sparse | None) -> Sheet:
             continue
         delta = row.versus_best_of_n
         body.append((
-            name, f"{row.score.mean:.3f}", _range(interval_over_searches(row.score), ".3f"),
-            f"{delta.mean:+.3f}" if delta else _NONE, _range(delta.interval if delta else None, "+.3f"),
-            f"{row.search_score.mean:.3f}", count,
+            name, figure(row.score.mean), _range(interval_over_searches(row.score)),
+            figure(delta.mean, sign=True) if delta else _NONE, _range(delta.interval if delta else None, sign=True),
+            figure(row.search_score.mean), count,
         ))  # fmt: skip
     if sparse is not None:
-        body.append(("sparse", f"{sparse.score.mean:.3f}", _range(interval(sparse.score), ".3f"), *[_NONE] * 4))
-    title = f"{_task(rows)}: success of what each search found"
+        body.append(("sparse", figure(sparse.score.mean), _range(interval(sparse.score)), *[_NONE] * 4))
+    title = f"{_task(rows)}: {measure_of_scores([row.score for row in rows]).label} of what each search found"
     if config := _config(rows):
         steps = config["final_steps"] or config["steps"]
         title += f", trained again on {config['final_seeds']} fresh seeds x {steps:,} steps"
@@ -72,6 +79,7 @@ def notes(rows: Sequence[Row], sparse: Sparse | None) -> list[str]:
         f", that of sparse (the task's own interface, no search) over its {sparse.seeds} training seeds."
         if sparse else "."
     )]  # fmt: skip
+    worst = measure_of_scores([row.score for row in rows]).worst
     for name, row in zip(names(rows), rows, strict=True):
         early: dict[str, list[str]] = {}
         for search in row.searches:
@@ -83,7 +91,8 @@ def notes(rows: Sequence[Row], sparse: Sparse | None) -> list[str]:
                 f"candidates: {reason}."
             )
         if nothing := sum(search.score is None for search in row.searches):
-            found.append(f"{name}: {nothing} of {len(row.searches)} searches found no score at all, counted as 0.")
+            text = f"{name}: {nothing} of {len(row.searches)} searches found no score at all"
+            found.append(f"{text}, counted as {worst:g}.")
         pairs = row.versus_best_of_n.pairs if row.versus_best_of_n else len(row.searches)
         if pairs < len(row.searches):
             found.append(f"{name}: the difference to best-of-n is over {pairs} of its {len(row.searches)} searches.")
@@ -107,8 +116,8 @@ def _config(rows: Sequence[Row]) -> dict[str, Any]:
     return next((dict(search.config) for row in rows for search in row.searches), {})
 
 
-def _range(limits: tuple[float, float] | None, form: str) -> str:
-    return _NONE if limits is None else f"{limits[0]:{form}} to {limits[1]:{form}}"
+def _range(limits: tuple[float, float] | None, sign: bool = False) -> str:
+    return _NONE if limits is None else f"{figure(limits[0], sign=sign)} to {figure(limits[1], sign=sign)}"
 
 
 def _number(value: float) -> str:

@@ -12,6 +12,7 @@ from rich.progress import Progress as Bars
 
 from jaxreward.operators import WORDS
 from jaxreward.records import Result
+from jaxreward.reports.tables import figure
 from jaxreward.runs.fold import Spent
 
 
@@ -76,15 +77,15 @@ class Live:
         if results and all(r.candidate.operator in WORDS for r in results):
             self.note(_said(index, results))
             return
-        scores = sorted((r.score.mean for r in results if r.score), reverse=True)
+        trained = sorted((r.score for r in results if r.score), key=lambda score: score.merit, reverse=True)
         failed = [r.failure.stage for r in results if r.failure]
-        text = f"generation {index}: {len(scores)} trained"
-        if scores:
-            text += f", success {' '.join(f'{s:.2f}' for s in scores)}"
+        text = f"generation {index}: {len(trained)} trained"
+        if trained:
+            text += f", {trained[0].measure.name} {' '.join(figure(s.mean, 2) for s in trained)}"
         if failed:
             text += f"; without a score: {', '.join(sorted(failed))}"
         if best is not None and best.score is not None:
-            text += f"; best so far {best.score.mean:.3f} ({best.candidate.id})"
+            text += f"; best so far {figure(best.score.mean)} ({best.candidate.id})"
         if self.candidates:
             text += f"; {spent.trained}/{self.candidates} candidates, {spent.compile_s + spent.run_s:.0f} device s"
         if spent.calls:

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from jaxreward.records import Result
+from jaxreward.records import SUCCESS, Measure, Result
 from jaxreward.reports.comparison import BEST_OF_N, Curve, Row, over_candidates, over_seconds
+from jaxreward.reports.tables import measure_of_scores
 from jaxreward.runs.disk import explain_full_disk
 
 _COLOURS = ("#2a6fb0", "#d1600a", "#3a8f4a", "#8a4fa3", "#b03a48", "#6b6b6b", "#1a9e96", "#b8860b")
@@ -25,34 +26,48 @@ def _axes(width: float = 6.4, height: float = 3.6) -> tuple[Any, Any]:
     return figure, axes
 
 
-def learning_curves(path: Path, curves: Mapping[str, tuple[Sequence[int], np.ndarray]], title: str = "") -> None:
-    """Success over environment steps: mean over seeds with the range of the seeds as a band.
+def _scale(axes: Any, measure: Measure) -> None:
+    """The axis of a metric: its name, and of a rate all of its range."""
+    axes.set_ylabel(measure.label)
+    if measure.rate:
+        axes.set_ylim(-0.02, 1.02)
+
+
+def learning_curves(
+    path: Path, curves: Mapping[str, tuple[Sequence[int], np.ndarray]], title: str = "", measure: Measure = SUCCESS
+) -> None:
+    """The metric over environment steps: mean over seeds with the range of the seeds as a band.
 
     Args:
         path: where the picture goes; the suffix chooses png or svg.
-        curves: by name, the steps (P,) and the success (S, P).
+        curves: by name, the steps (P,) and the metric (S, P).
+        measure: what the metric is.
     """
     figure, axes = _axes()
     for (name, (steps, success)), colour in zip(curves.items(), _COLOURS * 4, strict=False):
         at = np.asarray(steps) / 1e6
         axes.plot(at, success.mean(0), color=colour, label=name, linewidth=2)
         axes.fill_between(at, success.min(0), success.max(0), color=colour, alpha=0.15, linewidth=0)
-    axes.set(xlabel="environment steps (millions)", ylabel="success", ylim=(-0.02, 1.02), title=title)
+    axes.set(xlabel="environment steps (millions)", title=title)
+    _scale(axes, measure)
     axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
     with explain_full_disk(path):
         figure.savefig(path, dpi=150)
 
 
 def search_course(path: Path, searches: Mapping[str, Sequence[Result]], title: str = "") -> None:
-    """Success of every trained candidate in order, and the best so far as a line."""
+    """The score of every trained candidate in order, and the best so far as a line."""
     figure, axes = _axes()
+    measure = measure_of_scores([r.score for results in searches.values() for r in results])
+    sign = measure.oriented(1.0)
     for (name, results), colour in zip(searches.items(), _COLOURS, strict=False):
         scores = np.array([r.score.mean if r.score else np.nan for r in results])
         order = np.arange(1, len(scores) + 1)
-        best = np.fmax.accumulate(np.nan_to_num(scores, nan=0.0))
+        best = sign * np.fmax.accumulate(sign * (np.nan_to_num(scores, nan=0.0) if measure.rate else scores))
         axes.step(order, best, where="post", color=colour, linewidth=2, label=f"{name}, best so far")
         axes.plot(order, scores, "o", color=colour, markersize=4, alpha=0.6)
-    axes.set(xlabel="trained candidates", ylabel="success", ylim=(-0.02, 1.02), title=title)
+    axes.set(xlabel="trained candidates", title=title)
+    _scale(axes, measure)
     axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
     with explain_full_disk(path):
         figure.savefig(path, dpi=150)
@@ -95,7 +110,8 @@ def search_curves(path: Path, rows: Sequence[Row]) -> None:
             panel.grid(axis="y", color="#dddddd", linewidth=0.8)
             panel.tick_params(labelsize=8)
             panel.set_xlim(left=0)
-            panel.set_ylim(bottom=0)
+            if all(row.score is None or row.score.measure.rate for row in rows if row.task == task):
+                panel.set_ylim(bottom=0)
     figure.legend(
         lines.values(), lines.keys(), loc="outside lower center", ncols=min(7, len(lines)), frameon=False, fontsize=9,
         title="mean over searches; band: one standard error", title_fontsize=8, handlelength=1.4, columnspacing=1.4,

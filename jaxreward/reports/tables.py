@@ -11,7 +11,7 @@ from typing import Any
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from jaxreward.records import Feedback, Score
+from jaxreward.records import SUCCESS, Feedback, Measure, Score
 
 # Two-sided 95 % quantiles of Student's t for 1 .. 30 degrees of freedom.
 _T95 = (
@@ -21,11 +21,14 @@ _T95 = (
 
 
 def interval(score: Score) -> tuple[float, float]:
-    """A 95 % interval for the mean success, within [0, 1].
+    """A 95 % interval for the mean.
 
-    Over seeds by Student's t, widened to Wilson's interval over the episodes where that is wider:
-    seeds that agree are no proof of certainty.
+    Over seeds by Student's t; of a rate within [0, 1], and widened to Wilson's interval over the episodes where that
+    is wider: seeds that agree are no proof of certainty. Of another metric, with one seed, by the error over episodes.
     """
+    if not score.measure.rate:
+        half = (t95(score.n) if score.n > 1 else t95(max(score.episodes, 2))) * score.se
+        return score.mean - half, score.mean + half
     low, high = wilson(score)
     if score.n > 1:
         half = t95(score.n) * score.se
@@ -52,14 +55,21 @@ def wilson(score: Score) -> tuple[float, float]:
 def mean_over(scores: Sequence[Score | None]) -> Score | None:
     """The mean of the scores of several searches, with its standard error over searches.
 
-    A search that found nothing with a score counts as 0: leaving it out would favour its strategy.
+    A search that found nothing with a score counts as the worst, 0 of a rate: leaving it out would favour its strategy.
     `episodes` are those of one search, for all are evaluated on the same. None where there is no search.
     """
     if not scores:
         return None
-    means = [s.mean if s else 0.0 for s in scores]
+    measure = measure_of_scores(scores)
+    means = [s.mean if s else measure.worst for s in scores]
     se = stdev(means) / math.sqrt(len(means)) if len(means) > 1 else 0.0
-    return Score(mean=mean(means), se=se, n=len(means), episodes=min((s.episodes for s in scores if s), default=0))
+    episodes = min((s.episodes for s in scores if s), default=0)
+    return Score(mean=mean(means), se=se, n=len(means), episodes=episodes, measure=measure)
+
+
+def measure_of_scores(scores: Sequence[Score | None]) -> Measure:
+    """What scores of one task are: that of the first that there is."""
+    return next((s.measure for s in scores if s), SUCCESS)
 
 
 def interval_over_searches(score: Score) -> tuple[float, float] | None:
@@ -79,17 +89,20 @@ class Difference:
 def paired_difference(pairs: Sequence[tuple[Score | None, Score | None]]) -> Difference | None:
     """The mean difference between searches with the same seed; None without pairs.
 
-    The interval is Student's t over pairs, widened to Newcombe's for two proportions (1998, method
+    The interval is Student's t over pairs; of rates widened to Newcombe's for two proportions (1998, method
     10) over the episodes where that is wider: pairs that agree are no proof of certainty.
     """
     mine, rivals = mean_over([a for a, _ in pairs]), mean_over([b for _, b in pairs])
     if mine is None or rivals is None:
         return None
-    deltas = [(a.mean if a else 0.0) - (b.mean if b else 0.0) for a, b in pairs]
+    worst = mine.measure.worst
+    deltas = [(a.mean if a else worst) - (b.mean if b else worst) for a, b in pairs]
     middle, n = mean(deltas), len(deltas)
     if n == 1:
         return Difference(middle, None, 1)
     half = t95(n) * stdev(deltas) / math.sqrt(n)
+    if not mine.measure.rate:
+        return Difference(middle, (middle - half, middle + half), n)
     (low, high), (rival_low, rival_high) = wilson(mine), wilson(rivals)
     below = max(half, math.hypot(mine.mean - low, rival_high - rivals.mean))
     above = max(half, math.hypot(high - mine.mean, rivals.mean - rival_low))
@@ -97,26 +110,34 @@ def paired_difference(pairs: Sequence[tuple[Score | None, Score | None]]) -> Dif
 
 
 def score_json(score: Score | None) -> dict[str, Any] | None:
-    """`{mean, se, n}` with the 95 % interval and the number of episodes."""
+    """`{mean, se, n}` with the 95 % interval and the number of episodes; of a metric that is no rate, what it is."""
     if score is None:
         return None
     low, high = interval(score)
-    return {"mean": score.mean, "se": score.se, "n": score.n, "low": low, "high": high, "episodes": score.episodes}
+    found = {"mean": score.mean, "se": score.se, "n": score.n, "low": low, "high": high, "episodes": score.episodes}
+    return found if score.measure == SUCCESS else {**found, "measure": score.measure.model_dump()}
+
+
+def figure(value: float, digits: int = 3, sign: bool = False) -> str:
+    """A score for a table: `digits` behind the point, of a large number as many as tell something."""
+    digits = digits if abs(value) < 100 else 1 if abs(value) < 10_000 else 0
+    return f"{value:{'+' if sign else ''}.{digits}f}"
 
 
 def score_table(title: str, rows: Sequence[tuple[str, Score | None, Mapping[str, str]]]) -> Table:
-    """Name, success, standard error, 95 % interval, seeds, and further columns by name."""
+    """Name, metric, standard error, 95 % interval, seeds, and further columns by name."""
+    measure = measure_of_scores([score for _, score, _ in rows])
     extra = list(dict.fromkeys(key for _, _, more in rows for key in more))
     table = Table(title=title, title_justify="left")
     table.add_column("interface", overflow="fold", min_width=12)
-    for column in ("success", "s.e.", "95 % interval", "seeds", *extra):
+    for column in (measure.name, "s.e.", "95 % interval", "seeds", *extra):
         table.add_column(column, justify="right", no_wrap=True)
     for name, score, more in rows:
         if score is None:
             cells = ["-", "-", "-", "-"]
         else:
             low, high = interval(score)
-            cells = [f"{score.mean:.3f}", f"{score.se:.3f}", f"{low:.3f} to {high:.3f}", str(score.n)]
+            cells = [figure(score.mean), figure(score.se), f"{figure(low)} to {figure(high)}", str(score.n)]
         table.add_row(name, *cells, *(more.get(key, "") for key in extra))
     return table
 
@@ -148,7 +169,7 @@ def diagnosis(feedback: Feedback) -> list[str]:
     """What training showed, in lines: the curves, the terms, and every notice."""
     thin = lambda xs: " ".join(f"{x:.3g}" for x in xs)  # noqa: E731
     lines = [
-        f"success  {thin(feedback.success)}",
+        f"{feedback.measure.name}  {thin(feedback.success)}",
         f"return   {thin(feedback.episode_return)}",
         f"length   {thin(feedback.length)}",
     ]

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
 
-from jaxreward.records import Candidate, Result, Score
+from jaxreward.records import SUCCESS, Candidate, Result, Score
 
 TITLE = "# An interface found by jaxreward"
 
@@ -31,6 +31,8 @@ class Provenance:
         if self.score is not None:
             seeds = "1 seed" if self.score.n == 1 else f"{self.score.n} seeds"
             lines["score"] = f"{self.score.mean:.4f} +- {self.score.se:.4f} ({seeds}, {self.score.episodes} episodes)"
+            if self.score.measure != SUCCESS:
+                lines["measure"] = self.score.measure.label
         if self.lineage:
             lines["lineage"] = " <- ".join(f"{ancestor.id} ({ancestor.operator})" for ancestor in self.lineage)
         lines["digest"] = self.digest

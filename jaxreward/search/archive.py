@@ -105,7 +105,7 @@ class Archive:
             occupied=len(best),
             cells=rows * columns,
             coverage=len(best) / (rows * columns),
-            qd_score=sum(scored(result).mean for result in best.values()),
+            qd_score=sum(scored(result).merit for result in best.values()),
             elites=tuple(len(island) for island in self.islands),
         )
 

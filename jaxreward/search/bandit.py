@@ -112,7 +112,7 @@ class Bandit:
         bandit, scores = self, dict(self.scores)
         for result in programs:
             candidate = result.candidate
-            mean = None if result.score is None else result.score.mean
+            mean = None if result.score is None else result.score.merit
             if mean is not None:
                 scores[candidate.id] = mean
             if candidate.parents:

@@ -90,7 +90,7 @@ class Forge(SearchStrategy[ForgeMemory]):
         new = [result for result in results if result.score is not None]
         depths = dict(memory.depths)
         for result in new:
-            depth, mean = result.candidate.depth, scored(result).mean
+            depth, mean = result.candidate.depth, scored(result).merit
             record = depths.get(depth, DepthRecord(0, mean))
             depths[depth] = DepthRecord(record.scored + 1, max(record.best, mean))
         carried_out = {result.candidate.plan for result in outcomes(results)}

@@ -234,7 +234,7 @@ class Revolve(SearchStrategy[RevolveMemory]):
 
 
 def _score(result: Result) -> float:
-    return scored(result).mean
+    return scored(result).merit
 
 
 def _without_side(words: str) -> tuple[str, str]:

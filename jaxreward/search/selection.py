@@ -20,7 +20,7 @@ def scored(result: Result) -> Score:
 
 
 def merit(result: Result) -> tuple[float, float]:
-    """Sort key, larger is better: mean score, then a smaller standard error.
+    """Sort key, larger is better: mean score in the direction of its measure, then a smaller standard error.
 
     The length of a program is no part of it: where nothing works yet all scores are 0, and whoever prefers
     the shorter program there ends with one that has nothing to build upon (docs/landscapes.md, `plateau`).
@@ -28,7 +28,7 @@ def merit(result: Result) -> tuple[float, float]:
     score = scored(result)
     # NaN would make the order depend on who is compared with whom: an unknown error ranks last.
     se = score.se if score.se == score.se else float("inf")
-    return (score.mean, -se)
+    return (score.merit, -se)
 
 
 def better(challenger: Result, incumbent: Result) -> bool:
@@ -47,7 +47,7 @@ def fitness_weights(results: Sequence[Result]) -> np.ndarray:
     Scores are measured from 0 where none is negative, else from the lowest. Where all weights
     vanish (every score 0, or all equal and negative) every result is equally likely.
     """
-    means = np.asarray([scored(result).mean for result in results], np.float64)
+    means = np.asarray([scored(result).merit for result in results], np.float64)
     weights = means - min(0.0, float(means.min()))
     largest = float(weights.max())
     if largest <= 0.0:

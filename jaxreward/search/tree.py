@@ -85,7 +85,7 @@ class Tree:
             depth = above.depth + 1
             node = Node(id, parent, depth, branch, visits=1)
             if result.score is not None:
-                q = scored(result).mean
+                q = scored(result).merit
                 node = replace(node, result=result, q=q, closed=depth >= max_depth)
                 low, high = min(low, q), max(high, q)
                 branches[branch] = (*branches.get(branch, ()), id)

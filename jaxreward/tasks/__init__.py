@@ -2,22 +2,42 @@
 
 from __future__ import annotations
 
+from jaxreward.tasks.arguments import make_task_of, options_of
 from jaxreward.tasks.documentation import card, document_state
-from jaxreward.tasks.registry import make_task, task_names
-from jaxreward.tasks.task import Box, Compiled, Discrete, Drawable, Metric, Task, Telling, compiler_options, told_beside
+from jaxreward.tasks.registry import has_real_actions, make_task, task_names
+from jaxreward.tasks.task import (
+    Box,
+    Compiled,
+    Dense,
+    Discrete,
+    Drawable,
+    Measured,
+    Metric,
+    Task,
+    Telling,
+    compiler_options,
+    measure_of,
+    told_beside,
+)
 
 __all__ = [
     "Box",
     "Compiled",
+    "Dense",
     "Discrete",
     "Drawable",
+    "Measured",
     "Metric",
     "Task",
     "Telling",
     "card",
     "compiler_options",
     "document_state",
+    "has_real_actions",
     "make_task",
+    "make_task_of",
+    "measure_of",
+    "options_of",
     "task_names",
     "told_beside",
 ]

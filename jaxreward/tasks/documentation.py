@@ -11,7 +11,7 @@ from jax.extend import core
 from jax.interpreters import partial_eval
 
 from jaxreward.records import TaskCard
-from jaxreward.tasks.task import Task
+from jaxreward.tasks.task import Task, measure_of
 
 _SHOWN = 8
 
@@ -43,8 +43,9 @@ def document_state(task: Task) -> str:
 def card(task: Task) -> TaskCard:
     """The words and the vocabulary by which a proposer knows `task`."""
     return TaskCard(
-        name=task.name, description=task.description, state_doc=document_state(task), vocabulary=task.vocabulary()
-    )
+        name=task.name, description=task.description, state_doc=document_state(task), vocabulary=task.vocabulary(),
+        measure=measure_of(task),
+    )  # fmt: skip
 
 
 def _end(task: Task) -> str:

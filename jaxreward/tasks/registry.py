@@ -2,52 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import importlib
+from collections.abc import Mapping
 from difflib import get_close_matches
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from jaxreward.errors import UserError
-from jaxreward.tasks.task import Task
+from jaxreward.tasks.from_file import is_file, task_from_file
+from jaxreward.tasks.task import Box, Task
 
 
-def _probe(kind: str) -> Callable[..., Task]:
-    def make(**options: Any) -> Task:
-        from jaxreward.tasks.probe import Probe
+class Entry(NamedTuple):
+    """Where a task is made: a module of this room, imported when the task is asked for, and what to call in it.
 
-        return Probe(kind, **options)
+    `real` says that its actions are real numbers, so that nobody has to make it to know that.
+    """
 
-    return make
-
-
-def _xland(name: str) -> Callable[..., Task]:
-    def make(**options: Any) -> Task:
-        from jaxreward.tasks.xland import paper_task
-
-        return paper_task(name, **options)
-
-    return make
+    module: str
+    maker: str
+    fixed: Mapping[str, Any] = MappingProxyType({})
+    real: bool = True
 
 
-def _go1(**options: Any) -> Task:
-    from jaxreward.tasks.robots.go1 import Go1PushRecovery
-
-    return Go1PushRecovery(**options)
-
-
-def _panda(**options: Any) -> Task:
-    from jaxreward.tasks.robots.panda import PandaTracking
-
-    return PandaTracking(**options)
-
-
-_TASKS: dict[str, Callable[..., Task]] = {
-    "go1-push-recovery": _go1,
-    "panda-tracking": _panda,
+_PROBES = ("constant", "signal", "delay", "choice", "corridor", "endless", "aim")
+_TASKS: dict[str, Entry] = {
+    "ant-lie-down": Entry("brax.ant_tasks", "AntLieDown"),
+    "ant-patrol-return": Entry("brax.ant_tasks", "AntPatrolReturn"),
+    "go1-push-recovery": Entry("robots.go1", "Go1PushRecovery"),
+    "inverted-pendulum": Entry("brax.small", "InvertedPendulum"),
+    "panda-cabinet": Entry("robots.cabinet", "PandaCabinet"),
+    "panda-tracking": Entry("robots.panda", "PandaTracking"),
+    "quadcopter-hover": Entry("robots.quadcopter", "QuadcopterHover"),
+    "quadruped-velocity": Entry("robots.quadruped", "QuadrupedVelocity"),
+    "reacher": Entry("brax.small", "Reacher"),
+    **{kind: Entry("brax.suite", "Run", {"kind": kind}) for kind in ("hopper", "walker2d", "ant", "humanoid")},
+    **{f"probe-{kind}": Entry("probe", "Probe", {"kind": kind}, real=kind == "aim") for kind in _PROBES},
     **{
-        f"probe-{kind}": _probe(kind)
-        for kind in ("constant", "signal", "delay", "choice", "corridor", "endless", "aim")
+        f"xland-{level}": Entry("xland", "paper_task", {"name": f"xland-{level}"}, real=False)
+        for level in ("easy", "medium", "hard")
     },
-    **{name: _xland(name) for name in ("xland-easy", "xland-medium", "xland-hard")},
 }
 
 
@@ -56,29 +50,39 @@ def task_names() -> tuple[str, ...]:
     return tuple(sorted(_TASKS))
 
 
+def has_real_actions(name: str) -> bool:
+    """Whether the actions of the task called `name` are real numbers; False for an unknown name. Only a task in a file
+    is made for that."""
+    if is_file(name):
+        return isinstance(make_task(name).action_space, Box)
+    return name in _TASKS and _TASKS[name].real
+
+
 def make_task(name: str, **options: Any) -> Task:
     """The task called `name`; `options` go to its constructor (`horizon=`, ...).
 
-    Besides the fixed names, `xland/<environment id>/<ruleset>` makes a task of any
-    XLand-MiniGrid environment; see `jaxreward.tasks.xland_ruleset`.
+    Besides the fixed names, `xland/<environment id>/<ruleset>` makes a task of any XLand-MiniGrid environment (see
+    `jaxreward.tasks.xland_ruleset`), and `FILE.py` or `FILE.py:Class` the task in a file of the user's.
 
     Raises:
-        UserError: unknown name, environment, ruleset or option.
+        UserError: unknown name, environment, ruleset, file or option.
     """
-    if name.startswith("xland/"):
-        from jaxreward.tasks.xland_ruleset import ruleset_task
-
-        make: Callable[..., Task] = lambda **kw: ruleset_task(name.removeprefix("xland/"), **kw)  # noqa: E731
-    elif name in _TASKS:
-        make = _TASKS[name]
-    else:
-        near = get_close_matches(name, _TASKS, 1)
-        raise UserError(
-            f"there is no task '{name}'"
-            + (f"; did you mean '{near[0]}'?" if near else ".")
-            + f" Choose one of {', '.join(task_names())}, or xland/<environment>/<ruleset>."
-        )
     try:
-        return make(**options)
+        if is_file(name):
+            return task_from_file(name, **options)
+        if name.startswith("xland/"):
+            from jaxreward.tasks.xland_ruleset import ruleset_task
+
+            return ruleset_task(name.removeprefix("xland/"), **options)
+        if name in _TASKS:
+            entry = _TASKS[name]
+            module = importlib.import_module(f"jaxreward.tasks.{entry.module}")
+            return getattr(module, entry.maker)(**entry.fixed, **options)
     except TypeError as error:
         raise UserError(f"task '{name}' does not take these options: {error}") from error
+    near = get_close_matches(name, _TASKS, 1)
+    raise UserError(
+        f"there is no task '{name}'"
+        + (f"; did you mean '{near[0]}'?" if near else ".")
+        + f" Choose one of {', '.join(task_names())}, xland/<environment>/<ruleset>, or a FILE.py."
+    )

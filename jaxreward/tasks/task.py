@@ -15,7 +15,7 @@ from typing import Any, Protocol, runtime_checkable
 import jax
 import numpy as np
 
-from jaxreward.records import Vocabulary
+from jaxreward.records import SUCCESS, Measure, Vocabulary
 
 State = Any
 """A pytree of arrays that carries its own PRNG key if the dynamics need one."""
@@ -46,8 +46,8 @@ class Box:
 class Metric(Protocol):
     """A trajectory-level success metric as a fold over one episode.
 
-    `value` maps the accumulator to a float32 scalar in [0, 1] when the episode ends. The trainer
-    counts a value that is not finite as 0: a metric fails closed.
+    `value` maps the accumulator to a float32 scalar when the episode ends: success in [0, 1], or what `Measured`
+    says. The trainer counts a value that is not finite as the measure's worst, 0 of a rate: a metric fails closed.
     """
 
     def init(self) -> Any: ...
@@ -63,6 +63,23 @@ class Telling(Protocol):
     @property
     def names(self) -> tuple[str, ...]: ...
     def also(self, acc: Any) -> jax.Array: ...
+
+
+@runtime_checkable
+class Measured(Protocol):
+    """A metric whose value is not a rate of success."""
+
+    @property
+    def measure(self) -> Measure: ...
+
+
+@runtime_checkable
+class Dense(Protocol):
+    """A task with a dense reward by a person, to compare with."""
+
+    def dense_reward(self, view: View, action: jax.Array, next_view: View) -> jax.Array:
+        """The reward, float32 scalar."""
+        ...
 
 
 @runtime_checkable
@@ -138,6 +155,16 @@ def told_beside(task: Task) -> tuple[str, ...]:
     """Names of what the metric of `task` tells beside its value."""
     metric = task.score()
     return tuple(metric.names) if isinstance(metric, Telling) else ()
+
+
+def measure_of(task: Task) -> Measure:
+    """What the value of the metric of `task` means."""
+    return measure_of_metric(task.score())
+
+
+def measure_of_metric(metric: Metric) -> Measure:
+    """What the value of `metric` means: success, unless it says otherwise."""
+    return metric.measure if isinstance(metric, Measured) else SUCCESS
 
 
 def compiler_options(task: Task, platform: str) -> dict[str, Any]:

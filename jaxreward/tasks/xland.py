@@ -8,7 +8,6 @@ and `check_rule` switch over every kind, which under vmap evaluates all of them 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Any
 
 import jax
@@ -26,6 +25,7 @@ from xminigrid.types import AgentState, RuleSet
 from jaxreward.errors import UserError
 from jaxreward.records import Vocabulary
 from jaxreward.tasks import xland_words as words
+from jaxreward.tasks.metrics import Reached
 from jaxreward.tasks.task import Discrete
 from jaxreward.tasks.xland_vocabulary import xland_vocabulary
 
@@ -67,20 +67,6 @@ class XLandState(struct.PyTreeNode):
     solved: jax.Array
 
 
-@dataclass(frozen=True)
-class _GoalReached:
-    """Success: the environment's own goal event at any step of the episode, the last included."""
-
-    def init(self) -> jax.Array:
-        return jnp.zeros((), bool)
-
-    def update(self, acc: jax.Array, state: XLandState, action: jax.Array, next_state: XLandState) -> jax.Array:
-        return acc | next_state.solved
-
-    def value(self, acc: jax.Array) -> jax.Array:
-        return acc.astype(jnp.float32)
-
-
 class XLand:
     """An XLand-MiniGrid environment with one fixed ruleset.
 
@@ -91,6 +77,8 @@ class XLand:
         horizon: steps of an episode.
         description: the task in words; made from the ruleset if empty.
     """
+
+    options = ("horizon",)
 
     def __init__(self, name: str, environment: str, ruleset: RuleSet, horizon: int, description: str = "") -> None:
         if horizon < 1:
@@ -136,8 +124,9 @@ class XLand:
     def view(self, state: XLandState) -> XLandView:
         return XLandView(grid=state.grid, agent=state.agent, step_num=state.step_num)
 
-    def score(self) -> _GoalReached:
-        return _GoalReached()
+    def score(self) -> Reached:
+        """Success: the environment's own goal event at any step of the episode, the last included."""
+        return Reached(lambda state: state.solved)
 
     def default_observation(self, view: XLandView) -> jax.Array:
         """The paper's raw observation: the flattened 7x7 egocentric view, tile and colour ids."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from jaxreward.training.config import PPO, Rung
 from jaxreward.training.executor import Interrupted, Progress, train
+from jaxreward.training.learners import paper, quick, quick_real
 from jaxreward.training.result import TrainResult
 
-__all__ = ["PPO", "Interrupted", "Progress", "Rung", "TrainResult", "train"]
+__all__ = ["PPO", "Interrupted", "Progress", "Rung", "TrainResult", "paper", "quick", "quick_real", "train"]

@@ -74,7 +74,7 @@ class Chunk:
         with jax.default_device(self.device):
             one = init_padded(self.network, 0, self.population.widths[0], self.population.width)
             params = jax.tree.map(lambda x: jax.ShapeDtypeStruct((*self.shape, *x.shape), x.dtype), one)
-            pool = jax.eval_shape(self._resets, self._keys)
+            pool = jax.eval_shape(partial(reset_pool, self.task, envs=self.ppo.envs), self._keys)
             agents = jax.eval_shape(partial(_new_agents, self.ppo, self.population.width), params)
             lanes = jax.eval_shape(partial(_new_lanes, self.task, self.shape[0]), pool)
             stats = jax.eval_shape(self.fresh_stats)

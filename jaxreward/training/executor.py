@@ -22,10 +22,11 @@ import numpy as np
 
 from jaxreward.errors import UserError
 from jaxreward.programs import Program
-from jaxreward.tasks import Task, told_beside
+from jaxreward.tasks import Task, measure_of, told_beside
 from jaxreward.training.chunk import Chunk, TrainerState
 from jaxreward.training.config import PPO, Rung
 from jaxreward.training.history import History
+from jaxreward.training.learners import quick
 from jaxreward.training.plan import Device, Schedule, cut, first_chunk, make_schedule, memory_limit, worth_compacting
 from jaxreward.training.population import Population, padded_sizes
 from jaxreward.training.result import TrainResult
@@ -91,7 +92,7 @@ def train(
     Args:
         task: what to solve.
         programs: the candidates, C of them.
-        ppo: hyperparameters; the `quick` defaults if omitted.
+        ppo: hyperparameters; those of `quick(task)` if omitted.
         seeds: a number S, for seeds 0 .. S-1, or the seeds themselves.
         steps: environment steps of each agent, rounded up to whole updates.
         rungs: cuts on the way; the learning rate always follows the whole budget.
@@ -114,7 +115,7 @@ def train(
         UserError: impossible settings.
         Interrupted: `should_stop` returned True.
     """
-    ppo = PPO() if ppo is None else ppo
+    ppo = quick(task) if ppo is None else ppo
     ppo.check()
     if isinstance(seeds, str | float):
         raise UserError(f"seeds are a number of seeds or a sequence of integers, not {seeds!r}")
@@ -127,6 +128,9 @@ def train(
         raise UserError(f"a chunk holds at least 1 candidate, not {chunk}")
     if not programs:
         raise UserError("there is no program to train; give at least one")
+    rates = [rung.threshold for rung in rungs] if measure_of(task).rate else []
+    if rates and not 0.0 <= min(rates) <= max(rates) <= 1.0:
+        raise UserError(f"the threshold of a rung is a success rate in [0, 1], not {min(rates)} to {max(rates)}")
     schedule = make_schedule(ppo, steps, checkpoints, rungs)
     run = _Run(
         task=task,
@@ -166,6 +170,7 @@ class _Run:
 
     def __post_init__(self) -> None:
         self.width, self.terms = padded_sizes(self.programs)
+        self.measure = measure_of(self.task)
         self.compile_s = self.run_s = 0.0
         self.env_steps = self.eval_steps = self.peak = 0
         self.sizes: tuple[int, ...] = ()
@@ -195,7 +200,8 @@ class _Run:
             if threshold is None:
                 break
             point = self._point(last)
-            passed = [i for i in alive if float(histories[i].success[point, 0].mean()) >= threshold]  # type: ignore[union-attr]
+            scores = {i: float(histories[i].success[point, 0].mean()) for i in alive}  # type: ignore[union-attr]
+            passed = [i for i in alive if self.measure.reaches(scores[i], threshold)]
             for i in set(alive) - set(passed):
                 stopped[i] = last * self.ppo.batch
             alive = passed
@@ -225,6 +231,7 @@ class _Run:
             chunks=self.sizes,
             peak_bytes=self.peak,
             told=told_beside(self.task),
+            measure=self.measure,
         )
 
     @staticmethod
@@ -334,7 +341,8 @@ class _Run:
                 self.env_steps += steps
             if at in self.schedule.checkpoints:
                 rounds = self.rounds if at == last else 1
-                history.record(self._point(at), chunk.evaluate(state, rounds), stats, learned, state.agents.diverged)
+                held_out, worst = chunk.evaluate(state, rounds), self.measure.worst
+                history.record(self._point(at), held_out, stats, learned, state.agents.diverged, worst)
                 stats = chunk.fresh_stats()
                 with self._lock:
                     self.eval_steps += steps // self.ppo.batch * rounds * self.ppo.envs * self.task.horizon

@@ -16,9 +16,9 @@ class History(struct.PyTreeNode):
     """float32 arrays (P, C, S) over P checkpoints, NaN where not reached; with K terms (P, C, S, K), and with B
     figures that the metric tells beside its value (P, C, S, B).
 
-    `success`, `ret`, `ret_sq` (the mean square), `length`, `solved` (a count), `ret_solved` and
-    `ret_failed` are of held-out episodes, and so is `beside`; terms, the entropy, the value fit and the
-    divergence are of training since the checkpoint before.
+    `success` (the value of the task's metric), `ret`, `ret_sq` (the mean square), `ret_success` (the mean product),
+    `length`, `solved` (a count), `ret_solved` and `ret_failed` are of held-out episodes, and so is `beside`; terms,
+    the entropy, the value fit and the divergence are of training since the checkpoint before.
     `obs_min` and `obs_max` (C, S, d) run over all of training.
     """
 
@@ -27,6 +27,7 @@ class History(struct.PyTreeNode):
     episodes: np.ndarray
     ret: np.ndarray
     ret_sq: np.ndarray
+    ret_success: np.ndarray
     solved: np.ndarray
     ret_solved: np.ndarray
     ret_failed: np.ndarray
@@ -54,20 +55,23 @@ class History(struct.PyTreeNode):
             return np.full((candidates, seeds, width), value, np.float32)
 
         return cls(
-            success=scalar(), success_se=scalar(), episodes=scalar(), ret=scalar(), ret_sq=scalar(), solved=scalar(),
-            ret_solved=scalar(), ret_failed=scalar(), length=scalar(), term_mean=term(), term_abs=term(),
-            term_min=term(), term_max=term(), entropy=scalar(), value_fit=scalar(), diverged=scalar(),
+            success=scalar(), success_se=scalar(), episodes=scalar(), ret=scalar(), ret_sq=scalar(),
+            ret_success=scalar(), solved=scalar(), ret_solved=scalar(), ret_failed=scalar(), length=scalar(),
+            term_mean=term(), term_abs=term(), term_min=term(), term_max=term(), entropy=scalar(), value_fit=scalar(),
+            diverged=scalar(),
             beside=np.full((points, candidates, seeds, beside), np.nan, np.float32),
             obs_min=feature(np.inf), obs_max=feature(-np.inf),
         )  # fmt: skip
 
-    def record(self, point: int, held_out: Stats, training: Stats, learned: LearnStats, diverged: jax.Array) -> None:
-        """Write checkpoint `point`. An agent that has diverged counts as failing from here on."""
+    def record(
+        self, point: int, held_out: Stats, training: Stats, learned: LearnStats, diverged: jax.Array, worst: float = 0.0
+    ) -> None:
+        """Write checkpoint `point`. An agent that has diverged counts as `worst` from here on."""
         held_out, training, learned = jax.device_get((held_out, training, learned))
         # held-out episodes count too: what is not finite there is not either
         gone = np.asarray(diverged) | ~held_out.finite
         n = np.maximum(held_out.episodes, 1)
-        mean = np.where(gone, 0.0, held_out.success / n)
+        mean = np.where(gone, worst, held_out.success / n)
         spread = np.maximum(held_out.success_sq / n - (held_out.success / n) ** 2, 0.0)
         failed = held_out.episodes - held_out.solved
         steps = np.maximum(training.steps, 1)[..., None]
@@ -78,6 +82,7 @@ class History(struct.PyTreeNode):
                 "episodes": held_out.episodes,
                 "ret": held_out.ret / n,
                 "ret_sq": held_out.ret_sq / n,
+                "ret_success": held_out.ret_success / n,
                 "solved": held_out.solved,
                 "ret_solved": held_out.ret_solved / held_out.solved,
                 "ret_failed": (held_out.ret - held_out.ret_solved) / failed,

@@ -13,6 +13,9 @@ from flax import struct
 class Stats(struct.PyTreeNode):
     """Running sums since the last reset; float32 (C, S) unless said otherwise.
 
+    `success` is the value of the task's metric, whatever that is; `solved` counts the episodes where it is above a
+    half, which means something where it is a rate.
+
     With `first_only` (a bool scalar) only the first episode of each lane counts: that is how
     held-out episodes are measured, each lane one episode and no bias towards short ones.
     """
@@ -25,6 +28,7 @@ class Stats(struct.PyTreeNode):
     length: jax.Array
     ret: jax.Array
     ret_sq: jax.Array
+    ret_success: jax.Array
     solved: jax.Array
     ret_solved: jax.Array
     term_sum: jax.Array  # (C, S, K)
@@ -45,7 +49,7 @@ class Stats(struct.PyTreeNode):
         return cls(
             first_only=jnp.asarray(first_only),
             steps=zero, episodes=zero, success=zero, success_sq=zero, length=zero, ret=zero,
-            ret_sq=zero, solved=zero, ret_solved=zero,
+            ret_sq=zero, ret_success=zero, solved=zero, ret_solved=zero,
             term_sum=per_term, term_abs=per_term, term_min=per_term + jnp.inf, term_max=per_term - jnp.inf,
             beside=jnp.zeros((*shape, beside)), obs_min=per_feature + jnp.inf, obs_max=per_feature - jnp.inf,
             finite=jnp.ones(shape, bool),
@@ -77,6 +81,7 @@ class Stats(struct.PyTreeNode):
             length=self.length + (counted * length).sum(-1),
             ret=self.ret + (counted * ret).sum(-1),
             ret_sq=self.ret_sq + (counted * ret**2).sum(-1),
+            ret_success=self.ret_success + (counted * ret * success).sum(-1),
             solved=self.solved + won.sum(-1),
             ret_solved=self.ret_solved + (won * ret).sum(-1),
             term_sum=self.term_sum + terms.sum(-2),

@@ -47,8 +47,8 @@ def make_schedule(ppo: PPO, steps: int, checkpoints: int, rungs: Sequence[Rung])
         at = -(-rung.steps // ppo.batch)
         if not 0 < at < updates:
             raise UserError(f"a rung at {rung.steps} steps must lie inside the budget of {steps} steps")
-        if not 0.0 <= rung.threshold <= 1.0:
-            raise UserError(f"the threshold of a rung is a success rate in [0, 1], not {rung.threshold}")
+        if not math.isfinite(rung.threshold):
+            raise UserError(f"the threshold of a rung is a value of the task's metric, not {rung.threshold}")
         cuts.append((at, rung.threshold))
     return Schedule(updates, tuple(sorted(even | {at for at, _ in cuts})), tuple(cuts))
 

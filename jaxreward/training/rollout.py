@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 from flax import struct
 
-from jaxreward.tasks import Task, Telling
+from jaxreward.tasks import Task, Telling, measure_of
 from jaxreward.training.measure import Stats
 from jaxreward.training.networks import ActorCritic, Variables, apply
 from jaxreward.training.population import Population
@@ -91,7 +91,7 @@ def collect(
         The episodes after `length` actions, the trajectory, and the statistics with these.
     """
     C, S, E = lanes.elapsed.shape
-    metric = task.score()
+    metric, worst = task.score(), measure_of(task).worst
     join = lambda tree: jax.tree.map(lambda x: x.reshape((C * S * E, *x.shape[3:])), tree)  # noqa: E731
     split = lambda tree: jax.tree.map(lambda x: x.reshape((C, S, E, *x.shape[1:])), tree)  # noqa: E731
     per_program = lambda tree: jax.tree.map(lambda x: x.reshape((C, S * E, *x.shape[3:])), tree)  # noqa: E731
@@ -143,7 +143,7 @@ def collect(
         finite = jnp.isfinite(raw_obs).all((-1, -2)) & taken.finite
         done = taken.terminated | taken.late
         success = split(jax.vmap(metric.value)(join(ended.metric)))
-        success = jnp.where(jnp.isfinite(success), success, 0.0)
+        success = jnp.where(jnp.isfinite(success), success, worst)
         beside = jnp.zeros((C, S, E, 0))
         if isinstance(metric, Telling):
             beside = split(jax.vmap(metric.also)(join(ended.metric)))

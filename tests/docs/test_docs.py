@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 
 from jaxreward.options import apply
+from jaxreward.presets import PAPER_BUDGETS
 from jaxreward.programs import Checker
 from jaxreward.proposers.llm_settings import LlmSettings
-from jaxreward.settings import PAPER_BUDGETS, EvolveSettings
+from jaxreward.settings import EvolveSettings
 from jaxreward.training import PPO
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -128,7 +129,7 @@ def test_settings_of_ppo():
 
 
 def test_every_notice_is_explained():
-    source = (ROOT / "jaxreward" / "training" / "result.py").read_text()
+    source = (ROOT / "jaxreward" / "training" / "notices.py").read_text()
     kinds = set(re.findall(r'Notice\(kind="(\w+)"', source))
     assert kinds and all(f"| `{kind}` |" in page("trainer.md") for kind in kinds)
 
@@ -155,7 +156,8 @@ def test_the_settings_file():
 
 def test_budgets_of_the_paper():
     for task, b in PAPER_BUDGETS.items():
-        row = f"| `{task}` | {b.filter_steps:,} steps, {b.filter_threshold} | {b.steps:,} | {b.final_steps:,} |"
+        short = f"{b.filter_steps:,} steps, {b.filter_threshold}" if b.filter_steps else "none"
+        row = f"| `{task}` | {short} | {b.steps:,} | {b.final_seeds} x {b.final_steps or b.steps:,} |"
         assert row in page("commands.md")
 
 

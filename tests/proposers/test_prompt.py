@@ -305,7 +305,7 @@ def test_what_makes_a_program_new():
 
 def test_what_the_system_message_says_of_training():
     system = {e: texts(PromptBook(CARD), request("scratch", evolve=e))[0] for e in ("both", "observation", "reward")}
-    assert all("when the goal is reached" in text for text in system.values())
+    assert all("where the task says so, earlier" in text for text in system.values())
     for evolve, text in system.items():
         assert ("discount of about 0.99" in text and "ratios between terms" in text) == (evolve != "observation")
 

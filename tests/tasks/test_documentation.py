@@ -6,6 +6,7 @@ import re
 from typing import Any, ClassVar, cast
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -13,6 +14,7 @@ from jaxreward.programs.spec import Spec
 from jaxreward.records import Vocabulary
 from jaxreward.tasks import card, document_state, make_task, task_names
 from jaxreward.tasks.documentation import state_leaves
+from jaxreward.tasks.metrics import Reached
 from jaxreward.tasks.probe import Probe
 from jaxreward.tasks.task import Box
 from jaxreward.tasks.xland import XLand
@@ -36,6 +38,9 @@ class Nested(PointTask):
 
     def vocabulary(self):
         return Vocabulary()
+
+    def score(self):
+        return Reached(lambda state: jnp.zeros((), bool))
 
 
 class Mixed(Nested):

@@ -9,8 +9,8 @@ import pytest
 from jaxreward.records import Feedback, TermCurve
 from jaxreward.training.history import History
 from jaxreward.training.measure import Stats
+from jaxreward.training.notices import correlation, notices
 from jaxreward.training.ppo import LearnStats
-from jaxreward.training.result import correlation, notices
 
 RISING = (0.0, 0.1, 0.3, 0.6, 0.8, 0.9, 0.95, 0.97)
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -14,13 +13,11 @@ from flax import struct
 
 from jaxreward.errors import UserError
 from jaxreward.records import Vocabulary
-from jaxreward.tasks.robots.physics import Data, Impl, Physics, own_model
-from jaxreward.tasks.robots.state import PLATFORM_OPTIONS, RobotState, RobotView, view_of
-from jaxreward.tasks.task import Box
+from jaxreward.tasks.robots.panda_base import PANDA_WORDS, PandaTask
+from jaxreward.tasks.robots.physics import Data
+from jaxreward.tasks.robots.state import RobotState, RobotView
 
-SUBSTEPS = 4
 CONTROL_S = 0.02
-ACTION_SCALE = 0.04
 NEAR = 0.02
 CENTRE = (0.45, 0.0, 0.18)
 RADIUS = (0.10, 0.10, 0.07)
@@ -64,7 +61,7 @@ class TrackingMetric:
 
 
 @dataclass(frozen=True)
-class PandaTracking:
+class PandaTracking(PandaTask):
     """A Panda-like arm whose gripper must follow a target on a smooth closed course.
 
     Args:
@@ -76,8 +73,6 @@ class PandaTracking:
 
     speed_scale: float = 1.0
     radius_scale: float = 1.0
-    horizon: int = 500
-    impl: Impl = "jax"
 
     name = "panda-tracking"
     state_notes = (
@@ -87,13 +82,21 @@ class PandaTracking:
         "Lengths are in metres, in the frame of the arm's base: x forward, y left, z up.\n"
         "A control step lasts 0.02 s."
     )
+    own_words: ClassVar[Mapping[str, str]] = {
+        **PANDA_WORDS,
+        "info.target_pos": "position of the target (m)",
+        "info.target_vel": "velocity of the target (m/s)",
+        "info.gripper_target_dist": "distance of gripper and target (m)",
+        **{f"info.traj_params.{name}": "parameter of the target's course" for name in RANGES},
+        "info.tracking_steps": "steps so far on which the distance was below 0.02 m",
+        "info.cumulative_tracking_error": "sum of the distances so far (m)",
+    }
 
     def __post_init__(self) -> None:
         for name in ("speed_scale", "radius_scale"):
             if not 0 <= getattr(self, name) < np.inf:
                 raise UserError(f"{name} must be a number that is not negative, not {getattr(self, name)}")
-        if self.horizon < 1:
-            raise UserError(f"horizon must be at least 1 step, not {self.horizon}")
+        super().__post_init__()
 
     @property
     def description(self) -> str:
@@ -104,78 +107,40 @@ class PandaTracking:
             "0.02 m on average, the way to the target at the beginning included."
         )
 
-    @property
-    def state_words(self) -> Mapping[str, str]:
-        return {
-            "data.qpos": "positions of the joints: see below",
-            "data.qvel": "velocities of the joints",
-            "data.ctrl": "positions asked of the motors",
-            "data.actuator_force": "torques of the motors (N m), and the gripper's force (N)",
-            "info.target_pos": "position of the target (m)",
-            "info.target_vel": "velocity of the target (m/s)",
-            "info.gripper_pos": "position of the gripper (m)",
-            "info.gripper_target_dist": "distance of gripper and target (m)",
-            **{f"info.traj_params.{name}": "parameter of the target's course" for name in RANGES},
-            "info.prev_ctrl": "ctrl one step before",
-            "info.step_count": "control steps taken",
-            "info.tracking_steps": "steps so far on which the distance was below 0.02 m",
-            "info.cumulative_tracking_error": "sum of the distances so far (m)",
-            "info.rng": "the state of the simulator's random numbers",
-            "action": "increments in [-1, 1]: the motors are asked for ctrl + 0.04 * action, within the joints' ranges",
-        }
-
-    @property
-    def action_space(self) -> Box:
-        return Box((8,))
-
-    @cached_property
-    def physics(self) -> Physics:
-        """The simulation."""
-        return Physics(own_model("panda"), self.impl)
-
-    @cached_property
-    def _start(self) -> tuple[Data, np.ndarray]:
-        """The state at reset and where the gripper is then."""
-        home = self.physics.key("home")
-        return home, self.physics.on_host(home).site("gripper").xpos.astype(np.float32)
-
-    def compiler_options(self, platform: str) -> Mapping[str, Any]:
-        return PLATFORM_OPTIONS.get(platform, {})
-
     def reset(self, key: jax.Array) -> RobotState:
-        home, gripper = self._start
         key, draw = jax.random.split(key)
         params = {
             name: jax.random.uniform(k, (), minval=low, maxval=high)
             for (name, (low, high)), k in zip(RANGES.items(), jax.random.split(draw, len(RANGES)), strict=True)
         }
         target, velocity = self._target(params, jnp.zeros(()))
-        data = jax.tree.map(jnp.asarray, home).replace(mocap_pos=target[None])
-        gripper = jnp.asarray(gripper)
-        info = {
-            "target_pos": target, "target_vel": velocity, "gripper_pos": gripper,
-            "gripper_target_dist": jnp.linalg.norm(gripper - target), "traj_params": params, "prev_ctrl": data.ctrl,
-            "step_count": jnp.zeros((), jnp.int32), "tracking_steps": jnp.zeros((), jnp.int32),
-            "cumulative_tracking_error": jnp.zeros(()), "rng": jax.random.key_data(key),
+        data = jax.tree.map(jnp.asarray, self.home).replace(mocap_pos=target[None])
+        info = self.first_info(data, key)
+        info |= {
+            "target_pos": target, "target_vel": velocity, "traj_params": params,
+            "gripper_target_dist": jnp.linalg.norm(info["gripper_pos"] - target),
+            "tracking_steps": jnp.zeros((), jnp.int32), "cumulative_tracking_error": jnp.zeros(()),
         }  # fmt: skip
         return RobotState(data, info)
 
+    def first_info(self, data: Data, key: jax.Array) -> dict[str, Any]:
+        # Where the gripper begins is known once and for all, from MuJoCo in double precision.
+        begin = self.physics.on_host(self.home).site("gripper").xpos.astype(np.float32)
+        return super().first_info(data, key) | {"gripper_pos": jnp.asarray(begin)}
+
     def step(self, state: RobotState, action: jax.Array) -> RobotState:
-        info, before = state.info, state.data
-        low, high = jnp.asarray(self.physics.model.actuator_ctrlrange.T, jnp.float32)
-        ctrl = jnp.clip(before.ctrl + ACTION_SCALE * jnp.clip(action, -1.0, 1.0), low, high)
-        data = self.physics.step(before, ctrl, SUBSTEPS)
-        count = info["step_count"] + 1
-        target, velocity = self._target(info["traj_params"], count * CONTROL_S)
-        gripper = self.physics.frames(data).site_xpos[self.physics.model.site("gripper").id]
-        distance = jnp.linalg.norm(gripper - target)
-        following = {
-            "target_pos": target, "target_vel": velocity, "gripper_pos": gripper, "gripper_target_dist": distance,
-            "traj_params": info["traj_params"], "prev_ctrl": before.ctrl, "step_count": count,
+        moved = super().step(state, action)
+        return moved.replace(data=moved.data.replace(mocap_pos=moved.info["target_pos"][None]))
+
+    def next_info(self, state: RobotState, action: jax.Array, data: Data) -> dict[str, Any]:
+        info = super().next_info(state, action, data)
+        target, velocity = self._target(info["traj_params"], info["step_count"] * CONTROL_S)
+        distance = jnp.linalg.norm(info["gripper_pos"] - target)
+        return info | {
+            "target_pos": target, "target_vel": velocity, "gripper_target_dist": distance,
             "tracking_steps": info["tracking_steps"] + (distance < NEAR),
-            "cumulative_tracking_error": info["cumulative_tracking_error"] + distance, "rng": info["rng"],
+            "cumulative_tracking_error": info["cumulative_tracking_error"] + distance,
         }  # fmt: skip
-        return RobotState(data.replace(mocap_pos=target[None]), following)
 
     def _target(self, params: Mapping[str, jax.Array], seconds: jax.Array) -> tuple[jax.Array, jax.Array]:
         """Position (3,) and velocity (3,) of the target."""
@@ -183,12 +148,6 @@ class PandaTracking:
         phase = rate * seconds + jnp.stack([params["phase_x"], params["phase_y"], jnp.zeros(())])
         radius = self.radius_scale * jnp.array(RADIUS)
         return jnp.array(CENTRE) + radius * jnp.sin(phase), radius * rate * jnp.cos(phase)
-
-    def terminated(self, state: RobotState) -> jax.Array:
-        return state.data.broken
-
-    def view(self, state: RobotState) -> RobotView:
-        return view_of(state)
 
     def score(self) -> TrackingMetric:
         return TrackingMetric(self.horizon)
@@ -210,6 +169,3 @@ class PandaTracking:
         from jaxreward.tasks.robots.panda_fragments import vocabulary
 
         return vocabulary()
-
-    def draw(self, state: RobotState) -> np.ndarray:
-        return self.physics.draw(state.data, "beside")

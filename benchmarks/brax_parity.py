@@ -1,0 +1,202 @@
+"""Our trainer against the PPO of the installed Brax: the same environments, the same hyperparameters.
+
+    python benchmarks/brax_parity.py --out benchmarks/results/brax_parity.json --plot docs/brax_parity.png
+
+For each task: Brax's `train` once for every seed, then ours with the environment's own observation and reward, all
+seeds together; and, for steps a second, one candidate with one seed, and eight candidates with one seed against eight
+runs of Brax. Held-out returns are of sampled actions on both sides. docs/robots.md has the result.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+import tyro
+
+from jaxreward.errors import UserError
+from jaxreward.programs import Program
+from jaxreward.tasks import Task, make_task
+from jaxreward.training import PPO, train
+
+LEARNERS: dict[str, dict[str, Any]] = {
+    "inverted-pendulum": {"steps": 400_000},
+    "hopper": {"steps": 1_000_000},
+}
+"""Steps of each task, by default; others have those of the pendulum."""
+
+
+@dataclass(frozen=True)
+class ParitySettings:
+    """Train with Brax and with jaxreward, and compare."""
+
+    tasks: tuple[str, ...] = ("inverted-pendulum", "hopper")
+    """Brax's environments, by the names of `jaxreward tasks`."""
+    seeds: int = 5
+    """Training seeds."""
+    steps: int = 0
+    """Environment steps of each; 0 for the default of the task."""
+    candidates: int = 8
+    """Candidates that are trained at once, against as many runs of Brax; 0: not measured."""
+    evals: int = 10
+    """Points of the curves."""
+    out: Path | None = None
+    """File for the results, written after every task."""
+    plot: Path | None = None
+    """Draw the curves into this file."""
+
+    def check(self) -> None:
+        """Raise a UserError for the first setting that cannot be."""
+        if min(self.seeds, self.evals) < 1 or min(self.steps, self.candidates) < 0:
+            raise UserError("--seeds and --evals are at least 1, --steps and --candidates not negative")
+
+    def steps_of(self, task: str) -> int:
+        return self.steps or LEARNERS.get(task, LEARNERS["inverted-pendulum"])["steps"]
+
+
+def learner() -> PPO:
+    """The hyperparameters of both sides."""
+    return PPO.brax(
+        learning_rate=1e-3, entropy=1e-2, discount=0.97, clip=0.3, envs=128, unroll=10, unrolls=8, minibatches=8,
+        epochs=4, hidden=(64, 64), value_hidden=(128, 128),
+    )  # fmt: skip
+
+
+def brax_run(task: Any, ppo: PPO, steps: int, seed: int, evals: int, episodes: int = 256) -> dict[str, Any]:
+    """One run of Brax: steps, held-out returns, its own steps a second after the first part, seconds in all."""
+    from functools import partial
+
+    from brax.training.agents.ppo import networks
+    from brax.training.agents.ppo.train import train as brax_train
+
+    points: list[tuple[int, float, float]] = []
+    network = partial(
+        networks.make_ppo_networks, policy_hidden_layer_sizes=ppo.hidden, value_hidden_layer_sizes=ppo.value_hidden
+    )
+    begin = time.perf_counter()
+    brax_train(
+        task.environment, num_timesteps=steps, num_envs=ppo.envs, episode_length=task.horizon, seed=seed,
+        learning_rate=ppo.learning_rate, entropy_cost=ppo.entropy, discounting=ppo.discount, unroll_length=ppo.unroll,
+        batch_size=ppo.envs * ppo.unrolls // ppo.minibatches, num_minibatches=ppo.minibatches,
+        num_updates_per_batch=ppo.epochs, normalize_observations=True, reward_scaling=ppo.reward_scale,
+        clipping_epsilon=ppo.clip, gae_lambda=ppo.gae_lambda, max_grad_norm=ppo.max_grad_norm,
+        network_factory=network, num_evals=evals + 1, num_eval_envs=episodes, deterministic_eval=False,
+        max_devices_per_host=1,
+        progress_fn=lambda at, m: points.append(
+            (int(at), float(m["eval/episode_reward"]), float(m.get("training/sps", 0)))
+        ),
+    )  # fmt: skip
+    wall = time.perf_counter() - begin
+    return {
+        "steps": [p[0] for p in points[1:]], "returns": [p[1] for p in points[1:]],
+        "steps_per_s": statistics.median(p[2] for p in points[2:] or points[1:]), "wall_s": wall,
+    }  # fmt: skip
+
+
+def our_run(task: Task, ppo: PPO, steps: int, seeds: int, evals: int, candidates: int = 1) -> dict[str, Any]:
+    """Ours with the environment's own observation and reward: curves of the seeds, steps a second in a second pass."""
+    from benchmarks.measure import fused
+
+    programs = [Program.dense(task)] * candidates
+    done = fused(task, programs, False, ppo=ppo, seeds=seeds, steps=steps, checkpoints=evals, eval_episodes=256)
+    result = done.result
+    # Updates alone, with everything compiled; a checkpoint is part of it and counted.
+    few = {"ppo": ppo, "seeds": seeds, "steps": 6 * ppo.batch, "checkpoints": 1, "eval_episodes": 1}
+    again = train(task, programs, **few)
+    return {
+        "steps": result.steps.tolist(), "returns": result.return_curve[0].tolist(),
+        "steps_per_s": (again.env_steps + again.eval_steps) / again.run_s, "wall_s": result.wall_s,
+        "compile_s": result.compile_s, "run_s": result.run_s,
+    }  # fmt: skip
+
+
+def compare(name: str, s: ParitySettings) -> dict[str, Any]:
+    """One task: both sides' curves, the difference of the final returns in standard deviations, steps a second."""
+    task, ppo, steps = make_task(name), learner(), s.steps_of(name)
+    theirs = [brax_run(task, ppo, steps, seed, s.evals) for seed in range(s.seeds)]
+    ours = our_run(task, ppo, steps, s.seeds, s.evals)
+    alone = our_run(task, ppo, 6 * ppo.batch, 1, 1)
+    mine, other = [r[-1] for r in ours["returns"]], [t["returns"][-1] for t in theirs]
+    spread = [statistics.stdev(x) if len(x) > 1 else 0.0 for x in (mine, other)]
+    row: dict[str, Any] = {
+        "task": name, "brax": theirs, "jaxreward": ours,
+        "final": {"jaxreward": statistics.mean(mine), "brax": statistics.mean(other), "sd_jaxreward": spread[0],
+                  "sd_brax": spread[1]},
+        "steps_per_s": {"brax": statistics.median(t["steps_per_s"] for t in theirs), "jaxreward": alone["steps_per_s"],
+                        "jaxreward_all_seeds": ours["steps_per_s"]},
+        "wall_s": {"brax": sum(t["wall_s"] for t in theirs), "jaxreward": ours["wall_s"]},
+    }  # fmt: skip
+    if s.candidates:
+        many = our_run(task, ppo, steps, 1, s.evals, s.candidates)
+        each = statistics.mean(t["wall_s"] for t in theirs)
+        row["candidates"] = {
+            "candidates": s.candidates, "steps_per_s": many["steps_per_s"], "wall_s": many["wall_s"],
+            "compile_s": many["compile_s"], "brax_wall_s": s.candidates * each,
+            "wall_ratio": s.candidates * each / many["wall_s"],
+        }  # fmt: skip
+    return row
+
+
+def draw(path: Path, rows: list[dict[str, Any]]) -> None:
+    """Mean return over seeds with one standard deviation, one panel a task."""
+    import numpy as np
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(4.4 * len(rows), 3.3), layout="constrained")
+    for axes, row in zip(figure.subplots(1, len(rows), squeeze=False)[0], rows, strict=True):
+        sides = {
+            "Brax": (row["brax"][0]["steps"], np.array([r["returns"] for r in row["brax"]]), "#d1600a"),
+            "jaxreward": (row["jaxreward"]["steps"], np.array(row["jaxreward"]["returns"]), "#2a6fb0"),
+        }
+        for label, (steps, returns, colour) in sides.items():
+            mean, sd = returns.mean(0), returns.std(0, ddof=1) if len(returns) > 1 else 0.0 * returns[0]
+            at = np.asarray(steps) / 1e6
+            axes.plot(at, mean, color=colour, label=label, linewidth=2)
+            axes.fill_between(at, mean - sd, mean + sd, color=colour, alpha=0.15, linewidth=0)
+        axes.set(title=row["task"], xlabel="environment steps (millions)", ylabel="return of held-out episodes")
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.legend(frameon=False, loc="lower right")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=150)
+
+
+def run(s: ParitySettings) -> dict[str, Any]:
+    """All tasks; the file is written after each."""
+    from benchmarks.machine import machine
+
+    s.check()
+    report: dict[str, Any] = {"benchmark": "brax_parity", "seeds": s.seeds, **machine(), "rows": []}
+    for name in s.tasks:
+        row = compare(name, s)
+        report["rows"].append(row)
+        f, v = row["final"], row["steps_per_s"]
+        print(
+            f"{name}: final return {f['jaxreward']:.1f} (sd {f['sd_jaxreward']:.1f}), Brax {f['brax']:.1f} "
+            f"(sd {f['sd_brax']:.1f}); steps/s {v['jaxreward']:,.0f}, Brax {v['brax']:,.0f}", flush=True,
+        )  # fmt: skip
+        if s.out is not None:
+            s.out.parent.mkdir(parents=True, exist_ok=True)
+            s.out.write_text(json.dumps(report, indent=1) + "\n")
+    if s.plot is not None:
+        draw(s.plot, report["rows"])
+    return report
+
+
+def main(argv: list[str] | None = None) -> int:
+    try:
+        run(tyro.cli(ParitySettings, args=argv, prog="brax_parity.py"))
+        return 0
+    except UserError as error:
+        print(f"brax_parity: {error}", file=sys.stderr)
+        return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,125 @@
+"""How fast every task runs and compiles: random actions alone, and training with 1 and with 16 candidates.
+
+    python benchmarks/task_speed.py --out benchmarks/results/tasks.json
+
+Every task is measured in a process of its own: what one compiled serves no other, and one that hangs or fails costs
+its own row. docs/robots.md has the table.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+import tyro
+
+from jaxreward.errors import UserError
+from jaxreward.tasks import make_task, task_names
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@dataclass(frozen=True)
+class SpeedSettings:
+    """Steps a second and seconds of compiling of tasks."""
+
+    tasks: tuple[str, ...] = ()
+    """Names of tasks; all but the probes if none are given."""
+    candidates: tuple[int, ...] = (1, 16)
+    """Numbers of candidates that are trained together."""
+    updates: int = 4
+    """Updates of each timed training."""
+    limit_s: float = 900.0
+    """Give a task up after so long."""
+    out: Path | None = None
+    """File for the results, written after every task."""
+
+    def check(self) -> None:
+        """Raise a UserError for the first setting that cannot be."""
+        if not self.candidates or min(self.candidates) < 1 or self.updates < 1:
+            raise UserError("--candidates and --updates are at least 1")
+        for name in self.tasks:
+            make_task(name)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.tasks or tuple(name for name in task_names() if not name.startswith("probe-"))
+
+
+def of_task(name: str, candidates: tuple[int, ...], updates: int) -> dict[str, Any]:
+    """The row of a task: `random` (lanes, steps_per_s, compile_s) and `training`, one entry for each number."""
+    from benchmarks.measure import ceiling, forget, fused
+    from benchmarks.mixture import mixed_programs
+    from jaxreward.training import quick
+
+    task = make_task(name)
+    ppo = quick(task)
+    forget()
+    row: dict[str, Any] = {"task": name, "random": ceiling(task, 1, 1, ppo.envs, ppo.length), "training": []}
+    programs = mixed_programs(task, max(candidates))
+    for n in candidates:
+        # One checkpoint with few episodes: held-out play is not what is timed.
+        done = fused(task, programs[:n], True, ppo=ppo, seeds=1, steps=updates * ppo.batch, checkpoints=1,
+                     eval_episodes=1, chunk=max(candidates))  # fmt: skip
+        steps = done.result.env_steps + done.result.eval_steps
+        row["training"].append({
+            "candidates": n, "compile_s": done.seconds.compile, "run_s": done.seconds.run,
+            "steps_per_s": steps / done.seconds.run, "peak_bytes": done.result.peak_bytes,
+        })  # fmt: skip
+    return row
+
+
+def run(s: SpeedSettings) -> dict[str, Any]:
+    """All tasks, one after the other; a task that fails has an `error` in place of figures."""
+    from benchmarks.machine import machine
+
+    report: dict[str, Any] = {"benchmark": "task_speed", "updates": s.updates, **machine(), "rows": []}
+    for name in s.names:
+        words = [sys.executable, str(Path(__file__)), "one", name, str(s.updates), *map(str, s.candidates)]
+        try:
+            done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=s.limit_s)
+            row = json.loads(done.stdout.splitlines()[-1]) if done.returncode == 0 else None
+            row = row or {"task": name, "error": (done.stderr.strip().splitlines() or ["no message"])[-1]}
+        except subprocess.TimeoutExpired:
+            row = {"task": name, "error": f"not done within {s.limit_s:g} s"}
+        report["rows"].append(row)
+        print(_line(row), flush=True)
+        if s.out is not None:
+            s.out.parent.mkdir(parents=True, exist_ok=True)
+            s.out.write_text(json.dumps(report, indent=1) + "\n")
+    return report
+
+
+def _line(row: dict[str, Any]) -> str:
+    """A row of the table in docs/robots.md."""
+    if "error" in row:
+        return f"| `{row['task']}` | {row['error']} |"
+    cells = [f"{row['random']['steps_per_s']:,.0f}", f"{row['random']['compile_s']:.0f}"]
+    for t in row["training"]:
+        cells += [f"{t['steps_per_s']:,.0f}", f"{t['compile_s']:.0f}"]
+    return f"| `{row['task']}` | {' | '.join(cells)} |"
+
+
+def main(argv: list[str] | None = None) -> int:
+    args = sys.argv[1:] if argv is None else argv
+    if args[:1] == ["one"]:
+        print(json.dumps(of_task(args[1], tuple(map(int, args[3:])), int(args[2]))))
+        return 0
+    try:
+        settings = tyro.cli(SpeedSettings, args=args, prog="task_speed.py")
+        settings.check()
+        run(settings)
+        return 0
+    except UserError as error:
+        print(f"task_speed: {error}", file=sys.stderr)
+        return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())

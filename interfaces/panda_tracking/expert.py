@@ -1,0 +1,40 @@
+# An interface by hand: where the target is, as seen from the gripper, at three scales and a moment ahead
+# task: panda-tracking
+# score: TO MEASURE
+
+import jax.numpy as jnp
+
+
+def get_observation(state):
+    """Joints, how far the motors lag, and the way to the target now and soon (48,)."""
+    info = state.info
+    arm, speed, goals = state.data.qpos[:7], state.data.qvel[:7], state.data.ctrl[:7]
+    error = info["target_pos"] - info["gripper_pos"]
+    return jnp.concatenate(
+        [
+            arm,
+            0.5 * speed,
+            10.0 * (goals - arm),
+            info["gripper_pos"],
+            info["target_pos"],
+            5.0 * info["target_vel"],
+            5.0 * error,
+            jnp.tanh(10.0 * error),
+            jnp.tanh(50.0 * error),
+            10.0 * (error + 0.1 * info["target_vel"]),
+            10.0 * (error + 0.3 * info["target_vel"]),
+        ]
+    )
+
+
+def compute_reward(state, action, next_state):
+    """Nearness at three scales, coming nearer while far, and quiet motors."""
+    before, after = state.info["gripper_target_dist"], next_state.info["gripper_target_dist"]
+    terms = {
+        "near": 1.0 * jnp.exp(-((after / 0.1) ** 2)),
+        "very_near": 1.0 * jnp.exp(-((after / 0.03) ** 2)),
+        "exact": 1.0 * jnp.exp(-((after / 0.01) ** 2)),
+        "closer": 10.0 * (before - after),
+        "effort": -0.01 * jnp.sum(action**2),
+    }
+    return sum(terms.values()), terms

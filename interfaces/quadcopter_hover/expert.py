@@ -1,0 +1,43 @@
+# Task: quadcopter-hover (reach a fixed point in the air and hover there; 500 steps of 0.02 s).
+# What: all as felt in the body, the way to the target at three scales; a reward for being near, at two scales, and
+#   level.
+# By: written by hand.
+# score: TO MEASURE
+# Again: scripts/train.py --task quadcopter-hover --interfaces interfaces/quadcopter_hover/expert.py --seeds 10
+#   --steps TO MEASURE
+import jax.numpy as jnp
+
+NEAR = 0.15
+HOVER = -0.34
+
+
+def get_observation(state):
+    info = state.info
+    way = info["local_target"]
+    return jnp.concatenate(
+        [
+            0.5 * way,
+            jnp.tanh(3.0 * way),
+            jnp.tanh(15.0 * way),
+            info["gravity"],
+            0.5 * info["local_linvel"],
+            0.3 * info["gyro"],
+            info["last_act"] - HOVER,
+        ]
+    )
+
+
+def compute_reward(state, action, next_state):
+    """Near at two scales and level; turning, drifting near the target and changing thrusts cost a little."""
+    info = next_state.info
+    distance = info["target_dist"]
+    around = jnp.exp(-distance)
+    terms = {
+        "around": around,
+        "near": jnp.exp(-((distance / NEAR) ** 2)),
+        "level": 0.2 * info["upvector"][2],
+        "turning": -0.03 * jnp.sum(info["gyro"] ** 2),
+        "drifting": -0.1 * jnp.sum(info["local_linvel"] ** 2) * around,
+        "jerk": -0.02 * jnp.sum((action - state.info["last_act"]) ** 2),
+    }
+    return sum(terms.values()), terms

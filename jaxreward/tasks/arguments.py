@@ -1,0 +1,65 @@
+"""Options of a task as text, KEY=VALUE, such as `push_force_scale=2`."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from difflib import get_close_matches
+from typing import Any
+
+from jaxreward.errors import UserError
+from jaxreward.tasks.registry import make_task
+from jaxreward.tasks.task import Task
+
+_KINDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a word"}
+
+
+_WORDS = {"name", "kind", "description", "state_notes"}
+"""Fields of tasks that say what a task is, and are not for a user to set."""
+
+
+def options_of(task: Task) -> dict[str, Any]:
+    """The options that `task` was made with, and their values: fields of a dataclass, or what it names in `options`."""
+    if dataclasses.is_dataclass(task):
+        names = [field.name for field in dataclasses.fields(task) if field.init and field.name not in _WORDS]
+    else:
+        names = list(getattr(task, "options", ()))
+    return {name: getattr(task, name) for name in names if type(getattr(task, name)) in _KINDS}
+
+
+def make_task_of(name: str, arguments: Sequence[str] = ()) -> Task:
+    """The task called `name` with options KEY=VALUE in place of its defaults.
+
+    Raises:
+        UserError: no such task or option, a value of the wrong kind, or one that the task refuses.
+    """
+    if not arguments:
+        return make_task(name)
+    known, given = options_of(make_task(name)), dict[str, Any]()
+    for text in arguments:
+        key, sign, value = text.partition("=")
+        key = key.strip().replace("-", "_")
+        if not sign or not key:
+            raise UserError(f"--task-arg {text} must be KEY=VALUE, e.g. horizon=200")
+        if key not in known:
+            near = get_close_matches(key, known, 1)
+            have = ", ".join(f"{k}={v}" for k, v in known.items()) or "none"
+            raise UserError(
+                f"--task-arg {text}: {name} has no option '{key}'"
+                + (f"; did you mean {near[0]}?" if near else f"; it has {have}")
+            )
+        if key in given:
+            raise UserError(f"--task-arg gives {key} twice; give it once")
+        given[key] = _read(text, value.strip(), type(known[key]))
+    return make_task(name, **given)
+
+
+def _read(text: str, value: str, kind: type) -> Any:
+    if kind is bool and value.lower() in ("true", "false"):
+        return value.lower() == "true"
+    try:
+        if kind is not bool:
+            return kind(value)
+    except ValueError:
+        pass
+    raise UserError(f"--task-arg {text}: {_KINDS[kind]} is expected, not '{value}'")

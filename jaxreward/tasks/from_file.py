@@ -1,0 +1,71 @@
+"""Tasks of a user's own, from a Python file: `swing_up.py`, or `robots.py:SwingUp` where it has several."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from jaxreward.errors import UserError
+from jaxreward.tasks.task import Task
+
+_NEEDED = tuple(name for name in dir(Task) if not name.startswith("_"))
+
+
+def is_file(name: str) -> bool:
+    """Whether the name of a task is that of a file."""
+    return name.partition(":")[0].endswith(".py")
+
+
+def task_from_file(name: str, **options: Any) -> Task:
+    """The task in a file, `FILE.py` or `FILE.py:Class`, made with `options`. The file is imported: it is the user's.
+
+    Raises:
+        UserError: no such file or class, several of them, a file that cannot be imported, a class that is no task.
+    """
+    file, _, wanted = name.partition(":")
+    path = Path(file)
+    if not path.is_file():
+        raise UserError(f"there is no file {path} to take a task from")
+    module = _imported(path)
+    own = [c for c in vars(module).values() if isinstance(c, type) and c.__module__ == module.__name__]
+    tasks = {c.__name__: c for c in own if not _lacking(c)}
+    if wanted:
+        named = {c.__name__: c for c in own}.get(wanted)
+        if named is None:
+            raise UserError(f"{path} has no class {wanted}; it has {', '.join(tasks) or 'no task'}")
+        if lacking := _lacking(named):
+            raise UserError(f"{wanted} in {path} is no task yet: it lacks {', '.join(lacking)} (see docs/tasks.md)")
+    elif len(tasks) != 1:
+        if tasks:
+            raise UserError(f"{path} has several tasks: name one, {' or '.join(f'{file}:{n}' for n in tasks)}")
+        nearest = min(own, key=lambda c: len(_lacking(c)), default=None)
+        why = f"; {nearest.__name__} lacks {', '.join(_lacking(nearest))}" if nearest else ""
+        raise UserError(f"{path} has no class that is a task{why} (see docs/tasks.md)")
+    return tasks[wanted or next(iter(tasks))](**options)
+
+
+def _lacking(kind: type) -> list[str]:
+    """What a task has and instances of `kind` have not, as far as the class tells."""
+    fields = {name for base in kind.__mro__ for name in getattr(base, "__annotations__", {})}
+    return [name for name in _NEEDED if not hasattr(kind, name) and name not in fields]
+
+
+def _imported(path: Path) -> ModuleType:
+    """The file as a module, imported once for every state of the file."""
+    stamp = path.stat()
+    name = f"jaxreward_task_{path.stem}_{abs(hash((str(path.resolve()), stamp.st_mtime_ns, stamp.st_size)))}"
+    if name in sys.modules:
+        return sys.modules[name]
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # dataclasses look their module up
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        del sys.modules[name]
+        raise UserError(f"{path} cannot be imported: {type(error).__name__}: {error}") from error
+    return module

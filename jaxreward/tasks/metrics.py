@@ -1,0 +1,98 @@
+"""Metrics that many tasks share, as folds over an episode's true states."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from jaxreward.records import SUCCESS, Measure
+from jaxreward.tasks.task import Metric, State, measure_of_metric
+
+Figure = Callable[[State, jax.Array, State], jax.Array]
+"""A scalar of one step, from state, action and next state."""
+
+
+@dataclass(frozen=True)
+class Reached:
+    """Success: `goal` holds of some state after the first."""
+
+    goal: Callable[[State], jax.Array]
+
+    def init(self) -> jax.Array:
+        return jnp.zeros((), bool)
+
+    def update(self, acc: jax.Array, state: State, action: jax.Array, next_state: State) -> jax.Array:
+        return acc | self.goal(next_state)
+
+    def value(self, acc: jax.Array) -> jax.Array:
+        return acc.astype(jnp.float32)
+
+
+@dataclass(frozen=True)
+class Sum:
+    """The sum of a figure over the steps of an episode."""
+
+    figure: Figure
+    measure: Measure
+
+    def init(self) -> jax.Array:
+        return jnp.zeros(())
+
+    def update(self, acc: jax.Array, state: State, action: jax.Array, next_state: State) -> jax.Array:
+        return acc + self.figure(state, action, next_state)
+
+    def value(self, acc: jax.Array) -> jax.Array:
+        return acc
+
+
+@dataclass(frozen=True)
+class Mean:
+    """The mean of a figure over all `horizon` steps; a step that an episode ended before counts as `missing`."""
+
+    figure: Figure
+    horizon: int
+    measure: Measure = SUCCESS
+    missing: float = 0.0
+
+    def init(self) -> jax.Array:
+        return jnp.full((), self.missing * self.horizon)
+
+    def update(self, acc: jax.Array, state: State, action: jax.Array, next_state: State) -> jax.Array:
+        return acc + (self.figure(state, action, next_state) - self.missing)
+
+    def value(self, acc: jax.Array) -> jax.Array:
+        return acc / self.horizon
+
+
+@dataclass(frozen=True)
+class Beside:
+    """A metric that tells others beside its own value."""
+
+    main: Metric
+    others: Mapping[str, Metric] = field(default_factory=dict)
+
+    @property
+    def measure(self) -> Measure:
+        return measure_of_metric(self.main)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self.others)
+
+    def init(self) -> Any:
+        return self.main.init(), tuple(metric.init() for metric in self.others.values())
+
+    def update(self, acc: Any, state: State, action: jax.Array, next_state: State) -> Any:
+        main, others = acc
+        told = tuple(m.update(a, state, action, next_state) for m, a in zip(self.others.values(), others, strict=True))
+        return self.main.update(main, state, action, next_state), told
+
+    def value(self, acc: Any) -> jax.Array:
+        return self.main.value(acc[0])
+
+    def also(self, acc: Any) -> jax.Array:
+        return jnp.stack([m.value(a) for m, a in zip(self.others.values(), acc[1], strict=True)])

@@ -1,0 +1,166 @@
+"""Panda cabinet: pull a drawer open by its handle (RF-Agent's FrankaCabinet, appendix A; IsaacGymEnvs)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+from xml.etree import ElementTree
+
+import jax
+import jax.numpy as jnp
+
+from jaxreward.records import Measure, Vocabulary
+from jaxreward.tasks.metrics import Beside, Mean, Reached
+from jaxreward.tasks.robots.panda_base import PANDA_WORDS, PandaTask
+from jaxreward.tasks.robots.physics import Data, own_model
+from jaxreward.tasks.robots.state import RobotState, RobotView
+
+OPEN = 0.39
+"""Metres that the drawer must be out, as in IsaacGymEnvs."""
+POSE_NOISE = 0.125
+"""Half the width of the uniform noise on the seven joints at reset (rad), as in IsaacGymEnvs."""
+TOUCHING = {"type": "capsule", "rgba": "0.5 0.5 0.5 1"}
+"""What the handle can touch looks so."""
+
+
+@dataclass(frozen=True)
+class PandaCabinet(PandaTask):
+    """A Panda-like arm that must open a drawer.
+
+    Args:
+        horizon: control steps (0.02 s) of an episode.
+        impl: of MJX, `jax` or `warp`.
+    """
+
+    horizon: int = 400
+
+    name = "panda-cabinet"
+    state_notes = (
+        "qpos is [7 joint angles (rad), 2 finger positions (m), drawer position (m)], qvel their velocities; ctrl is\n"
+        "[7 joint angles, finger position] that the motors are asked for. Each finger is 0 (closed) to 0.04 m (open)\n"
+        "from the middle. Lengths are in metres, in the frame of the arm's base: x forward, y left, z up. The handle\n"
+        "is a bar of radius 0.01 m along y, from 0.09 m right to 0.09 m left, 0.22 m above the ground and, with the\n"
+        "drawer shut, at x = 0.72; the drawer's front is 0.07 m behind it. The drawer opens towards the arm (-x), by\n"
+        "up to 0.45 m. Fingers and palm touch the handle, without friction; nothing else collides. At the beginning\n"
+        "the gripper is open and points down, one finger behind the other along x. A control step lasts 0.02 s."
+    )
+    own_words: ClassVar[Mapping[str, str]] = {
+        **PANDA_WORDS,
+        "info.drawer_pos": f"how far the drawer is out (m), 0 to 0.45; the goal is more than {OPEN}",
+        "info.drawer_vel": "velocity of the drawer (m/s), positive when it opens",
+        "info.handle_pos": "middle of the handle (m)",
+        "info.left_tip": "tip of the left finger, at the beginning the one farther from the arm (m)",
+        "info.right_tip": "tip of the right finger, at the beginning the one nearer to the arm (m)",
+        "info.approach": "direction in which the fingers point; (0, 0, -1) is down",
+        "info.gripper_handle_dist": "distance of gripper and middle of the handle (m)",
+    }
+
+    @property
+    def description(self) -> str:
+        return (
+            "A robot arm with seven joints and a gripper (Franka Emika Panda) opens a drawer by its handle, a bar in "
+            f"front of it. An episode lasts {0.02 * self.horizon:g} seconds and succeeds if the drawer is more than "
+            f"{OPEN} m out at some moment."
+        )
+
+    @property
+    def xml(self) -> str:
+        return with_cabinet(own_model("panda"), own_model("cabinet"))
+
+    def start(self, key: jax.Array) -> Data:
+        """The joints of the arm near home, the motors asked for just that; the drawer shut."""
+        home = jax.tree.map(jnp.asarray, self.home)
+        noise = jax.random.uniform(key, (7,), minval=-POSE_NOISE, maxval=POSE_NOISE)
+        return home.replace(qpos=home.qpos.at[:7].add(noise), ctrl=home.ctrl.at[:7].add(noise))
+
+    def sensed(self, data: Data) -> dict[str, Any]:
+        frames = self.physics.frames(data)
+        gripper, handle = self.site(frames, "gripper"), self.site(frames, "handle")
+        return {
+            "drawer_pos": data.qpos[9], "drawer_vel": data.qvel[9], "gripper_pos": gripper, "handle_pos": handle,
+            "left_tip": self.site(frames, "left_tip"), "right_tip": self.site(frames, "right_tip"),
+            "approach": frames.xmat[self.physics.model.body("hand").id].reshape(3, 3)[:, 2],
+            "gripper_handle_dist": jnp.linalg.norm(gripper - handle),
+        }  # fmt: skip
+
+    def score(self) -> Beside:
+        """Success; beside it the drawer's position (m), the farthest of an episode and that on average."""
+        length = Measure(name="drawer position", unit="m", rate=False)
+        mean = Mean(lambda _, action, state: _out(state), self.horizon, length)
+        return Beside(Reached(lambda state: _out(state) > OPEN), {"farthest": Farthest(), "mean_position": mean})
+
+    def default_observation(self, view: RobotView) -> jax.Array:
+        """Joints and drawer, what the motors are asked for, gripper, handle and the way between them; (37,)."""
+        info, data = view.info, view.data
+        way = info["handle_pos"] - info["gripper_pos"]
+        return jnp.concatenate([data.qpos, data.qvel, data.ctrl, info["gripper_pos"], info["handle_pos"], way])
+
+    def sparse_reward(self, view: RobotView, action: jax.Array, next_view: RobotView) -> jax.Array:
+        """1 for every step that ends with the drawer more than 0.39 m out."""
+        return (next_view.info["drawer_pos"] > OPEN).astype(jnp.float32)
+
+    def dense_reward(self, view: RobotView, action: jax.Array, next_view: RobotView) -> jax.Array:
+        """The gripper at the handle at two scales, pointing down, a finger on either side, and the drawer out; actions
+        cost a little."""
+        info = next_view.info
+        away = info["gripper_handle_dist"]
+        reach = 0.5 * jnp.exp(-3.0 * away) + 0.5 * jnp.exp(-((away / 0.06) ** 2))
+        pointing = -0.2 * info["approach"][2]
+        across = (info["left_tip"] - info["handle_pos"])[0] > 0.0
+        across &= (info["handle_pos"] - info["right_tip"])[0] > 0.0
+        around = 0.3 * across * (away < 0.06)
+        out = 10.0 * info["drawer_pos"] + (info["drawer_pos"] > OPEN)
+        return reach + pointing + around + out - 0.01 * jnp.sum(action**2)
+
+    def vocabulary(self) -> Vocabulary:
+        from jaxreward.tasks.robots.cabinet_fragments import vocabulary
+
+        return vocabulary()
+
+
+@dataclass(frozen=True)
+class Farthest:
+    """How far the drawer was out at most, in an episode (m)."""
+
+    def init(self) -> jax.Array:
+        return jnp.zeros(())
+
+    def update(self, acc: jax.Array, state: RobotState, action: jax.Array, next_state: RobotState) -> jax.Array:
+        return jnp.maximum(acc, _out(next_state))
+
+    def value(self, acc: jax.Array) -> jax.Array:
+        return acc
+
+
+def _out(state: RobotState) -> jax.Array:
+    """How far the drawer is out (m); 0 where the simulation failed."""
+    return jnp.where(state.data.broken, 0.0, state.info["drawer_pos"])
+
+
+def with_cabinet(arm: str, cabinet: str) -> str:
+    """The MJCF of the arm with the cabinet instead of its target, seen from elsewhere, and with fingers that touch."""
+    root, added = ElementTree.fromstring(arm), ElementTree.fromstring(cabinet)
+    world = _child(root, "worldbody")
+    for replaced in ("body[@name='target']", "camera"):
+        world.remove(_child(world, replaced))
+    world.extend(_child(added, "worldbody"))
+    del _child(root, "option/flag").attrib["contact"]
+    for side in ("left", "right"):
+        finger = _child(root, f".//body[@name='{side}_finger']")
+        # Inside of the finger's box; it touches what the closed fingers would meet in the middle.
+        pad = {"name": f"{side}_pad", "fromto": "0 0.009 0.01 0 0.009 0.046", "size": "0.009"}
+        ElementTree.SubElement(finger, "geom", pad | TOUCHING)
+        ElementTree.SubElement(finger, "site", {"name": f"{side}_tip", "pos": "0 0.009 0.055"})
+    palm = {"name": "palm", "fromto": "0 -0.08 0.04 0 0.08 0.04", "size": "0.02"}
+    ElementTree.SubElement(_child(root, ".//body[@name='hand']"), "geom", palm | TOUCHING)
+    root.remove(_child(root, "keyframe"))
+    root.extend([_child(added, "contact"), _child(added, "keyframe")])
+    return ElementTree.tostring(root, encoding="unicode")
+
+
+def _child(node: ElementTree.Element, path: str) -> ElementTree.Element:
+    found = node.find(path)
+    if found is None:
+        raise ValueError(f"the model has no {path}")
+    return found

@@ -1,0 +1,207 @@
+"""The phrase book of the arm at the drawer: that of the arm, with the handle for a target, and the drawer's own."""
+
+from __future__ import annotations
+
+from jaxreward.records import Vocabulary
+from jaxreward.tasks.phrases import Phrase, book, functions_of
+from jaxreward.tasks.robots import panda_fragments as panda
+
+CONSTANTS = {
+    "HORIZON": "400.0",
+    "CONTROL_S": "0.02",
+    "OPEN": "0.39",
+    "HOME": "(0.0, -0.3, 0.0, -2.2, 0.0, 1.9, -0.7853)",
+}
+
+_HELPERS = functions_of(panda.HELPERS)
+_SHARED = "\n\n\n".join(_HELPERS[name] for name in ("length", "bell", "gripper_velocity", "motor_steps"))
+_OWN = '''
+def error(state):
+    """From the gripper to the middle of the handle (3,)."""
+    return state.info["handle_pos"] - state.info["gripper_pos"]
+
+
+def gap(state):
+    return state.info["gripper_handle_dist"]
+
+
+def drawer(state):
+    return state.info["drawer_pos"]
+
+
+def above(state):
+    """From the gripper to 10 cm above the handle (3,)."""
+    return error(state) + jnp.array([0.0, 0.0, 0.1])
+
+
+def astride(state):
+    """Whether the fingers are on either side of the handle."""
+    behind = state.info["left_tip"][0] > state.info["handle_pos"][0]
+    return (behind & (state.info["right_tip"][0] < state.info["handle_pos"][0])).astype(jnp.float32)
+'''
+
+HELPERS = _SHARED + "\n\n" + _OWN
+
+NEAR = panda.NEAR
+STEP = panda.STEP
+
+_ARM = {
+    "arm_angles", "arm_from_home", "arm_speeds", "arm_sines", "motor_goals", "motor_lag", "motor_change",
+    "motor_torques", "gripper_place", "error_metres", "error_coarse", "error_fine", "error_finest", "distance_scales",
+    "time_passed",
+}  # fmt: skip
+_COMING = {
+    "distance_cost", "near_wide", "near", "near_sharp", "closer", "closer_log", "towards", "action_cost", "jerk_cost",
+    "joint_speed_cost", "torque_cost", "lag_cost", "pose_cost",
+}  # fmt: skip
+
+
+def _of_handle(phrase: Phrase) -> Phrase:
+    """The same phrase, where the target is the handle."""
+    return phrase._replace(doc=phrase.doc.replace("target", "handle"))
+
+
+FEATURES = (
+    *(_of_handle(phrase) for phrase in panda.FEATURES if phrase.name in _ARM),
+    Phrase("handle_place", "position basic", "Middle of the handle.", 'state.info["handle_pos"]', 3),
+    Phrase(
+        "fingers_open",
+        "joints basic",
+        "How far the fingers are open, and asked to be, 1 being wide.",
+        "25.0 * jnp.concatenate([state.data.qpos[7:9], state.data.ctrl[7:]])",
+        3,
+    ),
+    Phrase(
+        "drawer_state",
+        "drawer basic",
+        "How far the drawer is out, by what is asked, and its velocity.",
+        'jnp.stack([drawer(state) / OPEN, 2.0 * state.info["drawer_vel"]])',
+        2,
+    ),
+    Phrase(
+        "drawer_scales",
+        "drawer scales",
+        "How far the drawer is out at three scales.",
+        "jnp.tanh(drawer(state) * jnp.array([3.0, 15.0, 100.0]))",
+        3,
+    ),
+    Phrase(
+        "left_from_handle",
+        "error fingers",
+        "From the handle to the left fingertip, in tens of centimetres.",
+        '10.0 * (state.info["left_tip"] - state.info["handle_pos"])',
+        3,
+    ),
+    Phrase(
+        "right_from_handle",
+        "error fingers",
+        "From the handle to the right fingertip, in tens of centimetres.",
+        '10.0 * (state.info["right_tip"] - state.info["handle_pos"])',
+        3,
+    ),
+    Phrase("straddled", "fingers", "Whether the handle is between the fingers.", "astride(state)[None]"),
+    Phrase("approach", "orientation", "Where the fingers point.", 'state.info["approach"]', 3),
+    Phrase(
+        "above_fine",
+        "error scales",
+        "From the gripper to 10 cm above the handle, saturating at about 10 cm.",
+        "jnp.tanh(10.0 * above(state))",
+        3,
+    ),
+    Phrase(
+        "handle_soon",
+        "error predicted",
+        "From the gripper to where the handle is in 0.2 s, in tens of centimetres.",
+        'jnp.concatenate([10.0 * (error(state)[:1] - 0.2 * state.info["drawer_vel"]), 10.0 * error(state)[1:]])',
+        3,
+    ),
+)
+
+TERMS = (
+    *(_of_handle(phrase) for phrase in panda.TERMS if phrase.name in _COMING),
+    Phrase(
+        "drawer_out", "shaping drawer", "How far the drawer is out.", "drawer(next_state)", scales=(10.0, 3.0, 30.0)
+    ),
+    Phrase(
+        "drawer_pulled",
+        "shaping potential drawer",
+        "How far the drawer came out in the step.",
+        "drawer(next_state) - drawer(state)",
+        scales=(100.0, 30.0, 300.0),
+    ),
+    Phrase(
+        "drawer_speed",
+        "shaping velocity drawer",
+        "Velocity of the drawer, at most 0.5 m/s.",
+        'jnp.clip(next_state.info["drawer_vel"], -0.5, 0.5)',
+        scales=STEP,
+    ),
+    Phrase(
+        "drawer_moved",
+        "milestone drawer",
+        "Whether the drawer is 1 cm out.",
+        "(drawer(next_state) > 0.01).astype(jnp.float32)",
+        scales=NEAR,
+    ),
+    Phrase(
+        "drawer_half",
+        "milestone drawer",
+        "Whether the drawer is 20 cm out.",
+        "(drawer(next_state) > 0.2).astype(jnp.float32)",
+        scales=NEAR,
+    ),
+    Phrase(
+        "drawer_open",
+        "milestone drawer",
+        "Whether the drawer is as far out as is asked.",
+        "(drawer(next_state) > OPEN).astype(jnp.float32)",
+        scales=(2.0, 5.0, 1.0),
+    ),
+    Phrase(
+        "straddling",
+        "shaping fingers",
+        "Whether the handle is between the fingers, times a bell of 10 cm around it.",
+        "astride(next_state) * bell(gap(next_state), 0.1)",
+        scales=NEAR,
+    ),
+    Phrase(
+        "straddled_pull",
+        "shaping fingers drawer",
+        "How far the drawer is out, if the handle is between the fingers.",
+        "astride(next_state) * drawer(next_state)",
+        scales=(10.0, 3.0, 30.0),
+    ),
+    Phrase(
+        "pointing_down",
+        "shaping orientation",
+        "How much the fingers point down.",
+        '-next_state.info["approach"][2]',
+        scales=(0.2, 0.5, 0.1),
+    ),
+    Phrase(
+        "above_closer",
+        "shaping potential",
+        "The way made towards 10 cm above the handle.",
+        "length(above(state)) - length(above(next_state))",
+        scales=STEP,
+    ),
+    Phrase(
+        "behind",
+        "shaping error",
+        "A bell of 5 cm around 3 cm behind the handle.",
+        "bell(length(error(next_state) + jnp.array([0.03, 0.0, 0.0])), 0.05)",
+        scales=NEAR,
+    ),
+    Phrase(
+        "fingers_wide",
+        "shaping fingers",
+        "How far the fingers are open, 1 being wide.",
+        "12.5 * jnp.sum(next_state.data.qpos[7:9])",
+        scales=(0.1, 0.2, 0.05),
+    ),
+)
+
+
+def vocabulary() -> Vocabulary:
+    """Features and terms for the arm at the drawer."""
+    return book(FEATURES, TERMS, HELPERS, CONSTANTS)

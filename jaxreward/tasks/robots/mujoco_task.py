@@ -1,0 +1,169 @@
+"""What every task in MuJoCo XLA does alike; a subclass adds its words, its reset, and what it measures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxreward.errors import UserError
+from jaxreward.records import Vocabulary
+from jaxreward.tasks.robots.physics import Data, Impl, Physics, rotate, rotate_back
+from jaxreward.tasks.robots.state import PLATFORM_OPTIONS, RobotState, RobotView, view_of
+from jaxreward.tasks.task import Box
+
+WORDS = {
+    "data.qpos": "positions of the joints",
+    "data.qvel": "velocities of the joints",
+    "data.ctrl": "what the actuators were last told",
+    "data.actuator_force": "forces of the actuators",
+    "info.step_count": "control steps taken",
+    "info.rng": "the state of the simulator's random numbers",
+}
+"""Words for the arrays that every such task has; a subclass says more about its own."""
+
+ATTITUDE_WORDS = {
+    "info.gyro": "angular velocity in the body (rad/s)",
+    "info.gravity": "direction of gravity in the body; (0, 0, -1) when upright",
+    "info.local_linvel": "linear velocity in the body (m/s): forward, left, up",
+    "info.upvector": "the body's upward axis in the world; (0, 0, 1) when upright",
+    "info.heading": "direction of the body's forward axis in the world (rad)",
+}
+"""Words for what `attitude` tells."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MuJoCoTask:
+    """A task on a MuJoCo model.
+
+    A subclass has `name`, `description`, `xml`, `score`, `default_observation` and `sparse_reward`, says in `own_words`
+    what the arrays mean, and replaces of the methods below what differs.
+
+    Args:
+        horizon: control steps of an episode.
+        impl: of MJX, `jax` or `warp`.
+    """
+
+    horizon: int = 500
+    impl: Impl = "jax"
+
+    substeps: ClassVar[int] = 4
+    """Simulation steps of a control step."""
+    reset_noise: ClassVar[float] = 0.01
+    """Half the width of the uniform noise on positions and velocities at reset."""
+    camera: ClassVar[str] = "beside"
+    """The camera of the model that pictures are taken from."""
+    state_notes = ""
+    own_words: ClassVar[Mapping[str, str]] = {}
+    """Words for arrays of the view by path, and for `action`, beside or in place of `WORDS`."""
+
+    def __post_init__(self) -> None:
+        if self.horizon < 1:
+            raise UserError(f"horizon must be at least 1 step, not {self.horizon}")
+
+    @property
+    def xml(self) -> str:
+        """The MJCF."""
+        raise NotImplementedError
+
+    @cached_property
+    def physics(self) -> Physics:
+        """The simulation."""
+        return Physics(self.xml, self.impl)
+
+    @property
+    def control_s(self) -> float:
+        """Seconds of a control step."""
+        return self.physics.timestep * self.substeps
+
+    @property
+    def action_space(self) -> Box:
+        return Box((self.physics.model.nu,))
+
+    @property
+    def state_words(self) -> Mapping[str, str]:
+        return {**WORDS, **self.own_words}
+
+    def compiler_options(self, platform: str) -> Mapping[str, Any]:
+        return PLATFORM_OPTIONS.get(platform, {})
+
+    @property
+    def ctrl_range(self) -> tuple[jax.Array, jax.Array]:
+        """The least and the most that the actuators can be told, (nu,) each."""
+        low, high = jnp.asarray(self.physics.model.actuator_ctrlrange.T, jnp.float32)
+        return low, high
+
+    @cached_property
+    def home(self) -> Data:
+        """The keyframe `home` of the model, or its own zero, as numpy arrays."""
+        model = self.physics.model
+        if model.nkey:
+            return self.physics.key("home")
+        return self.physics.at(model.qpos0, np.zeros(model.nv), np.zeros(model.nu))
+
+    def start(self, key: jax.Array) -> Data:
+        """The simulation at a reset: `home` with noise on every position and velocity."""
+        home = jax.tree.map(jnp.asarray, self.home)
+        at, speed = jax.random.split(key)
+        noise = lambda k, x: x + jax.random.uniform(k, x.shape, minval=-1.0) * self.reset_noise  # noqa: E731
+        return home.replace(qpos=noise(at, home.qpos), qvel=noise(speed, home.qvel))
+
+    def control(self, state: RobotState, action: jax.Array) -> jax.Array:
+        """What the actuators are told: -1 and 1 of `action` are the ends of their ranges."""
+        low, high = self.ctrl_range
+        return low + 0.5 * (action + 1.0) * (high - low)
+
+    def sensed(self, data: Data) -> dict[str, Any]:
+        """What of `info` follows from the simulation alone."""
+        return {}
+
+    def first_info(self, data: Data, key: jax.Array) -> dict[str, Any]:
+        """`info` at a reset."""
+        return {"step_count": jnp.zeros((), jnp.int32), "rng": jax.random.key_data(key)} | self.sensed(data)
+
+    def next_info(self, state: RobotState, action: jax.Array, data: Data) -> dict[str, Any]:
+        """`info` after a step that led from `state` to `data`."""
+        return state.info | {"step_count": state.info["step_count"] + 1} | self.sensed(data)
+
+    def reset(self, key: jax.Array) -> RobotState:
+        start, info = jax.random.split(key)
+        data = self.start(start)
+        return RobotState(data, self.first_info(data, info))
+
+    def step(self, state: RobotState, action: jax.Array) -> RobotState:
+        action = jnp.clip(action, -1.0, 1.0)
+        data = self.physics.step(state.data, self.control(state, action), self.substeps)
+        return RobotState(data, self.next_info(state, action, data))
+
+    def terminated(self, state: RobotState) -> jax.Array:
+        return state.data.broken
+
+    def view(self, state: RobotState) -> RobotView:
+        return view_of(state)
+
+    def vocabulary(self) -> Vocabulary:
+        return Vocabulary()
+
+    def draw(self, state: RobotState) -> np.ndarray:
+        return self.physics.draw(state.data, self.camera)
+
+
+def attitude(data: Data) -> dict[str, jax.Array]:
+    """What an inertial sensor and a compass tell of a body whose free joint comes first in the model."""
+    quat = unit_quat(data)
+    forward = rotate(quat, jnp.array([1.0, 0.0, 0.0]))
+    return {
+        "gyro": data.qvel[3:6], "gravity": rotate_back(quat, jnp.array([0.0, 0.0, -1.0])),
+        "local_linvel": rotate_back(quat, data.qvel[:3]), "upvector": rotate(quat, jnp.array([0.0, 0.0, 1.0])),
+        "heading": jnp.arctan2(forward[1], forward[0]),
+    }  # fmt: skip
+
+
+def unit_quat(data: Data) -> jax.Array:
+    """The attitude of such a body as a unit quaternion (4,), real part first."""
+    return data.qpos[3:7] / jnp.maximum(jnp.linalg.norm(data.qpos[3:7]), 1e-6)

@@ -1,0 +1,57 @@
+"""Learners by task: the quick one, sized for two CPU cores, and those of the papers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jaxreward.errors import UserError
+from jaxreward.tasks import Box, Task
+from jaxreward.training.config import PPO
+
+_QUICK_REAL: dict[str, Any] = {
+    "learning_rate": 1e-3, "entropy": 5e-3, "envs": 128, "unroll": 10, "unrolls": 4, "minibatches": 8, "epochs": 4,
+    "hidden": (64, 64), "value_hidden": (128, 128),
+}  # fmt: skip
+
+
+def quick_real(**settings: Any) -> PPO:
+    """Brax's form of PPO in the size that two CPU cores can train within minutes (docs/robots.md); `settings` in place
+    of its own."""
+    return PPO.brax(**(_QUICK_REAL | settings))
+
+
+_BRAX_PAPER = PPO.brax(
+    learning_rate=3e-4, discount=0.97, clip=0.2, entropy=0.0, envs=2048, unroll=5, unrolls=16, minibatches=32, epochs=4,
+    hidden=(64, 64), value_hidden=(64, 64),
+)  # fmt: skip
+
+PAPER: dict[str, PPO] = {
+    "go1-push-recovery": PPO.brax(
+        learning_rate=3e-4, discount=0.97, clip=0.2, entropy=0.01, envs=4096, unroll=20, unrolls=2, minibatches=32,
+        epochs=4, hidden=(512, 256, 128), value_hidden=(512, 256, 128),
+    ),
+    "panda-tracking": PPO.brax(
+        learning_rate=5e-4, discount=0.97, clip=0.2, entropy=0.015, envs=2048, unroll=10, unrolls=16, minibatches=32,
+        epochs=8, hidden=(32,) * 4, value_hidden=(256,) * 5,
+    ),
+    "ant": _BRAX_PAPER,
+    "humanoid": _BRAX_PAPER,
+}  # fmt: skip
+"""LIMEN's learners for robots (appendix A.1.2 and its reference implementation); the batch of B unrolls and M
+minibatches there is `unrolls = B * M / envs` here."""
+
+
+def quick(task: Task) -> PPO:
+    """The learner for `task` on two CPU cores."""
+    return quick_real() if isinstance(task.action_space, Box) else PPO()
+
+
+def paper(name: str) -> PPO:
+    """The learner that LIMEN's paper has for the task called `name`.
+
+    Raises:
+        UserError: a task for which it has none, or one that this project does not have.
+    """
+    if name not in PAPER:
+        raise UserError(f"the paper's learner for '{name}' is not here; it is for {', '.join(sorted(PAPER))}")
+    return PAPER[name]

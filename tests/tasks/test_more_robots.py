@@ -1,0 +1,292 @@
+"""Three tasks of RF-Agent's on robots: a quadcopter, the quadruped with commands, the arm at a drawer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import mujoco as compiled
+import numpy as np
+import pytest
+
+from jaxreward.errors import UserError
+from jaxreward.tasks import card, compiler_options, make_task, measure_of
+from jaxreward.tasks.robots.physics import own_model, rotate
+from jaxreward.tasks.robots.quadcopter import TARGET
+from jaxreward.tasks.robots.quadruped import FASTEST, QuadrupedVelocity
+
+mujoco: Any = compiled  # its functions are known to no type checker
+TASKS = ("quadcopter-hover", "quadruped-velocity", "panda-cabinet")
+INTERFACES = Path(__file__).resolve().parents[2] / "interfaces"
+
+
+@pytest.fixture(scope="module")
+def stepped() -> dict[str, Any]:
+    """Each task with its compiled step and reset."""
+    found = {}
+    for name in TASKS:
+        task: Any = make_task(name)
+        found[name] = (task, jax.jit(task.step, compiler_options=compiler_options(task, "cpu")), jax.jit(task.reset))
+    return found
+
+
+def functions_of(source: str) -> dict[str, Any]:
+    """What our own text, not a candidate's, defines."""
+    names: dict[str, Any] = {}
+    exec(source, names)
+    return names
+
+
+# ---- the quadcopter
+
+
+def test_the_quadcopter_is_as_published():
+    m = mujoco.MjModel.from_xml_string(own_model("quadcopter"))
+    assert m.body_mass.sum() == pytest.approx(0.5)
+    np.testing.assert_allclose(m.body("quadcopter").inertia, [3.65e-3, 3.68e-3, 7.03e-3])
+    rotors = [m.site(name).pos for name in ("front_left", "front_right", "rear_right", "rear_left")]
+    np.testing.assert_allclose(np.linalg.norm(rotors, axis=1), 0.17, atol=1e-6)
+    np.testing.assert_allclose(m.actuator_ctrlrange, [[0, 6.11e-8 * 7800**2]] * 4, rtol=1e-3)
+    np.testing.assert_allclose(m.actuator_gear[:, 5], np.array([1, -1, 1, -1]) * 1.5e-9 / 6.11e-8, rtol=1e-3)
+    np.testing.assert_allclose(m.site("target").pos, TARGET)
+
+
+def acceleration(*thrusts: float) -> np.ndarray:
+    """Linear and angular, of the level quadcopter."""
+    m = mujoco.MjModel.from_xml_string(own_model("quadcopter"))
+    d = mujoco.MjData(m)
+    d.ctrl[:] = thrusts
+    mujoco.mj_forward(m, d)
+    return d.qacc.copy()
+
+
+def test_thrusts_carry_and_turn_the_quadcopter():
+    each = 0.5 * 9.81 / 4
+    np.testing.assert_allclose(acceleration(each, each, each, each), 0.0, atol=1e-9)
+    np.testing.assert_allclose(acceleration(0, 0, 0, 0), [0, 0, -9.81, 0, 0, 0], atol=1e-9)
+    more, less, arm = each + 0.1, each - 0.1, 0.17 / np.sqrt(2)
+    roll, pitch = acceleration(more, less, less, more)[3:], acceleration(more, more, less, less)[3:]
+    np.testing.assert_allclose(roll, [0.4 * arm / 3.65e-3, 0, 0], atol=1e-4)
+    np.testing.assert_allclose(pitch, [0, -0.4 * arm / 3.68e-3, 0], atol=1e-4)
+    yaw = acceleration(more, less, more, less)[3:]
+    np.testing.assert_allclose(yaw, [0, 0, 0.4 * 0.02455 / 7.03e-3], atol=1e-4)
+
+
+def test_the_quadcopter_begins_near_its_target(stepped):
+    task, _, _ = stepped["quadcopter-hover"]
+    states = jax.jit(jax.vmap(task.reset))(jax.random.split(jax.random.key(0), 500))
+    away = np.asarray(states.data.qpos[:, :3]) - np.array(TARGET)
+    assert np.abs(away).max() <= 1.0 and (away.min(0) < -0.9).all() and (away.max(0) > 0.9).all()
+    tilts = np.arccos(np.clip(np.asarray(states.info["upvector"])[:, 2], -1, 1))
+    assert tilts.max() <= 0.4 + 1e-3 and tilts.max() > 0.35
+    assert np.ptp(np.asarray(states.info["heading"])) > 6.0
+    np.testing.assert_allclose(np.linalg.norm(states.data.qpos[:, 3:], axis=1), 1.0, atol=1e-5)
+    back = jax.vmap(lambda s: rotate(s.data.qpos[3:], s.info["local_target"]))(states)
+    np.testing.assert_allclose(back, -away, atol=1e-5)
+
+
+def test_hovering_thrusts_hold_a_level_quadcopter(stepped):
+    task, step, reset = stepped["quadcopter-hover"]
+    state = reset(jax.random.key(0))
+    home = jax.tree.map(jnp.asarray, task.home)
+    state = state.replace(data=home)
+    action = jnp.full(4, 2 * (0.5 * 9.81 / 4) / 3.717 - 1, jnp.float32)
+    for _ in range(20):
+        state = step(state, action)
+    np.testing.assert_allclose(state.data.qpos, home.qpos, atol=1e-3)
+    assert float(action[0]) == pytest.approx(-0.34, abs=0.001), "what the words say"
+
+
+@pytest.mark.parametrize(
+    ("name", "steps", "size", "atol"),
+    [("quadcopter-hover", 50, 0.3, 1e-3), ("quadruped-velocity", 8, 0.3, 2e-3), ("panda-cabinet", 30, 0.3, 3e-4)],
+)
+def test_physics_are_those_of_mujoco(stepped, name, steps, size, atol):
+    """Random controls, until contacts and tumbling make small differences large."""
+    task, step, reset = stepped[name]
+    m = task.physics.model
+    state = reset(jax.random.key(0))
+    host = task.physics.on_host(state.data)
+    rng = np.random.default_rng(0)
+    for _ in range(steps):
+        state = step(state, jnp.asarray(rng.uniform(-size, size, m.nu), jnp.float32))
+        host.ctrl[:] = np.asarray(state.data.ctrl)
+        for _ in range(task.substeps):
+            mujoco.mj_step(m, host)
+    np.testing.assert_allclose(state.data.qpos, host.qpos, atol=atol)
+    assert float(np.abs(host.qvel).max()) > 0.1, "it moved"
+
+
+# ---- the quadruped
+
+
+def test_commands_are_in_range_and_stay(stepped):
+    task, step, reset = stepped["quadruped-velocity"]
+    states = jax.jit(jax.vmap(task.reset))(jax.random.split(jax.random.key(0), 500))
+    commands = np.asarray(states.info["command"])
+    assert (np.abs(commands) <= FASTEST).all() and (np.abs(commands).max(0) > 0.95 * np.array(FASTEST)).all()
+    state = first = reset(jax.random.key(1))
+    for _ in range(5):
+        state = step(state, jnp.zeros(12))
+        made = np.array([*state.info["local_linvel"][:2], state.info["gyro"][2]])
+        np.testing.assert_allclose(state.info["command_error"], first.info["command"] - made, atol=1e-6)
+    np.testing.assert_array_equal(state.info["command"], first.info["command"])
+    assert bool(jnp.any(reset(jax.random.key(2)).info["command"] != first.info["command"]))
+
+
+def test_the_speed_of_commands_is_an_option():
+    task = QuadrupedVelocity(speed_scale=0.5)
+    assert task.fastest == (0.5, 0.25, 0.5) and task.worst == pytest.approx(-2.25)
+    assert QuadrupedVelocity().worst == -9.0 == measure_of(QuadrupedVelocity()).worst
+    assert "up to 0.25 m/s" in task.description and "-2.25" in task.description
+
+
+# ---- the drawer
+
+
+def test_the_drawer_opens_when_it_is_pulled():
+    task: Any = make_task("panda-cabinet")
+    m, d = task.physics.model, task.physics.on_host(task.home)
+    assert m.joint("drawer").range.tolist() == [0.0, 0.45] and m.npair == 3
+    assert d.ncon == 0 and d.site("handle").xpos == pytest.approx([0.72, 0, 0.22])
+    d.qfrc_applied[m.joint("drawer").dofadr[0]] = 5.0
+    for _ in range(500):
+        mujoco.mj_step(m, d)
+    drawn = d.joint("drawer").qpos[0]
+    assert 0.3 < drawn < 0.46, "at about 5 N / 20 N s/m for 2.5 s, or to the end"
+    assert d.site("handle").xpos[0] == pytest.approx(0.72 - drawn), "towards the arm"
+
+
+def reached(m: Any, begin: np.ndarray, at: np.ndarray) -> np.ndarray:
+    """Positions with the gripper at `at`, pointing down, one finger behind the other along x."""
+    d = mujoco.MjData(m)
+    d.qpos[:] = begin
+    for _ in range(100):
+        mujoco.mj_forward(m, d)
+        hand = d.body("hand").xmat.reshape(3, 3)
+        turn = np.cross(hand[:, 2], [0, 0, -1]) + np.cross(hand[:, 1], [1, 0, 0])
+        jacobian = np.zeros((6, m.nv))
+        mujoco.mj_jacSite(m, d, jacobian[:3], jacobian[3:], m.site("gripper").id)
+        wrong = np.concatenate([at - d.site("gripper").xpos, turn])
+        d.qpos[:7] += 0.5 * np.linalg.lstsq(jacobian[:, :7], wrong, rcond=None)[0]
+    return d.qpos.copy()
+
+
+def test_the_gripper_pulls_the_drawer_by_its_handle(stepped):
+    """A scripted pull, from the fingers astride the handle to success, in MJX as in MuJoCo."""
+    task, step, reset = stepped["panda-cabinet"]
+    m = task.physics.model
+    host = task.physics.on_host(task.home)
+    lag = host.qfrc_bias[:7] / m.actuator_gainprm[:7, 0]  # what gravity makes of the goals
+    q = reached(m, np.asarray(task.home.qpos, float), np.array([0.71, 0.0, 0.22]))
+    ctrl = np.concatenate([q[:7] + lag, [0.04]])
+    state = reset(jax.random.key(0))
+    state = state.replace(data=task.physics.at(q, np.zeros(m.nv), ctrl))
+    host.qpos[:], host.qvel[:] = q, 0.0
+    drawn = []
+    for x in np.linspace(0.70, 0.26, 90):
+        q = reached(m, q, np.array([x, 0.0, 0.22]))
+        mujoco.mj_forward(m, host)
+        goal = np.concatenate([q[:7] + host.qfrc_bias[:7] / m.actuator_gainprm[:7, 0], [0.04]])
+        state = step(state, jnp.asarray((goal - np.asarray(state.data.ctrl)) / 0.04, jnp.float32))
+        host.ctrl[:] = np.asarray(state.data.ctrl)
+        for _ in range(task.substeps):
+            mujoco.mj_step(m, host)
+        drawn.append((float(state.info["drawer_pos"]), host.joint("drawer").qpos[0]))
+    ours, theirs = np.array(drawn).T
+    assert ours.max() > 0.39 and float(task.sparse_reward(None, None, task.view(state))) == 1.0
+    np.testing.assert_allclose(ours, theirs, atol=5e-3)
+    handle = np.asarray(state.info["handle_pos"])
+    assert handle == pytest.approx([0.72 - ours[-1], 0.0, 0.22], abs=1e-5)
+    assert float(state.info["left_tip"][0]) > handle[0] > float(state.info["right_tip"][0])
+
+
+# ---- what every task owes
+
+
+def test_a_reset_is_a_fresh_episode_in_full(stepped):
+    for task, step, reset in stepped.values():
+        first = reset(jax.random.key(7))
+        later = step(first, jnp.ones(task.action_space.shape))
+        again = reset(jax.random.key(7))
+        assert jax.tree.all(jax.tree.map(lambda a, b: bool((a == b).all()), first, again))
+        assert int(first.info["step_count"]) == 0 and int(later.info["step_count"]) == 1
+        assert jax.tree.structure(first) == jax.tree.structure(later)
+        assert [x.dtype for x in jax.tree.leaves(first)] == [x.dtype for x in jax.tree.leaves(later)]
+        assert not bool(task.terminated(first)) and np.isfinite(first.data.qpos).all()
+
+
+def test_a_broken_simulation_ends_the_episode(stepped):
+    for task, step, reset in stepped.values():
+        state = reset(jax.random.key(0))
+        wild = state.replace(data=state.data.replace(qvel=state.data.qvel + jnp.inf))
+        assert bool(task.terminated(step(wild, jnp.zeros(task.action_space.shape))))
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_every_array_is_documented(name):
+    words = card(make_task(name)).state_doc
+    lines = [line for line in words.split("\n") if line.startswith(("state.", "action"))]
+    assert len(lines) > 12 and all(len(line.split("  ")) >= 3 for line in lines), words
+    told = {line.split("  ")[0] for line in lines}
+    assert {"state.data.qpos", "state.info['step_count']", "action"} <= told
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_every_fragment_is_what_it_says(stepped, name):
+    task, step, reset = stepped[name]
+    vocabulary = task.vocabulary()
+    parts = ["import jax", "import jax.numpy as jnp"]
+    parts += [f"{constant} = {value}" for constant, value in vocabulary.constants.items()]
+    parts += [*vocabulary.helpers.values(), *(f.source for f in vocabulary.fragments)]
+    functions = functions_of("\n".join(parts))
+    state, action = reset(jax.random.key(0)), jnp.full(task.action_space.shape, 0.5, jnp.float32)
+    view, after = task.view(state), task.view(step(state, action))
+
+    @jax.jit
+    def evaluate(view: Any, action: jax.Array, after: Any) -> dict[str, jax.Array]:
+        return {
+            f.name: functions[f.name](after) if f.kind == "feature" else functions[f.name](view, action, after)
+            for f in vocabulary.fragments
+        }
+
+    values = evaluate(view, action, after)
+    for fragment in vocabulary.fragments:
+        feature, value = fragment.kind == "feature", values[fragment.name]
+        assert value.shape == ((fragment.size,) if feature else ()), fragment.name
+        assert value.dtype == jnp.float32 and np.isfinite(value).all(), fragment.name
+        assert np.abs(value).max() * (1.0 if feature else fragment.scales[0]) <= 20.0, fragment.name
+    names = [f.name for f in vocabulary.fragments]
+    assert len(set(names)) == len(names) > 30
+    assert not set(names) & {*vocabulary.helpers, *vocabulary.constants}, "one would hide the other"
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_shipped_interfaces_are_the_tasks_own_rewards(stepped, name):
+    task, step, reset = stepped[name]
+    folder = INTERFACES / name.replace("-", "_")
+    sparse, expert = (functions_of((folder / f"{kind}.py").read_text()) for kind in ("sparse", "expert"))
+    rng = np.random.default_rng(0)
+    state = reset(jax.random.key(3))
+    for _ in range(3):
+        action = jnp.asarray(rng.uniform(-1, 1, task.action_space.shape), jnp.float32)
+        following = step(state, action)
+        views = task.view(state), action, task.view(following)
+        np.testing.assert_allclose(sparse["get_observation"](views[2]), task.default_observation(views[2]), atol=1e-6)
+        assert float(sparse["compute_reward"](*views)[0]) == float(task.sparse_reward(*views))
+        dense = float(task.dense_reward(*views))
+        assert float(expert["compute_reward"](*views)[0]) == pytest.approx(dense, rel=1e-4, abs=1e-5)
+        state = following
+
+
+def test_options_are_checked():
+    for name, options, words in (
+        ("quadruped-velocity", {"speed_scale": 0}, "speed_scale must be a number above 0"),
+        ("quadruped-velocity", {"speed_scale": float("nan")}, "speed_scale"),
+        ("quadcopter-hover", {"horizon": 0}, "horizon"),
+        ("panda-cabinet", {"width": 2}, "does not take"),
+    ):
+        with pytest.raises(UserError, match=words):
+            make_task(name, **options)

@@ -1,0 +1,80 @@
+"""What RF-Agent's robot tasks are measured by and pay for, on moments made by hand."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import jax.numpy as jnp
+import pytest
+
+from jaxreward.tasks import measure_of
+from jaxreward.tasks.robots.cabinet import PandaCabinet
+from jaxreward.tasks.robots.quadcopter import QuadcopterHover
+from jaxreward.tasks.robots.quadruped import QuadrupedVelocity
+
+
+def course(task: Any, states: list[Any]) -> tuple[float, dict[str, float]]:
+    metric = task.score()
+    acc = metric.init()
+    for state in states:
+        acc = metric.update(acc, None, None, state)
+    told = dict(zip(metric.names, (float(x) for x in metric.also(acc)), strict=True))
+    return float(metric.value(acc)), told
+
+
+def moment(broken: bool = False, upright: bool = True, **info: Any) -> Any:
+    quat = [1.0, 0.0, 0.0, 0.0] if upright else [0.0, 1.0, 0.0, 0.0]
+    data = SimpleNamespace(
+        broken=jnp.asarray(broken), qpos=jnp.array([0.0, 0.0, 0.3, *quat, *[0.0] * 12]), qvel=jnp.zeros(18)
+    )
+    return SimpleNamespace(data=data, info={name: jnp.asarray(x, jnp.float32) for name, x in info.items()})
+
+
+def test_hovering_is_measured_by_distance():
+    task = QuadcopterHover(horizon=4)
+    measure = measure_of(task)
+    assert (measure.higher_is_better, measure.rate, measure.worst, measure.unit) == (False, False, 3.0, "m")
+    at = lambda d: moment(target_dist=d)  # noqa: E731
+    value, told = course(task, [at(0.5), at(0.3), at(0.09), at(0.01)])
+    assert value == pytest.approx(0.225) and told["hover_rate"] == pytest.approx(0.5)
+    value, told = course(task, [at(0.09), at(4.0)])
+    assert value == pytest.approx((0.09 + 3 * 3.0) / 4, rel=1e-5), "the last step too far, two missing"
+    assert told["hover_rate"] == pytest.approx(0.25)
+    assert course(task, [moment(broken=True, target_dist=0.0)])[0] == pytest.approx(3.0)
+    assert bool(task.terminated(at(3.1))) and not bool(task.terminated(at(2.9)))
+    assert bool(task.terminated(at(float("nan"))))
+
+
+def test_following_is_measured_by_squared_errors():
+    task = QuadrupedVelocity(horizon=4)
+    at = lambda *error, **more: moment(command_error=error, **more)  # noqa: E731
+    value, told = course(task, [at(0.3, 0.4, 0.5)] * 2 + [at(0.1, 0.0, 0.0)] * 2)
+    assert value == pytest.approx(-(0.5 + 0.5 + 0.01 + 0.01) / 4)
+    assert told == {"up_rate": 1.0, "tracking_rate": 0.5}
+    value, told = course(task, [at(0.0, 0.0, 0.0), at(0.0, 0.0, 0.0, upright=False)])
+    assert value == pytest.approx(-(0.0 + 3 * 9.0) / 4), "down, and two steps missing"
+    assert told == {"up_rate": 0.25, "tracking_rate": 0.25}
+    assert course(task, [at(10.0, 0.0, 0.0)] * 4)[0] == -9.0, "nothing counts as worse"
+    assert course(task, [at(0.0, 0.0, 0.0, broken=True)])[0] == -9.0
+
+
+def test_opening_is_to_pass_39_centimetres_at_some_step():
+    task = PandaCabinet(horizon=4)
+    at = lambda d, **more: moment(drawer_pos=d, **more)  # noqa: E731
+    value, told = course(task, [at(0.1), at(0.4), at(0.2)])
+    assert value == 1.0 and told["farthest"] == pytest.approx(0.4)
+    assert told["mean_position"] == pytest.approx(0.7 / 4)
+    assert course(task, [at(0.39)] * 4)[0] == 0.0
+    assert course(task, [at(0.4, broken=True)])[0] == 0.0
+
+
+def test_sparse_rewards_are_paid_at_the_goal():
+    quadcopter, quadruped, cabinet = QuadcopterHover(), QuadrupedVelocity(), PandaCabinet()
+    pay = lambda task, **info: float(task.sparse_reward(None, None, moment(**info)))  # noqa: E731
+    assert (pay(quadcopter, target_dist=0.05), pay(quadcopter, target_dist=0.11)) == (1.0, 0.0)
+    up, tipped = (0.0, 0.0, 1.0), (0.0, 1.0, 0.0)
+    assert pay(quadruped, command_error=(0.1, -0.1, 0.2), upvector=up) == 1.0
+    assert pay(quadruped, command_error=(0.2, -0.2, 0.0), upvector=up) == 0.0
+    assert pay(quadruped, command_error=(0.0, 0.0, 0.0), upvector=tipped) == 0.0
+    assert (pay(cabinet, drawer_pos=0.4), pay(cabinet, drawer_pos=0.38)) == (1.0, 0.0)

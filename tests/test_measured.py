@@ -1,0 +1,285 @@
+"""Metrics that are no rates: negative or unbounded values, less that is better, and what is made of them."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from pydantic import ValidationError
+from rich.console import Console
+
+from jaxreward.commands.summary import evolve_json, human_normalised, show_outcome
+from jaxreward.errors import UserError
+from jaxreward.evolve import evolve
+from jaxreward.programs import Program
+from jaxreward.proposers.guidance import band, level
+from jaxreward.proposers.prompt import PromptBook
+from jaxreward.records import SUCCESS, Candidate, Feedback, Measure, Request, Result, Score
+from jaxreward.reports.live import Silent
+from jaxreward.reports.tables import figure, interval, mean_over, paired_difference, score_json
+from jaxreward.runs import Trained, read_log
+from jaxreward.runs.provenance import read_header
+from jaxreward.search.archive import Archive
+from jaxreward.search.seeding import derive_rng
+from jaxreward.search.selection import better, top
+from jaxreward.settings import EvolveSettings
+from jaxreward.tasks import card, measure_of
+from jaxreward.tasks.metrics import Beside, Mean, Reached, Sum
+from jaxreward.tasks.probe import Probe
+from jaxreward.training import PPO, Rung, train
+from jaxreward.training.notices import correlation, notices
+
+pytestmark = pytest.mark.usefixtures("hasty")
+
+MISS = Measure(name="miss", unit="m", rate=False, higher_is_better=False, worst=3.0, sparse=0.8, human=0.2)
+COST = Measure(name="cost", rate=False, worst=-9.0)
+SMALL = PPO.brax(
+    envs=16, unroll=1, unrolls=8, minibatches=2, epochs=2, hidden=(8,), value_hidden=(8,), learning_rate=0.01
+)
+
+
+@dataclass(frozen=True)
+class Aim(Probe):
+    """Aim as near as possible: the metric is the distance (less is better), or minus it."""
+
+    measure: Measure = MISS
+
+    def score(self) -> Any:
+        sign = -1.0 if self.measure.higher_is_better else 1.0
+        return Beside(
+            Mean(lambda s, a, t: sign * t.error, self.horizon, self.measure),
+            {"hit": Reached(lambda t: t.hit), "sum": Sum(lambda s, a, t: t.error, MISS)},
+        )
+
+    def dense_reward(self, view: Any, action: jax.Array, next_view: Any) -> jax.Array:
+        return -next_view.error
+
+
+TASK = Aim("aim")
+
+
+def result(id: str, mean: float, measure: Measure = MISS, **candidate: Any) -> Result:
+    fields: dict[str, Any] = {"id": id, "generation": 0, "source": "", "operator": "scratch", **candidate}
+    return Result(candidate=Candidate(**fields), score=Score(mean=mean, se=0.1, n=2, episodes=8, measure=measure))
+
+
+# ---- the record
+
+
+def test_a_measure_knows_its_direction():
+    assert MISS.oriented(2.0) == -2.0 and COST.oriented(-2.0) == -2.0
+    assert MISS.reaches(0.1, 0.2) and not MISS.reaches(0.3, 0.2) and COST.reaches(-1.0, -2.0)
+    assert MISS.label == "miss (m), less is better" and SUCCESS.label == "success"
+    assert MISS.normalised(0.5) == pytest.approx(0.5) and MISS.normalised(0.2) == pytest.approx(1.0)
+    assert MISS.normalised(0.1) > 1.0 and COST.normalised(1.0) is None
+    assert SUCCESS.level(0.3) == 0.3 and COST.level(0.3) is None
+
+
+def test_a_rate_of_success_is_written_as_it_always_was():
+    assert Score(mean=0.5, se=0.1, n=1, episodes=4).model_dump() == {"mean": 0.5, "se": 0.1, "n": 1, "episodes": 4}
+    score = Score(mean=0.5, se=0.1, n=1, episodes=4, measure=MISS)
+    assert Score.model_validate_json(score.model_dump_json()) == score and score.merit == -0.5
+    with pytest.raises(ValidationError):
+        Score.model_validate({"mean": 0.5, "se": 0.1, "n": 1, "episodes": 4, "unit": "m"})
+
+
+# ---- metrics
+
+
+def test_metrics_by_hand():
+    at = lambda x: jnp.float32(x)  # noqa: E731
+    mean = Mean(lambda s, a, t: t, 4, MISS, missing=3.0)
+    acc = mean.init()
+    for x in (1.0, 2.0):
+        acc = mean.update(acc, at(0), at(0), at(x))
+    assert float(mean.value(acc)) == pytest.approx((1 + 2 + 3 + 3) / 4), "what an early end leaves out counts"
+    both = Beside(Sum(lambda s, a, t: t, COST), {"far": Reached(lambda t: t > 1.5)})
+    acc = both.init()
+    for x in (1.0, 2.0):
+        acc = both.update(acc, at(0), at(0), at(x))
+    assert float(both.value(acc)) == 3.0 and both.also(acc).tolist() == [1.0]
+    assert both.measure == COST and both.names == ("far",) and measure_of(TASK) == MISS
+
+
+# ---- training
+
+
+@pytest.fixture(scope="module")
+def trained() -> Any:
+    return train(TASK, [Program.default(TASK), Program.dense(TASK)], SMALL, seeds=2, steps=6000, checkpoints=3,
+                 eval_episodes=64)  # fmt: skip
+
+
+def test_what_is_measured_falls_where_less_is_better(trained):
+    assert trained.measure == MISS and trained.told == ("hit", "sum")
+    curve = trained.success_curve.mean(1)
+    assert (curve[:, -1] < curve[:, 0]).all() and (curve[:, -1] < 0.35).all()
+    np.testing.assert_allclose(trained.beside("sum"), trained.success, rtol=1e-5)
+    score, feedback = trained.score(1), trained.feedback(1)
+    assert score.measure == feedback.measure == MISS and score.merit == -score.mean
+    assert feedback.return_solved is None and feedback.return_failed is None
+    told = feedback.return_success_correlation
+    assert told is not None and told > 0.5, "who returns more is nearer"
+    best = trained.best_seed(1)
+    assert trained.success[1, best] == trained.success[1].min()
+
+
+def test_the_correlation_is_that_of_the_episodes():
+    from tests.training.test_notices import _history
+
+    rng = np.random.default_rng(1)
+    value = rng.normal(size=(2, 40)) * 3.0 - 5.0
+    returns = 0.5 * value + rng.normal(size=(2, 40))
+    expected = np.corrcoef(returns.ravel(), value.ravel())[0, 1]
+    history = _history(returns.tolist(), value.tolist())
+    assert correlation(history, 0, COST) == pytest.approx(expected, abs=1e-3)
+    assert correlation(history, 0, MISS) == pytest.approx(-expected, abs=1e-3)
+
+
+def test_an_agent_that_diverges_counts_as_the_worst():
+    @dataclass(frozen=True)
+    class Undefined(Aim):
+        def dense_reward(self, view: Any, action: jax.Array, next_view: Any) -> jax.Array:
+            return jnp.log(-1.0 - next_view.error)
+
+    program = Program.dense(Undefined("aim"))
+    gone = train(TASK, [program], SMALL, seeds=2, steps=500, checkpoints=1, eval_episodes=16)
+    assert gone.diverged.all() and (gone.success == MISS.worst).all()
+
+
+def test_a_metric_without_a_value_counts_as_the_worst():
+    @dataclass(frozen=True)
+    class Blind(Aim):
+        def score(self) -> Any:
+            return Sum(lambda s, a, t: t.error * jnp.nan, MISS)
+
+    task = Blind("aim")
+    blind = train(task, [Program.default(task)], SMALL, seeds=1, steps=200, checkpoints=1, eval_episodes=16)
+    assert (blind.success == MISS.worst).all() and not blind.diverged.any()
+
+
+def test_rungs_ask_for_less_where_less_is_better():
+    programs = [Program.default(TASK)]
+    options: dict[str, Any] = {"seeds": 1, "steps": 512, "checkpoints": 2, "eval_episodes": 16}
+    assert train(TASK, programs, SMALL, rungs=[Rung(256, 10.0)], **options).stopped[0] == 0
+    assert train(TASK, programs, SMALL, rungs=[Rung(256, 0.001)], **options).stopped[0] == 256
+    task = Probe("aim")
+    with pytest.raises(UserError, match="success rate"):
+        train(task, [Program.default(task)], SMALL, rungs=[Rung(256, 10.0)], **options)
+
+
+def test_notices_use_the_range_of_the_metric():
+    def kinds(curve: Any, returns: Any, **fields: Any) -> set[str]:
+        feedback = Feedback(success=curve, episode_return=returns, seed_success=(curve[-1],), measure=MISS, **fields)
+        return {notice.kind for notice in notices(feedback, 4)}
+
+    falling = (2.0, 1.5, 1.0, 0.8, 0.7, 0.6)
+    assert kinds(falling, (1, 2, 3, 4, 5, 6)) == set()
+    assert "farmed" in kinds((2.0, 0.5, 0.4, 1.0, 1.5, 1.9), (1, 2, 3, 4, 5, 6))
+    assert "plateau" in kinds((2.0, 1.0, 1.0, 1.0, 1.0, 1.0), (1, 2, 3, 4, 5, 6))
+    assert "plateau" not in kinds((2.0, 0.2, 0.2, 0.2, 0.2, 0.2), (1, 2, 3, 4, 5, 6)), "as good as a person's"
+    assert "uncorrelated" in kinds(falling, (1, 2, 3, 4, 5, 6), return_success_correlation=0.05)
+    assert "seed_spread" in {
+        n.kind
+        for n in notices(Feedback(success=falling, episode_return=falling, seed_success=(0.3, 1.0), measure=MISS), 4)
+    }
+
+
+# ---- search, words, reports
+
+
+def test_selection_and_archives_follow_the_direction():
+    near, far = result("near", 0.1), result("far", 0.9)
+    assert better(near, far) and [r.candidate.id for r in top([far, near], 2)] == ["near", "far"]
+    assert better(result("a", -0.1, COST), result("b", -0.9, COST))
+    summary = Program.default(TASK).summary
+    archive = Archive.empty(1)
+    for one in (far, near, result("middle", 0.5)):
+        archive = archive.insert(
+            one.model_copy(update={"candidate": one.candidate.model_copy(update={"summary": summary})}), 0
+        )
+    assert [r.candidate.id for r in archive.elites()] == ["near"]
+
+
+def test_guidance_is_by_the_normalised_score():
+    assert level(result("x", 0.79)) < 0.1 and band(result("x", 0.79)).below == 0.3
+    assert level(result("x", 0.15)) > 1.0 and band(result("x", -50.0)) == band(result("x", 0.15))
+    assert level(result("x", -3.0, COST)) == 0.5, "nothing to compare with"
+
+
+def test_prompts_say_what_is_measured():
+    words = card(TASK)
+    page = PromptBook(words).messages(Request(id="g", generation=0, operator="scratch"), derive_rng(0))
+    text = "\n".join(m["content"] for m in page)
+    assert "miss (m), less is better" in text and "success rate" not in text
+    parent = result("p", 0.5, source="import jax.numpy as jnp\n")
+    request = Request(id="g", generation=1, operator="improve", parents=(parent,))
+    text = "\n".join(m["content"] for m in PromptBook(words).messages(request, derive_rng(0)))
+    assert "Miss 0.5 m (standard error 0.1, 2 seeds)" in text and "reaches the goal" not in text
+    assert "0.8 is what the task's sparse reward reaches, 0.2 what a reward by an experienced person" in text
+    plain = words.model_copy(update={"measure": COST})
+    request = Request(id="g", generation=1, operator="improve", parents=(result("p", -2.0, COST, source="x = 1\n"),))
+    text = "\n".join(m["content"] for m in PromptBook(plain).messages(request, derive_rng(0)))
+    assert "Cost -2" in text and "sparse reward reaches" not in text
+
+
+def test_tables_and_intervals():
+    score = Score(mean=-250.0, se=10.0, n=3, episodes=99, measure=COST)
+    low, high = interval(score)
+    assert low == pytest.approx(-250 - 43.03, abs=0.1) and high == pytest.approx(-250 + 43.03, abs=0.1)
+    one = Score(mean=1234.5, se=10.0, n=1, episodes=64, measure=COST)
+    assert interval(one)[1] - 1234.5 == pytest.approx(20.0, abs=0.2)
+    assert score_json(score)["measure"]["name"] == "cost"  # type: ignore[index]
+    assert [figure(x) for x in (0.5, -250.04, 12345.6)] == ["0.500", "-250.0", "12346"]
+    mean = mean_over([score, None])
+    assert mean is not None and mean.mean == pytest.approx((-250 - 9) / 2) and mean.measure == COST
+    difference = paired_difference([(score, one), (score, one)])
+    assert difference is not None and difference.mean == pytest.approx(-1484.5) and difference.interval is not None
+
+
+@pytest.fixture(scope="module")
+def searched(checker, tmp_path_factory) -> Any:
+    settings = EvolveSettings(
+        task="probe-aim", candidates=4, generation=2, seeds=1, steps=512, baselines=("sparse", "dense"), final_seeds=2,
+        ppo=SMALL, out=tmp_path_factory.mktemp("measured"), name="run", option=("initial=2",), filter_threshold=9.0,
+    )  # fmt: skip
+    return evolve(settings, Silent(), task=TASK, checker=checker)
+
+
+def test_a_search_finds_the_least(searched):
+    results = [
+        r for e in read_log(searched.path / "events.jsonl") if isinstance(e.event, Trained) for r in e.event.results
+    ]
+    scores = [r.score.mean for r in results if r.score]
+    assert len(scores) == 4 and searched.best.score.mean == min(scores)
+    header = read_header((searched.path / "best_interface.py").read_text())
+    assert header["measure"] == "miss (m), less is better"
+    assert any(p.name.startswith("best-policy") for p in (searched.path / "checkpoints").iterdir())
+
+
+def test_the_report_is_normalised_by_the_baselines_of_the_run(searched, tmp_path):
+    sparse, dense = (searched.baselines[name].score.mean for name in ("sparse", "dense"))
+    expected = (searched.score.mean - sparse) / (dense - sparse)
+    assert human_normalised(searched, searched.score) == pytest.approx(expected)
+    assert evolve_json(searched)["best"]["human_normalised"] == pytest.approx(expected)
+    json.dumps(evolve_json(searched), allow_nan=False)
+    console = Console(record=True, width=140)
+    show_outcome(searched, console)
+    text = console.export_text()
+    assert "miss (m), less is better on probe-aim" in text and "normalised" in text and "1.00" in text
+
+
+def test_a_task_without_a_persons_reward_has_no_dense_baseline(tmp_path):
+    settings = EvolveSettings(task="probe-choice", baselines=("dense",), out=tmp_path, name="run")
+    with pytest.raises(UserError, match="leave dense out"):
+        evolve(settings, Silent())
+    with pytest.raises(UserError, match="no dense reward"):
+        Program.dense(Probe("choice"))
+    with pytest.raises(UserError, match="success rate"):
+        evolve(dataclasses.replace(settings, baselines=(), filter_threshold=9.0), Silent())
