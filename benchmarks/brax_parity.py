@@ -82,7 +82,7 @@ def brax_run(task: Any, ppo: PPO, steps: int, seed: int, evals: int, episodes: i
     )
     begin = time.perf_counter()
     brax_train(
-        task.environment, num_timesteps=steps, num_envs=ppo.envs, episode_length=task.horizon, seed=seed,
+        task.env, num_timesteps=steps, num_envs=ppo.envs, episode_length=task.horizon, seed=seed,
         learning_rate=ppo.learning_rate, entropy_cost=ppo.entropy, discounting=ppo.discount, unroll_length=ppo.unroll,
         batch_size=ppo.envs * ppo.unrolls // ppo.minibatches, num_minibatches=ppo.minibatches,
         num_updates_per_batch=ppo.epochs, normalize_observations=True, reward_scaling=ppo.reward_scale,
