@@ -19,6 +19,8 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+import jax
+import jax.numpy as jnp
 import tyro
 
 from jaxreward.errors import UserError
@@ -76,6 +78,10 @@ def brax_run(task: Any, ppo: PPO, steps: int, seed: int, evals: int, episodes: i
     from brax.training.agents.ppo import networks
     from brax.training.agents.ppo.train import train as brax_train
 
+    if not hasattr(jax, "device_put_replicated"):  # Brax 0.14 calls it, jax 0.10 has dropped it
+        jax.device_put_replicated = lambda tree, devices: jax.tree.map(  # type: ignore[attr-defined]
+            lambda x: jnp.stack([x] * len(devices)), tree
+        )
     points: list[tuple[int, float, float]] = []
     network = partial(
         networks.make_ppo_networks, policy_hidden_layer_sizes=ppo.hidden, value_hidden_layer_sizes=ppo.value_hidden
