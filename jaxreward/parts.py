@@ -12,6 +12,7 @@ from jaxreward.records import TaskCard
 from jaxreward.search import Strategy, make_strategy
 from jaxreward.settings import EvolveSettings
 from jaxreward.tasks import Dense, Drawable, Task, card, measure_of
+from jaxreward.training import PPO
 
 # The copy of a given observation in the folder of a run.
 OBSERVATION = "observation.py"
@@ -40,7 +41,8 @@ class Parts:
             raise UserError(f"{task.name} has no dense reward by a person: leave dense out of --baselines")
         strategy = make_strategy(settings.strategy, **settings.strategy_options())
         observation = observation or given_observation(settings)
-        proposer = make_proposer(settings.proposer, words_of(task, observation), **settings.proposer_options())
+        words = words_of(task, observation, settings.ppo)
+        proposer = make_proposer(settings.proposer, words, **settings.proposer_options())
         if strategy.asks_people and not isinstance(task, Drawable):
             raise UserError(f"people cannot compare agents of {task.name}: the task has no `draw`; use its score")
         asks = strategy.asks_people and settings.proposer != "replay"  # a recording has the votes
@@ -59,6 +61,7 @@ def given_observation(settings: EvolveSettings) -> FixedObservation | None:
     return FixedObservation([*kept, settings.observation][0])
 
 
-def words_of(task: Task, observation: FixedObservation | None) -> TaskCard:
-    """What a proposer is told of a task."""
-    return card(task).model_copy(update={"observation": observation.source if observation else ""})
+def words_of(task: Task, observation: FixedObservation | None, ppo: PPO) -> TaskCard:
+    """What a proposer is told of a task, and of who learns it."""
+    learner = {"discount": float(ppo.discount), "rewards_scaled": ppo.scale_rewards}
+    return card(task).model_copy(update={"observation": observation.source if observation else "", **learner})

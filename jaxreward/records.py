@@ -358,7 +358,8 @@ class Vocabulary(Record):
 class TaskCard(Record):
     """The words and the vocabulary by which a proposer knows a task, and what its scores mean.
 
-    `observation` is the source of a `get_observation` that is given and not searched for, if one is.
+    `observation` is the source of a `get_observation` that is given and not searched for, if one is. `discount` and
+    `rewards_scaled` are of the learner: whether it divides rewards by their running size.
     """
 
     name: str
@@ -367,3 +368,5 @@ class TaskCard(Record):
     vocabulary: Vocabulary = Vocabulary()
     observation: str = ""
     measure: Measure = SUCCESS
+    discount: float = 0.99
+    rewards_scaled: bool = True

@@ -11,6 +11,7 @@ from jaxreward.evolution import next_requests
 from jaxreward.operators import OPERATORS
 from jaxreward.options import apply
 from jaxreward.parts import given_observation, words_of
+from jaxreward.presets import quick_learner
 from jaxreward.proposers.llm import LlmProposer
 from jaxreward.proposers.llm_settings import LlmSettings
 from jaxreward.proposers.prompt import PromptBook
@@ -80,7 +81,7 @@ def show(settings: PromptSettings) -> Shown:
                 f"--operator {operator} is about programs of a run: give it with --run and --request or --parent"
             )
         request = Request(id="g0000-00", generation=0, operator=operator, evolve=settings.evolve)
-        words = words_of(make_task_of(settings.task, settings.task_arg), None)
+        words = words_of(make_task_of(settings.task, settings.task_arg), None, quick_learner(settings.task))
         return _composed(request, words, LlmSettings(prompts=settings.prompts), settings.seed)
     if settings.request and settings.parent:
         raise UserError("give --request or --parent, not both")
@@ -105,7 +106,7 @@ def show(settings: PromptSettings) -> Shown:
     llm = started.llm if settings.prompts is None else LlmSettings(model=started.llm.model, prompts=settings.prompts)
     # Its folder may lie elsewhere now: what it kept of the observation lies in it.
     started = replace(started, out=settings.run.parent, name=settings.run.name)
-    words = words_of(started.make_task(), given_observation(started))
+    words = words_of(started.make_task(), given_observation(started), started.ppo)
     return _composed(request, words, llm, started.seed)
 
 

@@ -121,6 +121,8 @@ class PromptBook:
             state_doc=plain(sections.cut(self.card.state_doc.strip(), doc_budget, "")),
             observation=plain(sections.cut(self.card.observation.strip(), BUDGET["observation"])),
             measure=self.card.measure,
+            discount=self.card.discount,
+            rewards_scaled=self.card.rewards_scaled,
         )
 
     def _remaining(self, context: dict[str, Any], left: int, others: Sequence[str], programs: int) -> int:

@@ -307,7 +307,7 @@ def test_what_the_system_message_says_of_training():
     system = {e: texts(PromptBook(CARD), request("scratch", evolve=e))[0] for e in ("both", "observation", "reward")}
     assert all("where the task says so, earlier" in text for text in system.values())
     for evolve, text in system.items():
-        assert ("discount of about 0.99" in text and "ratios between terms" in text) == (evolve != "observation")
+        assert ("discount of 0.99" in text and "ratios between terms" in text) == (evolve != "observation")
 
 
 def test_failures_that_teach_are_shown_once():
