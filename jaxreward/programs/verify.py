@@ -18,7 +18,7 @@ import numpy as np
 
 from jaxreward.programs.judge import Inputs, Judged, judge
 from jaxreward.programs.limits import Limits
-from jaxreward.programs.process import Lost, read_frame, write_frame
+from jaxreward.programs.process import Lost, leave_with_parent, read_frame, write_frame
 from jaxreward.programs.samples import Samples
 from jaxreward.programs.spec import Spec, dtype_of
 
@@ -83,6 +83,7 @@ def main() -> None:
     os.dup2(2, 1)
     with contextlib.suppress(OSError):  # if memory runs out, this process goes first
         Path("/proc/self/oom_score_adj").write_text("500")
+    leave_with_parent()
     jnp.zeros(())  # starts the backend now, so that it is not on a program's clock
     write_frame(replies, b"{}")
     while True:

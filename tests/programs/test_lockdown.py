@@ -269,3 +269,26 @@ def test_no_secrets_reach_the_helpers(checker, monkeypatch):
                 seen = Path(f"/proc/{process.pid}/environ").read_bytes()
                 names = {entry.split(b"=")[0] for entry in seen.split(b"\0") if entry}
                 assert not {n for n in names if b"KEY" in n or b"TOKEN" in n or b"SECRET" in n or n == b"HOME"}
+
+
+def test_a_helper_that_is_busy_leaves_with_its_parent():
+    """A parent that is killed can stop nobody, and a helper that is busy reads no end of file."""
+    child = (
+        "import time; from jaxreward.programs.process import leave_with_parent\n"
+        "leave_with_parent(0.05); print(1, flush=True); time.sleep(600)"
+    )
+    parent = (
+        "import os, subprocess, sys\n"
+        f"child = subprocess.Popen([sys.executable, '-c', {child!r}], stdout=subprocess.PIPE)\n"
+        "child.stdout.readline()\n"
+        "print(child.pid, flush=True)\n"
+        "os.kill(os.getpid(), 9)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", parent], stdout=subprocess.PIPE, text=True, timeout=60)
+    pid = int(done.stdout)
+    for _ in range(200):
+        if not Path(f"/proc/{pid}").exists() or "Z" in Path(f"/proc/{pid}/stat").read_text().split(")")[1][:3]:
+            return
+        time.sleep(0.05)
+    os.kill(pid, 9)
+    raise AssertionError("it outlived its parent")
