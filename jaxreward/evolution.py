@@ -364,7 +364,7 @@ class Evolution:
             return
         started = self.progress.started
         provenance = Provenance(
-            task=self.settings.task,
+            task=" ".join((self.settings.task, *self.settings.task_arg)),
             digest=best.candidate.summary.digest,
             score=score or best.score,
             lineage=lineage(self.progress.results, best.candidate.id),

@@ -17,7 +17,7 @@ from jaxreward.records import Evolve
 from jaxreward.runs.run import check_name
 from jaxreward.search.option_text import read_options, write_options
 from jaxreward.search.registry import make_strategy, strategy_class
-from jaxreward.tasks import Task, make_task_of
+from jaxreward.tasks import Task, is_file, make_task_of
 from jaxreward.training.config import PPO
 
 BASELINES = ("sparse", "dense", "best-of-n")
@@ -103,7 +103,8 @@ class EvolveSettings:
 
     @property
     def run_name(self) -> str:
-        return self.name or re.sub(r"[^A-Za-z0-9._-]", "-", f"{self.task}-{self.strategy}-{self.seed}")
+        task = Path(self.task).name if is_file(self.task) else self.task
+        return self.name or re.sub(r"[^A-Za-z0-9._-]", "-", f"{task}-{self.strategy}-{self.seed}")
 
     def make_task(self) -> Task:
         """The task with its options."""

@@ -147,6 +147,55 @@ def test_every_preset_plans(capsys, preset, task):
     assert status == 0 and task in out
 
 
+@pytest.mark.parametrize("task", ["go1-push-recovery", "panda-tracking"])
+@pytest.mark.parametrize("preset", ["quick", "paper-budget", "paper"])
+def test_every_preset_of_a_robot_plans(capsys, preset, task):
+    status, out, _ = outcome(capsys, "evolve", "--preset", preset, "--task", task, "--dry-run", "--json")
+    assert status == 0
+    settings = json.loads(out.splitlines()[-1])["settings"]
+    assert settings["task"] == task and settings["ppo"]["normalize_observations"]
+    assert (settings["ppo"]["envs"] >= 2048) == (preset == "paper")
+    assert (settings["steps"] >= 15_000_000) == (preset != "quick")
+
+
+def test_a_task_has_its_learner_by_default(capsys):
+    """Also where the file of settings names the task, and in `train`."""
+    status, out, _ = outcome(capsys, "train", "--task", "quadcopter-hover", "--dry-run")
+    assert status == 0 and "3 seeds x 400,000 steps" in out
+    status, out, _ = outcome(capsys, "train", "--task", "panda-tracking", "--preset", "paper", "--dry-run")
+    assert status == 0 and "5 seeds x 15,000,000 steps" in out
+    status, out, _ = outcome(capsys, "evolve", "--task", "ant", "--ppo.envs", "32", "--dry-run", "--json")
+    ppo = json.loads(out.splitlines()[-1])["settings"]["ppo"]
+    assert status == 0 and ppo["envs"] == 32 and ppo["bootstrap"]
+
+
+def test_options_of_a_task(capsys):
+    arguments = ("--task", "panda-tracking", "--task-arg", "speed_scale=2", "--task-arg=radius-scale=1.5")
+    status, out, _ = outcome(capsys, "evolve", *arguments, "--dry-run", "--json")
+    assert status == 0
+    assert json.loads(out.splitlines()[-1])["settings"]["task_arg"] == ["speed_scale=2", "radius-scale=1.5"]
+    status, out, _ = outcome(capsys, "tasks", "panda-tracking")
+    assert status == 0 and "speed_scale=1.0, radius_scale=1.0" in out
+    for command in ("evolve", "train"):
+        status, _, err = outcome(capsys, command, "--task", "xland-easy", "--task-arg", "size=3", "--dry-run")
+        assert status == 2 and "xland-easy has no option 'size'; it has horizon=80" in err
+
+
+def test_a_file_is_a_task(capsys, tmp_path):
+    file = tmp_path / "mine.py"
+    file.write_text("from jaxreward.tasks.probe import Probe\n\n\nclass Mine(Probe):\n    pass\n")
+    status, _, err = outcome(capsys, "tasks", str(file))
+    assert status == 2 and "does not take these options" in err, "it cannot be made without a kind"
+    file.write_text(
+        "from dataclasses import dataclass\nfrom jaxreward.tasks.probe import Probe\n\n\n"
+        "@dataclass(frozen=True)\nclass Mine(Probe):\n    kind: str = 'aim'\n"
+    )
+    status, out, _ = outcome(capsys, "tasks", str(file))
+    assert status == 0 and "near 0.5 if the signal is 1" in out
+    status, out, _ = outcome(capsys, "evolve", "--task", str(file), "--dry-run", "--json")
+    assert status == 0 and json.loads(out.splitlines()[-1])["settings"]["ppo"]["normalize_observations"]
+
+
 def test_every_command_has_help(capsys):
     for command in ("evolve", "train", "doctor", "check"):
         status, out, _ = outcome(capsys, command, "--help")

@@ -1,8 +1,8 @@
 # Task: ant-patrol-return (to x = 3 m and back; 500 steps of 0.05 s, springs).
 # What: what the torso feels, joints, the goal of the phase as the torso sees it; a reward for the way made towards it.
 # By: written by hand.
-# Score: TO MEASURE
-# Again: scripts/train.py --task ant-patrol-return --interfaces interfaces/ant_patrol_return/expert.py --seeds 10 --steps TO MEASURE
+# Score: not measured yet.
+# Again: scripts/train.py --task ant-patrol-return --interfaces interfaces/ant_patrol_return/expert.py
 import jax.numpy as jnp
 
 NEAR = 0.5

@@ -1,8 +1,8 @@
 # Task: ant-patrol-return (to x = 3 m and back; 500 steps of 0.05 s, springs).
 # What: the baseline, the observation of Brax's ant with place and phase, and the sparse reward of the task.
 # By: written by hand.
-# Score: TO MEASURE
-# Again: scripts/train.py --task ant-patrol-return --interfaces interfaces/ant_patrol_return/sparse.py --seeds 10 --steps TO MEASURE
+# Score: not measured yet.
+# Again: scripts/train.py --task ant-patrol-return --interfaces interfaces/ant_patrol_return/sparse.py
 import jax.numpy as jnp
 
 NEAR = 0.5

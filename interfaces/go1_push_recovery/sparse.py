@@ -1,7 +1,8 @@
-# The task's own observation and reward: 1 for every step that ends upright and within 0.10 m of the origin
-# task: go1-push-recovery
-# score: TO MEASURE
-
+# Task: go1-push-recovery (stay up and near the origin, whatever pushes; 500 steps of 0.02 s).
+# What: the task's own observation and reward: 1 for every step that ends up and within 0.10 m of the origin.
+# By: the task itself.
+# Score: not measured yet.
+# Again: scripts/train.py --task go1-push-recovery --interfaces interfaces/go1_push_recovery/sparse.py
 import jax.numpy as jnp
 
 HOME = (0.1, 0.9, -1.8, -0.1, 0.9, -1.8, 0.1, 0.9, -1.8, -0.1, 0.9, -1.8)

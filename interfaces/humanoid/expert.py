@@ -1,8 +1,8 @@
 # Task: humanoid (run forward; 1000 steps of 0.015 s, springs).
 # What: what the torso feels, joints, shins and the last action; the environment's own reward.
 # By: written by hand.
-# Score: TO MEASURE
-# Again: scripts/train.py --task humanoid --interfaces interfaces/humanoid/expert.py --seeds 10 --steps TO MEASURE
+# Score: not measured yet.
+# Again: scripts/train.py --task humanoid --interfaces interfaces/humanoid/expert.py
 import jax.numpy as jnp
 
 CONTROL_S = 0.015

@@ -2,9 +2,8 @@
 # What: the way to the handle at three scales, both fingertips and the motors' lag; a reward for coming to the handle
 #   with a finger on either side, and above all for the drawer.
 # By: written by hand.
-# score: TO MEASURE
-# Again: scripts/train.py --task panda-cabinet --interfaces interfaces/panda_cabinet/expert.py --seeds 10
-#   --steps TO MEASURE
+# Score: not measured yet.
+# Again: scripts/train.py --task panda-cabinet --interfaces interfaces/panda_cabinet/expert.py
 import jax.numpy as jnp
 
 OPEN = 0.39

@@ -1,9 +1,8 @@
 # Task: panda-cabinet (pull a drawer open by its handle; 400 steps of 0.02 s).
 # What: the baseline, the task's raw observation and its sparse reward.
 # By: written by hand.
-# score: TO MEASURE
-# Again: scripts/train.py --task panda-cabinet --interfaces interfaces/panda_cabinet/sparse.py --seeds 10
-#   --steps TO MEASURE
+# Score: not measured yet.
+# Again: scripts/train.py --task panda-cabinet --interfaces interfaces/panda_cabinet/sparse.py
 import jax.numpy as jnp
 
 OPEN = 0.39

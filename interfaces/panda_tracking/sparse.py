@@ -1,7 +1,8 @@
-# The task's own observation and reward: 1 for every step that ends within 2 cm of the target
-# task: panda-tracking
-# score: TO MEASURE
-
+# Task: panda-tracking (a gripper follows a moving target; 500 steps of 0.02 s).
+# What: the task's own observation and reward: 1 for every step that ends within 2 cm of the target.
+# By: the task itself.
+# Score: not measured yet.
+# Again: scripts/train.py --task panda-tracking --interfaces interfaces/panda_tracking/sparse.py
 import jax.numpy as jnp
 
 

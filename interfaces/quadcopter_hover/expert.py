@@ -2,9 +2,8 @@
 # What: all as felt in the body, the way to the target at three scales; a reward for being near, at two scales, and
 #   level.
 # By: written by hand.
-# score: TO MEASURE
-# Again: scripts/train.py --task quadcopter-hover --interfaces interfaces/quadcopter_hover/expert.py --seeds 10
-#   --steps TO MEASURE
+# Score: not measured yet.
+# Again: scripts/train.py --task quadcopter-hover --interfaces interfaces/quadcopter_hover/expert.py
 import jax.numpy as jnp
 
 NEAR = 0.15

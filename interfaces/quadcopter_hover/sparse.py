@@ -1,9 +1,8 @@
 # Task: quadcopter-hover (reach a fixed point in the air and hover there; 500 steps of 0.02 s).
 # What: the baseline, the task's raw observation and its sparse reward.
 # By: written by hand.
-# score: TO MEASURE
-# Again: scripts/train.py --task quadcopter-hover --interfaces interfaces/quadcopter_hover/sparse.py --seeds 10
-#   --steps TO MEASURE
+# Score: not measured yet.
+# Again: scripts/train.py --task quadcopter-hover --interfaces interfaces/quadcopter_hover/sparse.py
 import jax.numpy as jnp
 
 NEAR = 0.1

@@ -2,9 +2,8 @@
 # What: the raw observation in comparable units with the errors of the velocities; a reward for both velocities, and for
 #   walking level, tall and quietly.
 # By: written by hand.
-# score: TO MEASURE
-# Again: scripts/train.py --task quadruped-velocity --interfaces interfaces/quadruped_velocity/expert.py --seeds 10
-#   --steps TO MEASURE
+# Score: not measured yet.
+# Again: scripts/train.py --task quadruped-velocity --interfaces interfaces/quadruped_velocity/expert.py
 import jax.numpy as jnp
 
 HOME = (0.1, 0.9, -1.8, -0.1, 0.9, -1.8, 0.1, 0.9, -1.8, -0.1, 0.9, -1.8)

@@ -1,9 +1,8 @@
 # Task: quadruped-velocity (walk and turn at velocities drawn for every episode; 500 steps of 0.02 s).
 # What: the baseline, the task's raw observation and its sparse reward.
 # By: written by hand.
-# score: TO MEASURE
-# Again: scripts/train.py --task quadruped-velocity --interfaces interfaces/quadruped_velocity/sparse.py --seeds 10
-#   --steps TO MEASURE
+# Score: not measured yet.
+# Again: scripts/train.py --task quadruped-velocity --interfaces interfaces/quadruped_velocity/sparse.py
 import jax.numpy as jnp
 
 HOME = (0.1, 0.9, -1.8, -0.1, 0.9, -1.8, 0.1, 0.9, -1.8, -0.1, 0.9, -1.8)

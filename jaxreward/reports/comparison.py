@@ -59,7 +59,7 @@ def searches_of(grids: Sequence[Grid]) -> list[tuple[str, str, str, int]]:
 
 def folder_of(task: str) -> str:
     """The folder of a task in that of a comparison."""
-    return re.sub(r"[^A-Za-z0-9._-]", "-", task)
+    return re.sub(r"[^A-Za-z0-9._-]", "-", task).lstrip("-.")
 
 
 def name_of(strategy: str, proposer: str, seed: int) -> str:
