@@ -126,7 +126,7 @@ def train_settings(args: list[str]) -> TrainSettings:
         of_paper = preset(name, task)
         base = dataclasses.replace(base, steps=of_paper.steps, seeds=of_paper.final_seeds, ppo=of_paper.ppo)
     elif has_real_actions(task):
-        base = dataclasses.replace(base, steps=quick_steps(task), seeds=3, ppo=quick_learner(task))
+        base = dataclasses.replace(base, steps=quick_steps(task), seeds=3, checkpoints=8, ppo=quick_learner(task))
     return parse(TrainSettings, configured(base, args), args, "train", _PRESETS)
 
 
