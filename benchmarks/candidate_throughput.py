@@ -23,6 +23,7 @@ from benchmarks.table import show
 from jaxreward.errors import UserError
 from jaxreward.tasks import Task, make_task
 from jaxreward.training import PPO, paper, quick
+from jaxreward.training.learners import changed
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ class ThroughputSettings:
     time_limit_s: float = 0.0
     """Leave out rows that would probably end later than this after the start; 0 for no limit."""
     ppo: PPO = field(default_factory=PPO)
-    """The learner; left as it is, that of --learner."""
+    """What is given here takes the place of the settings of --learner."""
     learner: Literal["quick", "paper"] = "quick"
     """Which learner of the task: that for two cores, or LIMEN's."""
     out: Path | None = None
@@ -255,9 +256,8 @@ def measure(args: list[str]) -> int:
     settings = tyro.cli(ThroughputSettings, args=args, default=base, prog="candidate_throughput.py", description=text)
     settings.check()
     task = make_task(settings.task)
-    if settings.ppo == PPO():
-        ppo = quick(task) if settings.learner == "quick" else paper(settings.task)
-        settings = dataclasses.replace(settings, ppo=ppo)
+    ppo = quick(task) if settings.learner == "quick" else paper(settings.task)
+    settings = dataclasses.replace(settings, ppo=changed(ppo, settings.ppo))
     console = Console(stderr=settings.json, soft_wrap=True)
     for line in settings.plan():
         console.print(line, highlight=False)

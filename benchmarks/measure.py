@@ -96,6 +96,17 @@ def fused(task: Task, programs: Sequence[Program], second_pass: bool, **options:
     return Fused(Seconds(result.compile_s, run, result.wall_s), result, resident)
 
 
+def training_rate(task: Task, programs: Sequence[Program], updates: int, **options: Any) -> float:
+    """Steps a second of training alone: held-out episodes, of which every training has some, cancel between a training
+    of `updates` and one of twice as many. All is compiled before."""
+    ppo = options["ppo"]
+    runs = [
+        train(task, programs, steps=n * ppo.batch, checkpoints=1, eval_episodes=1, **options)
+        for n in (1, updates, 2 * updates)
+    ][1:]
+    return (runs[1].env_steps - runs[0].env_steps) / max(runs[1].run_s - runs[0].run_s, 1e-9)
+
+
 # ---- one by one
 
 

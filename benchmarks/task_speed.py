@@ -34,7 +34,7 @@ class SpeedSettings:
     candidates: tuple[int, ...] = (1, 16)
     """Numbers of candidates that are trained together."""
     updates: int = 4
-    """Updates of each timed training."""
+    """Updates that are timed: the difference of a training of so many and one of twice as many."""
     limit_s: float = 900.0
     """Give a task up after so long."""
     out: Path | None = None
@@ -54,23 +54,23 @@ class SpeedSettings:
 
 def of_task(name: str, candidates: tuple[int, ...], updates: int) -> dict[str, Any]:
     """The row of a task: `random` (lanes, steps_per_s, compile_s) and `training`, one entry for each number."""
-    from benchmarks.measure import ceiling, forget, fused
+    from benchmarks.measure import ceiling, forget, fused, training_rate
     from benchmarks.mixture import mixed_programs
+    from jaxreward.programs import Program
     from jaxreward.training import quick
 
     task = make_task(name)
     ppo = quick(task)
     forget()
     row: dict[str, Any] = {"task": name, "random": ceiling(task, 1, 1, ppo.envs, ppo.length), "training": []}
-    programs = mixed_programs(task, max(candidates))
+    known = bool(task.vocabulary().fragments)
+    programs = mixed_programs(task, max(candidates)) if known else [Program.default(task)] * max(candidates)
     for n in candidates:
-        # One checkpoint with few episodes: held-out play is not what is timed.
-        done = fused(task, programs[:n], True, ppo=ppo, seeds=1, steps=updates * ppo.batch, checkpoints=1,
-                     eval_episodes=1, chunk=max(candidates))  # fmt: skip
-        steps = done.result.env_steps + done.result.eval_steps
+        options: dict[str, Any] = {"ppo": ppo, "seeds": 1, "chunk": max(candidates)}
+        cold = fused(task, programs[:n], False, steps=ppo.batch, checkpoints=1, eval_episodes=1, **options)
         row["training"].append({
-            "candidates": n, "compile_s": done.seconds.compile, "run_s": done.seconds.run,
-            "steps_per_s": steps / done.seconds.run, "peak_bytes": done.result.peak_bytes,
+            "candidates": n, "compile_s": cold.seconds.compile, "peak_bytes": cold.result.peak_bytes,
+            "steps_per_s": training_rate(task, programs[:n], updates, **options),
         })  # fmt: skip
     return row
 

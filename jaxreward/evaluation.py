@@ -36,7 +36,9 @@ def filtered(candidate: Candidate, trained: TrainResult, row: int, threshold: fl
     failure = Failure(
         stage="filtered",
         message=f"{name} {value:.3f} after {at:,} steps is short of the threshold of {threshold}",
-        hint="make the goal easier to find: show where it is and reward coming closer to it",
+        hint="make the goal easier to find: show where it is and reward coming closer to it"
+        if trained.measure.rate
+        else f"show what the {name} depends on, and reward what makes it better from the first steps on",
     )
     return Result(candidate=candidate, failure=failure, feedback=trained.feedback(row), env_steps=env_steps)
 

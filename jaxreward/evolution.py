@@ -49,6 +49,7 @@ from jaxreward.runs.transcripts import TRANSCRIPT
 from jaxreward.search import Strategy
 from jaxreward.search.seeding import derive_rng
 from jaxreward.settings import EvolveSettings
+from jaxreward.tasks import measure_of
 from jaxreward.training import Interrupted, Rung, TrainResult, train
 from jaxreward.training import Progress as TrainingProgress
 
@@ -147,7 +148,8 @@ class Evolution:
                 self._check_observation(self.observation)
                 write_atomic(self.run.path / OBSERVATION, self.observation.source)
             self.log(RunStarted(config=s.as_config(), versions=soft, task=s.task, strategy=s.strategy,
-                                proposer=s.proposer, seed=s.seed, command=command))  # fmt: skip
+                                proposer=s.proposer, seed=s.seed, command=command,
+                                measure=measure_of(self.task)))  # fmt: skip
         else:
             self.log(Resumed(config=self.settings.as_config(), versions=soft, command=command))
 

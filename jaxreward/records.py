@@ -7,9 +7,10 @@ unknown keys are errors, and every field that can be absent says so.
 
 from __future__ import annotations
 
+import math
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 Stage = Literal[
     "declined", "refused", "reply", "guard", "trace", "contract", "limits", "numeric",
@@ -109,6 +110,15 @@ class Measure(Record):
     sparse: float | None = None
     human: float | None = None
 
+    @model_validator(mode="after")
+    def _can_be(self) -> Measure:
+        known = [x for x in (self.worst, self.sparse, self.human) if x is not None]
+        if not all(math.isfinite(x) for x in known):
+            raise ValueError("worst, sparse and human must be finite: choose the worst that can honestly happen")
+        if self.rate and not (self.higher_is_better and 0.0 <= self.worst <= 1.0):
+            raise ValueError("more of a rate is better, and it lies in [0, 1]; with rate=False less may be better")
+        return self
+
     @property
     def label(self) -> str:
         """Name, unit and, where it is not the usual one, direction."""
@@ -125,18 +135,21 @@ class Measure(Record):
 
     def normalised(self, value: float) -> float | None:
         """0 for what the sparse reward reaches and 1 for a person's; None where one is unknown or they are equal."""
-        return normalised(value, self.sparse, self.human)
+        if self.sparse is None or self.human is None:
+            return None
+        return normalised(self.oriented(value), self.oriented(self.sparse), self.oriented(self.human))
 
     def level(self, value: float) -> float | None:
         """How far the task is solved, about 0 to 1: of a rate the value, of others the normalised one."""
         return value if self.rate else self.normalised(value)
 
 
-def normalised(value: float, sparse: float | None, human: float | None) -> float | None:
-    """The human-normalised score of RF-Agent's Table 1; None where a reference is unknown or both are the same."""
-    if sparse is None or human is None or sparse == human:
-        return None
-    return (value - sparse) / (human - sparse)
+def normalised(value: float, sparse: float, human: float, error: float = 0.0) -> float | None:
+    """The human-normalised score of RF-Agent's Table 1, of values of which more is better.
+
+    None where the person's is not better than the sparse one by more than `error`: there is no scale then.
+    """
+    return (value - sparse) / (human - sparse) if human - sparse > error else None
 
 
 SUCCESS = Measure()

@@ -164,6 +164,8 @@ def test_a_task_has_its_learner_by_default(capsys):
     assert status == 0 and "3 seeds x 400,000 steps" in out
     status, out, _ = outcome(capsys, "train", "--task", "panda-tracking", "--preset", "paper", "--dry-run")
     assert status == 0 and "5 seeds x 15,000,000 steps" in out
+    status, out, _ = outcome(capsys, "train", "--task", "xland-easy", "--preset", "paper-budget", "--dry-run")
+    assert status == 0 and "10 seeds x 2,000,000 steps" in out, "the final training"
     status, out, _ = outcome(capsys, "evolve", "--task", "ant", "--ppo.envs", "32", "--dry-run", "--json")
     ppo = json.loads(out.splitlines()[-1])["settings"]["ppo"]
     assert status == 0 and ppo["envs"] == 32 and ppo["bootstrap"]

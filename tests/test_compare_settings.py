@@ -59,3 +59,13 @@ def test_every_option_is_documented():
         if field.name not in ("command", "llm"):  # not an option; options of `evolve`, listed in commands.md
             assert f"`--{field.name.replace('_', '-')}" in text, field.name
     assert "(commands.md)" in text
+
+
+def test_the_learner_of_each_task_but_for_what_is_said():
+    """A setting of the learner does not throw away the rest of what suits robots."""
+    from jaxreward.training import PPO, quick_real
+
+    settings = CompareSettings(tasks=("xland-easy", "quadcopter-hover"), ppo=PPO(learning_rate=3e-4))
+    found = {cell.settings.task: cell.settings.ppo for cell in settings.cells()}
+    assert found["quadcopter-hover"] == quick_real(learning_rate=3e-4)
+    assert found["xland-easy"] == PPO(learning_rate=3e-4)

@@ -20,7 +20,8 @@ from jaxreward.evolve import evolve
 from jaxreward.programs import Program
 from jaxreward.proposers.guidance import band, level
 from jaxreward.proposers.prompt import PromptBook
-from jaxreward.records import SUCCESS, Candidate, Feedback, Measure, Request, Result, Score
+from jaxreward.records import SUCCESS, Candidate, Feedback, Measure, Request, Result, Score, normalised
+from jaxreward.reports.comparison import read_search
 from jaxreward.reports.live import Silent
 from jaxreward.reports.tables import figure, interval, mean_over, paired_difference, score_json
 from jaxreward.runs import Trained, read_log
@@ -87,6 +88,26 @@ def test_a_rate_of_success_is_written_as_it_always_was():
     assert Score.model_validate_json(score.model_dump_json()) == score and score.merit == -0.5
     with pytest.raises(ValidationError):
         Score.model_validate({"mean": 0.5, "se": 0.1, "n": 1, "episodes": 4, "unit": "m"})
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"worst": float("-inf")},
+        {"sparse": float("nan")},
+        {"rate": True, "higher_is_better": False},
+        {"rate": True, "worst": -1.0},
+    ],
+)
+def test_a_measure_that_cannot_be(fields):
+    with pytest.raises(ValidationError):
+        Measure(**{"name": "x", "rate": False, **fields})
+
+
+def test_a_person_who_is_no_better_than_the_sparse_reward_is_no_scale():
+    assert normalised(5.0, 1.0, 1.0) is None and normalised(5.0, 1.0, 0.5) is None
+    assert normalised(0.3, 0.0, 0.1, error=0.2) is None and normalised(0.3, 0.0, 1.0, error=0.2) == 0.3
+    assert MISS.model_copy(update={"human": 0.9}).normalised(0.3) is None, "less is better, and 0.9 is more than 0.8"
 
 
 # ---- metrics
@@ -174,6 +195,18 @@ def test_rungs_ask_for_less_where_less_is_better():
         train(task, [Program.default(task)], SMALL, rungs=[Rung(256, 10.0)], **options)
 
 
+def test_noise_is_nothing_to_remark_on():
+    """A curve that stands still within its error, while the return drifts up."""
+    rng = np.random.default_rng(0)
+    found: list[str] = []
+    for _ in range(100):
+        curve = tuple(2.9 + 0.02 * rng.normal(size=10))
+        seeds = tuple(2.9 + 0.03 * rng.normal(size=2))
+        fields: dict[str, Any] = {"success": curve, "episode_return": tuple(range(10)), "seed_success": seeds}
+        found += [n.kind for n in notices(Feedback(**fields, measure=COST), 4, noise=0.02)]
+    assert found.count("plateau") > 95 and found.count("farmed") + found.count("seed_spread") < 3
+
+
 def test_notices_use_the_range_of_the_metric():
     def kinds(curve: Any, returns: Any, **fields: Any) -> set[str]:
         feedback = Feedback(success=curve, episode_return=returns, seed_success=(curve[-1],), measure=MISS, **fields)
@@ -223,6 +256,9 @@ def test_prompts_say_what_is_measured():
     text = "\n".join(m["content"] for m in PromptBook(words).messages(request, derive_rng(0)))
     assert "Miss 0.5 m (standard error 0.1, 2 seeds)" in text and "reaches the goal" not in text
     assert "0.8 is what the task's sparse reward reaches, 0.2 what a reward by an experienced person" in text
+    reflect = request.model_copy(update={"operator": "reflect"})
+    text = "\n".join(m["content"] for m in PromptBook(words).messages(reflect, derive_rng(0)))
+    assert "near zero" not in text and "failed episodes" not in text
     plain = words.model_copy(update={"measure": COST})
     request = Request(id="g", generation=1, operator="improve", parents=(result("p", -2.0, COST, source="x = 1\n"),))
     text = "\n".join(m["content"] for m in PromptBook(plain).messages(request, derive_rng(0)))
@@ -239,6 +275,11 @@ def test_tables_and_intervals():
     assert [figure(x) for x in (0.5, -250.04, 12345.6)] == ["0.500", "-250.0", "12346"]
     mean = mean_over([score, None])
     assert mean is not None and mean.mean == pytest.approx((-250 - 9) / 2) and mean.measure == COST
+    nothing = mean_over([None, None], MISS)
+    assert nothing is not None and nothing.mean == MISS.worst and nothing.measure == MISS
+    near = Score(mean=0.5, se=0.1, n=2, episodes=8, measure=MISS)
+    lost = paired_difference([(None, near), (None, near)], MISS)
+    assert lost is not None and lost.mean == 2.5, "who found nothing is farther away"
     difference = paired_difference([(score, one), (score, one)])
     assert difference is not None and difference.mean == pytest.approx(-1484.5) and difference.interval is not None
 
@@ -260,19 +301,28 @@ def test_a_search_finds_the_least(searched):
     assert len(scores) == 4 and searched.best.score.mean == min(scores)
     header = read_header((searched.path / "best_interface.py").read_text())
     assert header["measure"] == "miss (m), less is better"
+    search = read_search(searched.path)
+    assert search is not None and search.measure == MISS and search.best_so_far[0] == MISS.worst
+    assert search.best_so_far[-1] == min(scores)
     assert any(p.name.startswith("best-policy") for p in (searched.path / "checkpoints").iterdir())
 
 
 def test_the_report_is_normalised_by_the_baselines_of_the_run(searched, tmp_path):
     sparse, dense = (searched.baselines[name].score.mean for name in ("sparse", "dense"))
     expected = (searched.score.mean - sparse) / (dense - sparse)
-    assert human_normalised(searched, searched.score) == pytest.approx(expected)
-    assert evolve_json(searched)["best"]["human_normalised"] == pytest.approx(expected)
+    clear = sparse - dense > 2 * np.hypot(*(searched.baselines[name].score.se for name in ("sparse", "dense")))
+    found = human_normalised(searched, searched.score)
+    assert found == (pytest.approx(expected) if clear else None)
+    assert evolve_json(searched)["best"]["human_normalised"] == found
+    scores = {"sparse": 0.8, "dense": 0.2}
+    of = lambda mean: Score(mean=mean, se=0.01, n=2, episodes=8, measure=MISS)  # noqa: E731
+    baselines = {name: searched.baselines[name].model_copy(update={"score": of(x)}) for name, x in scores.items()}
+    assert human_normalised(dataclasses.replace(searched, baselines=baselines), of(0.5)) == pytest.approx(0.5)
     json.dumps(evolve_json(searched), allow_nan=False)
     console = Console(record=True, width=140)
     show_outcome(searched, console)
     text = console.export_text()
-    assert "miss (m), less is better on probe-aim" in text and "normalised" in text and "1.00" in text
+    assert "miss (m), less is better on probe-aim" in text
 
 
 def test_a_task_without_a_persons_reward_has_no_dense_baseline(tmp_path):
@@ -283,3 +333,6 @@ def test_a_task_without_a_persons_reward_has_no_dense_baseline(tmp_path):
         Program.dense(Probe("choice"))
     with pytest.raises(UserError, match="success rate"):
         evolve(dataclasses.replace(settings, baselines=(), filter_threshold=9.0), Silent())
+    short = dataclasses.replace(settings, baselines=(), filter_steps=100, task="hopper")
+    with pytest.raises(UserError, match="needs --filter-threshold: a value of its return"):
+        evolve(short, Silent())

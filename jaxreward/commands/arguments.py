@@ -124,7 +124,8 @@ def train_settings(args: list[str]) -> TrainSettings:
     base = TrainSettings(task=task)
     if name != "quick":
         of_paper = preset(name, task)
-        base = dataclasses.replace(base, steps=of_paper.steps, seeds=of_paper.final_seeds, ppo=of_paper.ppo)
+        steps = of_paper.final_steps or of_paper.steps
+        base = dataclasses.replace(base, steps=steps, seeds=of_paper.final_seeds, ppo=of_paper.ppo)
     elif has_real_actions(task):
         base = dataclasses.replace(base, steps=quick_steps(task), seeds=3, checkpoints=8, ppo=quick_learner(task))
     return parse(TrainSettings, configured(base, args), args, "train", _PRESETS)

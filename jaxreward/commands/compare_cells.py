@@ -162,8 +162,14 @@ class SparseCell:
         s, digest = self.settings, Program.default(task).digest
         if known.digest != digest:
             raise UserError(f"{self.path} is of another version of {s.task}: compare in another folder with --out")
-        started = {"final_seeds": known.seeds, "final_steps": known.steps, "ppo": spelt_out_ppo(known.ppo)}
-        asked = {"final_seeds": s.final_seeds, "final_steps": s.final_steps or s.steps, "ppo": s.as_config()["ppo"]}
+        started = {
+            "task_arg": list(known.task_arg), "final_seeds": known.seeds, "final_steps": known.steps,
+            "ppo": spelt_out_ppo(known.ppo),
+        }  # fmt: skip
+        asked = {
+            "task_arg": list(s.task_arg), "final_seeds": s.final_seeds, "final_steps": s.final_steps or s.steps,
+            "ppo": s.as_config()["ppo"],
+        }  # fmt: skip
         _require_same(self.path, started, json_ready(asked))
 
     def run(self, task: Task, tools: Tools) -> Trouble | None:
@@ -178,7 +184,8 @@ class SparseCell:
         except Interrupted as interrupted:
             return Trouble(self.label, str(interrupted), later=True)
         found = Sparse(
-            task=s.task, digest=program.digest, seeds=s.final_seeds, steps=steps, ppo=s.as_config()["ppo"],
+            task=s.task, task_arg=s.task_arg, digest=program.digest, seeds=s.final_seeds, steps=steps,
+            ppo=s.as_config()["ppo"],
             score=trained.score(0), env_steps=trained.env_steps, compile_s=trained.compile_s, run_s=trained.run_s,
         )  # fmt: skip
         self.path.parent.mkdir(parents=True, exist_ok=True)

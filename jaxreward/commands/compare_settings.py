@@ -19,6 +19,7 @@ from jaxreward.reports.comparison import Grid, folder_of, name_of
 from jaxreward.search import STRATEGIES
 from jaxreward.settings import EvolveSettings
 from jaxreward.training import PPO
+from jaxreward.training.learners import changed
 
 PROPOSERS = ("genetic", "llm")
 
@@ -70,7 +71,7 @@ class CompareSettings:
     chunk: int | None = None
     """Candidates compiled together, at most; by default what fits."""
     ppo: PPO = field(default_factory=PPO)
-    """The learner; left as it is, that of `jaxreward evolve` for the task."""
+    """The learner: what is given here in place of the settings that `jaxreward evolve` has for the task."""
     llm: Annotated[LlmSettings, tyro.conf.OmitArgPrefixes] = field(default_factory=LlmSettings)
     """Language models (proposer llm). Budgets such as --max-usd are of each search, not of all together."""
     shard: str = "1/1"
@@ -168,6 +169,6 @@ class CompareSettings:
             generation=self.generation, seeds=self.seeds, steps=self.steps or default.steps,
             filter_steps=self.filter_steps, filter_threshold=self.filter_threshold, baselines=(),
             final_seeds=self.final_seeds, final_steps=self.final_steps, max_attempts=self.max_attempts,
-            memory_gb=self.memory_gb, chunk=self.chunk, ppo=default.ppo if self.ppo == PPO() else self.ppo,
+            memory_gb=self.memory_gb, chunk=self.chunk, ppo=changed(default.ppo, self.ppo),
             out=self.out / folder_of(task), unsafe_no_sandbox=self.unsafe_no_sandbox, command=self.command,
         )  # fmt: skip

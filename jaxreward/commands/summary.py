@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -54,10 +55,10 @@ def human_normalised(outcome: Outcome, score: Score | None) -> float | None:
     the task knows of them (RF-Agent, Table 1)."""
     if score is None:
         return None
-    known = {name: b.score.mean for name, b in outcome.baselines.items() if b.score is not None}
+    known = {name: b.score for name, b in outcome.baselines.items()}
     sparse, human = known.get("sparse"), known.get("dense")
     if sparse is not None and human is not None:
-        return normalised(score.mean, sparse, human)
+        return normalised(score.merit, sparse.merit, human.merit, error=2.0 * math.hypot(sparse.se, human.se))
     return score.measure.normalised(score.mean)
 
 

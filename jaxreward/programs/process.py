@@ -17,6 +17,8 @@ from typing import Any
 import jaxreward
 
 _START_S = 120.0
+_PARENT = "JAXREWARD_PARENT"
+"""The process that started a helper, which may have ended before the helper can ask who it was."""
 
 
 class SandboxError(RuntimeError):
@@ -87,7 +89,7 @@ def _read(descriptor: int, size: int, deadline: float | None) -> bytes:
 def leave_with_parent(every_s: float = 1.0) -> None:
     """End this process soon after its parent has: one that is deep in XLA reads no end of file, and would go on to take
     all memory of the machine."""
-    parent = os.getppid()
+    parent = int(os.environ.get(_PARENT, os.getppid()))
 
     def watch() -> None:
         while os.getppid() == parent:
@@ -123,7 +125,7 @@ class Process:
                 self._popen = subprocess.Popen(
                     [sys.executable, "-P", "-s", "-m", self.module],
                     stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, cwd="/",
-                    env=environment(**self.extra), start_new_session=True,
+                    env=environment(**{_PARENT: str(os.getpid())}, **self.extra), start_new_session=True,
                 )  # fmt: skip
                 self._owner = os.getpid()
                 assert self._popen.stdout is not None

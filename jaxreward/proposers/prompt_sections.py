@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from jaxreward.proposers.feedback_text import feedback_lines, number, one_line
 from jaxreward.proposers.fences import defined
 from jaxreward.proposers.reply import THOUGHT_LIMIT
-from jaxreward.records import SUCCESS, Failure, Measure, Request, Result
+from jaxreward.records import Failure, Feedback, Measure, Request, Result
 
 BUDGET = {"task": 2_500, "parents": 6_000, "feedback": 2_000, "failures": 1_000, "best": 3_000, "diverse": 2_000,
           "observation": 2_000}  # fmt: skip
@@ -147,7 +147,7 @@ def shown(result: Result) -> Shown:
         source=plain(candidate.source).strip("\n"),
         score=_score(result),
         level=score.level if score else None,
-        measure=score.measure.name if score else SUCCESS.name,
+        measure=(score or result.feedback or Feedback()).measure.name,
         observation_size=summary.observation_size if summary else 0,
         operations=summary.operations if summary else 0,
         terms=_terms(summary.terms if summary else ()),

@@ -15,8 +15,8 @@ import numpy as np
 from pydantic import Field, ValidationError
 
 from jaxreward.errors import UserError
-from jaxreward.records import Measure, Record, Score
-from jaxreward.reports.tables import Difference, mean_over, measure_of_scores, paired_difference
+from jaxreward.records import SUCCESS, Measure, Record, Score
+from jaxreward.reports.tables import Difference, mean_over, paired_difference
 from jaxreward.runs import Finished, Paused, Spent, Trained, fold, read_log
 from jaxreward.runs.events import Config
 
@@ -93,11 +93,7 @@ class Search:
     run_s: float
     scores: tuple[float | None, ...]
     device_s: tuple[float, ...]
-
-    @property
-    def measure(self) -> Measure:
-        """What its scores are."""
-        return measure_of_scores([self.search_score])
+    measure: Measure = SUCCESS
 
     @property
     def budget(self) -> int:
@@ -150,6 +146,7 @@ def read_search(path: Path) -> Search | None:
         score=fresh.score if fresh and best else None, search_score=best,
         spent=progress.spent, compile_s=sum(b.compile_s for b in batches), run_s=sum(b.run_s for b in batches),
         scores=tuple(r.score.mean if r.score else None for r, _ in trained), device_s=tuple(s for _, s in trained),
+        measure=started.measure,
     )  # fmt: skip
 
 
@@ -164,6 +161,7 @@ class Sparse(Record):
     digest: str
     seeds: int
     steps: int
+    task_arg: tuple[str, ...] = ()
     ppo: Config = Field(default_factory=dict)
     score: Score
     env_steps: int = 0
@@ -202,14 +200,19 @@ class Row:
     versus_best_of_n: Difference | None = None
 
     @property
+    def measure(self) -> Measure:
+        """What the scores of the task are."""
+        return self.searches[0].measure if self.searches else SUCCESS
+
+    @property
     def score(self) -> Score | None:
         """On fresh seeds: mean over searches; None where none has finished."""
-        return mean_over([s.score for s in self.searches])
+        return mean_over([s.score for s in self.searches], self.measure)
 
     @property
     def search_score(self) -> Score | None:
         """What the searches measured themselves of what they found, mean over searches."""
-        return mean_over([s.search_score for s in self.searches])
+        return mean_over([s.search_score for s in self.searches], self.measure)
 
     @property
     def used(self) -> dict[str, float]:
@@ -236,7 +239,9 @@ def rows_of(searches: Iterable[Search], *grids: Grid, wanted: Grid | None = None
         mine = {k: found[key] for k in seeds if (key := (task, strategy, proposer, k)) in found}
         rivals = {k: found[key] for k in seeds if (key := (task, BEST_OF_N, proposer, k)) in found}
         pairs = [] if strategy == BEST_OF_N else [(mine[k].score, rivals[k].score) for k in mine if k in rivals]
-        rows.append(Row(task, strategy, proposer, tuple(mine.values()), len(seeds), paired_difference(pairs)))
+        measure = next((s.measure for s in mine.values()), SUCCESS)
+        delta = paired_difference(pairs, measure)
+        rows.append(Row(task, strategy, proposer, tuple(mine.values()), len(seeds), delta))
     return rows
 
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from jaxreward.records import Score
+from jaxreward.records import SUCCESS, Measure, Score
 from jaxreward.reports.comparison import Row, Search, Sparse
 from jaxreward.reports.tables import (
     Sheet,
     figure,
     interval,
     interval_over_searches,
-    measure_of_scores,
     score_json,
 )
 
@@ -36,7 +35,7 @@ def score_sheet(rows: Sequence[Row], sparse: Sparse | None) -> Sheet:
         ))  # fmt: skip
     if sparse is not None:
         body.append(("sparse", figure(sparse.score.mean), _range(interval(sparse.score)), *[_NONE] * 4))
-    title = f"{_task(rows)}: {measure_of_scores([row.score for row in rows]).label} of what each search found"
+    title = f"{_task(rows)}: {_measure(rows).label} of what each search found"
     if config := _config(rows):
         steps = config["final_steps"] or config["steps"]
         title += f", trained again on {config['final_seeds']} fresh seeds x {steps:,} steps"
@@ -79,7 +78,7 @@ def notes(rows: Sequence[Row], sparse: Sparse | None) -> list[str]:
         f", that of sparse (the task's own interface, no search) over its {sparse.seeds} training seeds."
         if sparse else "."
     )]  # fmt: skip
-    worst = measure_of_scores([row.score for row in rows]).worst
+    worst = _measure(rows).worst
     for name, row in zip(names(rows), rows, strict=True):
         early: dict[str, list[str]] = {}
         for search in row.searches:
@@ -105,6 +104,11 @@ def names(rows: Sequence[Row]) -> list[str]:
     """What to call each row: its strategy, and its proposer where there are several."""
     several = len({row.proposer for row in rows}) > 1
     return [f"{row.strategy}, {row.proposer}" if several else row.strategy for row in rows]
+
+
+def _measure(rows: Sequence[Row]) -> Measure:
+    """What the scores of these rows, of one task, are."""
+    return next((row.measure for row in rows if row.searches), SUCCESS)
 
 
 def _task(rows: Sequence[Row]) -> str:

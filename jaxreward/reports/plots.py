@@ -103,14 +103,15 @@ def search_curves(path: Path, rows: Sequence[Row]) -> None:
             _steps(axes[0], over_candidates(row.searches), colours[row.strategy])
             lines[row.strategy] = _steps(axes[1], over_seconds(row.searches), colours[row.strategy])
         axes[0].set_title(f"{task}, {proposer}" if several else task, loc="left", fontsize=9, fontweight="bold")
-        axes[0].set_ylabel("best search score so far", fontsize=9)
+        measure = next(row.measure for row in rows if row.task == task)
+        axes[0].set_ylabel("best search score so far" if measure.rate else f"best so far: {measure.label}", fontsize=9)
         for panel, label in zip(axes, ("trained candidates", "device seconds (compiling and training)"), strict=True):
             panel.set_xlabel(label, fontsize=9)
             panel.spines[["top", "right"]].set_visible(False)
             panel.grid(axis="y", color="#dddddd", linewidth=0.8)
             panel.tick_params(labelsize=8)
             panel.set_xlim(left=0)
-            if all(row.score is None or row.score.measure.rate for row in rows if row.task == task):
+            if all(row.measure.rate for row in rows if row.task == task):
                 panel.set_ylim(bottom=0)
     figure.legend(
         lines.values(), lines.keys(), loc="outside lower center", ncols=min(7, len(lines)), frameon=False, fontsize=9,

@@ -52,15 +52,16 @@ def wilson(score: Score) -> tuple[float, float]:
     return centre - half, centre + half
 
 
-def mean_over(scores: Sequence[Score | None]) -> Score | None:
+def mean_over(scores: Sequence[Score | None], measure: Measure | None = None) -> Score | None:
     """The mean of the scores of several searches, with its standard error over searches.
 
     A search that found nothing with a score counts as the worst, 0 of a rate: leaving it out would favour its strategy.
+    `measure` is what the scores are, which nobody can tell where there is none.
     `episodes` are those of one search, for all are evaluated on the same. None where there is no search.
     """
     if not scores:
         return None
-    measure = measure_of_scores(scores)
+    measure = measure or measure_of_scores(scores)
     means = [s.mean if s else measure.worst for s in scores]
     se = stdev(means) / math.sqrt(len(means)) if len(means) > 1 else 0.0
     episodes = min((s.episodes for s in scores if s), default=0)
@@ -86,13 +87,16 @@ class Difference:
     pairs: int
 
 
-def paired_difference(pairs: Sequence[tuple[Score | None, Score | None]]) -> Difference | None:
+def paired_difference(
+    pairs: Sequence[tuple[Score | None, Score | None]], measure: Measure | None = None
+) -> Difference | None:
     """The mean difference between searches with the same seed; None without pairs.
 
     The interval is Student's t over pairs; of rates widened to Newcombe's for two proportions (1998, method
     10) over the episodes where that is wider: pairs that agree are no proof of certainty.
     """
-    mine, rivals = mean_over([a for a, _ in pairs]), mean_over([b for _, b in pairs])
+    measure = measure or measure_of_scores([score for pair in pairs for score in pair])
+    mine, rivals = mean_over([a for a, _ in pairs], measure), mean_over([b for _, b in pairs], measure)
     if mine is None or rivals is None:
         return None
     worst = mine.measure.worst

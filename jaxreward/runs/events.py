@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, TypeAdapter, field_validator
 
-from jaxreward.records import Evolve, Failure, Proposal, Record, Request, Result, Score, Verdict
+from jaxreward.records import SUCCESS, Evolve, Failure, Measure, Proposal, Record, Request, Result, Score, Verdict
 
 
 def json_ready(value: Any) -> Any:
@@ -44,6 +44,7 @@ class RunStarted(Record):
     proposer: str
     seed: int = 0
     command: str = ""
+    measure: Measure = Field(default=SUCCESS, exclude_if=lambda m: m == SUCCESS)
 
 
 class Resumed(Record):

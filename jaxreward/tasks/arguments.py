@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, get_type_hints
 
 from jaxreward.errors import UserError
 from jaxreward.tasks.registry import make_task
@@ -35,7 +35,9 @@ def make_task_of(name: str, arguments: Sequence[str] = ()) -> Task:
     """
     if not arguments:
         return make_task(name)
-    known, given = options_of(make_task(name)), dict[str, Any]()
+    task, given = make_task(name), dict[str, Any]()
+    known = options_of(task)
+    hints = get_type_hints(type(task)) if dataclasses.is_dataclass(task) else {}
     for text in arguments:
         key, sign, value = text.partition("=")
         key = key.strip().replace("-", "_")
@@ -50,7 +52,7 @@ def make_task_of(name: str, arguments: Sequence[str] = ()) -> Task:
             )
         if key in given:
             raise UserError(f"--task-arg gives {key} twice; give it once")
-        given[key] = _read(text, value.strip(), type(known[key]))
+        given[key] = _read(text, value.strip(), float if hints.get(key) is float else type(known[key]))
     return make_task(name, **given)
 
 

@@ -51,18 +51,24 @@ class Sum:
 
 @dataclass(frozen=True)
 class Mean:
-    """The mean of a figure over all `horizon` steps; a step that an episode ended before counts as `missing`."""
+    """The mean of a figure over all `horizon` steps; a step that an episode ended before counts as `missing`, by
+    default as the worst that the measure knows."""
 
     figure: Figure
     horizon: int
     measure: Measure = SUCCESS
-    missing: float = 0.0
+    missing: float | None = None
+
+    @property
+    def unseen(self) -> float:
+        """What a step counts that an episode ended before."""
+        return self.measure.worst if self.missing is None else self.missing
 
     def init(self) -> jax.Array:
-        return jnp.full((), self.missing * self.horizon)
+        return jnp.full((), self.unseen * self.horizon)
 
     def update(self, acc: jax.Array, state: State, action: jax.Array, next_state: State) -> jax.Array:
-        return acc + (self.figure(state, action, next_state) - self.missing)
+        return acc + (self.figure(state, action, next_state) - self.unseen)
 
     def value(self, acc: jax.Array) -> jax.Array:
         return acc / self.horizon

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 from jaxreward.errors import UserError
@@ -44,6 +45,14 @@ minibatches there is `unrolls = B * M / envs` here."""
 def quick(task: Task) -> PPO:
     """The learner for `task` on two CPU cores."""
     return quick_real() if isinstance(task.action_space, Box) else PPO()
+
+
+def changed(base: PPO, given: PPO) -> PPO:
+    """`base` with the settings of `given` that are not the defaults of `PPO()`."""
+    default = PPO()
+    names = [field.name for field in dataclasses.fields(PPO)]
+    own = {name: getattr(given, name) for name in names if getattr(given, name) != getattr(default, name)}
+    return base.replace(**own)
 
 
 def paper(name: str) -> PPO:

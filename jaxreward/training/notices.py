@@ -36,13 +36,18 @@ def correlation(history: History, point: int, measure: Measure = SUCCESS) -> flo
     return float(np.clip(measure.oriented(covariance / np.sqrt(variance * value_variance)), -1.0, 1.0))
 
 
-def notices(feedback: Feedback, observation_size: int) -> list[Notice]:
-    """Remarks on the course of a training, its terms, its features and its seeds."""
+def notices(feedback: Feedback, observation_size: int, noise: float = 0.0) -> list[Notice]:
+    """Remarks on the course of a training, its terms, its features and its seeds; `noise` is the standard error of a
+    point of the curve, below some of which nothing has changed."""
     found, measure = list[Notice](), feedback.measure
     value, ret = np.asarray(feedback.success), np.asarray(feedback.episode_return)
     # Of a rate, shares of 1; of another value, of the range that it went through.
-    scale = 1.0 if measure.rate else max(float(np.ptp(value)) if value.size else 0.0, 1e-9)
-    farmed = _farmed(feedback, value, ret, scale)
+    scale, clear = 1.0, 0.0
+    if not measure.rate:
+        references = [value, [x for x in (measure.sparse, measure.human) if x is not None]]
+        scale = max(float(np.ptp(np.concatenate(references))) if value.size else 0.0, 1e-9)
+        clear = 6.0 * noise
+    farmed = _farmed(feedback, value, ret, scale, clear)
     if farmed:
         found.append(Notice(kind="farmed", message=farmed))
     told = feedback.return_success_correlation
@@ -62,11 +67,11 @@ def notices(feedback: Feedback, observation_size: int) -> list[Notice]:
             Notice(kind="dead_features", message=f"{dead} of {observation_size} features never changed in training")
         )
     seeds = np.asarray(feedback.seed_success)
-    if len(seeds) > 1 and seeds.max() - seeds.min() > 0.3 * scale:
+    if len(seeds) > 1 and seeds.max() - seeds.min() > max(0.3 * scale, clear * np.sqrt(len(seeds))):
         text = f"{measure.name} ranges from {_number(seeds.min())} to {_number(seeds.max())} over seeds"
         found.append(Notice(kind="seed_spread", message=text))
     late = value[len(value) // 2 :]
-    if len(value) >= 6 and not _solved(value, measure, 0.9) and np.ptp(late) < 0.02 * scale:
+    if len(value) >= 6 and not _solved(value, measure, 0.9) and np.ptp(late) < max(0.02 * scale, clear):
         text = f"{measure.name} has stood still near {_number(value[-1])} since half-time"
         found.append(Notice(kind="plateau", message=text))
     if feedback.diverged:
@@ -84,7 +89,7 @@ def _solved(value: np.ndarray, measure: Measure, level: float) -> bool:
     return reached is not None and reached >= level
 
 
-def _farmed(feedback: Feedback, value: np.ndarray, ret: np.ndarray, scale: float) -> str:
+def _farmed(feedback: Feedback, value: np.ndarray, ret: np.ndarray, scale: float, clear: float) -> str:
     """Signs that the reward is collected without reaching the goal, in words, or nothing."""
     solved, failed, measure = feedback.return_solved, feedback.return_failed, feedback.measure
     if solved is not None and failed is not None and value[-1] < 0.95 and failed > solved:
@@ -98,7 +103,8 @@ def _farmed(feedback: Feedback, value: np.ndarray, ret: np.ndarray, scale: float
     best, half = int(good.argmax()), len(good) // 2
     span = max(float(np.ptp(ret)), 1e-9)
     # The whole range of another value may be noise: it must have lost half of it.
-    if good[best] - good[-1] > (0.15 if measure.rate else 0.5) * scale and ret[-1] - ret[best] > -0.05 * span:
+    lost = max((0.15 if measure.rate else 0.5) * scale, clear)
+    if good[best] - good[-1] > lost and ret[-1] - ret[best] > -0.05 * span:
         worse = "fell" if measure.higher_is_better else "rose"
         return (
             f"{measure.name} {worse} from {_number(value[best])} to {_number(value[-1])} while the return went from "

@@ -109,6 +109,12 @@ class TrainResult:
         episodes = int(history.episodes[last, 0].sum())
         return Score(mean=float(values.mean()), se=se, n=n, episodes=episodes, measure=self.measure)
 
+    @staticmethod
+    def _noise(history: History, last: int) -> float:
+        """The standard error of a point of the curves of one candidate, over episodes."""
+        errors = history.success_se[: last + 1, 0]
+        return float(np.sqrt(np.nanmean(errors**2) / errors.shape[-1]))
+
     def _last(self, candidate: int) -> int:
         return int(np.flatnonzero(np.isfinite(self.histories[candidate].success[:, 0, 0]))[-1])
 
@@ -140,7 +146,7 @@ class TrainResult:
             "measure": self.measure,
             "beside": {name: float(self.beside(name)[candidate].mean()) for name in self.told},
         }
-        return Feedback(**fields, notices=tuple(notices(Feedback(**fields), size)))
+        return Feedback(**fields, notices=tuple(notices(Feedback(**fields), size, self._noise(history, last))))
 
 
 def _mean_or_none(x: np.ndarray) -> float | None:

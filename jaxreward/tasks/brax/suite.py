@@ -23,8 +23,8 @@ from jaxreward.tasks.metrics import Beside, Mean, Sum
 METRICS = ("return", "speed")
 FAST = 1.0
 """m/s from which the sparse reward is paid."""
-RETURN = Measure(name="return", rate=False)
-SPEED = Measure(name="speed", unit="m/s", rate=False)
+SPEED = Measure(name="speed", unit="m/s", rate=False, worst=-5.0)
+"""Nobody here runs backward so fast."""
 
 
 class Runner(NamedTuple):
@@ -106,11 +106,18 @@ class Run(BraxTask):
         }
         return f"{b.words} (along x) {goal} {b.end}. {value[self.metric]}"
 
+    @cached_property
+    def returns(self) -> Measure:
+        """The return; its worst is that of going backward at `FAST` with all motors at their full force."""
+        b, most = self.body, np.abs(np.asarray(self.control(jnp.ones(self.action_space.shape)), np.float64))
+        worst = -self.horizon * (b.forward * FAST + b.control * float((most**2).sum()))
+        return Measure(name="return", rate=False, worst=worst)
+
     def score(self) -> Beside:
         def metrics(broken: float) -> dict[str, Sum | Mean]:
             paid = self.figure(lambda s, a, after: after.reward, broken)
             speed = self.figure(lambda s, a, after: self.speed(self.view(s), self.view(after)), broken)
-            return {"return": Sum(paid, RETURN), "speed": Mean(speed, self.horizon, SPEED)}
+            return {"return": Sum(paid, self.returns), "speed": Mean(speed, self.horizon, SPEED, missing=0.0)}
 
         other = next(m for m in METRICS if m != self.metric)
         return Beside(metrics(nan)[self.metric], {other: metrics(0.0)[other]})

@@ -13,7 +13,7 @@ import numpy as np
 
 from jaxreward.errors import UserError
 from jaxreward.records import Vocabulary
-from jaxreward.tasks.robots.physics import Data, Impl, Physics, rotate, rotate_back
+from jaxreward.tasks.robots.physics import IMPLS, Data, Impl, Physics, rotate, rotate_back
 from jaxreward.tasks.robots.state import PLATFORM_OPTIONS, RobotState, RobotView, view_of
 from jaxreward.tasks.task import Box
 
@@ -65,6 +65,8 @@ class MuJoCoTask:
     def __post_init__(self) -> None:
         if self.horizon < 1:
             raise UserError(f"horizon must be at least 1 step, not {self.horizon}")
+        if self.impl not in IMPLS:
+            raise UserError(f"impl is {self.impl!r}: choose one of {', '.join(IMPLS)}")
 
     @property
     def xml(self) -> str:
