@@ -14,7 +14,7 @@ import numpy as np
 from jaxreward.errors import UserError
 from jaxreward.evaluation import draw_agents, filtered, result_of
 from jaxreward.mending import requests_to_mend
-from jaxreward.parts import OBSERVATION, Parts
+from jaxreward.parts import OBSERVATION, Parts, keep_task
 from jaxreward.programs import Checker, Program
 from jaxreward.programs.novelty import same_outputs
 from jaxreward.proposers.bill import Amount
@@ -142,6 +142,7 @@ class Evolution:
             return
         self._begun = True
         command, soft = self.settings.command, versions()
+        keep_task(self.settings, self.run.path)
         if self.progress.started is None:
             s = self.settings
             if self.observation is not None:

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from jaxreward.errors import UserError
 from jaxreward.proposers.fixed import FixedObservation
 from jaxreward.proposers.judge import Judge
 from jaxreward.proposers.proposer import Proposer, make_proposer
 from jaxreward.records import TaskCard
+from jaxreward.runs.disk import write_atomic
 from jaxreward.search import Strategy, make_strategy
 from jaxreward.settings import EvolveSettings
-from jaxreward.tasks import Dense, Drawable, Task, card, measure_of
+from jaxreward.tasks import Dense, Drawable, Task, card, is_file, measure_of
 from jaxreward.training import PPO
 
 # The copy of a given observation in the folder of a run.
 OBSERVATION = "observation.py"
+# And of the file that its task is from.
+TASK = "task.py"
 
 
 @dataclass(frozen=True)
@@ -68,3 +72,21 @@ def words_of(task: Task, observation: FixedObservation | None, ppo: PPO) -> Task
     """What a proposer is told of a task, and of who learns it."""
     learner = {"discount": float(ppo.discount), "rewards_scaled": ppo.scale_rewards}
     return card(task).model_copy(update={"observation": observation.source if observation else "", **learner})
+
+
+def keep_task(settings: EvolveSettings, folder: Path) -> None:
+    """Keep a copy of the file that the task is from, where it is from one, in the folder of a run.
+
+    Raises:
+        UserError: the file is not the one that the run began with: another task is another run.
+    """
+    if not is_file(settings.task):
+        return
+    file, kept = Path(settings.task.partition(":")[0]), folder / TASK
+    text = file.read_text(encoding="utf-8")
+    if kept.exists() and kept.read_text(encoding="utf-8") != text:
+        raise UserError(
+            f"{file} has changed since {folder} began with it: its copy is {kept}; give that back, or start another "
+            "run with --name"
+        )
+    write_atomic(kept, text)

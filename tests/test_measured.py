@@ -250,7 +250,7 @@ def test_prompts_say_what_is_measured():
     words = card(TASK)
     page = PromptBook(words).messages(Request(id="g", generation=0, operator="scratch"), derive_rng(0))
     text = "\n".join(m["content"] for m in page)
-    assert "miss (m), less is better" in text and "success rate" not in text
+    assert "score is the miss (in m)" in text and "less is better" in text and "success rate" not in text
     parent = result("p", 0.5, source="import jax.numpy as jnp\n")
     request = Request(id="g", generation=1, operator="improve", parents=(parent,))
     text = "\n".join(m["content"] for m in PromptBook(words).messages(request, derive_rng(0)))
@@ -336,3 +336,21 @@ def test_a_task_without_a_persons_reward_has_no_dense_baseline(tmp_path):
     short = dataclasses.replace(settings, baselines=(), filter_steps=100, task="hopper")
     with pytest.raises(UserError, match="needs --filter-threshold: a value of its return"):
         evolve(short, Silent())
+
+
+def test_a_run_keeps_the_file_of_its_task(checker, tmp_path):
+    """And does not go on with another one."""
+    file = tmp_path / "mine.py"
+    file.write_text(
+        "from dataclasses import dataclass\nfrom jaxreward.tasks.probe import Probe\n\n\n"
+        "@dataclass(frozen=True)\nclass Mine(Probe):\n    kind: str = 'choice'\n"
+    )
+    settings = EvolveSettings(
+        task=str(file), candidates=1, generation=1, seeds=1, steps=64, baselines=(), final_seeds=0, out=tmp_path,
+        name="run", ppo=PPO(envs=8, unroll=8, minibatches=1, epochs=1, hidden=(4,)),
+    )  # fmt: skip
+    evolve(settings, Silent(), checker=checker)
+    assert (tmp_path / "run" / "task.py").read_text() == file.read_text()
+    file.write_text(file.read_text() + "# changed\n")
+    again = evolve(dataclasses.replace(settings, resume=True, candidates=2), Silent(), checker=checker)
+    assert "has changed since" in again.reason and again.exit_code == 2

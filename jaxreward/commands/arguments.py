@@ -13,7 +13,7 @@ from jaxreward.options import apply, read_toml
 from jaxreward.presets import PRESETS, preset, quick_learner, quick_steps
 from jaxreward.runs.run import read_config
 from jaxreward.settings import EvolveSettings
-from jaxreward.tasks import has_real_actions
+from jaxreward.tasks import has_real_actions, is_file
 
 D = TypeVar("D")
 
@@ -94,6 +94,8 @@ def _evolve(base: EvolveSettings, args: list[str], command: str, extra: str) -> 
         base = dataclasses.replace(base, option=merged_options(base.option, gathered(args, "--option")))
     settings = parse(EvolveSettings, base, args, command, extra)
     # Absolute, so that a run can be resumed from elsewhere.
+    if is_file(settings.task):
+        settings = dataclasses.replace(settings, task=str(Path(settings.task).absolute()))
     if settings.llm.prompts is not None:
         llm = dataclasses.replace(settings.llm, prompts=settings.llm.prompts.absolute())
         settings = dataclasses.replace(settings, llm=llm)
