@@ -128,3 +128,25 @@ def test_an_action_lasts_as_long_as_it_is_repeated():
     once = train(task, [Program.default(task)], ppo.replace(action_repeat=1, unroll=12), seeds=1, steps=ppo.batch,
                  checkpoints=1, eval_episodes=64).length_curve[0, 0, -1]  # fmt: skip
     assert 4.0 <= lengths <= 12.0 and lengths < once, "in longer strides a random walk gets there sooner"
+
+
+def test_learners_of_the_docs():
+    """The table of docs/robots.md is that of the learners."""
+    from pathlib import Path
+
+    from jaxreward.training.learners import PAPER, quick_real
+
+    text = (Path(__file__).resolve().parents[2] / "docs" / "robots.md").read_text()
+    rows = {
+        cells[0]: cells[1:]
+        for cells in ([c.strip() for c in line.split("|")[1:-1]] for line in text.splitlines())
+        if len(cells) == 5
+    }
+    learners = [quick_real(), PAPER["go1-push-recovery"], PAPER["panda-tracking"], PAPER["ant"]]
+    for k, ppo in enumerate(learners):
+        assert float(rows["learning rate"][k]) == ppo.learning_rate and float(rows["entropy"][k]) == ppo.entropy
+        assert float(rows["clip"][k]) == ppo.clip and int(rows["environments"][k]) == ppo.envs
+        assert rows["unroll x unrolls"][k] == f"{ppo.unroll} x {ppo.unrolls}"
+        assert rows["minibatches, epochs"][k] == f"{ppo.minibatches}, {ppo.epochs}"
+        assert ppo.discount == 0.97 and ppo.normalize_observations and ppo.bootstrap and not ppo.scale_rewards
+    assert PAPER["humanoid"] == PAPER["ant"]
