@@ -52,6 +52,7 @@ from jaxreward.settings import EvolveSettings
 from jaxreward.tasks import measure_of
 from jaxreward.training import Interrupted, Rung, TrainResult, train
 from jaxreward.training import Progress as TrainingProgress
+from jaxreward.training.plan import curve_points
 
 # A generation in which nothing could be trained is asked for again; this many in a row end the run.
 _BARREN = 5
@@ -340,13 +341,10 @@ class Evolution:
         s = self.settings
         return train(
             self.task, programs, s.ppo, seeds=s.seeds if seeds is None else seeds, steps=steps, rungs=rungs,
-            checkpoints=self._checkpoints(steps), memory_gb=s.memory_gb, chunk=s.chunk, store=self.store, tag=tag,
-            progress=lambda p: self.watcher.training(label, p), should_stop=lambda: self.stop.requested,
+            checkpoints=curve_points(self.task, s.ppo, steps), memory_gb=s.memory_gb, chunk=s.chunk,
+            store=self.store, tag=tag, progress=lambda p: self.watcher.training(label, p),
+            should_stop=lambda: self.stop.requested,
         )  # fmt: skip
-
-    def _checkpoints(self, steps: int) -> int:
-        """Ten, but fewer where their held-out episodes would take more steps than the training of a seed."""
-        return max(4, min(10, steps // (self.settings.ppo.envs * self.task.horizon)))
 
     def _keep_policy(self, candidates: Sequence[Candidate], trained: TrainResult) -> None:
         """Save the best policy of this training if its candidate is the best so far; where people decide on

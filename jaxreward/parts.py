@@ -13,7 +13,7 @@ from jaxreward.records import TaskCard
 from jaxreward.runs.disk import write_atomic
 from jaxreward.search import Strategy, make_strategy
 from jaxreward.settings import EvolveSettings
-from jaxreward.tasks import Dense, Drawable, Task, card, is_file, measure_of
+from jaxreward.tasks import Dense, Drawable, Task, card, file_of, is_file, measure_of
 from jaxreward.training import PPO
 
 # The copy of a given observation in the folder of a run.
@@ -82,7 +82,7 @@ def keep_task(settings: EvolveSettings, folder: Path) -> None:
     """
     if not is_file(settings.task):
         return
-    file, kept = Path(settings.task.partition(":")[0]), folder / TASK
+    file, kept = file_of(settings.task), folder / TASK
     text = file.read_text(encoding="utf-8")
     if kept.exists() and kept.read_text(encoding="utf-8") != text:
         raise UserError(

@@ -32,6 +32,7 @@ from jaxreward.search.registry import STRATEGIES
 from jaxreward.settings import EvolveSettings
 from jaxreward.tasks import Task
 from jaxreward.training import Interrupted, train
+from jaxreward.training.plan import curve_points
 
 Status = Literal["done", "begun", "to do"]
 
@@ -178,7 +179,8 @@ class SparseCell:
         try:
             trained = train(
                 task, [program], s.ppo, seeds=range(FIRST_SEED, FIRST_SEED + s.final_seeds), steps=steps,
-                checkpoints=10, memory_gb=s.memory_gb, chunk=s.chunk, store=Checkpoints(half_done), tag="sparse",
+                checkpoints=curve_points(task, s.ppo, steps), memory_gb=s.memory_gb, chunk=s.chunk,
+                store=Checkpoints(half_done), tag="sparse",
                 progress=lambda p: tools.watcher.training("sparse", p), should_stop=lambda: tools.stop.requested,
             )  # fmt: skip
         except Interrupted as interrupted:

@@ -17,7 +17,8 @@ class Rate(NamedTuple):
     program_s: float
 
 
-# Rounded from docs/benchmarks.md and docs/robots.md; a GPU is not estimated.
+# Rounded from docs/benchmarks.md; of physics the order of magnitude, for tasks differ by ten
+# (benchmarks/task_speed.py measures them). A GPU is not estimated.
 _GRID, _PHYSICS = Rate(200_000, 6.0, 1.0), Rate(12_000, 20.0, 1.0)
 
 

@@ -19,14 +19,18 @@ def is_file(name: str) -> bool:
     return name.partition(":")[0].endswith(".py")
 
 
+def file_of(name: str) -> Path:
+    """The file in the name of such a task."""
+    return Path(name.partition(":")[0])
+
+
 def task_from_file(name: str, **options: Any) -> Task:
     """The task in a file, `FILE.py` or `FILE.py:Class`, made with `options`. The file is imported: it is the user's.
 
     Raises:
         UserError: no such file or class, several of them, a file that cannot be imported, a class that is no task.
     """
-    file, _, wanted = name.partition(":")
-    path = Path(file)
+    path, wanted = file_of(name), name.partition(":")[2]
     if not path.is_file():
         raise UserError(f"there is no file {path} to take a task from")
     module = _imported(path)
@@ -40,7 +44,7 @@ def task_from_file(name: str, **options: Any) -> Task:
             raise UserError(f"{wanted} in {path} is no task yet: it lacks {', '.join(lacking)} (see docs/tasks.md)")
     elif len(tasks) != 1:
         if tasks:
-            raise UserError(f"{path} has several tasks: name one, {' or '.join(f'{file}:{n}' for n in tasks)}")
+            raise UserError(f"{path} has several tasks: name one, {' or '.join(f'{path}:{n}' for n in tasks)}")
         nearest = min(own, key=lambda c: len(_lacking(c)), default=None)
         why = f"; {nearest.__name__} lacks {', '.join(_lacking(nearest))}" if nearest else ""
         raise UserError(f"{path} has no class that is a task{why} (see docs/tasks.md)")

@@ -8,6 +8,16 @@ from typing import Literal, NamedTuple
 
 from jaxreward.records import Fragment, Vocabulary
 
+SHAPES = """
+def length(vector):
+    return jnp.sqrt(jnp.sum(vector**2) + 1e-12)
+
+
+def bell(x, width):
+    return jnp.exp(-((x / width) ** 2))
+"""
+"""Helpers of every robot's phrase book: a length with a slope at zero, and a bell of a width."""
+
 
 class Phrase(NamedTuple):
     """A fragment with holes: `lines` is the body after the docstring, the last one returned."""

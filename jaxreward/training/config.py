@@ -144,7 +144,7 @@ class PPO(struct.PyTreeNode):
 @dataclass(frozen=True)
 class Rung:
     """A cut in the course of training: after `steps` environment steps a seed, a candidate whose
-    mean success is below `threshold` stops; the others go on as if nothing had happened."""
+    mean value is short of `threshold`, in the task's metric, stops; the others go on as if nothing had happened."""
 
     steps: int
     threshold: float

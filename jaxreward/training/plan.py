@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import Any
 
 from jaxreward.errors import UserError
+from jaxreward.tasks import Task
 from jaxreward.training.config import PPO, Rung
 
 Device = Any
@@ -51,6 +52,12 @@ def make_schedule(ppo: PPO, steps: int, checkpoints: int, rungs: Sequence[Rung])
             raise UserError(f"the threshold of a rung is a value of the task's metric, not {rung.threshold}")
         cuts.append((at, rung.threshold))
     return Schedule(updates, tuple(sorted(even | {at for at, _ in cuts})), tuple(cuts))
+
+
+def curve_points(task: Task, ppo: PPO, steps: int) -> int:
+    """Checkpoints of a training of a search: ten, but fewer, at least four, where their held-out episodes would take
+    more steps than the training of a seed."""
+    return max(4, min(10, steps // (ppo.envs * task.horizon)))
 
 
 def cut(indices: Sequence[int], largest: int) -> list[list[int]]:

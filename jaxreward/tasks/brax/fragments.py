@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from jaxreward.records import Vocabulary
-from jaxreward.tasks.phrases import Phrase, book
+from jaxreward.tasks.phrases import SHAPES, Phrase, book
 
 
 class Robot(NamedTuple):
@@ -32,7 +32,10 @@ ROBOTS = {
     "humanoid": Robot((7, 6), 17, (0.0,) * 17, (7, 6, *range(8, 23)), (4, 6), ((0.0, 0.0, -0.35),) * 2, 1.4),
 }  # fmt: skip
 
-HELPERS = '''
+HELPERS = (
+    SHAPES
+    + '''
+
 def turn(quat, vector):
     """Vectors (..., 3) turned by unit quaternions (..., 4)."""
     w, axis = quat[..., :1], quat[..., 1:]
@@ -80,15 +83,8 @@ def feet(state):
 def speed_over(state, next_state):
     """Forward speed of the torso over one step, in m/s."""
     return (next_state.x.pos[0, 0] - state.x.pos[0, 0]) / CONTROL_S
-
-
-def length(vector):
-    return jnp.sqrt(jnp.sum(vector**2) + 1e-12)
-
-
-def bell(x, width):
-    return jnp.exp(-((x / width) ** 2))
 '''
+)
 
 PATROL_HELPERS = '''
 def to_start(state):

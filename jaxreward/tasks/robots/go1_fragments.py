@@ -6,7 +6,7 @@ It knows positions, velocities, orientation, joints and pushes; what the task is
 from __future__ import annotations
 
 from jaxreward.records import Vocabulary
-from jaxreward.tasks.phrases import Phrase, book
+from jaxreward.tasks.phrases import SHAPES, Phrase, book
 
 CONSTANTS = {
     "HOME": "(0.1, 0.9, -1.8, -0.1, 0.9, -1.8, 0.1, 0.9, -1.8, -0.1, 0.9, -1.8)",
@@ -16,7 +16,10 @@ CONSTANTS = {
     "REACH": "0.18",
 }
 
-HELPERS = '''
+HELPERS = (
+    SHAPES
+    + '''
+
 def joints_from_home(state):
     """Joint angles less those of the home pose (12,)."""
     return state.data.qpos[7:] - jnp.array(HOME)
@@ -28,10 +31,6 @@ def in_body(state, vector):
     return jnp.stack([c * vector[0] + s * vector[1], c * vector[1] - s * vector[0]])
 
 
-def length(vector):
-    return jnp.sqrt(jnp.sum(vector**2) + 1e-12)
-
-
 def away(state):
     """Horizontal distance from the origin."""
     return length(state.info["pos_xy"])
@@ -40,11 +39,8 @@ def away(state):
 def bound_for(state):
     """Where the robot would come to stand if it stopped stepping: its position and a while of its velocity (2,)."""
     return state.info["pos_xy"] + REACH * state.data.qvel[:2]
-
-
-def bell(x, width):
-    return jnp.exp(-((x / width) ** 2))
 '''
+)
 
 NEAR = (1.0, 2.0, 0.5)
 STEP = (5.0, 10.0, 20.0)

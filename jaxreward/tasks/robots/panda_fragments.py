@@ -6,11 +6,14 @@ It knows joints, gripper and target, errors at several scales, and where things 
 from __future__ import annotations
 
 from jaxreward.records import Vocabulary
-from jaxreward.tasks.phrases import Phrase, book
+from jaxreward.tasks.phrases import SHAPES, Phrase, book
 
 CONSTANTS = {"HORIZON": "500.0", "CONTROL_S": "0.02", "HOME": "(0.0, 0.3, 0.0, -1.57079, 0.0, 2.0, -0.7853)"}
 
-HELPERS = '''
+HELPERS = (
+    SHAPES
+    + '''
+
 def error(state):
     """From the gripper to the target (3,)."""
     return state.info["target_pos"] - state.info["gripper_pos"]
@@ -21,16 +24,8 @@ def ahead(state, seconds):
     return error(state) + seconds * state.info["target_vel"]
 
 
-def length(vector):
-    return jnp.sqrt(jnp.sum(vector**2) + 1e-12)
-
-
 def gap(state):
     return state.info["gripper_target_dist"]
-
-
-def bell(x, width):
-    return jnp.exp(-((x / width) ** 2))
 
 
 def gripper_velocity(state, next_state):
@@ -42,6 +37,7 @@ def motor_steps(state):
     """What the motors are asked for, less what they were asked for a step before (8,)."""
     return state.data.ctrl - state.info["prev_ctrl"]
 '''
+)
 
 NEAR = (1.0, 2.0, 0.5)
 STEP = (10.0, 30.0, 3.0)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from jaxreward.records import Vocabulary
-from jaxreward.tasks.phrases import Phrase, book
+from jaxreward.tasks.phrases import SHAPES, Phrase, book
 from jaxreward.tasks.robots import go1_fragments as go1
 
 CONSTANTS = {"HORIZON": "500.0", "HOVER": "1.226"}
 
-HELPERS = '''
+HELPERS = (
+    SHAPES
+    + '''
+
 def way(state):
     """From the quadcopter to the target in the body (3,)."""
     return state.info["local_target"]
@@ -23,18 +26,11 @@ def gap(state):
     return state.info["target_dist"]
 
 
-def length(vector):
-    return jnp.sqrt(jnp.sum(vector**2) + 1e-12)
-
-
-def bell(x, width):
-    return jnp.exp(-((x / width) ** 2))
-
-
 def closing(state):
     """Speed towards the target, in m/s."""
     return jnp.sum(way(state) * state.info["local_linvel"]) / (gap(state) + 0.01)
 '''
+)
 
 NEAR = (1.0, 2.0, 0.5)
 STEP = (10.0, 30.0, 3.0)
