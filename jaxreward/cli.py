@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import os
 import shlex
 import sys
 from collections.abc import Callable, Sequence
@@ -44,6 +45,9 @@ def main(argv: Sequence[str] | None = None) -> int:
                 + (f"; did you mean '{near[0]}'?" if near else f"; choose from {', '.join(COMMANDS)}")
             )
         return COMMANDS[name](rest)
+    except BrokenPipeError:  # whoever read has seen enough
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - the interpreter flushes it as it leaves
+        return 1
     except UserError as error:
         print(f"jaxreward {name}: {error}", file=sys.stderr)
         return USAGE_EXIT_CODE
@@ -274,14 +278,26 @@ def check_command(args: list[str]) -> int:
     return 0 if all(verdict.ok for verdict, _ in outcomes) else 1
 
 
+@dataclasses.dataclass(frozen=True)
+class TasksSettings:
+    """Describe the task whose name comes first; without one, list all."""
+
+    task_arg: tuple[str, ...] = ()
+    """Options of the task, each as KEY=VALUE."""
+
+
 def tasks_command(args: list[str]) -> int:
     """List the tasks, or describe one: `jaxreward tasks NAME`."""
-    from jaxreward.tasks import card, make_task, options_of, task_names
+    from jaxreward.commands.arguments import configured, parse
+    from jaxreward.tasks import card, make_task_of, options_of, task_names
 
-    if not args or args[0] in ("-h", "--help"):
+    name = "" if not args or args[0].startswith("-") else args[0]
+    rest = args[1:] if name else args
+    settings = parse(TasksSettings, configured(TasksSettings(), rest), rest, "tasks [NAME]")
+    if not name:
         print("\n".join([*task_names(), "xland/<environment>/<ruleset>"]))
         return 0
-    task = make_task(args[0])
+    task = make_task_of(name, settings.task_arg)
     print(f"{task.name}, {task.horizon} steps an episode\n\n{task.description}\n\n{card(task).state_doc}")
     options = ", ".join(f"{name}={value}" for name, value in options_of(task).items())
     print(f"\nOptions (--task-arg KEY=VALUE): {options}" if options else "")

@@ -311,17 +311,17 @@ class Evolution:
             short = self.train(programs, tag=f"{tag}-short", label=label + " (short)", steps=s.filter_steps, seeds=1)
             compile_s, run_s = short.compile_s, short.run_s
             short_steps = short.env_steps // len(programs)
-            alive = [i for i in alive if short.measure.reaches(float(short.success[i].mean()), s.filter_threshold)]
+            alive = [i for i in alive if short.measure.reaches(float(short.success[i].mean()), s.threshold)]
             for i in set(range(len(candidates))) - set(alive):
-                failed[i] = filtered(candidates[i], short, i, s.filter_threshold, short_steps)
+                failed[i] = filtered(candidates[i], short, i, s.threshold, short_steps)
         results = dict(failed)
         if alive:
-            rungs = [Rung(s.filter_steps, s.filter_threshold)] if s.filter_steps and not s.restart else []
+            rungs = [Rung(s.filter_steps, s.threshold)] if s.filter_steps and not s.restart else []
             full = self.train([programs[i] for i in alive], tag=tag, label=label, steps=s.steps, rungs=rungs)
             compile_s, run_s = compile_s + full.compile_s, run_s + full.run_s
             share = full.env_steps // len(alive)
             for row, i in enumerate(alive):
-                results[i] = result_of(candidates[i], full, row, s.filter_threshold, share + short_steps)
+                results[i] = result_of(candidates[i], full, row, s.threshold, share + short_steps)
             self._keep_policy([candidates[i] for i in alive], full)
             if self.judge is not None:
                 draw_agents(self.task, [candidates[i] for i in alive], full, s.ppo, self.run.path / PICTURES)

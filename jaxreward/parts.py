@@ -38,11 +38,10 @@ class Parts:
     ) -> Parts:
         """The parts that `settings` name; `observation` in place of the file that they name, where it is at hand."""
         task = task or settings.make_task()
-        threshold = settings.filter_threshold
         measure = measure_of(task)
-        if measure.rate and not 0.0 <= threshold <= 1.0:
-            raise UserError(f"--filter-threshold is a success rate in [0, 1], not {threshold}")
-        if not measure.rate and settings.filter_steps and threshold == EvolveSettings.filter_threshold:
+        if measure.rate and not 0.0 <= settings.threshold <= 1.0:
+            raise UserError(f"--filter-threshold is a success rate in [0, 1], not {settings.threshold}")
+        if not measure.rate and settings.filter_steps and settings.filter_threshold is None:
             raise UserError(f"--filter-steps on {task.name} needs --filter-threshold: a value of its {measure.label}")
         if "dense" in settings.baselines and not isinstance(task, Dense):
             raise UserError(f"{task.name} has no dense reward by a person: leave dense out of --baselines")

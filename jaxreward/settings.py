@@ -59,8 +59,8 @@ class EvolveSettings:
     """Environment steps of each seed."""
     filter_steps: int = 0
     """Short rung: after so many steps a candidate below --filter-threshold stops; 0 for none."""
-    filter_threshold: float = 0.05
-    """What the short rung asks for, in the task's metric: most often a success rate."""
+    filter_threshold: float | None = None
+    """What the short rung asks for, in the task's metric; by default a success rate of 0.05."""
     restart: bool = False
     """Train the short rung apart, with one seed, and what passes from scratch: the paper's protocol."""
     baselines: tuple[str, ...] = ("sparse",)
@@ -136,7 +136,7 @@ class EvolveSettings:
             raise UserError(f"--filter-steps {self.filter_steps} must be smaller than --steps {self.steps}")
         if self.restart and not self.filter_steps:
             raise UserError("--restart trains the short rung apart: give it --filter-steps")
-        if not math.isfinite(self.filter_threshold):
+        if not math.isfinite(self.threshold):
             raise UserError(f"--filter-threshold is a value of the task's metric, not {self.filter_threshold}")
         if self.memory_gb is not None and not 0 < self.memory_gb < math.inf:
             raise UserError(f"--memory-gb must be a positive number, not {self.memory_gb}")
@@ -187,6 +187,11 @@ class EvolveSettings:
         if self.proposer in ("llm", "manual"):
             return {"settings": self.llm}
         return {"recording": self.recording} if self.recording else {}
+
+    @property
+    def threshold(self) -> float:
+        """What the short rung asks for."""
+        return 0.05 if self.filter_threshold is None else self.filter_threshold
 
     def strategy_options(self) -> dict[str, Any]:
         """The arguments of `make_strategy`; UserError for options that the strategy does not have."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import io
 import json
 from dataclasses import dataclass
 from typing import Any
@@ -17,12 +18,13 @@ from rich.console import Console
 from jaxreward.commands.summary import evolve_json, human_normalised, show_outcome
 from jaxreward.errors import UserError
 from jaxreward.evolve import evolve
+from jaxreward.parts import Parts
 from jaxreward.programs import Program
 from jaxreward.proposers.guidance import band, level
 from jaxreward.proposers.prompt import PromptBook
 from jaxreward.records import SUCCESS, Candidate, Feedback, Measure, Request, Result, Score, normalised
 from jaxreward.reports.comparison import read_search
-from jaxreward.reports.live import Silent
+from jaxreward.reports.live import Live, Silent
 from jaxreward.reports.tables import figure, interval, mean_over, paired_difference, score_json
 from jaxreward.runs import Trained, read_log
 from jaxreward.runs.provenance import read_header
@@ -33,7 +35,7 @@ from jaxreward.settings import EvolveSettings
 from jaxreward.tasks import card, measure_of
 from jaxreward.tasks.metrics import Beside, Mean, Reached, Sum
 from jaxreward.tasks.probe import Probe
-from jaxreward.training import PPO, Rung, train
+from jaxreward.training import PPO, Progress, Rung, train
 from jaxreward.training.notices import correlation, notices
 
 pytestmark = pytest.mark.usefixtures("hasty")
@@ -336,6 +338,9 @@ def test_a_task_without_a_persons_reward_has_no_dense_baseline(tmp_path):
     short = dataclasses.replace(settings, baselines=(), filter_steps=100, task="hopper")
     with pytest.raises(UserError, match="needs --filter-threshold: a value of its return"):
         evolve(short, Silent())
+    assert Parts.of(dataclasses.replace(short, filter_threshold=0.05)).task.name == "hopper", (
+        "any value may be asked for"
+    )
 
 
 def test_a_run_keeps_the_file_of_its_task(checker, tmp_path):
@@ -354,3 +359,12 @@ def test_a_run_keeps_the_file_of_its_task(checker, tmp_path):
     file.write_text(file.read_text() + "# changed\n")
     again = evolve(dataclasses.replace(settings, resume=True, candidates=2), Silent(), checker=checker)
     assert "has changed since" in again.reason and again.exit_code == 2
+
+
+def test_live_lines_show_the_least_where_less_is_better_and_small_distances():
+    console = Console(file=io.StringIO(), width=200)
+    live = Live(console)
+    live.training("training", Progress(1, 2, "run", 0, 1, {0: 0.5, 1: 0.012}, MISS))
+    assert "best 0.012" in live._bars.tasks[0].fields["detail"]
+    live.training("training", Progress(2, 2, "run", 0, 1, {0: 0.5, 1: 0.012}))
+    assert "best 0.50" in live._bars.tasks[0].fields["detail"]

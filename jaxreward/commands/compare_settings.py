@@ -62,8 +62,8 @@ class CompareSettings:
     """Choose operators, and models where there are several, by what they have brought and cost so far."""
     filter_steps: int = 0
     """Short rung: after so many steps a candidate below --filter-threshold stops; 0 for none."""
-    filter_threshold: float = 0.05
-    """Success rate that the short rung asks for."""
+    filter_threshold: float | None = None
+    """What the short rung asks for, in the task's metric; by default a success rate of 0.05."""
     max_attempts: int = 0
     """Budget of each search: programs proposed, failures and duplicates included; 0 means 4 x candidates."""
     memory_gb: float | None = None

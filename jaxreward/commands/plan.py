@@ -54,7 +54,7 @@ def describe(s: EvolveSettings, spending: str = "") -> list[str]:
     ]
     if s.filter_steps:
         how = "trained apart with one seed" if s.restart else "as the first part of the same training"
-        lines.append(f"short rung of {s.filter_steps:,} steps, threshold {s.filter_threshold}, {how}")
+        lines.append(f"short rung of {s.filter_steps:,} steps, threshold {s.threshold}, {how}")
     seconds = runs * cost_s(s.task, s.candidates, batches, steps)
     if s.baselines:
         lines.append(f"baselines at the same budget: {', '.join(s.baselines)}")

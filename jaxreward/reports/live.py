@@ -11,7 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, Tim
 from rich.progress import Progress as Bars
 
 from jaxreward.operators import WORDS
-from jaxreward.records import Result
+from jaxreward.records import Measure, Result
 from jaxreward.reports.tables import figure
 from jaxreward.runs.fold import Spent
 
@@ -61,7 +61,8 @@ class Live:
             self._show(label)
         assert self._task is not None
         self._latest |= progress.success
-        best = f"best {max(self._latest.values()):.2f}" if self._latest else ""
+        values, measure = self._latest.values(), progress.measure
+        best = f"best {_short(max(values, key=measure.oriented), measure)}" if values else ""
         where = f"chunk {progress.chunk + 1}/{progress.chunks}" if progress.chunks > 1 else ""
         doing = "compiling" if progress.phase == "compile" else ""
         self._bars.update(
@@ -81,7 +82,7 @@ class Live:
         failed = [r.failure.stage for r in results if r.failure]
         text = f"generation {index}: {len(trained)} trained"
         if trained:
-            text += f", {trained[0].measure.name} {' '.join(figure(s.mean, 2) for s in trained)}"
+            text += f", {trained[0].measure.name} {' '.join(_short(s.mean, s.measure) for s in trained)}"
         if failed:
             text += f"; without a score: {', '.join(sorted(failed))}"
         if best is not None and best.score is not None:
@@ -91,6 +92,11 @@ class Live:
         if spent.calls:
             text += f"; {bill(spent)}"
         self.note(text)
+
+
+def _short(value: float, measure: Measure) -> str:
+    """A value for a line of many; a rate needs no third digit, a distance may."""
+    return figure(value, 2 if measure.rate else 3)
 
 
 def _said(index: int, results: Sequence[Result]) -> str:

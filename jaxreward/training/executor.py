@@ -22,6 +22,7 @@ import numpy as np
 
 from jaxreward.errors import UserError
 from jaxreward.programs import Program
+from jaxreward.records import SUCCESS, Measure
 from jaxreward.tasks import Task, measure_of, told_beside
 from jaxreward.training.chunk import Chunk, TrainerState
 from jaxreward.training.config import PPO, Rung
@@ -45,7 +46,7 @@ class Store(Protocol):
 
 @dataclass(frozen=True)
 class Progress:
-    """Where a training stands. `success` maps a candidate's position to its latest success."""
+    """Where a training stands. `success` maps a candidate's position to its latest value, that of `measure`."""
 
     steps: int
     total: int
@@ -53,6 +54,7 @@ class Progress:
     chunk: int
     chunks: int
     success: dict[int, float] = field(default_factory=dict)
+    measure: Measure = SUCCESS
 
 
 @dataclass
@@ -369,4 +371,4 @@ class _Run:
 
     def _report(self, phase: str, chunk: int, chunks: int, success: dict[int, float] | None = None) -> None:
         total = self.schedule.updates * self.ppo.batch * len(self.seeds) * len(self.programs)
-        self.progress(Progress(self._done_steps, total, phase, chunk, chunks, success or {}))
+        self.progress(Progress(self._done_steps, total, phase, chunk, chunks, success or {}, self.measure))

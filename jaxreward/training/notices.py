@@ -80,7 +80,8 @@ def notices(feedback: Feedback, observation_size: int, noise: float = 0.0) -> li
 
 
 def _number(value: float) -> str:
-    return f"{value:.2f}" if abs(value) < 100 else f"{value:.0f}"
+    small = 0.0 < abs(value) < 0.1
+    return f"{value:.2g}" if small else f"{value:.2f}" if abs(value) < 100 else f"{value:.0f}"
 
 
 def _solved(value: np.ndarray, measure: Measure, level: float) -> bool:

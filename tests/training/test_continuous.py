@@ -148,5 +148,8 @@ def test_learners_of_the_docs():
         assert float(rows["clip"][k]) == ppo.clip and int(rows["environments"][k]) == ppo.envs
         assert rows["unroll x unrolls"][k] == f"{ppo.unroll} x {ppo.unrolls}"
         assert rows["minibatches, epochs"][k] == f"{ppo.minibatches}, {ppo.epochs}"
-        assert ppo.discount == 0.97 and ppo.normalize_observations and ppo.bootstrap and not ppo.scale_rewards
+        assert ppo.discount == 0.97 and ppo.normalize_observations and ppo.bootstrap
+        scaled = f"in units of returns, x {ppo.reward_scale:g}"
+        assert rows["rewards"][k] == (scaled if ppo.scale_rewards else "as they are")
+        assert ppo.scale_rewards or ppo.reward_scale == 1.0
     assert PAPER["humanoid"] == PAPER["ant"]

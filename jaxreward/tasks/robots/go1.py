@@ -75,6 +75,7 @@ class Go1PushRecovery(Go1Task):
     name = "go1-push-recovery"
     own_words: ClassVar[Mapping[str, str]] = GO1_WORDS | {
         "info.push_force": "the push in the world that acts in this step (N), zero between pushes",
+        "info.rng": "the state of the random numbers of pushes to come",
         "info.push_count": "pushes begun",
         "info.cum_pos_error": "sum of the horizontal distances from the origin so far (m)",
     }
@@ -106,6 +107,7 @@ class Go1PushRecovery(Go1Task):
 
     def first_info(self, data: Data, key: jax.Array) -> dict[str, Any]:
         return super().first_info(data, key) | {
+            "rng": jax.random.key_data(key),
             "push_force": jnp.zeros(3), "push_count": jnp.zeros((), jnp.int32), "cum_pos_error": jnp.zeros(()),
         }  # fmt: skip
 

@@ -23,7 +23,6 @@ WORDS = {
     "data.ctrl": "what the actuators were last told",
     "data.actuator_force": "forces of the actuators",
     "info.step_count": "control steps taken",
-    "info.rng": "the state of the simulator's random numbers",
 }
 """Words for the arrays that every such task has; a subclass says more about its own."""
 
@@ -125,8 +124,8 @@ class MuJoCoTask:
         return {}
 
     def first_info(self, data: Data, key: jax.Array) -> dict[str, Any]:
-        """`info` at a reset."""
-        return {"step_count": jnp.zeros((), jnp.int32), "rng": jax.random.key_data(key)} | self.sensed(data)
+        """`info` at a reset; `key` is for what is drawn there, and may be kept for what is drawn later."""
+        return {"step_count": jnp.zeros((), jnp.int32)} | self.sensed(data)
 
     def next_info(self, state: RobotState, action: jax.Array, data: Data) -> dict[str, Any]:
         """`info` after a step that led from `state` to `data`."""

@@ -88,6 +88,7 @@ class PandaTracking(PandaTask):
         "info.target_vel": "velocity of the target (m/s)",
         "info.gripper_target_dist": "distance of gripper and target (m)",
         **{f"info.traj_params.{name}": "parameter of the target's course" for name in RANGES},
+        "info.rng": "the state of random numbers, which nothing draws from after a reset",
         "info.tracking_steps": "steps so far on which the distance was below 0.02 m",
         "info.cumulative_tracking_error": "sum of the distances so far (m)",
     }
@@ -126,7 +127,7 @@ class PandaTracking(PandaTask):
     def first_info(self, data: Data, key: jax.Array) -> dict[str, Any]:
         # Where the gripper begins is known once and for all, from MuJoCo in double precision.
         begin = self.physics.on_host(self.home).site("gripper").xpos.astype(np.float32)
-        return super().first_info(data, key) | {"gripper_pos": jnp.asarray(begin)}
+        return super().first_info(data, key) | {"rng": jax.random.key_data(key), "gripper_pos": jnp.asarray(begin)}
 
     def step(self, state: RobotState, action: jax.Array) -> RobotState:
         moved = super().step(state, action)
