@@ -13,8 +13,8 @@ _QUICK_REAL: dict[str, Any] = {
     "learning_rate": 1e-3, "entropy": 5e-3, "envs": 128, "unroll": 10, "unrolls": 4, "minibatches": 8, "epochs": 4,
     "hidden": (64, 64), "value_hidden": (128, 128), "scale_rewards": True, "reward_scale": 30.0,
 }  # fmt: skip
-# Programs of a search come in all units, and beside rewards of 0.01 an untrained value network is only noise: returns are
-# brought to the size at which robots learn (docs/robots.md, benchmarks/reward_units.py).
+# Programs of a search come in all units, and beside small rewards an untrained value network is only noise: returns
+# are brought to the size at which robots learn (docs/robots.md, benchmarks/reward_units.py).
 
 
 def quick_real(**settings: Any) -> PPO:
