@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from jaxreward.errors import UserError
 from jaxreward.tasks import card, make_task
 from jaxreward.tasks.documentation import state_leaves
 
@@ -157,6 +158,21 @@ def test_the_humanoids_motors_take_0_4_of_an_action():
     task: Any = make_task("humanoid")
     np.testing.assert_allclose(task.control(jnp.array([-2.0, -1.0, 0.0, 0.5, 1.0] + [0.0] * 12))[:5],
                                [-0.4, -0.4, 0.0, 0.2, 0.4], atol=1e-6)  # fmt: skip
+
+
+# ---- pictures
+
+
+def test_a_state_has_a_picture_or_the_reason_why_not():
+    play = played("hopper")
+    lane = [jax.tree.map(lambda x, t=t: x[0, t], play.states) for t in (0, STEPS - 1)]
+    try:
+        first, last = (play.task.draw(state) for state in lane)
+    except UserError as error:
+        assert "set MUJOCO_GL" in str(error)
+        return
+    assert first.shape == last.shape == (240, 320, 3) and first.dtype == np.uint8
+    assert first.std() > 0 and not np.array_equal(first, last)
 
 
 # ---- what breaks

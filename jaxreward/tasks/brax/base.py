@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
+import mujoco
 import numpy as np
 
 from jaxreward.errors import UserError
@@ -27,6 +28,7 @@ from jaxreward.tasks.brax.environment import (
 )
 from jaxreward.tasks.brax.words import WORDS, notes_of
 from jaxreward.tasks.metrics import Figure
+from jaxreward.tasks.pictures import render
 from jaxreward.tasks.task import Box
 
 UNFUSED = {"xla_cpu_use_fusion_emitters": False}
@@ -164,6 +166,18 @@ class BraxTask:
         from jaxreward.tasks.brax.fragments import vocabulary
 
         return vocabulary(self.name, self.control_s, self.horizon)
+
+    def draw(self, state: BraxState) -> np.ndarray:
+        """A picture, uint8 (240, 320, 3), from the first camera of the model, which follows the runner.
+
+        Raises:
+            UserError: this machine cannot render without a screen.
+        """
+        model = self.env.sys.mj_model
+        data: Any = mujoco.MjData(model)
+        data.qpos[:], data.qvel[:] = np.asarray(state.pipeline.q), np.asarray(state.pipeline.qd)
+        mujoco.mj_forward(model, data)
+        return render(model, data, 0 if model.ncam else -1)
 
     # ---- figures of metrics
 

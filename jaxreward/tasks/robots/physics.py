@@ -20,6 +20,7 @@ import numpy as np
 from flax import struct
 
 from jaxreward.errors import UserError
+from jaxreward.tasks.pictures import render
 
 with contextlib.redirect_stdout(io.StringIO()):  # it prints there that warp is not installed
     from mujoco import mjx
@@ -138,16 +139,7 @@ class Physics:
         Raises:
             UserError: this machine cannot render without a screen.
         """
-        host = self.on_host(data)
-        try:
-            with _mj.Renderer(self.model, height, width) as renderer:
-                renderer.update_scene(host, camera)
-                return renderer.render()
-        except Exception as error:
-            raise UserError(
-                f"MuJoCo cannot draw here ({error}): set MUJOCO_GL=egl (Debian: libegl1 libegl-mesa0) or osmesa "
-                "(libosmesa6)"
-            ) from error
+        return render(self.model, self.on_host(data), camera, height, width)
 
 
 def own_model(name: str) -> str:

@@ -1,0 +1,41 @@
+"""Pictures of robots by MuJoCo's own renderer, which needs no screen."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+import mujoco
+import numpy as np
+
+from jaxreward.errors import UserError
+
+_mj: Any = mujoco
+"""Its functions are compiled and known to no type checker."""
+
+
+def render(model: Any, data: Any, camera: str | int = -1, height: int = 240, width: int = 320) -> np.ndarray:
+    """A picture of a MuJoCo model, uint8 (height, width, 3), from one of its cameras; -1 is that which sees all of it.
+
+    Raises:
+        UserError: this machine cannot render, or has no screen and was not told to do without.
+    """
+    if not _has_gl():  # MuJoCo would try a window, fail, and complain again when it cleans up
+        raise UserError(_HOW.format(reason="there is no screen"))
+    try:
+        with _mj.Renderer(model, height, width) as renderer:
+            renderer.update_scene(data, camera)
+            return renderer.render()
+    except Exception as error:
+        raise UserError(_HOW.format(reason=error)) from error
+
+
+_HOW = (
+    "MuJoCo cannot draw here ({reason}): set MUJOCO_GL=egl (Debian: libegl1 libegl-mesa0) or MUJOCO_GL=osmesa "
+    "(libosmesa6)"
+)
+
+
+def _has_gl() -> bool:
+    return sys.platform != "linux" or any(os.environ.get(x) for x in ("MUJOCO_GL", "DISPLAY", "WAYLAND_DISPLAY"))
