@@ -15,6 +15,14 @@ _mj: Any = mujoco
 """Its functions are compiled and known to no type checker."""
 
 
+def posed(model: Any, qpos: Any, qvel: Any) -> Any:
+    """An `MjData` of the model at these generalised positions (nq,) and velocities (nv,)."""
+    data = _mj.MjData(model)
+    data.qpos[:], data.qvel[:] = np.asarray(qpos), np.asarray(qvel)
+    _mj.mj_forward(model, data)
+    return data
+
+
 def render(model: Any, data: Any, camera: str | int = -1, height: int = 240, width: int = 320) -> np.ndarray:
     """A picture of a MuJoCo model, uint8 (height, width, 3), from one of its cameras; -1 is that which sees all of it.
 

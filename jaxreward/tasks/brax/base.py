@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
-import mujoco
 import numpy as np
 
 from jaxreward.errors import UserError
@@ -28,7 +27,7 @@ from jaxreward.tasks.brax.environment import (
 )
 from jaxreward.tasks.brax.words import WORDS, notes_of
 from jaxreward.tasks.metrics import Figure
-from jaxreward.tasks.pictures import render
+from jaxreward.tasks.pictures import posed, render
 from jaxreward.tasks.task import Box
 
 UNFUSED = {"xla_cpu_use_fusion_emitters": False}
@@ -174,10 +173,7 @@ class BraxTask:
             UserError: this machine cannot render without a screen.
         """
         model = self.env.sys.mj_model
-        data: Any = mujoco.MjData(model)
-        data.qpos[:], data.qvel[:] = np.asarray(state.pipeline.q), np.asarray(state.pipeline.qd)
-        mujoco.mj_forward(model, data)
-        return render(model, data, 0 if model.ncam else -1)
+        return render(model, posed(model, state.pipeline.q, state.pipeline.qd), 0 if model.ncam else -1)
 
     # ---- figures of metrics
 
