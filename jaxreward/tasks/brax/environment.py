@@ -15,6 +15,8 @@ from flax import struct
 with contextlib.redirect_stdout(io.StringIO()):  # it prints there that warp is not installed
     from brax import base, envs
 
+from jaxreward.tasks.linalg import keep_off_the_pool
+
 Backend = Literal["spring", "generalized", "positional", "mjx"]
 BACKENDS = ("spring", "generalized", "positional", "mjx")
 
@@ -69,6 +71,7 @@ class BraxState(struct.PyTreeNode):
 
 def make_environment(name: str, backend: Backend, solid: tuple[str, ...] = ()) -> Environment:
     """An environment of Brax; the geometries `solid` touch the floor as feet do."""
+    keep_off_the_pool()
     with warnings.catch_warnings(), jax.ensure_compile_time_eval():  # it may be made while something is traced
         warnings.simplefilter("ignore", UserWarning)  # that Brax's environments are not developed any more
         env: Any = envs.get_environment(name, backend=backend)

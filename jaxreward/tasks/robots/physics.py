@@ -20,6 +20,7 @@ import numpy as np
 from flax import struct
 
 from jaxreward.errors import UserError
+from jaxreward.tasks.linalg import keep_off_the_pool
 from jaxreward.tasks.pictures import render
 
 with contextlib.redirect_stdout(io.StringIO()):  # it prints there that warp is not installed
@@ -64,6 +65,7 @@ class Physics:
     def __init__(self, xml: str, impl: Impl = "jax") -> None:
         if impl not in IMPLS:
             raise UserError(f"impl is {impl!r}: choose one of {', '.join(IMPLS)}")
+        keep_off_the_pool()
         self.model = _mj.MjModel.from_xml_string(xml)
         self.impl: Impl = impl
         try:
