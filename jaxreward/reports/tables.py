@@ -132,18 +132,16 @@ def score_table(title: str, rows: Sequence[tuple[str, Score | None, Mapping[str,
     """Name, metric, standard error, 95 % interval, seeds, and further columns by name."""
     measure = measure_of_scores([score for _, score, _ in rows])
     extra = list(dict.fromkeys(key for _, _, more in rows for key in more))
-    table = Table(title=title, title_justify="left")
-    table.add_column("interface", overflow="fold", min_width=12)
-    for column in (measure.name, "s.e.", "95 % interval", "seeds", *extra):
-        table.add_column(column, justify="right", no_wrap=True)
+    columns = (measure.name, "s.e.", "95\N{NO-BREAK SPACE}%\N{NO-BREAK SPACE}interval", "seeds", *extra)
+    body = list[tuple[str, ...]]()
     for name, score, more in rows:
         if score is None:
             cells = ["-", "-", "-", "-"]
         else:
             low, high = interval(score)
             cells = [figure(score.mean), figure(score.se), f"{figure(low)} to {figure(high)}", str(score.n)]
-        table.add_row(name, *cells, *(more.get(key, "") for key in extra))
-    return table
+        body.append((name, *cells, *(more.get(key, "") for key in extra)))
+    return Sheet(title, ("interface", *columns), tuple(body)).rich(narrow=True)
 
 
 @dataclass(frozen=True)
@@ -154,12 +152,19 @@ class Sheet:
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
 
-    def rich(self) -> Table:
-        table = Table(title=self.title, title_justify="left", box=SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0))
+    def rich(self, narrow: bool = False) -> Table:
+        """For the terminal; `narrow` saves space, and lets long names be broken, as those of files are."""
+        padding = (0, 0) if narrow else (0, 1, 0, 0)
+        table = Table(title=self.title, title_justify="left", box=SIMPLE_HEAD, show_edge=False, padding=padding)
         for number, column in enumerate(self.columns):
             # Headers may be broken between words, figures may not.
             width = max(len(part) for part in (*column.split(), *(row[number] for row in self.rows)))
-            table.add_column(column, justify="right" if number else "left", min_width=width)
+            if narrow and not number:
+                table.add_column(column, overflow="fold", min_width=min(width, 12))
+            elif narrow:
+                table.add_column("\n".join(column.split(" ")), justify="right", no_wrap=True)
+            else:
+                table.add_column(column, justify="right" if number else "left", min_width=width)
         for row in self.rows:
             table.add_row(*row)
         return table
