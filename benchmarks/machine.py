@@ -10,18 +10,17 @@ from typing import Any
 
 import jax
 
-from jaxreward.runs.provenance import commit, versions
+from jaxreward.runs.provenance import VERSIONED, commit, device, versions
 
 
 def machine() -> dict[str, Any]:
     """Device, processor, versions, commit, load and date, as they are now."""
-    device = jax.local_devices()[0]
     return {
-        "device": f"{device.platform} {device.device_kind}",
+        "device": device(),
         "devices": len(jax.local_devices()),
         "cpu": _cpu_model(),
         "cores": len(os.sched_getaffinity(0)),
-        "versions": versions("jaxlib", "flax", "optax", "xminigrid"),
+        "versions": versions(*VERSIONED),
         "commit": commit() or "unknown",
         "load_average": round(os.getloadavg()[0], 2),
         "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),

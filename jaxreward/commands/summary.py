@@ -16,6 +16,7 @@ from jaxreward.reports.plots import learning_curves, search_course
 from jaxreward.reports.tables import diagnosis, measure_of_scores, score_json, score_table
 from jaxreward.runs import Trained, read_log, read_transcript
 from jaxreward.runs.log import wall_s
+from jaxreward.runs.provenance import VERSIONED, commit, device, versions
 from jaxreward.runs.transcripts import TRANSCRIPT
 
 
@@ -153,5 +154,5 @@ def train_json(settings: TrainSettings, done: Retrained) -> dict[str, Any]:
     return {
         "task": settings.task, "seeds": settings.seeds, "steps": settings.steps, "rows": done.rows(),
         "env_steps": r.env_steps, "wall_s": r.wall_s, "compile_s": r.compile_s, "run_s": r.run_s,
-        "peak_bytes": r.peak_bytes,
+        "peak_bytes": r.peak_bytes, "device": device(), "versions": versions(*VERSIONED), "commit": commit(),
     }  # fmt: skip

@@ -84,6 +84,18 @@ def lineage(results: Mapping[str, Result], id: str) -> tuple[Candidate, ...]:
     return tuple(found.values())
 
 
+VERSIONED = ("jaxlib", "flax", "optax", "xminigrid", "brax", "mujoco-mjx")
+"""Packages that a figure may depend on, beside those that `versions` always tells."""
+
+
+def device() -> str:
+    """The device that JAX computes on first: its platform and kind."""
+    import jax
+
+    first = jax.local_devices()[0]
+    return f"{first.platform} {first.device_kind}"
+
+
 def versions(*packages: str) -> dict[str, str]:
     """Installed versions of jaxreward, jax, numpy and `packages`, and Python's; none is imported."""
     found: dict[str, str] = {}

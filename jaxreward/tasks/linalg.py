@@ -3,49 +3,59 @@
 From jaxlib 0.10.0 until 0.11.1 LAPACK's kernels for batches put their parts on the pool of threads that runs them, and
 wait. MuJoCo XLA factors two or three matrices at once: where the pool has no more threads than that, as with two cores,
 all threads come to wait for each other, and a training stands still for ever. With those versions `keep_off_the_pool`
-has XLA compile loops over columns in their place, for every batch of small real matrices in the process; results differ
-by rounding.
+has XLA compile loops over columns in their place, for all of this process; results differ by rounding.
 """
 
 from __future__ import annotations
 
 import functools
+import re
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import jaxlib
+from jax.extend.mlir import ir
+from jax.extend.mlir.dialects import stablehlo
 from jax.interpreters import mlir
 
 LARGEST = 64
-"""Columns of the largest matrices that are taken from LAPACK; beyond it loops over columns are too slow."""
+"""Columns of the largest matrices that loops take; larger and complex ones get XLA's own algorithm, which is slow for
+small ones."""
 
 
 def affected(version: str) -> bool:
     """Whether this version of jaxlib can stand still."""
-    return (0, 10, 0) <= tuple(int(part) for part in version.split(".")[:3]) < (0, 11, 1)
+    return (0, 10, 0) <= tuple(int(number) for number in re.findall(r"\d+", version)[:3]) < (0, 11, 1)
 
 
 @functools.cache
 def keep_off_the_pool() -> None:
-    """Replace LAPACK's kernels for batches of small matrices, if this jaxlib needs it."""
-    if not affected(jaxlib.__version__):
-        return
-    from jax._src.lax import linalg  # what LAPACK keeps has no public name
-
-    _replace(jax.lax.linalg.cholesky_p, cholesky, linalg._cholesky_cpu_lowering)
-    _replace(jax.lax.linalg.triangular_solve_p, triangular_solve, linalg._triangular_solve_cpu_lower)
+    """Replace LAPACK's Cholesky factors and triangular solves on CPU in this process, if this jaxlib needs it."""
+    if affected(jaxlib.__version__):
+        _replace(jax.lax.linalg.cholesky_p, cholesky, _xla_cholesky)
+        _replace(jax.lax.linalg.triangular_solve_p, triangular_solve, _xla_triangular_solve)
 
 
-def _replace(primitive: Any, ours: Any, lapack: Any) -> None:
+def _replace(primitive: Any, ours: Any, xlas: Any) -> None:
     loops = mlir.lower_fun(ours, multiple_results=False)
 
     def lower(ctx: Any, *operands: Any, **params: Any) -> Any:
         matrix = ctx.avals_in[0]
-        small = matrix.ndim > 2 and matrix.shape[-1] <= LARGEST and jnp.issubdtype(matrix.dtype, jnp.floating)
-        return (loops if small else lapack)(ctx, *operands, **params)
+        small = matrix.shape[-1] <= LARGEST and jnp.issubdtype(matrix.dtype, jnp.floating)
+        return (loops if small else xlas)(ctx, *operands, **params)
 
     mlir.register_lowering(primitive, lower, platform="cpu")
+
+
+def _xla_cholesky(ctx: Any, a: Any) -> Any:
+    return [stablehlo.cholesky(a, lower=ir.BoolAttr.get(True))]
+
+
+def _xla_triangular_solve(ctx: Any, a: Any, b: Any, **params: Any) -> Any:
+    left, lower, unit = (ir.BoolAttr.get(params[name]) for name in ("left_side", "lower", "unit_diagonal"))
+    transposed = ("ADJOINT" if params["conjugate_a"] else "TRANSPOSE") if params["transpose_a"] else "NO_TRANSPOSE"
+    return [stablehlo.triangular_solve(a, b, left, lower, unit, stablehlo.TransposeAttr.get(transposed))]
 
 
 def cholesky(a: jax.Array) -> jax.Array:
