@@ -31,7 +31,7 @@ ROOT = Path(__file__).resolve().parents[1]
 class UnitsSettings:
     """Train one interface with its reward in several units, scaled by its returns and not."""
 
-    tasks: tuple[str, ...] = ("quadcopter-hover", "panda-tracking")
+    tasks: tuple[str, ...] = ("quadcopter-hover",)
     """Tasks, with their `expert.py`."""
     scales: tuple[float, ...] = (0.01, 0.1, 1.0, 10.0, 30.0, 100.0)
     """By which rewards are multiplied."""

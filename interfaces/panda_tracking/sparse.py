@@ -1,8 +1,8 @@
 # Task: panda-tracking (a gripper follows a moving target; 500 steps of 0.02 s).
 # What: the task's own observation and reward: 1 for every step that ends within 2 cm of the target.
 # By: the task itself.
-# Score: not measured yet.
-# Again: scripts/train.py --task panda-tracking --interfaces interfaces/panda_tracking/sparse.py
+# Score: success 0.000 +- 0.000 over 3 seeds of 400,000 steps (mean and standard error).
+# Again: scripts/train.py --task panda-tracking --interfaces interfaces/panda_tracking/sparse.py --seeds 3 --steps 400000
 import jax.numpy as jnp
 
 
