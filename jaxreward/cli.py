@@ -9,7 +9,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-import os
 import shlex
 import sys
 from collections.abc import Callable, Sequence
@@ -45,9 +44,6 @@ def main(argv: Sequence[str] | None = None) -> int:
                 + (f"; did you mean '{near[0]}'?" if near else f"; choose from {', '.join(COMMANDS)}")
             )
         return COMMANDS[name](rest)
-    except BrokenPipeError:  # whoever read has seen enough
-        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - the interpreter flushes it as it leaves
-        return 1
     except UserError as error:
         print(f"jaxreward {name}: {error}", file=sys.stderr)
         return USAGE_EXIT_CODE
@@ -294,6 +290,8 @@ def tasks_command(args: list[str]) -> int:
     name = "" if not args or args[0].startswith("-") else args[0]
     rest = args[1:] if name else args
     settings = parse(TasksSettings, configured(TasksSettings(), rest), rest, "tasks [NAME]")
+    if not name and settings.task_arg:
+        raise UserError("--task-arg is for one task: say `jaxreward tasks NAME --task-arg KEY=VALUE`")
     if not name:
         print("\n".join([*task_names(), "xland/<environment>/<ruleset>"]))
         return 0

@@ -205,7 +205,7 @@ class EvolveSettings:
         skip = {"out", "name", "resume", "dry_run", "json", "command"}
         values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name not in skip}
         spelt_out = write_options(self.strategy, read_options(self.strategy, self.option))
-        return _plain({**values, "option": spelt_out, "evolve": self.evolves})
+        return _plain({**values, "option": spelt_out, "evolve": self.evolves, "filter_threshold": self.threshold})
 
 
 def _plain(value: Any) -> Any:

@@ -180,6 +180,8 @@ def test_options_of_a_task(capsys):
     assert status == 0 and "speed_scale=1.0, radius_scale=1.0" in out
     status, out, _ = outcome(capsys, "tasks", "panda-tracking", "--task-arg", "speed_scale=2", "horizon=7")
     assert status == 0 and "speed_scale=2.0" in out and "7 steps an episode" in out
+    status, _, err = outcome(capsys, "tasks", "--task-arg", "speed_scale=2")
+    assert status == 2 and "say `jaxreward tasks NAME" in err
     for command in ("evolve", "train"):
         status, _, err = outcome(capsys, command, "--task", "xland-easy", "--task-arg", "size=3", "--dry-run")
         assert status == 2 and "xland-easy has no option 'size'; it has horizon=80" in err

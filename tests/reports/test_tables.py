@@ -75,3 +75,14 @@ def test_the_quantile_has_no_step_where_its_table_ends():
     values = [t95(n) for n in range(28, 60)]
     assert all(a > b > 1.96 for a, b in pairwise(values))
     assert t95(32) == pytest.approx(2.0395, abs=1e-3) and t95(61) == pytest.approx(2.0003, abs=1e-3)
+
+
+@pytest.mark.parametrize("name", ["panda_tracking/expert.py", "a"])
+def test_a_table_of_scores_fits_a_terminal_of_80_columns(name):
+    score = Score(mean=0.996, se=0.004, n=3, episodes=768)
+    told = {"features": "45", "running success": "0.616", "mean distance": "0.010"}
+    out = StringIO()
+    Console(file=out, width=80).print(score_table("success on a task", [(name, score, told), ("b", None, {})]))
+    lines = out.getvalue().splitlines()
+    row = next(line for line in lines if line.startswith(name[:12]))
+    assert row.split()[-1] == "0.010" and "0.979 to 1.000" in row and max(map(len, lines)) <= 80

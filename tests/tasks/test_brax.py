@@ -170,7 +170,7 @@ def test_a_state_has_a_picture_or_the_reason_why_not():
         first, last = (play.task.draw(state) for state in lane)
     except UserError as error:
         assert "set MUJOCO_GL" in str(error)
-        return
+        pytest.skip("no pictures on this machine")
     assert first.shape == last.shape == (240, 320, 3) and first.dtype == np.uint8
     assert first.std() > 0 and not np.array_equal(first, last)
 

@@ -170,7 +170,7 @@ class BraxTask:
         """A picture, uint8 (240, 320, 3), from the first camera of the model, which follows the runner.
 
         Raises:
-            UserError: this machine cannot render without a screen.
+            UserError: this machine cannot render, or has no screen and was not told to do without.
         """
         model = self.env.sys.mj_model
         return render(model, posed(model, state.pipeline.q, state.pipeline.qd), 0 if model.ncam else -1)

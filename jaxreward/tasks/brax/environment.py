@@ -15,7 +15,7 @@ from flax import struct
 with contextlib.redirect_stdout(io.StringIO()):  # it prints there that warp is not installed
     from brax import base, envs
 
-from jaxreward.tasks.linalg import keep_off_the_pool
+from jaxreward.kernels.linalg import keep_off_the_pool
 
 Backend = Literal["spring", "generalized", "positional", "mjx"]
 BACKENDS = ("spring", "generalized", "positional", "mjx")

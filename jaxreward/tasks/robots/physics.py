@@ -20,7 +20,7 @@ import numpy as np
 from flax import struct
 
 from jaxreward.errors import UserError
-from jaxreward.tasks.linalg import keep_off_the_pool
+from jaxreward.kernels.linalg import keep_off_the_pool
 from jaxreward.tasks.pictures import render
 
 with contextlib.redirect_stdout(io.StringIO()):  # it prints there that warp is not installed
@@ -139,7 +139,7 @@ class Physics:
         """A picture by MuJoCo's own renderer, uint8 (height, width, 3).
 
         Raises:
-            UserError: this machine cannot render without a screen.
+            UserError: this machine cannot render, or has no screen and was not told to do without.
         """
         return render(self.model, self.on_host(data), camera, height, width)
 
