@@ -113,6 +113,7 @@ def evolve_json(outcome: Outcome) -> dict[str, Any]:
         "tokens": billed.tokens,
         "reason": outcome.reason,
         "finished": outcome.exit_code == 0,
+        **made_on(),
     }
 
 
@@ -154,5 +155,10 @@ def train_json(settings: TrainSettings, done: Retrained) -> dict[str, Any]:
     return {
         "task": settings.task, "seeds": settings.seeds, "steps": settings.steps, "rows": done.rows(),
         "env_steps": r.env_steps, "wall_s": r.wall_s, "compile_s": r.compile_s, "run_s": r.run_s,
-        "peak_bytes": r.peak_bytes, "device": device(), "versions": versions(*VERSIONED), "commit": commit(),
+        "peak_bytes": r.peak_bytes, **made_on(),
     }  # fmt: skip
+
+
+def made_on() -> dict[str, Any]:
+    """What figures were made on."""
+    return {"device": device(), "versions": versions(*VERSIONED), "commit": commit()}
