@@ -3,7 +3,7 @@
     python benchmarks/reward_units.py --out benchmarks/results/reward_units.json
 
 Without `scale_rewards` a `reward_scale` of 0.01 is a program in other units; with it, units do not matter, and the
-scale is what the returns are brought to. docs/robots.md has the result.
+scale is what the returns are brought to.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ _QUICK_REAL: dict[str, Any] = {
     "hidden": (64, 64), "value_hidden": (128, 128), "scale_rewards": True, "reward_scale": 30.0,
 }  # fmt: skip
 # Programs of a search come in all units, and beside small rewards an untrained value network is only noise: returns
-# are brought to the size at which robots learn (docs/robots.md, benchmarks/reward_units.py).
+# are brought to the size at which robots learn (benchmarks/reward_units.py).
 
 
 def quick_real(**settings: Any) -> PPO:
