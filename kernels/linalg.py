@@ -126,13 +126,13 @@ def lu(a: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
 
     def column(j: jax.Array, carry: tuple[jax.Array, jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array, jax.Array]:
         left, pivots, order = carry
+        under = rows > j
         size = jnp.abs(left[:, j].real) + jnp.abs(left[:, j].imag)
         pivot = jnp.argmax(jnp.where(rows >= j, size, -1.0), axis=0).astype(jnp.int32)
         exchanged = jnp.where(rows == j, pivot, jnp.where(rows == pivot, j, rows))
         left = jnp.take_along_axis(left, exchanged[:, None], axis=0)
         order = jnp.take_along_axis(order, exchanged, axis=0)
-        by = jnp.where((rows > j) & (left[j, j] != 0), left[:, j] / left[j, j], 0.0)
-        under = rows > j
+        by = jnp.where(under & (left[j, j] != 0), left[:, j] / left[j, j], 0.0)
         left = left - by[:, None] * jnp.where(columns > j, left[j], 0.0)
         left = left.at[:, j].set(jnp.where(under, by, left[:, j]))
         return left, pivots.at[j].set(pivot), order

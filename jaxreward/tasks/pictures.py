@@ -23,8 +23,8 @@ def posed(model: Any, qpos: Any, qvel: Any) -> Any:
     return data
 
 
-def render(model: Any, data: Any, camera: str | int = -1, height: int = 240, width: int = 320) -> np.ndarray:
-    """A picture of a MuJoCo model, uint8 (height, width, 3), from one of its cameras; -1 is that which sees all of it.
+def render(model: Any, data: Any, camera: str | int = -1) -> np.ndarray:
+    """A picture of a MuJoCo model, uint8 (240, 320, 3), from one of its cameras; -1 is that which sees all of it.
 
     Raises:
         UserError: this machine cannot render, or has no screen and was not told to do without.
@@ -32,7 +32,7 @@ def render(model: Any, data: Any, camera: str | int = -1, height: int = 240, wid
     if not _has_gl():  # MuJoCo would try a window, fail, and complain again when it cleans up
         raise UserError(_HOW.format(reason="there is no screen"))
     try:
-        with _mj.Renderer(model, height, width) as renderer:
+        with _mj.Renderer(model, height=240, width=320) as renderer:
             renderer.update_scene(data, camera)
             return renderer.render()
     except Exception as error:

@@ -135,13 +135,13 @@ class Physics:
         _mj.mj_forward(self.model, host)
         return host
 
-    def draw(self, data: Data, camera: str, height: int = 240, width: int = 320) -> np.ndarray:
-        """A picture by MuJoCo's own renderer, uint8 (height, width, 3).
+    def draw(self, data: Data, camera: str) -> np.ndarray:
+        """A picture by MuJoCo's own renderer, uint8 (240, 320, 3).
 
         Raises:
             UserError: this machine cannot render, or has no screen and was not told to do without.
         """
-        return render(self.model, self.on_host(data), camera, height, width)
+        return render(self.model, self.on_host(data), camera)
 
 
 def own_model(name: str) -> str:
