@@ -30,7 +30,7 @@ from jaxreward.tasks import Task, make_task
 from jaxreward.training import PPO
 
 LEARNERS: dict[str, dict[str, Any]] = {
-    "inverted-pendulum": {"steps": 300_000},
+    "inverted-pendulum": {"steps": 1_000_000},
     "hopper": {"steps": 1_000_000},
 }
 """Steps of each task, by default; others have those of the pendulum."""
