@@ -144,6 +144,8 @@ def test_what_is_measured_falls_where_less_is_better(trained):
     curve = trained.success_curve.mean(1)
     assert (curve[:, -1] < curve[:, 0]).all() and (curve[:, -1] < 0.35).all()
     np.testing.assert_allclose(trained.beside("sum"), trained.success, rtol=1e-5)
+    np.testing.assert_allclose(trained.beside_curve("sum"), trained.success_curve, rtol=1e-5)
+    assert not np.allclose(trained.beside_curve("hit"), trained.success_curve)
     score, feedback = trained.score(1), trained.feedback(1)
     assert score.measure == feedback.measure == MISS and score.merit == -score.mean
     assert feedback.return_solved is None and feedback.return_failed is None

@@ -86,8 +86,12 @@ class Retrained:
                 "digest": self.result.programs[row].digest,
                 "score": score_json(self.result.score(row)),
                 "seed_success": self.result.success[row].tolist(),
-                "curve": {"steps": self.result.steps.tolist(), "success": json_curve(self.result.success_curve[row])},
-                "beside": {name: self.result.beside(name)[row].tolist() for name in self.result.told},
+                "curve": {
+                    "steps": self.result.steps.tolist(),
+                    "success": json_curve(self.result.success_curve[row]),
+                    "beside": {told: json_curve(self.result.beside_curve(told)[row]) for told in self.result.told},
+                },
+                "beside": {told: self.result.beside(told)[row].tolist() for told in self.result.told},
                 "diverged": int(self.result.diverged[row].sum()),
                 "notices": [n.model_dump() for n in self.result.feedback(row).notices],
             }

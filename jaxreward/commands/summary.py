@@ -144,8 +144,10 @@ def show_retrained(settings: TrainSettings, done: Retrained, console: Console) -
                 console.print(f"  {line}")
     if settings.plot is not None:
         settings.plot.parent.mkdir(parents=True, exist_ok=True)
-        curves = {name: (result.steps.tolist(), result.success_curve[i]) for i, name in enumerate(done.names)}
-        learning_curves(settings.plot, curves, settings.task, result.measure)
+        by_name = lambda curve: dict(zip(done.names, curve, strict=True))  # noqa: E731
+        beside = {told: by_name(result.beside_curve(told)) for told in result.told}
+        curves = by_name(result.success_curve)
+        learning_curves(settings.plot, result.steps, curves, settings.task, result.measure, beside)
         console.print(f"learning curves in {settings.plot}")
 
 

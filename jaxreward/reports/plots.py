@@ -16,14 +16,16 @@ from jaxreward.runs.disk import explain_full_disk
 _COLOURS = ("#2a6fb0", "#d1600a", "#3a8f4a", "#8a4fa3", "#b03a48", "#6b6b6b", "#1a9e96", "#b8860b")
 
 
-def _axes(width: float = 6.4, height: float = 3.6) -> tuple[Any, Any]:
+def _panels(n: int = 1) -> tuple[Any, list[Any]]:
+    """A figure with `n` panels beside each other, and room for a legend on the right."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(width, height), layout="constrained")
-    axes = figure.add_subplot()
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(axis="y", color="#dddddd", linewidth=0.8)
-    return figure, axes
+    figure = Figure(figsize=(6.4 if n == 1 else 2.2 + 3.4 * n, 3.6), layout="constrained")
+    panels = list(figure.subplots(1, n, squeeze=False)[0])
+    for axes in panels:
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.grid(axis="y", color="#dddddd", linewidth=0.8)
+    return figure, panels
 
 
 def _scale(axes: Any, measure: Measure) -> None:
@@ -34,30 +36,42 @@ def _scale(axes: Any, measure: Measure) -> None:
 
 
 def learning_curves(
-    path: Path, curves: Mapping[str, tuple[Sequence[int], np.ndarray]], title: str = "", measure: Measure = SUCCESS
+    path: Path,
+    steps: Sequence[int] | np.ndarray,
+    curves: Mapping[str, np.ndarray],
+    title: str = "",
+    measure: Measure = SUCCESS,
+    beside: Mapping[str, Mapping[str, np.ndarray]] | None = None,
 ) -> None:
     """The metric over environment steps: mean over seeds with the range of the seeds as a band.
 
     Args:
         path: where the picture goes; the suffix chooses png or svg.
-        curves: by name, the steps (P,) and the metric (S, P).
+        steps: of the checkpoints (P,).
+        curves: by name of what was trained, the metric (S, P).
         measure: what the metric is.
+        beside: by name of what the metric tells beside its value, curves as above; a panel each.
     """
-    figure, axes = _axes()
-    for (name, (steps, success)), colour in zip(curves.items(), _COLOURS * 4, strict=False):
-        at = np.asarray(steps) / 1e6
-        axes.plot(at, success.mean(0), color=colour, label=name, linewidth=2)
-        axes.fill_between(at, success.min(0), success.max(0), color=colour, alpha=0.15, linewidth=0)
-    axes.set(xlabel="environment steps (millions)", title=title)
-    _scale(axes, measure)
-    axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    beside = beside or {}
+    figure, panels = _panels(1 + len(beside))
+    at = np.asarray(steps) / 1e6
+    for axes, lines in zip(panels, (curves, *beside.values()), strict=True):
+        for (name, values), colour in zip(lines.items(), _COLOURS * 4, strict=False):
+            axes.plot(at, values.mean(0), color=colour, label=name, linewidth=2)
+            axes.fill_between(at, values.min(0), values.max(0), color=colour, alpha=0.15, linewidth=0)
+        axes.set_xlabel("environment steps (millions)")
+    panels[0].set_title(title)
+    _scale(panels[0], measure)
+    for axes, name in zip(panels[1:], beside, strict=True):
+        axes.set_ylabel(name.replace("_", " "))
+    panels[-1].legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
     with explain_full_disk(path):
         figure.savefig(path, dpi=150)
 
 
 def search_course(path: Path, searches: Mapping[str, Sequence[Result]], title: str = "") -> None:
     """The score of every trained candidate in order, and the best so far as a line."""
-    figure, axes = _axes()
+    figure, (axes,) = _panels()
     measure = measure_of_scores([r.score for results in searches.values() for r in results])
     sign = measure.oriented(1.0)
     for (name, results), colour in zip(searches.items(), _COLOURS, strict=False):

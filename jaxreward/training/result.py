@@ -80,10 +80,18 @@ class TrainResult:
         Raises:
             KeyError: a name that is not in `told`.
         """
+        curve = self.beside_curve(name)
+        return np.stack([curve[c, :, self._last(c)] for c in range(len(self.histories))])
+
+    def beside_curve(self, name: str) -> np.ndarray:
+        """The same at each checkpoint, (C, S, P), NaN where not reached.
+
+        Raises:
+            KeyError: a name that is not in `told`.
+        """
         if name not in self.told:
             raise KeyError(f"the metric tells nothing called {name!r}, but {', '.join(self.told) or 'its value'}")
-        index = self.told.index(name)
-        return np.stack([h.beside[self._last(c), 0, :, index] for c, h in enumerate(self.histories)])
+        return self._curve("beside")[:, :, self.told.index(name)]
 
     def variables(self, candidate: int, seed: int) -> Variables:
         """The network's variables of one agent, for observations of the program's own size: `params`, and

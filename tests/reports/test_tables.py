@@ -58,7 +58,8 @@ def test_a_diagnosis_shows_curves_terms_and_notices():
 
 
 def test_pictures_are_drawn(tmp_path: Path):
-    learning_curves(tmp_path / "curves.png", {"a": ([1000, 2000], np.array([[0.1, 0.5], [0.2, 0.6]]))})
+    curves = {"a": np.array([[0.1, 0.5], [0.2, 0.6]])}
+    learning_curves(tmp_path / "curves.png", [1000, 2000], curves, beside={"running_success": curves})
     results = [
         Result(
             candidate=Candidate(id="a", generation=0, operator="scratch"), score=Score(mean=0.5, se=0, n=1, episodes=8)
