@@ -9,7 +9,6 @@ runs of Brax. Held-out returns are of sampled actions on both sides. docs/robots
 
 from __future__ import annotations
 
-import json
 import os
 import statistics
 import sys
@@ -24,6 +23,7 @@ import jax
 import jax.numpy as jnp
 import tyro
 
+from benchmarks.command import save, status_of
 from jaxreward.errors import UserError
 from jaxreward.programs import Program
 from jaxreward.tasks import Task, make_task
@@ -187,21 +187,14 @@ def run(s: ParitySettings) -> dict[str, Any]:
             f"{name}: final return {f['jaxreward']:.1f} (sd {f['sd_jaxreward']:.1f}), Brax {f['brax']:.1f} "
             f"(sd {f['sd_brax']:.1f}); steps/s {v['jaxreward']:,.0f}, Brax {v['brax']:,.0f}", flush=True,
         )  # fmt: skip
-        if s.out is not None:
-            s.out.parent.mkdir(parents=True, exist_ok=True)
-            s.out.write_text(json.dumps(report, indent=1) + "\n")
+        save(report, s.out)
     if s.plot is not None:
         draw(s.plot, report["rows"])
     return report
 
 
 def main(argv: list[str] | None = None) -> int:
-    try:
-        run(tyro.cli(ParitySettings, args=argv, prog="brax_parity.py"))
-        return 0
-    except UserError as error:
-        print(f"brax_parity: {error}", file=sys.stderr)
-        return 2
+    return status_of("brax_parity", lambda: run(tyro.cli(ParitySettings, args=argv, prog="brax_parity.py")))
 
 
 if __name__ == "__main__":

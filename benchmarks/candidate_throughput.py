@@ -19,6 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import tyro
 
+from benchmarks.command import save, status_of
 from benchmarks.table import show
 from jaxreward.errors import UserError
 from jaxreward.tasks import Task, make_task
@@ -225,9 +226,7 @@ class Measurement:
         return found
 
     def _save(self) -> None:
-        if self.settings.out is not None:
-            self.settings.out.parent.mkdir(parents=True, exist_ok=True)
-            self.settings.out.write_text(json.dumps(self.report, indent=1) + "\n")
+        save(self.report, self.settings.out)
 
 
 def _plain(settings: ThroughputSettings) -> dict[str, Any]:
@@ -272,14 +271,7 @@ def measure(args: list[str]) -> int:
 
 
 def main(argv: list[str] | None = None) -> int:
-    try:
-        return measure(sys.argv[1:] if argv is None else argv)
-    except UserError as error:
-        print(f"candidate_throughput: {error}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        print("candidate_throughput: interrupted", file=sys.stderr)
-        return 130
+    return status_of("candidate_throughput", lambda: measure(sys.argv[1:] if argv is None else argv))
 
 
 if __name__ == "__main__":

@@ -27,6 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import tyro
 
+from benchmarks.command import save, status_of
 from jaxreward.errors import UserError
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -126,17 +127,13 @@ def run(s: GpuSettings) -> int:
         from benchmarks.machine import machine
 
         report = {"benchmark": s.part, "command": words[2:], **machine(), "result": json.loads(last)}
-        (s.out / f"{s.part}.json").write_text(json.dumps(report, indent=1) + "\n")
+        save(report, s.out / f"{s.part}.json")
     print(f"{s.part}: exit status {status} after {time.monotonic() - begin:.0f} s, results in {s.out}", flush=True)
     return status
 
 
 def main(argv: list[str] | None = None) -> int:
-    try:
-        return run(tyro.cli(GpuSettings, args=argv, prog="gpu.py"))
-    except UserError as error:
-        print(f"gpu: {error}", file=sys.stderr)
-        return 2
+    return status_of("gpu", lambda: run(tyro.cli(GpuSettings, args=argv, prog="gpu.py")))
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from benchmarks.command import status_of
 from benchmarks.landscape_entries import BASELINE
 from benchmarks.search_landscapes import RESULTS
 from jaxreward.errors import UserError
@@ -258,22 +259,21 @@ def read(path: Path) -> Row:
     return report
 
 
-def main(argv: list[str] | None = None) -> int:
-    args = list(sys.argv[1:] if argv is None else argv)
+def tabulate(args: Sequence[str]) -> None:
+    """Print the table, or fill the page and draw the picture."""
     paths = [Path(arg) for arg in args if arg != "--print"] or [RESULTS]
-    try:
-        if len(paths) > 1 or str(paths[0]).startswith("-"):
-            raise UserError("give at most one results file: landscape_table.py [--print] [FILE.json]")
-        report = read(paths[0])
-        if "--print" in args:
-            print(markdown(report))
-        else:
-            PAGE.write_text(fill(PAGE.read_text(), report))
-            picture(report, PICTURE)
-    except UserError as error:
-        print(f"landscape_table: {error}", file=sys.stderr)
-        return 2
-    return 0
+    if len(paths) > 1 or str(paths[0]).startswith("-"):
+        raise UserError("give at most one results file: landscape_table.py [--print] [FILE.json]")
+    report = read(paths[0])
+    if "--print" in args:
+        print(markdown(report))
+    else:
+        PAGE.write_text(fill(PAGE.read_text(), report))
+        picture(report, PICTURE)
+
+
+def main(argv: list[str] | None = None) -> int:
+    return status_of("landscape_table", lambda: tabulate(sys.argv[1:] if argv is None else argv))
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ scale is what the returns are brought to.
 
 from __future__ import annotations
 
-import json
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import numpy as np
 import tyro
 
+from benchmarks.command import save, status_of
 from jaxreward import load_program
 from jaxreward.errors import UserError
 from jaxreward.tasks import make_task
@@ -81,19 +81,12 @@ def run(s: UnitsSettings) -> dict[str, Any]:
     report: dict[str, Any] = {"benchmark": "reward_units", "seeds": s.seeds, "steps": s.steps, **machine(), "rows": []}
     for name in s.tasks:
         report["rows"] += rows_of(name, s)
-        if s.out is not None:
-            s.out.parent.mkdir(parents=True, exist_ok=True)
-            s.out.write_text(json.dumps(report, indent=1) + "\n")
+        save(report, s.out)
     return report
 
 
 def main(argv: list[str] | None = None) -> int:
-    try:
-        run(tyro.cli(UnitsSettings, args=argv, prog="reward_units.py"))
-        return 0
-    except UserError as error:
-        print(f"reward_units: {error}", file=sys.stderr)
-        return 2
+    return status_of("reward_units", lambda: run(tyro.cli(UnitsSettings, args=argv, prog="reward_units.py")))
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ docs/landscapes.md says what is measured and how to read it.
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
 import multiprocessing
 import statistics
@@ -26,6 +25,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import tyro
 from scipy.special import stdtrit
 
+from benchmarks.command import save, status_of
 from benchmarks.landscape_entries import ABLATIONS, BASELINE, EXPECTED, FULL, STRATEGIES, Entry
 from benchmarks.landscape_trial import Outcome, Trial, run
 from benchmarks.landscapes import LANDSCAPES
@@ -253,24 +253,20 @@ def _plain(settings: LandscapeSettings) -> dict[str, Any]:
     return values
 
 
+def measure(settings: LandscapeSettings) -> None:
+    """Compare, and write the results where they belong."""
+    settings = settings.smallest() if settings.tiny else settings
+    settings.check()
+    report = compare(settings, lambda text: print(text, file=sys.stderr, flush=True))
+    out = settings.out or (None if settings.tiny else RESULTS)
+    save(report, out, indent=None)
+    if out is not None:
+        print(f"wrote {out}")
+
+
 def main(argv: list[str] | None = None) -> int:
-    try:
-        settings = tyro.cli(LandscapeSettings, args=argv, prog="search_landscapes.py")
-        settings = settings.smallest() if settings.tiny else settings
-        settings.check()
-        report = compare(settings, lambda text: print(text, file=sys.stderr, flush=True))
-        out = settings.out or (None if settings.tiny else RESULTS)
-        if out is not None:
-            out.parent.mkdir(parents=True, exist_ok=True)
-            out.write_text(json.dumps(report) + "\n")
-            print(f"wrote {out}")
-    except UserError as error:
-        print(f"search_landscapes: {error}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        print("search_landscapes: interrupted", file=sys.stderr)
-        return 130
-    return 0
+    read = lambda: tyro.cli(LandscapeSettings, args=argv, prog="search_landscapes.py")  # noqa: E731
+    return status_of("search_landscapes", lambda: measure(read()))
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.command import status_of
 from jaxreward.errors import UserError
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "benchmarks.md"
@@ -130,22 +132,20 @@ def read(path: Path) -> dict[str, Any]:
     return report
 
 
-def main(argv: list[str] | None = None) -> int:
-    args = list(sys.argv[1:] if argv is None else argv)
-    to_terminal = "--print" in args
+def tabulate(args: Sequence[str]) -> None:
+    """Print the tables, or fill the page."""
     paths = [Path(a) for a in args if a != "--print"]
-    try:
-        if not paths or any(str(p).startswith("-") for p in paths):
-            raise UserError("give at least one results file: table.py [--print] FILE.json ...")
-        reports = [read(p) for p in paths]
-        if to_terminal:
-            print("\n".join(markdown(r) for r in reports))
-        else:
-            PAGE.write_text(fill(PAGE.read_text(), reports))
-    except UserError as error:
-        print(f"table: {error}", file=sys.stderr)
-        return 2
-    return 0
+    if not paths or any(str(p).startswith("-") for p in paths):
+        raise UserError("give at least one results file: table.py [--print] FILE.json ...")
+    reports = [read(p) for p in paths]
+    if "--print" in args:
+        print("\n".join(markdown(r) for r in reports))
+    else:
+        PAGE.write_text(fill(PAGE.read_text(), reports))
+
+
+def main(argv: list[str] | None = None) -> int:
+    return status_of("table", lambda: tabulate(sys.argv[1:] if argv is None else argv))
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import tyro
 
+from benchmarks.command import save, status_of
 from jaxreward.errors import UserError
 from jaxreward.tasks import make_task, task_names
 
@@ -79,6 +80,7 @@ def run(s: SpeedSettings) -> dict[str, Any]:
     """All tasks, one after the other; a task that fails has an `error` in place of figures."""
     from benchmarks.machine import machine
 
+    s.check()
     report: dict[str, Any] = {"benchmark": "task_speed", "updates": s.updates, **machine(), "rows": []}
     for name in s.names:
         words = [sys.executable, str(Path(__file__)), "one", name, str(s.updates), *map(str, s.candidates)]
@@ -90,9 +92,7 @@ def run(s: SpeedSettings) -> dict[str, Any]:
             row = {"task": name, "error": f"not done within {s.limit_s:g} s"}
         report["rows"].append(row)
         print(_line(row), flush=True)
-        if s.out is not None:
-            s.out.parent.mkdir(parents=True, exist_ok=True)
-            s.out.write_text(json.dumps(report, indent=1) + "\n")
+        save(report, s.out)
     return report
 
 
@@ -111,14 +111,7 @@ def main(argv: list[str] | None = None) -> int:
     if args[:1] == ["one"]:
         print(json.dumps(of_task(args[1], tuple(map(int, args[3:])), int(args[2]))))
         return 0
-    try:
-        settings = tyro.cli(SpeedSettings, args=args, prog="task_speed.py")
-        settings.check()
-        run(settings)
-        return 0
-    except UserError as error:
-        print(f"task_speed: {error}", file=sys.stderr)
-        return 2
+    return status_of("task_speed", lambda: run(tyro.cli(SpeedSettings, args=args, prog="task_speed.py")))
 
 
 if __name__ == "__main__":
