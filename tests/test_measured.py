@@ -37,6 +37,7 @@ from jaxreward.tasks.metrics import Beside, Mean, Reached, Sum
 from jaxreward.tasks.probe import Probe
 from jaxreward.training import PPO, Progress, Rung, train
 from jaxreward.training.notices import correlation, notices
+from jaxreward.training.plan import held_out_steps
 
 pytestmark = pytest.mark.usefixtures("hasty")
 
@@ -153,6 +154,11 @@ def test_what_is_measured_falls_where_less_is_better(trained):
     assert told is not None and told > 0.5, "who returns more is nearer"
     best = trained.best_seed(1)
     assert trained.success[1, best] == trained.success[1].min()
+
+
+def test_the_held_out_steps_of_a_plan_are_those_taken(trained):
+    agents = len(trained.programs) * len(trained.seeds)
+    assert trained.eval_steps == agents * held_out_steps(TASK, SMALL, len(trained.steps), 64)
 
 
 def test_the_correlation_is_that_of_the_episodes():

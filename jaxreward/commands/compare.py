@@ -155,7 +155,7 @@ class _Placed:
 
 def _plan(settings: CompareSettings, cells: Sequence[Cell], console: Console) -> int:
     """Print the cells of this shard, which are done, and what the others will cost."""
-    from jaxreward.commands.plan import cost_s, duration
+    from jaxreward.commands.plan import cost_s, duration, search_s
     from jaxreward.reports.tables import Sheet
 
     rows = [(cell.label, cell.status()) for cell in cells]
@@ -169,8 +169,9 @@ def _plan(settings: CompareSettings, cells: Sequence[Cell], console: Console) ->
         search = s.candidates * s.seeds * s.steps if isinstance(cell, SearchCell) else 0
         if status != "done":
             steps += search + final
-            seconds += cost_s(s.task, 1, 1, final)
-            seconds += cost_s(s.task, s.candidates, -(-s.candidates // s.generation), search) if search else 0.0
+            task = s.make_task()
+            seconds += cost_s(task, s.ppo, 1, s.final_seeds, s.final_steps or s.steps)
+            seconds += search_s(s, task) if search else 0.0
     console.print(f"to do: at most {steps:,} environment steps, about {duration(seconds)} on two CPU cores")
     spending = _foresee(cells)
     if spending is not None:

@@ -6,7 +6,9 @@ from typing import NamedTuple
 
 from jaxreward.commands.retrain import TrainSettings
 from jaxreward.settings import EvolveSettings
-from jaxreward.tasks import has_real_actions
+from jaxreward.tasks import Task, has_real_actions
+from jaxreward.training import PPO
+from jaxreward.training.plan import EVAL_EPISODES, curve_points, held_out_steps
 
 
 class Rate(NamedTuple):
@@ -36,15 +38,45 @@ def _seeds(n: int, kind: str = "") -> str:
     return f"{n} {kind}seed" + "s" * (n != 1)
 
 
-def cost_s(task: str, programs: int, batches: int, steps: int) -> float:
-    """Seconds of compiling and training on two CPU cores, roughly."""
-    each = rate(task)
-    return steps / each.steps_per_s + batches * each.task_s + programs * each.program_s
+def cost_s(
+    task: Task,
+    ppo: PPO,
+    programs: int,
+    seeds: int,
+    steps: int,
+    *,
+    batches: int = 1,
+    points: int | None = None,
+    episodes: int = EVAL_EPISODES,
+) -> float:
+    """Seconds of compiling and training on two CPU cores, roughly, held-out episodes included.
+
+    Args:
+        task: what is solved.
+        ppo: the learner.
+        programs: all of them.
+        seeds: training seeds of each.
+        steps: environment steps of each seed.
+        batches: in how many parts the programs are trained.
+        points: of the learning curves; those of a search if omitted.
+        episodes: held-out episodes of each seed at the end.
+    """
+    each = rate(task.name)
+    points = curve_points(task, ppo, steps) if points is None else points
+    of_agent = steps + held_out_steps(task, ppo, points, episodes)
+    return programs * seeds * of_agent / each.steps_per_s + batches * each.task_s + programs * each.program_s
+
+
+def search_s(s: EvolveSettings, task: Task) -> float:
+    """The same of a search, its final training left out."""
+    batches = -(-s.candidates // s.generation)
+    apart = cost_s(task, s.ppo, s.candidates, 1, s.filter_steps, batches=batches) if s.restart else 0.0
+    return apart + cost_s(task, s.ppo, s.candidates, s.seeds, s.steps, batches=batches)
 
 
 def describe(s: EvolveSettings, spending: str = "") -> list[str]:
     """The plan of a search in lines; `spending` is what it will cost, if that is not nothing."""
-    batches = -(-s.candidates // s.generation)
+    task = s.make_task()
     steps = s.candidates * s.seeds * s.steps
     runs = 2 if "best-of-n" in s.baselines else 1
     lines = [
@@ -55,7 +87,7 @@ def describe(s: EvolveSettings, spending: str = "") -> list[str]:
     if s.filter_steps:
         how = "trained apart with one seed" if s.restart else "as the first part of the same training"
         lines.append(f"short rung of {s.filter_steps:,} steps, threshold {s.threshold}, {how}")
-    seconds = runs * cost_s(s.task, s.candidates, batches, steps)
+    seconds = runs * search_s(s, task)
     if s.baselines:
         lines.append(f"baselines at the same budget: {', '.join(s.baselines)}")
     if s.final_seeds:
@@ -64,7 +96,7 @@ def describe(s: EvolveSettings, spending: str = "") -> list[str]:
         lines.append(
             f"final training of the best and the baselines: {_seeds(s.final_seeds, 'fresh ')} x {final:,} steps"
         )
-        seconds += cost_s(s.task, names, 1, names * s.final_seeds * final)
+        seconds += cost_s(task, s.ppo, names, s.final_seeds, final)
     lines.append(
         f"at most {runs * steps:,} environment steps in the search, in all about {duration(seconds)} on two CPU "
         f"cores; {'' if spending else 'cost 0 USD; '}run directory {s.out / s.run_name}"
@@ -77,5 +109,6 @@ def describe_training(s: TrainSettings) -> list[str]:
     n = max(1, len(s.interfaces))
     steps = n * s.seeds * s.steps
     what = f"{n} interface{'s' if n > 1 else ''} of {s.task}, {_seeds(s.seeds)} x {s.steps:,} steps"
-    seconds = duration(cost_s(s.task, n, 1, steps))
+    expected = cost_s(s.make_task(), s.ppo, n, s.seeds, s.steps, points=s.checkpoints, episodes=s.eval_episodes)
+    seconds = duration(expected)
     return [f"{what}: {steps:,} environment steps, about {seconds} on two CPU cores"]

@@ -13,6 +13,7 @@ from jaxreward.programs import Checker, Program
 from jaxreward.reports.tables import score_json
 from jaxreward.tasks import Task, make_task_of
 from jaxreward.training import PPO, Progress, TrainResult, train
+from jaxreward.training.plan import EVAL_EPISODES
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class TrainSettings:
     """Environment steps of each seed."""
     checkpoints: int = 20
     """Points of the learning curves."""
-    eval_episodes: int = 256
+    eval_episodes: int = EVAL_EPISODES
     """Held-out episodes of each seed at the end."""
     memory_gb: float | None = None
     """Memory that training may take on a device; by default most of what is free."""

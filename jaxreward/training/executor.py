@@ -28,7 +28,16 @@ from jaxreward.training.chunk import Chunk, TrainerState
 from jaxreward.training.config import PPO, Rung
 from jaxreward.training.history import History
 from jaxreward.training.learners import quick
-from jaxreward.training.plan import Device, Schedule, cut, first_chunk, make_schedule, memory_limit, worth_compacting
+from jaxreward.training.plan import (
+    EVAL_EPISODES,
+    Device,
+    Schedule,
+    cut,
+    first_chunk,
+    make_schedule,
+    memory_limit,
+    worth_compacting,
+)
 from jaxreward.training.population import Population, padded_sizes
 from jaxreward.training.result import TrainResult
 
@@ -76,7 +85,7 @@ def train(
     steps: int = 1_000_000,
     rungs: Sequence[Rung] = (),
     checkpoints: int = 20,
-    eval_episodes: int = 256,
+    eval_episodes: int = EVAL_EPISODES,
     memory_gb: float | None = None,
     chunk: int | None = None,
     devices: Sequence[Device] | None = None,

@@ -19,6 +19,9 @@ Device = Any
 # gets slower per candidate, not faster (docs/benchmarks.md). A GPU has not been measured.
 _MAX_CHUNK_CPU = 16
 
+EVAL_EPISODES = 256
+"""Held-out episodes of an agent at a rung and at the end."""
+
 
 @dataclass(frozen=True)
 class Schedule:
@@ -58,6 +61,12 @@ def curve_points(task: Task, ppo: PPO, steps: int) -> int:
     """Checkpoints of a training of a search: ten, but fewer, at least four, where their held-out episodes would take
     more steps than the training of a seed."""
     return max(4, min(10, steps // (ppo.envs * task.horizon)))
+
+
+def held_out_steps(task: Task, ppo: PPO, points: int, episodes: int) -> int:
+    """Environment steps of the held-out episodes of one agent, at most: `ppo.envs` episodes at each point of the
+    curves, and whole rounds of as many for the `episodes` at the end."""
+    return (points - 1 + -(-episodes // ppo.envs)) * ppo.envs * task.horizon
 
 
 def cut(indices: Sequence[int], largest: int) -> list[list[int]]:
