@@ -4,7 +4,8 @@
 
 For each task: Brax's `train` once for every seed, then ours with the environment's own observation and reward, all
 seeds together; and, for steps a second, one candidate with one seed, and eight candidates with one seed against eight
-runs of Brax. Held-out returns are of sampled actions on both sides. docs/robots.md has the result.
+runs of Brax. Both sides take the same steps and play as many held-out episodes, with sampled actions; what Brax plays
+before it has learned anything is not counted. docs/robots.md has the result.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import os
 import statistics
 import sys
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,12 +31,6 @@ from jaxreward.programs import Program
 from jaxreward.tasks import Task, make_task
 from jaxreward.training import PPO
 
-LEARNERS: dict[str, dict[str, Any]] = {
-    "inverted-pendulum": {"steps": 1_000_000},
-    "hopper": {"steps": 1_000_000},
-}
-"""Steps of each task, by default; others have those of the pendulum."""
-
 
 @dataclass(frozen=True)
 class ParitySettings:
@@ -44,8 +40,8 @@ class ParitySettings:
     """Brax's environments, by the names of `jaxreward tasks`."""
     seeds: int = 5
     """Training seeds."""
-    steps: int = 0
-    """Environment steps of each; 0 for the default of the task."""
+    steps: int = 1_000_000
+    """Environment steps of each, rounded up to what both sides can take."""
     candidates: int = 8
     """Candidates that are trained at once, against as many runs of Brax; 0: not measured."""
     evals: int = 10
@@ -57,11 +53,13 @@ class ParitySettings:
 
     def check(self) -> None:
         """Raise a UserError for the first setting that cannot be."""
-        if min(self.seeds, self.evals) < 1 or min(self.steps, self.candidates) < 0:
-            raise UserError("--seeds and --evals are at least 1, --steps and --candidates not negative")
+        if min(self.seeds, self.evals, self.steps) < 1 or self.candidates < 0:
+            raise UserError("--seeds, --evals and --steps are at least 1, --candidates is not negative")
 
-    def steps_of(self, task: str) -> int:
-        return self.steps or LEARNERS.get(task, LEARNERS["inverted-pendulum"])["steps"]
+    def whole(self, ppo: PPO) -> int:
+        """The steps: whole updates, as many between any two points of the curves."""
+        part = self.evals * ppo.batch
+        return -(-self.steps // part) * part
 
 
 def learner() -> PPO:
@@ -72,8 +70,9 @@ def learner() -> PPO:
     )  # fmt: skip
 
 
-def brax_run(task: Any, ppo: PPO, steps: int, seed: int, evals: int, episodes: int = 256) -> dict[str, Any]:
-    """One run of Brax: steps, held-out returns, its own steps a second after the first part, seconds in all."""
+def brax_run(task: Any, ppo: PPO, steps: int, seed: int, evals: int) -> dict[str, Any]:
+    """One run of Brax: steps, held-out returns, its own steps a second after the first part, and seconds in all, less
+    those of one evaluation: it has one more than ours."""
     from functools import partial
 
     from brax.training.agents.ppo import networks
@@ -83,7 +82,7 @@ def brax_run(task: Any, ppo: PPO, steps: int, seed: int, evals: int, episodes: i
         jax.device_put_replicated = lambda tree, devices: jax.tree.map(  # type: ignore[attr-defined]
             lambda x: jnp.stack([x] * len(devices)), tree
         )
-    points: list[tuple[int, float, float]] = []
+    points: list[tuple[int, Mapping[str, Any]]] = []
     network = partial(
         networks.make_ppo_networks, policy_hidden_layer_sizes=ppo.hidden, value_hidden_layer_sizes=ppo.value_hidden
     )
@@ -94,46 +93,50 @@ def brax_run(task: Any, ppo: PPO, steps: int, seed: int, evals: int, episodes: i
         batch_size=ppo.envs * ppo.unrolls // ppo.minibatches, num_minibatches=ppo.minibatches,
         num_updates_per_batch=ppo.epochs, normalize_observations=True, reward_scaling=ppo.reward_scale,
         clipping_epsilon=ppo.clip, gae_lambda=ppo.gae_lambda, max_grad_norm=ppo.max_grad_norm,
-        network_factory=network, num_evals=evals + 1, num_eval_envs=episodes, deterministic_eval=False,
-        max_devices_per_host=1,
-        progress_fn=lambda at, m: points.append(
-            (int(at), float(m["eval/episode_reward"]), float(m.get("training/sps", 0)))
-        ),
+        network_factory=network, num_evals=evals + 1, num_eval_envs=ppo.envs, deterministic_eval=False,
+        max_devices_per_host=1, progress_fn=lambda at, told: points.append((int(at), told)),
     )  # fmt: skip
     wall = time.perf_counter() - begin
+    after, warm = points[1:], points[2:] or points[1:]
     return {
-        "steps": [p[0] for p in points[1:]], "returns": [p[1] for p in points[1:]],
-        "steps_per_s": statistics.median(p[2] for p in points[2:] or points[1:]), "wall_s": wall,
+        "steps": [at for at, _ in after], "returns": [float(told["eval/episode_reward"]) for _, told in after],
+        "steps_per_s": statistics.median(float(told["training/sps"]) for _, told in warm),
+        "wall_s": wall - statistics.median(float(told["eval/epoch_eval_time"]) for _, told in warm),
     }  # fmt: skip
 
 
 def our_run(task: Task, ppo: PPO, steps: int, seeds: int, evals: int, candidates: int = 1) -> dict[str, Any]:
     """Ours with the environment's own observation and reward: curves of the seeds, steps a second of training alone."""
-    from benchmarks.measure import fused, training_rate
+    from benchmarks.measure import fused, training
 
     programs = [Program.dense(task)] * candidates
-    done = fused(task, programs, False, ppo=ppo, seeds=seeds, steps=steps, checkpoints=evals, eval_episodes=256)
+    done = fused(task, programs, False, ppo=ppo, seeds=seeds, steps=steps, checkpoints=evals, eval_episodes=ppo.envs)
     result = done.result
     return {
         "steps": result.steps.tolist(), "returns": result.return_curve[0].tolist(),
-        "steps_per_s": training_rate(task, programs, 10, ppo=ppo, seeds=seeds), "wall_s": result.wall_s,
+        "steps_per_s": training(task, programs, ppo, seeds, 10).steps_per_s, "wall_s": result.wall_s,
         "compile_s": result.compile_s, "run_s": result.run_s,
     }  # fmt: skip
 
 
 def compare(name: str, s: ParitySettings) -> dict[str, Any]:
-    """One task: both sides' curves, the difference of the final returns in standard deviations, steps a second."""
-    task, ppo, steps = make_task(name), learner(), s.steps_of(name)
+    """One task: both sides' curves, whether the final returns are within the smaller standard deviation of each other,
+    steps a second."""
+    from benchmarks.measure import training
+
+    task, ppo = make_task(name), learner()
+    steps = s.whole(ppo)
     theirs = [brax_run(task, ppo, steps, seed, s.evals) for seed in range(s.seeds)]
     ours = our_run(task, ppo, steps, s.seeds, s.evals)
-    alone = our_run(task, ppo, 6 * ppo.batch, 1, 1)
+    alone = training(task, [Program.dense(task)], ppo, 1, 10)
     mine, other = [r[-1] for r in ours["returns"]], [t["returns"][-1] for t in theirs]
     spread = [statistics.stdev(x) if len(x) > 1 else 0.0 for x in (mine, other)]
+    apart = abs(statistics.mean(mine) - statistics.mean(other))
     row: dict[str, Any] = {
         "task": name, "brax": theirs, "jaxreward": ours,
         "final": {"jaxreward": statistics.mean(mine), "brax": statistics.mean(other), "sd_jaxreward": spread[0],
-                  "sd_brax": spread[1]},
-        "steps_per_s": {"brax": statistics.median(t["steps_per_s"] for t in theirs), "jaxreward": alone["steps_per_s"],
+                  "sd_brax": spread[1], "difference": apart, "within_one_sd": apart <= min(spread)},
+        "steps_per_s": {"brax": statistics.median(t["steps_per_s"] for t in theirs), "jaxreward": alone.steps_per_s,
                         "jaxreward_all_seeds": ours["steps_per_s"]},
         "wall_s": {"brax": sum(t["wall_s"] for t in theirs), "jaxreward": ours["wall_s"]},
     }  # fmt: skip

@@ -24,7 +24,6 @@ from benchmarks.table import show
 from jaxreward.errors import UserError
 from jaxreward.tasks import Task, make_task
 from jaxreward.training import PPO, paper, quick
-from jaxreward.training.learners import changed
 
 
 @dataclass(frozen=True)
@@ -245,18 +244,25 @@ def measure(args: list[str]) -> int:
     from jaxreward.options import apply, read_toml
 
     base, args = ThroughputSettings(), list(args)
+    origin, values = "", dict[str, Any]()
     if "--config" in args:
         at = args.index("--config")
         if at + 1 == len(args):
             raise UserError("--config needs a value")
-        base = apply(base, read_toml(Path(args[at + 1])), args[at + 1])
+        origin, values = args[at + 1], read_toml(Path(args[at + 1]))
         del args[at : at + 2]
     text = (ThroughputSettings.__doc__ or "") + "\n\n--config FILE.toml reads any of these; the command line wins."
-    settings = tyro.cli(ThroughputSettings, args=args, default=base, prog="candidate_throughput.py", description=text)
-    settings.check()
+
+    def typed(ppo: PPO) -> ThroughputSettings:
+        default = apply(dataclasses.replace(base, ppo=ppo), values, origin)
+        prog = "candidate_throughput.py"
+        return tyro.cli(ThroughputSettings, args=args, default=default, prog=prog, description=text)
+
+    settings = typed(base.ppo)
     task = make_task(settings.task)
-    ppo = quick(task) if settings.learner == "quick" else paper(settings.task)
-    settings = dataclasses.replace(settings, ppo=changed(ppo, settings.ppo))
+    # Read again onto the learner of the task, for what is not said is as that has it.
+    settings = typed(quick(task) if settings.learner == "quick" else paper(settings.task))
+    settings.check()
     console = Console(stderr=settings.json, soft_wrap=True)
     for line in settings.plan():
         console.print(line, highlight=False)

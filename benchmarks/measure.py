@@ -16,8 +16,8 @@ import jax.numpy as jnp
 from benchmarks.machine import peak_resident, start_peak
 from jaxreward.programs import Program
 from jaxreward.tasks import Discrete, Task, compiler_options
-from jaxreward.training import TrainResult, chunk, train
-from jaxreward.training.population import padded_sizes
+from jaxreward.training import PPO, TrainResult, chunk, train
+from jaxreward.training.population import Population, padded_sizes
 from jaxreward.training.rollout import reset_pool
 
 _MANY = 10**6
@@ -96,15 +96,28 @@ def fused(task: Task, programs: Sequence[Program], second_pass: bool, **options:
     return Fused(Seconds(result.compile_s, run, result.wall_s), result, resident)
 
 
-def training_rate(task: Task, programs: Sequence[Program], updates: int, **options: Any) -> float:
-    """Steps a second of training alone: held-out episodes, of which every training has some, cancel between a training
-    of `updates` and one of twice as many. All is compiled before."""
-    ppo = options["ppo"]
-    runs = [
-        train(task, programs, steps=n * ppo.batch, checkpoints=1, eval_episodes=1, **options)
-        for n in (1, updates, 2 * updates)
-    ][1:]
-    return (runs[1].env_steps - runs[0].env_steps) / max(runs[1].run_s - runs[0].run_s, 1e-9)
+@dataclass(frozen=True)
+class Training:
+    """A chunk compiled from a cold start, and the median of its updates; held-out episodes, which every training has
+    some of, are not in it. `peak_bytes` is what the compiler says that it needs."""
+
+    compile_s: float
+    steps_per_s: float
+    peak_bytes: int
+
+
+def training(task: Task, programs: Sequence[Program], ppo: PPO, seeds: int = 1, updates: int = 4) -> Training:
+    """Compile all `programs` as one chunk and time `updates` of it, after one more that warms up."""
+    forget()
+    whole = chunk.Chunk(task, Population(programs), ppo, tuple(range(seeds)), jax.local_devices()[0])
+    whole.compile()
+    state, stats, took = whole.start(), whole.fresh_stats(), list[float]()
+    for at in range(updates + 1):
+        begin = time.perf_counter()
+        state, stats, _ = jax.block_until_ready(whole.update(state, stats, at, 0.0))
+        took.append(time.perf_counter() - begin)
+    steps = len(programs) * seeds * ppo.batch
+    return Training(whole.compile_s, steps / statistics.median(took[1:]), whole.peak_bytes())
 
 
 # ---- one by one

@@ -8,6 +8,7 @@ its own row. docs/robots.md has the table.
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import subprocess
 import sys
@@ -35,7 +36,7 @@ class SpeedSettings:
     candidates: tuple[int, ...] = (1, 16)
     """Numbers of candidates that are trained together."""
     updates: int = 4
-    """Updates that are timed: the difference of a training of so many and one of twice as many."""
+    """Updates that are timed, of which the median counts."""
     limit_s: float = 900.0
     """Give a task up after so long."""
     out: Path | None = None
@@ -55,7 +56,7 @@ class SpeedSettings:
 
 def of_task(name: str, candidates: tuple[int, ...], updates: int) -> dict[str, Any]:
     """The row of a task: `random` (lanes, steps_per_s, compile_s) and `training`, one entry for each number."""
-    from benchmarks.measure import ceiling, forget, fused, training_rate
+    from benchmarks.measure import ceiling, forget, training
     from benchmarks.mixture import mixed_programs
     from jaxreward.programs import Program
     from jaxreward.training import quick
@@ -67,12 +68,7 @@ def of_task(name: str, candidates: tuple[int, ...], updates: int) -> dict[str, A
     known = bool(task.vocabulary().fragments)
     programs = mixed_programs(task, max(candidates)) if known else [Program.default(task)] * max(candidates)
     for n in candidates:
-        options: dict[str, Any] = {"ppo": ppo, "seeds": 1, "chunk": max(candidates)}
-        cold = fused(task, programs[:n], False, steps=ppo.batch, checkpoints=1, eval_episodes=1, **options)
-        row["training"].append({
-            "candidates": n, "compile_s": cold.seconds.compile, "peak_bytes": cold.result.peak_bytes,
-            "steps_per_s": training_rate(task, programs[:n], updates, **options),
-        })  # fmt: skip
+        row["training"].append({"candidates": n, **dataclasses.asdict(training(task, programs[:n], ppo, 1, updates))})
     return row
 
 

@@ -69,7 +69,7 @@ def given_observation(settings: EvolveSettings) -> FixedObservation | None:
 
 def words_of(task: Task, observation: FixedObservation | None, ppo: PPO) -> TaskCard:
     """What a proposer is told of a task, and of who learns it."""
-    learner = {"discount": float(ppo.discount), "rewards_scaled": ppo.scale_rewards}
+    learner = {"discount": float(ppo.discount), "rewards_scaled": ppo.scale_rewards, "horizon_cuts": ppo.bootstrap}
     return card(task).model_copy(update={"observation": observation.source if observation else "", **learner})
 
 

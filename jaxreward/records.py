@@ -97,7 +97,8 @@ class Measure(Record):
     """What the value of a task's metric means.
 
     A `rate` lies in [0, 1] and more of it is better; any other value may be negative and unbounded, in `unit`, and
-    `higher_is_better` is its direction. `worst` is what an agent counts for that has no value, because it diverged.
+    `higher_is_better` is its direction. `worst` is what an agent counts for that has no value, because it diverged,
+    and no episode counts as worse.
     `sparse` and `human` are what the task's sparse reward and a person's dense one were measured to reach; between
     them the value is normalised as in RF-Agent's Table 1, (value - sparse) / (human - sparse).
     """
@@ -372,7 +373,8 @@ class TaskCard(Record):
     """The words and the vocabulary by which a proposer knows a task, and what its scores mean.
 
     `observation` is the source of a `get_observation` that is given and not searched for, if one is. `discount` and
-    `rewards_scaled` are of the learner: whether it divides rewards by their running size.
+    `rewards_scaled` are of the learner, which divides rewards by their running size if so; and `horizon_cuts`, by which
+    it takes the horizon for a cut: what the last step before it pays teaches nothing.
     """
 
     name: str
@@ -383,3 +385,4 @@ class TaskCard(Record):
     measure: Measure = SUCCESS
     discount: float = 0.99
     rewards_scaled: bool = True
+    horizon_cuts: bool = False

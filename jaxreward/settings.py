@@ -205,14 +205,15 @@ class EvolveSettings:
         skip = {"out", "name", "resume", "dry_run", "json", "command"}
         values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name not in skip}
         spelt_out = write_options(self.strategy, read_options(self.strategy, self.option))
-        return _plain({**values, "option": spelt_out, "evolve": self.evolves, "filter_threshold": self.threshold})
+        return plain({**values, "option": spelt_out, "evolve": self.evolves, "filter_threshold": self.threshold})
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """`value` as TOML and JSON write it: settings as tables, without those that are None, and paths as text."""
     if isinstance(value, PPO | LlmSettings):
-        return _plain({f.name: getattr(value, f.name) for f in dataclasses.fields(value)})
+        return plain({f.name: getattr(value, f.name) for f in dataclasses.fields(value)})
     if isinstance(value, dict):
-        return {k: _plain(v) for k, v in value.items() if v is not None}
+        return {k: plain(v) for k, v in value.items() if v is not None}
     if isinstance(value, list | tuple):
-        return [_plain(v) for v in value]
+        return [plain(v) for v in value]
     return str(value) if isinstance(value, Path) else value

@@ -20,7 +20,7 @@ import jaxlib
 
 LARGEST = 64
 """Columns of the largest matrices whose Cholesky factors and triangular solves are loops; XLA's own algorithm, which is
-slow for small ones, takes larger ones."""
+slow for small ones, takes larger ones. LU factors, which XLA has not, are made of panels of so many columns."""
 
 
 def affected(version: str) -> bool:
@@ -119,7 +119,37 @@ def triangular_solve(
 
 def lu(a: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
     """LU factors of `a` (..., m, n) with partial pivoting, in one matrix; pivots (..., k), with which row every row was
-    exchanged in turn, k the smaller of m and n; and the permutation of the rows (..., m)."""
+    exchanged in turn, k the smaller of m and n; and the permutation of the rows (..., m).
+
+    Large matrices in panels of `LARGEST` columns, so that most of the work is products of matrices (Golub and Van Loan,
+    Matrix Computations, section 3.4).
+    """
+    m, n = a.shape[-2:]
+    k = min(m, n)
+    if k <= LARGEST or not a.size:
+        return _lu_panel(a)
+    pivots = []
+    order = jnp.broadcast_to(jnp.arange(m, dtype=jnp.int32), a.shape[:-1])
+    for start in range(0, k, LARGEST):
+        end = min(start + LARGEST, k)
+        panel, exchanged, rows = _lu_panel(a[..., start:, start:end])
+        pivots.append(exchanged + start)
+        order = order.at[..., start:].set(jnp.take_along_axis(order[..., start:], rows, axis=-1))
+        below = jnp.take_along_axis(a[..., start:, :], rows[..., None], axis=-2)
+        top, under = panel[..., : end - start, :], panel[..., end - start :, :]
+        right = triangular_solve(
+            top, below[..., : end - start, end:], left_side=True, lower=True, transpose_a=False, conjugate_a=False,
+            unit_diagonal=True,
+        )  # fmt: skip
+        rest = below[..., end - start :, end:] - jnp.matmul(under, right, precision="highest")
+        upper = jnp.concatenate([below[..., : end - start, :start], top, right], -1)
+        lower = jnp.concatenate([below[..., end - start :, :start], under, rest], -1)
+        a = jnp.concatenate([a[..., :start, :], upper, lower], -2)
+    return a, jnp.concatenate(pivots, -1), order
+
+
+def _lu_panel(a: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """`lu`, column by column."""
     m, n = a.shape[-2:]
     k, batch = min(m, n), a.shape[:-2]
     rows, columns = jnp.arange(m)[:, None], jnp.arange(n)[:, None]

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from jaxreward.cli import main
+from jaxreward.training import PPO
 
 ROOT = Path(__file__).resolve().parents[1]
 SPARSE = str(ROOT / "interfaces" / "xland_easy" / "sparse.py")
@@ -63,7 +64,15 @@ MISTAKES = [
     (["evolve", "--dry-run", "--strategy", "lime"], "Did you mean 'limen'"),
     (["train", "--dry-run", "--task", "nosuch"], "there is no task 'nosuch'"),
     (["evolve", "--preset", "quik"], "there is no preset 'quik'"),
-    (["evolve", "--preset", "paper-budget", "--task", "probe-choice"], "the paper has no budget"),
+    (["evolve", "--preset", "paper-budget", "--task", "probe-choice"], "the paper has no budget for 'probe-choice'"),
+    (
+        ["evolve", "--preset", "paper", "--task", "ant"],
+        "the paper has no budget for 'ant'; --preset paper is for go1-push-recovery, panda-tracking",
+    ),
+    (
+        ["train", "--preset", "paper", "--task", "xland-easy"],
+        "the paper's learner for 'xland-easy' is not here; --preset paper is for go1-push-recovery, panda-tracking",
+    ),
     (["evolve", "--config", "missing.toml"], "cannot be read"),
     (["evolve", "--config"], "--config needs a value"),
     (["evolve", "--name", "../x"], "cannot be the name of a run"),
@@ -228,11 +237,14 @@ def test_check_says_what_a_program_costs_and_what_is_wrong(capsys, tmp_path):
 def test_train_gives_a_row_for_every_interface(capsys, tmp_path):
     plot = tmp_path / "curves.png"
     status, out, err = outcome(
-        capsys, "train", "--task", "probe-choice", "--seeds", "2", "--steps", "2048", "--checkpoints", "2",
-        "--ppo.envs", "16", "--ppo.unroll", "16", "--diagnose", "--plot", str(plot), "--json",
+        capsys, "train", "--task", "probe-corridor", "--task-arg", "length=3", "--seeds", "2", "--steps", "2048",
+        "--checkpoints", "2", "--ppo.envs", "16", "--ppo.unroll", "16", "--diagnose", "--plot", str(plot), "--json",
     )  # fmt: skip
     assert status == 0, err
     report = json.loads(out.splitlines()[-1])
+    assert report["task_arg"] == ["length=3"] and err.count("probe-corridor (length=3)") == 2, "the plan and the table"
+    learner = {name: report["ppo"][name] for name in ("envs", "unroll", "learning_rate", "value_clip")}
+    assert learner == {"envs": 16, "unroll": 16, "learning_rate": PPO().learning_rate, "value_clip": "inf"}
     (row,) = report["rows"]
     assert row["score"]["n"] == 2 and 0 <= row["score"]["low"] <= row["score"]["mean"] <= row["score"]["high"] <= 1
     assert "return" in err and plot.stat().st_size > 1000
@@ -247,12 +259,13 @@ def test_doctor_finds_this_machine_fit(capsys, tmp_path):
 
 def test_evolve_prints_its_documented_object(capsys, tmp_path):
     status, out, err = outcome(
-        capsys, "evolve", "--task", "probe-choice", "--candidates", "2", "--generation", "2", "--seeds", "1",
-        "--steps", "1024", "--final-seeds", "1", "--ppo.envs", "16", "--ppo.unroll", "16",
+        capsys, "evolve", "--task", "probe-choice", "--task-arg", "length=5", "--candidates", "2", "--generation", "2",
+        "--seeds", "1", "--steps", "1024", "--final-seeds", "1", "--ppo.envs", "16", "--ppo.unroll", "16",
         "--out", str(tmp_path), "--name", "small", "--json",
     )  # fmt: skip
     assert status == 0, err
     report = json.loads(out.splitlines()[-1])
+    assert report["task_arg"] == ["length=5"] and "on probe-choice (length=5)" in err
     assert {"task", "strategy", "proposer", "best", "baselines", "candidates", "env_steps", "wall_s", "compile_s",
             "cost_usd"} <= set(report)  # fmt: skip
     assert (tmp_path / "small" / "search.png").stat().st_size > 1000

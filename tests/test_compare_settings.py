@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from jaxreward.commands.arguments import compare_settings
 from jaxreward.commands.compare import compare_command
-from jaxreward.commands.compare_settings import CompareSettings
+from jaxreward.commands.compare_settings import CompareSettings, Typed
 from jaxreward.errors import UserError
+from jaxreward.training import PPO, quick_real
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -55,17 +57,32 @@ def test_each_task_has_the_steps_of_its_preset_unless_told():
 
 def test_every_option_is_documented():
     text = (ROOT / "docs" / "compare.md").read_text()
-    for field in dataclasses.fields(CompareSettings):
-        if field.name not in ("command", "llm"):  # not an option; options of `evolve`, listed in commands.md
+    for field in dataclasses.fields(Typed):
+        # the first two are no options; those of `llm` are those of `evolve`, listed in commands.md
+        if field.name not in ("command", "learners", "llm"):
             assert f"`--{field.name.replace('_', '-')}" in text, field.name
     assert "(commands.md)" in text
 
 
 def test_the_learner_of_each_task_but_for_what_is_said():
     """A setting of the learner does not throw away the rest of what suits robots."""
-    from jaxreward.training import PPO, quick_real
-
-    settings = CompareSettings(tasks=("xland-easy", "quadcopter-hover"), ppo=PPO(learning_rate=3e-4))
-    found = {cell.settings.task: cell.settings.ppo for cell in settings.cells()}
+    tasks = ["--tasks", "xland-easy", "quadcopter-hover"]
+    found = learners([*tasks, "--ppo.learning-rate", "3e-4"])
     assert found["quadcopter-hover"] == quick_real(learning_rate=3e-4)
     assert found["xland-easy"] == PPO(learning_rate=3e-4)
+    assert learners(tasks) == {"xland-easy": PPO(), "quadcopter-hover": quick_real()}
+
+
+def learners(arguments: list[str]) -> dict[str, PPO]:
+    return {cell.settings.task: cell.settings.ppo for cell in compare_settings(arguments).cells()}
+
+
+def test_what_is_said_of_a_learner_is_heard_though_it_be_the_default_of_another(tmp_path: Path):
+    assert quick_real().discount != PPO().discount and quick_real().learning_rate != PPO().learning_rate
+    own = quick_real(learning_rate=PPO().learning_rate, discount=PPO().discount)
+    task = ["--tasks", "panda-tracking"]
+    said = ["--ppo.learning-rate", str(PPO().learning_rate), "--ppo.discount", str(PPO().discount)]
+    assert learners([*task, *said]) == {"panda-tracking": own}
+    file = tmp_path / "settings.toml"
+    file.write_text(f"[ppo]\nlearning-rate = {PPO().learning_rate}\ndiscount = 0.5\n")
+    assert learners([*task, "--config", str(file), *said[2:]]) == {"panda-tracking": own}, "the command line wins"

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from jaxreward.commands.arguments import evolve_settings
 from jaxreward.evolve import evolve
 from jaxreward.reports.live import Silent
 from jaxreward.runs import REQUEUE_EXIT_CODE, Baseline, Checked, Finished, Proposed, Told, Trained, fold, read_log
@@ -100,6 +101,18 @@ def test_a_recorded_run_replays_to_the_same_log(whole, machine, tmp_path):
     run(machine, tmp_path, proposer="replay", recording=path)
     recorded, replayed = substance(path), substance(tmp_path / "run")
     assert replayed == recorded
+
+
+def test_a_replay_has_no_threshold_that_nobody_gave(whole, machine, tmp_path):
+    """Of a run without a short rung none was given, whatever its settings spell out; of another its own."""
+    _, path = whole
+    kept = (path / "config.toml").read_text()
+    assert "filter_steps = 0" in kept and "filter_threshold = 0.05" in kept
+    again = ["--proposer", "replay", "--recording"]
+    assert evolve_settings([*again, str(path), "--filter-steps", "512"]).filter_threshold is None
+    copy = Path(shutil.copytree(path, tmp_path / "copy"))
+    (copy / "config.toml").write_text(kept.replace("filter_steps = 0", "filter_steps = 256"))
+    assert evolve_settings([*again, str(copy)]).filter_threshold == 0.05
 
 
 def test_a_larger_budget_goes_on_where_the_run_ended(whole, machine, tmp_path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import io
 import json
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,7 +26,7 @@ from jaxreward.proposers.prompt import PromptBook
 from jaxreward.records import SUCCESS, Candidate, Feedback, Measure, Request, Result, Score, normalised
 from jaxreward.reports.comparison import read_search
 from jaxreward.reports.live import Live, Silent
-from jaxreward.reports.tables import figure, interval, mean_over, paired_difference, score_json
+from jaxreward.reports.tables import figure, interval, mean_over, paired_difference, score_json, score_table
 from jaxreward.runs import Trained, read_log
 from jaxreward.runs.provenance import read_header
 from jaxreward.search.archive import Archive
@@ -282,7 +283,13 @@ def test_tables_and_intervals():
     one = Score(mean=1234.5, se=10.0, n=1, episodes=64, measure=COST)
     assert interval(one)[1] - 1234.5 == pytest.approx(20.0, abs=0.2)
     assert score_json(score)["measure"]["name"] == "cost"  # type: ignore[index]
-    assert [figure(x) for x in (0.5, -250.04, 12345.6)] == ["0.500", "-250.0", "12346"]
+    assert [figure(x) for x in (0.5, -250.04, 12345.6, 0.0004)] == ["0.500", "-250.0", "12346", "0.000"]
+    small = [figure(x, rate=False) for x in (0.5, 0.0, 0.0004, -0.00046, 1e-5, 12345.6)]
+    assert small == ["0.500", "0.000", "0.000400", "-0.000460", "1.00e-05", "12346"]
+    console = Console(record=True, width=140)
+    tiny = Score(mean=0.0004, se=2e-5, n=2, episodes=8, measure=MISS)
+    console.print(score_table("t", [("a", tiny, {})]))
+    assert {"0.000400", "2.00e-05", "0.000146 to 0.000654"} <= set(re.split(r" (?!to )(?<!to )", console.export_text()))
     mean = mean_over([score, None])
     assert mean is not None and mean.mean == pytest.approx((-250 - 9) / 2) and mean.measure == COST
     nothing = mean_over([None, None], MISS)

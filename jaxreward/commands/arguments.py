@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
+from jaxreward.commands.compare_settings import CompareSettings, Typed
 from jaxreward.commands.retrain import TrainSettings
 from jaxreward.errors import UserError
 from jaxreward.options import apply, read_toml
@@ -14,6 +15,7 @@ from jaxreward.presets import PRESETS, preset, quick_learner, quick_steps
 from jaxreward.runs.run import read_config
 from jaxreward.settings import EvolveSettings
 from jaxreward.tasks import has_real_actions, is_file
+from jaxreward.training import PPO
 
 D = TypeVar("D")
 
@@ -164,6 +166,25 @@ def evolve_settings(args: list[str], command: str = "evolve") -> EvolveSettings:
     return again
 
 
+def compare_settings(args: list[str]) -> CompareSettings:
+    """The settings of a comparison. What is said of the learner is said of that of each task: whatever is not said is
+    as `evolve` has it, and a value that happens to be the default of `PPO()` is said too."""
+    args = repeatable(args, "--option", "--model", "--price")
+
+    def typed(ppo: PPO) -> Typed:
+        rest = list(args)
+        return parse(Typed, configured(Typed(ppo=ppo), rest), rest, "compare")
+
+    said = typed(PPO())
+    learners = {task: typed(quick_learner(task)).ppo for task in said.tasks}
+    fields = {field.name: getattr(said, field.name) for field in dataclasses.fields(CompareSettings)}
+    settings = CompareSettings(**{**fields, "learners": learners})
+    if settings.llm.prompts is None:
+        return settings
+    # Absolute, so that a search can be resumed from elsewhere.
+    return dataclasses.replace(settings, llm=dataclasses.replace(settings.llm, prompts=settings.llm.prompts.absolute()))
+
+
 def _recorded(recording: Path) -> EvolveSettings | None:
     """The settings of a recorded run, where the recording is the folder of one."""
     path = recording / "config.toml"
@@ -171,7 +192,9 @@ def _recorded(recording: Path) -> EvolveSettings | None:
         return None
     settings = apply(EvolveSettings(), read_config(recording), str(path))
     llm = dataclasses.replace(settings.llm, prompts=None)
-    return dataclasses.replace(settings, proposer="replay", recording=recording, llm=llm)
+    # Without a short rung nobody said the threshold that is written there.
+    threshold = settings.filter_threshold if settings.filter_steps else None
+    return dataclasses.replace(settings, proposer="replay", recording=recording, llm=llm, filter_threshold=threshold)
 
 
 def _fields(started: Any, again: Any, prefix: str = "") -> Iterator[tuple[str, Any, Any]]:

@@ -30,18 +30,13 @@ def compare_command(args: list[str]) -> int:
     """Compare search strategies at equal budget."""
     from rich.console import Console
 
-    from jaxreward.commands.arguments import configured, parse, repeatable
+    from jaxreward.commands.arguments import compare_settings
     from jaxreward.proposers.secrets import Secrets
     from jaxreward.reports.live import Live
 
     secrets = Secrets()
     command = secrets.redact(shlex.join(["jaxreward", "compare", *args]))
-    args = repeatable(args, "--option", "--model", "--price")
-    settings = parse(CompareSettings, configured(CompareSettings(), args), args, "compare")
-    settings = dataclasses.replace(settings, command=command)
-    if settings.llm.prompts is not None:
-        llm = dataclasses.replace(settings.llm, prompts=settings.llm.prompts.absolute())
-        settings = dataclasses.replace(settings, llm=llm)  # so that a search can be resumed from elsewhere
+    settings = dataclasses.replace(compare_settings(args), command=command)
     console = Console(stderr=settings.json, soft_wrap=True, markup=False, highlight=False)
     if settings.merge:
         return merge(settings.merge, settings.out, console, settings.json)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
@@ -19,7 +20,6 @@ from jaxreward.reports.comparison import Grid, folder_of, name_of
 from jaxreward.search import STRATEGIES
 from jaxreward.settings import EvolveSettings
 from jaxreward.training import PPO
-from jaxreward.training.learners import changed
 
 PROPOSERS = ("genetic", "llm")
 
@@ -70,8 +70,6 @@ class CompareSettings:
     """Memory that training may take on a device; by default most of what is free."""
     chunk: int | None = None
     """Candidates compiled together, at most; by default what fits."""
-    ppo: PPO = field(default_factory=PPO)
-    """The learner: what is given here in place of the settings that `jaxreward evolve` has for the task."""
     llm: Annotated[LlmSettings, tyro.conf.OmitArgPrefixes] = field(default_factory=LlmSettings)
     """Language models (proposer llm). Budgets such as --max-usd are of each search, not of all together."""
     shard: str = "1/1"
@@ -87,6 +85,8 @@ class CompareSettings:
     json: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
     """Print one JSON object as the last line of standard output; all else goes to standard error."""
 
+    learners: Annotated[Mapping[str, PPO], tyro.conf.Suppress, tyro.conf.Fixed] = field(default_factory=dict)
+    """The learner by task; a task that is not there has that of `jaxreward evolve`."""
     command: Annotated[str, tyro.conf.Suppress] = ""
     """What the user typed, for the logs."""
 
@@ -169,6 +169,14 @@ class CompareSettings:
             generation=self.generation, seeds=self.seeds, steps=self.steps or default.steps,
             filter_steps=self.filter_steps, filter_threshold=self.filter_threshold, baselines=(),
             final_seeds=self.final_seeds, final_steps=self.final_steps, max_attempts=self.max_attempts,
-            memory_gb=self.memory_gb, chunk=self.chunk, ppo=changed(default.ppo, self.ppo),
+            memory_gb=self.memory_gb, chunk=self.chunk, ppo=self.learners.get(task, default.ppo),
             out=self.out / folder_of(task), unsafe_no_sandbox=self.unsafe_no_sandbox, command=self.command,
         )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Typed(CompareSettings):
+    __doc__ = CompareSettings.__doc__
+
+    ppo: PPO = field(default_factory=PPO)
+    """The learner: what is given here in place of the settings that `jaxreward evolve` has for the task."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from jaxreward.commands.retrain import TrainSettings
+from jaxreward.reports.tables import task_title
 from jaxreward.settings import EvolveSettings
 from jaxreward.tasks import Task, has_real_actions
 from jaxreward.training import PPO
@@ -80,8 +81,8 @@ def describe(s: EvolveSettings, spending: str = "") -> list[str]:
     steps = s.candidates * s.seeds * s.steps
     runs = 2 if "best-of-n" in s.baselines else 1
     lines = [
-        f"{s.strategy} with the {s.proposer} proposer on {s.task}: {s.candidates} candidates, {s.generation} at a "
-        f"time, {_seeds(s.seeds)} x {s.steps:,} steps each"
+        f"{s.strategy} with the {s.proposer} proposer on {task_title(s.task, s.task_arg)}: {s.candidates} candidates, "
+        f"{s.generation} at a time, {_seeds(s.seeds)} x {s.steps:,} steps each"
         + (f", evolving the {s.evolves}" if s.evolves != "both" else "")
     ]
     if s.filter_steps:
@@ -108,7 +109,8 @@ def describe_training(s: TrainSettings) -> list[str]:
     """The plan of a training in lines."""
     n = max(1, len(s.interfaces))
     steps = n * s.seeds * s.steps
-    what = f"{n} interface{'s' if n > 1 else ''} of {s.task}, {_seeds(s.seeds)} x {s.steps:,} steps"
+    what = f"{n} interface{'s' if n > 1 else ''} of {task_title(s.task, s.task_arg)}"
+    what += f", {_seeds(s.seeds)} x {s.steps:,} steps"
     expected = cost_s(s.make_task(), s.ppo, n, s.seeds, s.steps, points=s.checkpoints, episodes=s.eval_episodes)
     seconds = duration(expected)
     return [f"{what}: {steps:,} environment steps, about {seconds} on two CPU cores"]

@@ -13,11 +13,12 @@ from jaxreward.evolve import Outcome
 from jaxreward.proposers.bill import Amount
 from jaxreward.records import Result, Score, normalised
 from jaxreward.reports.plots import learning_curves, search_course
-from jaxreward.reports.tables import diagnosis, measure_of_scores, score_json, score_table
+from jaxreward.reports.tables import diagnosis, figure, measure_of_scores, score_json, score_table, task_title
 from jaxreward.runs import Trained, read_log, read_transcript
 from jaxreward.runs.log import wall_s
 from jaxreward.runs.provenance import VERSIONED, commit, device, versions
 from jaxreward.runs.transcripts import TRANSCRIPT
+from jaxreward.settings import plain
 
 
 def show_outcome(outcome: Outcome, console: Console) -> None:
@@ -35,11 +36,12 @@ def show_outcome(outcome: Outcome, console: Console) -> None:
     fresh = "best" in outcome.baselines
     rows = [(name, score, more | _normalised(outcome, score)) for name, score, more in rows]
     how = f"{s.final_seeds} fresh seeds x {s.final_steps or s.steps:,} steps" if fresh else "seeds of the search"
-    console.print(score_table(f"{_metric(rows)} on {s.task}, {how}", rows))
+    task = task_title(s.task, s.task_arg)
+    console.print(score_table(f"{_metric(rows)} on {task}, {how}", rows))
     if outcome.best.feedback is not None:
         for notice in outcome.best.feedback.notices:
             console.print(f"{notice.kind}: {notice.message}")
-    search_course(outcome.path / "search.png", _trained(outcome), title=f"{s.task}, search seed {s.seed}")
+    search_course(outcome.path / "search.png", _trained(outcome), title=f"{task}, search seed {s.seed}")
     console.print(f"{outcome.reason}; the best interface is {outcome.path / 'best_interface.py'}")
     console.print(f"how the search went: {outcome.path / 'search.png'}")
     if outcome.exit_code:
@@ -101,6 +103,7 @@ def evolve_json(outcome: Outcome) -> dict[str, Any]:
         }
     return {
         "task": s.task,
+        "task_arg": list(s.task_arg),
         "strategy": s.strategy,
         "proposer": s.proposer,
         "best": found,
@@ -119,15 +122,13 @@ def evolve_json(outcome: Outcome) -> dict[str, Any]:
 
 def show_retrained(settings: TrainSettings, done: Retrained, console: Console) -> None:
     """The table, and what --diagnose and --plot ask for."""
-    result = done.result
+    result, task = done.result, task_title(settings.task, settings.task_arg)
     rows = []
     for i, name in enumerate(done.names):
-        told = {name.replace("_", " "): f"{result.beside(name)[i].mean():.3f}" for name in result.told}
+        told = {name.replace("_", " "): figure(result.beside(name)[i].mean(), rate=False) for name in result.told}
         rows.append((name, result.score(i), {"features": str(result.programs[i].observation_size), **told}))
     console.print(
-        score_table(
-            f"{result.measure.label} on {settings.task}, {settings.seeds} seeds x {settings.steps:,} steps", rows
-        )
+        score_table(f"{result.measure.label} on {task}, {settings.seeds} seeds x {settings.steps:,} steps", rows)
     )
     console.print(
         f"{result.env_steps:,} environment steps in {result.run_s:.0f} s after {result.compile_s:.0f} s of compiling",
@@ -147,7 +148,7 @@ def show_retrained(settings: TrainSettings, done: Retrained, console: Console) -
         by_name = lambda curve: dict(zip(done.names, curve, strict=True))  # noqa: E731
         beside = {told: by_name(result.beside_curve(told)) for told in result.told}
         curves = by_name(result.success_curve)
-        learning_curves(settings.plot, result.steps, curves, settings.task, result.measure, beside)
+        learning_curves(settings.plot, result.steps, curves, task, result.measure, beside)
         console.print(f"learning curves in {settings.plot}")
 
 
@@ -155,7 +156,8 @@ def train_json(settings: TrainSettings, done: Retrained) -> dict[str, Any]:
     """The documented object of `jaxreward train --json` (docs/commands.md)."""
     r = done.result
     return {
-        "task": settings.task, "seeds": settings.seeds, "steps": settings.steps, "rows": done.rows(),
+        "task": settings.task, "task_arg": list(settings.task_arg), "ppo": plain(settings.ppo),
+        "seeds": settings.seeds, "steps": settings.steps, "rows": done.rows(),
         "env_steps": r.env_steps, "wall_s": r.wall_s, "compile_s": r.compile_s, "run_s": r.run_s,
         "peak_bytes": r.peak_bytes, **made_on(),
     }  # fmt: skip

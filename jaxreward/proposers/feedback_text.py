@@ -93,11 +93,12 @@ def _alignment(feedback: Feedback) -> Iterable[str]:
     correlation = feedback.return_success_correlation
     if correlation is None:
         return
-    rate, name = feedback.measure.rate, feedback.measure.name
+    won_or_lost, name = solved is not None and failed is not None, feedback.measure.name
     if correlation <= -_NONE:
-        verdict = f"; negative: the reward pays for {'not reaching the goal' if rate else f'a worse {name}'}"
+        verdict = f"; negative: the reward pays for {'not reaching the goal' if won_or_lost else f'a worse {name}'}"
     elif not correlation >= _NONE:
-        verdict = f"; the reward hardly tells {'success from failure' if rate else f'a good {name} from a bad one'}"
+        told = "success from failure" if won_or_lost else f"a good {name} from a bad one"
+        verdict = f"; the reward hardly tells {told}"
     elif correlation < _WEAK:
         verdict = f"; weak: much of the reward has nothing to do with {name}"
     else:

@@ -123,6 +123,7 @@ class PromptBook:
             measure=self.card.measure,
             discount=self.card.discount,
             rewards_scaled=self.card.rewards_scaled,
+            horizon_cuts=self.card.horizon_cuts,
         )
 
     def _remaining(self, context: dict[str, Any], left: int, others: Sequence[str], programs: int) -> int:

@@ -16,7 +16,7 @@ from pydantic import Field, ValidationError
 
 from jaxreward.errors import UserError
 from jaxreward.records import SUCCESS, Measure, Record, Score
-from jaxreward.reports.tables import Difference, mean_over, paired_difference
+from jaxreward.reports.tables import Difference, mean_over, paired_difference, task_title
 from jaxreward.runs import Finished, Paused, Spent, Trained, fold, read_log
 from jaxreward.runs.events import Config
 
@@ -198,6 +198,11 @@ class Row:
     searches: tuple[Search, ...]
     asked: int
     versus_best_of_n: Difference | None = None
+
+    @property
+    def title(self) -> str:
+        """The task with the options that it was given, as far as a search tells."""
+        return task_title(self.task, self.searches[0].config.get("task_arg", ()) if self.searches else ())
 
     @property
     def measure(self) -> Measure:

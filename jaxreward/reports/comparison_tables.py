@@ -21,7 +21,7 @@ _NONE = "-"
 def score_sheet(rows: Sequence[Row], sparse: Sparse | None) -> Sheet:
     """What was found: on fresh seeds, beside best-of-n, and as the searches themselves measured it."""
     columns = ("strategy", "score", "95 % interval", "minus best-of-n", "95 % interval", "search score", "n")
-    body = []
+    body, rate = [], _measure(rows).rate
     for name, row in zip(names(rows), rows, strict=True):
         count = str(len(row.searches)) + (f" of {row.asked}" if len(row.searches) < row.asked else "")
         if row.score is None or row.search_score is None:
@@ -29,12 +29,14 @@ def score_sheet(rows: Sequence[Row], sparse: Sparse | None) -> Sheet:
             continue
         delta = row.versus_best_of_n
         body.append((
-            name, figure(row.score.mean), _range(interval_over_searches(row.score)),
-            figure(delta.mean, sign=True) if delta else _NONE, _range(delta.interval if delta else None, sign=True),
-            figure(row.search_score.mean), count,
+            name, figure(row.score.mean, rate=rate), _range(interval_over_searches(row.score), rate),
+            figure(delta.mean, sign=True, rate=rate) if delta else _NONE,
+            _range(delta.interval if delta else None, rate, sign=True),
+            figure(row.search_score.mean, rate=rate), count,
         ))  # fmt: skip
     if sparse is not None:
-        body.append(("sparse", figure(sparse.score.mean), _range(interval(sparse.score)), *[_NONE] * 4))
+        score, rate = sparse.score, sparse.score.measure.rate
+        body.append(("sparse", figure(score.mean, rate=rate), _range(interval(score), rate), *[_NONE] * 4))
     title = f"{_task(rows)}: {_measure(rows).label} of what each search found"
     if config := _config(rows):
         steps = config["final_steps"] or config["steps"]
@@ -112,7 +114,7 @@ def _measure(rows: Sequence[Row]) -> Measure:
 
 
 def _task(rows: Sequence[Row]) -> str:
-    return rows[0].task if rows else ""
+    return next((row.title for row in rows if row.searches), rows[0].task if rows else "")
 
 
 def _config(rows: Sequence[Row]) -> dict[str, Any]:
@@ -120,8 +122,8 @@ def _config(rows: Sequence[Row]) -> dict[str, Any]:
     return next((dict(search.config) for row in rows for search in row.searches), {})
 
 
-def _range(limits: tuple[float, float] | None, sign: bool = False) -> str:
-    return _NONE if limits is None else f"{figure(limits[0], sign=sign)} to {figure(limits[1], sign=sign)}"
+def _range(limits: tuple[float, float] | None, rate: bool, sign: bool = False) -> str:
+    return _NONE if limits is None else " to ".join(figure(x, sign=sign, rate=rate) for x in limits)
 
 
 def _number(value: float) -> str:

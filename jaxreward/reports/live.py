@@ -86,7 +86,7 @@ class Live:
         if failed:
             text += f"; without a score: {', '.join(sorted(failed))}"
         if best is not None and best.score is not None:
-            text += f"; best so far {figure(best.score.mean)} ({best.candidate.id})"
+            text += f"; best so far {figure(best.score.mean, rate=best.score.measure.rate)} ({best.candidate.id})"
         if self.candidates:
             text += f"; {spent.trained}/{self.candidates} candidates, {spent.compile_s + spent.run_s:.0f} device s"
         if spent.calls:
@@ -96,7 +96,7 @@ class Live:
 
 def _short(value: float, measure: Measure) -> str:
     """A value for a line of many; a rate needs no third digit, a distance may."""
-    return figure(value, 2 if measure.rate else 3)
+    return figure(value, 2 if measure.rate else 3, rate=measure.rate)
 
 
 def _said(index: int, results: Sequence[Result]) -> str:

@@ -116,7 +116,8 @@ def search_curves(path: Path, rows: Sequence[Row]) -> None:
         for row in (row for row in rows if (row.task, row.proposer) == (task, proposer)):
             _steps(axes[0], over_candidates(row.searches), colours[row.strategy])
             lines[row.strategy] = _steps(axes[1], over_seconds(row.searches), colours[row.strategy])
-        axes[0].set_title(f"{task}, {proposer}" if several else task, loc="left", fontsize=9, fontweight="bold")
+        title = next(row.title for row in rows if (row.task, row.proposer) == (task, proposer))
+        axes[0].set_title(f"{title}, {proposer}" if several else title, loc="left", fontsize=9, fontweight="bold")
         measure = next(row.measure for row in rows if row.task == task)
         axes[0].set_ylabel("best search score so far" if measure.rate else f"best so far: {measure.label}", fontsize=9)
         for panel, label in zip(axes, ("trained candidates", "device seconds (compiling and training)"), strict=True):

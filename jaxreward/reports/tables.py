@@ -122,10 +122,19 @@ def score_json(score: Score | None) -> dict[str, Any] | None:
     return found if score.measure == SUCCESS else {**found, "measure": score.measure.model_dump()}
 
 
-def figure(value: float, digits: int = 3, sign: bool = False) -> str:
-    """A score for a table: `digits` behind the point, of a large number as many as tell something."""
+def figure(value: float, digits: int = 3, sign: bool = False, rate: bool = True) -> str:
+    """A score for a table: `digits` behind the point, of a large number as many as tell something; of a small one that
+    is no `rate`, and may have any unit, so many that tell something."""
+    plus = "+" if sign else ""
+    if not rate and 0.0 < abs(value) < 0.1:
+        return f"{value:{plus}#.{digits}g}"
     digits = digits if abs(value) < 100 else 1 if abs(value) < 10_000 else 0
-    return f"{value:{'+' if sign else ''}.{digits}f}"
+    return f"{value:{plus}.{digits}f}"
+
+
+def task_title(task: str, arguments: Sequence[str]) -> str:
+    """What tables and pictures call a task: its name, and the options KEY=VALUE that it was given."""
+    return f"{task} ({', '.join(arguments)})" if arguments else task
 
 
 def score_table(title: str, rows: Sequence[tuple[str, Score | None, Mapping[str, str]]]) -> Table:
@@ -138,8 +147,8 @@ def score_table(title: str, rows: Sequence[tuple[str, Score | None, Mapping[str,
         if score is None:
             cells = ["-", "-", "-", "-"]
         else:
-            low, high = interval(score)
-            cells = [figure(score.mean), figure(score.se), f"{figure(low)} to {figure(high)}", str(score.n)]
+            value, se, low, high = (figure(x, rate=measure.rate) for x in (score.mean, score.se, *interval(score)))
+            cells = [value, se, f"{low} to {high}", str(score.n)]
         body.append((name, *cells, *(more.get(key, "") for key in extra)))
     return Sheet(title, ("interface", *columns), tuple(body)).rich(narrow=True)
 

@@ -12,8 +12,10 @@ generation does not go to one arm as a whole.
 
 - **Gain** of a program: by how much its score exceeds that of its first parent, at least 0, and 0 for
   a failure. Without parents: by how much it exceeds the mean score of the programs without parents
-  before it, and then it is booked for its model alone. Gains are divided by the largest so far, so
-  that the scale of the metric does not matter.
+  before it, and then it is booked for its model alone. Where the metric is no rate, the gain is the
+  share of the scores known so far, its own among them, that are better than the reference and not
+  better than its own: differences would all be alike beside that of a single program far off. Gains are divided by the
+  largest so far, so that the scale of the metric does not matter.
 - **Cost** of a program, also of a failed one: dollars where any were paid, else tokens, else 1. An
   arm's mean cost is divided by the mean of the arms', and counts as at least `CHEAPEST`: training a
   program costs something too, however cheap the answer was.
@@ -115,11 +117,12 @@ class Bandit:
             mean = None if result.score is None else result.score.merit
             if mean is not None:
                 scores[candidate.id] = mean
+            known = list(scores.values()) if result.score is not None and not result.score.measure.rate else None
             if candidate.parents:
-                gain = _gain(mean, scores.get(candidate.parents[0]))
+                gain = _gain(mean, scores.get(candidate.parents[0]), known)
                 bandit = replace(bandit, operators=bandit.operators.pulled(candidate.operator, gain, candidate))
             else:
-                gain = _gain(mean, bandit.founded if bandit.founders else None)
+                gain = _gain(mean, bandit.founded if bandit.founders else None, known)
                 if mean is not None:
                     n = bandit.founders + 1
                     bandit = replace(bandit, founders=n, founded=bandit.founded + (mean - bandit.founded) / n)
@@ -158,5 +161,10 @@ def _allowed(draft: Draft, declined: frozenset[str]) -> list[str]:
     return [name for name in known if name not in declined] or [draft.operator]
 
 
-def _gain(mean: float | None, reference: float | None) -> float:
-    return 0.0 if mean is None or reference is None else max(0.0, mean - reference)
+def _gain(mean: float | None, reference: float | None, known: Sequence[float] | None) -> float:
+    """By how much `mean` exceeds `reference`: the difference, or the share of the `known` scores that it passes."""
+    if mean is None or reference is None:
+        return 0.0
+    if known is None:
+        return max(0.0, mean - reference)
+    return sum(reference < score <= mean for score in known) / len(known)

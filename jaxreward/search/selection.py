@@ -42,18 +42,24 @@ def top(results: Sequence[Result], k: int) -> tuple[Result, ...]:
 
 
 def fitness_weights(results: Sequence[Result]) -> np.ndarray:
-    """Probabilities proportional to the mean score, shape (len(results),).
+    """Probabilities by fitness, shape (len(results),).
 
-    Scores are measured from 0 where none is negative, else from the lowest. Where all weights
-    vanish (every score 0, or all equal and negative) every result is equally likely.
+    Of rates they are proportional to the mean score, and all equal where every score is 0. Of any other value they
+    are proportional to the place from the worst, 1, 2, ..., and equal values share theirs: neither the zero nor the
+    unit of such a value means anything, and a single program that is far off would make all others alike.
     """
-    means = np.asarray([scored(result).merit for result in results], np.float64)
-    weights = means - min(0.0, float(means.min()))
-    largest = float(weights.max())
-    if largest <= 0.0:
-        return np.full(len(results), 1.0 / len(results))
-    weights = weights / largest  # first, so that the sum of huge scores stays finite
-    return weights / weights.sum()
+    merits = np.asarray([scored(result).merit for result in results], np.float64)
+    if not all(scored(result).measure.rate for result in results):
+        merits = places(merits)
+    total = float(merits.sum())
+    return merits / total if total > 0.0 else np.full(len(results), 1.0 / len(results))
+
+
+def places(values: Sequence[float] | np.ndarray) -> np.ndarray:
+    """The place of each of `values` from the lowest, 1 to len(values); equal values share the mean of theirs."""
+    values = np.asarray(values, np.float64)
+    below, upto = (np.searchsorted(np.sort(values), values, side=side) for side in ("left", "right"))
+    return (below + upto + 1) / 2.0
 
 
 def fitness_proportional(results: Sequence[Result], rng: np.random.Generator) -> Result:
@@ -115,8 +121,7 @@ def pair_weights(results: Sequence[Result]) -> tuple[np.ndarray, np.ndarray]:
 
     FORGE, equation 6: proportional to the sum of the two scores, uniform where all are 0. The paper
     divides by the sum W of the K scores, but over pairs the sums add up to (K - 1) W: it is that which
-    makes them probabilities. Where a score is negative, all are measured from the lowest, so that
-    every pair has a weight of at least 0.
+    makes them probabilities. Of a value that is no rate the places take the place of the scores.
     """
     pairs = np.stack(np.triu_indices(len(results), 1), axis=1)
     shares = fitness_weights(results)

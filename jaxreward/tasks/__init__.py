@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from jaxreward.tasks.arguments import make_task_of, options_of
 from jaxreward.tasks.documentation import card, document_state
-from jaxreward.tasks.from_file import file_of, is_file
+from jaxreward.tasks.from_file import digest_of, file_of, is_file
 from jaxreward.tasks.registry import has_real_actions, make_task, task_names
 from jaxreward.tasks.task import (
     Box,
@@ -33,6 +33,7 @@ __all__ = [
     "Telling",
     "card",
     "compiler_options",
+    "digest_of",
     "document_state",
     "file_of",
     "has_real_actions",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from difflib import get_close_matches
-from typing import Any, get_type_hints
+from typing import Any
 
 from jaxreward.errors import UserError
 from jaxreward.tasks.registry import make_task
@@ -37,7 +37,9 @@ def make_task_of(name: str, arguments: Sequence[str] = ()) -> Task:
         return make_task(name)
     task, given = make_task(name), dict[str, Any]()
     known = options_of(task)
-    hints = get_type_hints(type(task)) if dataclasses.is_dataclass(task) else {}
+    # A number with a whole default may be annotated as any number, in a file with postponed annotations by that word.
+    fields = dataclasses.fields(task) if dataclasses.is_dataclass(task) else ()
+    real = {field.name for field in fields if field.type in (float, "float")}
     for text in arguments:
         key, sign, value = text.partition("=")
         key = key.strip().replace("-", "_")
@@ -52,7 +54,7 @@ def make_task_of(name: str, arguments: Sequence[str] = ()) -> Task:
             )
         if key in given:
             raise UserError(f"--task-arg gives {key} twice; give it once")
-        given[key] = _read(text, value.strip(), float if hints.get(key) is float else type(known[key]))
+        given[key] = _read(text, value.strip(), float if key in real else type(known[key]))
     return make_task(name, **given)
 
 

@@ -5,15 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import jax
-import numpy as np
 from jax import tree_util
 from jax.extend import core
 from jax.interpreters import partial_eval
 
 from jaxreward.records import TaskCard
 from jaxreward.tasks.task import Task, measure_of
-
-_SHOWN = 8
 
 
 def state_leaves(task: Task) -> dict[str, jax.ShapeDtypeStruct]:
@@ -53,6 +50,8 @@ def _end(task: Task) -> str:
     steps = f"{task.horizon} step" + "s" * (task.horizon != 1)
     if not _may_terminate(task):
         return f"An episode ends after {steps}, never earlier."
+    if early := getattr(task, "ends_early", ""):
+        return f"An episode ends after {steps}, earlier {early}."
     return f"An episode ends in a state that the task declares final, at the latest after {steps}."
 
 
@@ -74,27 +73,7 @@ def _action(task: Task) -> tuple[str, str]:
     space: Any = task.action_space
     if hasattr(space, "n"):
         return "int32 ()", words or f"0 .. {space.n - 1}"
-    return f"float32 {tuple(space.shape)}", words or _range(space.low, space.high)
-
-
-def _range(low: Any, high: Any) -> str:
-    """The range of real actions in words; bounds may be numbers or arrays."""
-    low, high = np.broadcast_arrays(np.asarray(low, np.float64), np.asarray(high, np.float64))
-    same = low.size > 0 and (low == low.flat[0]).all() and (high == high.flat[0]).all()
-    if same:
-        a, b = low.flat[0], high.flat[0]
-        return f"from {a:g} to {b:g}" if np.isfinite([a, b]).all() else f"any real number{_half_open(a, b)}"
-    if low.size <= _SHOWN:
-        return f"from {_numbers(low)} to {_numbers(high)}"
-    return f"each in a range of its own, all within {low.min():g} to {high.max():g}" if low.size else ""
-
-
-def _half_open(low: float, high: float) -> str:
-    return f" from {low:g} on" if np.isfinite(low) else f" up to {high:g}" if np.isfinite(high) else ""
-
-
-def _numbers(array: np.ndarray[Any, Any]) -> str:
-    return str(array.tolist()).replace(".0,", ",").replace(".0]", "]")
+    return f"float32 {tuple(space.shape)}", words or f"from {space.low:g} to {space.high:g}"
 
 
 def _step(key: Any) -> tuple[Any, str]:

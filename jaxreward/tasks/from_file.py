@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import sys
 from pathlib import Path
@@ -9,9 +10,11 @@ from types import ModuleType
 from typing import Any
 
 from jaxreward.errors import UserError
+from jaxreward.tasks.checks import made
 from jaxreward.tasks.task import Task
 
 _NEEDED = tuple(name for name in dir(Task) if not name.startswith("_"))
+_DIGEST = "_jaxreward_digest"
 
 
 def is_file(name: str) -> bool:
@@ -24,11 +27,17 @@ def file_of(name: str) -> Path:
     return Path(name.partition(":")[0])
 
 
+def digest_of(task: Task) -> str:
+    """SHA-256 of the file that the class of `task` was imported from by its name; empty for any other task."""
+    return getattr(sys.modules.get(type(task).__module__), _DIGEST, "")
+
+
 def task_from_file(name: str, **options: Any) -> Task:
     """The task in a file, `FILE.py` or `FILE.py:Class`, made with `options`. The file is imported: it is the user's.
 
     Raises:
-        UserError: no such file or class, several of them, a file that cannot be imported, a class that is no task.
+        UserError: no such file or class, several of them, a file that cannot be imported, a class that is no task,
+            options that it does not take.
     """
     path, wanted = file_of(name), name.partition(":")[2]
     if not path.is_file():
@@ -48,7 +57,7 @@ def task_from_file(name: str, **options: Any) -> Task:
         nearest = min(own, key=lambda c: len(_lacking(c)), default=None)
         why = f"; {nearest.__name__} lacks {', '.join(_lacking(nearest))}" if nearest else ""
         raise UserError(f"{path} has no class that is a task{why} (see docs/tasks.md)")
-    return tasks[wanted or next(iter(tasks))](**options)
+    return made(name, tasks[wanted or next(iter(tasks))], options)
 
 
 def _lacking(kind: type) -> list[str]:
@@ -67,6 +76,7 @@ def _imported(path: Path) -> ModuleType:
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # dataclasses look their module up
+    vars(module)[_DIGEST] = hashlib.sha256(path.read_bytes()).hexdigest()
     try:
         spec.loader.exec_module(module)
     except Exception as error:

@@ -64,14 +64,18 @@ class Mean:
         """What a step counts that an episode ended before."""
         return self.measure.worst if self.missing is None else self.missing
 
-    def init(self) -> jax.Array:
-        return jnp.full((), self.unseen * self.horizon)
+    def init(self) -> tuple[jax.Array, jax.Array]:
+        return jnp.zeros(()), jnp.zeros(())  # the sum, and the steps seen
 
-    def update(self, acc: jax.Array, state: State, action: jax.Array, next_state: State) -> jax.Array:
-        return acc + (self.figure(state, action, next_state) - self.unseen)
+    def update(
+        self, acc: tuple[jax.Array, jax.Array], state: State, action: jax.Array, next_state: State
+    ) -> tuple[jax.Array, jax.Array]:
+        total, seen = acc
+        return total + self.figure(state, action, next_state), seen + 1.0
 
-    def value(self, acc: jax.Array) -> jax.Array:
-        return acc / self.horizon
+    def value(self, acc: tuple[jax.Array, jax.Array]) -> jax.Array:
+        total, seen = acc
+        return (total + self.unseen * (self.horizon - seen)) / self.horizon
 
 
 @dataclass(frozen=True)

@@ -15,22 +15,27 @@ _mj: Any = mujoco
 """Its functions are compiled and known to no type checker."""
 
 
-def posed(model: Any, qpos: Any, qvel: Any) -> Any:
-    """An `MjData` of the model at these generalised positions (nq,) and velocities (nv,)."""
+def posed(model: Any, **arrays: Any) -> Any:
+    """An `MjData` of the model with these arrays in place of its own (`qpos=` (nq,), `qvel=` (nv,), ...), and all that
+    follows from them."""
     data = _mj.MjData(model)
-    data.qpos[:], data.qvel[:] = np.asarray(qpos), np.asarray(qvel)
+    for name, values in arrays.items():
+        getattr(data, name)[:] = np.asarray(values)
     _mj.mj_forward(model, data)
     return data
 
 
 def render(model: Any, data: Any, camera: str | int = -1) -> np.ndarray:
-    """A picture of a MuJoCo model, uint8 (240, 320, 3), from one of its cameras; -1 is that which sees all of it.
+    """A picture of a MuJoCo model, uint8 (240, 320, 3), from one of its cameras; -1, or a name that none of them has,
+    is one that sees all of it.
 
     Raises:
         UserError: this machine cannot render, or has no screen and was not told to do without.
     """
     if not _has_gl():  # MuJoCo would try a window, fail, and complain again when it cleans up
         raise UserError(_HOW.format(reason="there is no screen"))
+    if isinstance(camera, str):
+        camera = _mj.mj_name2id(model, _mj.mjtObj.mjOBJ_CAMERA, camera)
     try:
         with _mj.Renderer(model, height=240, width=320) as renderer:
             renderer.update_scene(data, camera)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import importlib
 from collections.abc import Mapping
 from difflib import get_close_matches
+from functools import partial
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from jaxreward.errors import UserError
+from jaxreward.tasks.checks import made
 from jaxreward.tasks.from_file import is_file, task_from_file
 from jaxreward.tasks.task import Box, Task
 
@@ -67,19 +69,18 @@ def make_task(name: str, **options: Any) -> Task:
     Raises:
         UserError: unknown name, environment, ruleset, file or option.
     """
-    try:
-        if is_file(name):
-            return task_from_file(name, **options)
-        if name.startswith("xland/"):
-            from jaxreward.tasks.xland_ruleset import ruleset_task
+    if is_file(name):
+        return task_from_file(name, **options)
+    if name.startswith("xland/"):
+        from jaxreward.tasks.xland_ruleset import ruleset_task
 
-            return ruleset_task(name.removeprefix("xland/"), **options)
-        if name in _TASKS:
-            entry = _TASKS[name]
-            module = importlib.import_module(f"jaxreward.tasks.{entry.module}")
-            return getattr(module, entry.maker)(**entry.fixed, **options)
-    except TypeError as error:
-        raise UserError(f"task '{name}' does not take these options: {error}") from error
+        return made(name, partial(ruleset_task, name.removeprefix("xland/")), options)
+    if name in _TASKS:
+        entry = _TASKS[name]
+        maker = getattr(importlib.import_module(f"jaxreward.tasks.{entry.module}"), entry.maker)
+        if fixed := sorted(entry.fixed.keys() & options.keys()):
+            raise UserError(f"task '{name}' does not take these options: {fixed[0]} is what the task is")
+        return made(name, maker, {**entry.fixed, **options})
     near = get_close_matches(name, _TASKS, 1)
     raise UserError(
         f"there is no task '{name}'"

@@ -15,6 +15,7 @@ from typing import Any, Protocol, runtime_checkable
 import jax
 import numpy as np
 
+from jaxreward.errors import UserError
 from jaxreward.records import SUCCESS, Measure, Vocabulary
 
 State = Any
@@ -25,18 +26,40 @@ View = Any
 
 @dataclass(frozen=True)
 class Discrete:
-    """Actions 0 .. n-1, as an int32 scalar."""
+    """Actions 0 .. n-1, as an int32 scalar.
+
+    Raises:
+        UserError: there is no action.
+    """
 
     n: int
+
+    def __post_init__(self) -> None:
+        if self.n < 1:
+            raise UserError(f"Discrete({self.n}) has no action; n must be at least 1")
 
 
 @dataclass(frozen=True)
 class Box:
-    """Real actions of a given shape within [low, high], as float32."""
+    """Real actions of a given shape within [low, high], as float32.
+
+    Raises:
+        UserError: a shape without elements, or bounds that are not two finite numbers in ascending order.
+    """
 
     shape: tuple[int, ...]
     low: float = -1.0
     high: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.shape, tuple) or min(self.shape, default=1) < 1:
+            raise UserError(f"the shape of a Box is a tuple of positive whole numbers, e.g. (3,), not {self.shape}")
+        bounds = (self.low, self.high)
+        if any(np.shape(x) or not np.isfinite(x) for x in bounds) or self.low >= self.high:
+            raise UserError(
+                f"a Box needs two finite numbers with low < high, the same for all of its actions, not {self.low} and "
+                f"{self.high}; what has other bounds, or none, is for `step` to make of them"
+            )
 
     @property
     def size(self) -> int:
@@ -105,8 +128,10 @@ class Task(Protocol):
     """A simulator with words, a metric and defaults.
 
     `horizon` is the number of steps after which an episode ends, in training and in evaluation
-    alike; reaching it is an end like any other. `step` never resets. `default_observation` and
-    `sparse_reward` act on views, so that a program could have been written in their place.
+    alike. Whether the learner takes that for an end like any other, or for a cut after which the task
+    would have gone on, is `PPO.bootstrap`: by default a cut for a `Box`, an end for `Discrete` actions.
+    `step` never resets. `default_observation` and `sparse_reward` act on views, so that a program could
+    have been written in their place.
 
     `state_words` says in a few words what each array of a view means, by its path (`agent.position`),
     and under `action` what the actions do; shapes and dtypes are not for it to say (see

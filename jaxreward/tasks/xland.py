@@ -25,6 +25,7 @@ from xminigrid.types import AgentState, RuleSet
 from jaxreward.errors import UserError
 from jaxreward.records import Vocabulary
 from jaxreward.tasks import xland_words as words
+from jaxreward.tasks.checks import check_whole
 from jaxreward.tasks.metrics import Reached
 from jaxreward.tasks.task import Discrete
 from jaxreward.tasks.xland_vocabulary import xland_vocabulary
@@ -81,6 +82,7 @@ class XLand:
     options = ("horizon",)
 
     def __init__(self, name: str, environment: str, ruleset: RuleSet, horizon: int, description: str = "") -> None:
+        check_whole(f"the horizon of '{name}'", horizon)
         if horizon < 1:
             raise UserError(f"the horizon of '{name}' must be at least 1, not {horizon}")
         env, params = xminigrid.make(environment, ruleset=ruleset, max_steps=horizon, view_size=VIEW_SIZE)

@@ -46,6 +46,9 @@ class PPO(struct.PyTreeNode):
             a program's choice of units does not matter to the learner.
         normalize_observations: subtract the running mean of every feature and divide by its running
             standard deviation, for every candidate and seed by itself.
+        observation_clip: features that enter the network, normalised or not, are cut to plus or minus this;
+            infinity turns it off. A flag that was hardly ever set is thousands of standard deviations off
+            when it is, and would decide alone.
         fresh_values: estimate values and advantages anew for every minibatch, which then consists of
             whole unrolls; otherwise once an update, and minibatches consist of steps.
         bootstrap: whether an episode that the horizon ends is cut and not over: its last step teaches
@@ -76,6 +79,7 @@ class PPO(struct.PyTreeNode):
     initializer: str = struct.field(pytree_node=False, default="orthogonal")
     scale_rewards: bool = struct.field(pytree_node=False, default=True)
     normalize_observations: bool = struct.field(pytree_node=False, default=False)
+    observation_clip: float = struct.field(pytree_node=False, default=float("inf"))
     fresh_values: bool = struct.field(pytree_node=False, default=False)
     bootstrap: bool = struct.field(pytree_node=False, default=False)
     action_repeat: int = struct.field(pytree_node=False, default=1)
@@ -116,7 +120,7 @@ class PPO(struct.PyTreeNode):
         for name in unit:
             if not 0 <= getattr(self, name) <= 1:
                 raise UserError(f"PPO.{name} must lie in [0, 1], not {getattr(self, name)}")
-        for name in ("clip", "value_clip"):
+        for name in ("clip", "value_clip", "observation_clip"):
             if not getattr(self, name) > 0:
                 raise UserError(f"PPO.{name} must be positive, not {getattr(self, name)}")
         for name in ("entropy", "value_coefficient"):

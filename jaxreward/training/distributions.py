@@ -11,6 +11,7 @@ from typing import Protocol
 import jax
 import jax.numpy as jnp
 
+from jaxreward.errors import UserError
 from jaxreward.tasks import Box, Discrete
 
 MIN_STD = 0.001
@@ -117,5 +118,13 @@ def _log_slope(x: jax.Array) -> jax.Array:
 
 
 def distribution_over(space: Discrete | Box) -> Categorical | TanhNormal:
-    """The distribution for an action space."""
-    return Categorical(space.n) if isinstance(space, Discrete) else TanhNormal(space)
+    """The distribution for an action space.
+
+    Raises:
+        UserError: it is neither `Discrete` nor `Box`.
+    """
+    if isinstance(space, Discrete):
+        return Categorical(space.n)
+    if isinstance(space, Box):
+        return TanhNormal(space)
+    raise UserError(f"the action space of a task is a jaxreward.tasks.Discrete or Box, not {type(space).__name__}")

@@ -23,7 +23,7 @@ import numpy as np
 from jaxreward.errors import UserError
 from jaxreward.programs import Program
 from jaxreward.records import SUCCESS, Measure
-from jaxreward.tasks import Task, measure_of, told_beside
+from jaxreward.tasks import Task, digest_of, measure_of, options_of, told_beside
 from jaxreward.training.chunk import Chunk, TrainerState
 from jaxreward.training.config import PPO, Rung
 from jaxreward.training.history import History
@@ -371,7 +371,8 @@ class _Run:
     def _fingerprint(self, group: _Group) -> str:
         """A name for everything that a saved training is only good for."""
         hyper = [(f.name, getattr(self.ppo, f.name)) for f in dataclasses.fields(self.ppo)]
-        what = (self.task.name, group.chunk.identity(), self.seeds, hyper, self.schedule, self.rounds, self.width)
+        task = (self.task.name, self.task.horizon, sorted(options_of(self.task).items()), digest_of(self.task))
+        what = (task, group.chunk.identity(), self.seeds, hyper, self.schedule, self.rounds, self.width)
         return hashlib.sha256(repr(what).encode()).hexdigest()[:12]
 
     def _save(self, name: str, state: TrainerState, stats: Any, history: History, at: int) -> None:

@@ -16,9 +16,9 @@ class History(struct.PyTreeNode):
     """float32 arrays (P, C, S) over P checkpoints, NaN where not reached; with K terms (P, C, S, K), and with B
     figures that the metric tells beside its value (P, C, S, B).
 
-    `success` (the value of the task's metric), `ret`, `ret_sq` (the mean square), `ret_success` (the mean product),
-    `length`, `solved` (a count), `ret_solved` and `ret_failed` are of held-out episodes, and so is `beside`; terms,
-    the entropy, the value fit and the divergence are of training since the checkpoint before.
+    `success` (the value of the task's metric), `ret`, `ret_var` (the variance), `covariance` (of the two), `length`,
+    `solved` (a count), `ret_solved` and `ret_failed` are of held-out episodes, and so is `beside`; terms, the entropy,
+    the value fit and the divergence are of training since the checkpoint before.
     `obs_min` and `obs_max` (C, S, d) run over all of training.
     """
 
@@ -26,8 +26,8 @@ class History(struct.PyTreeNode):
     success_se: np.ndarray
     episodes: np.ndarray
     ret: np.ndarray
-    ret_sq: np.ndarray
-    ret_success: np.ndarray
+    ret_var: np.ndarray
+    covariance: np.ndarray
     solved: np.ndarray
     ret_solved: np.ndarray
     ret_failed: np.ndarray
@@ -55,8 +55,8 @@ class History(struct.PyTreeNode):
             return np.full((candidates, seeds, width), value, np.float32)
 
         return cls(
-            success=scalar(), success_se=scalar(), episodes=scalar(), ret=scalar(), ret_sq=scalar(),
-            ret_success=scalar(), solved=scalar(), ret_solved=scalar(), ret_failed=scalar(), length=scalar(),
+            success=scalar(), success_se=scalar(), episodes=scalar(), ret=scalar(), ret_var=scalar(),
+            covariance=scalar(), solved=scalar(), ret_solved=scalar(), ret_failed=scalar(), length=scalar(),
             term_mean=term(), term_abs=term(), term_min=term(), term_max=term(), entropy=scalar(), value_fit=scalar(),
             diverged=scalar(),
             beside=np.full((points, candidates, seeds, beside), np.nan, np.float32),
@@ -71,21 +71,19 @@ class History(struct.PyTreeNode):
         # held-out episodes count too: what is not finite there is not either
         gone = np.asarray(diverged) | ~held_out.finite
         n = np.maximum(held_out.episodes, 1)
-        mean = np.where(gone, worst, held_out.success / n)
-        spread = np.maximum(held_out.success_sq / n - (held_out.success / n) ** 2, 0.0)
-        failed = held_out.episodes - held_out.solved
+        failed, ret_sum = held_out.episodes - held_out.solved, held_out.ret * held_out.episodes
         steps = np.maximum(training.steps, 1)[..., None]
         with np.errstate(invalid="ignore", divide="ignore"):
             rows = {
-                "success": mean,
-                "success_se": np.where(gone, 0.0, np.sqrt(spread / np.maximum(n - 1, 1))),
+                "success": np.where(gone, worst, held_out.success),
+                "success_se": np.where(gone, 0.0, np.sqrt(held_out.success_dev / n / np.maximum(n - 1, 1))),
                 "episodes": held_out.episodes,
-                "ret": held_out.ret / n,
-                "ret_sq": held_out.ret_sq / n,
-                "ret_success": held_out.ret_success / n,
+                "ret": held_out.ret,
+                "ret_var": held_out.ret_dev / n,
+                "covariance": held_out.co_dev / n,
                 "solved": held_out.solved,
                 "ret_solved": held_out.ret_solved / held_out.solved,
-                "ret_failed": (held_out.ret - held_out.ret_solved) / failed,
+                "ret_failed": (ret_sum - held_out.ret_solved) / failed,
                 "length": held_out.length / n,
                 "term_mean": training.term_sum / steps,
                 "term_abs": training.term_abs / steps,

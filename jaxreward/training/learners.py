@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 from jaxreward.errors import UserError
@@ -10,11 +9,13 @@ from jaxreward.tasks import Box, Task
 from jaxreward.training.config import PPO
 
 _QUICK_REAL: dict[str, Any] = {
-    "learning_rate": 1e-3, "entropy": 5e-3, "envs": 128, "unroll": 10, "unrolls": 4, "minibatches": 8, "epochs": 4,
-    "hidden": (64, 64), "value_hidden": (128, 128), "scale_rewards": True, "reward_scale": 30.0,
+    "learning_rate": 1e-3, "decay": 1.0, "entropy": 5e-3, "envs": 128, "unroll": 10, "unrolls": 4, "minibatches": 8,
+    "epochs": 4, "hidden": (64, 64), "value_hidden": (128, 128), "scale_rewards": True, "reward_scale": 30.0,
+    "observation_clip": 5.0,
 }  # fmt: skip
 # Programs of a search come in all units, and beside small rewards an untrained value network is only noise: returns
-# are brought to the size at which robots learn (benchmarks/reward_units.py).
+# are brought to the size at which robots learn (benchmarks/reward_units.py). At a rate that does not fall a policy that
+# has learned its task is lost again: its rewards hardly differ then, and advantages are the value's errors.
 
 
 def quick_real(**settings: Any) -> PPO:
@@ -47,14 +48,6 @@ minibatches there is `unrolls = B * M / envs` here."""
 def quick(task: Task) -> PPO:
     """The learner for `task` on two CPU cores."""
     return quick_real() if isinstance(task.action_space, Box) else PPO()
-
-
-def changed(base: PPO, given: PPO) -> PPO:
-    """`base` with the settings of `given` that are not the defaults of `PPO()`."""
-    default = PPO()
-    names = [field.name for field in dataclasses.fields(PPO)]
-    own = {name: getattr(given, name) for name in names if getattr(given, name) != getattr(default, name)}
-    return base.replace(**own)
 
 
 def paper(name: str) -> PPO:

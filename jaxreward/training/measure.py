@@ -1,4 +1,4 @@
-"""What a collection of experience says about each candidate and seed, as running sums.
+"""What a collection of experience says about each candidate and seed, as running sums and moments.
 
 Axes: C candidates, S seeds, d features (padded), K terms (padded), B figures that the metric tells beside its value.
 """
@@ -13,8 +13,10 @@ from flax import struct
 class Stats(struct.PyTreeNode):
     """Running sums since the last reset; float32 (C, S) unless said otherwise.
 
-    `success` is the value of the task's metric, whatever that is; `solved` counts the episodes where it is above a
-    half, which means something where it is a rate.
+    `success`, the value of the task's metric, whatever that is, and `ret` are means over episodes; `success_dev` and
+    `ret_dev` are the sums of their squared deviations, `co_dev` that of the products, so that the spread of large
+    values is not lost in rounding. `solved` counts the episodes whose value is above a half, which means something
+    where it is a rate.
 
     With `first_only` (a bool scalar) only the first episode of each lane counts: that is how
     held-out episodes are measured, each lane one episode and no bias towards short ones.
@@ -24,11 +26,11 @@ class Stats(struct.PyTreeNode):
     steps: jax.Array
     episodes: jax.Array
     success: jax.Array
-    success_sq: jax.Array
+    success_dev: jax.Array
     length: jax.Array
     ret: jax.Array
-    ret_sq: jax.Array
-    ret_success: jax.Array
+    ret_dev: jax.Array
+    co_dev: jax.Array
     solved: jax.Array
     ret_solved: jax.Array
     term_sum: jax.Array  # (C, S, K)
@@ -48,8 +50,8 @@ class Stats(struct.PyTreeNode):
         zero, per_term, per_feature = jnp.zeros(shape), jnp.zeros((*shape, terms)), jnp.zeros((*shape, width))
         return cls(
             first_only=jnp.asarray(first_only),
-            steps=zero, episodes=zero, success=zero, success_sq=zero, length=zero, ret=zero,
-            ret_sq=zero, ret_success=zero, solved=zero, ret_solved=zero,
+            steps=zero, episodes=zero, success=zero, success_dev=zero, length=zero, ret=zero,
+            ret_dev=zero, co_dev=zero, solved=zero, ret_solved=zero,
             term_sum=per_term, term_abs=per_term, term_min=per_term + jnp.inf, term_max=per_term - jnp.inf,
             beside=jnp.zeros((*shape, beside)), obs_min=per_feature + jnp.inf, obs_max=per_feature - jnp.inf,
             finite=jnp.ones(shape, bool),
@@ -73,15 +75,26 @@ class Stats(struct.PyTreeNode):
         counted = (done & (~self.first_only | (episode == 0))).astype(jnp.float32)
         terms = jnp.nan_to_num(terms, nan=0.0, posinf=0.0, neginf=0.0)
         won = counted * (success > 0.5)
+        # Chan, Golub and LeVeque (1983): moments of two samples from those of each.
+        new = counted.sum(-1)
+        share = new / jnp.maximum(self.episodes + new, 1.0)
+        mean = lambda x: (counted * x).sum(-1) / jnp.maximum(new, 1.0)  # noqa: E731
+        means = mean(success), mean(ret)
+        off = tuple(counted * (x - m[..., None]) for x, m in zip((success, ret), means, strict=True))
+        apart = tuple(m - before for m, before in zip(means, (self.success, self.ret), strict=True))
+
+        def deviations(i: int, j: int) -> jax.Array:
+            return (off[i] * off[j]).sum(-1) + apart[i] * apart[j] * self.episodes * share
+
         return self.replace(
             steps=self.steps + done.shape[-1],
-            episodes=self.episodes + counted.sum(-1),
-            success=self.success + (counted * success).sum(-1),
-            success_sq=self.success_sq + (counted * success**2).sum(-1),
+            episodes=self.episodes + new,
+            success=self.success + apart[0] * share,
+            success_dev=self.success_dev + deviations(0, 0),
             length=self.length + (counted * length).sum(-1),
-            ret=self.ret + (counted * ret).sum(-1),
-            ret_sq=self.ret_sq + (counted * ret**2).sum(-1),
-            ret_success=self.ret_success + (counted * ret * success).sum(-1),
+            ret=self.ret + apart[1] * share,
+            ret_dev=self.ret_dev + deviations(1, 1),
+            co_dev=self.co_dev + deviations(0, 1),
             solved=self.solved + won.sum(-1),
             ret_solved=self.ret_solved + (won * ret).sum(-1),
             term_sum=self.term_sum + terms.sum(-2),

@@ -44,12 +44,14 @@ class ActorCritic(nn.Module):
     value_hidden: tuple[int, ...]
     activation: str
     normalize: bool
+    clip: float = float("inf")
 
     @classmethod
     def of(cls, task: Task, ppo: PPO) -> ActorCritic:
         """The network that `ppo` trains on `task`."""
         space = distribution_over(task.action_space)
-        return cls(space, ppo.hidden, ppo.value_hidden, ppo.activation, ppo.normalize_observations)
+        normalize, clip = ppo.normalize_observations, ppo.observation_clip
+        return cls(space, ppo.hidden, ppo.value_hidden, ppo.activation, normalize, clip)
 
     @nn.compact
     def __call__(self, obs: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -58,6 +60,8 @@ class ActorCritic(nn.Module):
         if self.normalize:
             moments = self.variable("moments", "running", new_moments, obs.shape[-1]).value
             obs = normalized(moments, obs)
+        if self.clip < np.inf:
+            obs = jnp.clip(obs, -self.clip, self.clip)
 
         def trunk(x: jax.Array, widths: tuple[int, ...], name: str) -> jax.Array:
             for i, width in enumerate(widths):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from jaxreward.records import SUCCESS, Feedback, Measure, Notice
@@ -17,23 +19,57 @@ def correlation(history: History, point: int, measure: Measure = SUCCESS) -> flo
 
     None where all episodes have the same value or the same return, or where fewer than five succeed or fail.
     """
-    names = ("episodes", "solved", "success", "success_se", "ret", "ret_sq", "ret_success")
-    rows = {name: getattr(history, name)[point, 0].astype(np.float64) for name in names}
-    known = np.isfinite(rows["ret_sq"]) & ~(history.diverged[point, 0] > 0)
-    episodes, solved = (rows[name][known] for name in ("episodes", "solved"))
-    n, won = episodes.sum(), solved.sum()
-    if n < 2 * FEW or (measure.rate and min(won, n - won) < FEW):
+    held = _Held.of(history, point)
+    n, won = held.episodes, held.solved
+    if n < 2 * FEW or (measure.rate and held.decided and min(won, n - won) < FEW):
         return None
-    mean = {name: (rows[name][known] * episodes).sum() / n for name in ("success", "ret", "ret_sq", "ret_success")}
-    variance = mean["ret_sq"] - mean["ret"] ** 2
-    # the error of a seed's mean back to the spread of its episodes, and that of all seeds together
-    spread = rows["success_se"][known] ** 2 * np.maximum(episodes - 1, 1) + rows["success"][known] ** 2
-    square = (spread * episodes).sum() / n
-    value_variance = square - mean["success"] ** 2
-    if variance <= 1e-5 * mean["ret_sq"] or value_variance <= 1e-5 * square:  # float32 sums know them no better
+    # float32 knows them no better
+    if held.ret_variance <= 1e-10 * held.ret**2 or held.variance <= 1e-10 * held.value**2:
         return None
-    covariance = mean["ret_success"] - mean["success"] * mean["ret"]
-    return float(np.clip(measure.oriented(covariance / np.sqrt(variance * value_variance)), -1.0, 1.0))
+    found = held.covariance / np.sqrt(held.ret_variance * held.variance)
+    return float(np.clip(measure.oriented(found), -1.0, 1.0))
+
+
+def won_or_lost(history: History, point: int, measure: Measure) -> bool:
+    """Whether every held-out episode was won or lost: the metric is a rate, and its values lie near 0 or 1."""
+    return measure.rate and _Held.of(history, point).decided
+
+
+@dataclass(frozen=True)
+class _Held:
+    """The held-out episodes of all seeds of the first candidate together, without those that diverged: how many they
+    are and how many have a value above a half, means and variances of value and return, and their covariance."""
+
+    episodes: float
+    solved: float
+    value: float
+    ret: float
+    variance: float
+    ret_variance: float
+    covariance: float
+
+    @classmethod
+    def of(cls, history: History, point: int) -> _Held:
+        names = ("episodes", "solved", "success", "success_se", "ret", "ret_var", "covariance")
+        rows = {name: getattr(history, name)[point, 0].astype(np.float64) for name in names}
+        known = np.isfinite(rows["ret_var"]) & ~(history.diverged[point, 0] > 0)
+        rows = {name: row[known] for name, row in rows.items()}
+        episodes = rows["episodes"]
+        n = float(episodes.sum())
+        over = lambda row: float((row * episodes).sum()) / max(n, 1.0)  # noqa: E731
+        value, ret = over(rows["success"]), over(rows["ret"])
+        off, ret_off = rows["success"] - value, rows["ret"] - ret
+        # within the seeds and between them; the error of a seed's mean is the spread of its episodes
+        return cls(
+            n, float(rows["solved"].sum()), value, ret,
+            over(rows["success_se"] ** 2 * np.maximum(episodes - 1, 1) + off**2),
+            over(rows["ret_var"] + ret_off**2), over(rows["covariance"] + off * ret_off),
+        )  # fmt: skip
+
+    @property
+    def decided(self) -> bool:
+        """Whether the values of a rate lie near 0 or 1: no others with the same mean have so large a variance."""
+        return self.variance >= 0.8 * self.value * (1.0 - self.value)
 
 
 def notices(feedback: Feedback, observation_size: int, noise: float = 0.0) -> list[Notice]:
@@ -52,7 +88,8 @@ def notices(feedback: Feedback, observation_size: int, noise: float = 0.0) -> li
         found.append(Notice(kind="farmed", message=farmed))
     told = feedback.return_success_correlation
     if not farmed and told is not None and told < 0.2 and not _solved(value, measure, 0.95):
-        what = "tells success from failure" if measure.rate else f"goes with the {measure.name}"
+        won = feedback.return_solved is not None and feedback.return_failed is not None
+        what = "tells success from failure" if won else f"goes with the {measure.name}"
         found.append(Notice(kind="uncorrelated", message=f"the return hardly {what}: correlation {told:.2f}"))
     for term in feedback.terms:
         if term.share > 0.9 and len(feedback.terms) > 1:

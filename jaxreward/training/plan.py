@@ -94,11 +94,15 @@ def memory_limit(memory_gb: float | None, device: Device) -> int:
 def first_chunk(widest: int, seeds: int, ppo: PPO, limit: int, device: Device) -> int:
     """Candidates of a chunk that should fit, before anything is compiled.
 
-    The unroll's observations dominate: they are written, transposed for the learner and gathered
-    into minibatches, three copies and a half. The compiler's own account corrects this.
+    The unroll's observations are written, transposed for the learner and gathered into minibatches, three copies and
+    a half. Of a minibatch every layer keeps its outputs for the gradient, and every weight has its gradient, Adam's
+    moments and copies. The factors are rounded from what the compiler said of fifteen learners on CPU. Its own account
+    corrects a guess that is too large, but nothing one that is too small.
     """
-    per_candidate = int(3.5 * 4 * seeds * ppo.envs * ppo.length * (widest + 16 + sum(ppo.hidden)))
-    fits = max(1, limit // per_candidate)
+    layers = [pair for widths in (ppo.hidden, ppo.value_hidden) for pair in pairwise((widest, *widths))]
+    weights, units = sum(a * b for a, b in layers), sum(b for _, b in layers)
+    floats = ppo.envs * ppo.length * (3.5 * (widest + 16) + 3.0 * units / ppo.minibatches) + 8.0 * weights
+    fits = max(1, int(limit / (4 * seeds * floats)))
     return min(fits, _MAX_CHUNK_CPU) if device.platform == "cpu" else fits
 
 

@@ -11,7 +11,7 @@ from jaxreward.programs import Program
 from jaxreward.records import SUCCESS, Feedback, Measure, Score, TermCurve
 from jaxreward.training.history import History
 from jaxreward.training.networks import Variables, unpad
-from jaxreward.training.notices import FEW, correlation, notices
+from jaxreward.training.notices import FEW, correlation, notices, won_or_lost
 
 _TERM_POINTS = 10
 
@@ -134,7 +134,7 @@ class TrainResult:
         size = program.observation_size
         episodes = history.episodes[last, 0]
         solved = float((history.success[last, 0] * episodes).sum())
-        failed, rate = float(episodes.sum()) - solved, self.measure.rate
+        failed, decided = float(episodes.sum()) - solved, won_or_lost(history, last, self.measure)
         flat = (history.obs_max[0] - history.obs_min[0])[:, :size] <= 1e-8
         fields: dict[str, Any] = {
             "steps": tuple(int(s) for s in self.steps[: last + 1]),
@@ -147,8 +147,8 @@ class TrainResult:
             "dead_features": tuple(int(i) for i in np.flatnonzero(flat.all(0))),
             "entropy": float(history.entropy[last, 0].mean()),
             "value_fit": float(history.value_fit[last, 0].mean()),
-            "return_solved": _mean_or_none(history.ret_solved[last, 0]) if rate and solved >= FEW else None,
-            "return_failed": _mean_or_none(history.ret_failed[last, 0]) if rate and failed >= FEW else None,
+            "return_solved": _mean_or_none(history.ret_solved[last, 0]) if decided and solved >= FEW else None,
+            "return_failed": _mean_or_none(history.ret_failed[last, 0]) if decided and failed >= FEW else None,
             "return_success_correlation": correlation(history, last, self.measure),
             "diverged": int(self.diverged[candidate].sum()),
             "measure": self.measure,

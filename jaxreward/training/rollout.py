@@ -11,6 +11,7 @@ every program appears exactly once in the compiled code.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import jax
@@ -91,7 +92,9 @@ def collect(
         The episodes after `length` actions, the trajectory, and the statistics with these.
     """
     C, S, E = lanes.elapsed.shape
-    metric, worst = task.score(), measure_of(task).worst
+    metric, measure = task.score(), measure_of(task)
+    # nothing counts as less than the worst, or to diverge would be better than an honest failure
+    bounded = partial(jnp.maximum if measure.higher_is_better else jnp.minimum, measure.worst)
     join = lambda tree: jax.tree.map(lambda x: x.reshape((C * S * E, *x.shape[3:])), tree)  # noqa: E731
     split = lambda tree: jax.tree.map(lambda x: x.reshape((C, S, E, *x.shape[1:])), tree)  # noqa: E731
     per_program = lambda tree: jax.tree.map(lambda x: x.reshape((C, S * E, *x.shape[3:])), tree)  # noqa: E731
@@ -112,7 +115,7 @@ def collect(
         terminated = split(jax.vmap(task.terminated)(join(next_state)))
         acc = split(jax.vmap(metric.update)(join(lanes.metric), join(lanes.state), flat, join(next_state)))
         moved = Lanes(next_state, elapsed, lanes.episode, acc, lanes.ret + reward)
-        return moved, _Step(reward, terms, jnp.isfinite(raw_reward).all(-1), terminated, elapsed >= task.horizon)
+        return moved, _Step(reward, terms, jnp.isfinite(raw_reward), terminated, elapsed >= task.horizon)
 
     def advance_again(carry: tuple[Lanes, _Step], action: jax.Array) -> tuple[Lanes, _Step]:
         """One step more with the same action, where the episode goes on."""
@@ -122,9 +125,8 @@ def collect(
         step = step.replace(
             reward=so_far.reward + step.reward, terms=so_far.terms + step.terms, finite=so_far.finite & step.finite
         )
-        kept = so_far.replace(finite=step.finite)
-        keep = lambda old, new: _where(ended, old, new) if old.ndim >= 3 else new  # noqa: E731
-        return jax.tree.map(keep, lanes, moved), jax.tree.map(keep, kept, step)
+        keep = lambda old, new: _where(ended, old, new)  # noqa: E731
+        return jax.tree.map(keep, lanes, moved), jax.tree.map(keep, so_far, step)
 
     def step(carry: tuple[Lanes, Stats], t: jax.Array) -> tuple[tuple[Lanes, Stats], tuple[jax.Array, ...]]:
         lanes, stats = carry
@@ -140,10 +142,10 @@ def collect(
         if repeat > 1:
             again = lambda _, carry: advance_again(carry, action)  # noqa: E731
             ended, taken = jax.lax.fori_loop(1, repeat, again, (ended, taken))
-        finite = jnp.isfinite(raw_obs).all((-1, -2)) & taken.finite
+        finite = jnp.isfinite(raw_obs).all((-1, -2)) & taken.finite.all(-1)
         done = taken.terminated | taken.late
         success = split(jax.vmap(metric.value)(join(ended.metric)))
-        success = jnp.where(jnp.isfinite(success), success, worst)
+        success = bounded(jnp.where(jnp.isfinite(success), success, measure.worst))
         beside = jnp.zeros((C, S, E, 0))
         if isinstance(metric, Telling):
             beside = split(jax.vmap(metric.also)(join(ended.metric)))
@@ -168,7 +170,7 @@ def collect(
 
 
 class _Step(struct.PyTreeNode):
-    """What came of an action: (C, S, E), terms (C, S, E, K), `finite` (C, S)."""
+    """What came of an action: (C, S, E), terms (C, S, E, K)."""
 
     reward: jax.Array
     terms: jax.Array

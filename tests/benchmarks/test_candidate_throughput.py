@@ -13,6 +13,7 @@ import pytest
 from benchmarks import candidate_throughput, gpu, table
 from benchmarks.measure import Apart, Seconds, median
 from jaxreward.errors import UserError
+from jaxreward.training import PPO, quick_real
 
 ROOT = Path(__file__).resolve().parents[2]
 SMALL = (
@@ -111,6 +112,13 @@ def test_a_settings_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     file.write_text("candidates = [1, 2]\none-by-one-limit = 1\n")
     assert candidate_throughput.main(["--config", str(file), "--dry-run"]) == 0
     assert "1, 2 candidates" in capsys.readouterr().out
+    file.write_text("task = 'panda-tracking'\n\n[ppo]\ndiscount = 0.99\nentropy = 0.5\n")
+    words = ["--config", str(file), "--ppo.entropy", str(PPO().entropy), "--dry-run", "--json"]
+    assert candidate_throughput.main(words) == 0
+    found = json.loads(capsys.readouterr().out.splitlines()[-1])["settings"]["ppo"]
+    wanted = quick_real(discount=0.99, entropy=PPO().entropy)  # defaults of another learner are heard too
+    for name in ("discount", "entropy", "learning_rate", "envs", "normalize_observations"):
+        assert found[name] == getattr(wanted, name), name
     file.write_text("candidate = [1]\n")
     assert candidate_throughput.main(["--config", str(file), "--dry-run"]) == 2
     assert "did you mean 'candidates'" in capsys.readouterr().err

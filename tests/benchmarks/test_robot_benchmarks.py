@@ -27,7 +27,8 @@ def test_what_cannot_be_measured_is_said_at_once(benchmark, words, capsys):
 def test_speed_of_a_task():
     row = task_speed.of_task("probe-choice", (1,), 1)
     (training,) = row["training"]
-    assert row["random"]["steps_per_s"] > 0 and training["candidates"] == 1 and training["compile_s"] > 0
+    assert row["random"]["steps_per_s"] > 0 and training["candidates"] == 1
+    assert min(training[name] for name in ("compile_s", "steps_per_s", "peak_bytes")) > 0
     assert task_speed._line({"task": "x", "error": "no luck"}) == "| `x` | no luck |"
 
 

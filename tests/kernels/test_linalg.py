@@ -60,19 +60,19 @@ def test_triangular_solves_solve_by_whatever_path(kind, n):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(("m", "n"), [(5, 5), (5, 3), (3, 5), (1, 1)])
+@pytest.mark.parametrize(("m", "n"), [(5, 5), (5, 3), (3, 5), (1, 1), (70, 66), (66, 70), (140, 130)])
 def test_lu_factors_are_those_of_lapack(kind, m, n):
     from scipy.linalg import lu_factor
 
-    a = some(kind, m, n)
+    a, (rtol, atol) = some(kind, m, n), (1e-4, 1e-5) if m < 10 else (1e-3, 2e-4)
     factors, pivots, order = (np.asarray(x) for x in linalg.lu(jnp.asarray(a)))
     assert pivots.shape == (*BATCH, min(m, n)) and order.shape == (*BATCH, m)
     for at in np.ndindex(*BATCH):
         theirs, their_pivots = lu_factor(a[at])
-        np.testing.assert_allclose(factors[at], theirs, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(factors[at], theirs, rtol, atol)
         assert pivots[at].tolist() == their_pivots[: min(m, n)].tolist()
         lower = np.tril(factors[at][:, : min(m, n)], -1) + np.eye(m, min(m, n))
-        np.testing.assert_allclose(lower @ np.triu(factors[at])[: min(m, n)], a[at][order[at]], rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(lower @ np.triu(factors[at])[: min(m, n)], a[at][order[at]], rtol, atol)
 
 
 def test_a_singular_matrix_has_a_zero_pivot_and_no_nan():

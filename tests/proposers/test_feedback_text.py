@@ -65,11 +65,18 @@ def test_values_that_are_not_finite():
 
 @pytest.mark.parametrize(
     ("correlation", "words"),
-    [(-0.4, "pays for not reaching"), (0.02, "hardly tells"), (math.nan, "hardly tells"), (0.3, "weak"), (0.9, "0.9")],
-)
+    [(-0.4, "pays for not reaching"), (0.02, "tells success from failure"), (math.nan, "hardly tells"), (0.3, "weak"),
+     (0.9, "0.9")],
+)  # fmt: skip
 def test_correlation_of_return_with_success(correlation: float, words: str):
-    text = line("correlation", return_success_correlation=correlation)
+    fields = {"return_solved": 1.25, "return_failed": 0.5}
+    text = line("correlation", return_success_correlation=correlation, **fields)
     assert words in text and (";" in text) == (words != "0.9")
+
+
+@pytest.mark.parametrize(("correlation", "words"), [(-0.4, "pays for a worse success"), (0.02, "tells a good success")])
+def test_where_nothing_is_won_or_lost_nothing_is_said_of_it(correlation: float, words: str):
+    assert words in line("correlation", return_success_correlation=correlation)
 
 
 def test_returns_of_success_and_failure():

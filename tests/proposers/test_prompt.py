@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from jaxreward.errors import UserError
+from jaxreward.parts import words_of
 from jaxreward.programs.guard import Refused, guard
 from jaxreward.programs.limits import Limits
 from jaxreward.programs.names import BUILTINS, MODULES
@@ -31,6 +32,7 @@ from jaxreward.records import (
     TermCurve,
 )
 from jaxreward.tasks import card, make_task
+from jaxreward.training import quick_real
 
 CARD = TaskCard(name="toy", description="Reach the end.", state_doc="state.x float32 (): place")
 OBSERVE = "def get_observation(state):\n    return state.x[None]\n"
@@ -308,6 +310,10 @@ def test_what_the_system_message_says_of_training():
     assert all("where the task says so, earlier" in text for text in system.values())
     for evolve, text in system.items():
         assert ("discount of 0.99" in text and "ratios between terms" in text) == (evolve != "observation")
+        assert "cuts an episode off" not in text
+    learner = words_of(make_task("probe-aim"), None, quick_real())
+    cut = [texts(PromptBook(learner), request("scratch", evolve=e))[0] for e in ("both", "observation", "reward")]
+    assert ["cuts an episode off" in text for text in cut] == [True, False, True]
 
 
 def test_failures_that_teach_are_shown_once():

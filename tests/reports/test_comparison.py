@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 from io import StringIO
@@ -9,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from matplotlib.axes import Axes
 from rich.console import Console
 
 from jaxreward.errors import UserError
-from jaxreward.records import Failure, ProgramSummary, Proposal, Request, Result, Score, Verdict
+from jaxreward.records import Failure, Measure, ProgramSummary, Proposal, Request, Result, Score, Verdict
 from jaxreward.reports.comparison import (
     Grid,
     Search,
@@ -254,6 +256,24 @@ def test_tables_say_what_was_found_and_what_it_took(searches: list[Search]):
     said = notes(rows, sparse)
     assert "over its 5 training seeds" in said[0]
     assert said[1] == "limen: 1 of 3 searches ended early, with 2 candidates: depth no longer pays."
+
+
+def test_the_options_of_a_task_and_small_figures_are_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    config = {**CONFIG, "task_arg": ["length=3", "wide=true"]}
+    rows = rows_of([write(tmp_path / "a", [[0.0004]], final=0.0004, config=config)], GRID)
+    assert score_sheet(rows, None).title.startswith("toy (length=3, wide=true): ")
+    assert use_sheet(rows).title.startswith("toy (length=3, wide=true): ")
+    titles: list[str] = []
+    monkeypatch.setattr(Axes, "set_title", lambda _, text, **__: titles.append(text))
+    search_curves(tmp_path / "curves.png", rows)
+    assert titles == ["toy (length=3, wide=true)"]
+    assert score_sheet(rows, None).rows[0][1] == "0.000"
+    distance = Measure(name="distance", unit="m", rate=False, higher_is_better=False, worst=9.0)
+    measured = [
+        dataclasses.replace(search, measure=distance, score=search.score.model_copy(update={"measure": distance}))
+        for row in rows for search in row.searches if search.score
+    ]  # fmt: skip
+    assert score_sheet(rows_of(measured, GRID), None).rows[0][1] == "0.000400"
 
 
 def test_a_search_without_any_score_is_said(tmp_path: Path):

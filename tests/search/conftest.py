@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 
 from jaxreward.operators import WORDS
-from jaxreward.records import Candidate, Failure, ProgramSummary, Request, Result, Score
+from jaxreward.records import SUCCESS, Candidate, Failure, Measure, ProgramSummary, Request, Result, Score
 from jaxreward.search.seeding import derive_rng
 from jaxreward.search.selection import scored
 
+RETURN = Measure(name="return", rate=False, worst=-300.0)
 Formula = Callable[[int, int, np.ndarray], "float | None"]
 
 
@@ -30,7 +31,8 @@ def make_result(id: str, mean: float | None, size: int = 10, nodes: int = 50, **
     if mean is None:
         stage = kwargs.pop("stage", "guard")
         return Result(candidate=candidate, failure=Failure(stage=stage, message="no"), **kwargs)
-    return Result(candidate=candidate, score=Score(mean=mean, se=kwargs.pop("se", 0.0), n=3, episodes=96), **kwargs)
+    score = {"se": 0.0, "measure": SUCCESS} | {key: kwargs.pop(key) for key in ("se", "measure") if key in kwargs}
+    return Result(candidate=candidate, score=Score(mean=mean, n=3, episodes=96, **score), **kwargs)
 
 
 def fluent(request: Request, rng: np.random.Generator) -> str:
@@ -54,6 +56,7 @@ class Landscape:
     formula: Formula
     dims: int = 3
     words: Callable[[Request, np.random.Generator], str] | None = None
+    measure: Measure = SUCCESS
     mends: bool = False
     withdrawn: float = 0.0
     results: list[Result] = field(default_factory=list)
@@ -99,7 +102,7 @@ class Landscape:
         mean = self.formula(genes["d"], genes["r"], np.asarray(genes["x"]))
         if mean is None:
             return Result(candidate=candidate, failure=Failure(stage="numeric", message="not finite"))
-        return Result(candidate=candidate, score=Score(mean=mean, se=0.01, n=3, episodes=96))
+        return Result(candidate=candidate, score=Score(mean=mean, se=0.01, n=3, episodes=96, measure=self.measure))
 
     def answer(self, requests: list[Request], seed: int) -> list[Result]:
         """The results of a generation, in its order, repairs last."""
@@ -173,6 +176,7 @@ def landscape() -> Callable[..., Landscape]:
     formulas = {f.__name__: f for f in (bumpy, narrow, plateau, nowhere, level, depths)}
 
     def make(formula: str = "bumpy", dims: int = 3, words: bool = False, **kwargs: Any) -> Landscape:
-        return Landscape(formulas[formula], dims, fluent if words else None, **kwargs)
+        measure = RETURN if formula == "depths" else SUCCESS
+        return Landscape(formulas[formula], dims, fluent if words else None, measure, **kwargs)
 
     return make

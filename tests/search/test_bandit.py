@@ -10,6 +10,7 @@ import pytest
 from jaxreward.errors import UserError
 from jaxreward.search import Draft, make_strategy
 from jaxreward.search.bandit import CHEAPEST, EXPLORATION, FROM_MORE, FROM_ONE, Arm, Arms, Bandit
+from tests.search.conftest import RETURN
 
 NOBODY = Counter()
 
@@ -58,6 +59,19 @@ def test_gains_are_reckoned_from_the_first_parent(result):
     assert (improve.pulls, improve.tokens) == (3, 12) and improve.gain == pytest.approx(0.3 + 0.0 + 0.4)
     assert arms.arms["crossover"] == Arm(1, 0.0, usd=0.25)
     assert arms.largest == pytest.approx(0.4) and set(arms.arms) == {"improve", "crossover"}
+
+
+def test_of_what_is_no_rate_the_gain_is_how_many_are_passed(result):
+    """One program that diverged, and what made it good again, do not make all other gains vanish."""
+    score = {"a": -10.0, "b": -1e4, "c": -9.5, "d": -9.0, "e": -9.2}
+    parents = {"b": "a", "c": "b", "d": "c", "e": "d"}
+    told = [
+        result(name, mean, measure=RETURN, operator=f"by-{name}", parents=(parents[name],) if name in parents else ())
+        for name, mean in score.items()
+    ]
+    arms = Bandit().told(told).operators.arms
+    # c passes a and itself of three known; d itself of four; b and e nothing
+    assert [arms[f"by-{name}"].gain for name in "bcde"] == pytest.approx([0.0, 2 / 3, 1 / 4, 0.0])
 
 
 def test_models_are_also_judged_by_programs_from_nothing(result):

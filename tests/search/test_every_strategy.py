@@ -98,8 +98,8 @@ def test_one_candidate_is_a_search(name, options, landscape):
 
 @pytest.mark.parametrize("name", sorted(STRATEGIES))
 def test_metrics_of_another_scale_search_alike(name, landscape):
-    """Scores of -300 to 0 in place of 0 to 1: the same draws, unless fitness zero itself means something."""
-    means_zero = name in ("limen", "forge")  # the lowest counts as 0 there only where it is negative
+    """Scores of -300 to 0 in place of 0 to 1: the same draws, unless the size of a rate itself means something."""
+    means_zero = name in ("limen", "forge")
     runs = []
     for formula in ("bumpy", "depths"):
         world = landscape(formula)

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from jaxreward.errors import UserError
-from jaxreward.records import Failure, Result
+from jaxreward.records import SUCCESS, Failure, Result
 from jaxreward.search import make_strategy
 from jaxreward.search.seeding import derive_rng
 from jaxreward.search.selection import fitness_pairs, pair_weights
+from tests.search.conftest import RETURN
 
 
 def ask(strategy, state, n=4):
@@ -44,15 +45,16 @@ def test_pairs_are_drawn_by_the_sum_of_their_scores(result):
     np.testing.assert_allclose(weights, [0.15, 0.4, 0.45], atol=1e-12)
 
 
-@pytest.mark.parametrize("means", [(0.0, 0.0, 0.0), (-2.0, -2.0, -2.0), (3.0, 3.0, 3.0)])
-def test_equal_scores_draw_pairs_evenly(result, means):
-    _, weights = pair_weights([result(str(k), mean) for k, mean in enumerate(means)])
+@pytest.mark.parametrize(("mean", "measure"), [(0.0, SUCCESS), (0.3, SUCCESS), (-2.0, RETURN)])
+def test_equal_scores_draw_pairs_evenly(result, mean, measure):
+    _, weights = pair_weights([result(name, mean, measure=measure) for name in "abc"])
     np.testing.assert_allclose(weights, np.full(3, 1 / 3), atol=1e-12)
 
 
-def test_negative_scores_are_measured_from_the_lowest(result):
-    _, weights = pair_weights([result("a", -5.0), result("b", -4.0), result("c", -2.0)])
-    np.testing.assert_allclose(weights, [1 / 8, 3 / 8, 4 / 8], atol=1e-12)  # of 0, 1 and 3
+def test_of_what_is_no_rate_places_draw_pairs(result):
+    scores = {"a": -500.0, "b": -4.0, "c": -2.0}
+    _, weights = pair_weights([result(name, mean, measure=RETURN) for name, mean in scores.items()])
+    np.testing.assert_allclose(weights, [3 / 12, 4 / 12, 5 / 12], atol=1e-12)  # of 1, 2 and 3
 
 
 def test_drawn_pairs_follow_their_probabilities(result):

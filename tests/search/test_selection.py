@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from jaxreward.records import SUCCESS, Measure
 from jaxreward.search.seeding import derive_rng
 from jaxreward.search.selection import (
     better,
@@ -19,6 +20,9 @@ from jaxreward.search.selection import (
     unit_range,
     without,
 )
+from tests.search.conftest import RETURN
+
+MISS = Measure(name="miss", unit="m", rate=False, higher_is_better=False, worst=9.0)
 
 
 def test_fitness_weights_are_shares_of_the_sum(result):
@@ -26,15 +30,32 @@ def test_fitness_weights_are_shares_of_the_sum(result):
     np.testing.assert_allclose(weights, [0.25, 0.75, 0.0])
 
 
-@pytest.mark.parametrize("means", [(0.0, 0.0), (-2.0, -2.0), (5.0,), (1e308, 1e308)])
-def test_equal_fitness_is_uniform(result, means):
-    weights = fitness_weights([result(str(k), mean) for k, mean in enumerate(means)])
+@pytest.mark.parametrize("measure", [SUCCESS, RETURN, MISS])
+@pytest.mark.parametrize("means", [(0.0, 0.0), (0.5,), (0.3, 0.3, 0.3)])
+def test_equal_fitness_is_uniform(result, means, measure):
+    weights = fitness_weights([result(str(k), mean, measure=measure) for k, mean in enumerate(means)])
     np.testing.assert_allclose(weights, np.full(len(means), 1 / len(means)))
 
 
-def test_negative_scores_are_measured_from_the_lowest(result):
-    weights = fitness_weights([result("a", -1.0), result("b", 0.0), result("c", 2.0)])
-    np.testing.assert_allclose(weights, [0.0, 0.25, 0.75])
+@pytest.mark.parametrize(
+    ("measure", "means", "places"),
+    [
+        (MISS, (0.01, 0.012, 0.02, 3.0), (4, 3, 2, 1)),  # in proportion the first three would be alike
+        (RETURN, (5000.0, 5500.0, 6000.0), (1, 2, 3)),
+        (RETURN, (-1.0, 0.0, 2.0, 0.0), (1, 2.5, 4, 2.5)),
+        (RETURN, (1e308, -1e308, 1e307), (3, 1, 2)),
+    ],
+)
+def test_of_what_is_no_rate_the_place_counts(result, measure, means, places):
+    weights = fitness_weights([result(str(k), mean, measure=measure) for k, mean in enumerate(means)])
+    np.testing.assert_allclose(weights, np.asarray(places) / sum(places))
+
+
+def test_draws_of_what_is_no_rate_follow_the_places(result):
+    results = [result(str(k), mean, measure=MISS) for k, mean in enumerate((0.02, 0.01, 3.0))]
+    rng = np.random.default_rng(0)
+    drawn = [fitness_proportional(results, rng).candidate.id for _ in range(3000)]
+    assert [drawn.count(name) / 3000 for name in "012"] == pytest.approx([2 / 6, 3 / 6, 1 / 6], abs=0.03)
 
 
 def test_draws_follow_their_distribution(result):

@@ -16,6 +16,7 @@ import pytest
 from jaxreward.errors import UserError
 from jaxreward.tasks import card, make_task
 from jaxreward.tasks.documentation import state_leaves
+from tests.tasks.cases import every_array_has_words, every_fragment_is_what_it_says, functions_of
 
 pytestmark = pytest.mark.usefixtures("hasty")
 RUNNERS = ("hopper", "walker2d", "ant", "humanoid")
@@ -42,6 +43,7 @@ class Played(NamedTuple):
     next_views: Any
     states: Any
     told: Any  # Brax's obs, reward and done
+    wild: Any  # actions far out of range and the states after them, and the same actions cut: (2, STEPS, ...)
 
 
 class Overheard:
@@ -67,28 +69,34 @@ class Overheard:
 def played(name: str, backend: str = "spring") -> Played:
     task: Any = make_task(name, backend=backend)
     if name in ANTS:  # of the ant's own play, as they see it
-        _, first, _, actions, _, states, told = played("ant")
+        _, first, _, actions, _, states, told, wild = played("ant")
         states = states.replace(own={"task_phase": np.zeros((LANES, STEPS), np.int32)})
         views = each(task.view, states)
         earlier, later = (jax.tree.map(lambda x, cut=cut: x[:, cut], views) for cut in (slice(-1), slice(1, None)))
-        return Played(task, first, earlier, actions[:, 1:], later, states, told)
+        return Played(task, first, earlier, actions[:, 1:], later, states, told, wild)
     _ = task._shapes, task._blank  # they call Brax too, once
     env = task.__dict__["env"] = Overheard(task.env)
 
-    def play(key: jax.Array) -> Any:
+    def play(key: jax.Array, gain: jax.Array, most: jax.Array) -> Any:
         reset, act = jax.random.split(key)
         state = task.reset(reset)
         first = task.view(state), env.told.obs
 
         def step(state: Any, key: jax.Array) -> Any:
-            action = jax.random.uniform(key, task.action_space.shape, minval=-1.0, maxval=1.0)
+            action = gain * jax.random.uniform(key, task.action_space.shape, minval=-1.0, maxval=1.0)
+            action = jnp.clip(action, -most, most)
             after = task.step(state, action)
             told = tuple(jnp.asarray(x, jnp.float32) for x in (env.told.obs, env.told.reward, env.told.done))
             return after, (task.view(state), action, task.view(after), after, told)
 
         return first, *jax.lax.scan(step, state, jax.random.split(act, STEPS))[1]
 
-    return Played(task, *jax.device_get(jax.jit(jax.vmap(play))(jax.random.split(jax.random.key(0), LANES))))
+    keys = jax.random.split(jax.random.key(0), LANES)
+    gain, most = np.array([1.0] * LANES + [7.0, 7.0]), np.array([1.0] * LANES + [7.0, 1.0])
+    everything = jax.device_get(jax.jit(jax.vmap(play))(keys[jnp.array([*range(LANES), 0, 0])], gain, most))
+    usual: Any = jax.tree.map(lambda x: x[:LANES], everything)
+    _, _, actions, _, states, _ = jax.tree.map(lambda x: x[LANES:], everything)
+    return Played(task, *usual, wild=(actions, states))
 
 
 def each(function: Any, *trees: Any) -> Any:
@@ -101,7 +109,7 @@ def each(function: Any, *trees: Any) -> Any:
 
 @pytest.mark.parametrize("name", quick((*RUNNERS, *SMALL)))
 def test_observation_and_reward_are_those_of_brax(name):
-    task, first, views, actions, next_views, states, (obs, reward, done) = played(name)
+    task, first, views, actions, next_views, states, (obs, reward, done), _ = played(name)
     np.testing.assert_allclose(jax.vmap(task.default_observation)(first[0]), first[1], rtol=1e-5, atol=1e-4)
     np.testing.assert_allclose(each(task.default_observation, next_views), obs, rtol=1e-5, atol=1e-4)
     np.testing.assert_allclose(states.reward, reward, rtol=1e-5, atol=1e-4)
@@ -114,7 +122,7 @@ def test_observation_and_reward_are_those_of_brax(name):
 @pytest.mark.parametrize("backend", ["generalized", "positional", "mjx"])
 @pytest.mark.parametrize("name", ["hopper", "ant", "humanoid"])
 def test_other_backends_are_brax_too(name, backend):
-    task, _, views, actions, next_views, states, (obs, reward, _) = played(name, backend)
+    task, _, views, actions, next_views, states, (obs, reward, _), _ = played(name, backend)
     good = ~states.broken  # some fly apart under random actions, long after they have fallen
     assert good.mean() > 0.5
     np.testing.assert_allclose(each(task.default_observation, next_views)[good], obs[good], rtol=1e-3, atol=1e-2)
@@ -125,7 +133,7 @@ def test_other_backends_are_brax_too(name, backend):
 
 @pytest.mark.parametrize("name", quick(RUNNERS))
 def test_the_sparse_reward_is_to_be_up_and_fast(name):
-    task, _, views, actions, next_views, _, (_, _, done) = played(name)
+    task, _, views, actions, next_views, _, (_, _, done), _ = played(name)
     paid = each(task.sparse_reward, views, actions, next_views)
     speed, up = each(task.speed, views, next_views), each(task.up, next_views)
     np.testing.assert_array_equal(up, done < 0.5)
@@ -143,15 +151,19 @@ def test_reset_and_step_agree_in_every_dtype(name, task_of):
         assert (a.shape, a.dtype, a.weak_type) == (b.shape, b.dtype, b.weak_type) and not a.weak_type
 
 
-def test_actions_are_cut_and_kept():
-    task, _, views, actions, next_views, states, _ = played("ant")
+@pytest.mark.parametrize("name", quick(RUNNERS))
+def test_actions_are_cut_and_kept(name):
+    task, _, views, actions, next_views, _, _, (asked, states) = played(name)
     np.testing.assert_array_equal(next_views.last_action, actions)
     np.testing.assert_array_equal(next_views.step_count[0], 1 + np.arange(STEPS))
-    wild = jnp.full(8, 7.0)
+    assert np.abs(asked[0]).max() > 6.0 and np.abs(asked[1]).max() == 1.0
+    wild, cut = (jax.tree.map(lambda x, k=k: x[k], states) for k in (0, 1))
+    jax.tree.map(np.testing.assert_array_equal, wild, cut)  # Brax's reward for each step is among the arrays
+    assert np.ptp(wild.reward) > 0.0
     before, after = (jax.tree.map(lambda x: x[0, 0], tree) for tree in (views, next_views))
-    assert task.dense_reward(before, wild, after) == task.dense_reward(before, jnp.ones(8), after)
-    first = jax.eval_shape(task.step, jax.tree.map(lambda x: x[0, 0], states), wild)
-    assert first.last_action.shape == (8,)
+    size = task.action_space.shape
+    rewards = [task.dense_reward(before, jnp.full(size, x), after) for x in (7.0, 1.0, 0.0)]
+    assert rewards[0] == rewards[1] < rewards[2]
 
 
 def test_the_humanoids_motors_take_0_4_of_an_action():
@@ -202,7 +214,7 @@ def test_views_tell_no_reward_and_every_array_is_documented(name, task_of):
     arrays = set(state_leaves(task))
     assert {"q", "qd", "x.pos", "x.rot", "xd.vel", "xd.ang", "last_action", "step_count"} <= arrays
     assert not {path for path in arrays if any(word in path for word in ("reward", "done", "metric", "obs"))}
-    assert arrays | {"action"} == set(task.state_words)
+    every_array_has_words(task)
     words = card(task).state_doc
     joints = task.env.sys.mj_model
     assert all(joints.joint(k).name in words for k in range(joints.njnt)) and "inf" not in words
@@ -240,44 +252,35 @@ def test_brax_is_imported_for_its_tasks_only_and_silently():
     assert done.stdout == "False\n" and "warp" not in done.stderr
 
 
-def names_of(source: str) -> dict[str, Any]:
-    """The functions of our own program text, not a candidate's."""
-    names: dict[str, Any] = {}
-    exec(source, names)
-    return names
+def partly_at_the_goal(play: Played) -> Any:
+    """The views after the steps, with what the sparse reward is paid for on about half of them."""
+    rng = np.random.default_rng(0)
+    now = play.next_views
+    shape = now.step_count.shape
+    if play.task.name == "ant-lie-down":
+        return now.replace(orientation=rng.uniform(0.8, 1.0, shape).astype(np.float32))
+    if play.task.name == "ant-patrol-return":
+        near = rng.uniform(0.0, 1.0, shape).astype(np.float32)
+        return now.replace(task_phase=rng.integers(0, 2, shape, np.int32), dist_to_start=near)
+    faster = play.task.control_s * rng.uniform(0.0, 3.0, shape).astype(np.float32)  # in m a step
+    q, pos = now.q.copy(), now.x.pos.copy()
+    q[..., 0] += faster
+    pos[..., 0] += faster[..., None]
+    return now.replace(q=q, x=now.x.replace(pos=pos))
 
 
 @pytest.mark.parametrize("name", quick((*RUNNERS, *ANTS)))
 def test_every_fragment_is_what_it_says(name):
-    task, _, views, actions, next_views, _, _ = played(name)
-    vocabulary = task.vocabulary()
-    parts = ["import jax", "import jax.numpy as jnp"]
-    parts += [f"{constant} = {value}" for constant, value in vocabulary.constants.items()]
-    functions = names_of("\n".join([*parts, *vocabulary.helpers.values(), *(f.source for f in vocabulary.fragments)]))
-
-    def evaluate(view: Any, action: jax.Array, after: Any) -> dict[str, jax.Array]:
-        return {
-            f.name: functions[f.name](view) if f.kind == "feature" else functions[f.name](view, action, after)
-            for f in vocabulary.fragments
-        }
-
-    values = each(evaluate, views, actions, next_views)
-    for fragment in vocabulary.fragments:
-        value = values[fragment.name]
-        assert value.shape[2:] == ((fragment.size,) if fragment.kind == "feature" else ()), fragment.name
-        assert value.dtype == np.float32 and np.isfinite(value).all(), fragment.name
-        bound = 10.0 if fragment.kind == "feature" else 2000.0
-        assert np.abs(value).max() <= bound, (fragment.name, np.abs(value).max())
-        assert not (fragment.kind == "term" and (value == each(task.sparse_reward, views, actions, next_views)).all()
-                    and value.any()), f"{fragment.name} is the metric"  # fmt: skip
-    assert len({f.name for f in vocabulary.fragments}) == len(vocabulary.fragments) > 45
+    play = played(name)
+    whole = play.views, play.actions, partly_at_the_goal(play)
+    every_fragment_is_what_it_says(play.task, *jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), whole), most=10.0)
 
 
 @pytest.mark.parametrize("name", quick((*RUNNERS, *ANTS)))
 def test_interfaces_are_the_tasks_own_rewards(name):
-    task, _, views, actions, next_views, _, _ = played(name)
+    task, _, views, actions, next_views, *_ = played(name)
     folder = SCENES / name.replace("-", "_")
-    sparse, expert = (names_of((folder / f"{kind}.py").read_text()) for kind in ("sparse", "expert"))
+    sparse, expert = (functions_of((folder / f"{kind}.py").read_text()) for kind in ("sparse", "expert"))
     own = each(task.default_observation, views)
     np.testing.assert_allclose(each(sparse["get_observation"], views), own, rtol=1e-4, atol=1e-3)
     for names, reward, atol in ((sparse, task.sparse_reward, 0.0), (expert, task.dense_reward, 2e-3)):

@@ -76,21 +76,10 @@ def test_words_stand_beside_the_expressions():
     assert re.search(r"^state\['a'\]\[1\]\['b c'\] +int32 \(\) +words$", nested, re.MULTILINE)
 
 
-@pytest.mark.parametrize(
-    ("low", "high", "said"),
-    [
-        (-1.0, 2.0, "from -1 to 2"),
-        (np.full(2, -1.0), np.full(2, 2.0), "from -1 to 2"),
-        (np.array([-1.0, -2.5]), np.array([1.0, 2.0]), "from [-1, -2.5] to [1, 2]"),
-        (-np.inf, np.inf, "any real number"),
-        (0.0, np.inf, "any real number from 0 on"),
-        (0.0, np.arange(9.0), "each in a range of its own, all within 0 to 8"),
-    ],
-)
-def test_ranges_of_real_actions(low, high, said):
+def test_ranges_of_real_actions():
     task: Any = Mixed()
-    task.action_space = Box((9,) if np.size(high) == 9 else (2,), low, high)
-    assert re.search(rf"^action .*\)  +{re.escape(said)}$", document_state(task), re.MULTILINE)
+    task.action_space = Box((2,), -1.5, 2.0)
+    assert re.search(r"^action .*\)  +from -1\.5 to 2$", document_state(task), re.MULTILINE)
 
 
 def test_how_an_episode_ends_is_said():

@@ -12,10 +12,21 @@ import numpy as np
 import pytest
 
 from jaxreward.errors import UserError
-from jaxreward.tasks import card, compiler_options, make_task, measure_of
-from jaxreward.tasks.robots.physics import own_model, rotate
+from jaxreward.tasks import compiler_options, make_task, measure_of
+from jaxreward.tasks.robots.physics import Physics, own_model, rotate
 from jaxreward.tasks.robots.quadcopter import TARGET
 from jaxreward.tasks.robots.quadruped import FASTEST, QuadrupedVelocity
+from tests.tasks.cases import (
+    an_end_makes_all_new,
+    every_array_has_words,
+    every_fragment_is_what_it_says,
+    functions_of,
+    nothing_framed,
+    nothing_simulated,
+    reached,
+    seen_across_an_end,
+    visited,
+)
 
 mujoco: Any = compiled  # its functions are known to no type checker
 TASKS = ("quadcopter-hover", "quadruped-velocity", "panda-cabinet")
@@ -30,13 +41,6 @@ def stepped() -> dict[str, Any]:
         task: Any = make_task(name)
         found[name] = (task, jax.jit(task.step, compiler_options=compiler_options(task, "cpu")), jax.jit(task.reset))
     return found
-
-
-def functions_of(source: str) -> dict[str, Any]:
-    """What our own text, not a candidate's, defines."""
-    names: dict[str, Any] = {}
-    exec(source, names)
-    return names
 
 
 # ---- the quadcopter
@@ -159,21 +163,6 @@ def test_the_drawer_opens_when_it_is_pulled():
     assert d.site("handle").xpos[0] == pytest.approx(0.72 - drawn), "towards the arm"
 
 
-def reached(m: Any, begin: np.ndarray, at: np.ndarray) -> np.ndarray:
-    """Positions with the gripper at `at`, pointing down, one finger behind the other along x."""
-    d = mujoco.MjData(m)
-    d.qpos[:] = begin
-    for _ in range(100):
-        mujoco.mj_forward(m, d)
-        hand = d.body("hand").xmat.reshape(3, 3)
-        turn = np.cross(hand[:, 2], [0, 0, -1]) + np.cross(hand[:, 1], [1, 0, 0])
-        jacobian = np.zeros((6, m.nv))
-        mujoco.mj_jacSite(m, d, jacobian[:3], jacobian[3:], m.site("gripper").id)
-        wrong = np.concatenate([at - d.site("gripper").xpos, turn])
-        d.qpos[:7] += 0.5 * np.linalg.lstsq(jacobian[:, :7], wrong, rcond=None)[0]
-    return d.qpos.copy()
-
-
 def test_the_gripper_pulls_the_drawer_by_its_handle(stepped):
     """A scripted pull, from the fingers astride the handle to success, in MJX as in MuJoCo."""
     task, step, reset = stepped["panda-cabinet"]
@@ -206,16 +195,38 @@ def test_the_gripper_pulls_the_drawer_by_its_handle(stepped):
 # ---- what every task owes
 
 
-def test_a_reset_is_a_fresh_episode_in_full(stepped):
+@pytest.mark.parametrize(
+    ("name", "new", "drawn"),
+    [
+        ("quadcopter-hover", ("info.last_act", "data.ctrl", "data.actuator_force"),
+         ("data.qpos", "data.qvel", "info.local_target", "info.target_dist")),
+        ("quadruped-velocity", ("info.last_act", "data.ctrl", "data.actuator_force"),
+         ("data.qpos", "data.qvel", "info.command", "info.command_error")),
+        ("panda-cabinet", ("info.drawer_pos", "info.drawer_vel", "data.qvel", "data.actuator_force"),
+         ("data.qpos", "data.ctrl", "info.prev_ctrl")),
+    ],
+)  # fmt: skip
+def test_an_episode_that_follows_another_is_new_in_full(name, new, drawn, monkeypatch):
+    monkeypatch.setattr(Physics, "step", nothing_simulated)
+    monkeypatch.setattr(Physics, "frames", nothing_framed)
+    an_end_makes_all_new(seen_across_an_end(make_task(name, horizon=9)), new, drawn)
+
+
+def test_states_after_a_reset_and_after_a_step_are_alike(stepped):
     for task, step, reset in stepped.values():
         first = reset(jax.random.key(7))
         later = step(first, jnp.ones(task.action_space.shape))
-        again = reset(jax.random.key(7))
-        assert jax.tree.all(jax.tree.map(lambda a, b: bool((a == b).all()), first, again))
-        assert int(first.info["step_count"]) == 0 and int(later.info["step_count"]) == 1
         assert jax.tree.structure(first) == jax.tree.structure(later)
         assert [x.dtype for x in jax.tree.leaves(first)] == [x.dtype for x in jax.tree.leaves(later)]
         assert not bool(task.terminated(first)) and np.isfinite(first.data.qpos).all()
+
+
+def test_actions_are_clipped(stepped):
+    for task, step, reset in stepped.values():
+        state = reset(jax.random.key(0))
+        for size in (1.0, -1.0):
+            wild, cut = (step(state, np.full(task.action_space.shape, x, np.float32)) for x in (7 * size, size))
+            jax.tree.map(np.testing.assert_array_equal, wild, cut)
 
 
 def test_a_broken_simulation_ends_the_episode(stepped):
@@ -227,40 +238,12 @@ def test_a_broken_simulation_ends_the_episode(stepped):
 
 @pytest.mark.parametrize("name", TASKS)
 def test_every_array_is_documented(name):
-    words = card(make_task(name)).state_doc
-    lines = [line for line in words.split("\n") if line.startswith(("state.", "action"))]
-    assert len(lines) > 12 and all(len(line.split("  ")) >= 3 for line in lines), words
-    told = {line.split("  ")[0] for line in lines}
-    assert {"state.data.qpos", "state.info['step_count']", "action"} <= told
+    every_array_has_words(make_task(name))
 
 
 @pytest.mark.parametrize("name", TASKS)
 def test_every_fragment_is_what_it_says(stepped, name):
-    task, step, reset = stepped[name]
-    vocabulary = task.vocabulary()
-    parts = ["import jax", "import jax.numpy as jnp"]
-    parts += [f"{constant} = {value}" for constant, value in vocabulary.constants.items()]
-    parts += [*vocabulary.helpers.values(), *(f.source for f in vocabulary.fragments)]
-    functions = functions_of("\n".join(parts))
-    state, action = reset(jax.random.key(0)), jnp.full(task.action_space.shape, 0.5, jnp.float32)
-    view, after = task.view(state), task.view(step(state, action))
-
-    @jax.jit
-    def evaluate(view: Any, action: jax.Array, after: Any) -> dict[str, jax.Array]:
-        return {
-            f.name: functions[f.name](after) if f.kind == "feature" else functions[f.name](view, action, after)
-            for f in vocabulary.fragments
-        }
-
-    values = evaluate(view, action, after)
-    for fragment in vocabulary.fragments:
-        feature, value = fragment.kind == "feature", values[fragment.name]
-        assert value.shape == ((fragment.size,) if feature else ()), fragment.name
-        assert value.dtype == jnp.float32 and np.isfinite(value).all(), fragment.name
-        assert np.abs(value).max() * (1.0 if feature else fragment.scales[0]) <= 20.0, fragment.name
-    names = [f.name for f in vocabulary.fragments]
-    assert len(set(names)) == len(names) > 30
-    assert not set(names) & {*vocabulary.helpers, *vocabulary.constants}, "one would hide the other"
+    every_fragment_is_what_it_says(stepped[name][0], *visited(*stepped[name]))
 
 
 @pytest.mark.parametrize("name", TASKS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import subprocess
 import sys
 from types import SimpleNamespace
@@ -14,10 +15,21 @@ import numpy as np
 import pytest
 
 from jaxreward.errors import UserError
-from jaxreward.tasks import card, compiler_options, make_task
+from jaxreward.tasks import compiler_options, make_task
 from jaxreward.tasks.robots.go1 import Go1PushRecovery
 from jaxreward.tasks.robots.panda import PandaTracking
 from jaxreward.tasks.robots.physics import Physics, own_model, rotate, rotate_back
+from tests.tasks.cases import (
+    HASTY,
+    an_end_makes_all_new,
+    course,
+    every_array_has_words,
+    every_fragment_is_what_it_says,
+    nothing_framed,
+    nothing_simulated,
+    seen_across_an_end,
+    visited,
+)
 
 mujoco: Any = compiled  # its functions are known to no type checker
 TASKS = ("go1-push-recovery", "panda-tracking")
@@ -90,11 +102,158 @@ def test_masses_are_those_that_are_published(name, mass):
 
 def test_limits_and_gains():
     go1, _ = model("go1")
-    assert go1.actuator_forcerange[:3, 1].tolist() == [23.7, 23.7, 35.55]
+    assert go1.actuator_forcerange[:, 1].tolist() == [23.7, 23.7, 35.55] * 4
+    assert (go1.actuator_forcerange[:, 0] == -go1.actuator_forcerange[:, 1]).all()
     assert go1.actuator_gainprm[:, 0].tolist() == [35.0] * 12 and (go1.dof_damping[6:] == 0.5).all()
     panda, _ = model("panda")
     assert panda.actuator_gainprm[:, 0].tolist() == [1000, 1000, 750, 750, 300, 300, 300, 350]
     assert (-panda.actuator_biasprm[:, 2]).tolist() == [20, 20, 4, 4, 2, 2, 2, 10]
+
+
+# ---- the numbers of LIMEN's two tasks, copied from its paper and its reference implementation
+
+GO1_HOME = [0.1, 0.9, -1.8, -0.1, 0.9, -1.8, 0.1, 0.9, -1.8, -0.1, 0.9, -1.8]
+PANDA_HOME = [0, 0.3, 0, -1.57079, 0, 2, -0.7853]
+EULER, IMPLICITFAST = 0, 3
+
+
+@pytest.mark.parametrize(
+    ("name", "timestep", "substeps", "integrator", "iterations", "line_search"),
+    [("go1-push-recovery", 0.004, 5, EULER, 1, 5), ("panda-tracking", 0.005, 4, IMPLICITFAST, 5, 8)],
+)
+def test_the_simulation_is_that_of_the_reference(
+    name, timestep, substeps, integrator, iterations, line_search, monkeypatch
+):
+    task: Any = make_task(name)
+    option = task.physics.model.opt
+    assert (option.timestep, option.integrator) == (timestep, integrator)
+    assert (option.iterations, option.ls_iterations) == (iterations, line_search)
+    assert task.control_s == pytest.approx(0.02) and task.horizon == task.score().horizon == 500
+    taken = []
+    monkeypatch.setattr(Physics, "step", lambda _, data, ctrl, n, push=None, body="": taken.append((n, body)) or data)
+    jax.eval_shape(task.step, jax.eval_shape(task.reset, jax.random.key(0)), jnp.zeros(task.action_space.shape))
+    assert taken == [(substeps, "trunk") if name == "go1-push-recovery" else (substeps, "")]
+
+
+@pytest.fixture(scope="module")
+def resets() -> dict[str, Any]:
+    """A thousand of each task."""
+    keys = jax.random.split(jax.random.key(0), 1000)
+    return {
+        name: jax.device_get(jax.jit(jax.vmap(make_task(name).reset), compiler_options=HASTY)(keys)) for name in TASKS
+    }
+
+
+def fill(values: np.ndarray, low: float, high: float) -> None:
+    """`values` are uniform between two numbers."""
+    room = 0.01 * (high - low)
+    assert low <= values.min() < low + room and high - room < values.max() <= high + 1e-5
+    assert values.mean() == pytest.approx((low + high) / 2, abs=10 * room)
+
+
+def test_the_quadruped_begins_at_home(resets):
+    state = resets["go1-push-recovery"]
+    np.testing.assert_allclose(state.data.qpos, [[0, 0, 0.278, 1, 0, 0, 0, *GO1_HOME]] * 1000, atol=1e-6)
+    np.testing.assert_allclose(state.data.ctrl, [GO1_HOME] * 1000, atol=1e-6)
+    assert not state.data.qvel.any() and not state.info["push_force"].any()
+
+
+def test_the_arm_begins_at_home_and_its_target_anywhere(resets):
+    state = resets["panda-tracking"]
+    np.testing.assert_allclose(state.data.qpos, [[*PANDA_HOME, 0.04, 0.04]] * 1000, atol=1e-6)
+    np.testing.assert_allclose(state.data.ctrl, [[*PANDA_HOME, 0.04]] * 1000, atol=1e-6)
+    m, d = model("panda")
+    d.qpos[:] = [*PANDA_HOME, 0.04, 0.04]
+    mujoco.mj_forward(m, d)
+    np.testing.assert_allclose(state.info["gripper_pos"], [d.site("gripper").xpos] * 1000, atol=1e-6)
+    p = state.info["traj_params"]
+    for name, low, high in (("freq_x", 1, 3), ("freq_y", 1, 3), ("freq_z", 0.8, 2), ("phase_x", 0, 2 * np.pi),
+                            ("phase_y", 0, 2 * np.pi)):  # fmt: skip
+        fill(p[name], low, high)
+    assert (p["phase_x"] != p["phase_y"]).all() and (p["freq_x"] != p["freq_y"]).all()
+    begins = np.stack([0.45 + 0.10 * np.sin(p["phase_x"]), 0.10 * np.sin(p["phase_y"]), np.full(1000, 0.18)], 1)
+    np.testing.assert_allclose(state.info["target_pos"], begins, atol=1e-6)
+    away = np.linalg.norm(begins - d.site("gripper").xpos, axis=1)
+    np.testing.assert_allclose(state.info["gripper_target_dist"], away, atol=1e-6)
+
+
+@pytest.mark.parametrize(("speed_scale", "radius_scale"), [(1.0, 1.0), (2.0, 1.5)])
+def test_the_target_is_where_the_reference_has_it(monkeypatch, speed_scale, radius_scale):
+    monkeypatch.setattr(Physics, "step", nothing_simulated)
+    monkeypatch.setattr(Physics, "frames", nothing_framed)
+    task: Any = make_task("panda-tracking", speed_scale=speed_scale, radius_scale=radius_scale)
+    state = task.reset(jax.random.key(0))
+    params = {"freq_x": 1.5, "freq_y": 2.5, "freq_z": 1.2, "phase_x": 0.4, "phase_y": 2.0}
+    for step, seconds in ((-1, 0.0), (49, 1.0), (399, 8.0)):
+        now = {"step_count": jnp.int32(step), "traj_params": {k: jnp.float32(x) for k, x in params.items()}}
+        found = task.step(state.replace(info=state.info | now), jnp.zeros(8))
+        rate = 0.35 * speed_scale * np.array([1.5, 2.5, 1.2])
+        turn, radius = rate * seconds + np.array([0.4, 2.0, 0.0]), radius_scale * np.array([0.10, 0.10, 0.07])
+        np.testing.assert_allclose(found.info["target_pos"], [0.45, 0, 0.18] + radius * np.sin(turn), atol=1e-6)
+        np.testing.assert_allclose(found.info["target_vel"], radius * rate * np.cos(turn), atol=1e-6)
+        np.testing.assert_array_equal(found.data.mocap_pos[0], found.info["target_pos"])
+
+
+def test_the_motors_get_what_the_reference_gives_them(stepped):
+    action = np.random.default_rng(0).uniform(-1.0, 1.0, 12).astype(np.float32)
+    _, step, reset = stepped["go1-push-recovery"]
+    state = reset(jax.random.key(0))
+    for _ in range(2):  # the second does not build upon the first
+        state = step(state, jnp.asarray(action))
+        np.testing.assert_allclose(state.data.ctrl, np.array(GO1_HOME) + 0.5 * action, atol=1e-6)
+    _, step, reset = stepped["panda-tracking"]
+    action = action[:8].copy()
+    action[7] = -0.25
+    state = first = reset(jax.random.key(0))
+    for k in (1, 2):
+        state = step(state, jnp.asarray(action))
+        np.testing.assert_allclose(state.data.ctrl, np.array([*PANDA_HOME, 0.04]) + 0.04 * k * action, atol=1e-6)
+    ends = np.array([[-2.8973, 2.8973], [-1.7628, 1.7628], [-2.8973, 2.8973], [-3.0718, -0.0698], [-2.8973, 2.8973],
+                     [-0.0175, 3.7525], [-2.8973, 2.8973], [0, 0.04]])  # fmt: skip
+    for side, sign in ((0, -1.0), (1, 1.0)):
+        near = first.replace(data=first.data.replace(ctrl=jnp.asarray(ends[:, side] - sign * 0.01, jnp.float32)))
+        np.testing.assert_allclose(step(near, np.full(8, sign, np.float32)).data.ctrl, ends[:, side], atol=1e-6)
+
+
+def test_actions_are_clipped(stepped):
+    for task, step, reset in stepped.values():
+        state = reset(jax.random.key(0))
+        for size in (1.0, -1.0):
+            wild, cut = (step(state, np.full(task.action_space.shape, x, np.float32)) for x in (7 * size, size))
+            jax.tree.map(np.testing.assert_array_equal, wild, cut)
+
+
+def test_pushes_are_those_of_the_reference(monkeypatch):
+    monkeypatch.setattr(Physics, "step", nothing_simulated)
+    task: Any = make_task("go1-push-recovery")
+
+    @functools.partial(jax.jit, compiler_options=HASTY)
+    @jax.vmap
+    def pushes(key: jax.Array) -> jax.Array:
+        def step(state: Any, _: None) -> tuple[Any, jax.Array]:
+            state = task.step(state, jnp.zeros(12))
+            return state, state.info["push_force"]
+
+        return jax.lax.scan(step, task.reset(key), None, 500)[1]
+
+    forces = np.asarray(pushes(jax.random.split(jax.random.key(0), 200)))  # (200, 500, 3)
+    on = np.zeros(500, bool)
+    for begin in (75, 150, 225, 300, 375, 450):
+        on[begin : begin + 5] = True
+    assert not forces[:, ~on].any()
+    each = forces[:, on].reshape(200, 6, 5, 3)
+    np.testing.assert_array_equal(each, np.broadcast_to(each[:, :, :1], each.shape))
+    each = each[:, :, 0].reshape(-1, 3)
+    sizes = np.linalg.norm(each[:, :2], axis=1)
+    fill(sizes, 150 - 1e-3, 400 + 1e-3)
+    fill(np.arctan2(each[:, 1], each[:, 0]), -np.pi, np.pi)
+    np.testing.assert_allclose(each[:, 2], 0.1 * sizes, rtol=1e-5)
+    assert len(np.unique(sizes)) > 1190, "all are drawn anew"
+
+
+def test_the_quadruped_is_down_when_it_has_tipped_over():
+    task: Any = make_task("go1-push-recovery")
+    assert bool(task.terminated(standing(0.0, up=0.29))) and not bool(task.terminated(standing(0.0, up=0.31)))
 
 
 # ---- the simulation
@@ -134,6 +293,26 @@ def test_physics_are_those_of_mujoco(stepped, name, steps, atol):
         np.testing.assert_allclose(state.info["gripper_pos"], host.site("gripper").xpos, atol=atol)
 
 
+def test_a_push_moves_the_robot_as_in_mujoco(stepped):
+    """The first, from standing, and three steps after it."""
+    task, step, reset = stepped["go1-push-recovery"]
+    m = task.physics.model
+    host, left_alone = mujoco.MjData(m), mujoco.MjData(m)
+    for data in (host, left_alone):
+        mujoco.mj_resetDataKeyframe(m, data, 0)
+    state = reset(jax.random.key(5))
+    state = state.replace(info=state.info | {"step_count": jnp.int32(75)})
+    for _ in range(8):
+        state = step(state, jnp.zeros(12))
+        host.xfrc_applied[m.body("trunk").id, :3] = np.asarray(state.info["push_force"])
+        for data in (host, left_alone):
+            data.ctrl[:] = np.asarray(state.data.ctrl)
+            for _ in range(5):
+                mujoco.mj_step(m, data)
+    np.testing.assert_allclose(state.data.qpos, host.qpos, atol=5e-3)
+    assert np.abs(host.qpos[:2] - left_alone.qpos[:2]).max() > 0.05, "it moved"
+
+
 def test_pushes_come_on_time_and_in_range(stepped):
     _, step, reset = stepped["go1-push-recovery"]
     state = reset(jax.random.key(3))
@@ -163,14 +342,38 @@ def test_the_target_moves_as_its_velocity_says(stepped):
     assert float(state.info["gripper_target_dist"]) == pytest.approx(distance, rel=1e-4)
 
 
-def test_a_reset_is_a_fresh_episode_in_full(stepped):
-    for name in TASKS:
-        task, step, reset = stepped[name]
+NEW = {
+    "go1-push-recovery": (
+        "info.cum_pos_error", "info.push_count", "info.push_force", "info.last_act", "info.pos_xy", "data.ctrl",
+        "data.qpos", "data.qvel", "data.actuator_force",
+    ),
+    "panda-tracking": (
+        "info.cumulative_tracking_error", "info.tracking_steps", "info.prev_ctrl", "info.gripper_pos", "data.ctrl",
+        "data.qpos", "data.qvel", "data.actuator_force",
+    ),
+}  # fmt: skip
+DRAWN = {
+    "go1-push-recovery": ("info.rng",),
+    "panda-tracking": ("info.rng", "info.target_pos", *(f"info.traj_params.{x}" for x in ("freq_x", "freq_y", "freq_z",
+                       "phase_x", "phase_y"))),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_an_episode_that_follows_another_is_new_in_full(name, monkeypatch):
+    """LIMEN's reference resets the simulation alone: its episodes go on with the counters of those before."""
+    monkeypatch.setattr(Physics, "step", nothing_simulated)
+    monkeypatch.setattr(Physics, "frames", nothing_framed)
+    monkeypatch.setattr("jaxreward.tasks.robots.panda.NEAR", 10.0)  # so that tracking_steps counts
+    often = {"push_interval": 6} if name == "go1-push-recovery" else {}
+    task: Any = make_task(name, horizon=9, **often)
+    an_end_makes_all_new(seen_across_an_end(task), NEW[name], DRAWN[name])
+
+
+def test_states_after_a_reset_and_after_a_step_are_alike(stepped):
+    for task, step, reset in stepped.values():
         first = reset(jax.random.key(7))
         later = step(first, jnp.ones(task.action_space.shape))
-        again = reset(jax.random.key(7))
-        assert jax.tree.all(jax.tree.map(lambda a, b: bool((a == b).all()), first, again))
-        assert int(first.info["step_count"]) == 0 and int(later.info["step_count"]) == 1
         assert jax.tree.structure(first) == jax.tree.structure(later)
         assert [x.dtype for x in jax.tree.leaves(first)] == [x.dtype for x in jax.tree.leaves(later)]
 
@@ -187,14 +390,6 @@ def test_a_broken_simulation_ends_the_episode(stepped):
 # ---- metrics
 
 
-def course(task: Any, states: list[Any]) -> tuple[float, list[float]]:
-    metric = task.score()
-    acc = metric.init()
-    for state in states:
-        acc = metric.update(acc, None, None, state)
-    return float(metric.value(acc)), [float(x) for x in metric.also(acc)]
-
-
 def standing(x: float, up: float = 1.0) -> Any:
     tilt = np.arccos(up)
     qpos = jnp.array([x, 0, 0.27, np.cos(tilt / 2), np.sin(tilt / 2), 0, 0, *[0.0] * 12], jnp.float32)
@@ -202,21 +397,24 @@ def standing(x: float, up: float = 1.0) -> Any:
 
 
 def test_push_recovery_is_to_stay_up_and_near():
-    task = Go1PushRecovery(horizon=10)
-    assert course(task, [standing(0.05)] * 10) == (1.0, [1.0])
-    assert course(task, [standing(0.05)] * 9)[0] == 0.0, "an episode that ends early is no success"
-    assert course(task, [standing(0.05)] * 5 + [standing(0.13)] * 5) == (1.0, [1.0])
-    value, (running,) = course(task, [standing(0.05)] * 5 + [standing(0.2)] * 5)
-    assert value == 0.0 and running == pytest.approx(0.7), "0.25, 0.45, 0.65 / 5, 6, 7 are below 0.1"
-    assert course(task, [standing(0.0, up=0.2)] + [standing(0.0)] * 9)[0] == 0.0
+    score = Go1PushRecovery(horizon=10).score()
+    assert course(score, [standing(0.099)] * 10) == (1.0, {"running_success": 1.0})
+    assert course(score, [standing(0.101)] * 10) == (0.0, {"running_success": 0.0})
+    assert course(score, [standing(0.05)] * 9)[0] == 0.0, "an episode that ends early is no success"
+    assert course(score, [standing(0.05)] * 5 + [standing(0.13)] * 5) == (1.0, {"running_success": 1.0})
+    value, told = course(score, [standing(0.05)] * 5 + [standing(0.2)] * 5)
+    assert value == 0.0 and told["running_success"] == pytest.approx(0.7), "0.25, 0.45, 0.65 / 5, 6, 7 are below 0.1"
+    assert course(score, [standing(0.0, up=0.2)] + [standing(0.0)] * 9)[0] == 0.0
 
 
 def test_tracking_is_to_be_near_on_average():
-    task = PandaTracking(horizon=4)
-    at = lambda d: SimpleNamespace(info={"gripper_target_dist": jnp.float32(d)})  # noqa: E731
-    value, (running, mean) = course(task, [at(0.05), at(0.005), at(0.004), at(0.001)])
-    assert value == 1.0 and mean == pytest.approx(0.015) and running == pytest.approx(0.5)
-    assert course(task, [at(0.05), at(0.02), at(0.01), at(0.01)])[0] == 0.0
+    score = PandaTracking(horizon=4).score()
+    data = SimpleNamespace(broken=jnp.zeros((), bool))
+    at = lambda d: SimpleNamespace(data=data, info={"gripper_target_dist": jnp.float32(d)})  # noqa: E731
+    value, told = course(score, [at(0.05), at(0.005), at(0.004), at(0.001)])
+    assert value == 1.0 and told == pytest.approx({"mean_distance": 0.015, "running_success": 0.5})
+    assert course(score, [at(0.05), at(0.02), at(0.01), at(0.01)])[0] == 0.0
+    assert [course(score, [at(d)] * 4)[0] for d in (0.0199, 0.0201)] == [1.0, 0.0]
 
 
 # ---- words, options, vocabulary
@@ -224,36 +422,12 @@ def test_tracking_is_to_be_near_on_average():
 
 @pytest.mark.parametrize("name", TASKS)
 def test_every_array_is_documented(name):
-    words = card(make_task(name)).state_doc
-    lines = [line for line in words.split("\n") if line.startswith(("state.", "action"))]
-    assert len(lines) > 15 and all(len(line.split("  ")) >= 3 for line in lines), words
-    assert "state.info['push_force']" in words or "state.info['traj_params']['freq_x']" in words
+    every_array_has_words(make_task(name))
 
 
 @pytest.mark.parametrize("name", TASKS)
-def test_every_fragment_is_what_it_says(name):
-    task: Any = make_task(name)
-    vocabulary = task.vocabulary()
-    parts = ["import jax", "import jax.numpy as jnp"]
-    parts += [f"{constant} = {value}" for constant, value in vocabulary.constants.items()]
-    parts += [*vocabulary.helpers.values(), *(f.source for f in vocabulary.fragments)]
-    functions: dict[str, Any] = {}
-    exec("\n".join(parts), functions)  # our own text, not a candidate's
-
-    def evaluate(view: Any, action: jax.Array, after: Any) -> dict[str, jax.Array]:
-        return {
-            f.name: functions[f.name](view) if f.kind == "feature" else functions[f.name](view, action, after)
-            for f in vocabulary.fragments
-        }
-
-    view = task.view(task.reset(jax.random.key(0)))
-    values = evaluate(view, jnp.full(task.action_space.shape, 0.5), view)
-    for fragment in vocabulary.fragments:
-        value = values[fragment.name]
-        assert value.shape == ((fragment.size,) if fragment.kind == "feature" else ()), fragment.name
-        assert value.dtype == jnp.float32 and np.isfinite(value).all(), fragment.name
-        assert np.abs(value).max() <= 60.0, fragment.name
-    assert len({f.name for f in vocabulary.fragments}) == len(vocabulary.fragments)
+def test_every_fragment_is_what_it_says(stepped, name):
+    every_fragment_is_what_it_says(stepped[name][0], *visited(*stepped[name]))
 
 
 def test_options_are_checked():

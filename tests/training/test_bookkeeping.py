@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
+from types import SimpleNamespace
 from typing import Any
 
 import jax
 import numpy as np
 import pytest
 
-from jaxreward.training import Interrupted, Rung, train
+from jaxreward.programs import Program
+from jaxreward.tasks import make_task
+from jaxreward.training import PPO, Interrupted, Rung, train
+from jaxreward.training.chunk import Chunk
+from jaxreward.training.plan import first_chunk
+from jaxreward.training.population import Population
 from tests.training.conftest import assert_close_trees, budget, params
 
 pytestmark = pytest.mark.usefixtures("hasty")
@@ -148,3 +154,45 @@ def test_a_rung_stops_and_compacts(easy, mixed, tiny, whole, passed, monkeypatch
     for k in np.flatnonzero(stopped):
         np.testing.assert_allclose(cut.success[k].mean(), success[k], atol=1e-6)
         assert np.isnan(cut.success_curve[k, :, -1]).all()
+
+
+def test_a_training_of_another_task_is_not_taken_up(tiny, tmp_path):
+    """The same name, but other options or another file."""
+    file, text = tmp_path / "mine.py", (
+        "from dataclasses import dataclass\nfrom jaxreward.tasks.probe import Probe\n\n\n"
+        "@dataclass(frozen=True)\nclass Mine(Probe):\n    kind: str = 'endless'\n"
+    )  # fmt: skip
+    file.write_text(text)
+    other = tmp_path / "other" / "mine.py"
+    other.parent.mkdir()
+    other.write_text(text + "\n    def terminated(self, state):\n        return state.t >= 2\n")
+    store, saved = Memory(), 0
+    tasks = [make_task("probe-endless", length=n) for n in (3, 30)] + [make_task(str(f)) for f in (file, other)]
+    for task in tasks:
+        # two chunks, whose ends are kept
+        trained = train(task, [Program.default(task)] * 2, tiny, store=store, chunk=1, **budget(tiny, 1))
+        assert store.restored == 0 and len(store.trees) == saved + 2
+        saved = len(store.trees)
+        assert trained.length_curve[:, :, -1].max() == min(task.horizon, 2 if task is tasks[-1] else task.horizon)
+    again = make_task("probe-endless", length=3)
+    train(again, [Program.default(again)] * 2, tiny, store=store, chunk=1, **budget(tiny, 1))
+    assert store.restored == 2, "the same task, made again, is the same"
+
+
+@pytest.mark.parametrize(
+    "learner",
+    [
+        {"hidden": (64, 64), "minibatches": 1},
+        {"hidden": (256, 256), "minibatches": 16},
+        {"hidden": (8,), "value_hidden": (256, 256)},
+    ],
+    ids=["one minibatch", "many minibatches", "a large value"],
+)
+def test_the_first_guess_of_a_chunk_is_near_what_the_compiler_says(learner):
+    task, ppo = make_task("probe-choice"), PPO(**learner)
+    population = Population([Program.default(task)] * 2)
+    chunk = Chunk(task, population, ppo, (0, 1), jax.devices()[0])
+    chunk.compile()
+    gpu, many = SimpleNamespace(platform="gpu"), 1000  # on a CPU there is a largest chunk
+    guessed = first_chunk(population.width, 2, ppo, many * chunk.peak_bytes() // 2, gpu)
+    assert many / 2 < guessed < 2 * many

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import jax
@@ -11,10 +12,14 @@ import pytest
 
 from jaxreward.programs import Program
 from jaxreward.tasks import Box, make_task
-from jaxreward.training import PPO, train
+from jaxreward.tasks.probe import Probe
+from jaxreward.training import PPO, quick_real, train
 from jaxreward.training.distributions import TanhNormal
-from jaxreward.training.networks import ActorCritic, add_moments, new_moments, normalized
+from jaxreward.training.measure import Stats
+from jaxreward.training.networks import ActorCritic, add_moments, apply, init_padded, new_moments, normalized
+from jaxreward.training.population import Population
 from jaxreward.training.ppo import estimates
+from jaxreward.training.rollout import collect, reset_pool, start_lanes
 
 SMALL: dict[str, Any] = {"envs": 32, "unroll": 4, "unrolls": 4, "epochs": 2, "minibatches": 4, "hidden": (32,)}
 DISCOUNT = 0.8
@@ -118,23 +123,78 @@ def test_moments_are_those_of_all_observations():
     np.testing.assert_allclose(normalized(moments, jnp.array(whole)), expected, atol=1e-4)
 
 
-def test_an_action_lasts_as_long_as_it_is_repeated():
-    """Two steps of the corridor an action: a policy that walks right needs half as many actions."""
-    ppo = PPO(envs=8, unroll=6, epochs=1, minibatches=1, hidden=(8,), action_repeat=2, learning_rate=1e-6)
-    task = make_task("probe-corridor", length=4)
-    result = train(task, [Program.default(task)], ppo, seeds=1, steps=ppo.batch, checkpoints=1, eval_episodes=64)
-    assert ppo.batch == 8 * 6 * 2 == result.env_steps
-    lengths = result.length_curve[0, 0, -1]
-    once = train(task, [Program.default(task)], ppo.replace(action_repeat=1, unroll=12), seeds=1, steps=ppo.batch,
-                 checkpoints=1, eval_episodes=64).length_curve[0, 0, -1]  # fmt: skip
-    assert 4.0 <= lengths <= 12.0 and lengths < once, "in longer strides a random walk gets there sooner"
+@dataclass(frozen=True)
+class Count(Probe):
+    """Step t pays t, and what comes after `last` would pay NaN; the episode ends there, or the horizon does."""
+
+    last: int = 5
+    ends: bool = True
+    kind: str = "endless"
+
+    @property
+    def horizon(self) -> int:
+        return 99 if self.ends else self.last
+
+    def terminated(self, state: Any) -> jax.Array:
+        return (state.t >= self.last) & self.ends
+
+    def sparse_reward(self, view: Any, action: jax.Array, next_view: Any) -> jax.Array:
+        return jnp.where(next_view.t <= self.last, next_view.t, jnp.nan)
+
+
+@pytest.mark.parametrize("ends", [True, False])
+@pytest.mark.parametrize("repeat", [1, 2, 4])
+def test_an_action_that_is_repeated_pays_for_all_its_steps_and_none_after_the_end(ends, repeat):
+    """Five steps that pay 1 to 5: by twos 3, 7 and 5, whether the fifth is the task's end or the horizon's."""
+    task, keys = Count(ends=ends), jax.random.split(jax.random.key(0), 1)
+    population = Population([Program.default(task)])
+    network = ActorCritic.of(task, PPO(hidden=(8,)))
+    params = init_padded(network, 0, population.widths[0], population.width)
+    variables = {"params": jax.tree.map(lambda x: jnp.asarray(x)[None, None], params)}
+    pool = reset_pool(task, keys, 2)
+    stats = Stats.zeros(1, 1, population.width, population.terms)
+    lanes, seen, stats = collect(
+        task, population, network, 6, repeat, variables, start_lanes(task, pool, 1), pool, keys, stats
+    )
+    once = {1: [1, 2, 3, 4, 5], 2: [3, 7, 5], 4: [10, 5]}[repeat]
+    paid = [*once, *once, *once][:6]
+    assert seen.reward[:, 0, 0, 0].tolist() == paid
+    over = [(i + 1) % len(once) == 0 for i in range(6)]
+    assert seen.done[:, 0, 0, 0].tolist() == over
+    assert seen.cut[:, 0, 0, 0].tolist() == [o and not ends for o in over]
+    assert bool(stats.finite.all()), "what would have come after the end is nobody's"
+    assert float(stats.ret[0, 0]) == 15.0 and float(stats.length[0, 0] / stats.episodes[0, 0]) == 5.0
+    assert float(stats.term_sum[0, 0, 0]) == 2 * sum(paid)
+    assert int(lanes.episode[0, 0, 0]) == sum(over)
+
+
+def test_the_quick_learner_keeps_what_it_has_learned():
+    """One step, solved early: a learning rate that does not fall takes the policy away again."""
+    task = make_task("probe-aim")
+    result = train(task, [Program.default(task)], quick_real(), seeds=4, steps=120_000, checkpoints=4, eval_episodes=64)
+    assert result.success_curve[0].min() > 0.98
+
+
+def test_features_are_cut_before_they_enter_the_network():
+    task = make_task("probe-aim")
+    ppo = PPO.brax(hidden=(8,), value_hidden=(8,), observation_clip=5.0)
+    network = ActorCritic.of(task, ppo)
+    params = init_padded(network, 0, 3, 3)
+    moments = add_moments(new_moments(3), jnp.array([[1.0, 0.0, 0.0], [-1.0, 0.0, 0.0]]))  # two features never moved
+    variables = {"params": params, "moments": {"running": moments}}
+    play = lambda *obs: apply(network, variables, jnp.array(obs))  # noqa: E731
+    jax.tree.map(np.testing.assert_array_equal, play(0.5, 1.0, 0.0), play(0.5, 1e-3, 0.0))
+    assert not np.allclose(play(0.5, 1.0, 0.0)[1], play(0.5, 1.0, 1.0)[1])
+    assert abs(float(play(0.5, 1.0, 0.0)[1])) < 20.0
+    free = ActorCritic.of(task, ppo.replace(observation_clip=float("inf")))
+    assert abs(float(apply(free, variables, jnp.array([0.5, 1.0, 0.0]))[1])) > 1e3
 
 
 def test_learners_of_the_docs():
     """The table of docs/robots.md is that of the learners."""
     from pathlib import Path
 
-    from jaxreward.training.learners import PAPER, quick_real
+    from jaxreward.training.learners import PAPER
 
     text = (Path(__file__).resolve().parents[2] / "docs" / "robots.md").read_text()
     rows = {
@@ -145,6 +205,9 @@ def test_learners_of_the_docs():
     learners = [quick_real(), PAPER["go1-push-recovery"], PAPER["panda-tracking"], PAPER["ant"]]
     for k, ppo in enumerate(learners):
         assert float(rows["learning rate"][k]) == ppo.learning_rate and float(rows["entropy"][k]) == ppo.entropy
+        assert rows["its fall by the end"][k] == {0.0: "none", 1.0: "to 0"}[ppo.decay]
+        cut = "none" if ppo.observation_clip == float("inf") else f"{ppo.observation_clip:g}"
+        assert rows["features cut at"][k] == cut
         assert float(rows["clip"][k]) == ppo.clip and int(rows["environments"][k]) == ppo.envs
         assert rows["unroll x unrolls"][k] == f"{ppo.unroll} x {ppo.unrolls}"
         assert rows["minibatches, epochs"][k] == f"{ppo.minibatches}, {ppo.epochs}"

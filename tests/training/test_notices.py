@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxreward.records import Feedback, TermCurve
+from jaxreward.records import SUCCESS, Feedback, Measure, TermCurve
 from jaxreward.training.history import History
 from jaxreward.training.measure import Stats
-from jaxreward.training.notices import correlation, notices
+from jaxreward.training.notices import correlation, notices, won_or_lost
 from jaxreward.training.ppo import LearnStats
+from jaxreward.training.result import TrainResult
 
 RISING = (0.0, 0.1, 0.3, 0.6, 0.8, 0.9, 0.95, 0.97)
 
@@ -150,3 +153,59 @@ def test_what_is_constant_has_no_correlation():
     assert correlation(_history(returns, few), 0) is None
     assert correlation(_history(returns, [[1.0] * 30]), 0) is None
     assert correlation(_history([[5.0] * 30], [[1.0, 0.0] * 15]), 0) is None
+
+
+def graded(low: float, high: float, binary: bool = False) -> tuple[np.ndarray, History]:
+    """Values of two seeds, and a history in which the return is ten times the value."""
+    value = np.random.default_rng(1).uniform(low, high, (2, 40))
+    value = np.round(value) if binary else value
+    return value, _history((10.0 * value).tolist(), value.tolist())
+
+
+@pytest.mark.parametrize(
+    ("low", "high"), [(0.0, 0.45), (0.55, 1.0), (0.0, 1.0), (0.0, 0.01), (0.45, 0.55)], ids=lambda x: f"{x:g}"
+)
+def test_a_graded_rate_is_no_matter_of_winning(low, high):
+    """Such as the share of an episode in which something holds: it correlates as any other value does."""
+    value, history = graded(low, high)
+    assert not won_or_lost(history, 0, SUCCESS)
+    assert correlation(history, 0) == pytest.approx(1.0, abs=1e-4)
+    feedback = feedback_of(history)
+    assert feedback.return_solved is None and feedback.return_failed is None
+    assert feedback.return_success_correlation == pytest.approx(1.0, abs=1e-4)
+    assert correlation(_history((-value).tolist(), value.tolist()), 0) == pytest.approx(-1.0, abs=1e-4)
+
+
+@pytest.mark.parametrize("shift", [0.0, 0.04])
+def test_values_near_zero_and_one_are_won_or_lost(shift):
+    value, _ = graded(0.0, 1.0, binary=True)
+    value = np.abs(value - shift)
+    history = _history((10.0 * value).tolist(), value.tolist())
+    assert won_or_lost(history, 0, SUCCESS) and not won_or_lost(history, 0, Measure(name="length", rate=False))
+    feedback = feedback_of(history)
+    assert feedback.return_solved == pytest.approx(10.0 * (1.0 - shift), rel=1e-4)
+    assert feedback.return_failed == pytest.approx(10.0 * shift, abs=1e-4)
+    for all_alike in (np.zeros((2, 40)), np.ones((2, 40))):
+        assert won_or_lost(_history(all_alike.tolist(), all_alike.tolist()), 0, SUCCESS)
+
+
+def test_words_of_winning_are_for_what_is_won():
+    def said(**fields) -> str:
+        curve = RISING[:5]
+        told = {"seed_success": (0.5,), "success": curve, "episode_return": curve, "return_success_correlation": 0.0}
+        return notices(Feedback(**told, **fields), 10)[0].message
+
+    assert "tells success from failure" in said(return_solved=1.0, return_failed=0.9)
+    assert "goes with the success" in said()
+
+
+def feedback_of(history: History) -> Feedback:
+    """What `TrainResult` makes of a history of one checkpoint."""
+    program = SimpleNamespace(terms=("reward",), observation_size=1)
+    seeds = history.success.shape[-1]
+    result = TrainResult(
+        programs=(program,), seeds=tuple(range(seeds)), steps=np.array([8]), success=history.success[0],  # type: ignore[arg-type]
+        diverged=np.zeros((1, seeds), bool), stopped=np.zeros(1, int), histories=(history,), agents=(), env_steps=8,
+        eval_steps=8, compile_s=0.0, run_s=0.0, wall_s=0.0, chunks=(1,), peak_bytes=0,
+    )  # fmt: skip
+    return result.feedback(0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import inf, nan
+from math import nan
 from typing import Any, ClassVar
 
 import jax
@@ -15,7 +15,9 @@ from jaxreward.errors import UserError
 from jaxreward.records import Measure
 from jaxreward.tasks.brax.base import BraxTask
 from jaxreward.tasks.brax.environment import BraxState, BraxView, view_fields
+from jaxreward.tasks.checks import check_not_negative
 from jaxreward.tasks.metrics import Mean, Reached
+from jaxreward.tasks.simulation import ONLY_FAILURES
 
 BELLY_UP = 0.9
 """Orientation from which the ant lies on its back."""
@@ -66,6 +68,7 @@ class AntLieDown(AntTask):
     own_words: ClassVar[Mapping[str, str]] = {
         "orientation": "downward component of the torso's own up axis: -1 upright, 1 belly-up"
     }
+    ends_early: ClassVar[str] = ONLY_FAILURES
 
     @property
     def name(self) -> str:
@@ -128,7 +131,8 @@ class AntPatrolReturn(AntTask):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not NEAR < self.checkpoint < inf:
+        check_not_negative("checkpoint", self.checkpoint)
+        if self.checkpoint <= NEAR:
             raise UserError(f"checkpoint must lie more than {NEAR} m ahead of the start, not at {self.checkpoint}")
 
     @property

@@ -26,13 +26,11 @@ from jaxreward.tasks.brax.environment import (
     view_fields,
 )
 from jaxreward.tasks.brax.words import WORDS, notes_of
+from jaxreward.tasks.checks import check_horizon
 from jaxreward.tasks.metrics import Figure
 from jaxreward.tasks.pictures import posed, render
+from jaxreward.tasks.simulation import UNFUSED
 from jaxreward.tasks.task import Box
-
-UNFUSED = {"xla_cpu_use_fusion_emitters": False}
-"""XLA's fusions cost some simulations dearly on CPU: with them the hopper compiles 3 times longer and, resets included,
-steps 3 times slower. They double the speed of the humanoid's springs."""
 
 
 @dataclass(frozen=True)
@@ -54,12 +52,13 @@ class BraxTask:
     """Geometries that touch the floor beside those that do in Brax."""
     own_words: ClassVar[Mapping[str, str]] = {}
     """Words for the arrays of the view that only this task has."""
+    ends_early: ClassVar[str] = ""
+    """When an episode ends before the horizon, in words, if the description does not say it."""
 
     def __post_init__(self) -> None:
         if self.backend not in BACKENDS:
             raise UserError(f"backend is {self.backend!r}: choose one of {', '.join(BACKENDS)}")
-        if self.horizon < 1:
-            raise UserError(f"horizon must be at least 1 step, not {self.horizon}")
+        check_horizon(self.horizon)
 
     @property
     def name(self) -> str:
@@ -173,7 +172,7 @@ class BraxTask:
             UserError: this machine cannot render, or has no screen and was not told to do without.
         """
         model = self.env.sys.mj_model
-        return render(model, posed(model, state.pipeline.q, state.pipeline.qd), 0 if model.ncam else -1)
+        return render(model, posed(model, qpos=state.pipeline.q, qvel=state.pipeline.qd), 0 if model.ncam else -1)
 
     # ---- figures of metrics
 

@@ -20,7 +20,7 @@ from jaxreward.kernels.linalg import keep_off_the_pool
 Backend = Literal["spring", "generalized", "positional", "mjx"]
 BACKENDS = ("spring", "generalized", "positional", "mjx")
 
-FASTEST = 1e3
+FASTEST = 1e2
 """m/s in one direction; random play stays below 10, and a simulation that blows up must not count as a fast runner."""
 
 Environment = Any

@@ -11,6 +11,7 @@ from jaxreward.records import Measure, Vocabulary
 from jaxreward.tasks.brax.base import BraxTask
 from jaxreward.tasks.brax.environment import BraxView
 from jaxreward.tasks.metrics import Sum
+from jaxreward.tasks.simulation import ONLY_FAILURES
 
 UPRIGHT = 0.2
 """Radians beyond which the pole has fallen."""
@@ -66,6 +67,7 @@ class Reacher(ReturnTask):
     """Move the fingertip of a two-jointed arm to a target in the plane."""
 
     name = "reacher"  # type: ignore[assignment]
+    ends_early = ONLY_FAILURES
 
     @property
     def description(self) -> str:

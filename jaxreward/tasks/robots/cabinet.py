@@ -116,7 +116,7 @@ class PandaCabinet(PandaTask):
     def vocabulary(self) -> Vocabulary:
         from jaxreward.tasks.robots.cabinet_fragments import vocabulary
 
-        return vocabulary()
+        return vocabulary(self.horizon)
 
 
 @dataclass(frozen=True)

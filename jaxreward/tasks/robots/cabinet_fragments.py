@@ -7,7 +7,6 @@ from jaxreward.tasks.phrases import Phrase, book, functions_of
 from jaxreward.tasks.robots import panda_fragments as panda
 
 CONSTANTS = {
-    "HORIZON": "400.0",
     "CONTROL_S": "0.02",
     "OPEN": "0.39",
     "HOME": "(0.0, -0.3, 0.0, -2.2, 0.0, 1.9, -0.7853)",
@@ -151,13 +150,6 @@ TERMS = (
         scales=NEAR,
     ),
     Phrase(
-        "drawer_open",
-        "milestone drawer",
-        "Whether the drawer is as far out as is asked.",
-        "(drawer(next_state) > OPEN).astype(jnp.float32)",
-        scales=(2.0, 5.0, 1.0),
-    ),
-    Phrase(
         "straddling",
         "shaping fingers",
         "Whether the handle is between the fingers, times a bell of 10 cm around it.",
@@ -202,6 +194,6 @@ TERMS = (
 )
 
 
-def vocabulary() -> Vocabulary:
-    """Features and terms for the arm at the drawer."""
-    return book(FEATURES, TERMS, HELPERS, CONSTANTS)
+def vocabulary(horizon: int) -> Vocabulary:
+    """Features and terms for the arm at the drawer, in episodes of `horizon` steps."""
+    return book(FEATURES, TERMS, HELPERS, {"HORIZON": repr(float(horizon)), **CONSTANTS})

@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from flax import struct
 
 from jaxreward.errors import UserError
 from jaxreward.records import Vocabulary
+from jaxreward.tasks.checks import check_not_negative, check_whole
 from jaxreward.tasks.robots.go1_base import GO1_WORDS, UPRIGHT, Go1Task, down
 from jaxreward.tasks.robots.physics import Data
 from jaxreward.tasks.robots.state import RobotState, RobotView
@@ -73,16 +73,17 @@ class Go1PushRecovery(Go1Task):
     push_interval: int = 75
 
     name = "go1-push-recovery"
+    pushed = "trunk"
     own_words: ClassVar[Mapping[str, str]] = GO1_WORDS | {
-        "info.push_force": "the push in the world that acts in this step (N), zero between pushes",
+        "info.push_force": "the push of the step that led here, in the world (N), zero between pushes",
         "info.rng": "the state of the random numbers of pushes to come",
         "info.push_count": "pushes begun",
         "info.cum_pos_error": "sum of the horizontal distances from the origin so far (m)",
     }
 
     def __post_init__(self) -> None:
-        if not 0 <= self.push_force_scale < np.inf:
-            raise UserError(f"push_force_scale must be a number that is not negative, not {self.push_force_scale}")
+        check_not_negative("push_force_scale", self.push_force_scale)
+        check_whole("push_interval", self.push_interval)
         if self.push_interval <= PUSH_STEPS:
             raise UserError(
                 f"push_interval must be more than the {PUSH_STEPS} steps of a push, not {self.push_interval}"
@@ -111,22 +112,26 @@ class Go1PushRecovery(Go1Task):
             "push_force": jnp.zeros(3), "push_count": jnp.zeros((), jnp.int32), "cum_pos_error": jnp.zeros(()),
         }  # fmt: skip
 
-    def step(self, state: RobotState, action: jax.Array) -> RobotState:
-        info = state.info
+    def outside_force(self, state: RobotState) -> jax.Array:
+        """The push, zero between pushes."""
+        return self._next_push(state.info)["push_force"]
+
+    def next_info(self, state: RobotState, action: jax.Array, data: Data) -> dict[str, Any]:
+        error = state.info["cum_pos_error"] + jnp.linalg.norm(data.qpos[:2])
+        return super().next_info(state, action, data) | self._next_push(state.info) | {"cum_pos_error": error}
+
+    def _next_push(self, info: Mapping[str, jax.Array]) -> dict[str, jax.Array]:
+        """What `info` is to say of pushes a step later."""
         count = info["step_count"]
         into = count % self.push_interval
         begins = (count >= self.push_interval) & (into == 0)
         key, draw = jax.random.split(jax.random.wrap_key_data(info["rng"]))
         force = jnp.where(begins, self._push(draw), info["push_force"])
-        force = jnp.where((count >= self.push_interval) & (into < PUSH_STEPS), force, 0.0)
-        action = jnp.clip(action, -1.0, 1.0)
-        data = self.physics.step(state.data, self.control(state, action), self.substeps, force, "trunk")
-        following = {
-            "push_force": force, "push_count": info["push_count"] + begins,
-            "cum_pos_error": info["cum_pos_error"] + jnp.linalg.norm(data.qpos[:2]),
+        return {
+            "push_force": jnp.where((count >= self.push_interval) & (into < PUSH_STEPS), force, 0.0),
+            "push_count": info["push_count"] + begins,
             "rng": jnp.where(begins, jax.random.key_data(key), info["rng"]),
-        }  # fmt: skip
-        return RobotState(data, self.next_info(state, action, data) | following)
+        }
 
     def _push(self, key: jax.Array) -> jax.Array:
         """A force in a random horizontal direction, a tenth of it upwards too (N)."""
@@ -146,4 +151,4 @@ class Go1PushRecovery(Go1Task):
     def vocabulary(self) -> Vocabulary:
         from jaxreward.tasks.robots.go1_fragments import vocabulary
 
-        return vocabulary()
+        return vocabulary(self.horizon, self.push_force_scale * PUSH_RANGE[1])

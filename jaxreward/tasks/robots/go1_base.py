@@ -37,7 +37,7 @@ class Go1Task(MuJoCoTask):
     state_notes = (
         "The robot is a quadruped of 12.7 kg. Its joints are, for each of the legs FR, FL, RR, RL (front right, ...):\n"
         "abduction, hip, knee. The home pose is (0.1, 0.9, -1.8) for FR and RR and (-0.1, 0.9, -1.8) for FL and RL,\n"
-        "with the trunk 0.278 m above the ground.\n"
+        "with the trunk 0.278 m above the ground at a reset; at rest in that pose it stands at 0.26 m.\n"
         "qpos is [position x, y, z (m); orientation as a unit quaternion w, x, y, z; 12 joint angles (rad)]; qvel is\n"
         "[linear velocity in the world (m/s); angular velocity in the body (rad/s); 12 joint velocities (rad/s)].\n"
         "A control step lasts 0.02 s."

@@ -11,8 +11,6 @@ from jaxreward.tasks.phrases import SHAPES, Phrase, book
 CONSTANTS = {
     "HOME": "(0.1, 0.9, -1.8, -0.1, 0.9, -1.8, 0.1, 0.9, -1.8, -0.1, 0.9, -1.8)",
     "STANDING": "0.26",
-    "HORIZON": "500.0",
-    "STRONG": "400.0",
     "REACH": "0.18",
 }
 
@@ -121,14 +119,14 @@ FEATURES = (
     Phrase(
         "push_in_body",
         "push body",
-        "The push that acts, forward and left, by the strongest.",
+        "The push of the step that led here, forward and left, by the strongest.",
         'in_body(state, state.info["push_force"][:2]) / STRONG',
         2,
     ),
     Phrase(
         "pushed",
         "push",
-        "Whether a push acts.",
+        "Whether a push acted in the step that led here.",
         'jnp.reshape(length(state.info["push_force"]) > 1.0, (1,)).astype(jnp.float32)',
     ),
     Phrase(
@@ -183,13 +181,6 @@ TERMS = (
         "How much nearer to the origin the robot is bound for.",
         "length(bound_for(state)) - length(bound_for(next_state))",
         scales=STEP,
-    ),
-    Phrase(
-        "inside",
-        "milestone position",
-        "Whether the robot is within 10 cm of the origin.",
-        "(away(next_state) < 0.1).astype(jnp.float32)",
-        scales=NEAR,
     ),
     Phrase("upright", "shaping orientation", "Uprightness of the body.", 'next_state.info["upvector"][2]', scales=NEAR),
     Phrase(
@@ -295,6 +286,8 @@ TERMS = (
 )
 
 
-def vocabulary() -> Vocabulary:
-    """Features and terms for tasks of the quadruped."""
-    return book(FEATURES, TERMS, HELPERS, CONSTANTS)
+def vocabulary(horizon: int, strongest: float) -> Vocabulary:
+    """Features and terms for the quadruped that is pushed with up to `strongest` N, in episodes of `horizon` steps."""
+    # Where nobody pushes, zero is divided by one.
+    told = {"HORIZON": repr(float(horizon)), "STRONG": repr(float(strongest) or 1.0)}
+    return book(FEATURES, TERMS, HELPERS, told | CONSTANTS)

@@ -13,8 +13,10 @@ import numpy as np
 
 from jaxreward.errors import UserError
 from jaxreward.records import Vocabulary
+from jaxreward.tasks.checks import check_horizon
 from jaxreward.tasks.robots.physics import IMPLS, Data, Impl, Physics, rotate, rotate_back
-from jaxreward.tasks.robots.state import PLATFORM_OPTIONS, RobotState, RobotView, view_of
+from jaxreward.tasks.robots.state import RobotState, RobotView, view_of
+from jaxreward.tasks.simulation import ONLY_FAILURES, UNFUSED
 from jaxreward.tasks.task import Box
 
 WORDS = {
@@ -56,14 +58,15 @@ class MuJoCoTask:
     reset_noise: ClassVar[float] = 0.01
     """Half the width of the uniform noise on positions and velocities at reset."""
     camera: ClassVar[str] = "beside"
-    """The camera of the model that pictures are taken from."""
+    """The camera of the model that pictures are taken from; without it, they show all of the model."""
+    pushed: ClassVar[str] = ""
+    """The body that `outside_force` acts on."""
     state_notes = ""
     own_words: ClassVar[Mapping[str, str]] = {}
     """Words for arrays of the view by path, and for `action`, beside or in place of `WORDS`."""
 
     def __post_init__(self) -> None:
-        if self.horizon < 1:
-            raise UserError(f"horizon must be at least 1 step, not {self.horizon}")
+        check_horizon(self.horizon)
         if self.impl not in IMPLS:
             raise UserError(f"impl is {self.impl!r}: choose one of {', '.join(IMPLS)}")
 
@@ -75,7 +78,10 @@ class MuJoCoTask:
     @cached_property
     def physics(self) -> Physics:
         """The simulation."""
-        return Physics(self.xml, self.impl)
+        made = Physics(self.xml, self.impl)
+        if type(self).control is MuJoCoTask.control:  # said here, before anything is compiled
+            _ctrl_range(made.model)
+        return made
 
     @property
     def control_s(self) -> float:
@@ -91,33 +97,47 @@ class MuJoCoTask:
         return {**WORDS, **self.own_words}
 
     def compiler_options(self, platform: str) -> Mapping[str, Any]:
-        return PLATFORM_OPTIONS.get(platform, {})
+        return UNFUSED if platform == "cpu" else {}
+
+    @property
+    def ends_early(self) -> str:
+        """When an episode ends before the horizon, in words; none where `terminated` is a subclass's own."""
+        return ONLY_FAILURES if type(self).terminated is MuJoCoTask.terminated else ""
 
     @property
     def ctrl_range(self) -> tuple[jax.Array, jax.Array]:
-        """The least and the most that the actuators can be told, (nu,) each."""
-        low, high = jnp.asarray(self.physics.model.actuator_ctrlrange.T, jnp.float32)
+        """The least and the most that the actuators can be told, (nu,) each.
+
+        Raises:
+            UserError: an actuator without limits.
+        """
+        low, high = jnp.asarray(_ctrl_range(self.physics.model), jnp.float32)
         return low, high
 
     @cached_property
     def home(self) -> Data:
         """The keyframe `home` of the model, or its own zero, as numpy arrays."""
-        model = self.physics.model
-        if model.nkey:
-            return self.physics.key("home")
-        return self.physics.at(model.qpos0, np.zeros(model.nv), np.zeros(model.nu))
+        return self.physics.home()
 
     def start(self, key: jax.Array) -> Data:
-        """The simulation at a reset: `home` with noise on every position and velocity."""
+        """The simulation at a reset: `home` with noise on every position and velocity; quaternions stay of length 1."""
         home = jax.tree.map(jnp.asarray, self.home)
         at, speed = jax.random.split(key)
         noise = lambda k, x: x + jax.random.uniform(k, x.shape, minval=-1.0) * self.reset_noise  # noqa: E731
-        return home.replace(qpos=noise(at, home.qpos), qvel=noise(speed, home.qvel))
+        qpos = noise(at, home.qpos)
+        for first in self.physics.quaternions:
+            quat = qpos[first : first + 4]
+            qpos = qpos.at[first : first + 4].set(quat / jnp.linalg.norm(quat))
+        return home.replace(qpos=qpos, qvel=noise(speed, home.qvel))
 
     def control(self, state: RobotState, action: jax.Array) -> jax.Array:
         """What the actuators are told: -1 and 1 of `action` are the ends of their ranges."""
         low, high = self.ctrl_range
         return low + 0.5 * (action + 1.0) * (high - low)
+
+    def outside_force(self, state: RobotState) -> jax.Array | None:
+        """The force on the body `pushed` all through the step from `state`, (3,) in N."""
+        return None
 
     def sensed(self, data: Data) -> dict[str, Any]:
         """What of `info` follows from the simulation alone."""
@@ -138,7 +158,8 @@ class MuJoCoTask:
 
     def step(self, state: RobotState, action: jax.Array) -> RobotState:
         action = jnp.clip(action, -1.0, 1.0)
-        data = self.physics.step(state.data, self.control(state, action), self.substeps)
+        told, force = self.control(state, action), self.outside_force(state)
+        data = self.physics.step(state.data, told, self.substeps, force, self.pushed)
         return RobotState(data, self.next_info(state, action, data))
 
     def terminated(self, state: RobotState) -> jax.Array:
@@ -152,6 +173,18 @@ class MuJoCoTask:
 
     def draw(self, state: RobotState) -> np.ndarray:
         return self.physics.draw(state.data, self.camera)
+
+
+def _ctrl_range(model: Any) -> np.ndarray[Any, Any]:
+    """The least and the most that the actuators of a model can be told (2, nu)."""
+    for number in range(model.nu):
+        if not model.actuator_ctrllimited[number]:
+            what = f"actuator '{model.actuator(number).name}'" if model.actuator(number).name else f"actuator {number}"
+            raise UserError(
+                f"{what} has no ctrlrange, so actions from -1 to 1 cannot be mapped onto it: give it one, or replace "
+                "`control`"
+            )
+    return model.actuator_ctrlrange.T
 
 
 def attitude(data: Data) -> dict[str, jax.Array]:

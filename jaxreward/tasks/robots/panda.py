@@ -11,8 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 from flax import struct
 
-from jaxreward.errors import UserError
 from jaxreward.records import Vocabulary
+from jaxreward.tasks.checks import check_not_negative
 from jaxreward.tasks.robots.panda_base import PANDA_WORDS, PandaTask
 from jaxreward.tasks.robots.physics import Data
 from jaxreward.tasks.robots.state import RobotState, RobotView
@@ -23,21 +23,27 @@ CENTRE = (0.45, 0.0, 0.18)
 RADIUS = (0.10, 0.10, 0.07)
 BASE_RATE = 0.35
 """Radians of the slowest target a second."""
+WIDEST, FASTEST = 2.0, 5.0
+"""The largest `radius_scale`, with which the target stays above the ground and within reach of the arm, and the largest
+`speed_scale`, with which it moves at up to 0.8 m/s on a course of the ordinary size; joints turn at up to 2 rad/s."""
 RANGES = {"freq_x": (1.0, 3.0), "freq_y": (1.0, 3.0), "freq_z": (0.8, 2.0), "phase_x": (0.0, 2 * np.pi),
           "phase_y": (0.0, 2 * np.pi)}  # fmt: skip
 
 
 class _Course(struct.PyTreeNode):
-    """The sum of distances (m), the steps taken, and those with a small running mean."""
+    """The sum of distances (m), the steps taken, those with a small running mean, and whether the simulation is sound
+    still."""
 
     total: jax.Array
     steps: jax.Array
     good: jax.Array
+    sound: jax.Array
 
 
 @dataclass(frozen=True)
 class TrackingMetric:
-    """Success: the mean distance of gripper and target over the whole episode is below 0.02 m.
+    """Success: the mean distance of gripper and target over the whole episode is below 0.02 m, and the simulation has
+    not failed.
 
     Reported beside, `running_success`: the fraction of all steps on which the mean so far is below 0.02 m, which is
     what LIMEN's reference implementation measures; and `mean_distance` (m).
@@ -47,14 +53,17 @@ class TrackingMetric:
     names: tuple[str, ...] = ("running_success", "mean_distance")
 
     def init(self) -> _Course:
-        return _Course(total=jnp.zeros(()), steps=jnp.zeros(()), good=jnp.zeros(()))
+        return _Course(total=jnp.zeros(()), steps=jnp.zeros(()), good=jnp.zeros(()), sound=jnp.ones((), bool))
 
     def update(self, acc: _Course, state: RobotState, action: jax.Array, next_state: RobotState) -> _Course:
         total, steps = acc.total + next_state.info["gripper_target_dist"], acc.steps + 1.0
-        return _Course(total=total, steps=steps, good=acc.good + (total / steps < NEAR))
+        sound = acc.sound & ~next_state.data.broken
+        good = acc.good + (sound & (total / steps < NEAR))
+        return _Course(total=total, steps=steps, good=good, sound=sound)
 
     def value(self, acc: _Course) -> jax.Array:
-        return ((acc.steps >= self.horizon) & (acc.total / self.horizon < NEAR)).astype(jnp.float32)
+        success = acc.sound & (acc.steps >= self.horizon) & (acc.total / self.horizon < NEAR)
+        return success.astype(jnp.float32)
 
     def also(self, acc: _Course) -> jax.Array:
         return jnp.stack([acc.good / self.horizon, acc.total / jnp.maximum(acc.steps, 1.0)])
@@ -65,8 +74,8 @@ class PandaTracking(PandaTask):
     """A Panda-like arm whose gripper must follow a target on a smooth closed course.
 
     Args:
-        speed_scale: by which the target's speed is multiplied.
-        radius_scale: by which the size of its course is multiplied.
+        speed_scale: by which the target's speed is multiplied, at most 5.
+        radius_scale: by which the size of its course is multiplied, at most 2.
         horizon: control steps (0.02 s) of an episode.
         impl: of MJX, `jax` or `warp`.
     """
@@ -75,13 +84,6 @@ class PandaTracking(PandaTask):
     radius_scale: float = 1.0
 
     name = "panda-tracking"
-    state_notes = (
-        "qpos is [7 joint angles (rad), 2 finger positions (m)], qvel their velocities; ctrl is [7 joint angles,\n"
-        "finger position] that the motors are asked for. The target moves as x = 0.45 + rx sin(w freq_x t + phase_x),\n"
-        "y = ry sin(w freq_y t + phase_y), z = 0.18 + rz sin(w freq_z t); info['target_vel'] is its velocity.\n"
-        "Lengths are in metres, in the frame of the arm's base: x forward, y left, z up.\n"
-        "A control step lasts 0.02 s."
-    )
     own_words: ClassVar[Mapping[str, str]] = {
         **PANDA_WORDS,
         "info.target_pos": "position of the target (m)",
@@ -94,10 +96,23 @@ class PandaTracking(PandaTask):
     }
 
     def __post_init__(self) -> None:
-        for name in ("speed_scale", "radius_scale"):
-            if not 0 <= getattr(self, name) < np.inf:
-                raise UserError(f"{name} must be a number that is not negative, not {getattr(self, name)}")
+        check_not_negative("speed_scale", self.speed_scale, FASTEST)
+        check_not_negative("radius_scale", self.radius_scale, WIDEST)
         super().__post_init__()
+
+    @property
+    def state_notes(self) -> str:  # type: ignore[override]
+        x, y, z = (f"{self.radius_scale * radius:g}" for radius in RADIUS)
+        rate = f"{BASE_RATE * self.speed_scale:g}"
+        return (
+            "qpos is [7 joint angles (rad), 2 finger positions (m)], qvel their velocities; ctrl is [7 joint angles,\n"
+            "finger position] that the motors are asked for. The target moves as\n"
+            f"x = {CENTRE[0]:g} + {x} sin({rate} freq_x t + phase_x), y = {y} sin({rate} freq_y t + phase_y),\n"
+            f"z = {CENTRE[2]:g} + {z} sin({rate} freq_z t), t being the seconds since the beginning;\n"
+            "info['target_vel'] is its velocity.\n"
+            "Lengths are in metres, in the frame of the arm's base: x forward, y left, z up.\n"
+            "A control step lasts 0.02 s."
+        )
 
     @property
     def description(self) -> str:
@@ -159,7 +174,7 @@ class PandaTracking(PandaTask):
         return jnp.concatenate(
             [data.qpos, data.qvel, data.ctrl, info["gripper_pos"], info["target_pos"], info["target_vel"],
              info["target_pos"] - info["gripper_pos"], info["gripper_target_dist"][None],
-             info["step_count"][None] / 500.0]
+             info["step_count"][None] / self.horizon]
         )  # fmt: skip
 
     def sparse_reward(self, view: RobotView, action: jax.Array, next_view: RobotView) -> jax.Array:
@@ -169,4 +184,4 @@ class PandaTracking(PandaTask):
     def vocabulary(self) -> Vocabulary:
         from jaxreward.tasks.robots.panda_fragments import vocabulary
 
-        return vocabulary()
+        return vocabulary(self.horizon)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from jaxreward.records import Vocabulary
 from jaxreward.tasks.phrases import SHAPES, Phrase, book
 
-CONSTANTS = {"HORIZON": "500.0", "CONTROL_S": "0.02", "HOME": "(0.0, 0.3, 0.0, -1.57079, 0.0, 2.0, -0.7853)"}
+CONSTANTS = {"CONTROL_S": "0.02", "HOME": "(0.0, 0.3, 0.0, -1.57079, 0.0, 2.0, -0.7853)"}
 
 HELPERS = (
     SHAPES
@@ -156,13 +156,6 @@ TERMS = (
         scales=NEAR,
     ),
     Phrase(
-        "inside",
-        "milestone error",
-        "Whether the distance is below 2 cm.",
-        "(gap(next_state) < 0.02).astype(jnp.float32)",
-        scales=NEAR,
-    ),
-    Phrase(
         "closer", "shaping potential", "The way made towards the target.", "gap(state) - gap(next_state)", scales=STEP
     ),
     Phrase(
@@ -232,6 +225,6 @@ TERMS = (
 )
 
 
-def vocabulary() -> Vocabulary:
-    """Features and terms for tasks of the arm."""
-    return book(FEATURES, TERMS, HELPERS, CONSTANTS)
+def vocabulary(horizon: int) -> Vocabulary:
+    """Features and terms for the arm that follows a target, in episodes of `horizon` steps."""
+    return book(FEATURES, TERMS, HELPERS, {"HORIZON": repr(float(horizon)), **CONSTANTS})

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import contextlib
 import io
-from functools import cached_property
+from collections.abc import Callable
+from functools import cached_property, partial
 from importlib import resources
 from typing import Any, Literal
 
@@ -21,7 +22,7 @@ from flax import struct
 
 from jaxreward.errors import UserError
 from jaxreward.kernels.linalg import keep_off_the_pool
-from jaxreward.tasks.pictures import render
+from jaxreward.tasks.pictures import posed, render
 
 with contextlib.redirect_stdout(io.StringIO()):  # it prints there that warp is not installed
     from mujoco import mjx
@@ -31,6 +32,11 @@ _mj: Any = mujoco
 
 Impl = Literal["jax", "warp"]
 IMPLS = ("jax", "warp")
+
+CONTACTS = 32
+"""A lane's share of the contacts that all lanes have together, with Warp."""
+ROWS = 128
+"""Rows of constraints that a lane can have, with Warp: four for an ordinary contact."""
 
 
 class Data(struct.PyTreeNode):
@@ -56,40 +62,67 @@ class Physics:
 
     Args:
         xml: MJCF.
-        impl: the implementation of MJX: `jax`, or `warp` on a GPU by NVIDIA (`pip install mujoco-mjx[warp]`).
+        impl: the implementation of MJX: `jax`, or `warp` on a GPU by NVIDIA (the extra `warp`).
 
     Raises:
-        UserError: an implementation that does not exist or is not installed.
+        UserError: a model that MuJoCo cannot read, an implementation that does not exist or is not installed.
     """
 
     def __init__(self, xml: str, impl: Impl = "jax") -> None:
         if impl not in IMPLS:
             raise UserError(f"impl is {impl!r}: choose one of {', '.join(IMPLS)}")
         keep_off_the_pool()
-        self.model = _mj.MjModel.from_xml_string(xml)
+        try:
+            self.model = _mj.MjModel.from_xml_string(xml)
+        except ValueError as error:
+            raise UserError(f"MuJoCo cannot read the model: {' '.join(str(error).split())}") from error
         self.impl: Impl = impl
         try:
             with jax.ensure_compile_time_eval():  # it may be made while something is traced
-                self._device = mjx.put_model(self.model, impl=impl)
-                self._blank = jax.tree.map(np.asarray, self._empty())
+                self._device, self._faults = self._put()
+            self._blank = self._empty(1)
         except (ImportError, RuntimeError, NotImplementedError) as error:
-            raise UserError(f"MJX cannot use impl={impl!r} here ({error}): use impl='jax'") from error
+            instead = "" if impl == "jax" else ": use impl='jax'"
+            raise UserError(f"MJX cannot use impl={impl!r} here ({error}){instead}") from error
 
-    def _empty(self) -> Any:
+    def _put(self) -> tuple[Any, int]:
+        """The model for MJX, and the bits of Warp's `overflow` that say that a step cannot be trusted."""
         if self.impl == "jax":
-            return mjx.make_data(self.model, impl="jax")
-        # One world's share of buffers that all worlds have together.
-        return mjx.make_data(self.model, impl="warp", naconmax=32, njmax=128)
+            return mjx.put_model(self.model, impl="jax"), 0
+        import warp  # pyright: ignore[reportMissingImports]
+        from mujoco.mjx.third_party.mujoco_warp import OverflowType
+
+        warp.config.log_level = warp.LOG_WARNING  # it would print a line for every kernel that it loads
+        device: Any = mjx.put_model(self.model, impl="warp")
+        # A solver that stops after `iterations` does as it is told; Warp would print that for every step.
+        faults = int(OverflowType.ALL & ~(OverflowType.ITERATIONS | OverflowType.LS_ITERATIONS))
+        return device.tree_replace({"opt._impl.warn_overflow": faults}), faults
+
+    def _empty(self, lanes: int) -> Any:
+        """An `mjx.Data` as numpy arrays, with buffers of Warp that do for so many lanes."""
+        sizes: dict[str, Any] = {} if self.impl == "jax" else {"naconmax": CONTACTS * lanes, "njmax": ROWS}
+        with jax.ensure_compile_time_eval():
+            return jax.tree.map(np.asarray, mjx.make_data(self.model, impl=self.impl, **sizes))
 
     @cached_property
     def timestep(self) -> float:
         """Seconds of a simulation step."""
         return float(self.model.opt.timestep)
 
-    def key(self, name: str = "home") -> Data:
-        """The state of a keyframe, as numpy arrays."""
-        frame = self.model.key(name)
-        return self.at(frame.qpos, np.zeros(self.model.nv), frame.ctrl)
+    @cached_property
+    def quaternions(self) -> tuple[int, ...]:
+        """Where in `qpos` the quaternions of free and ball joints begin."""
+        kinds = {int(_mj.mjtJoint.mjJNT_FREE): 3, int(_mj.mjtJoint.mjJNT_BALL): 0}
+        joints = zip(self.model.jnt_type.tolist(), self.model.jnt_qposadr.tolist(), strict=True)
+        return tuple(at + kinds[kind] for kind, at in joints if kind in kinds)
+
+    def home(self) -> Data:
+        """The keyframe `home`, or the model's zero where it has none, as numpy arrays."""
+        m = self.model
+        frame = _mj.mj_name2id(m, _mj.mjtObj.mjOBJ_KEY, "home")
+        if frame >= 0:
+            return self.at(m.key_qpos[frame], np.zeros(m.nv), m.key_ctrl[frame])
+        return self.at(m.qpos0, np.zeros(m.nv), np.zeros(m.nu))
 
     def at(self, qpos: Any, qvel: Any, ctrl: Any) -> Data:
         """A state from positions, velocities and controls, as numpy arrays."""
@@ -105,43 +138,81 @@ class Physics:
         return Data(**arrays, broken=np.zeros((), bool))  # type: ignore[arg-type]
 
     def step(self, data: Data, ctrl: jax.Array, substeps: int, push: jax.Array | None = None, body: str = "") -> Data:
-        """`substeps` simulation steps under `ctrl` (nu,), a force `push` (3,) on `body` all the while, in N."""
-        whole = self._whole(data).replace(ctrl=ctrl)
-        if push is not None:
-            at = self.model.body(body).id
-            whole = whole.replace(xfrc_applied=jnp.asarray(whole.xfrc_applied).at[at, :3].set(push))
-        whole = jax.lax.fori_loop(0, substeps, lambda _, d: mjx.step(self._device, d), whole)
-        moved = data.replace(
-            qpos=whole.qpos, qvel=whole.qvel, ctrl=ctrl, actuator_force=whole.actuator_force,
-            warmstart=whole.qacc_warmstart,
-        )  # fmt: skip
-        sound = jax.tree.reduce(lambda ok, x: ok & jnp.isfinite(x).all(), moved, ~data.broken)
+        """`substeps` simulation steps under `ctrl` (nu,), a force `push` (3,) on `body` all the while, in N.
+
+        With Warp a step for which the buffers do not suffice is one that failed.
+        """
+        at = self.model.body(body).id if push is not None else 0
+
+        def advance(blank: Any, data: Data, ctrl: jax.Array, push: jax.Array | None) -> tuple[Data, jax.Array]:
+            whole = _filled(blank, data).replace(ctrl=ctrl)
+            if push is not None:
+                whole = whole.replace(xfrc_applied=jnp.asarray(whole.xfrc_applied).at[at, :3].set(push))
+            whole = jax.lax.fori_loop(0, substeps, lambda _, d: mjx.step(self._device, d), whole)
+            moved = data.replace(
+                qpos=whole.qpos, qvel=whole.qvel, ctrl=ctrl, actuator_force=whole.actuator_force,
+                warmstart=whole.qacc_warmstart,
+            )  # fmt: skip
+            fits = jnp.ones((), bool) if self.impl == "jax" else (whole._impl.overflow & self._faults) == 0
+            return moved, fits
+
+        run = partial(advance, self._blank) if self.impl == "jax" else _with_lanes(advance, self._empty)
+        moved, fits = run(data, ctrl, push)
+        sound = jax.tree.reduce(lambda ok, x: ok & jnp.isfinite(x).all(), moved, fits & ~data.broken)
         return jax.tree.map(lambda new, old: jnp.where(sound, new, old), moved, data).replace(broken=~sound)
 
     def frames(self, data: Data) -> Any:
         """An `mjx.Data` whose frames of bodies, geometries and sites (`xpos`, `xmat`, `site_xpos`, ...) are right."""
-        return mjx.kinematics(self._device, self._whole(data))
-
-    def _whole(self, data: Data) -> Any:
-        return self._blank.replace(
-            qpos=data.qpos, qvel=data.qvel, ctrl=data.ctrl, mocap_pos=data.mocap_pos, qacc_warmstart=data.warmstart
-        )
+        return mjx.kinematics(self._device, _filled(self._blank, data))
 
     def on_host(self, data: Data) -> Any:
         """MuJoCo's own data in a state, with all that follows from it."""
-        host = _mj.MjData(self.model)
-        host.qpos[:], host.qvel[:], host.ctrl[:] = (np.asarray(x) for x in (data.qpos, data.qvel, data.ctrl))
-        host.mocap_pos[:] = np.asarray(data.mocap_pos)
-        _mj.mj_forward(self.model, host)
-        return host
+        return posed(self.model, qpos=data.qpos, qvel=data.qvel, ctrl=data.ctrl, mocap_pos=data.mocap_pos)
 
     def draw(self, data: Data, camera: str) -> np.ndarray:
-        """A picture by MuJoCo's own renderer, uint8 (240, 320, 3).
+        """A picture by MuJoCo's own renderer, uint8 (240, 320, 3), from one of the model's cameras, or from one that
+        sees all of it where there is none of that name.
 
         Raises:
             UserError: this machine cannot render, or has no screen and was not told to do without.
         """
         return render(self.model, self.on_host(data), camera)
+
+
+def _filled(blank: Any, data: Data) -> Any:
+    return blank.replace(
+        qpos=data.qpos, qvel=data.qvel, ctrl=data.ctrl, mocap_pos=data.mocap_pos, qacc_warmstart=data.warmstart
+    )
+
+
+def _with_lanes(advance: Callable[..., Any], blank: Callable[[int], Any]) -> Callable[..., Any]:
+    """`advance` without its first argument, which is `blank(n)` where n lanes are mapped over together.
+
+    All worlds of Warp share one buffer of contacts, and under `vmap` only the rule for it knows how many there are.
+    """
+
+    def mapped(n: int) -> Callable[..., Any]:
+        @jax.custom_batching.custom_vmap
+        def run(*args: Any) -> Any:
+            return jax.vmap(partial(advance, jax.tree.map(_spelt_short, blank(n))))(*args)
+
+        @run.def_vmap
+        def nested(size: int, batched: Any, *args: Any) -> Any:
+            whole = jax.tree.map(lambda x, b: x if b else jnp.broadcast_to(x, (size, *x.shape)), args, tuple(batched))
+            out = mapped(size * n)(*jax.tree.map(lambda x: x.reshape(size * n, *x.shape[2:]), whole))
+            return jax.tree.map(lambda x: x.reshape(size, n, *x.shape[1:]), out), jax.tree.map(lambda _: True, out)
+
+        return run
+
+    def alone(*args: Any) -> Any:
+        return jax.tree.map(lambda x: x[0], mapped(1)(*jax.tree.map(lambda x: jnp.asarray(x)[None], args)))
+
+    return alone
+
+
+def _spelt_short(x: np.ndarray[Any, Any]) -> Any:
+    """The array; where all of it is one number, not as a constant that the compiled program carries."""
+    return jnp.full(x.shape, x.flat[0]) if x.size and (x == x.flat[0]).all() else x
 
 
 def own_model(name: str) -> str:

@@ -133,7 +133,7 @@ class QuadcopterHover(MuJoCoTask):
     def vocabulary(self) -> Vocabulary:
         from jaxreward.tasks.robots.quadcopter_fragments import vocabulary
 
-        return vocabulary()
+        return vocabulary(self.horizon)
 
 
 def _distance(state: RobotState) -> jax.Array:

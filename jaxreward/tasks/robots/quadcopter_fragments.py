@@ -6,7 +6,7 @@ from jaxreward.records import Vocabulary
 from jaxreward.tasks.phrases import SHAPES, Phrase, book
 from jaxreward.tasks.robots import go1_fragments as go1
 
-CONSTANTS = {"HORIZON": "500.0", "HOVER": "1.226"}
+CONSTANTS = {"HOVER": "1.226"}
 
 HELPERS = (
     SHAPES
@@ -127,13 +127,6 @@ TERMS = (
         "near_fine", "shaping position", "A bell of 5 cm around the target.", "bell(gap(next_state), 0.05)", scales=NEAR
     ),
     Phrase(
-        "inside",
-        "milestone position",
-        "Whether the quadcopter is within 10 cm of the target.",
-        "(gap(next_state) < 0.1).astype(jnp.float32)",
-        scales=NEAR,
-    ),
-    Phrase(
         "closer", "shaping potential", "The way made towards the target.", "gap(state) - gap(next_state)", scales=STEP
     ),
     Phrase(
@@ -203,6 +196,6 @@ TERMS = (
 )
 
 
-def vocabulary() -> Vocabulary:
-    """Features and terms for tasks of the quadcopter."""
-    return book(FEATURES, TERMS, HELPERS, CONSTANTS)
+def vocabulary(horizon: int) -> Vocabulary:
+    """Features and terms for the quadcopter, in episodes of `horizon` steps."""
+    return book(FEATURES, TERMS, HELPERS, {"HORIZON": repr(float(horizon)), **CONSTANTS})

@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from jaxreward.errors import UserError
 from jaxreward.records import Measure, Vocabulary
+from jaxreward.tasks.checks import check_not_negative
 from jaxreward.tasks.metrics import Beside, Mean
 from jaxreward.tasks.robots.go1_base import GO1_WORDS, UPRIGHT, Go1Task, down
 from jaxreward.tasks.robots.physics import Data
@@ -45,8 +45,9 @@ class QuadrupedVelocity(Go1Task):
     }
 
     def __post_init__(self) -> None:
-        if not 0 < self.speed_scale < np.inf:
-            raise UserError(f"speed_scale must be a number above 0, not {self.speed_scale}")
+        check_not_negative("speed_scale", self.speed_scale)
+        if self.speed_scale == 0:
+            raise UserError("speed_scale must be a number above 0, not 0")
         super().__post_init__()
 
     @property
@@ -133,7 +134,7 @@ class QuadrupedVelocity(Go1Task):
     def vocabulary(self) -> Vocabulary:
         from jaxreward.tasks.robots.quadruped_fragments import vocabulary
 
-        return vocabulary()
+        return vocabulary(self.horizon)
 
 
 def _error(command: jax.Array, info: Mapping[str, jax.Array]) -> jax.Array:

@@ -6,7 +6,7 @@ from jaxreward.records import Vocabulary
 from jaxreward.tasks.phrases import Phrase, book, functions_of
 from jaxreward.tasks.robots import go1_fragments as go1
 
-CONSTANTS = {name: go1.CONSTANTS[name] for name in ("HOME", "STANDING", "HORIZON")} | {
+CONSTANTS = {name: go1.CONSTANTS[name] for name in ("HOME", "STANDING")} | {
     "LINK": "0.213",
     "CONTROL_S": "0.02",
     "STEPS_A_SECOND": "2.0",
@@ -93,8 +93,11 @@ FEATURES = (
     Phrase(
         "feet_apart",
         "joints body",
-        "How much higher and farther ahead one foot is than the other, of the diagonal pairs.",
-        ("f = 10.0 * foot_places(state)", "jnp.concatenate([f[:, 0] - f[:, 3], f[:, 1] - f[:, 2]])"),
+        "How much farther ahead and higher one foot is than the other, of the diagonal pairs, in tens of centimetres.",
+        (
+            "f = jnp.array([[10.0], [-10.0]]) * foot_places(state)",
+            "jnp.concatenate([f[:, 0] - f[:, 3], f[:, 1] - f[:, 2]])",
+        ),
         4,
     ),
     Phrase(
@@ -161,13 +164,6 @@ TERMS = (
         scales=NEAR,
     ),
     Phrase(
-        "inside",
-        "milestone command",
-        "Whether all errors are below 0.25.",
-        "((slip(next_state) < 0.25) & (jnp.abs(error(next_state)[2]) < 0.25)).astype(jnp.float32)",
-        scales=NEAR,
-    ),
-    Phrase(
         "error_shrinks",
         "shaping potential command",
         "By how much the errors of the velocities became smaller.",
@@ -230,6 +226,6 @@ TERMS = (
 )
 
 
-def vocabulary() -> Vocabulary:
-    """Features and terms for a quadruped that follows velocities."""
-    return book(FEATURES, TERMS, HELPERS, CONSTANTS)
+def vocabulary(horizon: int) -> Vocabulary:
+    """Features and terms for a quadruped that follows velocities, in episodes of `horizon` steps."""
+    return book(FEATURES, TERMS, HELPERS, {"HORIZON": repr(float(horizon)), **CONSTANTS})

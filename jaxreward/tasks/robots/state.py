@@ -9,9 +9,6 @@ from flax import struct
 
 from jaxreward.tasks.robots.physics import Data
 
-PLATFORM_OPTIONS: dict[str, dict[str, Any]] = {"cpu": {"xla_cpu_use_fusion_emitters": False}}
-"""XLA fuses the kinematics of a serial chain on CPU so that each link costs ten times the one before."""
-
 
 class RobotState(struct.PyTreeNode):
     """The simulation and what the task keeps beside it; `info` holds arrays by name."""

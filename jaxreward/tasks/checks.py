@@ -1,0 +1,60 @@
+"""What is wrong with the options of a task, in one sentence."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from math import inf
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+
+from jaxreward.errors import UserError
+
+
+def check_whole(name: str, value: Any) -> None:
+    """That the option is a whole number.
+
+    Raises:
+        UserError: it is none.
+    """
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise UserError(f"{name} must be a whole number, not {value!r}")
+
+
+def check_horizon(value: Any) -> None:
+    """That `value` can be the horizon of a task.
+
+    Raises:
+        UserError: it is no whole number, or less than 1.
+    """
+    check_whole("horizon", value)
+    if value < 1:
+        raise UserError(f"horizon must be at least 1 step, not {value}")
+
+
+def check_not_negative(name: str, value: Any, most: float = inf) -> None:
+    """That the option is a finite number from 0 on, `most` at most.
+
+    Raises:
+        UserError: it is none.
+    """
+    number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+    if not (number and 0 <= value < inf):
+        raise UserError(f"{name} must be a number that is not negative, not {value!r}")
+    if value > most:
+        raise UserError(f"{name} must be at most {most:g}, not {value!r}")
+
+
+def made(name: str, maker: Callable[..., Any], options: dict[str, Any]) -> Any:
+    """What `maker` makes of `options`, for the task called `name`.
+
+    Raises:
+        UserError: options that it does not take. A mistake inside `maker` stays what it is.
+    """
+    try:
+        inspect.signature(maker).bind(**options)
+    except TypeError as error:
+        raise UserError(f"task '{name}' does not take these options: {error}") from error
+    return maker(**options)

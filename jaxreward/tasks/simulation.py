@@ -1,0 +1,11 @@
+"""What tasks on simulators of bodies have in common."""
+
+from __future__ import annotations
+
+UNFUSED = {"xla_cpu_use_fusion_emitters": False}
+"""XLA's fusions cost some simulations dearly on CPU: those of the kinematics of a serial chain make each link cost ten
+times the one before, and with them the hopper compiles 3 times longer and, resets included, steps 3 times slower. They
+double the speed of the humanoid's springs."""
+
+ONLY_FAILURES = "only where the simulation fails"
+"""When an episode ends early that nothing else ends (see `documentation`)."""

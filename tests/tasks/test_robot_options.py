@@ -1,0 +1,352 @@
+"""Options of the robots' tasks, what their words and vocabularies make of them, and ordinary models of a user's own."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import mujoco as compiled
+import numpy as np
+import pytest
+
+from jaxreward.errors import UserError
+from jaxreward.tasks import document_state, make_task, make_task_of, options_of, pictures
+from jaxreward.tasks.brax.environment import Motion, sound
+from jaxreward.tasks.metrics import Reached
+from jaxreward.tasks.robots.mujoco_task import MuJoCoTask
+
+mujoco: Any = compiled  # its functions are known to no type checker
+ROBOTS = ("go1-push-recovery", "panda-cabinet", "panda-tracking", "quadcopter-hover", "quadruped-velocity")
+
+
+# ---- options
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "says"),
+    [
+        ("go1-push-recovery", {"push_interval": 40.5}, "push_interval must be a whole number, not 40.5"),
+        ("go1-push-recovery", {"push_force_scale": "2"},
+         "push_force_scale must be a number that is not negative, not '2'"),
+        ("panda-tracking", {"horizon": 10.5}, "horizon must be a whole number, not 10.5"),
+        ("quadcopter-hover", {"horizon": True}, "horizon must be a whole number, not True"),
+        ("hopper", {"horizon": "10"}, "horizon must be a whole number, not '10'"),
+        ("ant-patrol-return", {"checkpoint": "3"}, "checkpoint must be a number that is not negative, not '3'"),
+        ("xland-easy", {"horizon": "10"}, "the horizon of 'xland-easy' must be a whole number, not '10'"),
+        ("panda-tracking", {"radius_scale": 3}, "radius_scale must be at most 2, not 3"),
+        ("panda-tracking", {"speed_scale": 50.0}, "speed_scale must be at most 5, not 50.0"),
+        ("quadruped-velocity", {"speed_scale": True}, "speed_scale must be a number that is not negative, not True"),
+    ],
+)  # fmt: skip
+def test_a_value_of_the_wrong_kind_gets_a_sentence(name, options, says):
+    with pytest.raises(UserError) as caught:
+        make_task(name, **options)
+    assert str(caught.value) == says
+
+
+def test_the_shifts_of_the_paper_are_allowed():
+    assert options_of(make_task("panda-tracking", radius_scale=1.5, speed_scale=2))["radius_scale"] == 1.5
+    assert options_of(make_task("go1-push-recovery", push_force_scale=2, push_interval=np.int64(40)))
+
+
+POSTPONED = """
+from __future__ import annotations
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+from jaxreward.tasks.robots.mujoco_task import MuJoCoTask
+
+@dataclass(frozen=True)
+class Mine(MuJoCoTask):
+    names: Sequence[str] = ()
+    speed: float = 1
+    legs: int = 4
+    name = "mine"
+    description = "Nothing."
+    def __post_init__(self):
+        super().__post_init__()
+        if self.legs == 5:
+            len(self.legs)
+    xml = "<mujoco/>"
+    def score(self): ...
+    def default_observation(self, view): ...
+    def sparse_reward(self, view, action, next_view): ...
+"""
+
+
+def test_annotations_of_a_file_may_be_postponed(tmp_path):
+    file = tmp_path / "mine.py"
+    file.write_text(POSTPONED)
+    assert options_of(make_task_of(str(file), ("speed=1.5", "horizon=7")))["speed"] == 1.5
+    with pytest.raises(UserError, match="a whole number is expected, not '1.5'"):
+        make_task_of(str(file), ("legs=1.5",))
+    with pytest.raises(UserError, match="does not take these options: .*'arms'"):
+        make_task(str(file), arms=2)
+
+
+def test_a_mistake_in_a_constructor_is_not_blamed_on_its_options(tmp_path):
+    file = tmp_path / "mine.py"
+    file.write_text(POSTPONED)
+    with pytest.raises(TypeError, match="has no len"):
+        make_task(str(file), legs=5)
+
+
+# ---- words
+
+
+@pytest.fixture(scope="module")
+def robots() -> dict[str, Any]:
+    """The tasks, in episodes of another length."""
+    return {name: make_task(name, horizon=200) for name in ROBOTS}
+
+
+@pytest.mark.parametrize("options", [{}, {"speed_scale": 2, "radius_scale": 1.5}])
+def test_what_the_notes_of_the_arm_say_is_the_course(options):
+    task: Any = make_task("panda-tracking", **options)
+    params = {"freq_x": 1.3, "freq_y": 2.1, "freq_z": 0.9, "phase_x": 0.4, "phase_y": 5.0}
+    at, _ = task._target({name: jnp.float32(value) for name, value in params.items()}, jnp.float32(3.0))
+    said = re.findall(r"[xyz] = (.*?\))", " ".join(task.state_notes.split()))
+    said = [re.sub(r" (sin|freq|t\b)", r" * \1", formula) for formula in said]
+    found = [eval(formula, {"sin": np.sin, "t": 3.0, **params}) for formula in said]
+    np.testing.assert_allclose(found, at, atol=1e-5)
+
+
+def test_a_push_is_that_of_the_step_that_led_here(robots):
+    task = robots["go1-push-recovery"]
+    assert task.state_words["info.push_force"].startswith("the push of the step that led here")
+    docs = {f.name: f.doc for f in task.vocabulary().fragments}
+    assert "of the step that led here" in docs["push_in_body"] and "in the step that led here" in docs["pushed"]
+
+
+def test_how_an_episode_ends_is_said_as_it_is(robots):
+    fails = "An episode ends after 200 steps, earlier only where the simulation fails."
+    final = "An episode ends in a state that the task declares final, at the latest after 200 steps."
+    for name in ("panda-tracking", "panda-cabinet"):
+        assert document_state(robots[name]).endswith(fails), name
+    assert document_state(robots["go1-push-recovery"]).endswith(final)
+
+
+def test_brax_says_where_nothing_ends_an_episode():
+    assert document_state(make_task("reacher")).endswith("1000 steps, earlier only where the simulation fails.")
+    lying: Any = make_task("ant-lie-down")
+    patrol: Any = make_task("ant-patrol-return")
+    assert lying.ends_early and not patrol.ends_early
+
+
+# ---- vocabularies
+
+
+def defined(task: Any) -> dict[str, Any]:
+    """The functions of a vocabulary, our own text, with its constants and helpers."""
+    book = task.vocabulary()
+    names: dict[str, Any] = {"jax": jax, "jnp": jnp}
+    parts = [f"{name} = {value}" for name, value in book.constants.items()]
+    exec("\n\n".join([*parts, *book.helpers.values(), *(f.source for f in book.fragments)]), names)
+    return names
+
+
+def views(task: Any, many: int) -> Any:
+    """Views of nonsense, near the goal and far from it, of a robot that is up."""
+    shapes = jax.eval_shape(lambda: task.view(task.reset(jax.random.key(0))))
+    rng = np.random.default_rng(0)
+    view = jax.tree.map(lambda x: rng.uniform(-1, 1, (many, *x.shape)).astype(np.float32), shapes)
+    size = np.geomspace(0.001, 1.0, many).astype(np.float32)
+    view.info.update(upvector=np.tile([0.0, 0.0, 1.0], (many, 1)), target_dist=size, gripper_target_dist=size)
+    view.info.update(drawer_pos=size, pos_xy=np.stack([size, 0 * size], 1), command_error=size[:, None] * np.ones(3))
+    return view
+
+
+@pytest.mark.parametrize("name", ROBOTS)
+def test_no_phrase_is_the_tasks_own_reward(robots, name):
+    task = robots[name]
+    view = views(task, 200)
+    action = jnp.zeros(task.action_space.shape)
+    sparse = np.asarray(jax.vmap(lambda v: task.sparse_reward(v, action, v))(view))
+    assert 0.1 < sparse.mean() < 0.95
+    names = defined(task)
+    for fragment in task.vocabulary().fragments:
+        if fragment.kind == "term":
+            paid = np.asarray(jax.vmap(lambda v, f=fragment: names[f.name](v, action, v))(view))
+            alike = np.ptp(paid) > 0 and np.array_equal(paid == paid.max(), sparse == 1) and len(np.unique(paid)) == 2
+            assert not alike, fragment.name
+
+
+def test_the_horizon_of_a_vocabulary_is_the_tasks(robots):
+    for name, task in robots.items():
+        assert task.vocabulary().constants["HORIZON"] == "200.0", name
+
+
+def test_the_strongest_push_of_a_vocabulary_is_the_tasks():
+    for scale, strong in ((1.0, "400.0"), (2.0, "800.0"), (0.0, "1.0")):
+        assert make_task("go1-push-recovery", push_force_scale=scale).vocabulary().constants["STRONG"] == strong
+
+
+def test_the_observation_of_the_arm_counts_in_episodes(robots):
+    task = robots["panda-tracking"]
+    view = jax.tree.map(lambda x: jnp.zeros(x.shape[1:]), views(task, 1))
+    view.info["step_count"] = jnp.float32(200)
+    assert float(task.default_observation(view)[-1]) == 1.0
+
+
+def test_the_foot_that_is_lifted_is_the_higher_one(robots):
+    names = defined(robots["quadruped-velocity"])
+    joints = np.tile([0.0, 0.9, -1.8], 4)
+    joints[1:3] = [1.2, -2.4]  # FR drawn up, straight below its hip as the others
+    state = SimpleNamespace(data=SimpleNamespace(qpos=jnp.concatenate([jnp.zeros(7), jnp.asarray(joints)])))
+    lifted = 10.0 * 2.0 * 0.213 * (np.cos(0.9) - np.cos(1.2))
+    np.testing.assert_allclose(names["feet_apart"](state), [0.0, lifted, 0.0, 0.0], atol=1e-5)
+
+
+# ---- metrics
+
+
+@pytest.mark.parametrize("broken", [False, True])
+def test_an_episode_whose_last_step_fails_is_no_success(broken):
+    metric: Any = make_task("panda-tracking", horizon=3).score()
+    acc = metric.init()
+    for last in (False, False, True):
+        data = SimpleNamespace(broken=jnp.asarray(last and broken))
+        acc = metric.update(
+            acc, None, None, SimpleNamespace(data=data, info={"gripper_target_dist": jnp.float32(0.01)})
+        )
+    assert float(metric.value(acc)) == (not broken)
+    assert float(metric.also(acc)[0]) == pytest.approx(2 / 3 if broken else 1.0)
+
+
+def test_a_body_faster_than_any_runner_is_a_failed_simulation():
+    def at(speed: float) -> Any:
+        x = jnp.zeros((1, 3))
+        return SimpleNamespace(q=x, qd=x, x=x, xd=Motion(vel=x.at[0, 0].set(speed), ang=x))
+
+    assert bool(sound(at(90.0))) and not bool(sound(at(-110.0)))
+
+
+# ---- models of a user's own
+
+CART = """
+<mujoco>
+  <worldbody>
+    <body name="cart"><joint name="slide" type="slide" axis="1 0 0"/><geom size="0.1" mass="2"/></body>
+  </worldbody>
+  <actuator><motor name="engine" joint="slide" {range}/></actuator>
+  {more}
+</mujoco>
+"""
+FREE = """
+<mujoco>
+  <worldbody>
+    <body pos="0 0 1"><freejoint/><geom size="0.1"/>
+      <body><joint type="ball"/><geom size="0.1" pos="1 0 0"/></body>
+    </body>
+  </worldbody>
+</mujoco>
+"""
+
+
+@dataclass(frozen=True)
+class Own(MuJoCoTask):
+    """A task on any model."""
+
+    xml: str = ""  # type: ignore[assignment]
+    name = "own"
+    description = "Anything."
+
+    def score(self) -> Reached:
+        return Reached(lambda state: state.data.qpos[0] > 1.0)
+
+    def default_observation(self, view: Any) -> jax.Array:
+        return view.data.qpos
+
+    def sparse_reward(self, view: Any, action: jax.Array, next_view: Any) -> jax.Array:
+        return jnp.zeros(())
+
+
+class Told(Own):
+    """One whose actions are what the motors are told."""
+
+    def control(self, state: Any, action: jax.Array) -> jax.Array:
+        return action
+
+
+class Pushed(Told):
+    """One that is pushed to the right, and ends as it likes."""
+
+    pushed = "cart"
+
+    def outside_force(self, state: Any) -> jax.Array:
+        return jnp.array([6.0, 0.0, 0.0])
+
+    def terminated(self, state: Any) -> jax.Array:
+        return state.data.qpos[0] > 1.0
+
+
+def test_a_motor_without_a_range_is_named():
+    with pytest.raises(UserError, match="actuator 'engine' has no ctrlrange") as caught:
+        _ = Own(xml=CART.format(range="", more="")).action_space
+    assert "\n" not in str(caught.value)
+    assert Own(xml=CART.format(range='ctrlrange="-6 6"', more="")).ctrl_range[1].tolist() == [6.0]
+    assert Told(xml=CART.format(range="", more="")).action_space.shape == (1,)
+
+
+def test_a_mistake_in_a_model_gets_a_sentence():
+    with pytest.raises(UserError, match="MuJoCo cannot read the model: .*'defalt'") as caught:
+        _ = Own(xml="<mujoco>\n  <defalt/>\n</mujoco>").physics
+    assert "\n" not in str(caught.value)
+
+
+def test_only_the_keyframe_home_is_where_an_episode_begins():
+    for key, begin in (("stand", 0.0), ("home", 0.7)):
+        more = f'<keyframe><key name="other" qpos="0.2"/><key name="{key}" qpos="0.7"/></keyframe>'
+        assert Own(xml=CART.format(range='ctrlrange="-6 6"', more=more)).home.qpos == pytest.approx(begin)
+
+
+def test_noise_leaves_quaternions_of_length_one():
+    qpos = np.asarray(Own(xml=FREE).start(jax.random.key(0)).qpos)
+    np.testing.assert_allclose([np.linalg.norm(qpos[3:7]), np.linalg.norm(qpos[7:11])], 1.0, atol=1e-6)
+    assert 0 < np.abs(qpos[4:7]).max() <= 0.011 and 0 < np.abs(qpos[:2]).max() <= 0.01
+
+
+def test_an_outside_force_acts_all_through_a_step():
+    task = Pushed(xml=CART.format(range="", more=""))
+    state = jax.jit(lambda: task.step(task.reset(jax.random.key(0)), jnp.zeros(1)))()
+    begin = task.reset(jax.random.key(0)).data.qvel[0]
+    # 6 N on 2 kg for a control step, 4 simulation steps of 2 ms.
+    assert float(state.data.qvel[0] - begin) == pytest.approx(3.0 * 0.008, rel=1e-3)
+    assert document_state(task).endswith("declares final, at the latest after 500 steps.")
+
+
+def test_a_model_without_the_camera_is_seen_as_a_whole(monkeypatch):
+    seen = []
+
+    class Renderer:
+        def __init__(self, model: Any, height: int, width: int) -> None: ...
+        def __enter__(self) -> Any:
+            return self
+
+        def __exit__(self, *_: object) -> None: ...
+        def update_scene(self, data: Any, camera: int) -> None:
+            seen.append(camera)
+
+        def render(self) -> np.ndarray:
+            return np.zeros((240, 320, 3), np.uint8)
+
+    monkeypatch.setattr(mujoco, "Renderer", Renderer)
+    monkeypatch.setattr(pictures, "_has_gl", lambda: True)
+    views = ["", '<worldbody><camera name="over"/><camera name="beside"/></worldbody>']
+    for more in views:
+        task = Own(xml=CART.format(range='ctrlrange="-6 6"', more=more))
+        task.draw(SimpleNamespace(data=task.home))  # type: ignore[arg-type]
+    assert seen == [-1, 1]
+
+
+def test_the_docs_say_what_first_info_is():
+    page = (Path(__file__).resolve().parents[2] / "docs/add_a_task.md").read_text(encoding="utf-8")
+    row = next(line for line in page.splitlines() if line.startswith("| `first_info(data, key)`"))
+    info = Own(xml=FREE).first_info(Own(xml=FREE).home, jax.random.key(0))
+    assert row.split("|")[2].strip() == ", ".join(f"`{name}`" for name in info)

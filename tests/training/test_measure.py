@@ -1,0 +1,81 @@
+"""Means and spreads of held-out episodes, and what their values may be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxreward.programs import Program
+from jaxreward.records import Measure
+from jaxreward.tasks.metrics import Mean, Sum
+from jaxreward.tasks.probe import Probe
+from jaxreward.training import PPO, train
+from jaxreward.training.measure import Stats
+
+
+def added(stats: Stats, value: np.ndarray, ret: np.ndarray, done: np.ndarray) -> Stats:
+    """`stats` with one step of one candidate and seed, in as many environments as there are values."""
+    n = len(value)
+    return stats.add(
+        jnp.zeros((1, 1, n, 1)), jnp.zeros((1, 1, n, 1)), jnp.ones((1, 1), bool), jnp.asarray(done)[None, None],
+        jnp.zeros((1, 1, n), int), jnp.asarray(value)[None, None], jnp.asarray(ret)[None, None],
+        jnp.full((1, 1, n), 3), jnp.zeros((1, 1, n, 0)),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("offset", [0.0, 3000.0, -1e5])
+def test_spreads_are_those_of_numpy_however_large_the_values(offset):
+    """Over several steps, some of which end no episode."""
+    rng = np.random.default_rng(0)
+    value = (offset + rng.normal(size=(6, 50))).astype(np.float32)
+    ret = (2.0 * (value - offset) - offset + rng.normal(size=(6, 50))).astype(np.float32)
+    done = rng.uniform(size=(6, 50)) < 0.3
+    done[2] = False
+    stats = Stats.zeros(1, 1, 1, 1)
+    for step in range(6):
+        stats = added(stats, value[step], ret[step], done[step])
+    x, y, n = value[done].astype(float), ret[done].astype(float), done.sum()
+    at = lambda name: float(getattr(stats, name)[0, 0])  # noqa: E731
+    assert at("episodes") == n
+    for name, own in (("success", x), ("ret", y)):
+        assert at(name) == pytest.approx(own.mean(), rel=1e-6, abs=1e-6)
+    assert at("success_dev") / n == pytest.approx(x.var(), rel=2e-2)
+    assert at("ret_dev") / n == pytest.approx(y.var(), rel=2e-2)
+    assert at("co_dev") / n == pytest.approx(np.cov(x, y, bias=True)[0, 1], rel=2e-2)
+
+
+def test_a_mean_keeps_its_figure_however_bad_the_worst_is():
+    measure = Measure(name="cost", rate=False, worst=-1e6)
+    mean = Mean(lambda s, a, t: t, 1000, measure)
+    acc = mean.init()
+    for _ in range(1000):
+        acc = mean.update(acc, jnp.zeros(()), jnp.zeros(()), jnp.float32(0.1))
+    assert float(mean.value(acc)) == pytest.approx(0.1, rel=1e-4)
+    assert float(mean.value(mean.init())) == measure.worst
+
+
+@dataclass(frozen=True)
+class Costly(Probe):
+    """Aim, where any miss costs more than the worst that the measure knows."""
+
+    kind: str = "aim"
+    less: bool = False
+
+    def score(self) -> Any:
+        sign, worst = (1.0, 0.01) if self.less else (-1.0, -0.01)
+        measure = Measure(name="miss", rate=False, higher_is_better=not self.less, worst=worst)
+        return Sum(lambda s, a, t: sign * (1.0 + t.error), measure)
+
+
+@pytest.mark.parametrize("less", [True, False])
+def test_no_episode_counts_as_worse_than_the_worst(less):
+    """Or to diverge would be better than to fail."""
+    task = Costly(less=less)
+    ppo = PPO.brax(envs=4, unroll=2, unrolls=2, minibatches=1, epochs=1, hidden=(4,), value_hidden=(4,))
+    result = train(task, [Program.default(task)], ppo, seeds=1, steps=16, checkpoints=1, eval_episodes=4)
+    np.testing.assert_allclose(jax.device_get(result.success), 0.01 if less else -0.01, rtol=1e-6)
