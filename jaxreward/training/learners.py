@@ -9,13 +9,13 @@ from jaxreward.tasks import Box, Task
 from jaxreward.training.config import PPO
 
 _QUICK_REAL: dict[str, Any] = {
-    "learning_rate": 1e-3, "decay": 1.0, "entropy": 5e-3, "envs": 128, "unroll": 10, "unrolls": 4, "minibatches": 8,
-    "epochs": 4, "hidden": (64, 64), "value_hidden": (128, 128), "scale_rewards": True, "reward_scale": 30.0,
+    "learning_rate": 1e-3, "entropy": 5e-3, "envs": 128, "unroll": 10, "unrolls": 4, "minibatches": 8, "epochs": 4,
+    "hidden": (64, 64), "value_hidden": (128, 128), "scale_rewards": True, "reward_scale": 30.0,
     "observation_clip": 5.0,
 }  # fmt: skip
 # Programs of a search come in all units, and beside small rewards an untrained value network is only noise: returns
-# are brought to the size at which robots learn (benchmarks/reward_units.py). At a rate that does not fall a policy that
-# has learned its task is lost again: its rewards hardly differ then, and advantages are the value's errors.
+# are brought to the size at which robots learn (benchmarks/reward_units.py). The learning rate stays: one that falls
+# keeps what was solved early, but at these budgets robots are not there yet (docs/robots.md).
 
 
 def quick_real(**settings: Any) -> PPO:
