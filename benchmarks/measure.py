@@ -178,7 +178,7 @@ def ceiling(task: Task, candidates: int, seeds: int, envs: int, unroll: int, sec
     """
     lanes = candidates * seeds * envs
     spread = partial(
-        jax.tree.map, lambda x: jnp.tile(x.reshape((-1, *x.shape[2:])), (candidates,) + (1,) * (x.ndim - 2))
+        jax.tree.map, lambda x: jnp.tile(x.reshape((seeds * envs, *x.shape[2:])), (candidates,) + (1,) * (x.ndim - 2))
     )
 
     def roll(state: Any, elapsed: jax.Array, key: jax.Array) -> tuple[Any, jax.Array]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -83,13 +84,19 @@ def run(s: SpeedSettings) -> dict[str, Any]:
         try:
             done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=s.limit_s)
             row = json.loads(done.stdout.splitlines()[-1]) if done.returncode == 0 else None
-            row = row or {"task": name, "error": (done.stderr.strip().splitlines() or ["no message"])[-1]}
+            row = row or {"task": name, "error": _reason(done.stderr)}
         except subprocess.TimeoutExpired:
             row = {"task": name, "error": f"not done within {s.limit_s:g} s"}
         report["rows"].append(row)
         print(_line(row), flush=True)
         save(report, s.out)
     return report
+
+
+def _reason(stderr: str) -> str:
+    """The line of a traceback that says what was wrong; JAX writes others after it."""
+    lines = stderr.strip().splitlines() or ["no message"]
+    return next((line for line in reversed(lines) if re.match(r"[\w.]+(Error|Exception|Interrupt)\b", line)), lines[-1])
 
 
 def _line(row: dict[str, Any]) -> str:

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import jax.numpy as jnp
 import pytest
 
 from benchmarks import brax_parity, reward_units, task_speed
+from benchmarks.measure import ceiling
+from jaxreward.tasks.probe import Probe
 
 
 @pytest.mark.parametrize(
@@ -30,6 +35,32 @@ def test_speed_of_a_task():
     assert row["random"]["steps_per_s"] > 0 and training["candidates"] == 1
     assert min(training[name] for name in ("compile_s", "steps_per_s", "peak_bytes")) > 0
     assert task_speed._line({"task": "x", "error": "no luck"}) == "| `x` | no luck |"
+
+
+def test_a_state_with_nothing_in_it_is_stepped_too():
+    """As the arrays of a robot without a target that moves."""
+
+    @dataclass(frozen=True)
+    class Bare(Probe):
+        kind: str = "endless"
+
+        def reset(self, key: Any) -> Any:
+            return super().reset(key), jnp.zeros((0, 3))
+
+        def step(self, state: Any, action: Any) -> Any:
+            return super().step(state[0], action), state[1]
+
+        def terminated(self, state: Any) -> Any:
+            return super().terminated(state[0])
+
+    assert ceiling(Bare(), 2, 1, 4, 3, 0.01)["lanes"] == 8
+
+
+def test_the_reason_of_a_failure_is_told():
+    text = (
+        "Traceback ...\n  File x\nZeroDivisionError: modulo by zero\n-----\nFor simplicity, JAX has removed frames.\n"
+    )
+    assert task_speed._reason(text) == "ZeroDivisionError: modulo by zero" and task_speed._reason("") == "no message"
 
 
 @pytest.mark.slow
