@@ -20,14 +20,19 @@ class Rate(NamedTuple):
     program_s: float
 
 
-# Rounded from docs/benchmarks.md; of physics the order of magnitude, for tasks differ by ten
-# (benchmarks/task_speed.py measures them). A GPU is not estimated.
-_GRID, _PHYSICS = Rate(200_000, 6.0, 1.0), Rate(12_000, 20.0, 1.0)
+# Rounded from docs/benchmarks.md and docs/robots.md; a GPU is not estimated.
+_GRID, _PHYSICS = Rate(200_000, 6.0, 1.0), Rate(10_000, 20.0, 0.3)
+_STEPS_PER_S = {
+    "ant": 15_000, "ant-lie-down": 16_000, "ant-patrol-return": 17_000, "go1-push-recovery": 8_000, "hopper": 45_000,
+    "humanoid": 10_000, "inverted-pendulum": 70_000, "panda-cabinet": 5_500, "panda-tracking": 7_000,
+    "quadcopter-hover": 40_000, "quadruped-velocity": 7_000, "reacher": 45_000, "walker2d": 25_000,
+}  # fmt: skip
 
 
 def rate(task: str) -> Rate:
     """Roughly what the task of this name costs."""
-    return _PHYSICS if has_real_actions(task) else _GRID
+    usual = _PHYSICS if has_real_actions(task) else _GRID
+    return usual._replace(steps_per_s=_STEPS_PER_S.get(task, usual.steps_per_s))
 
 
 def duration(seconds: float) -> str:
