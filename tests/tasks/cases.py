@@ -47,6 +47,14 @@ def every_array_has_words(task: Any) -> None:
     assert not [path for path, words in task.state_words.items() if len(words.strip()) < 4]
 
 
+def actions_are_clipped(task: Any, step: Any, reset: Any) -> None:
+    """A step by far too large an action is that by the largest."""
+    state = reset(jax.random.key(0))
+    for size in (1.0, -1.0):
+        wild, cut = (step(state, np.full(task.action_space.shape, x, np.float32)) for x in (7 * size, size))
+        jax.tree.map(np.testing.assert_array_equal, wild, cut)
+
+
 # ---- vocabularies
 
 
