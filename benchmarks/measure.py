@@ -15,7 +15,7 @@ import jax.numpy as jnp
 
 from benchmarks.machine import peak_resident, start_peak
 from jaxreward.programs import Program
-from jaxreward.tasks import Discrete, Task, compiler_options
+from jaxreward.tasks import Discrete, Task, compiler_options, stepper
 from jaxreward.training import PPO, TrainResult, chunk, train
 from jaxreward.training.population import Population, padded_sizes
 from jaxreward.training.rollout import reset_pool
@@ -176,7 +176,7 @@ def ceiling(task: Task, candidates: int, seeds: int, envs: int, unroll: int, sec
     Neither program nor network nor metric is computed. Returns lanes, steps a second and the seconds
     of compiling; the steps are the median over calls within about `seconds`.
     """
-    lanes = candidates * seeds * envs
+    lanes, take_step = candidates * seeds * envs, stepper(task, jax.default_backend())
     spread = partial(
         jax.tree.map, lambda x: jnp.tile(x.reshape((seeds * envs, *x.shape[2:])), (candidates,) + (1,) * (x.ndim - 2))
     )
@@ -188,7 +188,7 @@ def ceiling(task: Task, candidates: int, seeds: int, envs: int, unroll: int, sec
         def step(carry: tuple[Any, jax.Array], x: tuple[jax.Array, Any]) -> tuple[tuple[Any, jax.Array], None]:
             state, elapsed = carry
             t, action = x
-            state, elapsed = jax.vmap(task.step)(state, action), elapsed + 1
+            state, elapsed = take_step(state, action), elapsed + 1
             done = jax.vmap(task.terminated)(state) | (elapsed >= task.horizon)
             fresh = spread(jax.tree.map(lambda p: jnp.roll(p, -t, axis=1), pool))
             pick = lambda new, old: jnp.where(done.reshape((-1,) + (1,) * (old.ndim - 1)), new, old)  # noqa: E731

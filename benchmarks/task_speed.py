@@ -1,4 +1,4 @@
-"""How fast every task runs and compiles: random actions alone, and training with 1 and with 16 candidates.
+"""How fast every task runs and compiles: random actions alone, and training, with 1 and with 16 candidates.
 
     python benchmarks/task_speed.py --out benchmarks/results/tasks.json
 
@@ -23,7 +23,7 @@ import tyro
 
 from benchmarks.command import save, status_of
 from jaxreward.errors import UserError
-from jaxreward.tasks import make_task, task_names
+from jaxreward.tasks import make_task, simulation, task_names
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -38,6 +38,8 @@ class SpeedSettings:
     """Numbers of candidates that are trained together."""
     updates: int = 4
     """Updates that are timed, of which the median counts."""
+    whole: bool = False
+    """Step all environments together, where tasks would have them in slices on CPU."""
     limit_s: float = 900.0
     """Give a task up after so long."""
     out: Path | None = None
@@ -56,7 +58,7 @@ class SpeedSettings:
 
 
 def of_task(name: str, candidates: tuple[int, ...], updates: int) -> dict[str, Any]:
-    """The row of a task: `random` (lanes, steps_per_s, compile_s) and `training`, one entry for each number."""
+    """The row of a task: `random` (lanes, steps_per_s, compile_s) and `training`, with one entry for each number."""
     from benchmarks.measure import ceiling, forget, training
     from benchmarks.mixture import mixed_programs
     from jaxreward.programs import Program
@@ -64,11 +66,12 @@ def of_task(name: str, candidates: tuple[int, ...], updates: int) -> dict[str, A
 
     task = make_task(name)
     ppo = quick(task)
-    forget()
-    row: dict[str, Any] = {"task": name, "random": ceiling(task, 1, 1, ppo.envs, ppo.length), "training": []}
+    row: dict[str, Any] = {"task": name, "random": [], "training": []}
     known = bool(task.vocabulary().fragments)
     programs = mixed_programs(task, max(candidates)) if known else [Program.default(task)] * max(candidates)
     for n in candidates:
+        forget()
+        row["random"].append({"candidates": n, **ceiling(task, n, 1, ppo.envs, ppo.length)})
         row["training"].append({"candidates": n, **dataclasses.asdict(training(task, programs[:n], ppo, 1, updates))})
     return row
 
@@ -78,9 +81,16 @@ def run(s: SpeedSettings) -> dict[str, Any]:
     from benchmarks.machine import machine
 
     s.check()
-    report: dict[str, Any] = {"benchmark": "task_speed", "updates": s.updates, **machine(), "rows": []}
+    report: dict[str, Any] = {
+        "benchmark": "task_speed",
+        "updates": s.updates,
+        "whole": s.whole,
+        **machine(),
+        "rows": [],
+    }
+    how = "whole" if s.whole else "sliced"
     for name in s.names:
-        words = [sys.executable, str(Path(__file__)), "one", name, str(s.updates), *map(str, s.candidates)]
+        words = [sys.executable, str(Path(__file__)), "one", how, name, str(s.updates), *map(str, s.candidates)]
         try:
             done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=s.limit_s)
             row = json.loads(done.stdout.splitlines()[-1]) if done.returncode == 0 else None
@@ -103,16 +113,18 @@ def _line(row: dict[str, Any]) -> str:
     """A row of the table in docs/robots.md."""
     if "error" in row:
         return f"| `{row['task']}` | {row['error']} |"
-    cells = [f"{row['random']['steps_per_s']:,.0f}", f"{row['random']['compile_s']:.0f}"]
-    for t in row["training"]:
-        cells += [f"{t['steps_per_s']:,.0f}", f"{t['compile_s']:.0f}"]
+    cells = list[str]()
+    for r, t in zip(row["random"], row["training"], strict=True):
+        cells += [f"{r['steps_per_s']:,.0f}", f"{t['steps_per_s']:,.0f}", f"{t['compile_s']:.0f}"]
     return f"| `{row['task']}` | {' | '.join(cells)} |"
 
 
 def main(argv: list[str] | None = None) -> int:
     args = sys.argv[1:] if argv is None else argv
     if args[:1] == ["one"]:
-        print(json.dumps(of_task(args[1], tuple(map(int, args[3:])), int(args[2]))))
+        if args[1] == "whole":
+            simulation.LANES_AT_ONCE = 0
+        print(json.dumps(of_task(args[2], tuple(map(int, args[4:])), int(args[3]))))
         return 0
     return status_of("task_speed", lambda: run(tyro.cli(SpeedSettings, args=args, prog="task_speed.py")))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from jaxreward.tasks.arguments import make_task_of, options_of
 from jaxreward.tasks.documentation import card, document_state
 from jaxreward.tasks.from_file import digest_of, file_of, is_file
+from jaxreward.tasks.lanes import stepper
 from jaxreward.tasks.registry import has_real_actions, make_task, task_names
 from jaxreward.tasks.task import (
     Box,
@@ -12,6 +13,7 @@ from jaxreward.tasks.task import (
     Dense,
     Discrete,
     Drawable,
+    InSlices,
     Measured,
     Metric,
     Task,
@@ -27,6 +29,7 @@ __all__ = [
     "Dense",
     "Discrete",
     "Drawable",
+    "InSlices",
     "Measured",
     "Metric",
     "Task",
@@ -42,6 +45,7 @@ __all__ = [
     "make_task_of",
     "measure_of",
     "options_of",
+    "stepper",
     "task_names",
     "told_beside",
 ]

@@ -9,3 +9,12 @@ double the speed of the humanoid's springs."""
 
 ONLY_FAILURES = "only where the simulation fails"
 """When an episode ends early that nothing else ends (see `documentation`)."""
+
+LANES_AT_ONCE = 128
+"""Environments that step together on CPU: the arrays of so many stay in a core's cache, which is worth more than what
+several cores would gain on longer arrays (`benchmarks/task_speed.py --whole`)."""
+
+
+def lanes_at_once(platform: str) -> int:
+    """Of a simulation of bodies, how many environments a step holds; 0 for all."""
+    return LANES_AT_ONCE if platform == "cpu" else 0

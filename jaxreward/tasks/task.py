@@ -115,6 +115,15 @@ class Compiled(Protocol):
 
 
 @runtime_checkable
+class InSlices(Protocol):
+    """A task whose environments step faster a few at a time than all together."""
+
+    def lanes_at_once(self, platform: str) -> int:
+        """How many of them a step should hold on `platform`; 0 for all."""
+        ...
+
+
+@runtime_checkable
 class Drawable(Protocol):
     """A task whose states can be looked at."""
 

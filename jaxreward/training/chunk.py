@@ -80,7 +80,7 @@ class Chunk:
             stats = jax.eval_shape(self.fresh_stats)
             shapes = (agents.variables, lanes, pool, self._keys, stats)
             length, repeat = self.ppo.length, self.ppo.action_repeat
-            step = partial(collect, self.task, self.population, self.network, length, repeat)
+            step = partial(collect, self.task, self.population, self.network, length, repeat, self.device.platform)
             trajectory = self._trajectory()
             key = (
                 id(self.task), self.identity(), self.population.width, self.population.terms, length, repeat,

@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 from flax import struct
 
-from jaxreward.tasks import Task, Telling, measure_of
+from jaxreward.tasks import Task, Telling, measure_of, stepper
 from jaxreward.training.measure import Stats
 from jaxreward.training.networks import ActorCritic, Variables, apply
 from jaxreward.training.population import Population
@@ -73,6 +73,7 @@ def collect(
     network: ActorCritic,
     length: int,
     repeat: int,
+    platform: str,
     variables: Variables,
     lanes: Lanes,
     pool: Any,
@@ -82,6 +83,7 @@ def collect(
     """Take `length` actions in every environment, each for `repeat` steps.
 
     Args:
+        platform: of the device: `cpu`, `gpu` or `tpu`.
         variables: of the network, leaves (C, S, ...).
         lanes: the running episodes; one that ends is replaced from the pool.
         pool: fresh initial states, leaves (S, E, ...).
@@ -99,12 +101,12 @@ def collect(
     split = lambda tree: jax.tree.map(lambda x: x.reshape((C, S, E, *x.shape[1:])), tree)  # noqa: E731
     per_program = lambda tree: jax.tree.map(lambda x: x.reshape((C, S * E, *x.shape[3:])), tree)  # noqa: E731
     policy = jax.vmap(jax.vmap(lambda v, o: apply(network, v, o)))
-    over = network.distribution
+    over, take_step = network.distribution, stepper(task, platform)
 
     def advance(lanes: Lanes, view: Any, action: jax.Array) -> tuple[Lanes, _Step]:
         """One step of every environment, whatever ends with it."""
         flat = action.reshape((C * S * E, *action.shape[3:]))
-        next_state = split(jax.vmap(task.step)(join(lanes.state), flat))
+        next_state = split(take_step(join(lanes.state), flat))
         next_view = jax.vmap(task.view)(join(next_state))
         raw_reward, terms = population.reward(
             per_program(split(view)), per_program(action), per_program(split(next_view))

@@ -12,6 +12,7 @@ import pytest
 
 from benchmarks import brax_parity, reward_units, task_speed
 from benchmarks.measure import ceiling
+from jaxreward.tasks import InSlices, make_task, simulation
 from jaxreward.tasks.probe import Probe
 
 
@@ -31,8 +32,8 @@ def test_what_cannot_be_measured_is_said_at_once(benchmark, words, capsys):
 @pytest.mark.usefixtures("hasty")
 def test_speed_of_a_task():
     row = task_speed.of_task("probe-choice", (1,), 1)
-    (training,) = row["training"]
-    assert row["random"]["steps_per_s"] > 0 and training["candidates"] == 1
+    (training,), (random,) = row["training"], row["random"]
+    assert random["steps_per_s"] > 0 and random["candidates"] == training["candidates"] == 1
     assert min(training[name] for name in ("compile_s", "steps_per_s", "peak_bytes")) > 0
     assert task_speed._line({"task": "x", "error": "no luck"}) == "| `x` | no luck |"
 
@@ -61,6 +62,21 @@ def test_the_reason_of_a_failure_is_told():
         "Traceback ...\n  File x\nZeroDivisionError: modulo by zero\n-----\nFor simplicity, JAX has removed frames.\n"
     )
     assert task_speed._reason(text) == "ZeroDivisionError: modulo by zero" and task_speed._reason("") == "no message"
+
+
+def test_whole_steps_are_asked_for_in_the_process_that_is_measured(monkeypatch):
+    told = list[int]()
+
+    def of_task(name: str, *_: Any) -> dict[str, Any]:
+        task = make_task(name)
+        told.append(task.lanes_at_once("cpu") if isinstance(task, InSlices) else -1)
+        return {}
+
+    monkeypatch.setattr(task_speed, "of_task", of_task)
+    monkeypatch.setattr(simulation, "LANES_AT_ONCE", 128)
+    for how in ("sliced", "whole"):
+        assert task_speed.main(["one", how, "hopper", "1", "1"]) == 0
+    assert told == [128, 0]
 
 
 @pytest.mark.slow

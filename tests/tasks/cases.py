@@ -192,7 +192,7 @@ def seen_across_an_end(task: Any, lanes: int = 3) -> dict[str, np.ndarray]:
         first, pool = (jax.tree.map(lambda x, k=k: x[k], fresh) for k in (0, 1))
         begun, stats = start_lanes(task, first, 1), Stats.zeros(1, 1, population.width, population.terms, beside=told)
         _, trajectory, _ = collect(
-            task, population, network, task.horizon + 1, 1, variables, begun, pool, keys[2:], stats
+            task, population, network, task.horizon + 1, 1, "cpu", variables, begun, pool, keys[2:], stats
         )
         return trajectory.obs[:, 0, 0, :, : sum(sizes)]
 

@@ -29,7 +29,7 @@ from jaxreward.tasks.brax.words import WORDS, notes_of
 from jaxreward.tasks.checks import check_horizon
 from jaxreward.tasks.metrics import Figure
 from jaxreward.tasks.pictures import posed, render
-from jaxreward.tasks.simulation import UNFUSED
+from jaxreward.tasks.simulation import UNFUSED, lanes_at_once
 from jaxreward.tasks.task import Box
 
 
@@ -100,6 +100,9 @@ class BraxTask:
     def compiler_options(self, platform: str) -> Mapping[str, Any]:
         fused = self.env_name == "humanoid" and self.backend == "spring"
         return UNFUSED if platform == "cpu" and not fused else {}
+
+    def lanes_at_once(self, platform: str) -> int:
+        return lanes_at_once(platform)
 
     # ---- what a subclass may replace
 

@@ -109,7 +109,9 @@ class Run(BraxTask):
     @cached_property
     def returns(self) -> Measure:
         """The return; its worst is that of going backward at `FAST` with all motors at their full force."""
-        b, most = self.body, np.abs(np.asarray(self.control(jnp.ones(self.action_space.shape)), np.float64))
+        with jax.ensure_compile_time_eval():  # it may be asked for while something is traced
+            most = np.abs(np.asarray(self.control(jnp.ones(self.action_space.shape)), np.float64))
+        b = self.body
         worst = -self.horizon * (b.forward * FAST + b.control * float((most**2).sum()))
         return Measure(name="return", rate=False, worst=worst)
 

@@ -16,7 +16,7 @@ from jaxreward.records import Vocabulary
 from jaxreward.tasks.checks import check_horizon
 from jaxreward.tasks.robots.physics import IMPLS, Data, Impl, Physics, rotate, rotate_back
 from jaxreward.tasks.robots.state import RobotState, RobotView, view_of
-from jaxreward.tasks.simulation import ONLY_FAILURES, UNFUSED
+from jaxreward.tasks.simulation import ONLY_FAILURES, UNFUSED, lanes_at_once
 from jaxreward.tasks.task import Box
 
 WORDS = {
@@ -98,6 +98,9 @@ class MuJoCoTask:
 
     def compiler_options(self, platform: str) -> Mapping[str, Any]:
         return UNFUSED if platform == "cpu" else {}
+
+    def lanes_at_once(self, platform: str) -> int:
+        return lanes_at_once(platform)
 
     @property
     def ends_early(self) -> str:
