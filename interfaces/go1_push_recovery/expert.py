@@ -1,8 +1,8 @@
 # Task: go1-push-recovery (stay up and near the origin, whatever pushes; 500 steps of 0.02 s).
 # What: balance, joints, and the way to the origin in the frame of the body; a reward for staying near, up and at rest.
 # By: written by hand.
-# Score: success 0.000 +- 0.000 over 2 seeds of 2,000,000 steps (mean and standard error).
-# Again: scripts/train.py --task go1-push-recovery --interfaces interfaces/go1_push_recovery/expert.py --seeds 2 --steps 2000000
+# Score: success 0.000, running_success 0.256, with 1 seed of 8,000,000 steps.
+# Again: scripts/train.py --task go1-push-recovery --interfaces interfaces/go1_push_recovery/expert.py --seeds 1 --steps 8000000
 import jax.numpy as jnp
 
 HOME = (0.1, 0.9, -1.8, -0.1, 0.9, -1.8, 0.1, 0.9, -1.8, -0.1, 0.9, -1.8)

@@ -1,8 +1,8 @@
 # Task: go1-push-recovery (stay up and near the origin, whatever pushes; 500 steps of 0.02 s).
 # What: the task's own observation and reward: 1 for every step that ends up and within 0.10 m of the origin.
 # By: the task itself.
-# Score: success 0.000 +- 0.000 over 2 seeds of 2,000,000 steps (mean and standard error).
-# Again: scripts/train.py --task go1-push-recovery --interfaces interfaces/go1_push_recovery/sparse.py --seeds 2 --steps 2000000
+# Score: success 0.000, running_success 0.183, with 1 seed of 8,000,000 steps.
+# Again: scripts/train.py --task go1-push-recovery --interfaces interfaces/go1_push_recovery/sparse.py --seeds 1 --steps 8000000
 import jax.numpy as jnp
 
 HOME = (0.1, 0.9, -1.8, -0.1, 0.9, -1.8, 0.1, 0.9, -1.8, -0.1, 0.9, -1.8)
