@@ -2,7 +2,7 @@
 # What: all as felt in the body, the way to the target at three scales; a reward for being near, at two scales, and
 #   level.
 # By: written by hand.
-# Score: distance 0.092 m +- 0.009 over 3 seeds of 1,000,000 steps (mean and standard error, less is better).
+# Score: distance 0.090 m +- 0.006 over 3 seeds of 1,000,000 steps (mean and standard error, less is better).
 # Again: scripts/train.py --task quadcopter-hover --interfaces interfaces/quadcopter_hover/expert.py --seeds 3 --steps 1000000
 import jax.numpy as jnp
 
