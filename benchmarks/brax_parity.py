@@ -1,6 +1,6 @@
 """Our trainer against the PPO of the installed Brax: the same environments, the same hyperparameters.
 
-    python benchmarks/brax_parity.py --out benchmarks/results/brax_parity.json --plot docs/brax_parity.png
+    python benchmarks/brax_parity.py --out benchmarks/results/brax_parity.json --plot docs/pictures/brax-parity.png
 
 For each task: Brax's `train` once for every seed, then ours with the environment's own observation and reward, all
 seeds together; and, for steps a second, one candidate with one seed, and eight candidates with one seed against eight

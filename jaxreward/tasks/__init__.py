@@ -5,7 +5,7 @@ from __future__ import annotations
 from jaxreward.tasks.arguments import make_task_of, options_of
 from jaxreward.tasks.documentation import card, document_state
 from jaxreward.tasks.from_file import digest_of, file_of, is_file
-from jaxreward.tasks.lanes import stepper
+from jaxreward.tasks.lanes import at_once, stepper
 from jaxreward.tasks.registry import has_real_actions, make_task, task_names
 from jaxreward.tasks.task import (
     Box,
@@ -34,6 +34,7 @@ __all__ = [
     "Metric",
     "Task",
     "Telling",
+    "at_once",
     "card",
     "compiler_options",
     "digest_of",

@@ -12,10 +12,15 @@ from jaxreward.tasks.task import InSlices, Task
 Steps = Callable[[Any, jax.Array], Any]
 
 
+def at_once(task: Task, platform: str) -> int:
+    """How many environments of `task` a step should hold on `platform`; 0 for all."""
+    return task.lanes_at_once(platform) if isinstance(task, InSlices) else 0
+
+
 def stepper(task: Task, platform: str) -> Steps:
     """`task.step` over a leading axis of lanes: all of them together, or in slices one after the other where the task
     asks for them on `platform` and the lanes divide into such. What comes out is the same to rounding."""
-    most = task.lanes_at_once(platform) if isinstance(task, InSlices) else 0
+    most = at_once(task, platform)
     together = jax.vmap(task.step)
 
     def run(states: Any, actions: jax.Array) -> Any:
@@ -31,7 +36,7 @@ def stepper(task: Task, platform: str) -> Steps:
 
 
 def slice_of(lanes: int, most: int) -> int:
-    """Lanes of a slice: the largest number up to `most` that divides `lanes`, or all where that is less than half of
-    `most`, or `most` is 0."""
-    fitting = (size for size in range(min(most, lanes), most // 2, -1) if lanes % size == 0)
+    """Lanes of a slice: the largest number up to `most`, and at least half of it, that divides `lanes`; all lanes where
+    there is none, or `most` is 0."""
+    fitting = (size for size in range(min(most, lanes), max(1, -(-most // 2)) - 1, -1) if lanes % size == 0)
     return next(fitting, lanes)

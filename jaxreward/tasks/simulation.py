@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 UNFUSED = {"xla_cpu_use_fusion_emitters": False}
 """XLA's fusions cost some simulations dearly on CPU: those of the kinematics of a serial chain make each link cost ten
 times the one before, and with them the hopper compiles 3 times longer and, resets included, steps 3 times slower. They
@@ -10,11 +12,16 @@ double the speed of the humanoid's springs."""
 ONLY_FAILURES = "only where the simulation fails"
 """When an episode ends early that nothing else ends (see `documentation`)."""
 
-LANES_AT_ONCE = 128
-"""Environments that step together on CPU: the arrays of so many stay in a core's cache, which is worth more than what
-several cores would gain on longer arrays (`benchmarks/task_speed.py --whole`)."""
+LANES_OF_A_CORE = 64
+"""Environments that step together on CPU, for each core: the arrays of so many stay in its cache. Chosen on two cores,
+where 32 to 128 of panda-tracking were as fast and 256 were not (docs/robots.md, "Speed")."""
 
 
 def lanes_at_once(platform: str) -> int:
     """Of a simulation of bodies, how many environments a step holds; 0 for all."""
-    return LANES_AT_ONCE if platform == "cpu" else 0
+    return LANES_OF_A_CORE * _cores() if platform == "cpu" else 0
+
+
+def _cores() -> int:
+    """Cores that this process may use, as XLA counts them."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -20,7 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 from flax import struct
 
-from jaxreward.tasks import Task, compiler_options, told_beside
+from jaxreward.tasks import Task, at_once, compiler_options, told_beside
 from jaxreward.training.config import PPO
 from jaxreward.training.measure import Stats
 from jaxreward.training.networks import ActorCritic, init_padded
@@ -84,7 +84,7 @@ class Chunk:
             trajectory = self._trajectory()
             key = (
                 id(self.task), self.identity(), self.population.width, self.population.terms, length, repeat,
-                self.ppo.envs, self.network, self.shape, self.device,
+                self.ppo.envs, self.network, self.shape, self.device, at_once(self.task, self.device.platform),
             )  # fmt: skip
             options = compiler_options(self.task, self.device.platform)
             self._collect = _COLLECT.get(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import jax.numpy as jnp
@@ -12,7 +13,7 @@ import pytest
 
 from benchmarks import brax_parity, reward_units, task_speed
 from benchmarks.measure import ceiling
-from jaxreward.tasks import InSlices, make_task, simulation
+from jaxreward.tasks import at_once, make_task, simulation
 from jaxreward.tasks.probe import Probe
 
 
@@ -64,19 +65,24 @@ def test_the_reason_of_a_failure_is_told():
     assert task_speed._reason(text) == "ZeroDivisionError: modulo by zero" and task_speed._reason("") == "no message"
 
 
-def test_whole_steps_are_asked_for_in_the_process_that_is_measured(monkeypatch):
+@pytest.mark.parametrize("words", [[], ["--whole"]])
+def test_whole_steps_are_asked_for_in_the_process_that_is_measured(words, monkeypatch, tmp_path):
     told = list[int]()
 
     def of_task(name: str, *_: Any) -> dict[str, Any]:
-        task = make_task(name)
-        told.append(task.lanes_at_once("cpu") if isinstance(task, InSlices) else -1)
-        return {}
+        told.append(at_once(make_task(name), "cpu"))
+        return {"task": name, "random": [], "training": []}
+
+    def process(command: list[str], **_: Any) -> Any:
+        assert task_speed.main(command[2:]) == 0
+        return SimpleNamespace(returncode=1, stdout="", stderr="")
 
     monkeypatch.setattr(task_speed, "of_task", of_task)
-    monkeypatch.setattr(simulation, "LANES_AT_ONCE", 128)
-    for how in ("sliced", "whole"):
-        assert task_speed.main(["one", how, "hopper", "1", "1"]) == 0
-    assert told == [128, 0]
+    monkeypatch.setattr(task_speed, "subprocess", SimpleNamespace(run=process, TimeoutExpired=TimeoutError))
+    monkeypatch.setattr(simulation, "LANES_OF_A_CORE", 64)
+    out = tmp_path / "speed.json"
+    assert task_speed.main(["--tasks", "hopper", *words, "--out", str(out)]) == 0
+    assert told == [0 if words else 64 * simulation._cores()] and json.loads(out.read_text())["whole"] == bool(words)
 
 
 @pytest.mark.slow

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -11,9 +12,13 @@ import pytest
 
 from jaxreward import PPO, train
 from jaxreward.programs import Program
-from jaxreward.tasks import InSlices, make_task, measure_of, stepper, task_names
+from jaxreward.tasks import InSlices, at_once, make_task, measure_of, simulation, stepper, task_names
 from jaxreward.tasks.lanes import slice_of
 from jaxreward.tasks.probe import Probe
+from jaxreward.training.measure import Stats
+from jaxreward.training.networks import ActorCritic, init_padded
+from jaxreward.training.population import Population
+from jaxreward.training.rollout import collect, reset_pool, start_lanes
 
 PHYSICS = [name for name in task_names() if not name.startswith(("xland", "probe"))]
 
@@ -30,8 +35,8 @@ class Few(Probe):
 
 def test_slices_divide_the_lanes():
     assert [slice_of(lanes, 128) for lanes in (2048, 128, 100, 1600, 254, 192)] == [128, 128, 100, 100, 127, 96]
-    assert [slice_of(lanes, 128) for lanes in (1, 131, 2 * 131)] == [1, 131, 262], "no slice would fit"
-    assert [slice_of(lanes, 0) for lanes in (1, 2048)] == [1, 2048]
+    assert [slice_of(lanes, 128) for lanes in (64 * 131, 1, 131, 2 * 131, 63 * 131)] == [64, 1, 131, 262, 63 * 131]
+    assert [slice_of(lanes, most) for lanes, most in ((1, 0), (2048, 0), (6, 1), (6, 2), (9, 3))] == [1, 2048, 1, 2, 3]
 
 
 @pytest.mark.parametrize(("platform", "loops"), [("cpu", 1), ("gpu", 0)])
@@ -40,9 +45,24 @@ def test_a_step_in_slices_is_the_step(platform, loops):
     states = jax.vmap(task.reset)(jax.random.split(jax.random.key(0), 12))
     actions = jnp.linspace(-1.0, 1.0, 12)[:, None]
     whole, cut = jax.vmap(task.step)(states, actions), stepper(task, platform)
-    jax.tree.map(np.testing.assert_array_equal, *map(jax.device_get, (cut(states, actions), whole)))
+    jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-6), cut(states, actions), whole)
     names = [e.primitive.name for e in jax.make_jaxpr(cut)(states, actions).eqns]
     assert names.count("scan") == loops
+
+
+@pytest.mark.parametrize(("platform", "together"), [("cpu", 4), ("gpu", 16)])
+def test_the_trainer_steps_in_slices(platform, together):
+    """16 environments step four at a time where the task asks for it."""
+    task, keys = Few(), jax.random.split(jax.random.key(0), 2)
+    population = Population([Program.default(task)] * 2)
+    network = ActorCritic.of(task, PPO(hidden=(4,)))
+    params = init_padded(network, 0, population.widths[0], population.width)
+    variables = {"params": jax.tree.map(lambda x: jnp.broadcast_to(x, (2, 2, *x.shape)), params)}
+    pool, stats = reset_pool(task, keys, 4), Stats.zeros(2, 2, population.width, population.terms)
+    lanes = start_lanes(task, pool, 2)
+    play = partial(collect, task, population, network, 6, 1, platform)
+    text = str(jax.make_jaxpr(play)(variables, lanes, pool, keys, stats))
+    assert ("length=4\n" in text) == (together == 4), "the slices are a loop of 4 in the loop over steps"
 
 
 def test_training_in_slices_is_training():
@@ -53,10 +73,13 @@ def test_training_in_slices_is_training():
 
 
 @pytest.mark.parametrize("name", PHYSICS)
-def test_simulations_of_bodies_step_in_slices_on_cpu_alone(name):
+def test_simulations_of_bodies_step_in_slices_on_cpu_alone(name, monkeypatch):
     task = make_task(name)
-    assert isinstance(task, InSlices)
-    assert task.lanes_at_once("cpu") == 128 and task.lanes_at_once("gpu") == 0
+    assert isinstance(task, InSlices) and task.lanes_at_once("gpu") == 0
+    for cores in (1, 2, 16):
+        monkeypatch.setattr(simulation, "_cores", lambda n=cores: n)
+        assert task.lanes_at_once("cpu") == 64 * cores
+    assert at_once(make_task("xland-easy"), "cpu") == 0
 
 
 @pytest.mark.parametrize("name", PHYSICS)
