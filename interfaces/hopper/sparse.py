@@ -1,8 +1,8 @@
 # Task: hopper (run forward; 1000 steps of 0.008 s, springs).
 # What: the baseline, Brax's own observation and the sparse reward of the task.
 # By: written by hand.
-# Score: not measured yet.
-# Again: scripts/train.py --task hopper --interfaces interfaces/hopper/sparse.py
+# Score: return 349.2 +- 72.2 over 3 seeds of 1,000,000 steps (mean and standard error).
+# Again: scripts/train.py --task hopper --interfaces interfaces/hopper/sparse.py --seeds 3 --steps 1000000
 import jax.numpy as jnp
 
 CONTROL_S = 0.008
