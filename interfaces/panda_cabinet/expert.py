@@ -2,8 +2,8 @@
 # What: the way to the handle at three scales, both fingertips and the motors' lag; a reward for coming to the handle
 #   with a finger on either side, and above all for the drawer.
 # By: written by hand.
-# Score: not measured yet.
-# Again: scripts/train.py --task panda-cabinet --interfaces interfaces/panda_cabinet/expert.py
+# Score: success 0.763 +- 0.137 over 3 seeds of 500,000 steps (mean and standard error).
+# Again: scripts/train.py --task panda-cabinet --interfaces interfaces/panda_cabinet/expert.py --seeds 3 --steps 500000
 import jax.numpy as jnp
 
 OPEN = 0.39

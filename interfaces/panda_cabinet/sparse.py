@@ -1,8 +1,8 @@
 # Task: panda-cabinet (pull a drawer open by its handle; 400 steps of 0.02 s).
 # What: the baseline, the task's raw observation and its sparse reward.
 # By: written by hand.
-# Score: not measured yet.
-# Again: scripts/train.py --task panda-cabinet --interfaces interfaces/panda_cabinet/sparse.py
+# Score: success 0.000 +- 0.000 over 3 seeds of 500,000 steps (mean and standard error).
+# Again: scripts/train.py --task panda-cabinet --interfaces interfaces/panda_cabinet/sparse.py --seeds 3 --steps 500000
 import jax.numpy as jnp
 
 OPEN = 0.39
