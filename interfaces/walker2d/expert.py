@@ -1,8 +1,8 @@
 # Task: walker2d (run forward; 1000 steps of 0.008 s, springs).
 # What: joints, tilt, speeds, the height of the feet and the last action; the environment's own reward.
 # By: written by hand.
-# Score: not measured yet.
-# Again: scripts/train.py --task walker2d --interfaces interfaces/walker2d/expert.py
+# Score: return 273.4 +- 24.6 over 3 seeds of 1,000,000 steps (mean and standard error).
+# Again: scripts/train.py --task walker2d --interfaces interfaces/walker2d/expert.py --seeds 3 --steps 1000000
 import jax.numpy as jnp
 
 CONTROL_S = 0.008
