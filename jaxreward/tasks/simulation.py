@@ -13,8 +13,8 @@ ONLY_FAILURES = "only where the simulation fails"
 """When an episode ends early that nothing else ends (see `documentation`)."""
 
 LANES_OF_A_CORE = 64
-"""Environments that step together on CPU, for each core: the arrays of so many stay in its cache. Chosen on two cores,
-where 32 to 128 of panda-tracking were as fast and 256 were not (docs/robots.md, "Speed")."""
+"""Environments that step together on CPU, for each core: the arrays of so many stay in its cache. Chosen on
+two cores; `benchmarks/task_speed.py --whole` measures without slices."""
 
 
 def lanes_at_once(platform: str) -> int:
