@@ -1,8 +1,8 @@
 # Task: ant (run forward; 1000 steps of 0.05 s, springs).
 # What: the baseline, Brax's own observation and the sparse reward of the task.
 # By: written by hand.
-# Score: not measured yet.
-# Again: scripts/train.py --task ant --interfaces interfaces/ant/sparse.py
+# Score: return 377.2 +- 198.0 over 3 seeds of 1,000,000 steps (mean and standard error).
+# Again: scripts/train.py --task ant --interfaces interfaces/ant/sparse.py --seeds 3 --steps 1000000
 import jax.numpy as jnp
 
 CONTROL_S = 0.05
