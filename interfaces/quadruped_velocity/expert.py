@@ -2,8 +2,8 @@
 # What: the raw observation in comparable units with the errors of the velocities; a reward for both velocities, and for
 #   walking level, tall and quietly.
 # By: written by hand.
-# Score: not measured yet.
-# Again: scripts/train.py --task quadruped-velocity --interfaces interfaces/quadruped_velocity/expert.py
+# Score: minus squared velocity error -0.409 +- 0.022 over 2 seeds of 1,500,000 steps (mean and standard error).
+# Again: scripts/train.py --task quadruped-velocity --interfaces interfaces/quadruped_velocity/expert.py --seeds 2 --steps 1500000
 import jax.numpy as jnp
 
 HOME = (0.1, 0.9, -1.8, -0.1, 0.9, -1.8, 0.1, 0.9, -1.8, -0.1, 0.9, -1.8)

@@ -1,8 +1,8 @@
 # Task: quadruped-velocity (walk and turn at velocities drawn for every episode; 500 steps of 0.02 s).
 # What: the baseline, the task's raw observation and its sparse reward.
 # By: written by hand.
-# Score: not measured yet.
-# Again: scripts/train.py --task quadruped-velocity --interfaces interfaces/quadruped_velocity/sparse.py
+# Score: minus squared velocity error -0.591 +- 0.323 over 2 seeds of 1,500,000 steps (mean and standard error).
+# Again: scripts/train.py --task quadruped-velocity --interfaces interfaces/quadruped_velocity/sparse.py --seeds 2 --steps 1500000
 import jax.numpy as jnp
 
 HOME = (0.1, 0.9, -1.8, -0.1, 0.9, -1.8, 0.1, 0.9, -1.8, -0.1, 0.9, -1.8)
