@@ -10,6 +10,7 @@ from typing import Any
 
 import jax
 
+from jaxreward.cores import cores
 from jaxreward.runs.provenance import VERSIONED, commit, device, versions
 
 
@@ -19,7 +20,7 @@ def machine() -> dict[str, Any]:
         "device": device(),
         "devices": len(jax.local_devices()),
         "cpu": _cpu_model(),
-        "cores": len(os.sched_getaffinity(0)),
+        "cores": cores(),
         "versions": versions(*VERSIONED),
         "commit": commit() or "unknown",
         "load_average": round(os.getloadavg()[0], 2),

@@ -114,8 +114,8 @@ def _line(row: dict[str, Any]) -> str:
     if "error" in row:
         return f"| `{row['task']}` | {row['error']} |"
     cells = list[str]()
-    for r, t in zip(row["random"], row["training"], strict=True):
-        cells += [f"{r['steps_per_s']:,.0f}", f"{t['steps_per_s']:,.0f}", f"{t['compile_s']:.0f}"]
+    for measured in (*row["random"], *row["training"]):
+        cells += [f"{measured['steps_per_s']:,.0f}", f"{measured['compile_s']:.0f}"]
     return f"| `{row['task']}` | {' | '.join(cells)} |"
 
 

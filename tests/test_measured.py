@@ -324,6 +324,15 @@ def test_a_search_finds_the_least(searched):
     assert any(p.name.startswith("best-policy") for p in (searched.path / "checkpoints").iterdir())
 
 
+def test_the_report_lists_what_came_of_every_candidate(searched):
+    listed = evolve_json(searched)["results"]
+    results = searched.progress.results
+    assert [(one["id"], one["score"]) for one in listed] == [
+        (id, result.score.mean if result.score else None) for id, result in results.items()
+    ]
+    assert all((one["score"] is None) != (one["failure"] is None) for one in listed)
+
+
 def test_the_report_is_normalised_by_the_baselines_of_the_run(searched, tmp_path):
     sparse, dense = (searched.baselines[name].score.mean for name in ("sparse", "dense"))
     expected = (searched.score.mean - sparse) / (dense - sparse)

@@ -21,11 +21,11 @@ class Rate(NamedTuple):
 
 
 # Rounded from docs/benchmarks.md and docs/robots.md; a GPU is not estimated.
-_GRID, _PHYSICS = Rate(150_000, 8.0, 1.0), Rate(10_000, 25.0, 0.6)
+_GRID, _PHYSICS = Rate(200_000, 6.0, 1.0), Rate(10_000, 20.0, 0.3)
 _STEPS_PER_S = {
-    "ant": 13_000, "ant-lie-down": 11_000, "ant-patrol-return": 11_000, "go1-push-recovery": 5_000, "hopper": 25_000,
-    "humanoid": 6_500, "inverted-pendulum": 45_000, "panda-cabinet": 6_000, "panda-tracking": 10_000,
-    "quadcopter-hover": 30_000, "quadruped-velocity": 6_000, "reacher": 37_000, "walker2d": 20_000,
+    "ant": 15_000, "ant-lie-down": 16_000, "ant-patrol-return": 17_000, "go1-push-recovery": 8_000, "hopper": 45_000,
+    "humanoid": 10_000, "inverted-pendulum": 70_000, "panda-cabinet": 5_500, "panda-tracking": 9_000,
+    "quadcopter-hover": 40_000, "quadruped-velocity": 7_000, "reacher": 45_000, "walker2d": 25_000,
 }  # fmt: skip
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from rich.console import Console
 
 from jaxreward.commands.retrain import Retrained, TrainSettings
+from jaxreward.cores import cores
 from jaxreward.evolve import Outcome
 from jaxreward.proposers.bill import Amount
 from jaxreward.records import Result, Score, normalised
@@ -108,6 +109,7 @@ def evolve_json(outcome: Outcome) -> dict[str, Any]:
         "proposer": s.proposer,
         "best": found,
         "baselines": {n: score_json(b.score) for n, b in outcome.baselines.items() if n != "best"},
+        "results": [_told(result) for result in outcome.progress.results.values()],
         "candidates": {"trained": spent.trained, "failed": spent.failed, "duplicate": spent.duplicate},
         "env_steps": spent.env_steps,
         "wall_s": wall_s(read_log(outcome.path / "events.jsonl")),
@@ -118,6 +120,17 @@ def evolve_json(outcome: Outcome) -> dict[str, Any]:
         "finished": outcome.exit_code == 0,
         **made_on(),
     }
+
+
+def _told(result: Result) -> dict[str, Any]:
+    """What came of a candidate, in short."""
+    feedback = result.feedback
+    return {
+        "id": result.candidate.id, "operator": result.candidate.operator,
+        "score": result.score.mean if result.score else None,
+        "failure": result.failure.stage if result.failure else None,
+        "beside": dict(feedback.beside) if feedback else {},
+    }  # fmt: skip
 
 
 def show_retrained(settings: TrainSettings, done: Retrained, console: Console) -> None:
@@ -165,4 +178,4 @@ def train_json(settings: TrainSettings, done: Retrained) -> dict[str, Any]:
 
 def made_on() -> dict[str, Any]:
     """What figures were made on."""
-    return {"device": device(), "versions": versions(*VERSIONED), "commit": commit()}
+    return {"device": device(), "cores": cores(), "versions": versions(*VERSIONED), "commit": commit()}

@@ -12,6 +12,9 @@ import numpy as np
 
 from jaxreward.errors import UserError
 
+LONGEST = 1_000_000
+"""Steps of an episode, at most."""
+
 
 def check_whole(name: str, value: Any) -> None:
     """That the option is a whole number.
@@ -27,11 +30,13 @@ def check_horizon(value: Any) -> None:
     """That `value` can be the horizon of a task.
 
     Raises:
-        UserError: it is no whole number, or less than 1.
+        UserError: it is no whole number, or less than 1, or too long to be counted with care.
     """
     check_whole("horizon", value)
     if value < 1:
         raise UserError(f"horizon must be at least 1 step, not {value}")
+    if value > LONGEST:
+        raise UserError(f"horizon must be at most {LONGEST:,} steps, not {value}")
 
 
 def check_not_negative(name: str, value: Any, most: float = inf) -> None:

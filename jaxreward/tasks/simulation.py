@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+from jaxreward.cores import cores
 
 UNFUSED = {"xla_cpu_use_fusion_emitters": False}
 """XLA's fusions cost some simulations dearly on CPU: those of the kinematics of a serial chain make each link cost ten
@@ -19,9 +19,4 @@ two cores; `benchmarks/task_speed.py --whole` measures without slices."""
 
 def lanes_at_once(platform: str) -> int:
     """Of a simulation of bodies, how many environments a step holds; 0 for all."""
-    return LANES_OF_A_CORE * _cores() if platform == "cpu" else 0
-
-
-def _cores() -> int:
-    """Cores that this process may use, as XLA counts them."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return LANES_OF_A_CORE * cores() if platform == "cpu" else 0

@@ -289,3 +289,9 @@ def test_interfaces_are_the_tasks_own_rewards(name):
         np.testing.assert_allclose(sum(terms.values()), found, rtol=1e-4, atol=1e-4)
     seen = each(expert["get_observation"], views)
     assert seen.dtype == np.float32 and np.isfinite(seen).all() and np.abs(seen).max() < 20.0
+
+
+@pytest.mark.parametrize(("name", "sideways"), [("hopper", 0), ("walker2d", 0), ("ant", 3)])
+def test_what_is_held_in_a_plane_has_no_phrases_for_leaving_it(name, sideways):
+    phrases = make_task(name).vocabulary().fragments
+    assert sum(phrase.name.startswith("sideways") for phrase in phrases) == sideways

@@ -264,7 +264,7 @@ def test_shipped_interfaces_are_the_tasks_own_rewards(stepped, name):
 
 def test_options_are_checked():
     for name, options, words in (
-        ("quadruped-velocity", {"speed_scale": 0}, "speed_scale must be a number above 0"),
+        ("quadruped-velocity", {"speed_scale": 0}, "speed_scale must be at least 0.1, not 0"),
         ("quadruped-velocity", {"speed_scale": float("nan")}, "speed_scale"),
         ("quadcopter-hover", {"horizon": 0}, "horizon"),
         ("panda-cabinet", {"width": 2}, "does not take"),

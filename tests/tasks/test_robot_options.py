@@ -40,6 +40,13 @@ ROBOTS = ("go1-push-recovery", "panda-cabinet", "panda-tracking", "quadcopter-ho
         ("xland-easy", {"horizon": "10"}, "the horizon of 'xland-easy' must be a whole number, not '10'"),
         ("panda-tracking", {"radius_scale": 3}, "radius_scale must be at most 2, not 3"),
         ("panda-tracking", {"speed_scale": 50.0}, "speed_scale must be at most 5, not 50.0"),
+        ("quadruped-velocity", {"speed_scale": 1e200}, "speed_scale must be at most 5, not 1e+200"),
+        ("quadruped-velocity", {"speed_scale": 1e-300}, "speed_scale must be at least 0.1, not 1e-300"),
+        ("go1-push-recovery", {"push_force_scale": 1e30}, "push_force_scale must be at most 10, not 1e+30"),
+        ("go1-push-recovery", {"push_interval": 500},
+         "push_interval must be less than the 500 steps of an episode, or no push would ever come, not 500"),
+        ("go1-push-recovery", {"horizon": 10**11}, "horizon must be at most 1,000,000 steps, not 100000000000"),
+        ("ant-patrol-return", {"checkpoint": 1e9}, "checkpoint must be at most 100, not 1000000000.0"),
         ("quadruped-velocity", {"speed_scale": True}, "speed_scale must be a number that is not negative, not True"),
     ],
 )  # fmt: skip

@@ -23,6 +23,8 @@ BELLY_UP = 0.9
 """Orientation from which the ant lies on its back."""
 NEAR = 0.5
 """Metres from the start within which the ant is back."""
+FARTHEST = 100.0
+"""Metres to the checkpoint, at most."""
 
 
 class LieDownView(BraxView):
@@ -131,7 +133,7 @@ class AntPatrolReturn(AntTask):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_not_negative("checkpoint", self.checkpoint)
+        check_not_negative("checkpoint", self.checkpoint, FARTHEST)
         if self.checkpoint <= NEAR:
             raise UserError(f"checkpoint must lie more than {NEAR} m ahead of the start, not at {self.checkpoint}")
 

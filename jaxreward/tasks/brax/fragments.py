@@ -23,6 +23,11 @@ class Robot(NamedTuple):
     soles: tuple[tuple[float, float, float], ...]
     height: float
 
+    @property
+    def planar(self) -> bool:
+        """Whether its joints hold it in a plane."""
+        return self.root == (3, 3)
+
 
 ROBOTS = {
     "hopper": Robot((3, 3), 3, (0.0,) * 3, (3, 4, 5), (3,), ((-0.065, 0.0, 0.1),), 1.25),
@@ -262,6 +267,8 @@ def vocabulary(kind: str, control_s: float, horizon: int) -> Vocabulary:
         "SOLES": repr(robot.soles), "Q_ROOT": str(robot.root[0]), "QD_ROOT": str(robot.root[1]),
     }  # fmt: skip
     features, terms, helpers = _features(robot), TERMS, HELPERS
+    if robot.planar:  # nothing in it ever moves sideways
+        features, terms = (tuple(p for p in ps if not p.name.startswith("sideways")) for ps in (features, terms))
     if kind == "ant-lie-down":
         terms += LIE_DOWN_TERMS
     if kind == "ant-patrol-return":

@@ -19,6 +19,8 @@ from jaxreward.tasks.robots.state import RobotState, RobotView
 
 PUSH_STEPS = 5
 PUSH_RANGE = (150.0, 400.0)
+STRONGEST = 10.0
+HORIZON = 500
 NEAR = 0.10
 
 
@@ -63,8 +65,8 @@ class Go1PushRecovery(Go1Task):
     """A Go1-like robot that must keep standing at the origin while it is pushed.
 
     Args:
-        push_force_scale: by which the force of pushes is multiplied.
-        push_interval: control steps (0.02 s) from one push to the next.
+        push_force_scale: by which the force of pushes is multiplied, at most 10.
+        push_interval: control steps (0.02 s) from one push to the next, fewer than an episode has.
         horizon: control steps of an episode.
         impl: of MJX, `jax` or `warp`.
     """
@@ -82,13 +84,19 @@ class Go1PushRecovery(Go1Task):
     }
 
     def __post_init__(self) -> None:
-        check_not_negative("push_force_scale", self.push_force_scale)
+        check_not_negative("push_force_scale", self.push_force_scale, STRONGEST)
         check_whole("push_interval", self.push_interval)
         if self.push_interval <= PUSH_STEPS:
             raise UserError(
                 f"push_interval must be more than the {PUSH_STEPS} steps of a push, not {self.push_interval}"
             )
         super().__post_init__()
+        steps = max(self.horizon, HORIZON)  # a shorter horizon than usual is for trying things out
+        if self.push_interval >= steps:
+            raise UserError(
+                f"push_interval must be less than the {steps} steps of an episode, or no push would ever come, "
+                f"not {self.push_interval}"
+            )
 
     @property
     def description(self) -> str:

@@ -63,7 +63,7 @@ class QuadcopterHover(MuJoCoTask):
             "A quadcopter flies to a fixed point in the air and hovers there. It begins within 1 m of the point along "
             f"each axis, tilted and drifting. An episode lasts {0.02 * self.horizon:g} seconds and is measured by the "
             f"mean distance from the point (m), less being better. It ends when the quadcopter is more than {FAR:g} m "
-            f"away, and every second missed counts as a distance of {FAR:g} m."
+            f"away, and the time missed counts as a distance of {FAR:g} m."
         )
 
     @property

@@ -20,6 +20,8 @@ from jaxreward.tasks.robots.state import RobotState, RobotView
 FASTEST = (1.0, 0.5, 1.0)
 """The largest commands forward and to the left (m/s) and in yaw (rad/s); IsaacGymEnvs' Anymal, whose legs are longer,
 has 2, 1 and 1."""
+SCALES = (0.1, 5.0)
+"""What these may be multiplied by."""
 NEAR = 0.25
 """m/s and rad/s."""
 POSE_NOISE = 0.1
@@ -45,9 +47,9 @@ class QuadrupedVelocity(Go1Task):
     }
 
     def __post_init__(self) -> None:
-        check_not_negative("speed_scale", self.speed_scale)
-        if self.speed_scale == 0:
-            raise UserError("speed_scale must be a number above 0, not 0")
+        check_not_negative("speed_scale", self.speed_scale, SCALES[1])
+        if self.speed_scale < SCALES[0]:
+            raise UserError(f"speed_scale must be at least {SCALES[0]:g}, not {self.speed_scale}")
         super().__post_init__()
 
     @property
