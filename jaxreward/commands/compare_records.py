@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
 from pydantic import ValidationError
 
+from jaxreward.cores import cores
 from jaxreward.errors import UserError
 from jaxreward.records import Record
 from jaxreward.reports.comparison import Grid
@@ -42,7 +42,7 @@ def keep_record(out: Path, grid: Grid, part: tuple[int, int], command: str) -> N
     kinds = {f"{d.platform} {d.device_kind}" for d in devices}
     shard = Shard(
         grid=grid, shard=f"{part[0]}/{part[1]}", command=command, device=f"{len(devices)} x {', '.join(sorted(kinds))}",
-        cores=len(os.sched_getaffinity(0)), versions=versions("jaxlib", "flax", "optax", "xminigrid"), commit=commit(),
+        cores=cores(), versions=versions("jaxlib", "flax", "optax", "xminigrid"), commit=commit(),
     )  # fmt: skip
     # Named after what it says: two processes that begin at once cannot overwrite each other's.
     digest = hashlib.sha256(shard.model_dump_json().encode()).hexdigest()[:8]

@@ -20,7 +20,8 @@ class Rate(NamedTuple):
     program_s: float
 
 
-# Rounded from docs/benchmarks.md and docs/robots.md; a GPU is not estimated.
+# Rounded from docs/benchmarks.md and from benchmarks/task_speed.py with nothing beside it (the table of docs/robots.md
+# was made beside a search); a GPU is not estimated.
 _GRID, _PHYSICS = Rate(200_000, 6.0, 1.0), Rate(10_000, 20.0, 0.3)
 _STEPS_PER_S = {
     "ant": 15_000, "ant-lie-down": 16_000, "ant-patrol-return": 17_000, "go1-push-recovery": 8_000, "hopper": 45_000,

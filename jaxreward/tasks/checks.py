@@ -26,17 +26,17 @@ def check_whole(name: str, value: Any) -> None:
         raise UserError(f"{name} must be a whole number, not {value!r}")
 
 
-def check_horizon(value: Any) -> None:
-    """That `value` can be the horizon of a task.
+def check_horizon(value: Any, name: str = "horizon") -> None:
+    """That `value` can be the horizon of a task; `name` is what it is called in the sentence.
 
     Raises:
         UserError: it is no whole number, or less than 1, or too long to be counted with care.
     """
-    check_whole("horizon", value)
+    check_whole(name, value)
     if value < 1:
-        raise UserError(f"horizon must be at least 1 step, not {value}")
+        raise UserError(f"{name} must be at least 1 step, not {value}")
     if value > LONGEST:
-        raise UserError(f"horizon must be at most {LONGEST:,} steps, not {value}")
+        raise UserError(f"{name} must be at most {LONGEST:,} steps, not {value}")
 
 
 def check_not_negative(name: str, value: Any, most: float = inf) -> None:

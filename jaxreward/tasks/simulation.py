@@ -13,8 +13,8 @@ ONLY_FAILURES = "only where the simulation fails"
 """When an episode ends early that nothing else ends (see `documentation`)."""
 
 LANES_OF_A_CORE = 64
-"""Environments that step together on CPU, for each core: the arrays of so many stay in its cache. Chosen on
-two cores; `benchmarks/task_speed.py --whole` measures without slices."""
+"""Environments that step together on CPU, for each core: the arrays of so many stay in its cache. What that
+is worth on two cores is in docs/robots.md, "Speed"."""
 
 
 def lanes_at_once(platform: str) -> int:

@@ -25,7 +25,7 @@ from xminigrid.types import AgentState, RuleSet
 from jaxreward.errors import UserError
 from jaxreward.records import Vocabulary
 from jaxreward.tasks import xland_words as words
-from jaxreward.tasks.checks import check_whole
+from jaxreward.tasks.checks import check_horizon
 from jaxreward.tasks.metrics import Reached
 from jaxreward.tasks.task import Discrete
 from jaxreward.tasks.xland_vocabulary import xland_vocabulary
@@ -82,9 +82,7 @@ class XLand:
     options = ("horizon",)
 
     def __init__(self, name: str, environment: str, ruleset: RuleSet, horizon: int, description: str = "") -> None:
-        check_whole(f"the horizon of '{name}'", horizon)
-        if horizon < 1:
-            raise UserError(f"the horizon of '{name}' must be at least 1, not {horizon}")
+        check_horizon(horizon, f"the horizon of '{name}'")
         env, params = xminigrid.make(environment, ruleset=ruleset, max_steps=horizon, view_size=VIEW_SIZE)
         self._env, self._params = env, params
         self.name, self.horizon = name, int(horizon)
@@ -184,7 +182,7 @@ def paper_task(name: str, horizon: int | None = None) -> XLand:
             rules=xrules.EmptyRule().encode()[None],
             init_tiles=jnp.stack([pyramid, tile("ball", "red")]),
         )
-        return XLand(name, "XLand-MiniGrid-R1-9x9", ruleset, horizon or 80)
+        return XLand(name, "XLand-MiniGrid-R1-9x9", ruleset, 80 if horizon is None else horizon)
     if name == "xland-medium":
         pyramid, square = tile("pyramid", "yellow"), tile("square", "green")
         ruleset = RuleSet(
@@ -192,7 +190,7 @@ def paper_task(name: str, horizon: int | None = None) -> XLand:
             rules=xrules.EmptyRule().encode()[None],
             init_tiles=jnp.stack([pyramid, square]),
         )
-        return XLand(name, "XLand-MiniGrid-R1-9x9", ruleset, horizon or 80)
+        return XLand(name, "XLand-MiniGrid-R1-9x9", ruleset, 80 if horizon is None else horizon)
     pyramid, ball, hexagon = tile("pyramid", "blue"), tile("ball", "green"), tile("hex", "yellow")
     purple, square, star = tile("ball", "purple"), tile("square", "orange"), tile("star", "grey")
     ruleset = RuleSet(
@@ -205,4 +203,4 @@ def paper_task(name: str, horizon: int | None = None) -> XLand:
         ),
         init_tiles=jnp.stack([pyramid, hexagon, purple, square]),
     )
-    return XLand(name, "XLand-MiniGrid-R4-13x13", ruleset, horizon or 400)
+    return XLand(name, "XLand-MiniGrid-R4-13x13", ruleset, 400 if horizon is None else horizon)

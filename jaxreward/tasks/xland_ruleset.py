@@ -54,7 +54,9 @@ def ruleset_task(spec: str, horizon: int | None = None) -> XLand:
             "nor the path of a .toml file"
         )
     _, params = xminigrid.make(environment)
-    return XLand(f"xland/{spec}", environment, ruleset, horizon or steps or 3 * params.height * params.width, words)
+    asked = steps if horizon is None else horizon
+    usual = 3 * params.height * params.width
+    return XLand(f"xland/{spec}", environment, ruleset, usual if asked is None else asked, words)
 
 
 def _from_benchmark(name: str, number: str) -> RuleSet:

@@ -158,7 +158,6 @@ def _features(robot: Robot) -> tuple[Phrase, ...]:
           "jax.nn.sigmoid(50.0 * (0.12 - feet(state)[:, 2]))", k),
         F("feet_in_body", "feet", "Where the feet are as the torso sees them.",
           "jax.vmap(lambda foot: in_body(state, foot - state.x.pos[0]))(feet(state)).reshape(-1)", 3 * k),
-        F("sideways", "position", "Distance to the left of the line ahead.", one("jnp.tanh(state.x.pos[0, 1])")),
         F("time_passed", "time", "The part of the episode that is over.", one("state.step_count / HORIZON")),
     )  # fmt: skip
 
@@ -206,6 +205,13 @@ TERMS = (
       "-jnp.sum(jnp.clip(next_state.xd.ang[0], -10.0, 10.0) ** 2)", PENALTY),
     T("bounce_cost", "penalty smooth", "Minus the squared vertical speed.",
       "-jnp.clip(velocity(next_state)[2], -5.0, 5.0) ** 2", SMALL),
+)  # fmt: skip
+
+SIDEWAYS_FEATURES = (
+    F("sideways", "position", "Distance to the left of the line ahead.",
+      "jnp.reshape(jnp.tanh(state.x.pos[0, 1]), (1,))"),
+)  # fmt: skip
+SIDEWAYS_TERMS = (
     T("sideways_speed_cost", "penalty drift", "Minus the squared sideways speed.",
       "-jnp.clip(velocity(next_state)[1], -5.0, 5.0) ** 2", SMALL),
     T("sideways_cost", "penalty drift", "Minus the distance from the line ahead, squashed.",
@@ -267,8 +273,8 @@ def vocabulary(kind: str, control_s: float, horizon: int) -> Vocabulary:
         "SOLES": repr(robot.soles), "Q_ROOT": str(robot.root[0]), "QD_ROOT": str(robot.root[1]),
     }  # fmt: skip
     features, terms, helpers = _features(robot), TERMS, HELPERS
-    if robot.planar:  # nothing in it ever moves sideways
-        features, terms = (tuple(p for p in ps if not p.name.startswith("sideways")) for ps in (features, terms))
+    if not robot.planar:
+        features, terms = features + SIDEWAYS_FEATURES, terms + SIDEWAYS_TERMS
     if kind == "ant-lie-down":
         terms += LIE_DOWN_TERMS
     if kind == "ant-patrol-return":

@@ -20,7 +20,6 @@ from jaxreward.tasks.robots.state import RobotState, RobotView
 PUSH_STEPS = 5
 PUSH_RANGE = (150.0, 400.0)
 STRONGEST = 10.0
-HORIZON = 500
 NEAR = 0.10
 
 
@@ -91,7 +90,7 @@ class Go1PushRecovery(Go1Task):
                 f"push_interval must be more than the {PUSH_STEPS} steps of a push, not {self.push_interval}"
             )
         super().__post_init__()
-        steps = max(self.horizon, HORIZON)  # a shorter horizon than usual is for trying things out
+        steps = max(self.horizon, type(self).horizon)  # a shorter horizon than usual is for trying things out
         if self.push_interval >= steps:
             raise UserError(
                 f"push_interval must be less than the {steps} steps of an episode, or no push would ever come, "
