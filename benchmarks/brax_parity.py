@@ -3,13 +3,14 @@
     python benchmarks/brax_parity.py --out benchmarks/results/brax_parity.json --plot docs/pictures/brax-parity.png
 
 For each task: Brax's `train` once for every seed, then ours with the environment's own observation and reward, all
-seeds together; and, for steps a second, one candidate with one seed, and eight candidates with one seed against eight
-runs of Brax. Both sides take the same steps and play as many held-out episodes, with sampled actions; what Brax plays
-before it has learned anything is not counted. docs/robots.md has the result.
+seeds together; and, for steps a second, one candidate with one seed, and eight different programs with one seed each
+against eight runs of Brax. Both sides take the same steps and play as many held-out episodes, with sampled actions;
+what Brax plays before it has learned anything is not counted. docs/robots.md has the result.
 """
 
 from __future__ import annotations
 
+import itertools
 import os
 import statistics
 import sys
@@ -27,9 +28,22 @@ import tyro
 
 from benchmarks.command import save, status_of
 from jaxreward.errors import UserError
-from jaxreward.programs import Program
+from jaxreward.programs import Checker, Program
 from jaxreward.tasks import Task, make_task
 from jaxreward.training import PPO
+
+_FEATURES = ("state.last_action", "jnp.sin(state.q)", "jnp.tanh(state.qd)", "state.x.pos[-1]")
+_TERMS = ("action**2", "jnp.abs(action)", "(action - state.last_action) ** 2", "jnp.tanh(next_state.qd - state.qd)")
+_PROGRAM = """import jax.numpy as jnp
+
+
+def get_observation(state):
+    return jnp.concatenate([state.q, state.qd, {feature}])
+
+
+def compute_reward(state, action, next_state):
+    return next_state.x.pos[0, 0] - state.x.pos[0, 0] - 0.001 * jnp.sum({term})
+"""
 
 
 @dataclass(frozen=True)
@@ -43,7 +57,7 @@ class ParitySettings:
     steps: int = 1_000_000
     """Environment steps of each, rounded up to what both sides can take."""
     candidates: int = 8
-    """Candidates that are trained at once, against as many runs of Brax; 0: not measured."""
+    """Different programs that are trained at once, against as many runs of Brax; 0: not measured."""
     evals: int = 10
     """Points of the curves."""
     out: Path | None = None
@@ -53,8 +67,9 @@ class ParitySettings:
 
     def check(self) -> None:
         """Raise a UserError for the first setting that cannot be."""
-        if min(self.seeds, self.evals, self.steps) < 1 or self.candidates < 0:
-            raise UserError("--seeds, --evals and --steps are at least 1, --candidates is not negative")
+        most = len(_FEATURES) * len(_TERMS)
+        if min(self.seeds, self.evals, self.steps) < 1 or not 0 <= self.candidates <= most:
+            raise UserError(f"--seeds, --evals and --steps are at least 1, --candidates is 0 to {most}")
 
     def whole(self, ppo: PPO) -> int:
         """The steps: whole updates, as many between any two points of the curves."""
@@ -105,11 +120,17 @@ def brax_run(task: Any, ppo: PPO, steps: int, seed: int, evals: int) -> dict[str
     }  # fmt: skip
 
 
-def our_run(task: Task, ppo: PPO, steps: int, seeds: int, evals: int, candidates: int = 1) -> dict[str, Any]:
-    """Ours with the environment's own observation and reward: curves of the seeds, steps a second of training alone."""
+def different_programs(task: Task, n: int) -> list[Program]:
+    """`n` programs of one size that compute different things, for seconds and steps a second alone."""
+    pairs = itertools.islice(itertools.product(_FEATURES, _TERMS), n)
+    with Checker() as checker:
+        return [checker.load(_PROGRAM.format(feature=f, term=t), task) for f, t in pairs]
+
+
+def our_run(task: Task, programs: list[Program], ppo: PPO, steps: int, seeds: int, evals: int) -> dict[str, Any]:
+    """Ours: curves of the first program's seeds, steps a second of training alone, seconds of all programs."""
     from benchmarks.measure import fused, training
 
-    programs = [Program.dense(task)] * candidates
     done = fused(task, programs, False, ppo=ppo, seeds=seeds, steps=steps, checkpoints=evals, eval_episodes=ppo.envs)
     result = done.result
     return {
@@ -127,7 +148,7 @@ def compare(name: str, s: ParitySettings) -> dict[str, Any]:
     task, ppo = make_task(name), learner()
     steps = s.whole(ppo)
     theirs = [brax_run(task, ppo, steps, seed, s.evals) for seed in range(s.seeds)]
-    ours = our_run(task, ppo, steps, s.seeds, s.evals)
+    ours = our_run(task, [Program.dense(task)], ppo, steps, s.seeds, s.evals)
     alone = training(task, [Program.dense(task)], ppo, 1, 10)
     mine, other = [r[-1] for r in ours["returns"]], [t["returns"][-1] for t in theirs]
     spread = [statistics.stdev(x) if len(x) > 1 else 0.0 for x in (mine, other)]
@@ -141,7 +162,7 @@ def compare(name: str, s: ParitySettings) -> dict[str, Any]:
         "wall_s": {"brax": sum(t["wall_s"] for t in theirs), "jaxreward": ours["wall_s"]},
     }  # fmt: skip
     if s.candidates:
-        many = our_run(task, ppo, steps, 1, s.evals, s.candidates)
+        many = our_run(task, different_programs(task, s.candidates), ppo, steps, 1, s.evals)
         each = statistics.mean(t["wall_s"] for t in theirs)
         row["candidates"] = {
             "candidates": s.candidates, "steps_per_s": many["steps_per_s"], "wall_s": many["wall_s"],
