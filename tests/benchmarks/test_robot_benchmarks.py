@@ -21,7 +21,8 @@ from jaxreward.tasks.probe import Probe
     ("benchmark", "words"),
     [
         (task_speed, ["--updates", "0"]), (task_speed, ["--tasks", "no-such-task"]),
-        (brax_parity, ["--seeds", "0"]), (reward_units, ["--scales", "0"]), (reward_units, ["--tasks", "probe-aim"]),
+        (brax_parity, ["--seeds", "0"]), (brax_parity, ["--candidates", "17"]),
+        (reward_units, ["--scales", "0"]), (reward_units, ["--tasks", "probe-aim"]),
     ],
 )  # fmt: skip
 def test_what_cannot_be_measured_is_said_at_once(benchmark, words, capsys):
