@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import dataclasses
 import json
 import os
 import threading
@@ -15,11 +16,12 @@ from pathlib import Path
 from typing import Any
 
 from jaxreward.errors import UserError
+from jaxreward.programs.constants import FloatLiteral
 from jaxreward.programs.cost import Cost
 from jaxreward.programs.limits import Limits
 from jaxreward.programs.novelty import Sketch
 from jaxreward.programs.process import Lost, Process, SandboxError
-from jaxreward.programs.program import Half, Program, ProgramRejected, assemble
+from jaxreward.programs.program import Half, Program, ProgramRejected, Skeleton, assemble
 from jaxreward.programs.reply import Failed, read_reply
 from jaxreward.programs.spec import Spec
 from jaxreward.programs.target import Packed, Target
@@ -178,9 +180,10 @@ class Checker:
             guarded, traced = self._work(lane, source, target.spec, sandboxed)
             own = (bool(guarded["observation"]), bool(guarded["reward"]))
             observation = Half(traced["observation"]) if own[0] else target.default("observation")
-            reward = Half(traced["reward"], traced["terms"]) if own[1] else target.default("reward")
+            reward = _reward_of(traced, guarded) if own[1] else target.default("reward")
             samples = target.samples(given)  # not before: what is refused need not wait for a task to be played
-            cost, notices, sketch = self._verify(lane, observation, reward, guarded, target.spec, samples)
+            cost, notices, sketch, lifts = self._verify(lane, observation, reward, guarded, target.spec, samples)
+            reward = reward if lifts else dataclasses.replace(reward, skeleton=None)
             nodes = guarded["reward_nodes"] if own[1] else 0
             program = assemble(source, name, target.spec, observation, reward, nodes, cost, sketch)
         except Failed as bad:
@@ -208,11 +211,14 @@ class Checker:
     def _verify(
         self, lane: _Lane, observation: Half, reward: Half, guarded: dict[str, Any], spec: Spec,
         samples: Packed | None,
-    ) -> tuple[Cost, tuple[Notice, ...], Sketch | None]:  # fmt: skip
+    ) -> tuple[Cost, tuple[Notice, ...], Sketch | None, bool]:  # fmt: skip
+        """What the verifier says: costs, remarks, a sketch, and whether the skeleton of the reward is one."""
+        lifted = reward.skeleton
         request = {
             "observation": observation.tape, "reward": reward.tape, "terms": reward.terms, "spec": spec.as_json(),
             "own": [bool(guarded["observation"]), bool(guarded["reward"])], "limits": self.limits.as_json(),
             "inputs": samples.key if samples else None,
+            "skeleton": [lifted.tape, [c.value for c in lifted.constants]] if lifted else None,
         }  # fmt: skip
         answer = self._judged(lane, request)
         if "unknown" in answer and samples is not None:  # a fresh verifier
@@ -222,7 +228,7 @@ class Checker:
             line = guarded["lines"].get(answer.get("half"))
             raise Failed(Failure(**{"line": line, **{k: v for k, v in answer["failure"].items() if v is not None}}))
         notices, sketch = tuple(Notice(**n) for n in answer["notices"]), answer["sketch"]
-        return Cost(**answer["cost"]), notices, _sketch(**sketch) if sketch else None
+        return Cost(**answer["cost"]), notices, _sketch(**sketch) if sketch else None, bool(answer["lifts"])
 
     def _hand_over(self, lane: _Lane, samples: Packed, spec: dict[str, Any]) -> None:
         """Send the verifier a task's transitions. What goes wrong here is no program's fault."""
@@ -241,6 +247,15 @@ class Checker:
             message = f"compiling and evaluating it did not end well in {self.limits.verify_s:g} s: {lost}"
             hint = "long chains of x[::-1], jnp.roll, jnp.stack and slices take XLA exponential time: shorten them"
             raise Failed(Failure(stage="killed", message=message, hint=hint)) from lost
+
+
+def _reward_of(traced: dict[str, Any], guarded: dict[str, Any]) -> Half:
+    """The reward's half as the worker gives it, not yet checked."""
+    skeleton = None
+    if traced["lifted"]:
+        tape, which = traced["lifted"]
+        skeleton = Skeleton(tape, tuple(FloatLiteral(*guarded["constants"][i]) for i in which))
+    return Half(traced["reward"], traced["terms"], skeleton)
 
 
 def _sketch(numbers: Any, reward_rms: float, constants: Any) -> Sketch:

@@ -23,6 +23,8 @@ from jaxreward.programs.tape import Tape, TapeError, check_tape, count, reads
 from jaxreward.records import Failure, Notice
 
 _REAL = 256
+_SAME = 1e-4
+"""How far a skeleton may be from the reward, as a fraction: Python computes with more digits where constants meet."""
 _SKETCH_BYTES = 16 << 20
 _SKETCH_FLOPS, _SKETCH_ELEMENTS = 200_000, 16_384
 """What a sketch may need: of its batch, and of a program on each of the batch's inputs."""
@@ -101,6 +103,30 @@ def judge(
     if own[1]:
         _rewarded(_evaluate(closed[1], samples.transition()), terms, limits, random, notices)
     return total, tuple(notices), _sketch(closed, given, own, total)
+
+
+def is_skeleton(
+    skeleton: Any, constants: Sequence[float], reward: Tape, spec: Spec, limits: Limits, given: Inputs | None = None
+) -> bool:
+    """Whether `skeleton` is a tape like others that computes with `constants` what `reward` does, which has passed."""
+    structs = spec.structs()[1]
+    scalars = [jax.ShapeDtypeStruct((), np.float32)] * len(constants)
+    samples = (given.true if given else Samples.random(spec)).first(_REAL).transition()
+    values = [np.full(len(samples[0]), c, np.float32) for c in constants]
+    try:
+        tape = _sound(skeleton, [*structs, *scalars], limits)
+        closed = _trace(tape, [*structs, *scalars], limits, "skeleton")
+        cost = measure(closed, limits)
+        _limits(cost, limits)
+        _compile([closed], [[*structs, *scalars]], cost)
+        found, known = _evaluate(closed, [*samples, *values]), _evaluate(_trace(reward, structs, limits, ""), samples)
+    except Exception:  # the program is none the worse for it
+        return False
+    if count(tape) > limits.operations or [x.shape for x in found] != [x.shape for x in known]:
+        return False
+    return all(
+        np.allclose(a, b, rtol=_SAME, atol=_SAME * max(1.0, np.abs(b).max())) for a, b in zip(found, known, strict=True)
+    )
 
 
 def _sketch(closed: list[Any], given: Inputs | None, own: tuple[bool, bool], cost: Cost) -> Sketch | None:

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from jaxreward.errors import UserError
+from jaxreward.programs.constants import FloatLiteral, write_back
 from jaxreward.programs.cost import Cost, measure
 from jaxreward.programs.encode import trace
 from jaxreward.programs.limits import Limits
 from jaxreward.programs.novelty import Sketch
 from jaxreward.programs.replay import replay, shapes
 from jaxreward.programs.spec import Spec
-from jaxreward.programs.tape import Tape, count, digests, reads
+from jaxreward.programs.tape import Tape, bind, count, digests, reads
 from jaxreward.records import ProgramSummary, Verdict
 
 
@@ -31,11 +34,29 @@ class ProgramRejected(UserError):
 
 
 @dataclass(frozen=True)
+class Skeleton:
+    """A reward with its constants as further inputs: programs that differ in these alone share it.
+
+    Attributes:
+        tape: that of the reward, whose inputs are followed by a float32 scalar for each constant.
+        constants: where they stand in the source, and their values.
+    """
+
+    tape: Tape = field(repr=False)
+    constants: tuple[FloatLiteral, ...]
+
+    @cached_property
+    def replay(self) -> Callable[..., list[Any]]:
+        return replay(self.tape)
+
+
+@dataclass(frozen=True)
 class Half:
     """One function of a program as a tape; `terms` names the outputs of a reward after the first."""
 
     tape: Tape
     terms: tuple[str, ...] = ()
+    skeleton: Skeleton | None = None
 
 
 @dataclass(frozen=True)
@@ -47,6 +68,7 @@ class Program:
         name: a label, such as the name of its file.
         spec: the inputs it reads.
         summary: digest, sizes, costs, and the inputs that reach its outputs.
+        skeleton: of its reward, where that has constants that can be inputs.
     """
 
     source: str = field(repr=False)
@@ -55,6 +77,7 @@ class Program:
     summary: ProgramSummary
     observation_tape: Tape = field(repr=False)
     reward_tape: Tape = field(repr=False)
+    skeleton: Skeleton | None = field(default=None, repr=False)
 
     @property
     def digest(self) -> str:
@@ -70,6 +93,43 @@ class Program:
 
     def __hash__(self) -> int:
         return hash(self.summary.digest)
+
+    @cached_property
+    def constants(self) -> np.ndarray[Any, np.dtype[np.float32]]:
+        """The values of the skeleton's constants, float32 (k,); none without a skeleton."""
+        known = self.skeleton.constants if self.skeleton else ()
+        return np.array([c.value for c in known], np.float32)
+
+    @cached_property
+    def structure(self) -> tuple[str, str]:
+        """Digests of what the observation computes, and of what the reward does whatever its constants are."""
+        state, transition = self.spec.labels()
+        (seen,) = digests(self.observation_tape, state)
+        tape = self.skeleton.tape if self.skeleton else self.reward_tape
+        named = [f"constant {i}" for i in range(len(tape["ins"]) - len(transition))]
+        paid = digests(tape, [*transition, *named])
+        return seen, hashlib.sha256("|".join(["skeleton", *paid]).encode()).hexdigest()
+
+    def with_constants(self, values: Sequence[float]) -> Program:
+        """The same skeleton with other values of its constants, in the source too. It was not checked: before it is
+        kept, check its source.
+
+        Raises:
+            UserError: another number of values, or one that cannot take the place of a literal.
+        """
+        if self.skeleton is None:
+            raise UserError(f"{self.name} has no constants")
+        known = self.skeleton.constants
+        try:
+            source, moved = write_back(self.source, known, values)
+        except ValueError as error:
+            raise UserError(f"{self.name}: {error}") from error
+        written = np.array([c.value for c in moved], np.float32)
+        digest = hashlib.sha256("|".join([*self.structure, written.tobytes().hex()]).encode()).hexdigest()
+        summary = self.summary.model_copy(update={"digest": digest, "sketch": (), "constants": ((), ())})
+        skeleton = Skeleton(self.skeleton.tape, moved)
+        tape = bind(skeleton.tape, list(written))
+        return dataclasses.replace(self, source=source, summary=summary, skeleton=skeleton, reward_tape=tape)
 
     @cached_property
     def _observe(self) -> Callable[..., list[Any]]:
@@ -95,6 +155,14 @@ class Program:
         """
         arrays = [*self.spec.flatten(view), self.spec.act(action), *self.spec.flatten(next_view)]
         total, *parts = self._reward(*arrays)
+        return jnp.asarray(total), jnp.stack(parts)
+
+    def reward_with(self, constants: jax.Array, view: Any, action: Any, next_view: Any) -> tuple[jax.Array, jax.Array]:
+        """`reward` with these values of the constants, float32 (k,)."""
+        if self.skeleton is None:
+            return self.reward(view, action, next_view)
+        arrays = [*self.spec.flatten(view), self.spec.act(action), *self.spec.flatten(next_view)]
+        total, *parts = self.skeleton.replay(*arrays, *constants)
         return jnp.asarray(total), jnp.stack(parts)
 
     @staticmethod
@@ -178,7 +246,7 @@ def assemble(
         reward_rms=sketch.reward_rms if sketch else 0.0,
         constants=sketch.constants if sketch else ((), ()),
     )
-    return Program(source, name, spec, summary, observation.tape, reward.tape)
+    return Program(source, name, spec, summary, observation.tape, reward.tape, reward.skeleton)
 
 
 def digest_of(spec: Spec, observation: Tape, reward: Tape) -> str:

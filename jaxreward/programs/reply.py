@@ -55,9 +55,10 @@ def read_reply(reply: bytes, limits: Limits) -> tuple[dict[str, Any], dict[str, 
     guarded = frames[0]
     if "failure" in guarded:
         raise Failed(_failure(guarded["failure"]))
-    if len(frames) < 2 or header["end"] != "exit":
+    if len(frames) < 2:
         raise Failed(_ended(header, limits))
-    return guarded, _traced(frames[1], guarded, limits)
+    traced = _traced(frames[1], guarded, limits)  # how the child ended after that does not matter
+    return guarded, {**traced, "lifted": _lifted(frames[2] if len(frames) > 2 else None, guarded)}
 
 
 def _ended(header: dict[str, Any], limits: Limits) -> Failure:
@@ -68,7 +69,7 @@ def _ended(header: dict[str, Any], limits: Limits) -> Failure:
 def _frames(written: bytes) -> list[dict[str, Any] | None]:
     """What the child wrote, as JSON objects; None for what is not one."""
     found: list[dict[str, Any] | None] = []
-    while len(written) >= 8 and len(found) < 2:
+    while len(written) >= 8 and len(found) < 3:
         size = int.from_bytes(written[:8], "little")
         if size > len(written) - 8:
             break
@@ -95,6 +96,16 @@ def _traced(data: dict[str, Any] | None, guarded: dict[str, Any], limits: Limits
     if guarded["reward"] and not (isinstance(outs, list) and len(outs) == len(terms) + 1):
         raise Failed(Failure(stage="killed", message="the worker's answer has another number of terms"))
     return {**data, "terms": tuple(terms)}
+
+
+def _lifted(data: dict[str, Any] | None, guarded: dict[str, Any]) -> tuple[Any, list[int]] | None:
+    """What says to be the skeleton, not yet checked, and which of the guard's constants it has; None without."""
+    if data is None or not isinstance(data.get("skeleton"), dict):
+        return None
+    which, known = data.get("which"), len(guarded["constants"])
+    if not isinstance(which, list) or not all(type(i) is int and 0 <= i < known for i in which):
+        return None
+    return (data["skeleton"], which) if which and sorted(set(which)) == which else None
 
 
 def _failure(data: Any) -> Failure:

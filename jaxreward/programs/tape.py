@@ -60,6 +60,20 @@ def constant(params: dict[str, Any]) -> Any:
     return data.reshape(tuple(params["shape"]))
 
 
+def constant_node(array: Any) -> list[Any]:
+    """The node of a constant."""
+    import numpy as np
+
+    data = base64.b64encode(np.ascontiguousarray(array).tobytes()).decode()
+    return ["const", {"shape": [int(d) for d in array.shape], "dtype": array.dtype.name, "data": data}, [], 1]
+
+
+def bind(tape: Tape, last: Sequence[Any]) -> Tape:
+    """`tape` with its last inputs as constants, which come first among the nodes: no value changes its number."""
+    ins = tape["ins"][: len(tape["ins"]) - len(last)]
+    return {"ins": ins, "nodes": [*map(constant_node, last), *tape["nodes"]], "outs": tape["outs"]}
+
+
 # ---- digest
 
 

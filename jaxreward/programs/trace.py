@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
+from jaxreward.programs.constants import HOLDER, FloatLiteral, lift, literals
 from jaxreward.programs.diagnose import diagnose
 from jaxreward.programs.encode import trace as tape_of
 from jaxreward.programs.guard import FILE, Guarded, Refused, guard
 from jaxreward.programs.limits import Limits
 from jaxreward.programs.spec import Spec
+from jaxreward.programs.tape import reads
 from jaxreward.programs.world import build_state, namespace
 
 _SCALAR_KINDS = "biuf"
+_ATTEMPTS = 24
+"""Traces that may be spent on finding out which literals can be constants."""
 
 
 def serve(request: dict[str, Any], send: Callable[[dict[str, Any]], None]) -> None:
-    """Send the guard's verdict, then the tapes or a failure."""
+    """Send the guard's verdict and the constants of the reward, then the tapes or a failure, then its skeleton if it
+    has one."""
     source, spec, limits = request["source"], Spec.from_json(request["spec"]), Limits(**request["limits"])
     try:
         checked = guard(source, spec.fields(), limits)
@@ -30,7 +36,9 @@ def serve(request: dict[str, Any], send: Callable[[dict[str, Any]], None]) -> No
         return
     names = {"observation": checked.observation, "reward": checked.reward}
     lines = {half: return_line(checked.tree, name) for half, name in names.items() if name}
-    send({**names, "reward_nodes": checked.reward_nodes, "lines": lines})
+    constants = literals(checked.tree, checked.reward, checked.observation) if checked.reward else ()
+    places = [[c.line, c.start, c.end, c.value] for c in constants]
+    send({**names, "reward_nodes": checked.reward_nodes, "lines": lines, "constants": places})
     try:
         answer = _tapes(code, checked, spec, limits)
     except BaseException as error:
@@ -39,6 +47,9 @@ def serve(request: dict[str, Any], send: Callable[[dict[str, Any]], None]) -> No
             failure["line"] = lines.get(str(error.half))
         answer = {"failure": failure}
     send(answer)
+    if constants and "failure" not in answer:
+        with contextlib.suppress(BaseException):  # whatever happens here, the program has passed
+            send(_skeleton(checked, constants, answer["terms"], spec, limits))
 
 
 def _tapes(code: Any, checked: Guarded, spec: Spec, limits: Limits) -> dict[str, Any]:
@@ -46,18 +57,11 @@ def _tapes(code: Any, checked: Guarded, spec: Spec, limits: Limits) -> dict[str,
     state_labels, reward_labels = spec.labels()
     state_structs, reward_structs = spec.structs()
     answer: dict[str, Any] = {}
-    n = len(spec.leaves)
-
-    def execute() -> dict[str, Any]:
-        names = namespace()
-        exec(code, names)
-        return names
-
     if checked.observation:
 
         def observe(*arrays: Any) -> list[Any]:
             state = build_state(spec.tree, list(arrays))
-            return [_observation(execute()["get_observation"](state), limits)]
+            return [_observation(_execute(code)["get_observation"](state), limits)]
 
         answer["observation"] = tape_of(observe, state_structs, state_labels, limits)
     if checked.reward:
@@ -65,20 +69,80 @@ def _tapes(code: Any, checked: Guarded, spec: Spec, limits: Limits) -> dict[str,
         entry = checked.reward
 
         def reward(*arrays: Any) -> list[Any]:
-            state, action = build_state(spec.tree, list(arrays[:n])), arrays[n]
-            next_state = build_state(spec.tree, list(arrays[n + 1 :]))
-            names = execute()
-            if entry == "reward":  # GRACE's form
-                result = names["reward"](next_state)
-            else:
-                result = names["compute_reward"](state, action, next_state)
-            values, found = _reward(result, entry, limits)
-            terms[:] = found
+            values, terms[:] = _paid(_execute(code), entry, spec, limits, arrays)
             return values
 
         answer["reward"] = tape_of(reward, reward_structs, reward_labels, limits)
         answer["terms"] = terms
     return answer
+
+
+def _execute(code: Any, **more: Any) -> dict[str, Any]:
+    names = namespace() | more
+    exec(code, names)
+    return names
+
+
+def _paid(
+    names: dict[str, Any], entry: str, spec: Spec, limits: Limits, arrays: Sequence[Any]
+) -> tuple[list[Any], list[str]]:
+    """Reward and terms of a transition, and the names of the terms, by the functions of an executed module."""
+    n = len(spec.leaves)
+    state, action = build_state(spec.tree, list(arrays[:n])), arrays[n]
+    next_state = build_state(spec.tree, list(arrays[n + 1 :]))
+    if entry == "reward":  # GRACE's form
+        return _reward(names["reward"](next_state), entry, limits)
+    return _reward(names["compute_reward"](state, action, next_state), entry, limits)
+
+
+def _skeleton(
+    checked: Guarded, constants: Sequence[FloatLiteral], terms: Any, spec: Spec, limits: Limits
+) -> dict[str, Any]:
+    """The reward's tape with those of its `constants` as further inputs that can be: their indices are in `which`.
+
+    Some cannot, since Python itself needs their values: a size, a condition. They are found by halving.
+    """
+    labels, structs = spec.labels()[1], spec.structs()[1]
+    entry, inputs = str(checked.reward), len(structs)
+    scalar = jax.ShapeDtypeStruct((), jnp.float32, weak_type=True)  # as the literal of Python that it stands for
+    attempts = range(_ATTEMPTS).__iter__()
+
+    def taped(which: list[int]) -> Any:
+        """None if it cannot be traced so."""
+        if next(attempts, None) is None:
+            return None
+        code = compile(lift(checked.tree, [constants[i] for i in which]), FILE, "exec", dont_inherit=True)
+
+        def reward(*arrays: Any) -> list[Any]:
+            names = _execute(code, **{HOLDER: arrays[inputs:]})
+            values, found = _paid(names, entry, spec, limits, arrays[:inputs])
+            if found != list(terms):
+                raise Refused("its terms depend on a constant")
+            return values
+
+        named = [*labels, *(f"constant {i}" for i in range(len(which)))]
+        try:
+            return tape_of(reward, [*structs, *[scalar] * len(which)], named, limits)
+        except Exception:
+            return None
+
+    def added(good: list[int], more: list[int], tape: Any) -> tuple[list[int], Any]:
+        """`good` with those of `more` that can be constants too, and the tape of all these."""
+        both = sorted([*good, *more])
+        found = taped(both)
+        if found is not None:
+            return both, found
+        if len(more) > 1:
+            half = len(more) // 2
+            good, tape = added(good, more[:half], tape)
+            good, tape = added(good, more[half:], tape)
+        return good, tape
+
+    which, tape = added([], list(range(len(constants))), None)
+    used = set[int]().union(*reads(tape)) if tape else set()
+    if len(live := [c for i, c in enumerate(which, inputs) if i in used]) < len(which):
+        which, tape = live, taped(live)
+    return {"skeleton": tape, "which": which}
 
 
 def return_line(tree: ast.Module, name: str) -> int:

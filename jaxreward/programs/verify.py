@@ -16,7 +16,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from jaxreward.programs.judge import Inputs, Judged, judge
+from jaxreward.programs.judge import Inputs, Judged, is_skeleton, judge
 from jaxreward.programs.limits import Limits
 from jaxreward.programs.process import Lost, leave_with_parent, read_frame, write_frame
 from jaxreward.programs.samples import Samples
@@ -61,8 +61,10 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
     except Exception as error:  # XLA may refuse what traces; the process lives on
         message = f"it cannot be evaluated: {type(error).__name__}: {str(error)[:300]}"
         return {"failure": {"stage": "numeric", "message": message}}
-    known = [n.model_dump() for n in notices]
-    return {"cost": vars(cost), "notices": known, "sketch": vars(sketch) if sketch else None}
+    lifted = request["skeleton"]
+    lifts = lifted is not None and is_skeleton(lifted[0], lifted[1], request["reward"], spec, limits, given)
+    told = {"notices": [n.model_dump() for n in notices], "sketch": vars(sketch) if sketch else None, "lifts": lifts}
+    return {"cost": vars(cost), **told}
 
 
 def _take(key: str, samples: Any, spec: Spec) -> dict[str, Any]:

@@ -56,6 +56,7 @@ class Chunk:
         self.network = ActorCritic.of(task, ppo)
         self.compile_s = 0.0
         self._hyper = jax.device_put(jax.tree.map(jnp.float32, ppo), device)
+        self._constants = jax.device_put(population.constants, device)
         self._keys = jax.device_put(jnp.stack([jax.random.key(s) for s in self.seeds]), device)
         self._collect: Any = None
         self._learn: Any = None
@@ -78,17 +79,17 @@ class Chunk:
             agents = jax.eval_shape(partial(_new_agents, self.ppo, self.population.width), params)
             lanes = jax.eval_shape(partial(_new_lanes, self.task, self.shape[0]), pool)
             stats = jax.eval_shape(self.fresh_stats)
-            shapes = (agents.variables, lanes, pool, self._keys, stats)
+            shapes = (self._constants, agents.variables, lanes, pool, self._keys, stats)
             length, repeat = self.ppo.length, self.ppo.action_repeat
             step = partial(collect, self.task, self.population, self.network, length, repeat, self.device.platform)
             trajectory = self._trajectory()
             key = (
-                id(self.task), self.identity(), self.population.width, self.population.terms, length, repeat,
+                id(self.task), self.population.structure, self.population.width, self.population.terms, length, repeat,
                 self.ppo.envs, self.network, self.shape, self.device, at_once(self.task, self.device.platform),
             )  # fmt: skip
             options = compiler_options(self.task, self.device.platform)
             self._collect = _COLLECT.get(
-                key, lambda: _aot(step, shapes, self.device, donate=(1, 4), options=options), keep=self.task
+                key, lambda: _aot(step, shapes, self.device, donate=(2, 5), options=options), keep=self.task
             )
             learn_shapes = (agents, trajectory, stats.finite, self._keys, jnp.float32(0), self._hyper)
             key = (self.network, jax.tree.structure(self.ppo), _signature(learn_shapes), self.device)
@@ -161,7 +162,8 @@ class Chunk:
         with jax.default_device(self.device):
             pool = self._resets(_fold(self._keys, _POOL, index))
             noise = _fold(self._keys, _NOISE, index)
-            lanes, trajectory, stats = self._collect(state.agents.variables, state.lanes, pool, noise, stats)
+            variables, lanes = state.agents.variables, state.lanes
+            lanes, trajectory, stats = self._collect(self._constants, variables, lanes, pool, noise, stats)
             spent = jax.device_put(np.float32(progress), self.device)
             agents, learned = self._learn(
                 state.agents, trajectory, stats.finite, _fold(self._keys, _ORDER, index), spent, self._hyper
@@ -182,7 +184,7 @@ class Chunk:
                 lanes = _new_lanes(self.task, self.shape[0], pool)
                 for part in range(-(-self.task.horizon // (self.ppo.length * self.ppo.action_repeat))):
                     noise = _fold(self._keys, _PLAY, number, part)
-                    lanes, _, stats = self._collect(state.agents.variables, lanes, pool, noise, stats)
+                    lanes, _, stats = self._collect(self._constants, state.agents.variables, lanes, pool, noise, stats)
         return stats
 
 

@@ -255,6 +255,8 @@ class _Run:
     # ---- groups
 
     def _group(self, members: list[int], number: int) -> _Group:
+        # in one order for all populations of the same structures, which share what is compiled
+        members = sorted(members, key=lambda i: self.programs[i].structure)
         population = Population([self.programs[i] for i in members], self.width, self.terms)
         device = self.devices[number % len(self.devices)]
         return _Group(members, Chunk(self.task, population, self.ppo, self.seeds, device))
@@ -283,7 +285,7 @@ class _Run:
         regrouped = []
         for number, part in enumerate(cut(alive, max(self.sizes))):
             group = self._group(part, number)
-            picked = [rows[m] for m in part]
+            picked = [rows[m] for m in group.members]
             states = [jax.device_put(jax.tree.map(lambda x, r=r: x[r : r + 1], g.state), home) for g, r in picked]
             group.state = jax.tree.map(lambda *x: jnp.concatenate(x), *states)
             group.history = History.join([g.history.rows([r]) for g, r in picked])  # type: ignore[union-attr]

@@ -21,7 +21,7 @@ from flax import struct
 from jaxreward.tasks import Task, Telling, measure_of, stepper
 from jaxreward.training.measure import Stats
 from jaxreward.training.networks import ActorCritic, Variables, apply
-from jaxreward.training.population import Population
+from jaxreward.training.population import Constants, Population
 
 
 class Lanes(struct.PyTreeNode):
@@ -74,6 +74,7 @@ def collect(
     length: int,
     repeat: int,
     platform: str,
+    constants: Constants,
     variables: Variables,
     lanes: Lanes,
     pool: Any,
@@ -84,6 +85,7 @@ def collect(
 
     Args:
         platform: of the device: `cpu`, `gpu` or `tpu`.
+        constants: of the rewards.
         variables: of the network, leaves (C, S, ...).
         lanes: the running episodes; one that ends is replaced from the pool.
         pool: fresh initial states, leaves (S, E, ...).
@@ -109,7 +111,7 @@ def collect(
         next_state = split(take_step(join(lanes.state), flat))
         next_view = jax.vmap(task.view)(join(next_state))
         raw_reward, terms = population.reward(
-            per_program(split(view)), per_program(action), per_program(split(next_view))
+            constants, per_program(split(view)), per_program(action), per_program(split(next_view))
         )
         raw_reward, terms = raw_reward.reshape(C, S, E), terms.reshape(C, S, E, -1)
         reward = jnp.nan_to_num(raw_reward, nan=0.0, posinf=0.0, neginf=0.0)

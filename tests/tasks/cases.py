@@ -178,7 +178,12 @@ def seen_across_an_end(task: Any, lanes: int = 3) -> dict[str, np.ndarray]:
         return jnp.concatenate([jnp.ravel(x).astype(jnp.float32) for x in jax.tree.leaves(view)])
 
     program: Any = SimpleNamespace(
-        observation_size=sum(sizes), terms=("none",), observe=observe, reward=lambda *_: (jnp.zeros(()), jnp.zeros(1))
+        observation_size=sum(sizes),
+        terms=("none",),
+        observe=observe,
+        structure=("all", "none"),
+        constants=np.zeros(0, np.float32),
+        reward_with=lambda *_: (jnp.zeros(()), jnp.zeros(1)),
     )
     population = Population([program])
     network = ActorCritic.of(task, PPO(hidden=(4,)))
@@ -192,7 +197,18 @@ def seen_across_an_end(task: Any, lanes: int = 3) -> dict[str, np.ndarray]:
         first, pool = (jax.tree.map(lambda x, k=k: x[k], fresh) for k in (0, 1))
         begun, stats = start_lanes(task, first, 1), Stats.zeros(1, 1, population.width, population.terms, beside=told)
         _, trajectory, _ = collect(
-            task, population, network, task.horizon + 1, 1, "cpu", variables, begun, pool, keys[2:], stats
+            task,
+            population,
+            network,
+            task.horizon + 1,
+            1,
+            "cpu",
+            population.constants,
+            variables,
+            begun,
+            pool,
+            keys[2:],
+            stats,
         )
         return trajectory.obs[:, 0, 0, :, : sum(sizes)]
 

@@ -154,7 +154,18 @@ def test_an_action_that_is_repeated_pays_for_all_its_steps_and_none_after_the_en
     pool = reset_pool(task, keys, 2)
     stats = Stats.zeros(1, 1, population.width, population.terms)
     lanes, seen, stats = collect(
-        task, population, network, 6, repeat, "cpu", variables, start_lanes(task, pool, 1), pool, keys, stats
+        task,
+        population,
+        network,
+        6,
+        repeat,
+        "cpu",
+        population.constants,
+        variables,
+        start_lanes(task, pool, 1),
+        pool,
+        keys,
+        stats,
     )
     once = {1: [1, 2, 3, 4, 5], 2: [3, 7, 5], 4: [10, 5]}[repeat]
     paid = [*once, *once, *once][:6]

@@ -8,9 +8,9 @@ import pytest
 
 from jaxreward.programs import Spec
 from jaxreward.training import train
-from jaxreward.training.chunk import Chunk
+from jaxreward.training.chunk import _COLLECT, Chunk
 from jaxreward.training.population import Population
-from tests.training.conftest import SEEDS, UPDATES, assert_close_trees, budget, params, program_source
+from tests.training.conftest import OBSERVATIONS, SEEDS, UPDATES, assert_close_trees, budget, params, program_source
 
 
 @pytest.fixture(scope="module")
@@ -81,3 +81,27 @@ def test_a_nan_stays_home(easy, mixed, tiny, fused, checker):
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(result.agents[1]))
     for row, k in ((0, 1), (2, 2)):
         assert_close_trees(params(result, row), params(fused, k))
+
+
+WEIGHTED = "near, h = distance(state), held(next_state)\n    return {} * h - {} * near / 9, dict(near=near, h=h)"
+
+
+def test_constants_train_side_by_side_and_compile_once(easy, mixed, tiny, checker):
+    """Three weightings of one reward and a stranger between them, together and each alone; then others, with nothing
+    compiled anew."""
+    weights = ((1.0, 1.0), (0.25, 3.0), (0.5, 0.01))
+    sources = [program_source(OBSERVATIONS[0], WEIGHTED.format(*pair)) for pair in weights]
+    programs = [program for _, program in checker.check_many(sources, easy)]
+    programs.insert(1, mixed[1])
+    population = Population(programs)
+    assert [len(c) for c in population.constants] == [3, 1] and len(set(population.structure)) == 2
+    together = train(easy, programs, tiny, **budget(tiny))
+    for k, program in enumerate(programs):
+        assert_close_trees(params(together, k), params(train(easy, [program], tiny, **budget(tiny)), 0))
+    known = set(_COLLECT._entries)
+    others = [programs[2].with_constants([0.3, 0.7]), *programs[:2], programs[0].with_constants([0.9, 0.2])]
+    again = train(easy, others, tiny, **budget(tiny))
+    assert set(_COLLECT._entries) <= known
+    assert_close_trees(params(again, 2), params(together, 1))
+    alone = train(easy, [checker.check(others[0].source, easy)[1]], tiny, **budget(tiny))
+    assert_close_trees(params(again, 0), params(alone, 0))
