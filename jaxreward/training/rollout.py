@@ -11,7 +11,7 @@ every program appears exactly once in the compiled code.
 
 from __future__ import annotations
 
-from functools import partial
+from dataclasses import dataclass
 from typing import Any
 
 import jax
@@ -95,82 +95,139 @@ def collect(
     Returns:
         The episodes after `length` actions, the trajectory, and the statistics with these.
     """
-    C, S, E = lanes.elapsed.shape
-    metric, measure = task.score(), measure_of(task)
-    # nothing counts as less than the worst, or to diverge would be better than an honest failure
-    bounded = partial(jnp.maximum if measure.higher_is_better else jnp.minimum, measure.worst)
-    join = lambda tree: jax.tree.map(lambda x: x.reshape((C * S * E, *x.shape[3:])), tree)  # noqa: E731
-    split = lambda tree: jax.tree.map(lambda x: x.reshape((C, S, E, *x.shape[1:])), tree)  # noqa: E731
-    per_program = lambda tree: jax.tree.map(lambda x: x.reshape((C, S * E, *x.shape[3:])), tree)  # noqa: E731
-    policy = jax.vmap(jax.vmap(lambda v, o: apply(network, v, o)))
-    over, take_step = network.distribution, stepper(task, platform)
+    moves = Moves(task, network, platform, *lanes.elapsed.shape)
 
     def advance(lanes: Lanes, view: Any, action: jax.Array) -> tuple[Lanes, _Step]:
         """One step of every environment, whatever ends with it."""
-        flat = action.reshape((C * S * E, *action.shape[3:]))
-        next_state = split(take_step(join(lanes.state), flat))
-        next_view = jax.vmap(task.view)(join(next_state))
-        raw_reward, terms = population.reward(
-            constants, per_program(split(view)), per_program(action), per_program(split(next_view))
-        )
-        raw_reward, terms = raw_reward.reshape(C, S, E), terms.reshape(C, S, E, -1)
-        reward = jnp.nan_to_num(raw_reward, nan=0.0, posinf=0.0, neginf=0.0)
-        elapsed = lanes.elapsed + 1
-        terminated = split(jax.vmap(task.terminated)(join(next_state)))
-        acc = split(jax.vmap(metric.update)(join(lanes.metric), join(lanes.state), flat, join(next_state)))
-        moved = Lanes(next_state, elapsed, lanes.episode, acc, lanes.ret + reward)
-        return moved, _Step(reward, terms, jnp.isfinite(raw_reward), terminated, elapsed >= task.horizon)
+        moved, next_view, terminated = moves.move(lanes, action)
+        raw_reward, terms = population.reward(constants, view, moves.by_program(action), next_view)
+        reward, terms = moves.split_programs(raw_reward), moves.split_programs(terms)
+        finite = jnp.isfinite(reward)
+        reward = jnp.nan_to_num(reward, nan=0.0, posinf=0.0, neginf=0.0)
+        late = moved.elapsed >= task.horizon
+        return moved.replace(ret=lanes.ret + reward), _Step(reward, terms, finite, terminated, late)
 
     def advance_again(carry: tuple[Lanes, _Step], action: jax.Array) -> tuple[Lanes, _Step]:
         """One step more with the same action, where the episode goes on."""
         lanes, so_far = carry
         ended = so_far.terminated | so_far.late
-        moved, step = advance(lanes, jax.vmap(task.view)(join(lanes.state)), action)
+        moved, step = advance(lanes, moves.view(lanes), action)
         step = step.replace(
             reward=so_far.reward + step.reward, terms=so_far.terms + step.terms, finite=so_far.finite & step.finite
         )
         keep = lambda old, new: _where(ended, old, new)  # noqa: E731
         return jax.tree.map(keep, lanes, moved), jax.tree.map(keep, so_far, step)
 
-    def step(carry: tuple[Lanes, Stats], t: jax.Array) -> tuple[tuple[Lanes, Stats], tuple[jax.Array, ...]]:
+    def step(carry: tuple[Lanes, Stats], t: jax.Array) -> tuple[tuple[Lanes, Stats], Any]:
         lanes, stats = carry
-        view = jax.vmap(task.view)(join(lanes.state))
-        raw_obs = population.observe(per_program(split(view))).reshape(C, S, E, population.width)
-        obs = jnp.nan_to_num(raw_obs, nan=0.0, posinf=0.0, neginf=0.0)
-        outputs, value = policy(variables, obs)
-        noise = jax.vmap(lambda k: over.noise(jax.random.fold_in(k, t), (E,)))(keys)
-        sample = over.sample(outputs, noise[None])
-        action = over.action(sample)
-
-        ended, taken = advance(lanes, view, action)
+        view = moves.view(lanes)
+        chosen = moves.choose(variables, moves.split_programs(population.observe(view)), keys, t)
+        ended, taken = advance(lanes, view, chosen.action)
         if repeat > 1:
-            again = lambda _, carry: advance_again(carry, action)  # noqa: E731
+            again = lambda _, carry: advance_again(carry, chosen.action)  # noqa: E731
             ended, taken = jax.lax.fori_loop(1, repeat, again, (ended, taken))
-        finite = jnp.isfinite(raw_obs).all((-1, -2)) & taken.finite.all(-1)
-        done = taken.terminated | taken.late
-        success = split(jax.vmap(metric.value)(join(ended.metric)))
-        success = bounded(jnp.where(jnp.isfinite(success), success, measure.worst))
-        beside = jnp.zeros((C, S, E, 0))
-        if isinstance(metric, Telling):
-            beside = split(jax.vmap(metric.also)(join(ended.metric)))
+        finite, done = chosen.finite & taken.finite.all(-1), taken.terminated | taken.late
+        success, beside = moves.values(ended)
         commit = t < length
         ends = (success, ended.ret, ended.elapsed, beside)
-        new_stats = stats.add(obs, taken.terms, finite, done, lanes.episode, *ends)
+        new_stats = stats.add(chosen.obs, taken.terms, finite, done, lanes.episode, *ends)
         stats = jax.tree.map(lambda new, old: jnp.where(commit, new, old), new_stats, stats)
-
-        # A lane that ends at step t takes entry e + t of the pool, so that no two lanes that end
-        # at the same step share a level.
-        fresh = start_lanes(task, jax.tree.map(lambda x: jnp.roll(x, -t, axis=1), pool), 1)
-        ended = ended.replace(episode=lanes.episode + done)
-        fresh = fresh.replace(episode=ended.episode)
-        following = jax.tree.map(lambda new, old: _where(done, new, old), fresh, ended)
+        following = moves.begin_again(ended, done, pool, t)
         following = jax.tree.map(lambda new, old: jnp.where(commit, new, old), following, lanes)
         cut = taken.late & ~taken.terminated
-        return (following, stats), (obs, sample, over.log_prob(outputs, sample), value, taken.reward, done, cut)
+        return (following, stats), (chosen.obs, chosen.sample, chosen.logp, chosen.value, taken.reward, done, cut)
 
     (lanes, stats), out = jax.lax.scan(step, (lanes, stats), jnp.arange(length + 1))
     obs, action, logp, value, reward, done, cut = out
     return lanes, Trajectory(obs, action[:-1], logp[:-1], value, reward[:-1], done[:-1], cut[:-1]), stats
+
+
+class Choice(struct.PyTreeNode):
+    """What an agent saw and chose: `obs` (C, S, E, d) and whether all of it was finite (C, S), the action and the
+    sample that it was made of, its log-probability and the value."""
+
+    obs: jax.Array
+    finite: jax.Array
+    action: jax.Array
+    sample: jax.Array
+    logp: jax.Array
+    value: jax.Array
+
+
+@dataclass(frozen=True)
+class Moves:
+    """A step of C x S x E environments but for what programs compute of it.
+
+    Views, actions and observations of programs have leading axes (C, S E); all else has (C, S, E).
+    """
+
+    task: Task
+    network: ActorCritic
+    platform: str
+    candidates: int
+    seeds: int
+    envs: int
+
+    def _join(self, tree: Any) -> Any:
+        lanes = self.candidates * self.seeds * self.envs
+        return jax.tree.map(lambda x: x.reshape((lanes, *x.shape[3:])), tree)
+
+    def _split(self, tree: Any) -> Any:
+        return jax.tree.map(lambda x: x.reshape((self.candidates, self.seeds, self.envs, *x.shape[1:])), tree)
+
+    def by_program(self, tree: Any) -> Any:
+        return jax.tree.map(lambda x: x.reshape((self.candidates, self.seeds * self.envs, *x.shape[3:])), tree)
+
+    def split_programs(self, tree: Any) -> Any:
+        return jax.tree.map(lambda x: x.reshape((self.candidates, self.seeds, self.envs, *x.shape[2:])), tree)
+
+    def _views(self, states: Any) -> Any:
+        """Of states (lanes, ...), as programs see them."""
+        seen = jax.vmap(self.task.view)(states)
+        return jax.tree.map(lambda x: x.reshape((self.candidates, self.seeds * self.envs, *x.shape[1:])), seen)
+
+    def view(self, lanes: Lanes) -> Any:
+        return self._views(self._join(lanes.state))
+
+    def choose(self, variables: Variables, raw_obs: jax.Array, keys: jax.Array, t: jax.Array) -> Choice:
+        """The actions of step `t` by observations (C, S, E, d)."""
+        over = self.network.distribution
+        obs = jnp.nan_to_num(raw_obs, nan=0.0, posinf=0.0, neginf=0.0)
+        outputs, value = jax.vmap(jax.vmap(lambda v, o: apply(self.network, v, o)))(variables, obs)
+        noise = jax.vmap(lambda k: over.noise(jax.random.fold_in(k, t), (self.envs,)))(keys)
+        sample = over.sample(outputs, noise[None])
+        finite = jnp.isfinite(raw_obs).all((-1, -2))
+        return Choice(obs, finite, over.action(sample), sample, over.log_prob(outputs, sample), value)
+
+    def move(self, lanes: Lanes, action: jax.Array) -> tuple[Lanes, Any, jax.Array]:
+        """The episodes after an action, with `ret` as it was; what programs see of them then; whether they ended."""
+        metric = self.task.score()
+        before, flat = self._join(lanes.state), self._join(action)
+        after = stepper(self.task, self.platform)(before, flat)
+        acc = jax.vmap(metric.update)(self._join(lanes.metric), before, flat, after)
+        moved = lanes.replace(state=self._split(after), elapsed=lanes.elapsed + 1, metric=self._split(acc))
+        return moved, self._views(after), self._split(jax.vmap(self.task.terminated)(after))
+
+    def values(self, ended: Lanes) -> tuple[jax.Array, jax.Array]:
+        """What the metric would say if every episode ended here, and what it tells beside, (C, S, E, B)."""
+        metric, measure = self.task.score(), measure_of(self.task)
+        acc = self._join(ended.metric)
+        value = self._split(jax.vmap(metric.value)(acc))
+        # nothing counts as less than the worst, or to diverge would be better than an honest failure
+        bounded = jnp.maximum if measure.higher_is_better else jnp.minimum
+        value = bounded(measure.worst, jnp.where(jnp.isfinite(value), value, measure.worst))
+        if isinstance(metric, Telling):
+            return value, self._split(jax.vmap(metric.also)(acc))
+        return value, jnp.zeros((self.candidates, self.seeds, self.envs, 0))
+
+    def begin_again(self, ended: Lanes, done: jax.Array, pool: Any, t: jax.Array) -> Lanes:
+        """The episodes that follow step `t`: fresh ones where one is `done`."""
+        # A lane that ends at step t takes entry e + t of the pool, so that no two lanes that end
+        # at the same step share a level.
+        fresh = start_lanes(self.task, jax.tree.map(lambda x: jnp.roll(x, -t, axis=1), pool), 1)
+        ended = ended.replace(episode=ended.episode + done)
+        fresh = fresh.replace(episode=ended.episode)
+        return jax.tree.map(lambda new, old: _where(done, new, old), fresh, ended)
 
 
 class _Step(struct.PyTreeNode):
