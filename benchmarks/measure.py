@@ -17,6 +17,7 @@ from benchmarks.machine import peak_resident, start_peak
 from jaxreward.programs import Program
 from jaxreward.tasks import Discrete, Task, compiler_options, stepper
 from jaxreward.training import PPO, TrainResult, chunk, train
+from jaxreward.training.fused import FUSED
 from jaxreward.training.population import Population, padded_sizes
 from jaxreward.training.rollout import reset_pool
 
@@ -83,16 +84,12 @@ def fused(task: Task, programs: Sequence[Program], second_pass: bool, **options:
     nothing to compile.
     """
     forget()
-    size = chunk._COLLECT._size
-    chunk._COLLECT._size = _MANY  # the second pass must find every chunk
-    try:
+    with FUSED.room_for(_MANY):  # the second pass must find every chunk
         start_peak()
         result = train(task, programs, **options)
         resident, run = peak_resident(), result.run_s
         if second_pass:
             run = train(task, programs, **options).run_s
-    finally:
-        chunk._COLLECT._size = size
     return Fused(Seconds(result.compile_s, run, result.wall_s), result, resident)
 
 

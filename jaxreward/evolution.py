@@ -342,7 +342,7 @@ class Evolution:
         return train(
             self.task, programs, s.ppo, seeds=s.seeds if seeds is None else seeds, steps=steps, rungs=rungs,
             checkpoints=curve_points(self.task, s.ppo, steps), memory_gb=s.memory_gb, chunk=s.chunk,
-            store=self.store, tag=tag, progress=lambda p: self.watcher.training(label, p),
+            collector=s.collector, store=self.store, tag=tag, progress=lambda p: self.watcher.training(label, p),
             should_stop=lambda: self.stop.requested,
         )  # fmt: skip
 

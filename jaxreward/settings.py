@@ -18,7 +18,7 @@ from jaxreward.runs.run import check_name
 from jaxreward.search.option_text import read_options, write_options
 from jaxreward.search.registry import make_strategy, strategy_class
 from jaxreward.tasks import Task, is_file, make_task_of
-from jaxreward.training.config import PPO
+from jaxreward.training.config import PPO, How
 
 BASELINES = ("sparse", "dense", "best-of-n")
 Judge = Literal["files", "terminal"]
@@ -81,6 +81,9 @@ class EvolveSettings:
     """Memory that training may take on a device; by default most of what is free."""
     chunk: int | None = None
     """Candidates compiled together, at most; by default what fits."""
+    collector: How = "auto"
+    """How experience is collected: fused, one compiled function; linked, one for each structure of programs, which
+    later ones use again; auto, what should be done first."""
     ppo: PPO = field(default_factory=PPO)
     """The learner."""
     llm: Annotated[LlmSettings, tyro.conf.OmitArgPrefixes] = field(default_factory=LlmSettings)

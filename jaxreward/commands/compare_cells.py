@@ -180,7 +180,7 @@ class SparseCell:
             trained = train(
                 task, [program], s.ppo, seeds=range(FIRST_SEED, FIRST_SEED + s.final_seeds), steps=steps,
                 checkpoints=curve_points(task, s.ppo, steps), memory_gb=s.memory_gb, chunk=s.chunk,
-                store=Checkpoints(half_done), tag="sparse",
+                collector=s.collector, store=Checkpoints(half_done), tag="sparse",
                 progress=lambda p: tools.watcher.training("sparse", p), should_stop=lambda: tools.stop.requested,
             )  # fmt: skip
         except Interrupted as interrupted:

@@ -19,7 +19,7 @@ from jaxreward.records import Evolve
 from jaxreward.reports.comparison import Grid, folder_of, name_of
 from jaxreward.search import STRATEGIES
 from jaxreward.settings import EvolveSettings
-from jaxreward.training import PPO
+from jaxreward.training import PPO, How
 
 PROPOSERS = ("genetic", "llm")
 
@@ -70,6 +70,9 @@ class CompareSettings:
     """Memory that training may take on a device; by default most of what is free."""
     chunk: int | None = None
     """Candidates compiled together, at most; by default what fits."""
+    collector: How = "auto"
+    """How experience is collected: fused, one compiled function; linked, one for each structure of programs, which
+    later ones use again; auto, what should be done first."""
     llm: Annotated[LlmSettings, tyro.conf.OmitArgPrefixes] = field(default_factory=LlmSettings)
     """Language models (proposer llm). Budgets such as --max-usd are of each search, not of all together."""
     shard: str = "1/1"
@@ -169,8 +172,8 @@ class CompareSettings:
             generation=self.generation, seeds=self.seeds, steps=self.steps or default.steps,
             filter_steps=self.filter_steps, filter_threshold=self.filter_threshold, baselines=(),
             final_seeds=self.final_seeds, final_steps=self.final_steps, max_attempts=self.max_attempts,
-            memory_gb=self.memory_gb, chunk=self.chunk, ppo=self.learners.get(task, default.ppo),
-            out=self.out / folder_of(task), unsafe_no_sandbox=self.unsafe_no_sandbox, command=self.command,
+            memory_gb=self.memory_gb, chunk=self.chunk, collector=self.collector,
+            ppo=self.learners.get(task, default.ppo), out=self.out / folder_of(task), unsafe_no_sandbox=self.unsafe_no_sandbox, command=self.command,
         )  # fmt: skip
 
 

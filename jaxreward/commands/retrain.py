@@ -12,7 +12,7 @@ from jaxreward.errors import UserError
 from jaxreward.programs import Checker, Program
 from jaxreward.reports.tables import score_json
 from jaxreward.tasks import Task, make_task_of
-from jaxreward.training import PPO, Progress, TrainResult, train
+from jaxreward.training import PPO, How, Progress, TrainResult, train
 from jaxreward.training.plan import EVAL_EPISODES
 
 
@@ -40,6 +40,9 @@ class TrainSettings:
     """Memory that training may take on a device; by default most of what is free."""
     chunk: int | None = None
     """Interfaces compiled together, at most; by default what fits."""
+    collector: How = "auto"
+    """How experience is collected: fused, one compiled function; linked, one for each structure of programs, which
+    later ones use again; auto, what should be done first."""
     ppo: PPO = field(default_factory=PPO)
     """The learner."""
     diagnose: bool = False
@@ -133,6 +136,6 @@ def retrain(settings: TrainSettings, progress: Any = None) -> Retrained:
         task, programs, settings.ppo,
         seeds=range(settings.first_seed, settings.first_seed + settings.seeds),
         steps=settings.steps, checkpoints=settings.checkpoints, eval_episodes=settings.eval_episodes,
-        memory_gb=settings.memory_gb, chunk=settings.chunk, progress=report,
+        memory_gb=settings.memory_gb, chunk=settings.chunk, collector=settings.collector, progress=report,
     )  # fmt: skip
     return Retrained(tuple(names), result)

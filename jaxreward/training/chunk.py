@@ -8,9 +8,7 @@ between any two updates.
 
 from __future__ import annotations
 
-import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from typing import Any
@@ -20,14 +18,18 @@ import jax.numpy as jnp
 import numpy as np
 from flax import struct
 
-from jaxreward.tasks import Task, at_once, compiler_options, told_beside
+from jaxreward.tasks import Task, compiler_options, told_beside
+from jaxreward.training.collector import Collection, Collector
+from jaxreward.training.compiled import Cache, bytes_of, compile_for, signature
 from jaxreward.training.config import PPO
+from jaxreward.training.fused import FUSED, Fused
+from jaxreward.training.linked import COMMON, UNITS, Linked
 from jaxreward.training.measure import Stats
 from jaxreward.training.networks import ActorCritic, init_padded
 from jaxreward.training.plan import Device
 from jaxreward.training.population import Population
 from jaxreward.training.ppo import Agent, LearnStats, learn, new_agent
-from jaxreward.training.rollout import Lanes, Trajectory, collect, reset_pool, start_lanes
+from jaxreward.training.rollout import Lanes, Trajectory, reset_pool, start_lanes
 
 # What a seed's random numbers are for; each purpose is folded into the key before anything else is.
 _ORDER, _POOL, _START, _NOISE, _LEVELS, _PLAY = range(6)
@@ -50,15 +52,16 @@ class Chunk:
         ppo: PPO,
         seeds: Sequence[int],
         device: Device,
+        linked: bool = False,
     ) -> None:
+        self.linked = linked
         self.task, self.population, self.ppo, self.device = task, population, ppo, device
         self.seeds = tuple(seeds)
         self.network = ActorCritic.of(task, ppo)
         self.compile_s = 0.0
         self._hyper = jax.device_put(jax.tree.map(jnp.float32, ppo), device)
-        self._constants = jax.device_put(population.constants, device)
         self._keys = jax.device_put(jnp.stack([jax.random.key(s) for s in self.seeds]), device)
-        self._collect: Any = None
+        self._collect: Collector | None = None
         self._learn: Any = None
 
     @property
@@ -79,23 +82,19 @@ class Chunk:
             agents = jax.eval_shape(partial(_new_agents, self.ppo, self.population.width), params)
             lanes = jax.eval_shape(partial(_new_lanes, self.task, self.shape[0]), pool)
             stats = jax.eval_shape(self.fresh_stats)
-            shapes = (self._constants, agents.variables, lanes, pool, self._keys, stats)
-            length, repeat = self.ppo.length, self.ppo.action_repeat
-            step = partial(collect, self.task, self.population, self.network, length, repeat, self.device.platform)
-            trajectory = self._trajectory()
-            key = (
-                id(self.task), self.population.structure, self.population.width, self.population.terms, length, repeat,
-                self.ppo.envs, self.network, self.shape, self.device, at_once(self.task, self.device.platform),
-            )  # fmt: skip
-            options = compiler_options(self.task, self.device.platform)
-            self._collect = _COLLECT.get(
-                key, lambda: _aot(step, shapes, self.device, donate=(2, 5), options=options), keep=self.task
-            )
-            learn_shapes = (agents, trajectory, stats.finite, self._keys, jnp.float32(0), self._hyper)
-            key = (self.network, jax.tree.structure(self.ppo), _signature(learn_shapes), self.device)
-            self._learn = _LEARN.get(key, lambda: _aot(self._learn_all, learn_shapes, self.device, donate=(0,)))
+            self._collect = self._collector((agents.variables, lanes, pool, self._keys, stats))
+            learn_shapes = (agents, self._trajectory(), stats.finite, self._keys, jnp.float32(0), self._hyper)
+            key = (self.network, jax.tree.structure(self.ppo), signature(learn_shapes), self.device)
+            self._learn = _LEARN.get(key, lambda: compile_for(self._learn_all, learn_shapes, self.device, donate=(0,)))
             jax.block_until_ready(self._resets(self._keys))
         self.compile_s += time.perf_counter() - start
+
+    def _collector(self, shapes: tuple[Any, ...]) -> Collector:
+        ppo = self.ppo
+        what = Collection(
+            self.task, self.population, self.network, ppo.length, ppo.action_repeat, self.device, shapes
+        )  # fmt: skip
+        return Linked(what) if self.linked else Fused(what)
 
     def _trajectory(self) -> Trajectory:
         """Shapes of a trajectory; tracing `collect` for them would trace every program."""
@@ -115,7 +114,8 @@ class Chunk:
 
     def peak_bytes(self) -> int:
         """Device memory that the larger of the two compiled functions needs, as the compiler reports it."""
-        return max(_bytes(self._collect), _bytes(self._learn))
+        assert self._collect is not None, "compile() comes first"
+        return max(self._collect.peak_bytes(), bytes_of(self._learn))
 
     def identity(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
         """What the programs compute, and the order in which they report their terms."""
@@ -163,7 +163,8 @@ class Chunk:
             pool = self._resets(_fold(self._keys, _POOL, index))
             noise = _fold(self._keys, _NOISE, index)
             variables, lanes = state.agents.variables, state.lanes
-            lanes, trajectory, stats = self._collect(self._constants, variables, lanes, pool, noise, stats)
+            assert self._collect is not None, "compile() comes first"
+            lanes, trajectory, stats = self._collect(variables, lanes, pool, noise, stats)
             spent = jax.device_put(np.float32(progress), self.device)
             agents, learned = self._learn(
                 state.agents, trajectory, stats.finite, _fold(self._keys, _ORDER, index), spent, self._hyper
@@ -177,6 +178,7 @@ class Chunk:
         all candidates, so that comparisons are paired, and others for every seed, so that seeds are
         independent and a final training on fresh seeds is judged on fresh levels.
         """
+        assert self._collect is not None, "compile() comes first"
         stats = self.fresh_stats(first_only=True)
         with jax.default_device(self.device):
             for number in range(rounds):
@@ -184,7 +186,7 @@ class Chunk:
                 lanes = _new_lanes(self.task, self.shape[0], pool)
                 for part in range(-(-self.task.horizon // (self.ppo.length * self.ppo.action_repeat))):
                     noise = _fold(self._keys, _PLAY, number, part)
-                    lanes, _, stats = self._collect(self._constants, state.agents.variables, lanes, pool, noise, stats)
+                    lanes, _, stats = self._collect(state.agents.variables, lanes, pool, noise, stats)
         return stats
 
 
@@ -222,54 +224,10 @@ def _zero_stats(candidates: int, seeds: int, width: int, terms: int, first_only:
     return Stats.zeros(candidates, seeds, width, terms, first_only, beside)
 
 
-def _aot(fn: Callable[..., Any], shapes: Any, device: Device, donate: tuple[int, ...], options: Any = None) -> Any:
-    """`fn` compiled for arguments of these shapes on `device`."""
-    on = jax.sharding.SingleDeviceSharding(device)
-    shapes = jax.tree.map(lambda x: jax.ShapeDtypeStruct(jnp.shape(x), x.dtype, sharding=on), shapes)
-    return jax.jit(fn, donate_argnums=donate).lower(*shapes).compile(options or None)
-
-
-def _signature(shapes: Any) -> tuple[Any, ...]:
-    leaves, structure = jax.tree.flatten(shapes)
-    return structure, tuple((jnp.shape(x), str(x.dtype)) for x in leaves)
-
-
-def _bytes(compiled: Any) -> int:
-    memory = compiled.memory_analysis()
-    if memory is None:
-        return 0
-    held = memory.argument_size_in_bytes + memory.output_size_in_bytes + memory.temp_size_in_bytes
-    return held - memory.alias_size_in_bytes
-
-
-class _Cache:
-    """A few compiled functions, least recently used first out; safe to use from several threads."""
-
-    def __init__(self, size: int) -> None:
-        self._size, self._entries, self._lock = size, OrderedDict[Any, Any](), threading.Lock()
-
-    def get(self, key: Any, make: Callable[[], Any], keep: Any = None) -> Any:
-        """`keep` is held as long as the entry lives, for keys that use its identity."""
-        with self._lock:
-            if key in self._entries:
-                self._entries.move_to_end(key)
-                return self._entries[key][0]
-        made = make()
-        with self._lock:
-            self._entries[key] = (made, keep)
-            while len(self._entries) > self._size:
-                self._entries.popitem(last=False)
-        return made
-
-    def clear(self) -> None:
-        with self._lock:
-            self._entries.clear()
-
-
-_COLLECT, _LEARN = _Cache(4), _Cache(16)
+_LEARN = Cache(16)
 
 
 def forget_compiled() -> None:
     """Drop every compiled function that is kept for reuse (for benchmarks and tests)."""
-    _COLLECT.clear()
-    _LEARN.clear()
+    for cache in (FUSED, COMMON, UNITS, _LEARN):
+        cache.clear()

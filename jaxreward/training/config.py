@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from flax import struct
 
 from jaxreward.errors import UserError
+
+How = Literal["auto", "fused", "linked"]
+"""How experience is collected: by one compiled function, or by one for each structure of programs."""
 
 
 class PPO(struct.PyTreeNode):

@@ -25,7 +25,7 @@ from jaxreward.programs import Program
 from jaxreward.records import SUCCESS, Measure
 from jaxreward.tasks import Task, digest_of, measure_of, options_of, told_beside
 from jaxreward.training.chunk import Chunk, TrainerState
-from jaxreward.training.config import PPO, Rung
+from jaxreward.training.config import PPO, How, Rung
 from jaxreward.training.history import History
 from jaxreward.training.learners import quick
 from jaxreward.training.plan import (
@@ -34,6 +34,7 @@ from jaxreward.training.plan import (
     Schedule,
     cut,
     first_chunk,
+    is_linked,
     make_schedule,
     memory_limit,
     worth_compacting,
@@ -89,6 +90,7 @@ def train(
     memory_gb: float | None = None,
     chunk: int | None = None,
     devices: Sequence[Device] | None = None,
+    collector: How = "auto",
     store: Store | None = None,
     tag: str = "train",
     save_every_s: float = 120.0,
@@ -114,6 +116,9 @@ def train(
             is free.
         chunk: candidates of a chunk at most; by default what fits.
         devices: which to use, by default all local ones, each with chunks of its own.
+        collector: `fused`, one compiled function for the programs, the environment and the networks; `linked`,
+            one for each structure of programs, which others can use again, called by the host at every step; `auto`
+            chooses what should be done first. Their results are equal up to rounding.
         store: where to keep the training every `save_every_s` seconds, under names that start with
             `tag`; a training found there goes on from where it was.
         progress: called with where the training stands.
@@ -153,6 +158,7 @@ def train(
         devices=tuple(devices or jax.local_devices()),
         memory=memory_gb,
         largest=chunk,
+        collector=collector,
         store=store,
         tag=tag,
         save_every_s=save_every_s,
@@ -173,6 +179,7 @@ class _Run:
     devices: tuple[Device, ...]
     memory: float | None
     largest: int | None
+    collector: How
     store: Store | None
     tag: str
     save_every_s: float
@@ -181,6 +188,7 @@ class _Run:
 
     def __post_init__(self) -> None:
         self.width, self.terms = padded_sizes(self.programs)
+        self.linked = is_linked(self.collector, self.ppo)
         self.measure = measure_of(self.task)
         self.compile_s = self.run_s = 0.0
         self.env_steps = self.eval_steps = self.peak = 0
@@ -259,7 +267,7 @@ class _Run:
         members = sorted(members, key=lambda i: self.programs[i].structure)
         population = Population([self.programs[i] for i in members], self.width, self.terms)
         device = self.devices[number % len(self.devices)]
-        return _Group(members, Chunk(self.task, population, self.ppo, self.seeds, device))
+        return _Group(members, Chunk(self.task, population, self.ppo, self.seeds, device, self.linked))
 
     def _first_groups(self) -> list[_Group]:
         """Chunks that fit: sized by estimate, then by what the compiler says of the first."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from jaxreward.errors import UserError
 from jaxreward.tasks import Task
-from jaxreward.training.config import PPO, Rung
+from jaxreward.training.config import PPO, How, Rung
 
 Device = Any
 """A `jax.Device`, which type checkers take for a variable."""
@@ -104,6 +104,17 @@ def first_chunk(widest: int, seeds: int, ppo: PPO, limit: int, device: Device) -
     floats = ppo.envs * ppo.length * (3.5 * (widest + 16) + 3.0 * units / ppo.minibatches) + 8.0 * weights
     fits = max(1, int(limit / (4 * seeds * floats)))
     return min(fits, _MAX_CHUNK_CPU) if device.platform == "cpu" else fits
+
+
+def is_linked(how: How, ppo: PPO) -> bool:
+    """Whether a collector is linked of small compiled functions.
+
+    Raises:
+        UserError: `linked` for actions that are repeated.
+    """
+    if how == "linked" and ppo.action_repeat > 1:
+        raise UserError("a linked collector cannot repeat actions: use --collector fused or --ppo.action-repeat 1")
+    return how == "linked"
 
 
 def worth_compacting(dropped: int, survivors: int, steps_left: int, platform: str) -> bool:

@@ -1,0 +1,76 @@
+"""Functions compiled ahead of time, and kept for populations that can use them again."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from jaxreward.training.plan import Device
+
+
+def compile_for(
+    fn: Callable[..., Any], shapes: Any, device: Device, donate: tuple[int, ...] = (), options: Any = None
+) -> Any:
+    """`fn` compiled for arguments of these shapes on `device`."""
+    on = jax.sharding.SingleDeviceSharding(device)
+    shapes = jax.tree.map(lambda x: jax.ShapeDtypeStruct(jnp.shape(x), x.dtype, sharding=on), shapes)
+    return jax.jit(fn, donate_argnums=donate).lower(*shapes).compile(options or None)
+
+
+def signature(shapes: Any) -> tuple[Any, ...]:
+    """What of a tree of arrays a compiled function depends on; hashable."""
+    leaves, structure = jax.tree.flatten(shapes)
+    return structure, tuple((jnp.shape(x), str(x.dtype)) for x in leaves)
+
+
+def bytes_of(compiled: Any) -> int:
+    """Device memory that a compiled function needs, as the compiler reports it."""
+    memory = compiled.memory_analysis()
+    if memory is None:
+        return 0
+    held = memory.argument_size_in_bytes + memory.output_size_in_bytes + memory.temp_size_in_bytes
+    return held - memory.alias_size_in_bytes
+
+
+class Cache:
+    """A few compiled functions, least recently used first out; safe to use from several threads."""
+
+    def __init__(self, size: int) -> None:
+        self._size, self._entries, self._lock = size, OrderedDict[Any, Any](), threading.Lock()
+
+    def __iter__(self) -> Iterator[Any]:
+        """The keys of what is kept."""
+        with self._lock:
+            return iter(list(self._entries))
+
+    def get(self, key: Any, make: Callable[[], Any], keep: Any = None) -> Any:
+        """`keep` is held as long as the entry lives, for keys that use its identity."""
+        with self._lock:
+            if key in self._entries:
+                self._entries.move_to_end(key)
+                return self._entries[key][0]
+        made = make()
+        with self._lock:
+            self._entries[key] = (made, keep)
+            while len(self._entries) > self._size:
+                self._entries.popitem(last=False)
+        return made
+
+    @contextmanager
+    def room_for(self, size: int) -> Iterator[None]:
+        """Keep so many meanwhile."""
+        usual, self._size = self._size, size
+        try:
+            yield
+        finally:
+            self._size = usual
+
+    def clear(self) -> None:
+        with self._lock:
+            self._entries.clear()

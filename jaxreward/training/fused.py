@@ -1,0 +1,41 @@
+"""A population's collector as one compiled function: nothing is dispatched between steps, and nothing is reused by
+populations of other structures."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import jax
+
+from jaxreward.tasks import compiler_options
+from jaxreward.training.collector import Collection
+from jaxreward.training.compiled import Cache, bytes_of, compile_for
+from jaxreward.training.measure import Stats
+from jaxreward.training.networks import Variables
+from jaxreward.training.rollout import Lanes, Trajectory, collect
+
+FUSED = Cache(4)
+
+
+class Fused:
+    """`rollout.collect` in one jit."""
+
+    def __init__(self, what: Collection) -> None:
+        population, platform = what.population, what.device.platform
+        self._constants = jax.device_put(population.constants, what.device)
+
+        def compiled() -> Any:
+            whole = partial(collect, what.task, population, what.network, what.length, what.repeat, platform)
+            shapes, options = (self._constants, *what.shapes), compiler_options(what.task, platform)
+            return compile_for(whole, shapes, what.device, donate=(2, 5), options=options)
+
+        self._collect = FUSED.get((what.key, population.structure), compiled, keep=what.task)
+
+    def __call__(
+        self, variables: Variables, lanes: Lanes, pool: Any, keys: Any, stats: Stats
+    ) -> tuple[Lanes, Trajectory, Stats]:
+        return self._collect(self._constants, variables, lanes, pool, keys, stats)
+
+    def peak_bytes(self) -> int:
+        return bytes_of(self._collect)

@@ -1,0 +1,229 @@
+"""A population's collector as small compiled functions that the host strings together, a step at a time.
+
+`act` holds the environment, the networks and the metric, and is compiled once for a task and a number of candidates.
+Every structure of programs has a function of its own, which serves any population of that size that it is part of. So a
+population of known structures has nothing to compile, and a new structure costs its own compile alone. What all of them
+compute together is what `rollout.collect` computes.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from itertools import groupby
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from flax import struct
+
+from jaxreward.programs import Program
+from jaxreward.tasks import compiler_options
+from jaxreward.training.collector import Collection
+from jaxreward.training.compiled import Cache, bytes_of, compile_for, signature
+from jaxreward.training.measure import Stats
+from jaxreward.training.networks import Variables
+from jaxreward.training.rollout import Lanes, Moves, Trajectory
+
+COMMON, UNITS = Cache(12), Cache(512)
+
+QUICKLY = {"xla_cpu_use_fusion_emitters": False, "xla_cpu_parallel_codegen_split_count": 1}
+"""Options by which XLA compiles a program on CPU in two thirds of the time, to code that is as fast."""
+
+Responses = tuple[tuple[jax.Array, jax.Array, jax.Array], ...]
+"""What each unit made of a step: rewards (W, n), terms (W, n, K), and observations (W, n, d) of what follows."""
+
+
+class Book(struct.PyTreeNode):
+    """What is written down of every step, (T + 1, C, S, E, ...), before anything is made of it."""
+
+    obs: jax.Array
+    finite: jax.Array
+    sample: jax.Array
+    logp: jax.Array
+    value: jax.Array
+    reward: jax.Array
+    terms: jax.Array
+    done: jax.Array
+    cut: jax.Array
+    episode: jax.Array
+    success: jax.Array
+    elapsed: jax.Array
+    beside: jax.Array
+
+
+def units(structures: Sequence[Any]) -> int:
+    """How many neighbours are compiled as one: programs of one structure, if all stand in groups of one size."""
+    sizes = {len(list(group)) for _, group in groupby(structures)}
+    return sizes.pop() if len(sizes) == 1 else 1
+
+
+class Linked:
+    """`rollout.collect`, but for actions that are repeated, in pieces."""
+
+    def __init__(self, what: Collection) -> None:
+        programs, size = what.population.programs, units(what.population.structure)
+        groups = [programs[k : k + size] for k in range(0, len(programs), size)]
+        self._constants = [jax.device_put(np.stack([p.constants for p in group]), what.device) for group in groups]
+        self._steps = [jax.device_put(np.int32(t), what.device) for t in range(what.length + 1)]
+        pieces = _Pieces(what, size)
+        self._no_action = jax.device_put(pieces.no_action, what.device)
+        shared = (what.key, len(groups))
+        make = [
+            partial(COMMON.get, (*shared, name), partial(pieces.common, name), keep=what.task) for name in pieces.names
+        ]
+        make += [
+            partial(UNITS.get, (*pieces.key, group[0].structure), partial(pieces.unit, group[0])) for group in groups
+        ]
+        with ThreadPoolExecutor(os.cpu_count() or 1) as threads:  # the compiler lets other threads run
+            compiled = list(threads.map(lambda one: one(), make))
+        (self._act, self._close, self._open), self._units = compiled[: len(pieces.names)], compiled[len(pieces.names) :]
+
+    def __call__(
+        self, variables: Variables, lanes: Lanes, pool: Any, keys: Any, stats: Stats
+    ) -> tuple[Lanes, Trajectory, Stats]:
+        book, ret, views = self._open(lanes)
+        before, moved = views, [(self._no_action, view, view) for view in views]  # for the observations alone
+        for t in self._steps:
+            responses = tuple(map(_call, self._units, self._constants, before, moved))
+            lanes, book, moved = self._act(variables, lanes, responses, book, pool, keys, t)
+            before, views = views, [following for _, _, following in moved]
+        return self._close(lanes, book, ret, stats)
+
+    def peak_bytes(self) -> int:
+        return max(bytes_of(self._act), bytes_of(self._close))
+
+
+def _call(unit: Any, constants: jax.Array, view: Any, moved: tuple[Any, Any, Any]) -> Any:
+    return unit(constants, view, *moved)
+
+
+class _Pieces:
+    """What is compiled, by the shapes of its arguments. `key` is all that units depend on but for their program."""
+
+    names = ("act", "close", "open")
+
+    def __init__(self, what: Collection, size: int) -> None:
+        variables, lanes, pool, keys, stats = what.shapes
+        C, S, E = lanes.elapsed.shape
+        self.what, self.size = what, size
+        self.moves = Moves(what.task, what.network, what.device.platform, C, S, E)
+        width, terms = what.population.width, what.population.terms
+        book, ret, views = jax.eval_shape(self._opening, lanes)
+        one = tuple(jax.ShapeDtypeStruct((size, S * E, *more), jnp.float32) for more in ((), (terms,), (width,)))
+        self.arguments = {
+            "act": (variables, lanes, (one,) * (C // size), book, pool, keys, jax.ShapeDtypeStruct((), jnp.int32)),
+            "close": (lanes, book, ret, stats),
+            "open": (lanes,),
+        }
+        _, _, moved = jax.eval_shape(self._acting, *self.arguments["act"])
+        self.step = (views[0], *moved[0])
+        self.no_action = jax.tree.map(lambda x: np.zeros(x.shape, x.dtype), moved[0][0])
+        self.key = (width, terms, what.device, signature(self.step))
+
+    @property
+    def _opening(self) -> Any:
+        population = self.what.population
+        return partial(_open, self.moves, self.what.length, population.width, population.terms, self.size)
+
+    @property
+    def _acting(self) -> Any:
+        return partial(_act, self.moves, self.what.length, self.size)
+
+    def common(self, name: str) -> Any:
+        fn = {"act": self._acting, "close": partial(_close, self.what.length), "open": self._opening}[name]
+        donated = {"act": (1, 3), "close": (0, 2, 3), "open": ()}[name]
+        options = compiler_options(self.what.task, self.what.device.platform) if name == "act" else None
+        return compile_for(fn, self.arguments[name], self.what.device, donate=donated, options=options)
+
+    def unit(self, program: Program) -> Any:
+        """The function of programs of this one's structure."""
+        population, platform = self.what.population, self.what.device.platform
+        constants = jax.ShapeDtypeStruct((self.size, len(program.constants)), jnp.float32)
+        respond = partial(_respond, program, population.width, population.terms)
+        options = QUICKLY if platform == "cpu" else None
+        return compile_for(respond, (constants, *self.step), self.what.device, options=options)
+
+
+def _open(
+    moves: Moves, length: int, width: int, terms: int, size: int, lanes: Lanes
+) -> tuple[Book, jax.Array, list[Any]]:
+    """An empty book, the returns so far, and what the programs of every unit see."""
+    shape = (length + 1, *lanes.elapsed.shape)
+    over = moves.network.distribution
+    outputs = jax.ShapeDtypeStruct((*shape, over.outputs), jnp.float32)
+    sample = jax.eval_shape(lambda k, o: over.sample(o, over.noise(k, shape)), jax.random.key(0), outputs)
+    beside = jax.eval_shape(lambda: moves.values(lanes)[1])
+    number, flag, count = jnp.zeros(shape), jnp.zeros(shape, bool), jnp.zeros(shape, jnp.int32)
+    book = Book(
+        obs=jnp.zeros((*shape, width)), finite=jnp.zeros(shape[:-1], bool),
+        sample=jnp.zeros(sample.shape, sample.dtype), logp=number, value=number, reward=number,
+        terms=jnp.zeros((*shape, terms)), done=flag, cut=flag, episode=count, success=number, elapsed=count,
+        beside=jnp.zeros((length + 1, *beside.shape)),
+    )  # fmt: skip
+    return book, lanes.ret, _by_unit(size, moves.view(lanes))
+
+
+def _by_unit(size: int, tree: Any) -> list[Any]:
+    """Arrays (C, ...) as one tree for each unit."""
+    count = jax.tree.leaves(tree)[0].shape[0]
+    return [jax.tree.map(lambda x, k=k: x[k : k + size], tree) for k in range(0, count, size)]
+
+
+def _respond(
+    program: Program, width: int, terms: int, constants: jax.Array, views: Any, actions: Any, next_views: Any,
+    following: Any,
+) -> tuple[jax.Array, jax.Array, jax.Array]:  # fmt: skip
+    """What the programs of a unit make of a step, arrays (W, n, ...), and see of what follows it."""
+    reward = jax.vmap(jax.vmap(program.reward_with, in_axes=(None, 0, 0, 0)))
+    paid, parts = reward(constants, views, actions, next_views)
+    obs = jax.vmap(jax.vmap(program.observe))(following)
+    last = lambda x, n: jnp.pad(x, ((0, 0), (0, 0), (0, n - x.shape[-1])))  # noqa: E731
+    return paid, last(parts, terms), last(obs, width)
+
+
+def _act(
+    moves: Moves, length: int, size: int, variables: Variables, lanes: Lanes, responses: Responses, book: Book,
+    pool: Any, keys: jax.Array, t: jax.Array,
+) -> tuple[Lanes, Book, list[tuple[Any, Any, Any]]]:  # fmt: skip
+    """Step `t`: write down what programs made of the step before, and move on. For every unit: the actions, what its
+    programs see then, and what they see where an episode that ended has begun again."""
+    rewards, terms, obs = (moves.split_programs(jnp.concatenate(x)) for x in zip(*responses, strict=True))
+    before = jnp.maximum(t, 1) - 1  # before the first step nothing was made of anything; step 1 writes over it
+    book = book.replace(reward=book.reward.at[before].set(rewards), terms=book.terms.at[before].set(terms))
+    chosen = moves.choose(variables, obs, keys, t)
+    ended, next_view, terminated = moves.move(lanes, chosen.action)
+    late = ended.elapsed >= moves.task.horizon
+    done = terminated | late
+    success, beside = moves.values(ended)
+    following = moves.begin_again(ended, done, pool, t)
+    following = jax.tree.map(lambda new, old: jnp.where(t < length, new, old), following, lanes)
+    row = {
+        "obs": chosen.obs, "finite": chosen.finite, "sample": chosen.sample, "logp": chosen.logp, "value": chosen.value,
+        "done": done, "cut": late & ~terminated, "episode": lanes.episode, "success": success, "elapsed": ended.elapsed,
+        "beside": beside,
+    }  # fmt: skip
+    book = book.replace(**{name: getattr(book, name).at[t].set(x) for name, x in row.items()})
+    moved = (moves.by_program(chosen.action), next_view, moves.view(following))
+    return following, book, _by_unit(size, moved)
+
+
+def _close(length: int, lanes: Lanes, book: Book, ret: jax.Array, stats: Stats) -> tuple[Lanes, Trajectory, Stats]:
+    """The trajectory and the statistics of what was written down; `ret` are the returns as the book was opened."""
+
+    def step(carry: tuple[jax.Array, Stats], row: Book) -> tuple[tuple[jax.Array, Stats], jax.Array]:
+        ret, stats = carry
+        reward = jnp.nan_to_num(row.reward, nan=0.0, posinf=0.0, neginf=0.0)
+        ret = ret + reward
+        finite = row.finite & jnp.isfinite(row.reward).all(-1)
+        ends = (row.success, ret, row.elapsed, row.beside)
+        stats = stats.add(row.obs, row.terms, finite, row.done, row.episode, *ends)
+        return (jnp.where(row.done, 0.0, ret), stats), reward
+
+    taken = jax.tree.map(lambda x: x[:length], book)
+    (ret, stats), reward = jax.lax.scan(step, (ret, stats), taken)
+    trajectory = Trajectory(book.obs, taken.sample, taken.logp, book.value, reward, taken.done, taken.cut)
+    return lanes.replace(ret=ret), trajectory, stats
