@@ -43,6 +43,10 @@ def main(argv: Sequence[str] | None = None) -> int:
                 f"there is no command '{name}'"
                 + (f"; did you mean '{near[0]}'?" if near else f"; choose from {', '.join(COMMANDS)}")
             )
+        if name in _TRAINING:
+            from jaxreward.cores import use_cores
+
+            use_cores()
         return COMMANDS[name](rest)
     except UserError as error:
         print(f"jaxreward {name}: {error}", file=sys.stderr)
@@ -352,6 +356,8 @@ COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "strategies": strategies_command,
     "prompt": prompt_command,
 }
+
+_TRAINING = {"evolve", "tell", "train", "compare"}
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
 os.environ.setdefault("MPLBACKEND", "agg")
+os.environ["JAX_NUM_CPU_DEVICES"] = "1"  # chunks are cut by devices
 
 
 @pytest.fixture(scope="session")

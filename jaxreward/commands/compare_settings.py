@@ -173,7 +173,8 @@ class CompareSettings:
             filter_steps=self.filter_steps, filter_threshold=self.filter_threshold, baselines=(),
             final_seeds=self.final_seeds, final_steps=self.final_steps, max_attempts=self.max_attempts,
             memory_gb=self.memory_gb, chunk=self.chunk, collector=self.collector,
-            ppo=self.learners.get(task, default.ppo), out=self.out / folder_of(task), unsafe_no_sandbox=self.unsafe_no_sandbox, command=self.command,
+            ppo=self.learners.get(task, default.ppo), out=self.out / folder_of(task),
+            unsafe_no_sandbox=self.unsafe_no_sandbox, command=self.command,
         )  # fmt: skip
 
 

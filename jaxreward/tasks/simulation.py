@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jaxreward.cores import cores
+from jaxreward.cores import cores_of_a_device
 
 UNFUSED = {"xla_cpu_use_fusion_emitters": False}
 """XLA's fusions cost some simulations dearly on CPU: those of the kinematics of a serial chain make each link cost ten
@@ -19,4 +19,4 @@ is worth on two cores is in docs/robots.md, "Speed"."""
 
 def lanes_at_once(platform: str) -> int:
     """Of a simulation of bodies, how many environments a step holds; 0 for all."""
-    return LANES_OF_A_CORE * cores() if platform == "cpu" else 0
+    return LANES_OF_A_CORE * cores_of_a_device() if platform == "cpu" else 0

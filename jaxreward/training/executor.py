@@ -33,6 +33,7 @@ from jaxreward.training.plan import (
     Device,
     Schedule,
     cut,
+    even,
     first_chunk,
     is_linked,
     make_schedule,
@@ -188,7 +189,8 @@ class _Run:
 
     def __post_init__(self) -> None:
         self.width, self.terms = padded_sizes(self.programs)
-        self.linked = is_linked(self.collector, self.ppo)
+        steps = len(self.seeds) * self.schedule.updates * self.ppo.batch
+        self.linked = is_linked(self.collector, self.task, self.ppo, steps, self.devices[0].platform)
         self.measure = measure_of(self.task)
         self.compile_s = self.run_s = 0.0
         self.env_steps = self.eval_steps = self.peak = 0
@@ -272,15 +274,16 @@ class _Run:
     def _first_groups(self) -> list[_Group]:
         """Chunks that fit: sized by estimate, then by what the compiler says of the first."""
         device = self.devices[0]
-        limit = memory_limit(self.memory, device)
+        limit = memory_limit(self.memory, self.devices)
         fits = first_chunk(self.width, len(self.seeds), self.ppo, limit, device)
         largest = min(fits, self.largest or fits)
-        largest = min(largest, -(-len(self.programs) // len(self.devices)))
         while True:
+            largest = even(len(self.programs), largest, len(self.devices))
             groups = [self._group(part, n) for n, part in enumerate(cut(range(len(self.programs)), largest))]
             first = groups[0]
             self._report("compile", 0, len(groups))
-            first.chunk.compile()
+            with ThreadPoolExecutor(len(self.devices)) as pool:  # the first of each device
+                list(pool.map(lambda group: group.chunk.compile(), groups[: len(self.devices)]))
             self.peak = first.chunk.peak_bytes()
             if self.peak <= limit or len(first.members) == 1:
                 return groups

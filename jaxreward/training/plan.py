@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Any
 
 from jaxreward.errors import UserError
-from jaxreward.tasks import Task
+from jaxreward.tasks import Box, Task
 from jaxreward.training.config import PPO, How, Rung
 
 Device = Any
@@ -18,6 +18,8 @@ Device = Any
 # Beyond this many programs in one compiled function XLA on CPU grows superlinearly, and running
 # gets slower per candidate, not faster (docs/benchmarks.md). A GPU has not been measured.
 _MAX_CHUNK_CPU = 16
+
+_FEW_STEPS = 1_000_000
 
 EVAL_EPISODES = 256
 """Held-out episodes of an agent at a rung and at the end."""
@@ -77,18 +79,26 @@ def cut(indices: Sequence[int], largest: int) -> list[list[int]]:
     return [list(indices[a:b]) for a, b in pairwise(bounds)]
 
 
-def memory_limit(memory_gb: float | None, device: Device) -> int:
-    """Bytes that a chunk may take: what the user gave, or most of what the device has free."""
+def even(programs: int, largest: int, devices: int) -> int:
+    """The size of chunks, at most `largest`, by which every device has as many of them, where there are enough."""
+    pieces = -(-programs // largest)
+    return -(-programs // min(programs, devices * -(-pieces // devices)))
+
+
+def memory_limit(memory_gb: float | None, devices: Sequence[Device]) -> int:
+    """Bytes that a chunk may take: what the user gave, or most of what a device has free. Devices that are cores of one
+    machine share its memory."""
     if memory_gb is not None:
         if not 0 < memory_gb < math.inf:
             raise UserError(f"the memory limit must be a positive number of GB, not {memory_gb}")
         return int(memory_gb * 1e9)
+    device = devices[0]
     stats = device.memory_stats() if device.platform != "cpu" else None
     if stats and "bytes_limit" in stats:
         return int(0.8 * stats["bytes_limit"])
     with open("/proc/meminfo") as file:
         free = next(int(line.split()[1]) for line in file if line.startswith("MemAvailable"))
-    return free * 1024 // 2
+    return free * 1024 // 2 // len(devices)
 
 
 def first_chunk(widest: int, seeds: int, ppo: PPO, limit: int, device: Device) -> int:
@@ -106,14 +116,22 @@ def first_chunk(widest: int, seeds: int, ppo: PPO, limit: int, device: Device) -
     return min(fits, _MAX_CHUNK_CPU) if device.platform == "cpu" else fits
 
 
-def is_linked(how: How, ppo: PPO) -> bool:
-    """Whether a collector is linked of small compiled functions.
+def is_linked(how: How, task: Task, ppo: PPO, steps: int, platform: str) -> bool:
+    """Whether the collector of a training is linked of small functions that later populations use again.
+
+    On CPU that saves compiling and costs steps a second (docs/benchmarks.md): a simulation of bodies hardly any, a grid
+    so many that it does not pay where a candidate takes more than a million `steps`, over all its seeds. A GPU has not
+    been measured.
 
     Raises:
         UserError: `linked` for actions that are repeated.
     """
-    if how == "linked" and ppo.action_repeat > 1:
-        raise UserError("a linked collector cannot repeat actions: use --collector fused or --ppo.action-repeat 1")
+    if ppo.action_repeat > 1:
+        if how == "linked":
+            raise UserError("a linked collector cannot repeat actions: use --collector fused or --ppo.action-repeat 1")
+        return False
+    if how == "auto":
+        return platform == "cpu" and (isinstance(task.action_space, Box) or steps <= _FEW_STEPS)
     return how == "linked"
 
 

@@ -63,7 +63,7 @@ def test_the_trainer_steps_in_slices(platform, together):
     pool, stats = reset_pool(task, keys, 4), Stats.zeros(2, 2, population.width, population.terms)
     lanes = start_lanes(task, pool, 2)
     play = partial(collect, task, population, network, 6, 1, platform)
-    loops = list(scans(jax.make_jaxpr(play)(variables, lanes, pool, keys, stats).jaxpr))
+    loops = list(scans(jax.make_jaxpr(play)(population.constants, variables, lanes, pool, keys, stats).jaxpr))
     assert (4 in loops) == (together == 4), "the slices are a loop of 4 in the loop over steps"
 
 
@@ -89,7 +89,7 @@ def test_simulations_of_bodies_step_in_slices_on_cpu_alone(name, monkeypatch):
     task = make_task(name)
     assert isinstance(task, InSlices) and task.lanes_at_once("gpu") == 0
     for cores in (1, 2, 16):
-        monkeypatch.setattr(simulation, "cores", lambda n=cores: n)
+        monkeypatch.setattr(simulation, "cores_of_a_device", lambda n=cores: n)
         assert task.lanes_at_once("cpu") == 64 * cores
     assert at_once(make_task("xland-easy"), "cpu") == 0
 
