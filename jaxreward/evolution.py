@@ -53,6 +53,7 @@ from jaxreward.tasks import measure_of
 from jaxreward.training import Interrupted, Rung, TrainResult, train
 from jaxreward.training import Progress as TrainingProgress
 from jaxreward.training.plan import curve_points
+from jaxreward.tuning import Tuned, tune
 
 # A generation in which nothing could be trained is asked for again; this many in a row end the run.
 _BARREN = 5
@@ -300,12 +301,13 @@ class Evolution:
     # ---- training
 
     def _train(self, candidates: Sequence[Candidate], known: dict[str, Program]) -> None:
-        programs = [self.program(c, known) for c in candidates]
         s, tag = self.settings, f"generation-{self._open.index}"
         label = f"generation {self._open.index}"
+        tuned = self._tune(candidates, [self.program(c, known) for c in candidates], tag, label)
+        candidates, programs = tuned.candidates, tuned.programs
         failed: dict[int, Result] = {}
         alive = list(range(len(candidates)))
-        compile_s = run_s = 0.0
+        compile_s, run_s = tuned.compile_s, tuned.run_s
         short_steps = 0
         if s.restart:
             short = self.train(programs, tag=f"{tag}-short", label=label + " (short)", steps=s.filter_steps, seeds=1)
@@ -325,9 +327,26 @@ class Evolution:
             self._keep_policy([candidates[i] for i in alive], full)
             if self.judge is not None:
                 draw_agents(self.task, [candidates[i] for i in alive], full, s.ppo, self.run.path / PICTURES)
-        event = Trained(results=tuple(results[i] for i in range(len(candidates))), compile_s=compile_s, run_s=run_s)
+        told = tuple(tuned.told(i, results[i]) for i in range(len(candidates)))
+        event = Trained(results=told, compile_s=compile_s, run_s=run_s)
         self.log(event)
         self.forget(tag)
+
+    def _tune(self, candidates: Sequence[Candidate], programs: Sequence[Program], tag: str, label: str) -> Tuned:
+        """The candidates with the best weights found for them; as they are without `--tune`."""
+        s = self.settings
+        if not s.tune:
+            return Tuned.none(candidates, programs)
+
+        def attempt(settings: Sequence[Program], generation: int) -> TrainResult:
+            return self.train(
+                settings, tag=f"{tag}-tune-{generation}", label=f"{label} (tuning)", steps=s.tuning_steps, points=1
+            )
+
+        tuned = tune(candidates, programs, s.tune, s.seed, attempt, self.checker, self.task)
+        for program in tuned.programs:
+            self.run.save_program(program.digest, program.source)
+        return tuned
 
     def forget(self, tag: str) -> None:
         """Delete what was kept of a training that is logged by now."""
@@ -336,12 +355,20 @@ class Evolution:
                 self.store.delete(leftover)
 
     def train(
-        self, programs: Sequence[Program], *, tag: str, label: str, steps: int, seeds: Any = None, rungs: Any = ()
+        self,
+        programs: Sequence[Program],
+        *,
+        tag: str,
+        label: str,
+        steps: int,
+        seeds: Any = None,
+        rungs: Any = (),
+        points: int | None = None,
     ) -> TrainResult:
         s = self.settings
         return train(
             self.task, programs, s.ppo, seeds=s.seeds if seeds is None else seeds, steps=steps, rungs=rungs,
-            checkpoints=curve_points(self.task, s.ppo, steps), memory_gb=s.memory_gb, chunk=s.chunk,
+            checkpoints=points or curve_points(self.task, s.ppo, steps), memory_gb=s.memory_gb, chunk=s.chunk,
             collector=s.collector, store=self.store, tag=tag, progress=lambda p: self.watcher.training(label, p),
             should_stop=lambda: self.stop.requested,
         )  # fmt: skip

@@ -63,6 +63,11 @@ class EvolveSettings:
     """What the short rung asks for, in the task's metric; by default a success rate of 0.05."""
     restart: bool = False
     """Train the short rung apart, with one seed, and what passes from scratch: the paper's protocol."""
+    tune: int = 0
+    """Weight settings of every reward to try side by side before its candidate is trained, its own among them; the
+    best is written into the source. 0: none."""
+    tune_steps: int = 0
+    """Environment steps of each seed by which a setting is judged; 0 means a quarter of --steps."""
     baselines: tuple[str, ...] = ("sparse",)
     """Trained at the same budget, to compare with: sparse, best-of-n; dense, a person's reward, where there is one."""
     final_seeds: int = 5
@@ -132,7 +137,16 @@ class EvolveSettings:
         for name in ("candidates", "generation", "seeds", "steps"):
             if getattr(self, name) < 1:
                 raise UserError(f"--{name} must be at least 1, not {getattr(self, name)}")
-        for name in ("filter_steps", "final_seeds", "final_steps", "seed", "max_attempts", "max_env_steps"):
+        for name in (
+            "filter_steps",
+            "final_seeds",
+            "final_steps",
+            "seed",
+            "max_attempts",
+            "max_env_steps",
+            "tune",
+            "tune_steps",
+        ):
             if getattr(self, name) < 0:
                 raise UserError(f"--{name.replace('_', '-')} must not be negative")
         if self.filter_steps >= self.steps:
@@ -141,6 +155,14 @@ class EvolveSettings:
             raise UserError("--restart trains the short rung apart: give it --filter-steps")
         if not math.isfinite(self.threshold):
             raise UserError(f"--filter-threshold is a value of the task's metric, not {self.filter_threshold}")
+        if self.tune == 1:
+            raise UserError("--tune counts the reward's own setting: give it at least 2, or 0 for none")
+        if self.tune and self.evolves == "observation":
+            raise UserError("--tune searches the numbers of rewards, and this search evolves observations alone")
+        if self.tune_steps and not self.tune:
+            raise UserError("--tune-steps is for --tune")
+        if self.tune_steps > self.steps:
+            raise UserError(f"--tune-steps {self.tune_steps} must not be larger than --steps {self.steps}")
         if self.memory_gb is not None and not 0 < self.memory_gb < math.inf:
             raise UserError(f"--memory-gb must be a positive number, not {self.memory_gb}")
         if not 0 <= self.max_device_s < math.inf:
@@ -195,6 +217,11 @@ class EvolveSettings:
     def threshold(self) -> float:
         """What the short rung asks for."""
         return 0.05 if self.filter_threshold is None else self.filter_threshold
+
+    @property
+    def tuning_steps(self) -> int:
+        """Environment steps of each seed by which a weight setting is judged."""
+        return self.tune_steps or -(-self.steps // 4)
 
     def strategy_options(self) -> dict[str, Any]:
         """The arguments of `make_strategy`; UserError for options that the strategy does not have."""

@@ -30,6 +30,7 @@ FLOORS["settings"] = {"records", "errors", "runs", "search", "tasks", "training"
 FLOORS["presets"] = {"errors", "settings", "tasks", "training"}
 FLOORS["mending"] = {"records", "runs"}
 FLOORS["evaluation"] = {"records", "reports", "tasks", "training"}
+FLOORS["tuning"] = {"records", "programs", "search", "tasks", "training"}
 FLOORS["parts"] = {"records", "errors", "proposers", "runs", "search", "settings", "tasks", "training"}
 FLOORS["evolution"] = set(FLOORS)
 FLOORS["finals"] = set(FLOORS)

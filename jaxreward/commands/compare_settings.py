@@ -64,6 +64,10 @@ class CompareSettings:
     """Short rung: after so many steps a candidate below --filter-threshold stops; 0 for none."""
     filter_threshold: float | None = None
     """What the short rung asks for, in the task's metric; by default a success rate of 0.05."""
+    tune: int = 0
+    """Weight settings of every reward to try side by side before its candidate is trained; 0: none."""
+    tune_steps: int = 0
+    """Environment steps of each seed by which a setting is judged; 0 means a quarter of --steps."""
     max_attempts: int = 0
     """Budget of each search: programs proposed, failures and duplicates included; 0 means 4 x candidates."""
     memory_gb: float | None = None
@@ -171,6 +175,7 @@ class CompareSettings:
             observation=self.observation and self.observation.absolute(), candidates=self.candidates,
             generation=self.generation, seeds=self.seeds, steps=self.steps or default.steps,
             filter_steps=self.filter_steps, filter_threshold=self.filter_threshold, baselines=(),
+            tune=self.tune, tune_steps=self.tune_steps,
             final_seeds=self.final_seeds, final_steps=self.final_steps, max_attempts=self.max_attempts,
             memory_gb=self.memory_gb, chunk=self.chunk, collector=self.collector,
             ppo=self.learners.get(task, default.ppo), out=self.out / folder_of(task),

@@ -1,0 +1,156 @@
+"""The numbers of a reward, searched numerically: a proposer writes what is added up, and how much of it is found here.
+
+Every structure has a CMA-ES of its own (Hansen and Ostermeier 2001) over the logarithms of its constants. Of a
+generation all settings of all structures train side by side, and each structure is compiled once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+from cmaes import CMA
+
+from jaxreward.programs import Checker, Program
+from jaxreward.records import Candidate, Notice, Result
+from jaxreward.search.seeding import derive_rng
+from jaxreward.tasks import Task
+from jaxreward.training import TrainResult
+
+MOST_AT_ONCE = 16
+"""Settings of a generation."""
+
+_SPREAD, _FARTHEST = 0.5, math.log(10.0)
+"""Standard deviation of the first generation, and how far a constant may go, in natural logarithms."""
+
+
+class Trainer(Protocol):
+    """Trains programs side by side, for as long as a setting is to be judged by."""
+
+    def __call__(self, programs: Sequence[Program], generation: int) -> TrainResult: ...
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """Candidates with the best settings found, in the order in which they came; `notices` says what was found for
+    each. `env_steps` is what each of those that have constants took."""
+
+    candidates: tuple[Candidate, ...]
+    programs: tuple[Program, ...]
+    notices: tuple[Notice | None, ...]
+    env_steps: tuple[int, ...]
+    compile_s: float = 0.0
+    run_s: float = 0.0
+
+    @classmethod
+    def none(cls, candidates: Sequence[Candidate], programs: Sequence[Program]) -> Tuned:
+        """As they are."""
+        return cls(tuple(candidates), tuple(programs), (None,) * len(candidates), (0,) * len(candidates))
+
+    def told(self, row: int, result: Result) -> Result:
+        """The result of candidate `row`, with what tuning took and found."""
+        notice, feedback = self.notices[row], result.feedback
+        if notice is not None and feedback is not None:
+            feedback = feedback.model_copy(update={"notices": (*feedback.notices, notice)})
+        return result.model_copy(update={"env_steps": result.env_steps + self.env_steps[row], "feedback": feedback})
+
+
+def generations(settings: int) -> tuple[int, int]:
+    """How many generations of how many settings at most `settings` make."""
+    count = -(-settings // MOST_AT_ONCE)
+    return count, settings // count
+
+
+def tune(
+    candidates: Sequence[Candidate], programs: Sequence[Program], settings: int, seed: int, train: Trainer,
+    checker: Checker, task: Task,
+) -> Tuned:  # fmt: skip
+    """Try at most `settings` weight settings of every program, its own first, and keep the best by the task's metric:
+    its own where none is better."""
+    searches = [_Search(p, settings, seed, c.id) for c, p in zip(candidates, programs, strict=True) if len(p.constants)]
+    count, _ = generations(settings)
+    compile_s = run_s = 0.0
+    steps = 0
+    if searches:
+        for number in range(count):
+            asked = [search.ask(number) for search in searches]
+            trained = train([program for group in asked for program in group], number)
+            values = iter(trained.measure.oriented(1.0) * trained.success.mean(-1))
+            for search, group in zip(searches, asked, strict=True):
+                search.tell([float(next(values)) for _ in group])
+            compile_s, run_s = compile_s + trained.compile_s, run_s + trained.run_s
+            steps += trained.env_steps // len(searches)
+    found = {search.id: search.best(checker, task) for search in searches}
+    chosen = [found.get(c.id, (p, None)) for c, p in zip(candidates, programs, strict=True)]
+    return Tuned(
+        candidates=tuple(_with(c, p) for c, (p, _) in zip(candidates, chosen, strict=True)),
+        programs=tuple(p for p, _ in chosen),
+        notices=tuple(notice for _, notice in chosen),
+        env_steps=tuple(steps if c.id in found else 0 for c in candidates),
+        compile_s=compile_s,
+        run_s=run_s,
+    )
+
+
+def _with(candidate: Candidate, program: Program) -> Candidate:
+    return candidate.model_copy(update={"source": program.source, "summary": program.summary})
+
+
+class _Search:
+    """The settings of one program."""
+
+    def __init__(self, program: Program, settings: int, seed: int, id: str) -> None:
+        self.id, self.program = id, program
+        _, size = generations(settings)
+        dimensions = max(2, len(program.constants))  # a second that nothing depends on: CMA-ES wants two
+        bounds = np.tile([-_FARTHEST, _FARTHEST], (dimensions, 1))
+        number = int(derive_rng(seed, "tune", id).integers(1 << 31))
+        self._cma = CMA(np.zeros(dimensions), _SPREAD, bounds=bounds, seed=number, population_size=max(2, size))
+        self._size = size
+        self._asked: list[tuple[np.ndarray, Program]] = []
+        self._tried: list[tuple[float, Program]] = []
+
+    def ask(self, number: int) -> list[Program]:
+        points = [self._cma.ask() for _ in range(self._size)]
+        if number == 0:
+            points[0] = np.zeros_like(points[0])
+        self._asked = [(x, self._at(x)) for x in points]
+        return [program for _, program in self._asked]
+
+    def _at(self, x: np.ndarray) -> Program:
+        if not x.any():
+            return self.program
+        own = self.program.constants
+        return self.program.with_constants([float(c) for c in own * np.exp(x[: len(own)])])
+
+    def tell(self, values: Sequence[float]) -> None:
+        """`values` are those of what was asked for last; more is better."""
+        self._tried += [(value, program) for value, (_, program) in zip(values, self._asked, strict=True)]
+        if len(self._asked) == self._cma.population_size:
+            self._cma.tell([(x, -value) for value, (x, _) in zip(values, self._asked, strict=True)])
+
+    def best(self, checker: Checker, task: Task) -> tuple[Program, Notice]:
+        own = self._tried[0][0]
+        value, program = max(self._tried, key=lambda pair: pair[0])  # the first of the best
+        program = self._rechecked(program, checker, task)
+        kept = program is self.program
+        changed = ", ".join(
+            f"{a:.3g} to {b:.3g}" for a, b in zip(self.program.constants, program.constants, strict=True)
+        )
+        what = "none better than as proposed" if kept else f"{own:.3g} as proposed, {value:.3g} with {changed}"
+        return program, Notice(kind="tuned", message=f"{len(self._tried)} weight settings tried: {what}")
+
+    def _rechecked(self, program: Program, checker: Checker, task: Task) -> Program:
+        """What the checker makes of the source with its new numbers; the program as proposed where it is not what was
+        trained."""
+        if program is self.program:
+            return program
+        _, again = checker.check_many([program.source], task)[0]
+        if again is None or again.structure != program.structure:
+            return self.program
+        if not np.array_equal(again.constants, program.constants):
+            return self.program
+        return replace(again, name=self.program.name)

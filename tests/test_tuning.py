@@ -1,0 +1,124 @@
+"""The numerical search for the constants of rewards, by trainings that are made up."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from jaxreward.programs import Program
+from jaxreward.records import SUCCESS, Candidate, Feedback, Measure, Result, Score
+from jaxreward.tuning import MOST_AT_ONCE, Tuned, generations, tune
+
+PLAIN = """\
+def compute_reward(state, action, next_state):
+    near = -abs(next_state.step_num - 3.0) / 9
+    held = 0.5 * (next_state.agent.pocket[0] == 5)
+    return {} * near + held, dict(near=near, held=held)
+"""
+WITHOUT = "def compute_reward(state, action, next_state):\n    return next_state.step_num / 9"
+
+
+@pytest.fixture(scope="module")
+def easy(task_of):
+    return task_of("xland-easy")
+
+
+@pytest.fixture(scope="module")
+def programs(checker, easy) -> list[Program]:
+    found = [p for _, p in checker.check_many([PLAIN.format(0.25), WITHOUT, PLAIN.format("0.7 * 0.3")], easy)]
+    assert [len(p.constants) for p in found] == [3, 0, 4]
+    return found
+
+
+def candidates(programs) -> list[Candidate]:
+    return [
+        Candidate(id=f"c{k}", generation=0, operator="scratch", source=p.source, summary=p.summary)
+        for k, p in enumerate(programs)
+    ]
+
+
+class Trainings:
+    """Says that a setting is worth what `value` makes of its constants, and remembers what it was asked for."""
+
+    def __init__(self, value, measure: Measure = SUCCESS) -> None:
+        self.value, self.measure = value, measure
+        self.asked: list[tuple[int, list[Program]]] = []
+
+    def __call__(self, programs, generation):
+        self.asked.append((generation, list(programs)))
+        values = np.array([[self.value(p.constants)] * 2 for p in programs])
+        return SimpleNamespace(
+            success=values, measure=self.measure, env_steps=100 * len(programs), compile_s=1.0, run_s=2.0
+        )
+
+
+def near(target):
+    """More the nearer the logarithm of the last constant is to that of `target`."""
+    return lambda constants: float(np.exp(-abs(np.log(constants[-1] / target))))
+
+
+def run(programs, checker, easy, settings, value, **more) -> tuple[Tuned, Trainings]:
+    trainings = Trainings(value, **more)
+    return tune(candidates(programs), programs, settings, 7, trainings, checker, easy), trainings
+
+
+def test_settings_make_generations():
+    assert [generations(n) for n in (2, 16, 17, 64)] == [(1, 2), (1, 16), (2, 8), (4, 16)]
+    assert all(a * b <= n and b <= MOST_AT_ONCE for n in range(2, 200) for a, b in [generations(n)])
+
+
+def test_every_structure_is_asked_for_side_by_side_its_own_setting_first(programs, checker, easy):
+    _, trainings = run(programs, checker, easy, 32, near(1.0))
+    assert [generation for generation, _ in trainings.asked] == [0, 1]
+    for generation, asked in trainings.asked:
+        assert len(asked) == 32 and len({p.structure for p in asked[:16]}) == len({p.structure for p in asked}) - 1 == 1
+        assert (asked[0] is programs[0], asked[16] is programs[2]) == (generation == 0,) * 2
+        assert len({p.digest for p in asked}) == 32
+
+
+def test_a_better_setting_is_written_into_the_source_and_checked(programs, checker, easy):
+    tuned, trainings = run(programs, checker, easy, 64, near(0.05))
+    best = max((near(0.05)(p.constants) for _, asked in trainings.asked for p in asked[:16]), default=0.0)
+    program, candidate = tuned.programs[0], tuned.candidates[0]
+    assert near(0.05)(program.constants) == best > 0.8 > near(0.05)(programs[0].constants)
+    assert program.structure == programs[0].structure and program.digest != programs[0].digest
+    again = checker.check(candidate.source, easy)[1]
+    assert again is not None and again.digest == program.digest == candidate.summary.digest
+    assert candidate.id == "c0" and tuned.notices[0].kind == "tuned" and "64" in tuned.notices[0].message
+
+
+def test_nothing_changes_where_nothing_is_better(programs, checker, easy):
+    for value in (lambda _: 0.0, near(0.25)):
+        tuned, _ = run(programs[:2], checker, easy, 8, value)
+        assert tuned.programs[0] is programs[0] and tuned.candidates[0].source == programs[0].source
+        assert "none better" in tuned.notices[0].message
+
+
+def test_a_reward_without_constants_takes_no_steps(programs, checker, easy):
+    tuned, _ = run(programs, checker, easy, 4, near(1.0))
+    assert tuned.programs[1] is programs[1] and tuned.notices[1] is None
+    assert tuned.env_steps == (400, 0, 400) and (tuned.compile_s, tuned.run_s) == (1.0, 2.0)
+    nothing, trainings = run(programs[1:2], checker, easy, 4, near(1.0))
+    assert not trainings.asked and nothing.env_steps == (0,)
+
+
+def test_less_is_better_where_the_measure_says_so(programs, checker, easy):
+    distance = Measure(name="distance", unit="m", rate=False, higher_is_better=False, worst=9.0)
+    tuned, _ = run(programs[:1], checker, easy, 32, lambda c: -near(0.05)(c), measure=distance)
+    assert near(0.05)(tuned.programs[0].constants) > near(0.05)(programs[0].constants)
+
+
+def test_the_same_seed_tries_the_same(programs, checker, easy):
+    one, other = (run(programs, checker, easy, 32, near(0.05))[1] for _ in range(2))
+    assert [[p.digest for p in asked] for _, asked in one.asked] == [[p.digest for p in a] for _, a in other.asked]
+
+
+def test_results_carry_what_tuning_took_and_found(programs, checker, easy):
+    tuned, _ = run(programs, checker, easy, 4, near(1.0))
+    score = Score(mean=0.5, se=0.1, n=2, episodes=20)
+    for row, steps in ((0, 410), (1, 10)):
+        result = Result(candidate=tuned.candidates[row], score=score, feedback=Feedback(), env_steps=10)
+        told = tuned.told(row, result)
+        assert told.env_steps == steps and [n.kind for n in told.feedback.notices] == ["tuned"] * (row == 0)
