@@ -108,7 +108,7 @@ class _Search:
         dimensions = max(2, len(program.constants))  # a second that nothing depends on: CMA-ES wants two
         bounds = np.tile([-_FARTHEST, _FARTHEST], (dimensions, 1))
         number = int(derive_rng(seed, "tune", id).integers(1 << 31))
-        self._cma = CMA(np.zeros(dimensions), _SPREAD, bounds=bounds, seed=number, population_size=max(2, size))
+        self._cma = CMA(np.zeros(dimensions), _SPREAD, bounds=bounds, seed=number, population_size=max(4, size))
         self._size = size
         self._asked: list[tuple[np.ndarray, Program]] = []
         self._tried: list[tuple[float, Program]] = []

@@ -60,6 +60,24 @@ def substance(path: Path) -> list[Any]:
     return kept
 
 
+def test_weights_are_tuned_before_a_candidate_trains(machine, tmp_path):
+    """What is in the log is what was trained, its tuning counted; and a resumed run does not tune again."""
+    outcome = run(machine, tmp_path, tune=3, tune_steps=128, final_seeds=0)
+    trained = [r for e in substance(tmp_path / "run") if isinstance(e, Trained) for r in e.results]
+    plain = {len(machine["checker"].check(r.candidate.source, machine["task"])[1].constants) for r in trained}
+    assert plain != {0}, "some of the rewards have weights"
+    for result in trained:
+        program = machine["checker"].check(result.candidate.source, machine["task"])[1]
+        assert program.digest == result.candidate.summary.digest
+        tuned = [n for n in result.feedback.notices if n.kind == "tuned"]
+        assert len(tuned) == bool(len(program.constants))
+        assert result.env_steps == 2 * (1024 + (3 * 128 if tuned else 0))
+    assert outcome.progress.spent.env_steps == sum(r.env_steps for r in trained)
+    before = substance(tmp_path / "run")
+    run(machine, tmp_path, tune=3, tune_steps=128, final_seeds=0, resume=True)
+    assert substance(tmp_path / "run")[: len(before)] == before
+
+
 def archive(path: Path) -> Any:
     options = {"islands": 2, "initial": 2, "migration_interval": 2}
     strategy = make_strategy("limen", **options)
