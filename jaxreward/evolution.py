@@ -338,9 +338,9 @@ class Evolution:
         if not s.tune:
             return Tuned.none(candidates, programs)
 
-        def attempt(settings: Sequence[Program], generation: int) -> TrainResult:
+        def attempt(programs: Sequence[Program], generation: int) -> TrainResult:
             return self.train(
-                settings, tag=f"{tag}-tune-{generation}", label=f"{label} (tuning)", steps=s.tuning_steps, points=1
+                programs, tag=f"{tag}-tune-{generation}", label=f"{label} (tuning)", steps=s.tuning_steps, points=1
             )
 
         tuned = tune(candidates, programs, s.tune, s.seed, attempt, self.checker, self.task)
@@ -369,9 +369,14 @@ class Evolution:
         return train(
             self.task, programs, s.ppo, seeds=s.seeds if seeds is None else seeds, steps=steps, rungs=rungs,
             checkpoints=points or curve_points(self.task, s.ppo, steps), memory_gb=s.memory_gb, chunk=s.chunk,
-            collector=s.collector, store=self.store, tag=tag, progress=lambda p: self.watcher.training(label, p),
-            should_stop=lambda: self.stop.requested,
+            collector=s.collector, room=self._room(), store=self.store, tag=tag,
+            progress=lambda p: self.watcher.training(label, p), should_stop=lambda: self.stop.requested,
         )  # fmt: skip
+
+    def _room(self) -> tuple[int, int]:
+        """The largest observation and number of terms that this run has seen."""
+        known = self.progress.known.values()
+        return max((k.observation_size for k in known), default=0), max((len(k.terms) for k in known), default=0)
 
     def _keep_policy(self, candidates: Sequence[Candidate], trained: TrainResult) -> None:
         """Save the best policy of this training if its candidate is the best so far; where people decide on

@@ -68,6 +68,7 @@ def test_weights_are_tuned_before_a_candidate_trains(machine, tmp_path):
     assert plain != {0}, "some of the rewards have weights"
     for result in trained:
         program = machine["checker"].check(result.candidate.source, machine["task"])[1]
+        assert result.candidate.summary is not None and result.feedback is not None
         assert program.digest == result.candidate.summary.digest
         tuned = [n for n in result.feedback.notices if n.kind == "tuned"]
         assert len(tuned) == bool(len(program.constants))

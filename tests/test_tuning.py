@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 
 from jaxreward.programs import Program
-from jaxreward.records import SUCCESS, Candidate, Feedback, Measure, Result, Score
+from jaxreward.records import SUCCESS, Candidate, Feedback, Measure, Notice, Result, Score
 from jaxreward.tuning import MOST_AT_ONCE, Tuned, generations, tune
 
 PLAIN = """\
@@ -46,7 +47,7 @@ class Trainings:
         self.value, self.measure = value, measure
         self.asked: list[tuple[int, list[Program]]] = []
 
-    def __call__(self, programs, generation):
+    def __call__(self, programs, generation) -> Any:
         self.asked.append((generation, list(programs)))
         values = np.array([[self.value(p.constants)] * 2 for p in programs])
         return SimpleNamespace(
@@ -57,6 +58,12 @@ class Trainings:
 def near(target):
     """More the nearer the logarithm of the last constant is to that of `target`."""
     return lambda constants: float(np.exp(-abs(np.log(constants[-1] / target))))
+
+
+def remark(tuned: Tuned, row: int) -> Notice:
+    found = tuned.notices[row]
+    assert found is not None
+    return found
 
 
 def run(programs, checker, easy, settings, value, **more) -> tuple[Tuned, Trainings]:
@@ -85,15 +92,16 @@ def test_a_better_setting_is_written_into_the_source_and_checked(programs, check
     assert near(0.05)(program.constants) == best > 0.8 > near(0.05)(programs[0].constants)
     assert program.structure == programs[0].structure and program.digest != programs[0].digest
     again = checker.check(candidate.source, easy)[1]
-    assert again is not None and again.digest == program.digest == candidate.summary.digest
-    assert candidate.id == "c0" and tuned.notices[0].kind == "tuned" and "64" in tuned.notices[0].message
+    assert again is not None and candidate.summary is not None
+    assert again.digest == program.digest == candidate.summary.digest
+    assert candidate.id == "c0" and remark(tuned, 0).kind == "tuned" and "64" in remark(tuned, 0).message
 
 
 def test_nothing_changes_where_nothing_is_better(programs, checker, easy):
     for value in (lambda _: 0.0, near(0.25)):
         tuned, _ = run(programs[:2], checker, easy, 8, value)
         assert tuned.programs[0] is programs[0] and tuned.candidates[0].source == programs[0].source
-        assert "none better" in tuned.notices[0].message
+        assert "none better" in remark(tuned, 0).message
 
 
 def test_a_reward_without_constants_takes_no_steps(programs, checker, easy):
@@ -121,4 +129,5 @@ def test_results_carry_what_tuning_took_and_found(programs, checker, easy):
     for row, steps in ((0, 410), (1, 10)):
         result = Result(candidate=tuned.candidates[row], score=score, feedback=Feedback(), env_steps=10)
         told = tuned.told(row, result)
+        assert told.feedback is not None
         assert told.env_steps == steps and [n.kind for n in told.feedback.notices] == ["tuned"] * (row == 0)

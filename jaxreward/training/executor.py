@@ -28,6 +28,7 @@ from jaxreward.training.chunk import Chunk, TrainerState
 from jaxreward.training.config import PPO, How, Rung
 from jaxreward.training.history import History
 from jaxreward.training.learners import quick
+from jaxreward.training.linked import common_size
 from jaxreward.training.plan import (
     EVAL_EPISODES,
     Device,
@@ -70,7 +71,8 @@ class Progress:
 
 @dataclass
 class _Group:
-    """Candidates of one chunk, with their state once it is known."""
+    """Candidates of one chunk, in the order of its rows, with their state once it is known. What rows there are beyond
+    them are of no interest."""
 
     members: list[int]
     chunk: Chunk
@@ -92,6 +94,7 @@ def train(
     chunk: int | None = None,
     devices: Sequence[Device] | None = None,
     collector: How = "auto",
+    room: tuple[int, int] = (0, 0),
     store: Store | None = None,
     tag: str = "train",
     save_every_s: float = 120.0,
@@ -120,6 +123,8 @@ def train(
         collector: `fused`, one compiled function for the programs, the environment and the networks; `linked`,
             one for each structure of programs, which others can use again, called by the host at every step; `auto`
             chooses what should be done first. Their results are equal up to rounding.
+        room: features and terms to have room for, where later programs may have more: what is compiled for these serves
+            those.
         store: where to keep the training every `save_every_s` seconds, under names that start with
             `tag`; a training found there goes on from where it was.
         progress: called with where the training stands.
@@ -160,6 +165,7 @@ def train(
         memory=memory_gb,
         largest=chunk,
         collector=collector,
+        room=room,
         store=store,
         tag=tag,
         save_every_s=save_every_s,
@@ -181,6 +187,7 @@ class _Run:
     memory: float | None
     largest: int | None
     collector: How
+    room: tuple[int, int]
     store: Store | None
     tag: str
     save_every_s: float
@@ -188,7 +195,7 @@ class _Run:
     should_stop: Callable[[], bool]
 
     def __post_init__(self) -> None:
-        self.width, self.terms = padded_sizes(self.programs)
+        self.width, self.terms = padded_sizes(self.programs, self.room)
         steps = len(self.seeds) * self.schedule.updates * self.ppo.batch
         self.linked = is_linked(self.collector, self.task, self.ppo, steps, self.devices[0].platform)
         self.measure = measure_of(self.task)
@@ -267,7 +274,10 @@ class _Run:
     def _group(self, members: list[int], number: int) -> _Group:
         # in one order for all populations of the same structures, which share what is compiled
         members = sorted(members, key=lambda i: self.programs[i].structure)
-        population = Population([self.programs[i] for i in members], self.width, self.terms)
+        programs = [self.programs[i] for i in members]
+        if self.linked:
+            programs += programs[-1:] * (common_size([p.structure for p in programs]) - len(programs))
+        population = Population(programs, self.width, self.terms)
         device = self.devices[number % len(self.devices)]
         return _Group(members, Chunk(self.task, population, self.ppo, self.seeds, device, self.linked))
 
@@ -297,6 +307,7 @@ class _Run:
         for number, part in enumerate(cut(alive, max(self.sizes))):
             group = self._group(part, number)
             picked = [rows[m] for m in group.members]
+            picked += picked[-1:] * (len(group.chunk.population) - len(picked))
             states = [jax.device_put(jax.tree.map(lambda x, r=r: x[r : r + 1], g.state), home) for g, r in picked]
             group.state = jax.tree.map(lambda *x: jnp.concatenate(x), *states)
             group.history = History.join([g.history.rows([r]) for g, r in picked])  # type: ignore[union-attr]
@@ -371,7 +382,7 @@ class _Run:
                 with self._lock:
                     self.eval_steps += steps // self.ppo.batch * rounds * self.ppo.envs * self.task.horizon
                 success = history.success[self._point(at)].mean(-1)
-                self._report("train", *where, {m: float(s) for m, s in zip(group.members, success, strict=True)})
+                self._report("train", *where, {m: float(s) for m, s in zip(group.members, success, strict=False)})
                 if time.perf_counter() - saved > self.save_every_s and at < last:
                     self._save(name, state, stats, history, at)
                     saved = time.perf_counter()

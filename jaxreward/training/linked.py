@@ -61,6 +61,18 @@ def units(structures: Sequence[Any]) -> int:
     return sizes.pop() if len(sizes) == 1 else 1
 
 
+_SIZES = (1, 2, 3, 4, 6, 8, 12, 16)
+
+
+def common_size(structures: Sequence[Any]) -> int:
+    """Candidates to make a chunk of these up to, so that most chunks find what is common to theirs compiled. Units of
+    several programs stay as they are."""
+    n = len(structures)
+    if units(structures) > 1:
+        return n
+    return next((size for size in _SIZES if size >= n), -(-n // 8) * 8)
+
+
 class Linked:
     """`rollout.collect`, but for actions that are repeated, in pieces."""
 

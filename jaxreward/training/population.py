@@ -26,11 +26,11 @@ def _round_up(n: int, step: int) -> int:
     return -(-n // step) * step
 
 
-def padded_sizes(programs: Sequence[Program]) -> tuple[int, int]:
-    """The common observation size and number of terms, rounded up to multiples of 32 and 8."""
+def padded_sizes(programs: Sequence[Program], room: tuple[int, int] = (0, 0)) -> tuple[int, int]:
+    """The common observation size and number of terms, not less than `room`, rounded up to multiples of 32 and 8."""
     return (
-        _round_up(max(p.observation_size for p in programs), _WIDTH_STEP),
-        _round_up(max(len(p.terms) for p in programs), _TERMS_STEP),
+        _round_up(max(room[0], *(p.observation_size for p in programs)), _WIDTH_STEP),
+        _round_up(max(room[1], *(len(p.terms) for p in programs)), _TERMS_STEP),
     )
 
 
