@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -14,10 +13,10 @@ from jaxreward.training import PPO, TrainResult
 from jaxreward.training.episodes import play
 
 
-def result_of(candidate: Candidate, trained: TrainResult, row: int, threshold: float, env_steps: int) -> Result:
+def result_of(candidate: Candidate, trained: TrainResult, row: int, env_steps: int) -> Result:
     """The result of candidate `row` of a training."""
     if trained.stopped[row]:
-        return filtered(candidate, trained, row, threshold, env_steps)
+        return filtered(candidate, trained, row, trained.reasons[row], env_steps)
     feedback = trained.feedback(row)
     if trained.diverged[row].all():
         failure = Failure(
@@ -29,13 +28,13 @@ def result_of(candidate: Candidate, trained: TrainResult, row: int, threshold: f
     return Result(candidate=candidate, score=trained.score(row), feedback=feedback, env_steps=env_steps)
 
 
-def filtered(candidate: Candidate, trained: TrainResult, row: int, threshold: float, env_steps: int) -> Result:
-    """The result of a candidate that the short rung stopped, or that a short training ended below `threshold`."""
+def filtered(candidate: Candidate, trained: TrainResult, row: int, reason: str, env_steps: int) -> Result:
+    """The result of a candidate that a rung stopped, or whose short training fell short, for this reason."""
     at = int(trained.stopped[row]) or int(trained.steps[-1])
     value, name = float(trained.success[row].mean()), trained.measure.name
     failure = Failure(
         stage="filtered",
-        message=f"{name} {value:.3f} after {at:,} steps is short of the threshold of {threshold}",
+        message=f"{name} {value:.3f} after {at:,} steps {reason}",
         hint="make the goal easier to find: show where it is and reward coming closer to it"
         if trained.measure.rate
         else f"show what the {name} depends on, and reward what makes it better from the first steps on",
@@ -43,18 +42,15 @@ def filtered(candidate: Candidate, trained: TrainResult, row: int, threshold: fl
     return Result(candidate=candidate, failure=failure, feedback=trained.feedback(row), env_steps=env_steps)
 
 
-def draw_agents(task: Task, candidates: Sequence[Candidate], trained: TrainResult, ppo: PPO, folder: Path) -> None:
-    """A film and a strip, `<id>.gif` and `<id>.png`, of every candidate that was trained to the end.
+def draw_agents(task: Task, candidate: Candidate, trained: TrainResult, row: int, ppo: PPO, folder: Path) -> None:
+    """A film and a strip, `<id>.gif` and `<id>.png`, of a candidate that was trained to the end.
 
-    All of them play the same episodes. The task must be `Drawable`.
+    All candidates play the same episodes. The task must be `Drawable`.
     """
     assert isinstance(task, Drawable)
     folder.mkdir(exist_ok=True)
-    for row, candidate in enumerate(candidates):
-        if trained.stopped[row] or trained.diverged[row].all():
-            continue
-        seed = int(np.flatnonzero(~trained.diverged[row])[0])
-        episodes = play(task, trained.programs[row], trained.variables(row, seed), ppo)
-        frames = [[task.draw(episode.state(t)) for t in range(episode.length + 1)] for episode in episodes]
-        write_film(folder / f"{candidate.id}.gif", frames)
-        write_strip(folder / f"{candidate.id}.png", frames)
+    seed = int(np.flatnonzero(~trained.diverged[row])[0])
+    episodes = play(task, trained.programs[row], trained.variables(row, seed), ppo)
+    frames = [[task.draw(episode.state(t)) for t in range(episode.length + 1)] for episode in episodes]
+    write_film(folder / f"{candidate.id}.gif", frames)
+    write_strip(folder / f"{candidate.id}.png", frames)

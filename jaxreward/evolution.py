@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from jaxreward.errors import UserError
-from jaxreward.evaluation import draw_agents, filtered, result_of
+from jaxreward.evaluation import draw_agents
 from jaxreward.mending import requests_to_mend
 from jaxreward.parts import OBSERVATION, Parts, keep_task
 from jaxreward.programs import Checker, Program
@@ -21,6 +21,7 @@ from jaxreward.proposers.bill import Amount
 from jaxreward.proposers.fixed import FixedObservation
 from jaxreward.proposers.judge import PICTURES
 from jaxreward.proposers.proposer import Desk
+from jaxreward.protocol import Agents, train_generation
 from jaxreward.records import Candidate, Exchange, ProgramSummary, Proposal, Request, Result, Score
 from jaxreward.runs import (
     Asked,
@@ -50,10 +51,9 @@ from jaxreward.search import Strategy
 from jaxreward.search.seeding import derive_rng
 from jaxreward.settings import EvolveSettings
 from jaxreward.tasks import measure_of
-from jaxreward.training import Interrupted, Rung, TrainResult, train
+from jaxreward.training import Interrupted, TrainResult, train
 from jaxreward.training import Progress as TrainingProgress
 from jaxreward.training.plan import curve_points
-from jaxreward.tuning import Tuned, tune
 
 # A generation in which nothing could be trained is asked for again; this many in a row end the run.
 _BARREN = 5
@@ -301,52 +301,16 @@ class Evolution:
     # ---- training
 
     def _train(self, candidates: Sequence[Candidate], known: dict[str, Program]) -> None:
-        s, tag = self.settings, f"generation-{self._open.index}"
-        label = f"generation {self._open.index}"
-        tuned = self._tune(candidates, [self.program(c, known) for c in candidates], tag, label)
-        candidates, programs = tuned.candidates, tuned.programs
-        failed: dict[int, Result] = {}
-        alive = list(range(len(candidates)))
-        compile_s, run_s = tuned.compile_s, tuned.run_s
-        short_steps = 0
-        if s.restart:
-            short = self.train(programs, tag=f"{tag}-short", label=label + " (short)", steps=s.filter_steps, seeds=1)
-            compile_s, run_s = short.compile_s, short.run_s
-            short_steps = short.env_steps // len(programs)
-            alive = [i for i in alive if short.measure.reaches(float(short.success[i].mean()), s.threshold)]
-            for i in set(range(len(candidates))) - set(alive):
-                failed[i] = filtered(candidates[i], short, i, s.threshold, short_steps)
-        results = dict(failed)
-        if alive:
-            rungs = [Rung(s.filter_steps, s.threshold)] if s.filter_steps and not s.restart else []
-            full = self.train([programs[i] for i in alive], tag=tag, label=label, steps=s.steps, rungs=rungs)
-            compile_s, run_s = compile_s + full.compile_s, run_s + full.run_s
-            share = full.env_steps // len(alive)
-            for row, i in enumerate(alive):
-                results[i] = result_of(candidates[i], full, row, s.threshold, share + short_steps)
-            self._keep_policy([candidates[i] for i in alive], full)
-            if self.judge is not None:
-                draw_agents(self.task, [candidates[i] for i in alive], full, s.ppo, self.run.path / PICTURES)
-        told = tuple(tuned.told(i, results[i]) for i in range(len(candidates)))
-        event = Trained(results=told, compile_s=compile_s, run_s=run_s)
-        self.log(event)
-        self.forget(tag)
-
-    def _tune(self, candidates: Sequence[Candidate], programs: Sequence[Program], tag: str, label: str) -> Tuned:
-        """The candidates with the best weights found for them; as they are without `--tune`."""
-        s = self.settings
-        if not s.tune:
-            return Tuned.none(candidates, programs)
-
-        def attempt(programs: Sequence[Program], generation: int) -> TrainResult:
-            return self.train(
-                programs, tag=f"{tag}-tune-{generation}", label=f"{label} (tuning)", steps=s.tuning_steps, points=1
-            )
-
-        tuned = tune(candidates, programs, s.tune, s.seed, attempt, self.checker, self.task)
-        for program in tuned.programs:
+        tag, label = f"generation-{self._open.index}", f"generation {self._open.index}"
+        programs, best = [self.program(c, known) for c in candidates], self.strategy.best(self.progress.state)
+        outcome = train_generation(
+            self.settings, candidates, programs, best and best.score, self.train, self.checker, self.task, tag, label
+        )
+        for program in outcome.programs:  # with other weights, some may be new
             self.run.save_program(program.digest, program.source)
-        return tuned
+        self._keep_policy([agents for agents in outcome.agents if agents.sound])
+        self.log(Trained(results=outcome.results, compile_s=outcome.compile_s, run_s=outcome.run_s))
+        self.forget(tag)
 
     def forget(self, tag: str) -> None:
         """Delete what was kept of a training that is logged by now."""
@@ -378,21 +342,21 @@ class Evolution:
         known = self.progress.known.values()
         return max((k.observation_size for k in known), default=0), max((len(k.terms) for k in known), default=0)
 
-    def _keep_policy(self, candidates: Sequence[Candidate], trained: TrainResult) -> None:
+    def _keep_policy(self, sound: Sequence[Agents]) -> None:
         """Save the best policy of this training if its candidate is the best so far; where people decide on
-        that later, one of every candidate."""
-        best = self.strategy.best(self.progress.state)
-        rows = [i for i in range(len(candidates)) if not trained.stopped[i] and not trained.diverged[i].all()]
-        if not rows:
+        that later, one of every candidate, and pictures for them."""
+        if not sound:
             return  # nothing here has a score
+        best = self.strategy.best(self.progress.state)
         if self.judge is not None:
-            for row in rows:
-                policy = trained.variables(row, trained.best_seed(row))
-                self.store.save(f"policy-{candidates[row].id}", policy)
+            for of in sound:
+                policy = of.trained.variables(of.row, of.trained.best_seed(of.row))
+                self.store.save(f"policy-{of.candidate.id}", policy)
+                draw_agents(self.task, of.candidate, of.trained, of.row, self.settings.ppo, self.run.path / PICTURES)
             return
-        row = max(rows, key=lambda i: trained.score(i).merit)
-        if best is None or best.score is None or trained.score(row).merit > best.score.merit:
-            self.store.save("best-policy", trained.variables(row, trained.best_seed(row)))
+        of = max(sound, key=lambda a: a.trained.score(a.row).merit)
+        if best is None or best.score is None or of.trained.score(of.row).merit > best.score.merit:
+            self.store.save("best-policy", of.trained.variables(of.row, of.trained.best_seed(of.row)))
 
     def store_best(self, score: Score | None = None) -> None:
         """Write `best_interface.py`, with `score` in place of that of the search."""

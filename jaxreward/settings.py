@@ -19,6 +19,8 @@ from jaxreward.search.option_text import read_options, write_options
 from jaxreward.search.registry import make_strategy, strategy_class
 from jaxreward.tasks import Task, is_file, make_task_of
 from jaxreward.training.config import PPO, How
+from jaxreward.training.plan import make_schedule
+from jaxreward.training.rungs import Rung
 
 BASELINES = ("sparse", "dense", "best-of-n")
 Judge = Literal["files", "terminal"]
@@ -63,6 +65,13 @@ class EvolveSettings:
     """What the short rung asks for, in the task's metric; by default a success rate of 0.05."""
     restart: bool = False
     """Train the short rung apart, with one seed, and what passes from scratch: the paper's protocol."""
+    halving: int = 0
+    """Successive halving: so often, at half of --steps, at half of that and so on, the better half of a generation
+    goes on and the rest stops; 0 for never."""
+    prune: bool = False
+    """Stop candidates whose learning curves cannot win any more, at 1/2, 3/4 and 7/8 of --steps."""
+    contender_seeds: int = 0
+    """Train candidates that may be the best so far, by 95 % intervals, with so many seeds in all; 0: --seeds."""
     tune: int = 0
     """Weight settings of every reward to try side by side before its candidate is trained, its own among them; the
     best is written into the source. 0: none."""
@@ -137,16 +146,8 @@ class EvolveSettings:
         for name in ("candidates", "generation", "seeds", "steps"):
             if getattr(self, name) < 1:
                 raise UserError(f"--{name} must be at least 1, not {getattr(self, name)}")
-        for name in (
-            "filter_steps",
-            "final_seeds",
-            "final_steps",
-            "seed",
-            "max_attempts",
-            "max_env_steps",
-            "tune",
-            "tune_steps",
-        ):
+        amounts = ("filter_steps", "final_seeds", "final_steps", "seed", "max_attempts", "max_env_steps")
+        for name in (*amounts, "halving", "contender_seeds", "tune", "tune_steps"):
             if getattr(self, name) < 0:
                 raise UserError(f"--{name.replace('_', '-')} must not be negative")
         if self.filter_steps >= self.steps:
@@ -155,6 +156,8 @@ class EvolveSettings:
             raise UserError("--restart trains the short rung apart: give it --filter-steps")
         if not math.isfinite(self.threshold):
             raise UserError(f"--filter-threshold is a value of the task's metric, not {self.filter_threshold}")
+        if 0 < self.contender_seeds <= self.seeds:
+            raise UserError(f"--contender-seeds are more than --seeds {self.seeds}, or 0, not {self.contender_seeds}")
         if self.tune == 1:
             raise UserError("--tune counts the reward's own setting: give it at least 2, or 0 for none")
         if self.tune and self.evolves == "observation":
@@ -198,6 +201,12 @@ class EvolveSettings:
             raise UserError(f"--{option} is for --proposer llm; the {self.proposer} proposer has no use for it")
         self.llm.check()
         self.ppo.check()
+        if self.halving and self.steps >> self.halving < self.ppo.batch:
+            raise UserError(
+                f"--halving {self.halving} would first cut after {self.steps >> self.halving} of {self.steps} steps, "
+                f"which is less than an update of {self.ppo.batch}"
+            )
+        make_schedule(self.ppo, self.steps, 1, self.rungs())
 
     def _idle_llm_options(self) -> list[str]:
         """Options of language models that the proposer has no use for; a replay takes those of its recording."""
@@ -217,6 +226,14 @@ class EvolveSettings:
     def threshold(self) -> float:
         """What the short rung asks for."""
         return 0.05 if self.filter_threshold is None else self.filter_threshold
+
+    def rungs(self, incumbent: float | None = None) -> list[Rung]:
+        """The cuts of every training of the search; `incumbent` is the merit that `prune` has to beat."""
+        rungs = [Rung(self.filter_steps, self.threshold)] if self.filter_steps and not self.restart else []
+        rungs += [Rung(self.steps >> k, keep=0.5) for k in range(self.halving, 0, -1)]
+        if self.prune:
+            rungs += [Rung(self.steps * k // 8, prune=True, incumbent=incumbent) for k in (4, 6, 7)]
+        return rungs
 
     @property
     def tuning_steps(self) -> int:

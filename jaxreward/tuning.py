@@ -42,8 +42,6 @@ class Tuned:
     programs: tuple[Program, ...]
     notices: tuple[Notice | None, ...]
     env_steps: tuple[int, ...]
-    compile_s: float = 0.0
-    run_s: float = 0.0
 
     @classmethod
     def none(cls, candidates: Sequence[Candidate], programs: Sequence[Program]) -> Tuned:
@@ -72,7 +70,6 @@ def tune(
     its own where none is better."""
     searches = [_Search(p, settings, seed, c.id) for c, p in zip(candidates, programs, strict=True) if len(p.constants)]
     count, _ = generations(settings)
-    compile_s = run_s = 0.0
     steps = 0
     if searches:
         for number in range(count):
@@ -81,7 +78,6 @@ def tune(
             values = iter(trained.measure.oriented(1.0) * trained.success.mean(-1))
             for search, group in zip(searches, asked, strict=True):
                 search.tell([float(next(values)) for _ in group])
-            compile_s, run_s = compile_s + trained.compile_s, run_s + trained.run_s
             steps += trained.env_steps // len(searches)
     found = {search.id: search.best(checker, task) for search in searches}
     chosen = [found.get(c.id, (p, None)) for c, p in zip(candidates, programs, strict=True)]
@@ -90,8 +86,6 @@ def tune(
         programs=tuple(p for p, _ in chosen),
         notices=tuple(notice for _, notice in chosen),
         env_steps=tuple(steps if c.id in found else 0 for c in candidates),
-        compile_s=compile_s,
-        run_s=run_s,
     )
 
 

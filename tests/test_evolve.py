@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from jaxreward.commands.arguments import evolve_settings
+from jaxreward.errors import UserError
 from jaxreward.evolve import evolve
 from jaxreward.reports.live import Silent
 from jaxreward.runs import REQUEUE_EXIT_CODE, Baseline, Checked, Finished, Proposed, Told, Trained, fold, read_log
@@ -204,6 +205,42 @@ def test_a_short_rung_filters_and_the_failure_has_no_score(machine, tmp_path):
     stages = {r.failure.stage for r in results if r.failure}
     assert stages <= {"filtered", "duplicate"} and "filtered" in stages
     assert all(r.score is None for r in results if r.failure)
+
+
+def test_seeds_and_budgets_follow_the_results(machine, tmp_path):
+    """Half of a generation stops half-way; who may be the best has more seeds; and every step is counted once."""
+    how: Any = {"halving": 1, "prune": True, "contender_seeds": 4, "generation": 4, "final_seeds": 0, "baselines": ()}
+    outcome = run(machine, tmp_path, **how)
+    results = list(outcome.progress.results.values())
+    stopped = [r.failure.message for r in results if r.failure and r.failure.stage == "filtered"]
+    halved = [message for message in stopped if "is not among the best" in message]
+    assert halved and all("after 512 steps" in message for message in halved)
+    scores = [r.score for r in results if r.score]
+    assert {score.n for score in scores} <= {2, 4} and max(scores, key=lambda score: score.merit).n == 4
+    trainings = [e for e in substance(tmp_path / "run") if isinstance(e, Trained)]
+    for event in trainings:
+        more = [r.env_steps for r in event.results if r.score and r.score.n == 4]
+        fewer = [r.env_steps for r in event.results if not (r.score and r.score.n == 4)]
+        assert all(a - b == 2 * 1024 for a in more for b in fewer)
+    run(
+        machine, tmp_path / "again", halving=1, prune=True, contender_seeds=4, generation=4, final_seeds=0, baselines=()
+    )
+    assert substance(tmp_path / "again" / "run") == substance(tmp_path / "run")
+
+
+def test_the_papers_preset_trains_everybody_alike():
+    for task, preset in (("xland-easy", "paper-budget"), ("panda-tracking", "paper")):
+        s = evolve_settings(["--task", task, "--preset", preset])
+        assert (s.halving, s.prune, s.contender_seeds, s.tune) == (0, False, 0, 0)
+
+
+@pytest.mark.parametrize(
+    "changes, word",
+    [({"halving": 5}, "--halving 5"), ({"contender_seeds": 2}, "contender-seeds"), ({"halving": -1}, "negative")],
+)  # fmt: skip
+def test_impossible_cuts_are_refused_before_anything_is_proposed(changes, word):
+    with pytest.raises(UserError, match=word):
+        dataclasses.replace(SETTINGS, **changes).check()
 
 
 COMMAND = [

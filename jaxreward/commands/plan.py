@@ -77,8 +77,14 @@ def cost_s(
 def search_s(s: EvolveSettings, task: Task) -> float:
     """The same of a search, its final training left out."""
     batches = -(-s.candidates // s.generation)
-    apart = cost_s(task, s.ppo, s.candidates, 1, s.filter_steps, batches=batches) if s.restart else 0.0
-    return apart + cost_s(task, s.ppo, s.candidates, s.seeds, s.steps, batches=batches)
+    whole = cost_s(task, s.ppo, s.candidates, s.seeds, s.steps, batches=batches)
+    if s.restart:
+        whole += cost_s(task, s.ppo, s.candidates, 1, s.filter_steps, batches=batches)
+    if s.tune:  # settings of one structure are compiled as one
+        settings, each = s.candidates * s.tune, rate(task.name)
+        whole += cost_s(task, s.ppo, settings, s.seeds, s.tuning_steps, batches=batches, points=1)
+        whole -= (settings - s.candidates) * each.program_s
+    return whole
 
 
 def describe(s: EvolveSettings, spending: str = "") -> list[str]:
@@ -94,6 +100,10 @@ def describe(s: EvolveSettings, spending: str = "") -> list[str]:
     if s.filter_steps:
         how = "trained apart with one seed" if s.restart else "as the first part of the same training"
         lines.append(f"short rung of {s.filter_steps:,} steps, threshold {s.threshold}, {how}")
+    if s.tune:
+        judged = f"{_seeds(s.seeds)} x {s.tuning_steps:,} steps"
+        lines.append(f"{s.tune} weight settings of every reward before it is trained, each judged by {judged}")
+        steps += s.candidates * s.tune * s.seeds * s.tuning_steps
     seconds = runs * search_s(s, task)
     if s.baselines:
         lines.append(f"baselines at the same budget: {', '.join(s.baselines)}")

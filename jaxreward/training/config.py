@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from flax import struct
@@ -146,12 +145,3 @@ class PPO(struct.PyTreeNode):
                 f"PPO.hidden must list at least one width, and widths are positive, not {self.hidden} and "
                 f"{self.value_hidden}"
             )
-
-
-@dataclass(frozen=True)
-class Rung:
-    """A cut in the course of training: after `steps` environment steps a seed, a candidate whose
-    mean value is short of `threshold`, in the task's metric, stops; the others go on as if nothing had happened."""
-
-    steps: int
-    threshold: float

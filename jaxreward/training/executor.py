@@ -25,7 +25,7 @@ from jaxreward.programs import Program
 from jaxreward.records import SUCCESS, Measure
 from jaxreward.tasks import Task, digest_of, measure_of, options_of, told_beside
 from jaxreward.training.chunk import Chunk, TrainerState
-from jaxreward.training.config import PPO, How, Rung
+from jaxreward.training.config import PPO, How
 from jaxreward.training.history import History
 from jaxreward.training.learners import quick
 from jaxreward.training.linked import common_size
@@ -43,6 +43,7 @@ from jaxreward.training.plan import (
 )
 from jaxreward.training.population import Population, padded_sizes
 from jaxreward.training.result import TrainResult
+from jaxreward.training.rungs import Rung, Standing, verdicts
 
 
 class Interrupted(Exception):
@@ -150,7 +151,7 @@ def train(
         raise UserError(f"a chunk holds at least 1 candidate, not {chunk}")
     if not programs:
         raise UserError("there is no program to train; give at least one")
-    rates = [rung.threshold for rung in rungs] if measure_of(task).rate else []
+    rates = [r.threshold for r in rungs if r.threshold is not None] if measure_of(task).rate else []
     if rates and not 0.0 <= min(rates) <= max(rates) <= 1.0:
         raise UserError(f"the threshold of a rung is a success rate in [0, 1], not {min(rates)} to {max(rates)}")
     schedule = make_schedule(ppo, steps, checkpoints, rungs)
@@ -212,11 +213,11 @@ class _Run:
         C, S = len(self.programs), len(self.seeds)
         histories: list[History | None] = [None] * C
         agents: list[Any] = [None] * C
-        stopped = np.zeros(C, int)
+        stopped, reasons = np.zeros(C, int), [""] * C
         alive = list(range(C))
         groups = self._first_groups()
         self.sizes = tuple(len(g.members) for g in groups)
-        for number, (first, last, threshold) in enumerate(self.schedule.segments()):
+        for number, (first, last, rungs) in enumerate(self.schedule.segments()):
             self._run_segment(groups, number, first, last)
             for group in groups:
                 assert group.state is not None and group.history is not None
@@ -225,20 +226,22 @@ class _Run:
                     if member in alive:
                         histories[member] = group.history.rows([row])
                         agents[member] = jax.tree.map(lambda x, r=row: x[r], variables)
-            if threshold is None:
+            if not rungs:
                 break
-            point = self._point(last)
-            scores = {i: float(histories[i].success[point, 0].mean()) for i in alive}  # type: ignore[union-attr]
-            passed = [i for i in alive if self.measure.reaches(scores[i], threshold)]
-            for i in set(alive) - set(passed):
-                stopped[i] = last * self.ppo.batch
+            known: list[History] = [histories[i] for i in alive]  # type: ignore[misc]
+            points = np.asarray(self.schedule.checkpoints[: self._point(last) + 1])
+            left = (self.schedule.updates - last) * self.ppo.batch
+            standing = Standing.of(self.measure, known, points * self.ppo.batch, left)
+            for i, reason in zip(alive, verdicts(rungs, standing), strict=True):
+                reasons[i] = reason
+                stopped[i] = last * self.ppo.batch if reason else 0
+            passed = [i for i in alive if not reasons[i]]
             alive = passed
             if not alive:
                 break
             groups = [g for g in groups if set(g.members) & set(alive)]
             self.sizes = tuple(len(g.members) for g in groups)
-            left = (self.schedule.updates - last) * self.ppo.batch * S
-            if worth_compacting(sum(self.sizes) - len(alive), len(alive), left, self.devices[0].platform):
+            if worth_compacting(sum(self.sizes) - len(alive), len(alive), left * S, self.devices[0].platform):
                 groups = self._regroup(groups, alive)
                 self.sizes = tuple(len(g.members) for g in groups)
         ends = [self._end(h) for h in histories]  # type: ignore[arg-type]
@@ -249,6 +252,7 @@ class _Run:
             success=np.stack([h.success[e, 0] for h, e in zip(histories, ends, strict=True)]).astype(float),  # type: ignore[union-attr]
             diverged=np.stack([h.diverged[e, 0] > 0 for h, e in zip(histories, ends, strict=True)]),  # type: ignore[union-attr]
             stopped=stopped,
+            reasons=tuple(reasons),
             histories=tuple(histories),  # type: ignore[arg-type]
             agents=tuple(agents),
             env_steps=self.env_steps,

@@ -11,6 +11,9 @@ from flax import struct
 from jaxreward.training.measure import Stats
 from jaxreward.training.ppo import LearnStats
 
+_PER_CANDIDATE = {"obs_min", "obs_max"}
+"""What has no axis of checkpoints."""
+
 
 class History(struct.PyTreeNode):
     """float32 arrays (P, C, S) over P checkpoints, NaN where not reached; with K terms (P, C, S, K), and with B
@@ -102,18 +105,25 @@ class History(struct.PyTreeNode):
     def rows(self, index: Sequence[int]) -> History:
         """The history of the candidates in `index`."""
         rows = np.asarray(index, int)
-        per_candidate = {"obs_min", "obs_max"}
         return History(
-            **{name: (value[rows] if name in per_candidate else value[:, rows]) for name, value in vars(self).items()}
+            **{name: (value[rows] if name in _PER_CANDIDATE else value[:, rows]) for name, value in vars(self).items()}
+        )
+
+    def with_seeds(self, more: History) -> History:
+        """The same candidates with the seeds of `more` after these."""
+        return History(
+            **{
+                name: np.concatenate([value, getattr(more, name)], 1 if name in _PER_CANDIDATE else 2)
+                for name, value in vars(self).items()
+            }
         )
 
     @classmethod
     def join(cls, parts: Sequence[History]) -> History:
         """Histories of different candidates, one after the other."""
-        per_candidate = {"obs_min", "obs_max"}
         return cls(
             **{
-                name: np.concatenate([getattr(p, name) for p in parts], 0 if name in per_candidate else 1)
+                name: np.concatenate([getattr(p, name) for p in parts], 0 if name in _PER_CANDIDATE else 1)
                 for name in vars(parts[0])
             }
         )

@@ -10,7 +10,8 @@ from typing import Any
 
 from jaxreward.errors import UserError
 from jaxreward.tasks import Box, Task
-from jaxreward.training.config import PPO, How, Rung
+from jaxreward.training.config import PPO, How
+from jaxreward.training.rungs import Rung
 
 Device = Any
 """A `jax.Device`, which type checkers take for a variable."""
@@ -27,17 +28,17 @@ EVAL_EPISODES = 256
 
 @dataclass(frozen=True)
 class Schedule:
-    """Update indices: `checkpoints` are ascending and end with the last; `rungs` are among them."""
+    """Update indices: `checkpoints` are ascending and end with the last; those of `rungs` are among them."""
 
     updates: int
     checkpoints: tuple[int, ...]
-    rungs: tuple[tuple[int, float], ...]
+    rungs: tuple[tuple[int, tuple[Rung, ...]], ...]
 
-    def segments(self) -> list[tuple[int, int, float | None]]:
-        """(first update, update to stop before, threshold to pass there or None) between the cuts."""
-        cuts = [*self.rungs, (self.updates, None)]
+    def segments(self) -> list[tuple[int, int, tuple[Rung, ...]]]:
+        """(first update, update to stop before, rungs to pass there: none at the end) between the cuts."""
+        ends = [*self.rungs, (self.updates, ())]
         starts = [0, *(at for at, _ in self.rungs)]
-        return [(start, at, threshold) for start, (at, threshold) in zip(starts, cuts, strict=True)]
+        return [(start, at, rungs) for start, (at, rungs) in zip(starts, ends, strict=True)]
 
 
 def make_schedule(ppo: PPO, steps: int, checkpoints: int, rungs: Sequence[Rung]) -> Schedule:
@@ -48,15 +49,14 @@ def make_schedule(ppo: PPO, steps: int, checkpoints: int, rungs: Sequence[Rung])
         raise UserError(f"there must be at least 1 checkpoint, not {checkpoints}")
     updates = -(-steps // ppo.batch)
     even = {max(1, round(updates * (i + 1) / checkpoints)) for i in range(checkpoints)}
-    cuts = []
+    cuts = dict[int, tuple[Rung, ...]]()
     for rung in sorted(rungs, key=lambda r: r.steps):
+        rung.check()
         at = -(-rung.steps // ppo.batch)
         if not 0 < at < updates:
             raise UserError(f"a rung at {rung.steps} steps must lie inside the budget of {steps} steps")
-        if not math.isfinite(rung.threshold):
-            raise UserError(f"the threshold of a rung is a value of the task's metric, not {rung.threshold}")
-        cuts.append((at, rung.threshold))
-    return Schedule(updates, tuple(sorted(even | {at for at, _ in cuts})), tuple(cuts))
+        cuts[at] = (*cuts.get(at, ()), rung)
+    return Schedule(updates, tuple(sorted({*even, *cuts})), tuple(cuts.items()))
 
 
 def curve_points(task: Task, ppo: PPO, steps: int) -> int:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,7 @@ from jaxreward.records import SUCCESS, Feedback, Measure, Score, TermCurve
 from jaxreward.training.history import History
 from jaxreward.training.networks import Variables, unpad
 from jaxreward.training.notices import FEW, correlation, notices, won_or_lost
+from jaxreward.training.rungs import Standing
 
 _TERM_POINTS = 10
 
@@ -31,6 +34,7 @@ class TrainResult:
         length_curve: mean length of held-out episodes, (C, S, P).
         diverged: bool (C, S).
         stopped: steps at which a rung stopped the candidate, 0 if none did, int (C,).
+        reasons: why it did, "" where none did.
         env_steps: environment steps taken in training, all candidates and seeds together.
         eval_steps: the same, taken for held-out episodes.
         compile_s, run_s, wall_s: seconds spent compiling, running, and in all; compiling and
@@ -47,6 +51,7 @@ class TrainResult:
     success: np.ndarray
     diverged: np.ndarray
     stopped: np.ndarray
+    reasons: tuple[str, ...]
     histories: tuple[History, ...]
     agents: tuple[Variables, ...]
     env_steps: int
@@ -103,6 +108,29 @@ class TrainResult:
 
         one = jax.tree.map(lambda x: x[seed], self.agents[candidate])
         return unpad(one, self.programs[candidate].observation_size)
+
+    def extended(self, rows: Sequence[int], more: TrainResult) -> TrainResult:
+        """The candidates `rows` with the further seeds of `more`, a training of just these with as much room and the
+        same points. Steps and seconds are those of both."""
+        import jax
+
+        pairs = list(zip(rows, range(len(more.programs)), strict=True))
+        join = partial(jax.tree.map, lambda a, b: np.concatenate([a, b]))
+        return replace(
+            self,
+            programs=more.programs, seeds=(*self.seeds, *more.seeds),
+            success=np.concatenate([self.success[list(rows)], more.success], 1),
+            diverged=np.concatenate([self.diverged[list(rows)], more.diverged], 1),
+            stopped=self.stopped[list(rows)], reasons=tuple(self.reasons[k] for k in rows),
+            histories=tuple(self.histories[k].with_seeds(more.histories[j]) for k, j in pairs),
+            agents=tuple(join(self.agents[k], more.agents[j]) for k, j in pairs),
+            env_steps=self.env_steps + more.env_steps, eval_steps=self.eval_steps + more.eval_steps,
+            compile_s=self.compile_s + more.compile_s, run_s=self.run_s + more.run_s, wall_s=self.wall_s + more.wall_s,
+        )  # fmt: skip
+
+    def standing(self, rows: Sequence[int]) -> Standing:
+        """Where candidates that were trained to the end stand."""
+        return Standing.of(self.measure, [self.histories[k] for k in rows], self.steps, 0)
 
     def best_seed(self, candidate: int) -> int:
         """The position of the seed with the best value."""

@@ -136,15 +136,18 @@ def test_survivors_of_a_rung_go_on_as_if_nothing_had_happened(whole, passed):
         assert_close_trees(params(whole, k), params(passed, k), atol=1e-6)
 
 
-def test_a_rung_stops_and_compacts(easy, mixed, tiny, whole, passed, monkeypatch):
-    """With a threshold between the candidates' successes, the rest trains on in a smaller chunk."""
+@pytest.mark.parametrize("collector", ["fused", "linked"])
+def test_a_rung_stops_and_compacts(easy, mixed, tiny, whole, passed, monkeypatch, collector):
+    """With a threshold between the candidates' successes, the rest trains on in a smaller chunk. Linked, chunks of
+    more than `common_size` says are made up to it by rows that nobody asks for."""
     monkeypatch.setattr("jaxreward.training.executor.worth_compacting", lambda *_: True)
     programs, settings = mixed[:4], budget(tiny, 6)
     point = int(np.flatnonzero(passed.steps == 2 * tiny.batch)[0])
     success = passed.success_curve[:, :, point].mean(1)
     assert np.ptp(success) > 0, "the test needs candidates that differ"
     threshold = float(np.sort(success)[2])
-    cut = train(easy, programs, tiny, rungs=[Rung(2 * tiny.batch, threshold)], **settings)
+    monkeypatch.setattr("jaxreward.training.linked._SIZES", (3, 6))
+    cut = train(easy, programs, tiny, rungs=[Rung(2 * tiny.batch, threshold)], collector=collector, **settings)
     stopped = success < threshold
     np.testing.assert_array_equal(cut.stopped > 0, stopped)
     assert cut.chunks == (int((~stopped).sum()),)
@@ -154,6 +157,41 @@ def test_a_rung_stops_and_compacts(easy, mixed, tiny, whole, passed, monkeypatch
     for k in np.flatnonzero(stopped):
         np.testing.assert_allclose(cut.success[k].mean(), success[k], atol=1e-6)
         assert np.isnan(cut.success_curve[k, :, -1]).all()
+
+
+def test_survivors_of_halving_and_pruning_are_those_of_an_uninterrupted_training(easy, mixed, tiny, whole, passed):
+    """Half goes on after two updates, and what cannot win after four does not: the same agents and the same curves."""
+    point = int(np.flatnonzero(passed.steps == 2 * tiny.batch)[0])
+    best = sorted(range(4), key=lambda k: -passed.success_curve[k, :, point].mean())[:2]
+    rungs = [Rung(2 * tiny.batch, keep=0.5), Rung(4 * tiny.batch, prune=True, incumbent=50.0)]
+    cut = train(easy, mixed[:4], tiny, rungs=rungs[:1], **budget(tiny, 6))
+    assert set(np.flatnonzero(cut.stopped == 0)) == set(best)
+    assert [bool(reason) for reason in cut.reasons] == [k not in best for k in range(4)]
+    assert cut.env_steps < whole.env_steps
+    for k in best:
+        assert_close_trees(params(whole, k), params(cut, k), atol=1e-6)
+        here = np.isin(cut.steps, whole.steps)
+        np.testing.assert_allclose(cut.success_curve[k][:, here], whole.success_curve[k], atol=1e-6)
+    none = train(easy, mixed[:4], tiny, rungs=rungs, **budget(tiny, 6))
+    assert set(none.stopped) == {2 * tiny.batch, 4 * tiny.batch}, "nobody is worth 50 in time"
+    assert all("best 2 of 4" in none.reasons[k] or "50 is to be beaten" in none.reasons[k] for k in range(4))
+
+
+def test_further_seeds_are_as_if_all_had_been_trained_at_once(easy, mixed, tiny):
+    programs, settings = mixed[:3], budget(tiny, 4)
+    settings["rungs"] = [Rung(2 * tiny.batch)]  # nobody is stopped, but there is a point
+    settings["room"] = (max(p.observation_size for p in programs), max(len(p.terms) for p in programs))
+    at_once, first = (train(easy, programs, tiny, **{**settings, "seeds": seeds}) for seeds in ((3, 11, 5), (3, 11)))
+    later = train(easy, [programs[2], programs[0]], tiny, **{**settings, "seeds": (5,)})
+    joined = first.extended([2, 0], later)
+    assert joined.seeds == (3, 11, 5) and joined.programs == (programs[2], programs[0])
+    assert joined.env_steps == first.env_steps + later.env_steps
+    for row, k in enumerate((2, 0)):
+        for seed in range(3):
+            assert_close_trees(joined.variables(row, seed), at_once.variables(k, seed))
+        np.testing.assert_allclose(joined.success_curve[row], at_once.success_curve[k], atol=0.26)
+        assert joined.score(row).n == 3 and joined.score(row).episodes == at_once.score(k).episodes
+        assert len(joined.feedback(row).terms) == len(at_once.feedback(k).terms)
 
 
 def test_a_training_of_another_task_is_not_taken_up(tiny, tmp_path):

@@ -1,0 +1,141 @@
+"""Cuts in the course of a training: who goes on, and why somebody does not."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from jaxreward.errors import UserError
+from jaxreward.records import Measure
+from jaxreward.training.history import History
+
+SURE = 1.96
+"""Standard errors to either side that make an interval of 95 %."""
+
+
+@dataclass(frozen=True)
+class Rung:
+    """A cut after `steps` environment steps a seed: candidates that do not pass stop there, the others go on as if
+    nothing had happened. Values are means over seeds, in the task's metric.
+
+    Attributes:
+        steps: environment steps of a seed.
+        threshold: what a value must reach, if anything.
+        keep: the share of the candidates, rounded up, that go on: the best of them (successive halving, Jamieson and
+            Talwalkar 2016, keeps 1/2).
+        prune: stop a candidate that can no longer win: whose value would stay behind that of the best, each at the end
+            of its 95 % interval that speaks against stopping, even if it rose by as much as any candidate's curve ever
+            did in as many steps as are left.
+        incumbent: with `prune`, what has to be beaten as well, e.g. the lower end of an earlier winner's interval; a
+            merit, of which more is better: the negative of a value that should be small.
+    """
+
+    steps: int
+    threshold: float | None = None
+    keep: float = 1.0
+    prune: bool = False
+    incumbent: float | None = None
+
+    def check(self) -> None:
+        """Raise a UserError for what cannot be; whether `steps` lie inside a budget is for the budget to say."""
+        for name in ("threshold", "incumbent"):
+            value = getattr(self, name)
+            if value is not None and not math.isfinite(value):
+                raise UserError(f"the {name} of a rung is a finite number, not {value}")
+        if not 0 < self.keep <= 1:
+            raise UserError(f"a rung keeps a share of the candidates, above 0 and at most 1, not {self.keep}")
+        if self.incumbent is not None and not self.prune:
+            raise UserError("the incumbent of a rung is for prune=True")
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Where candidates stand at a rung: `curves` (C, P) of their values at `steps` (P,), the last of which is now, and
+    the standard errors (C,) of where they stand; `left` steps of a seed are to come."""
+
+    measure: Measure
+    steps: np.ndarray
+    curves: np.ndarray
+    errors: np.ndarray
+    left: int
+
+    @classmethod
+    def of(cls, measure: Measure, histories: Sequence[History], steps: np.ndarray, left: int) -> Standing:
+        """By the histories of single candidates. The errors are those between seeds or those of a seed's episodes,
+        whichever are larger: two seeds may agree by chance."""
+        seeds = np.stack([h.success[: len(steps), 0] for h in histories]).astype(float)  # (C, P, S)
+        n = seeds.shape[-1]
+        spread = seeds[:, -1].std(-1, ddof=1) if n > 1 else 0.0
+        episodes = np.stack([h.success_se[len(steps) - 1, 0] for h in histories]).astype(float)
+        errors = np.maximum(spread, np.sqrt((episodes**2).mean(-1))) / np.sqrt(n)
+        return cls(measure, steps, seeds.mean(-1), errors, left)
+
+    @property
+    def values(self) -> np.ndarray:
+        return self.curves[:, -1]
+
+    def only(self, rows: Sequence[int]) -> Standing:
+        return replace(self, curves=self.curves[list(rows)], errors=self.errors[list(rows)])
+
+
+def verdicts(rungs: Sequence[Rung], standing: Standing) -> list[str]:
+    """Why each candidate stops here, by the first of `rungs` that it does not pass; empty if it goes on."""
+    found = [""] * len(standing.values)
+    for rung in rungs:
+        left = [k for k, reason in enumerate(found) if not reason]
+        if left:
+            for k, reason in zip(left, _verdicts(rung, standing.only(left)), strict=True):
+                found[k] = reason
+    return found
+
+
+def _verdicts(rung: Rung, at: Standing) -> list[str]:
+    reasons = [""] * len(at.values)
+    measure = at.measure
+    if rung.threshold is not None:
+        for k, value in enumerate(at.values):
+            if not measure.reaches(float(value), rung.threshold):
+                reasons[k] = f"is short of the threshold of {rung.threshold:g}"
+    if rung.keep < 1:
+        n = math.ceil(rung.keep * len(reasons) - 1e-9)
+        order = np.argsort(-measure.oriented(1.0) * at.values, kind="stable")
+        for k in order[n:]:
+            reasons[k] = reasons[k] or f"is not among the best {n} of {len(reasons)}"
+    if rung.prune:
+        sign = measure.oriented(1.0)
+        merit, margin = sign * at.values, SURE * at.errors
+        bar = float((merit - margin).max())
+        if rung.incumbent is not None:
+            bar = max(bar, rung.incumbent)
+        rise = largest_rise(at.steps, sign * at.curves, at.left)
+        for k in np.flatnonzero(merit + margin + rise < bar):
+            reasons[k] = reasons[k] or (
+                f"cannot win any more: {sign * bar:.3g} is to be beaten, and no curve changed by more than {rise:.3g} "
+                f"in the {at.left:,} steps that are left"
+            )
+    return reasons
+
+
+def largest_rise(steps: np.ndarray, curves: np.ndarray, window: int) -> float:
+    """By how much a curve (P,) of any row rose, at most, within `window` steps; what it rose by within fewer, where
+    fewer have been taken, is carried on at the same pace. Curves begin wherever they are first known.
+    """
+    best = 0.0
+    for i in range(len(steps)):
+        for j in range(i + 1, len(steps)):
+            if steps[j] - steps[i] <= window:
+                best = max(best, float((curves[:, j] - curves[:, i]).max()))
+    seen = int(steps[-1] - steps[0])
+    return best * max(1.0, window / seen) if seen else math.inf
+
+
+def contenders(standing: Standing, bar: float | None = None) -> list[int]:
+    """Who may be the best, by 95 % intervals: whose upper end reaches the largest lower end, and `bar` if there is one;
+    nobody who has nothing but the worst value to show. `bar` is a merit, more is better."""
+    sign = standing.measure.oriented(1.0)
+    merit, margin = sign * standing.values, SURE * standing.errors
+    highest = max(float((merit - margin).max()), -math.inf if bar is None else bar)
+    return [int(k) for k in np.flatnonzero((merit + margin >= highest) & (merit > sign * standing.measure.worst))]
