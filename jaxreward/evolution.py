@@ -6,15 +6,19 @@ events so far; so a killed run, resumed, takes the same steps that it would have
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import Any, Protocol
 
+import jax
 import numpy as np
 
+from jaxreward.clock import CLOCK
 from jaxreward.errors import UserError
 from jaxreward.evaluation import draw_agents
 from jaxreward.mending import requests_to_mend
 from jaxreward.parts import OBSERVATION, Parts, keep_task
+from jaxreward.profile import Profile
 from jaxreward.programs import Checker, Program
 from jaxreward.programs.novelty import same_outputs
 from jaxreward.proposers.bill import Amount
@@ -98,6 +102,7 @@ class Evolution:
         self.progress: Progress[Any] = fold(events, self.strategy.init(), self.strategy.tell)
         self.transcript = TranscriptLog(run.transcripts / TRANSCRIPT)
         self._begun = False
+        self.profile = Profile(run.path / "profile", len(jax.local_devices())) if settings.profile else None
         desk = Desk(
             folder=run.path,
             transcript=self.transcript,
@@ -112,7 +117,8 @@ class Evolution:
             self.judge.open(desk)
 
     def log(self, event: Event) -> None:
-        self.run.append(event)
+        with CLOCK.part("write"):
+            self.run.append(event)
         self.progress = advance(self.progress, event, self.strategy.tell)
 
     # ---- the course of a run
@@ -196,11 +202,20 @@ class Evolution:
         return derive_rng(self.settings.seed, "propose", request.id)
 
     def _generation(self) -> None:
+        index, begin = self.progress.state.generation, time.perf_counter()
+        CLOCK.take()
+        self._steps_of_generation()
+        if self.profile is not None:
+            self.profile.generation(f"generation {index}", time.perf_counter() - begin, *CLOCK.take())
+
+    def _steps_of_generation(self) -> None:
         self.ask()
         programs: dict[str, Program] = {}
         while True:
-            self._propose()
-            programs |= self._check()
+            with CLOCK.part("propose"):
+                self._propose()
+            with CLOCK.part("verify"):
+                programs |= self._check()
             again = self._again()
             if not again:
                 break
@@ -303,12 +318,15 @@ class Evolution:
     def _train(self, candidates: Sequence[Candidate], known: dict[str, Program]) -> None:
         tag, label = f"generation-{self._open.index}", f"generation {self._open.index}"
         programs, best = [self.program(c, known) for c in candidates], self.strategy.best(self.progress.state)
+        begin = time.perf_counter()
         outcome = train_generation(
             self.settings, candidates, programs, best and best.score, self.train, self.checker, self.task, tag, label
         )
-        for program in outcome.programs:  # with other weights, some may be new
-            self.run.save_program(program.digest, program.source)
-        self._keep_policy([agents for agents in outcome.agents if agents.sound])
+        CLOCK.add("training", time.perf_counter() - begin)
+        with CLOCK.part("write"):
+            for program in outcome.programs:  # with other weights, some may be new
+                self.run.save_program(program.digest, program.source)
+            self._keep_policy([agents for agents in outcome.agents if agents.sound])
         self.log(Trained(results=outcome.results, compile_s=outcome.compile_s, run_s=outcome.run_s))
         self.forget(tag)
 
@@ -334,8 +352,13 @@ class Evolution:
             self.task, programs, s.ppo, seeds=s.seeds if seeds is None else seeds, steps=steps, rungs=rungs,
             checkpoints=points or curve_points(self.task, s.ppo, steps), memory_gb=s.memory_gb, chunk=s.chunk,
             collector=s.collector, room=self._room(), store=self.store, tag=tag,
-            progress=lambda p: self.watcher.training(label, p), should_stop=lambda: self.stop.requested,
+            progress=lambda p: self._watch(label, p), should_stop=lambda: self.stop.requested,
         )  # fmt: skip
+
+    def _watch(self, label: str, progress: TrainingProgress) -> None:
+        self.watcher.training(label, progress)
+        if self.profile is not None:
+            self.profile.progress(progress)
 
     def _room(self) -> tuple[int, int]:
         """The largest observation and number of terms that this run has seen."""

@@ -110,6 +110,9 @@ class EvolveSettings:
     """Go on with the run of this name if it exists; it keeps its own settings but for larger budgets."""
     unsafe_no_sandbox: bool = False
     """Check programs without the sandbox, where the system has none. Only for programs you trust."""
+    profile: bool = False
+    """Write down where the time of every generation went, `profile/account.md` in the run's folder, with a trace of
+    XLA's profiler beside it."""
     dry_run: bool = False
     """Print the plan and its estimated cost, and do nothing."""
     json: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
@@ -249,7 +252,7 @@ class EvolveSettings:
 
     def as_config(self) -> dict[str, Any]:
         """TOML-ready values of everything that the course of the run depends on, the strategy's defaults spelt out."""
-        skip = {"out", "name", "resume", "dry_run", "json", "command"}
+        skip = {"out", "name", "resume", "profile", "dry_run", "json", "command"}
         values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name not in skip}
         spelt_out = write_options(self.strategy, read_options(self.strategy, self.option))
         return plain({**values, "option": spelt_out, "evolve": self.evolves, "filter_threshold": self.threshold})

@@ -11,6 +11,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from jaxreward.clock import CLOCK
 from jaxreward.training.plan import Device
 
 
@@ -20,7 +21,10 @@ def compile_for(
     """`fn` compiled for arguments of these shapes on `device`."""
     on = jax.sharding.SingleDeviceSharding(device)
     shapes = jax.tree.map(lambda x: jax.ShapeDtypeStruct(jnp.shape(x), x.dtype, sharding=on), shapes)
-    return jax.jit(fn, donate_argnums=donate).lower(*shapes).compile(options or None)
+    with CLOCK.part("trace"):
+        lowered = jax.jit(fn, donate_argnums=donate).lower(*shapes)
+    with CLOCK.part("compile"):
+        return lowered.compile(options or None)
 
 
 def signature(shapes: Any) -> tuple[Any, ...]:

@@ -20,6 +20,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxreward.clock import CLOCK
 from jaxreward.errors import UserError
 from jaxreward.programs import Program
 from jaxreward.records import SUCCESS, Measure
@@ -296,8 +297,10 @@ class _Run:
             groups = [self._group(part, n) for n, part in enumerate(cut(range(len(self.programs)), largest))]
             first = groups[0]
             self._report("compile", 0, len(groups))
+            begin, firsts = time.perf_counter(), groups[: len(self.devices)]
             with ThreadPoolExecutor(len(self.devices)) as pool:  # the first of each device
-                list(pool.map(lambda group: group.chunk.compile(), groups[: len(self.devices)]))
+                list(pool.map(lambda group: group.chunk.compile(), firsts))
+            CLOCK.add("wait", len(firsts) * (time.perf_counter() - begin))
             self.peak = first.chunk.peak_bytes()
             if self.peak <= limit or len(first.members) == 1:
                 return groups
@@ -335,7 +338,8 @@ class _Run:
             ready: Future[None] = compiler.submit(share[0][1].chunk.compile)
             for position, (index, group) in enumerate(share):
                 self._report("compile", index, total)
-                ready.result()
+                with CLOCK.part("wait"):
+                    ready.result()
                 with self._lock:
                     self.peak = max(self.peak, group.chunk.peak_bytes())
                 if position + 1 < len(share):
@@ -349,7 +353,14 @@ class _Run:
 
     def _run_group(self, group: _Group, name: str, where: tuple[int, int], first: int, last: int, keep: bool) -> None:
         """Updates `first` to `last` of one group; `keep` saves the end as well, for what follows."""
-        chunk, begin = group.chunk, time.perf_counter()
+        begin = time.perf_counter()
+        with CLOCK.part("update"):
+            self._updates(group, name, where, first, last, keep)
+        with self._lock:
+            self.run_s += time.perf_counter() - begin
+
+    def _updates(self, group: _Group, name: str, where: tuple[int, int], first: int, last: int, keep: bool) -> None:
+        chunk = group.chunk
         if group.state is None:
             group.state = chunk.start()
             points = len(self.schedule.checkpoints)
@@ -380,8 +391,10 @@ class _Run:
                 self.env_steps += steps
             if at in self.schedule.checkpoints:
                 rounds = self.rounds if at == last else 1
-                held_out, worst = chunk.evaluate(state, rounds), self.measure.worst
-                history.record(self._point(at), held_out, stats, learned, state.agents.diverged, worst)
+                jax.block_until_ready(state)  # so that the clock tells learning from what follows
+                with CLOCK.part("evaluate"):
+                    held_out, worst = chunk.evaluate(state, rounds), self.measure.worst
+                    history.record(self._point(at), held_out, stats, learned, state.agents.diverged, worst)
                 stats = chunk.fresh_stats()
                 with self._lock:
                     self.eval_steps += steps // self.ppo.batch * rounds * self.ppo.envs * self.task.horizon
@@ -393,8 +406,6 @@ class _Run:
         if keep:
             self._save(name, state, stats, history, at)
         group.state, group.history = jax.block_until_ready(state), history
-        with self._lock:
-            self.run_s += time.perf_counter() - begin
 
     def _fingerprint(self, group: _Group) -> str:
         """A name for everything that a saved training is only good for."""
@@ -405,7 +416,9 @@ class _Run:
 
     def _save(self, name: str, state: TrainerState, stats: Any, history: History, at: int) -> None:
         if self.store is not None:
-            self.store.save(name, {"state": state, "stats": stats, "history": history, "update": at})
+            jax.block_until_ready(state)
+            with CLOCK.part("keep"):
+                self.store.save(name, {"state": state, "stats": stats, "history": history, "update": at})
 
     def _report(self, phase: str, chunk: int, chunks: int, success: dict[int, float] | None = None) -> None:
         total = self.schedule.updates * self.ppo.batch * len(self.seeds) * len(self.programs)

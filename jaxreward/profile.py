@@ -1,0 +1,103 @@
+"""`--profile`: a page on where the time of every generation went, and a trace of XLA's own."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+
+import jax
+
+from jaxreward.runs.disk import write_atomic
+from jaxreward.training import Progress
+
+PAGE, TRACE = "account.md", "trace"
+
+OUTER = {
+    "propose": "propose: ask the proposer",
+    "verify": "verify: check programs in the sandbox",
+    "write": "write: log, programs, policies",
+    "training": "train, see below",
+}
+DEVICE = {
+    "wait": "wait for the compiler",
+    "update": "update: collect experience and learn",
+    "evaluate": "evaluate: held-out episodes",
+    "keep": "write: the state between updates",
+}
+COMPILER = {"trace": "trace programs to XLA", "compile": "compile"}
+
+_HEAD = """\
+# Where the time went
+
+Wall seconds of each generation. A training's are those of all its devices together: what the table leaves over is what
+they stood idle for, at the start and where one ended before the others. The compiler's threads work beside the devices
+and beside each other, so that their seconds are not part of any sum.
+"""
+
+
+class Profile:
+    """Writes `account.md` into a folder, a section for each generation, and a trace of XLA's profiler: what every
+    device did between two points of the learning curves, the first time that there are two."""
+
+    def __init__(self, folder: Path, devices: int) -> None:
+        self.folder, self.devices = folder, devices
+        self._page = _HEAD
+        self._lock, self._tracing, self._traced = threading.Lock(), False, False
+
+    def progress(self, progress: Progress) -> None:
+        """Where a training stands: the trace begins and ends at points of its curves."""
+        if progress.phase != "train":
+            return
+        with self._lock:
+            if self._tracing:
+                self._end_trace()
+            elif not self._traced:
+                self._tracing = True
+                jax.profiler.start_trace(str(self.folder / TRACE))
+
+    def _end_trace(self) -> None:
+        self._tracing, self._traced = False, True
+        jax.profiler.stop_trace()
+
+    def generation(self, name: str, wall_s: float, seconds: Mapping[str, float], counts: Mapping[str, int]) -> None:
+        """Write down a generation."""
+        with self._lock:
+            if self._tracing:  # the training ended at its first point
+                self._end_trace()
+        self._page += section(name, wall_s, seconds, counts, self.devices)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        write_atomic(self.folder / PAGE, self._page)
+
+
+def section(name: str, wall_s: float, seconds: Mapping[str, float], counts: Mapping[str, int], devices: int) -> str:
+    """The account of a generation as Markdown; `seconds` and `counts` are the clock's."""
+    training = seconds.get("training", 0.0)
+    rows = _rows(OUTER, seconds, counts, wall_s, "all else")
+    lines = [f"\n## {name}: {wall_s:.1f} s\n", *_table("", wall_s, rows)]
+    if training:
+        rows = _rows(DEVICE, seconds, counts, training * devices, "idle")
+        title = f"of {devices} device" + "s" * (devices > 1)
+        lines += ["", *_table(title, training * devices, rows)]
+        rows = [(text, seconds.get(key, 0.0), counts.get(key, 0)) for key, text in COMPILER.items()]
+        lines += ["", *_table("of the compiler", 0.0, rows)]
+    return "\n".join(lines) + "\n"
+
+
+Row = tuple[str, float, int]
+
+
+def _rows(
+    parts: Mapping[str, str], seconds: Mapping[str, float], counts: Mapping[str, int], total: float, rest: str
+) -> list[Row]:
+    rows = [(text, seconds.get(key, 0.0), counts.get(key, 0)) for key, text in parts.items()]
+    return [*rows, (rest, max(0.0, total - sum(s for _, s, _ in rows)), 0)]
+
+
+def _table(title: str, total: float, rows: list[Row]) -> list[str]:
+    share = " share |" if total else ""
+    lines = [f"| {title} | seconds |{share} times |", "|---|--:|" + ("--:|" if total else "") + "--:|"]
+    for text, seconds, count in rows:
+        part = f" {100 * seconds / total:.1f} % |" if total else ""
+        lines.append(f"| {text} | {seconds:.2f} |{part} {count or ''} |")
+    return lines
