@@ -80,10 +80,10 @@ class Chunk:
             params = jax.tree.map(lambda x: jax.ShapeDtypeStruct((*self.shape, *x.shape), x.dtype), one)
             pool = jax.eval_shape(partial(reset_pool, self.task, envs=self.ppo.envs), self._keys)
             agents = jax.eval_shape(partial(_new_agents, self.ppo, self.population.width), params)
-            lanes = jax.eval_shape(partial(_new_lanes, self.task, self.shape[0]), pool)
+            lanes = jax.eval_shape(partial(_new_lanes, self.task, self.network, self.shape[0]), pool)
             stats = jax.eval_shape(self.fresh_stats)
             self._collect = self._collector((agents.variables, lanes, pool, self._keys, stats))
-            learn_shapes = (agents, self._trajectory(), stats.finite, self._keys, jnp.float32(0), self._hyper)
+            learn_shapes = (agents, self._trajectory(lanes), stats.finite, self._keys, jnp.float32(0), self._hyper)
             key = (self.network, jax.tree.structure(self.ppo), signature(learn_shapes), self.device)
             self._learn = _LEARN.get(key, lambda: compile_for(self._learn_all, learn_shapes, self.device, donate=(0,)))
             jax.block_until_ready(self._resets(self._keys))
@@ -96,7 +96,7 @@ class Chunk:
         )  # fmt: skip
         return Linked(what) if self.linked else Fused(what)
 
-    def _trajectory(self) -> Trajectory:
+    def _trajectory(self, start: Lanes) -> Trajectory:
         """Shapes of a trajectory; tracing `collect` for them would trace every program."""
         lanes = (*self.shape, self.ppo.envs)
         steps, more = (self.ppo.length, *lanes), (self.ppo.length + 1, *lanes)
@@ -109,7 +109,7 @@ class Chunk:
         action = jax.eval_shape(lambda k, o: over.sample(o, over.noise(k, steps)), self._keys[0], outputs)
         return Trajectory(
             obs=shape((*more, self.population.width)), action=action, logp=shape(steps), value=shape(more),
-            reward=shape(steps), done=shape(steps, jnp.bool_), cut=shape(steps, jnp.bool_),
+            reward=shape(steps), done=shape(steps, jnp.bool_), cut=shape(steps, jnp.bool_), memory=start.memory,
         )  # fmt: skip
 
     def peak_bytes(self) -> int:
@@ -129,8 +129,9 @@ class Chunk:
         def agent(a: Agent, t: Trajectory, f: jax.Array, k: jax.Array) -> tuple[Agent, LearnStats]:
             return one(a, t, f, k, progress, hyper=hyper)
 
-        by_seed = jax.vmap(agent, in_axes=(0, 1, 0, 0))
-        return jax.vmap(by_seed, in_axes=(0, 1, 0, None))(agents, trajectory, finite, keys)
+        axes: Any = Trajectory(1, 1, 1, 1, 1, 1, 1, memory=0)  # type: ignore[arg-type]
+        by_seed = jax.vmap(agent, in_axes=(0, axes, 0, 0))
+        return jax.vmap(by_seed, in_axes=(0, axes, 0, None))(agents, trajectory, finite, keys)
 
     # ---- run
 
@@ -148,7 +149,7 @@ class Chunk:
         with jax.default_device(self.device):
             pool = self._resets(_fold(self._keys, _START))
             agents = _new_agents(self.ppo, self.population.width, params)
-            return TrainerState(agents, _new_lanes(self.task, self.shape[0], pool))
+            return TrainerState(agents, _new_lanes(self.task, self.network, self.shape[0], pool))
 
     def fresh_stats(self, first_only: bool = False) -> Stats:
         with jax.default_device(self.device):
@@ -183,7 +184,7 @@ class Chunk:
         with jax.default_device(self.device):
             for number in range(rounds):
                 pool = self._resets(_fold(self._keys, _LEVELS, number))
-                lanes = _new_lanes(self.task, self.shape[0], pool)
+                lanes = _new_lanes(self.task, self.network, self.shape[0], pool)
                 for part in range(-(-self.task.horizon // (self.ppo.length * self.ppo.action_repeat))):
                     noise = _fold(self._keys, _PLAY, number, part)
                     lanes, _, stats = self._collect(state.agents.variables, lanes, pool, noise, stats)
@@ -214,9 +215,9 @@ def _new_agents(ppo: PPO, width: int, params: Any) -> Agent:
     return jax.vmap(jax.vmap(lambda p: new_agent(p, ppo, width)))(params)
 
 
-@partial(jax.jit, static_argnums=(0, 1))
-def _new_lanes(task: Task, candidates: int, pool: Any) -> Lanes:
-    return start_lanes(task, pool, candidates)
+@partial(jax.jit, static_argnums=(0, 1, 2))
+def _new_lanes(task: Task, network: ActorCritic, candidates: int, pool: Any) -> Lanes:
+    return start_lanes(task, pool, candidates, network)
 
 
 @partial(jax.jit, static_argnums=(0, 1, 2, 3, 4, 5))

@@ -56,6 +56,10 @@ class PPO(struct.PyTreeNode):
         bootstrap: whether an episode that the horizon ends is cut and not over: its last step teaches
             nothing, and the step before it counts on the value of what would have followed. Otherwise the
             horizon is an end like any other.
+        gru: units of a GRU behind the encoder, 0 for none. It also reads the action before, through an embedding of
+            `action_embedding` numbers, and the reward before. On it stand `heads`, tanh layers of these widths for the
+            policy and as many for the value. Minibatches are whole unrolls.
+        reset_memory: the GRU forgets everything when an episode ends; False: it carries on, as LIMEN's does.
         action_repeat: steps of the environment that every action lasts; rewards are summed over them.
     """
 
@@ -85,6 +89,10 @@ class PPO(struct.PyTreeNode):
     fresh_values: bool = struct.field(pytree_node=False, default=False)
     bootstrap: bool = struct.field(pytree_node=False, default=False)
     action_repeat: int = struct.field(pytree_node=False, default=1)
+    gru: int = struct.field(pytree_node=False, default=0)
+    action_embedding: int = struct.field(pytree_node=False, default=16)
+    heads: tuple[int, ...] = struct.field(pytree_node=False, default=())
+    reset_memory: bool = struct.field(pytree_node=False, default=True)
 
     @classmethod
     def brax(cls, **settings: Any) -> PPO:
@@ -131,9 +139,11 @@ class PPO(struct.PyTreeNode):
         for name in ("envs", "unroll", "unrolls", "epochs", "minibatches", "action_repeat"):
             if getattr(self, name) < 1:
                 raise UserError(f"PPO.{name} must be at least 1, not {getattr(self, name)}")
-        shuffled = self.envs * (self.unrolls if self.fresh_values else self.length)
+        self._check_memory()
+        whole = self.fresh_values or self.gru > 0
+        shuffled = self.envs * (self.unrolls if whole else self.length)
         if shuffled % self.minibatches:
-            what = "envs * unrolls" if self.fresh_values else "envs * unroll * unrolls"
+            what = "envs * unrolls" if whole else "envs * unroll * unrolls"
             raise UserError(
                 f"PPO.minibatches = {self.minibatches} does not divide {what} = {shuffled}; choose a divisor"
             )
@@ -144,4 +154,17 @@ class PPO(struct.PyTreeNode):
             raise UserError(
                 f"PPO.hidden must list at least one width, and widths are positive, not {self.hidden} and "
                 f"{self.value_hidden}"
+            )
+
+    def _check_memory(self) -> None:
+        if self.gru < 0 or self.action_embedding < 1 or min((1, *self.heads)) < 1:
+            raise UserError("PPO.gru is not negative, PPO.action_embedding and PPO.heads are positive")
+        if not self.gru:
+            if self.heads or not self.reset_memory or self.action_embedding != PPO.action_embedding:
+                raise UserError("PPO.heads, PPO.action_embedding and PPO.reset_memory are a GRU's: give PPO.gru units")
+            return
+        if self.unrolls > 1 or self.fresh_values or self.value_hidden:
+            raise UserError(
+                "PPO.gru goes with one unroll (PPO.unrolls=1), values as they were estimated on the way "
+                "(PPO.fresh_values=False) and one network for policy and value (no PPO.value_hidden)"
             )

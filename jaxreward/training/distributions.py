@@ -43,6 +43,15 @@ class Distribution(Protocol):
         """The entropy (...), estimated with `noise` where it has no closed form."""
         ...
 
+    @property
+    def encoded(self) -> int:
+        """Numbers of an action as a network reads it."""
+        ...
+
+    def encode(self, sample: jax.Array) -> jax.Array:
+        """Samples to what a network reads of them, (..., encoded); never all zeros but by chance."""
+        ...
+
 
 @dataclass(frozen=True)
 class Categorical:
@@ -69,6 +78,13 @@ class Categorical:
     def entropy(self, outputs: jax.Array, noise: jax.Array) -> jax.Array:
         logp = jax.nn.log_softmax(outputs)
         return -(jnp.exp(logp) * logp).sum(-1)
+
+    @property
+    def encoded(self) -> int:
+        return self.n
+
+    def encode(self, sample: jax.Array) -> jax.Array:
+        return jax.nn.one_hot(sample, self.n)
 
 
 @dataclass(frozen=True)
@@ -106,6 +122,13 @@ class TanhNormal:
         _, std = self._moments(outputs)
         normal = 0.5 + 0.5 * jnp.log(2.0 * jnp.pi) + jnp.log(std)
         return (normal + _log_slope(self.sample(outputs, noise))).sum(-1)
+
+    @property
+    def encoded(self) -> int:
+        return self.space.size
+
+    def encode(self, sample: jax.Array) -> jax.Array:
+        return jnp.tanh(sample)
 
     def _moments(self, outputs: jax.Array) -> tuple[jax.Array, jax.Array]:
         mean, spread = jnp.split(outputs, 2, axis=-1)

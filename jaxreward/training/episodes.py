@@ -47,22 +47,27 @@ def play(
         state = task.reset(reset)
 
         def step(carry: Any, t: jax.Array) -> Any:
-            state, acc, ret, over, held = carry
+            state, acc, ret, over, held, memory, paid = carry
             obs = jnp.nan_to_num(program.observe(task.view(state)), nan=0.0, posinf=0.0, neginf=0.0)
-            outputs, _ = apply(network, variables, obs)
+            outputs, _, hidden = apply(network, variables, obs, memory)
             chosen = choice.sample(outputs, choice.noise(jax.random.fold_in(act, t), ()))
-            held = jnp.where(t % ppo.action_repeat == 0, chosen, held)
+            decides = t % ppo.action_repeat == 0
+            held = jnp.where(decides, chosen, held)
             action = choice.action(held)
             following = task.step(state, action)
             reward, _ = program.reward(task.view(state), action, task.view(following))
+            paid = jnp.where(decides, 0.0, paid) + jnp.nan_to_num(reward, nan=0.0, posinf=0.0, neginf=0.0)
+            if memory is not None and hidden is not None:
+                hidden = jnp.where(decides, hidden, memory.hidden)
+                memory = network.remember(hidden, held, paid, jnp.zeros((), bool))
             acc_after = metric.update(acc, state, action, following)
-            after = (following, acc_after, ret + reward, task.terminated(following), held)
+            after = (following, acc_after, ret + reward, task.terminated(following), held, memory, paid)
             carry = jax.tree.map(lambda new, old: jnp.where(over, old, new), after, carry)
             return carry, (carry[0], over)
 
         first = jnp.zeros_like(choice.sample(jnp.zeros(choice.outputs), choice.noise(act, ())))
-        start = (state, metric.init(), jnp.zeros(()), jnp.zeros((), bool), first)
-        (_, acc, ret, _, _), (states, over) = jax.lax.scan(step, start, jnp.arange(task.horizon))
+        start = (state, metric.init(), jnp.zeros(()), jnp.zeros((), bool), first, network.memory(()), jnp.zeros(()))
+        (_, acc, ret, *_), (states, over) = jax.lax.scan(step, start, jnp.arange(task.horizon))
         states = jax.tree.map(lambda first, rest: jnp.concatenate([first[None], rest]), state, states)
         return states, (~over).sum(), metric.value(acc), ret
 

@@ -29,7 +29,15 @@ _BRAX_PAPER = PPO.brax(
     hidden=(64, 64), value_hidden=(64, 64),
 )  # fmt: skip
 
+_XLAND_PAPER = PPO(
+    learning_rate=1e-3, decay=1.0, discount=0.99, gae_lambda=0.95, clip=0.2, value_clip=0.2, entropy=0.01,
+    value_coefficient=0.5, max_grad_norm=0.5, adam_epsilon=1e-8, envs=8192, unroll=16, epochs=1, minibatches=16,
+    hidden=(256, 256), activation="relu", scale_rewards=False, gru=512, action_embedding=16, heads=(256,),
+    reset_memory=False,
+)  # fmt: skip
+
 PAPER: dict[str, PPO] = {
+    **dict.fromkeys(("xland-easy", "xland-medium", "xland-hard"), _XLAND_PAPER),
     "go1-push-recovery": PPO.brax(
         learning_rate=3e-4, discount=0.97, clip=0.2, entropy=0.01, envs=4096, unroll=20, unrolls=2, minibatches=32,
         epochs=4, hidden=(512, 256, 128), value_hidden=(512, 256, 128),
@@ -41,7 +49,7 @@ PAPER: dict[str, PPO] = {
     "ant": _BRAX_PAPER,
     "humanoid": _BRAX_PAPER,
 }  # fmt: skip
-"""LIMEN's learners for robots (appendix A.1.2 and its reference implementation); the batch of B unrolls and M
+"""LIMEN's learners (appendices A.1 and A.2 and its reference implementation). Of robots, the batch of B unrolls and M
 minibatches there is `unrolls = B * M / envs` here."""
 
 

@@ -74,7 +74,7 @@ def common_size(structures: Sequence[Any]) -> int:
 
 
 class Linked:
-    """`rollout.collect`, but for actions that are repeated, in pieces."""
+    """`rollout.collect`, but for actions that are repeated and agents that remember, in pieces."""
 
     def __init__(self, what: Collection) -> None:
         programs, size = what.population.programs, units(what.population.structure)
@@ -206,7 +206,7 @@ def _act(
     rewards, terms, obs = (moves.split_programs(jnp.concatenate(x)) for x in zip(*responses, strict=True))
     before = jnp.maximum(t, 1) - 1  # before the first step nothing was made of anything; step 1 writes over it
     book = book.replace(reward=book.reward.at[before].set(rewards), terms=book.terms.at[before].set(terms))
-    chosen = moves.choose(variables, obs, keys, t)
+    chosen = moves.choose(variables, obs, None, keys, t)
     ended, next_view, terminated = moves.move(lanes, chosen.action)
     late = ended.elapsed >= moves.task.horizon
     done = terminated | late

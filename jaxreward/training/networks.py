@@ -1,4 +1,5 @@
-"""The learner's network: policy and value, on observations that are normalised first if asked for.
+"""The learner's network: policy and value, on observations that are normalised first if asked for, with a memory if
+asked for.
 
 One agent's network is a plain flax module; the population vmaps it. Its variables are `params`, which are
 learned, and with `normalize` also `moments`, the running mean and spread of its observations.
@@ -17,6 +18,7 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import numpy as np
+from flax import struct
 
 from jaxreward.tasks import Task
 from jaxreward.training.config import PPO
@@ -31,12 +33,24 @@ FIRST = ("encoder_0", "value_encoder_0")
 
 ACTIVATIONS = {"tanh": nn.tanh, "relu": nn.relu, "swish": nn.swish}
 _STD_RANGE = (1e-6, 1e6)
+_LARGEST_REWARD = 10.0
+
+
+class Memory(struct.PyTreeNode):
+    """What a recurrent agent knows of the steps before: the GRU's hidden state (..., H), the last action as its
+    distribution encodes it (..., a) and the last reward (...). All zeros where nothing was before."""
+
+    hidden: jax.Array
+    action: jax.Array
+    reward: jax.Array
 
 
 class ActorCritic(nn.Module):
     """MLPs for the policy, which parametrises `distribution`, and for the value.
 
-    With `value_hidden` the value has a network of its own; without it is a second head on the policy's.
+    With `value_hidden` the value has a network of its own; without it is a second head on the policy's. With `gru`
+    units both stand, with `heads` of their own, on a GRU that reads the encoded observation, an embedding of the action
+    before and the reward before (LIMEN, appendix A.2.1).
     """
 
     distribution: Categorical | TanhNormal
@@ -45,17 +59,43 @@ class ActorCritic(nn.Module):
     activation: str
     normalize: bool
     clip: float = float("inf")
+    gru: int = 0
+    action_embedding: int = 0
+    heads: tuple[int, ...] = ()
+    reset_memory: bool = True
 
     @classmethod
     def of(cls, task: Task, ppo: PPO) -> ActorCritic:
         """The network that `ppo` trains on `task`."""
         space = distribution_over(task.action_space)
         normalize, clip = ppo.normalize_observations, ppo.observation_clip
-        return cls(space, ppo.hidden, ppo.value_hidden, ppo.activation, normalize, clip)
+        memory = (ppo.gru, ppo.action_embedding, ppo.heads, ppo.reset_memory)
+        return cls(space, ppo.hidden, ppo.value_hidden, ppo.activation, normalize, clip, *memory)
+
+    def memory(self, shape: tuple[int, ...]) -> Memory | None:
+        """Nothing known yet, for agents of leading `shape`; None if they have no memory."""
+        if not self.gru:
+            return None
+        encoded = self.distribution.encoded
+        return Memory(jnp.zeros((*shape, self.gru)), jnp.zeros((*shape, encoded)), jnp.zeros(shape))
+
+    def remember(
+        self, hidden: jax.Array | None, sample: jax.Array, reward: jax.Array, done: jax.Array
+    ) -> Memory | None:
+        """The memory after a step that left this hidden state. Where the episode is `done` it is empty, unless
+        `reset_memory` is False; rewards, which come in all units, are cut at 10 and -10."""
+        if hidden is None:
+            return None
+        reward = jnp.clip(reward, -_LARGEST_REWARD, _LARGEST_REWARD)
+        after = Memory(hidden, self.distribution.encode(sample), reward)
+        if not self.reset_memory:
+            return after
+        return jax.tree.map(lambda x: jnp.where(done.reshape(done.shape + (1,) * (x.ndim - done.ndim)), 0.0, x), after)
 
     @nn.compact
-    def __call__(self, obs: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """obs (..., d) to parameters of the distribution (..., outputs) and value (...)."""
+    def __call__(self, obs: jax.Array, memory: Memory | None = None) -> tuple[jax.Array, jax.Array, jax.Array | None]:
+        """obs (..., d) to parameters of the distribution (..., outputs), value (...), and the hidden state that
+        follows (..., H), None without a GRU."""
         act = ACTIVATIONS[self.activation]
         if self.normalize:
             moments = self.variable("moments", "running", new_moments, obs.shape[-1]).value
@@ -63,20 +103,28 @@ class ActorCritic(nn.Module):
         if self.clip < np.inf:
             obs = jnp.clip(obs, -self.clip, self.clip)
 
-        def trunk(x: jax.Array, widths: tuple[int, ...], name: str) -> jax.Array:
+        def trunk(x: jax.Array, widths: tuple[int, ...], name: str, act: Any = act) -> jax.Array:
             for i, width in enumerate(widths):
                 x = act(nn.Dense(width, name=f"{name}_{i}")(x))
             return x
 
-        shared = trunk(obs, self.hidden, "encoder")
-        outputs = nn.Dense(self.distribution.outputs, name="policy")(shared)
+        shared, hidden = trunk(obs, self.hidden, "encoder"), None
         own = trunk(obs, self.value_hidden, "value_encoder") if self.value_hidden else shared
-        return outputs, nn.Dense(1, name="value")(own)[..., 0]
+        if memory is not None:
+            before = nn.Dense(self.action_embedding, name="action")(memory.action)
+            read = jnp.concatenate([shared, before, memory.reward[..., None]], -1)
+            hidden, _ = nn.GRUCell(self.gru, name="gru")(memory.hidden, read)
+            shared, own = (trunk(hidden, self.heads, name, nn.tanh) for name in ("policy_head", "value_head"))
+        outputs = nn.Dense(self.distribution.outputs, name="policy")(shared)
+        return outputs, nn.Dense(1, name="value")(own)[..., 0], hidden
 
 
-def apply(network: ActorCritic, variables: Variables, obs: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Parameters of the distribution (..., outputs) and value (...) of observations (..., d)."""
-    return cast(tuple[jax.Array, jax.Array], network.apply(variables, obs))
+def apply(
+    network: ActorCritic, variables: Variables, obs: jax.Array, memory: Memory | None = None
+) -> tuple[jax.Array, jax.Array, jax.Array | None]:
+    """Parameters of the distribution (..., outputs), value (...) and, with a GRU, the hidden state that follows
+    (..., H), of observations (..., d)."""
+    return cast(tuple[jax.Array, jax.Array, jax.Array | None], network.apply(variables, obs, memory))
 
 
 # ---- running moments of observations
@@ -110,27 +158,39 @@ def normalized(moments: Mapping[str, jax.Array], obs: jax.Array) -> jax.Array:
 def init_padded(network: ActorCritic, seed: int, width: int, padded: int, initializer: str = "orthogonal") -> Params:
     """Parameters of one agent, for observations of `width` features carried in vectors of `padded`.
 
-    `orthogonal`: gains sqrt 2 in the trunk, 0.01 for the policy and 1 for the value. `lecun`: uniform, of
-    variance 1 / inputs, as in Brax. Biases are zero. Drawn on the host by numpy: a population has as many
-    first layers as it has widths, and each would be compiled by itself.
+    `orthogonal`: gains sqrt 2 in the trunk, 1 in a GRU and before it, 2 in heads on it, 0.01 for the policy and 1 for
+    the value. `lecun`: uniform, of variance 1 / inputs, as in Brax. Biases are zero. Drawn on the host by numpy: a
+    population has as many first layers as it has widths, and each would be compiled by itself.
     """
     rng = np.random.default_rng([seed, 0x6E6574])
     layers: dict[str, tuple[int, int, float]] = {}
 
-    def add(widths: tuple[int, ...], name: str, head: str, outputs: int, gain: float) -> None:
-        sizes = [width, *widths]
-        layers.update({f"{name}_{i}": (sizes[i], sizes[i + 1], 2**0.5) for i in range(len(widths))})
-        layers[head] = (sizes[-1], outputs, gain)
+    def add(inputs: int, widths: tuple[int, ...], name: str, gain: float) -> int:
+        """Layers of these widths; the size of what comes out."""
+        sizes = [inputs, *widths]
+        layers.update({f"{name}_{i}": (sizes[i], sizes[i + 1], gain) for i in range(len(widths))})
+        return sizes[-1]
 
-    add(network.hidden, "encoder", "policy", network.distribution.outputs, 0.01)
-    if network.value_hidden:
-        add(network.value_hidden, "value_encoder", "value", 1, 1.0)
-    else:
-        layers["value"] = (network.hidden[-1], 1, 1.0)
-    params = {
+    distribution, H = network.distribution, network.gru
+    last = add(width, network.hidden, "encoder", 2**0.5)
+    if H:
+        layers["action"] = (distribution.encoded, network.action_embedding, 1.0)
+        last, read = add(H, network.heads, "policy_head", 2.0), last + network.action_embedding + 1
+        layers.update({f"gru/{gate}": (read, H, 1.0) for gate in ("ir", "iz", "in")})
+        layers.update({f"gru/{gate}": (H, H, 1.0) for gate in ("hr", "hz", "hn")})
+    layers["policy"] = (last, distribution.outputs, 0.01)
+    if H:
+        last = add(H, network.heads, "value_head", 2.0)
+    elif network.value_hidden:
+        last = add(width, network.value_hidden, "value_encoder", 2**0.5)
+    layers["value"] = (last, 1, 1.0)
+    params: dict[str, Any] = {
         name: {"kernel": _kernel(rng, rows, columns, gain, initializer), "bias": np.zeros(columns, np.float32)}
         for name, (rows, columns, gain) in layers.items()
     }
+    gates = {name.removeprefix("gru/"): params.pop(name) for name in list(params) if name.startswith("gru/")}
+    if H:  # two of its gates have their bias on the other side
+        params["gru"] = {name: {"kernel": p["kernel"]} if name in ("hr", "hz") else p for name, p in gates.items()}
     for name in FIRST:
         if name in params:
             params[name]["kernel"] = np.pad(params[name]["kernel"], ((0, padded - width), (0, 0)))

@@ -111,6 +111,9 @@ def first_chunk(widest: int, seeds: int, ppo: PPO, limit: int, device: Device) -
     """
     layers = [pair for widths in (ppo.hidden, ppo.value_hidden) for pair in pairwise((widest, *widths))]
     weights, units = sum(a * b for a, b in layers), sum(b for _, b in layers)
+    if ppo.gru:  # six products, and what is kept of each for the gradient
+        weights += 3 * ppo.gru * (ppo.gru + ppo.hidden[-1]) + 2 * ppo.gru * sum(ppo.heads[:1])
+        units += 8 * ppo.gru + 2 * sum(ppo.heads)
     floats = ppo.envs * ppo.length * (3.5 * (widest + 16) + 3.0 * units / ppo.minibatches) + 8.0 * weights
     fits = max(1, int(limit / (4 * seeds * floats)))
     return min(fits, _MAX_CHUNK_CPU) if device.platform == "cpu" else fits
@@ -124,11 +127,12 @@ def is_linked(how: How, task: Task, ppo: PPO, steps: int, platform: str) -> bool
     been measured.
 
     Raises:
-        UserError: `linked` for actions that are repeated.
+        UserError: `linked` for actions that are repeated, or for agents with a memory.
     """
-    if ppo.action_repeat > 1:
+    if ppo.action_repeat > 1 or ppo.gru:
         if how == "linked":
-            raise UserError("a linked collector cannot repeat actions: use --collector fused or --ppo.action-repeat 1")
+            what = "have a memory" if ppo.gru else "repeat actions"
+            raise UserError(f"agents with a linked collector cannot {what}: use --collector fused")
         return False
     if how == "auto":
         return platform == "cpu" and (isinstance(task.action_space, Box) or steps <= _FEW_STEPS)

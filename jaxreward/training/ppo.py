@@ -11,7 +11,7 @@ from flax import struct
 
 from jaxreward.kernels.gae import gae
 from jaxreward.training.config import PPO
-from jaxreward.training.networks import ActorCritic, Params, Variables, add_moments, apply, new_moments
+from jaxreward.training.networks import ActorCritic, Memory, Params, Variables, add_moments, apply, new_moments
 from jaxreward.training.rollout import Trajectory
 
 # A first reward after long silence is large against the running mean square; one step is not to
@@ -59,7 +59,9 @@ class LearnStats(struct.PyTreeNode):
 
 class Batch(struct.PyTreeNode):
     """What a minibatch is taken from: steps, leaves (n, ...), or with `fresh_values` unrolls, leaves (n, L, ...)
-    and `obs` (n, L + 1, d); each has the one half or the other of the last five, the rest is None."""
+    and `obs` (n, L + 1, d); each has the one half or the other of the five after `value`, the rest is None. With a
+    GRU unrolls too, with the estimates, the rewards as they were seen, and what was remembered at the start (n, ...).
+    """
 
     obs: jax.Array
     action: jax.Array
@@ -70,6 +72,7 @@ class Batch(struct.PyTreeNode):
     reward: Any = None
     done: Any = None
     cut: Any = None
+    memory: Memory | None = None
 
 
 def _variables(params: Params, moments: Any) -> Variables:
@@ -94,7 +97,7 @@ def new_agent(params: Params, hyper: PPO, width: int) -> Agent:
 def ppo_loss(params: Params, moments: Any, key: jax.Array, network: ActorCritic, batch: Batch, hyper: PPO) -> jax.Array:
     """The clipped surrogate with value loss and entropy bonus (Schulman et al. 2017, eqs. 7, 9)."""
     policy = network.distribution
-    outputs, value = apply(network, _variables(params, moments), batch.obs)
+    outputs, value = _outputs(network, _variables(params, moments), batch)
     advantage, target = batch.advantage, batch.target
     if hyper.fresh_values:
         estimate = jax.vmap(lambda r, d, c, v: estimates(r, d, c, v, hyper))
@@ -108,6 +111,21 @@ def ppo_loss(params: Params, moments: Any, key: jax.Array, network: ActorCritic,
     value_loss = 0.5 * jnp.maximum((value - target) ** 2, (near - target) ** 2).mean()
     bonus = policy.entropy(outputs, policy.noise(key, value.shape)).mean()
     return policy_loss + hyper.value_coefficient * value_loss - hyper.entropy * bonus
+
+
+def _outputs(network: ActorCritic, variables: Variables, batch: Batch) -> tuple[jax.Array, jax.Array]:
+    """The policy's outputs and the values of a batch; with a GRU step by step from what was remembered at its start."""
+    if batch.memory is None:
+        outputs, value, _ = apply(network, variables, batch.obs)
+        return outputs, value
+
+    def step(memory: Memory | None, x: Batch) -> tuple[Memory | None, tuple[jax.Array, jax.Array]]:
+        outputs, value, hidden = apply(network, variables, x.obs, memory)
+        return network.remember(hidden, x.action, x.reward, x.done), (outputs, value)
+
+    steps = jax.tree.map(lambda x: jnp.swapaxes(x, 0, 1), batch.replace(memory=None))
+    _, found = jax.lax.scan(step, batch.memory, steps)
+    return jax.tree.map(lambda x: jnp.swapaxes(x, 0, 1), found)
 
 
 def scaled_rewards(
@@ -184,6 +202,13 @@ def _in_unrolls(trajectory: Trajectory, reward: jax.Array, hyper: PPO) -> Batch:
     return jax.tree.map(cut, whole)
 
 
+def _in_sequences(trajectory: Trajectory, advantage: jax.Array, target: jax.Array) -> Batch:
+    """(T, E, ...) to (E, T, ...)."""
+    t = trajectory
+    steps = Batch(t.obs[:-1], t.action, t.logp, t.value[:-1], advantage, target, t.reward, t.done)
+    return jax.tree.map(lambda x: jnp.swapaxes(x, 0, 1), steps).replace(memory=t.memory)
+
+
 def learn(
     agent: Agent,
     trajectory: Trajectory,
@@ -212,7 +237,10 @@ def learn(
     if moments is not None:
         moments = add_moments(moments, trajectory.obs[:-1])
     advantage, target = all_estimates(trajectory, reward, hyper)
-    flat = _in_unrolls(trajectory, reward, hyper) if hyper.fresh_values else _in_steps(trajectory, advantage, target)
+    if hyper.fresh_values:
+        flat = _in_unrolls(trajectory, reward, hyper)
+    else:
+        flat = (_in_sequences if hyper.gru else _in_steps)(trajectory, advantage, target)
     n = flat.logp.shape[0]
     rate = hyper.learning_rate * (1.0 - hyper.decay * progress)
     tx = optimizer(hyper)

@@ -20,7 +20,7 @@ from flax import struct
 
 from jaxreward.tasks import Task, Telling, measure_of, stepper
 from jaxreward.training.measure import Stats
-from jaxreward.training.networks import ActorCritic, Variables, apply
+from jaxreward.training.networks import ActorCritic, Memory, Variables, apply
 from jaxreward.training.population import Constants, Population
 
 
@@ -28,7 +28,8 @@ class Lanes(struct.PyTreeNode):
     """The running episodes: every leaf has leading axes (C, S, E).
 
     `elapsed` counts steps of the episode, `episode` the episodes that ended before it, `metric`
-    is the task metric's accumulator and `ret` the undiscounted return so far.
+    is the task metric's accumulator and `ret` the undiscounted return so far; `memory` is what a recurrent agent
+    remembers, None for others.
     """
 
     state: Any
@@ -36,12 +37,14 @@ class Lanes(struct.PyTreeNode):
     episode: jax.Array
     metric: Any
     ret: jax.Array
+    memory: Memory | None = None
 
 
 class Trajectory(struct.PyTreeNode):
     """What the learner learns from: (T, C, S, E), actions as the distribution samples them. `obs`
     (T + 1, C, S, E, d) and `value` (T + 1, C, S, E) hold one step more, the one that follows. `cut` is
-    where an episode ends by the horizon and not by the task."""
+    where an episode ends by the horizon and not by the task; `memory` is what was remembered at the start, leaves
+    (C, S, E, ...)."""
 
     obs: jax.Array
     action: jax.Array
@@ -50,6 +53,7 @@ class Trajectory(struct.PyTreeNode):
     reward: jax.Array
     done: jax.Array
     cut: jax.Array
+    memory: Memory | None = None
 
 
 def reset_pool(task: Task, keys: jax.Array, envs: int) -> Any:
@@ -57,14 +61,16 @@ def reset_pool(task: Task, keys: jax.Array, envs: int) -> Any:
     return jax.vmap(lambda key: jax.vmap(task.reset)(jax.random.split(key, envs)))(keys)
 
 
-def start_lanes(task: Task, pool: Any, candidates: int) -> Lanes:
-    """Episodes at their first step, the same initial states for every candidate."""
+def start_lanes(task: Task, pool: Any, candidates: int, network: ActorCritic | None = None) -> Lanes:
+    """Episodes at their first step, the same initial states for every candidate; `network` says what a recurrent agent
+    remembers."""
     seeds, envs = jax.tree.leaves(pool)[0].shape[:2]
     shape = (candidates, seeds, envs)
     spread = lambda tree: jax.tree.map(lambda x: jnp.broadcast_to(x[None], (candidates, *x.shape)), tree)  # noqa: E731
     metric = jax.tree.map(lambda x: jnp.broadcast_to(jnp.asarray(x), (*shape, *jnp.shape(x))), task.score().init())
     zeros = jnp.zeros(shape, jnp.int32)
-    return Lanes(state=spread(pool), elapsed=zeros, episode=zeros, metric=metric, ret=jnp.zeros(shape))
+    memory = network.memory(shape) if network is not None else None
+    return Lanes(state=spread(pool), elapsed=zeros, episode=zeros, metric=metric, ret=jnp.zeros(shape), memory=memory)
 
 
 def collect(
@@ -121,7 +127,7 @@ def collect(
     def step(carry: tuple[Lanes, Stats], t: jax.Array) -> tuple[tuple[Lanes, Stats], Any]:
         lanes, stats = carry
         view = moves.view(lanes)
-        chosen = moves.choose(variables, moves.split_programs(population.observe(view)), keys, t)
+        chosen = moves.choose(variables, moves.split_programs(population.observe(view)), lanes.memory, keys, t)
         ended, taken = advance(lanes, view, chosen.action)
         if repeat > 1:
             again = lambda _, carry: advance_again(carry, chosen.action)  # noqa: E731
@@ -133,18 +139,20 @@ def collect(
         new_stats = stats.add(chosen.obs, taken.terms, finite, done, lanes.episode, *ends)
         stats = jax.tree.map(lambda new, old: jnp.where(commit, new, old), new_stats, stats)
         following = moves.begin_again(ended, done, pool, t)
+        following = following.replace(memory=network.remember(chosen.hidden, chosen.sample, taken.reward, done))
         following = jax.tree.map(lambda new, old: jnp.where(commit, new, old), following, lanes)
         cut = taken.late & ~taken.terminated
         return (following, stats), (chosen.obs, chosen.sample, chosen.logp, chosen.value, taken.reward, done, cut)
 
+    memory = lanes.memory
     (lanes, stats), out = jax.lax.scan(step, (lanes, stats), jnp.arange(length + 1))
     obs, action, logp, value, reward, done, cut = out
-    return lanes, Trajectory(obs, action[:-1], logp[:-1], value, reward[:-1], done[:-1], cut[:-1]), stats
+    return lanes, Trajectory(obs, action[:-1], logp[:-1], value, reward[:-1], done[:-1], cut[:-1], memory), stats
 
 
 class Choice(struct.PyTreeNode):
     """What an agent saw and chose: `obs` (C, S, E, d) and whether all of it was finite (C, S), the action and the
-    sample that it was made of, its log-probability and the value."""
+    sample that it was made of, its log-probability and the value, and the hidden state of a recurrent agent."""
 
     obs: jax.Array
     finite: jax.Array
@@ -152,6 +160,7 @@ class Choice(struct.PyTreeNode):
     sample: jax.Array
     logp: jax.Array
     value: jax.Array
+    hidden: jax.Array | None
 
 
 @dataclass(frozen=True)
@@ -189,15 +198,18 @@ class Moves:
     def view(self, lanes: Lanes) -> Any:
         return self._views(self._join(lanes.state))
 
-    def choose(self, variables: Variables, raw_obs: jax.Array, keys: jax.Array, t: jax.Array) -> Choice:
+    def choose(
+        self, variables: Variables, raw_obs: jax.Array, memory: Memory | None, keys: jax.Array, t: jax.Array
+    ) -> Choice:
         """The actions of step `t` by observations (C, S, E, d)."""
         over = self.network.distribution
         obs = jnp.nan_to_num(raw_obs, nan=0.0, posinf=0.0, neginf=0.0)
-        outputs, value = jax.vmap(jax.vmap(lambda v, o: apply(self.network, v, o)))(variables, obs)
+        agents = jax.vmap(jax.vmap(lambda v, o, m: apply(self.network, v, o, m)))
+        outputs, value, hidden = agents(variables, obs, memory)
         noise = jax.vmap(lambda k: over.noise(jax.random.fold_in(k, t), (self.envs,)))(keys)
         sample = over.sample(outputs, noise[None])
         finite = jnp.isfinite(raw_obs).all((-1, -2))
-        return Choice(obs, finite, over.action(sample), sample, over.log_prob(outputs, sample), value)
+        return Choice(obs, finite, over.action(sample), sample, over.log_prob(outputs, sample), value, hidden)
 
     def move(self, lanes: Lanes, action: jax.Array) -> tuple[Lanes, Any, jax.Array]:
         """The episodes after an action, with `ret` as it was; what programs see of them then; whether they ended."""
@@ -221,12 +233,12 @@ class Moves:
         return value, jnp.zeros((self.candidates, self.seeds, self.envs, 0))
 
     def begin_again(self, ended: Lanes, done: jax.Array, pool: Any, t: jax.Array) -> Lanes:
-        """The episodes that follow step `t`: fresh ones where one is `done`."""
+        """The episodes that follow step `t`: fresh ones where one is `done`. What agents remember stays."""
         # A lane that ends at step t takes entry e + t of the pool, so that no two lanes that end
         # at the same step share a level.
         fresh = start_lanes(self.task, jax.tree.map(lambda x: jnp.roll(x, -t, axis=1), pool), 1)
         ended = ended.replace(episode=ended.episode + done)
-        fresh = fresh.replace(episode=ended.episode)
+        fresh = fresh.replace(episode=ended.episode, memory=ended.memory)
         return jax.tree.map(lambda new, old: _where(done, new, old), fresh, ended)
 
 

@@ -1,0 +1,164 @@
+"""Agents with a GRU: what they remember, what they forget, and that learning sees what acting saw."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxreward.errors import UserError
+from jaxreward.programs import Program, Spec
+from jaxreward.tasks import make_task
+from jaxreward.tasks.probe import Probe
+from jaxreward.training import PPO, paper, train
+from jaxreward.training.chunk import Chunk
+from jaxreward.training.episodes import play
+from jaxreward.training.networks import ActorCritic, apply, init_padded
+from jaxreward.training.plan import is_linked
+from jaxreward.training.population import Population
+from jaxreward.training.ppo import _in_sequences, _outputs
+from tests.training.conftest import OBSERVATIONS, SEEDS, assert_close_trees, budget, params, program_source
+
+GRU = PPO(envs=8, unroll=8, minibatches=2, epochs=1, hidden=(8,), gru=8, action_embedding=4, heads=(8,))
+
+
+@dataclass(frozen=True)
+class Recall(Probe):
+    """Three steps; the last action must match the signal, which the default observation shows at the first alone."""
+
+    kind: str = "endless"
+    length: int = 3
+
+    def step(self, state, action):
+        following = super().step(state, action)
+        return following.replace(hit=(following.t == 3) & ((action == 1) == (state.signal > 0)))
+
+    def default_observation(self, view):
+        return jnp.stack([jnp.where(view.t == 0, view.signal, 0.0), view.t.astype(jnp.float32)])
+
+
+@pytest.mark.parametrize("task", ["probe-choice", "probe-aim"])
+@pytest.mark.parametrize("initializer", ["orthogonal", "lecun"])
+def test_parameters_are_those_of_the_network(task, initializer):
+    """What is drawn on the host has the names and shapes that flax would give it."""
+    network = ActorCritic.of(make_task(task), GRU.replace(heads=(8, 4)))
+    drawn = init_padded(network, 0, 5, 5, initializer)
+    made = jax.eval_shape(network.init, jax.random.key(0), jnp.zeros((3, 5)), network.memory((3,)))["params"]
+    assert jax.tree.map(jnp.shape, drawn) == jax.tree.map(jnp.shape, made)
+    assert not np.array_equal(drawn["gru"]["hr"]["kernel"], drawn["gru"]["hz"]["kernel"])
+
+
+def rollout(task, ppo, updates: int = 2):
+    """A chunk of one program, its state before an update and what that collected."""
+    chunk = Chunk(task, Population([Program.default(task)]), ppo, SEEDS, jax.devices()[0])
+    chunk.compile()
+    state, stats = chunk.start(), chunk.fresh_stats()
+    for index in range(updates):
+        state, stats, _ = chunk.update(state, stats, index, 0.0)
+    variables, lanes = jax.tree.map(jnp.copy, (state.agents.variables, state.lanes))
+    pool, noise = chunk._resets(chunk._keys), jax.random.split(jax.random.key(5), len(SEEDS))
+    assert chunk._collect is not None
+    _, trajectory, _ = chunk._collect(variables, lanes, pool, noise, chunk.fresh_stats())
+    return chunk, state, trajectory
+
+
+@pytest.mark.parametrize("reset", [True, False])
+@pytest.mark.parametrize("kind", ["recall", "aim"])
+def test_learning_recomputes_what_acting_computed(reset, kind):
+    """Episodes end within the unroll; log-probabilities and values are the same, step by step."""
+    task = Recall() if kind == "recall" else make_task("probe-aim")
+    chunk, state, t = rollout(task, GRU.replace(reset_memory=reset))
+    assert t.memory is not None and t.done[:-1].any()
+    remembers = kind == "recall" or not reset  # episodes of one step have nothing to remember
+    assert bool(np.abs(np.asarray(t.memory.hidden)).max() > 0) == remembers
+    memory = jax.tree.map(lambda x: x[0, 0], t.memory)
+    one = jax.tree.map(lambda x: x[:, 0, 0], t.replace(memory=None)).replace(memory=memory)
+    batch = _in_sequences(one, one.reward, one.reward)
+    variables = jax.tree.map(lambda x: x[0, 0], state.agents.variables)
+    outputs, value = _outputs(chunk.network, variables, batch)
+    np.testing.assert_allclose(value, batch.value, atol=1e-5)
+    np.testing.assert_allclose(chunk.network.distribution.log_prob(outputs, batch.action), batch.logp, atol=1e-5)
+    wrong = batch.replace(memory=jax.tree.map(jnp.zeros_like, batch.memory))
+    differs = float(jnp.abs(_outputs(chunk.network, variables, wrong)[1] - batch.value).max()) > 1e-4
+    assert differs == remembers
+
+
+@pytest.mark.parametrize("reset", [True, False])
+def test_an_episode_begins_without_memory_unless_the_paper_is_followed(reset):
+    chunk, state, t = rollout(Recall(), GRU.replace(reset_memory=reset))
+    variables = jax.tree.map(lambda x: x[0, 0], state.agents.variables)
+    obs, value, first = t.obs[1:-1, 0, 0], t.value[1:-1, 0, 0], np.asarray(t.done[:-1, 0, 0])
+    assert first.any() and not first.all()
+    fresh = apply(chunk.network, variables, obs, chunk.network.memory(value.shape))[1]
+    same = np.isclose(np.asarray(fresh), np.asarray(value), atol=1e-6)
+    assert same[first].all() == reset
+    assert not same[~first].all()
+
+
+@pytest.fixture(scope="module")
+def recalled():
+    """The task that needs a memory, learned with one and without."""
+    learner = PPO(envs=64, unroll=6, minibatches=2, hidden=(16,), entropy=0.01)
+    task = Recall()
+    return task, [
+        (ppo, train(task, [Program.default(task)], ppo, seeds=2, steps=60_000, checkpoints=1))
+        for ppo in (learner, learner.replace(gru=16, heads=(16,)))
+    ]
+
+
+def test_what_must_be_remembered_is_learned_by_those_who_can(recalled):
+    _, ((_, without), (_, with_memory)) = recalled
+    assert without.success.max() < 0.65 and with_memory.success.min() > 0.95
+
+
+def test_an_agent_that_is_watched_remembers_too(recalled):
+    task, (_, (ppo, trained)) = recalled
+    episodes = play(task, trained.programs[0], trained.variables(0, 0), ppo, episodes=20)
+    assert np.mean([e.success for e in episodes]) > 0.9
+
+
+def test_neighbours_chunks_and_nan_do_not_matter(easy, mixed, tiny, checker):
+    ppo = tiny.replace(gru=8, heads=(8,), action_embedding=4)
+    run = partial(train, easy, ppo=ppo, **budget(tiny))
+    bad = checker.check(
+        program_source(OBSERVATIONS[2], "return jnp.where(state.step_num >= 20, jnp.nan, held(next_state))"),
+        Spec.of(easy),
+    )[1]
+    together = run([mixed[0], bad, mixed[1], mixed[3]])
+    assert together.diverged[1].all() and not together.diverged[[0, 2, 3]].any()
+    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(together.agents[1]))
+    cut = run([mixed[3], mixed[0], mixed[1]], chunk=2)
+    for row, k in ((0, 3), (1, 0), (2, 2)):
+        assert_close_trees(params(cut, row), params(together, k))
+
+
+def test_a_memory_is_not_linked():
+    task = make_task("probe-choice")
+    assert not is_linked("auto", task, GRU, 1, "cpu") and is_linked("auto", task, PPO(), 1, "cpu")
+    with pytest.raises(UserError, match="memory"):
+        is_linked("linked", task, GRU, 1, "cpu")
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"gru": -1}, {"heads": (8,)}, {"reset_memory": False}, {"action_embedding": 3}, {"gru": 8, "unrolls": 2},
+        {"gru": 8, "fresh_values": True}, {"gru": 8, "value_hidden": (8,)}, {"gru": 8, "heads": (0,)},
+        {"gru": 8, "envs": 6, "minibatches": 4},
+    ],
+)  # fmt: skip
+def test_impossible_memories_are_refused(settings):
+    with pytest.raises(UserError, match=r"PPO\."):
+        PPO(**settings).check()
+
+
+def test_the_papers_learner_for_grids():
+    """LIMEN, appendix A.2.1, and its reference implementation."""
+    ppo = paper("xland-hard")
+    ppo.check()
+    assert (ppo.gru, ppo.action_embedding, ppo.heads, ppo.hidden) == (512, 16, (256,), (256, 256))
+    assert (ppo.envs, ppo.unroll, ppo.epochs, ppo.minibatches, ppo.reset_memory) == (8192, 16, 1, 16, False)
