@@ -23,7 +23,12 @@ from benchmarks.command import save, status_of
 from benchmarks.table import show
 from jaxreward.errors import UserError
 from jaxreward.tasks import Task, make_task
-from jaxreward.training import PPO, paper, quick
+from jaxreward.training import PPO, How, paper, quick
+
+_GENERATION = 16
+"""Programs of a generation where generations are measured."""
+
+_WAYS = {"one_by_one": "one by one", "separate": "as separate processes", "naive": "so, each seed by itself"}
 
 
 @dataclass(frozen=True)
@@ -44,8 +49,17 @@ class ThroughputSettings:
     """Train at most so many programs one by one; larger rows are extrapolated and say so. 0: none."""
     separate_limit: int = 4
     """The same for programs trained as if each had a process of its own."""
+    peers: bool = True
+    """On a task of Brax, also train with the PPO of Brax."""
     second_pass: bool = True
     """Train everything again with all compiled, to time running alone; else as the trainer reports it."""
+    generations: int = 0
+    """Also train so many generations of 16 new programs by each collector, and one more of the last one's structures
+    with other constants, to see what compiling costs a search; 0: no."""
+    tune: int = 0
+    """Also compile and train 16 structures, and then so many weight settings of each; 0: no."""
+    collector: How = "auto"
+    """How experience is collected in the rows: fused, linked, or as the trainer chooses."""
     chunking: int = 0
     """Also train so many candidates whole and in chunks under --memory-gb, and compare; 0: no."""
     memory_gb: float | None = None
@@ -77,7 +91,7 @@ class ThroughputSettings:
         for name in ("seeds", "steps", "repeat", "checkpoints", "eval_episodes"):
             if getattr(self, name) < 1:
                 raise UserError(f"--{name.replace('_', '-')} must be at least 1, not {getattr(self, name)}")
-        for name in ("one_by_one_limit", "separate_limit", "chunking", "time_limit_s"):
+        for name in ("one_by_one_limit", "separate_limit", "chunking", "generations", "tune", "time_limit_s"):
             if getattr(self, name) < 0:
                 raise UserError(f"--{name.replace('_', '-')} must not be negative")
         if self.out is not None and self.out.suffix != ".json":
@@ -92,7 +106,7 @@ class ThroughputSettings:
         """What every training of the benchmark is given."""
         return {
             "ppo": self.ppo, "seeds": self.seeds, "steps": self.steps, "checkpoints": self.checkpoints,
-            "eval_episodes": self.eval_episodes, "chunk": self.chunk,
+            "eval_episodes": self.eval_episodes, "chunk": self.chunk, "collector": self.collector,
         }  # fmt: skip
 
     def plan(self) -> list[str]:
@@ -102,6 +116,12 @@ class ThroughputSettings:
             f"{self.task}: {sizes} candidates x {self.seeds} seeds x {self.steps:,} steps fused{twice}",
             f"the first {alone} one by one, the first {separate} as separate processes; environment steps alone",
         ]
+        if self.generations:
+            lines.append(
+                f"{self.generations} generations of {_GENERATION} new programs by each collector, and one more"
+            )
+        if self.tune:
+            lines.append(f"{_GENERATION} structures, and {self.tune} weight settings of each")
         if self.chunking:
             lines.append(f"{self.chunking} candidates whole and in chunks under a memory limit")
         return lines + ([f"everything {self.repeat} times"] if self.repeat > 1 else [])
@@ -117,9 +137,11 @@ class Measurement:
         self.settings, self.task, self.note, self.begin = settings, task, note, time.perf_counter()
         self.report: dict[str, Any] = {
             "benchmark": "candidate_throughput", "settings": _plain(settings), **machine(),
-            "rows": [], "ceiling": None, "chunking": [], "left_out": [],
+            "rows": [], "ceiling": None, "chunking": [], "generations": [], "tune": None, "peers": {},
+            "left_out": [],
         }  # fmt: skip
-        self.programs = mixed_programs(self.task, max([*settings.rows, settings.chunking]))
+        of_regimes = _GENERATION * max(settings.generations, settings.tune > 0)
+        self.programs = mixed_programs(self.task, max([*settings.rows, settings.chunking, of_regimes]))
         note(f"{len(self.programs)} different programs checked in {self.elapsed:.0f} s, which is not counted")
 
     @property
@@ -131,15 +153,19 @@ class Measurement:
 
         s = self.settings
         largest = max(s.rows)
-        apart: dict[bool, Any] = {}
-        for shared, limit in ((True, s.one_by_one_limit), (False, s.separate_limit)):
-            programs = self.programs[: min(limit, largest)]
+        apart: dict[str, Any] = {}
+        ways = (("one_by_one", s.one_by_one_limit), ("separate", s.separate_limit), ("naive", s.separate_limit))
+        for name, limit in ways:
+            programs, options = self.programs[: min(limit, largest)], s.options()
+            if name == "naive":
+                options["seeds"] = 1
             if programs:
-                apart[shared] = combine(
-                    [one_by_one(self.task, programs, shared, s.second_pass, **s.options()) for _ in range(s.repeat)]
+                shared = name == "one_by_one"
+                apart[name] = combine(
+                    [one_by_one(self.task, programs, shared, s.second_pass, **options) for _ in range(s.repeat)]
                 )
-                how = "one by one" if shared else "as separate processes"
-                self.note(f"{len(programs)} {how}: {apart[shared].total(len(programs)).wall:.1f} s")
+                self.note(f"{len(programs)} {_WAYS[name]}: {apart[name].total(len(programs)).wall:.1f} s")
+        self._peers()
         seconds_each = 0.0
         for n in s.rows:
             if self._too_long(n, seconds_each * n):
@@ -151,7 +177,32 @@ class Measurement:
         if s.chunking and not self._too_long(s.chunking, 2 * seconds_each * s.chunking):
             self.report["chunking"].append(self._chunking())
         self._save()
+        self._regimes()
         return self.report
+
+    def _regimes(self) -> None:
+        """What compiling costs from generation to generation, and for many weights."""
+        from benchmarks.regimes import COLLECTORS, generations, tuning
+
+        s = self.settings
+        options = {name: value for name, value in s.options().items() if name != "collector"}
+        if s.generations:
+            programs = self.programs[: _GENERATION * s.generations]
+            for collector in COLLECTORS:
+                self.report["generations"] += generations(self.task, programs, _GENERATION, collector, **options)
+                self._save()
+                later = self.report["generations"][-2]
+                self.note(
+                    f"generation {later['generation']} {collector}: {later['wall_s']:.1f} s, compiling "
+                    f"{later['compile_share']:.0%} of it"
+                )
+        if s.tune:
+            self.report["tune"] = found = tuning(self.task, self.programs[:_GENERATION], s.tune, **s.options())
+            self.note(
+                f"{s.tune} settings of {found['structures']} structures compile in {found['compile_ratio']:.2f} times "
+                "the time of the structures alone"
+            )
+        self._save()
 
     def _too_long(self, n: int, seconds: float) -> bool:
         """Whether a measurement of `seconds` would pass the limit of time; says so."""
@@ -162,7 +213,19 @@ class Measurement:
         self.note(f"{n} candidates left out: the limit of {limit:g} s")
         return True
 
-    def _row(self, n: int, apart: dict[bool, Any]) -> dict[str, Any]:
+    def _peers(self) -> None:
+        """Brax's own PPO on an environment of Brax, one run with one seed."""
+        from jaxreward.tasks.brax.base import BraxTask
+
+        s = self.settings
+        if isinstance(self.task, BraxTask) and s.peers:
+            from benchmarks.brax_parity import brax_run
+
+            run = brax_run(self.task, s.ppo, s.steps, 0, s.checkpoints)
+            self.report["peers"]["brax"] = {name: run[name] for name in ("steps_per_s", "wall_s")}
+            self.note(f"one run of Brax: {run['wall_s']:.1f} s, {run['steps_per_s']:,.0f} steps/s")
+
+    def _row(self, n: int, apart: dict[str, Any]) -> dict[str, Any]:
         from benchmarks.measure import ceiling, fused, median
 
         s = self.settings
@@ -185,15 +248,17 @@ class Measurement:
             "resident_bytes": max(p.resident for p in passes), "success_mean": float(result.success.mean()),
             "ceiling_lanes": top["lanes"], "ceiling_steps_per_s": top["steps_per_s"],
         }  # fmt: skip
-        for shared, name in ((True, "one_by_one"), (False, "separate")):
-            if shared in apart:
-                total = apart[shared].total(n)
-                row[f"{name}_measured"] = min(n, len(apart[shared].times))
-                row[f"{name}_extrapolated"] = n > len(apart[shared].times)
-                row |= {f"{name}_compile_s": total.compile, f"{name}_run_s": total.run, f"{name}_wall_s": total.wall}
-        row["wall_ratio"] = row["one_by_one_wall_s"] / row["wall_s"] if True in apart else None
-        row["run_ratio"] = row["one_by_one_run_s"] / row["run_s"] if True in apart else None
-        row["separate_wall_ratio"] = row["separate_wall_s"] / row["wall_s"] if False in apart else None
+        for name in apart:
+            total = apart[name].total(n) * (s.seeds if name == "naive" else 1)
+            row[f"{name}_measured"] = min(n, len(apart[name].times))
+            row[f"{name}_extrapolated"] = n > len(apart[name].times) or (name == "naive" and s.seeds > 1)
+            row |= {f"{name}_compile_s": total.compile, f"{name}_run_s": total.run, f"{name}_wall_s": total.wall}
+        row["wall_ratio"] = row["one_by_one_wall_s"] / row["wall_s"] if "one_by_one" in apart else None
+        row["run_ratio"] = row["one_by_one_run_s"] / row["run_s"] if "one_by_one" in apart else None
+        row["separate_wall_ratio"] = row["separate_wall_s"] / row["wall_s"] if "separate" in apart else None
+        row["naive_wall_ratio"] = row["naive_wall_s"] / row["wall_s"] if "naive" in apart else None
+        brax = self.report["peers"].get("brax")
+        row["brax_wall_ratio"] = n * s.seeds * brax["wall_s"] / row["wall_s"] if brax else None
         self.note(
             f"{n} fused: compile {time_s.compile:.1f} s, run {time_s.run:.1f} s, wall {time_s.wall:.1f} s, "
             f"{row['steps_per_s']:,.0f} steps/s in chunks of {', '.join(map(str, result.chunks))}"
@@ -241,7 +306,10 @@ def measure(args: list[str]) -> int:
     """Run the benchmark; returns the exit status."""
     from rich.console import Console
 
+    from jaxreward.cores import use_cores
     from jaxreward.options import apply, read_toml
+
+    use_cores()
 
     base, args = ThroughputSettings(), list(args)
     origin, values = "", dict[str, Any]()

@@ -26,8 +26,12 @@ START, END = "<!-- table -->", "<!-- /table -->"
 
 _THROUGHPUT = (
     "C", "chunks", "compile s", "run s", "wall s", "steps/s", "steps/s per candidate", "of ceiling",
-    "one by one s", "wall ratio", "run ratio", "separate ratio", "peak MB",
+    "one by one s", "wall ratio", "run ratio", "separate ratio", "naive ratio", "Brax ratio", "peak MB",
 )  # fmt: skip
+_GENERATIONS = (
+    "collector", "generation", "structures", "chunks", "devices", "compile s", "run s", "wall s", "compiling",
+)  # fmt: skip
+_TUNING = ("", "candidates", "compile s", "run s", "wall s", "compile ratio")
 _CHUNKING = ("C", "limit MB", "chunks", "peak MB", "wall s", "max difference of success")
 
 
@@ -42,9 +46,45 @@ def throughput_cells(row: dict[str, Any]) -> list[str]:
         f"{row['steps_per_s'] / row['ceiling_steps_per_s']:.1%}",
         "" if alone is None else f"{about}{alone:.1f}", "" if wall is None else f"{about}{wall:.2f}",
         "" if run is None else f"{about}{run:.2f}",
-        "" if row["separate_wall_ratio"] is None else f"{separate}{row['separate_wall_ratio']:.2f}",
+        _ratio(row["separate_wall_ratio"], separate), _ratio(row.get("naive_wall_ratio"), "~"),
+        _ratio(row.get("brax_wall_ratio"), "~"),
         f"{row['peak_bytes'] / 1e6:,.0f}",
     ]  # fmt: skip
+
+
+def _ratio(value: float | None, about: str) -> str:
+    return "" if value is None else f"{about}{value:.2f}"
+
+
+def generation_cells(row: dict[str, Any]) -> list[str]:
+    return [
+        row["collector"], str(row["generation"]), "known" if row["same_structures"] else "new", sizes(row["chunks"]),
+        str(row["devices"]), f"{row['compile_s']:.1f}", f"{row['run_s']:.1f}", f"{row['wall_s']:.1f}",
+        f"{row['compile_share']:.0%}",
+    ]  # fmt: skip
+
+
+def tuning_rows(found: dict[str, Any]) -> list[list[str]]:
+    """Two rows: structures alone, and with many settings of each."""
+    rows = []
+    for name, ratio in (("alone", ""), ("tuned", f"{found['compile_ratio']:.2f}")):
+        part = found[name]
+        what = "structures" if name == "alone" else f"x {found['settings']} settings"
+        seconds = [f"{part[key]:.1f}" for key in ("compile_s", "run_s", "wall_s")]
+        rows.append([what, str(part["candidates"]), *seconds, ratio])
+    return rows
+
+
+def tables(report: dict[str, Any]) -> list[tuple[tuple[str, ...], list[list[str]]]]:
+    """Columns and rows of every table of a report that has any."""
+    found: list[tuple[tuple[str, ...], list[list[str]]]] = [
+        (_THROUGHPUT, [throughput_cells(row) for row in report["rows"]])
+    ]
+    if report.get("generations"):
+        found.append((_GENERATIONS, [generation_cells(row) for row in report["generations"]]))
+    if report.get("tune"):
+        found.append((_TUNING, tuning_rows(report["tune"])))
+    return [*found, *((_CHUNKING, chunking_rows(x)) for x in report["chunking"])]
 
 
 def chunking_rows(found: dict[str, Any]) -> list[list[str]]:
@@ -87,10 +127,8 @@ def remarks(report: dict[str, Any]) -> list[str]:
 
 def show(report: dict[str, Any], console: Console) -> None:
     """The tables of a report on the terminal, or in lines as long as they need to be."""
-    console = Console(file=console.file, width=max(console.width, 180))
-    tables = [(_THROUGHPUT, [throughput_cells(row) for row in report["rows"]])]
-    tables += [(_CHUNKING, chunking_rows(found)) for found in report["chunking"]]
-    for columns, rows in tables:
+    console = Console(file=console.file, width=max(console.width, 210))
+    for columns, rows in tables(report):
         table = Table(box=SIMPLE)
         for column in columns:
             table.add_column(column, justify="right", no_wrap=True)
@@ -107,9 +145,9 @@ def markdown(report: dict[str, Any]) -> str:
     def grid(columns: tuple[str, ...], rows: list[list[str]]) -> list[str]:
         return [f"| {' | '.join(cells)} |" for cells in ([*columns], ["--:"] * len(columns), *rows)]
 
-    lines = [heading(report), "", *grid(_THROUGHPUT, [throughput_cells(row) for row in report["rows"]])]
-    for found in report["chunking"]:
-        lines += ["", *grid(_CHUNKING, chunking_rows(found))]
+    lines = [heading(report)]
+    for columns, rows in tables(report):
+        lines += ["", *grid(columns, rows)]
     return "\n".join([*lines, "", *remarks(report)]).rstrip() + "\n"
 
 

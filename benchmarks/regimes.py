@@ -1,0 +1,75 @@
+"""What compiling costs a search: generation after generation by each collector, and many weights of few structures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from benchmarks.measure import forget
+from jaxreward.errors import UserError
+from jaxreward.programs import Program
+from jaxreward.tasks import Task
+from jaxreward.training import How, TrainResult, train
+from jaxreward.training.fused import FUSED
+
+COLLECTORS: tuple[How, ...] = ("fused", "linked")
+
+
+def generations(
+    task: Task, programs: Sequence[Program], size: int, collector: How, **options: Any
+) -> list[dict[str, Any]]:
+    """Train `programs` in generations of `size` from a cold start, as a search does: what one compiled the next may
+    use, and there is room for the largest program so far. The last row has the programs of the one before it with
+    other constants, so that nothing of them is new."""
+    forget()
+    parts = [list(programs[k : k + size]) for k in range(0, len(programs), size)]
+    parts.append([reweighted(program, 1) for program in parts[-1]])
+    rows, room = list[dict[str, Any]](), (0, 0)
+    with FUSED.room_for(4):
+        for number, part in enumerate(parts):
+            room = (
+                max(room[0], *(p.observation_size for p in part)), max(room[1], *(len(p.terms) for p in part))
+            )  # fmt: skip
+            done = train(task, part, collector=collector, room=room, **options)
+            reused = number == len(parts) - 1
+            rows.append({"collector": collector, "generation": number, "same_structures": reused, **_row(done)})
+    return rows
+
+
+def tuning(task: Task, programs: Sequence[Program], settings: int, **options: Any) -> dict[str, Any]:
+    """Compile and train structures once, and then so many weight settings of each, both from a cold start.
+
+    Raises:
+        UserError: none of the programs has a number in its reward.
+    """
+    weighted = [program for program in programs if len(program.constants)]
+    if not weighted:
+        raise UserError("none of these programs has a number in its reward: there is nothing to tune")
+    forget()
+    alone = _row(train(task, weighted, **options))
+    forget()
+    many = [reweighted(program, k) for program in weighted for k in range(settings)]
+    tuned = _row(train(task, many, **options))
+    return {
+        "structures": len(weighted), "settings": settings, "alone": alone, "tuned": tuned,
+        "compile_ratio": tuned["compile_s"] / alone["compile_s"],
+    }  # fmt: skip
+
+
+def reweighted(program: Program, k: int) -> Program:
+    """The program with other constants, a little larger for every `k`; itself for 0, and if it has none."""
+    if not k or not len(program.constants):
+        return program
+    return program.with_constants([float(c) for c in np.asarray(program.constants) * 1.01**k])
+
+
+def _row(done: TrainResult) -> dict[str, Any]:
+    devices = min(len(jax.local_devices()), len(done.chunks))
+    return {
+        "candidates": len(done.programs), "chunks": list(done.chunks), "devices": devices,
+        "compile_s": done.compile_s, "run_s": done.run_s, "wall_s": done.wall_s,
+        "compile_share": done.compile_s / (devices * done.wall_s), "steps_per_s": done.env_steps / done.wall_s,
+    }  # fmt: skip
