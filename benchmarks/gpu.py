@@ -1,7 +1,9 @@
 """What a machine with a GPU is asked for, in calls of less than ten minutes each.
 
-    python benchmarks/gpu.py throughput --out DIR    # candidate_throughput at 1 ... 256 candidates
+    python benchmarks/gpu.py throughput --out DIR    # candidate_throughput at 1 ... 1,024 candidates
+    python benchmarks/gpu.py regimes --out DIR       # generations by each collector, and tuning
     python benchmarks/gpu.py search --out DIR        # the paper's search on xland-easy, 30 candidates together
+    python benchmarks/gpu.py gru --out DIR           # the same with the paper's learner
     python benchmarks/gpu.py panda --out DIR         # panda-tracking with the paper's learner and budget
     python benchmarks/gpu.py go1 --out DIR           # go1-push-recovery, the same
     python benchmarks/gpu.py robots --out DIR        # candidate_throughput on panda-tracking at 1 ... 64 candidates
@@ -31,7 +33,8 @@ from benchmarks.command import save, status_of
 from jaxreward.errors import UserError
 
 ROOT = Path(__file__).resolve().parents[1]
-Part = Literal["throughput", "search", "panda", "go1", "robots"]
+Part = Literal["throughput", "regimes", "search", "gru", "panda", "go1", "robots"]
+SEARCHES = {"search": "paper-budget", "gru": "paper"}
 TASKS = {"panda": "panda-tracking", "go1": "go1-push-recovery"}
 
 
@@ -40,11 +43,12 @@ class GpuSettings:
     """Measure on this machine's accelerator."""
 
     part: tyro.conf.Positional[Part]
-    """Which call: throughput, search, panda, go1 or robots."""
+    """Which call: throughput, regimes, search, gru, panda, go1 or robots."""
     out: Path = Path("gpu-results")
     """Folder for results."""
     candidates: tuple[int, ...] = ()
-    """For throughput and robots: numbers of candidates; by default 1 4 16 64, and 256 for throughput."""
+    """For throughput and robots: numbers of candidates; by default 1 4 16 64, and 256 and 1024 for
+    throughput."""
     chunk: int | None = None
     """Candidates compiled together, at most; by default what fits in memory."""
     seconds: float = 570.0
@@ -74,7 +78,7 @@ def command(s: GpuSettings) -> list[str]:
         ]  # fmt: skip
     if s.part in ("throughput", "robots"):
         robots = s.part == "robots"
-        candidates = s.candidates or ((1, 4, 16, 64) if robots else (1, 4, 16, 64, 256))
+        candidates = s.candidates or ((1, 4, 16, 64) if robots else (1, 4, 16, 64, 256, 1024))
         size = ["--candidates", *map(str, candidates), "--one-by-one-limit", "4", "--separate-limit", "1"]
         size += ["--steps", "2000000", "--learner", "paper"] if robots else ["--steps", "500000", "--chunking", "16"]
         if s.tiny:
@@ -86,13 +90,24 @@ def command(s: GpuSettings) -> list[str]:
             *(["--task", "panda-tracking"] if robots else []), *chunk, "--time-limit-s", str(0.9 * s.seconds), "--out",
             str(s.out / f"{s.part}.json"), *dry,
         ]  # fmt: skip
+    if s.part == "regimes":
+        size = ["--candidates", "16", "--steps", "500000", "--generations", "3", "--tune", "16"]
+        if s.tiny:
+            size = ["--candidates", "1", "--steps", "2048", "--checkpoints", "1", "--eval-episodes", "64",
+                    "--tune", "2", "--generations", "1", "--no-second-pass"]  # fmt: skip
+        return [
+            *python, str(ROOT / "benchmarks" / "candidate_throughput.py"), "--seeds", "2", *size, "--one-by-one-limit",
+            "0", "--separate-limit", "0", *chunk, "--out", str(s.out / "regimes.json"), *dry,
+        ]  # fmt: skip
     size = ["--generation", "30"]
     if s.tiny:
         size = ["--candidates", "2", "--generation", "2", "--steps", "8192", "--filter-steps", "4096", "--seeds", "1",
                 "--filter-threshold", "0", "--final-seeds", "1", "--final-steps", "4096"]  # fmt: skip
+        if s.part == "gru":
+            size += ["--ppo.envs", "64", "--ppo.minibatches", "2", "--ppo.gru", "8", "--ppo.heads", "8"]
     return [
-        *python, str(ROOT / "scripts" / "evolve.py"), "--preset", "paper-budget", "--task", "xland-easy",
-        "--proposer", "genetic", *size, *chunk, "--out", str(s.out / "runs"), "--name", "search", "--json", *dry,
+        *python, str(ROOT / "scripts" / "evolve.py"), "--preset", SEARCHES[s.part], "--task", "xland-easy",
+        "--proposer", "genetic", *size, *chunk, "--out", str(s.out / "runs"), "--name", s.part, "--json", *dry,
     ]  # fmt: skip
 
 
@@ -100,8 +115,8 @@ def run(s: GpuSettings) -> int:
     """Run a part under its limit of time; returns its exit status."""
     if s.seconds <= 0:
         raise UserError(f"--seconds must be positive, not {s.seconds:g}")
-    if (s.out / "runs" / "search").exists() and s.part == "search" and not s.dry_run:
-        raise UserError(f"{s.out / 'runs' / 'search'} exists already; give another --out")
+    if s.part in SEARCHES and (s.out / "runs" / s.part).exists() and not s.dry_run:
+        raise UserError(f"{s.out / 'runs' / s.part} exists already; give another --out")
     words = command(s)
     print(" ".join(words), flush=True)
     if s.dry_run:
@@ -123,7 +138,7 @@ def run(s: GpuSettings) -> int:
             last = line if line.startswith("{") else last
         status = process.wait()
         signal.setitimer(signal.ITIMER_REAL, 0)
-    if s.part not in ("throughput", "robots") and last:
+    if s.part not in ("throughput", "regimes", "robots") and last:
         from benchmarks.machine import machine
 
         report = {"benchmark": s.part, "command": words[2:], **machine(), "result": json.loads(last)}

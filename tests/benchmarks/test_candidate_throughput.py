@@ -133,7 +133,7 @@ def test_other_files_are_not_tables(tmp_path: Path, capsys: pytest.CaptureFixtur
         table.fill("no markers", [])
 
 
-@pytest.mark.parametrize("part", ["throughput", "search", "panda", "go1", "robots"])
+@pytest.mark.parametrize("part", ["throughput", "regimes", "search", "gru", "panda", "go1", "robots"])
 def test_the_script_for_a_gpu_prints_its_commands(part: str, tmp_path: Path):
     words = [sys.executable, str(ROOT / "benchmarks" / "gpu.py"), part, "--dry-run", "--out", str(tmp_path)]
     done = subprocess.run(words, capture_output=True, text=True, timeout=120)
