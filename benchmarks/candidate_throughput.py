@@ -182,13 +182,13 @@ class Measurement:
 
     def _regimes(self) -> None:
         """What compiling costs from generation to generation, and for many weights."""
-        from benchmarks.regimes import COLLECTORS, generations, tuning
+        from benchmarks.regimes import collectors, generations, tuning
 
         s = self.settings
         options = {name: value for name, value in s.options().items() if name != "collector"}
         if s.generations:
             programs = self.programs[: _GENERATION * s.generations]
-            for collector in COLLECTORS:
+            for collector in collectors(s.ppo):
                 self.report["generations"] += generations(self.task, programs, _GENERATION, collector, **options)
                 self._save()
                 later = self.report["generations"][-2]

@@ -12,10 +12,14 @@ from benchmarks.measure import forget
 from jaxreward.errors import UserError
 from jaxreward.programs import Program
 from jaxreward.tasks import Task
-from jaxreward.training import How, TrainResult, train
+from jaxreward.training import PPO, How, TrainResult, train
 from jaxreward.training.fused import FUSED
+from jaxreward.training.plan import can_link
 
-COLLECTORS: tuple[How, ...] = ("fused", "linked")
+
+def collectors(ppo: PPO) -> list[How]:
+    """Those that can serve the learner."""
+    return ["fused", "linked"] if can_link(ppo) else ["fused"]
 
 
 def generations(

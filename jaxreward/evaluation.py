@@ -6,11 +6,14 @@ from pathlib import Path
 
 import numpy as np
 
-from jaxreward.records import Candidate, Failure, Result
+from jaxreward.records import Candidate, Failure, Measure, Result
 from jaxreward.reports.films import write_film, write_strip
 from jaxreward.tasks import Drawable, Task
 from jaxreward.training import PPO, TrainResult
 from jaxreward.training.episodes import play
+
+_FOUND = 0.2
+"""A success rate from which on the goal is found, and not stumbled upon."""
 
 
 def result_of(candidate: Candidate, trained: TrainResult, row: int, env_steps: int) -> Result:
@@ -35,11 +38,17 @@ def filtered(candidate: Candidate, trained: TrainResult, row: int, reason: str, 
     failure = Failure(
         stage="filtered",
         message=f"{name} {value:.3f} after {at:,} steps {reason}",
-        hint="make the goal easier to find: show where it is and reward coming closer to it"
-        if trained.measure.rate
-        else f"show what the {name} depends on, and reward what makes it better from the first steps on",
+        hint=_hint(value, trained.measure, name),
     )
     return Result(candidate=candidate, failure=failure, feedback=trained.feedback(row), env_steps=env_steps)
+
+
+def _hint(value: float, measure: Measure, name: str) -> str:
+    if measure.rate and value < _FOUND:
+        return "make the goal easier to find: show where it is and reward coming closer to it"
+    if measure.rate:
+        return "it can be done with this; look for what makes it surer or sooner, others were better at this point"
+    return f"show what the {name} depends on, and reward what makes it better from the first steps on"
 
 
 def draw_agents(task: Task, candidate: Candidate, trained: TrainResult, row: int, ppo: PPO, folder: Path) -> None:

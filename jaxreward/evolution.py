@@ -204,7 +204,11 @@ class Evolution:
     def _generation(self) -> None:
         index, begin = self.progress.state.generation, time.perf_counter()
         CLOCK.take()
-        self._steps_of_generation()
+        try:
+            self._steps_of_generation()
+        finally:
+            if self.profile is not None:
+                self.profile.close()
         if self.profile is not None:
             self.profile.generation(f"generation {index}", time.perf_counter() - begin, *CLOCK.take())
 
@@ -357,7 +361,7 @@ class Evolution:
 
     def _watch(self, label: str, progress: TrainingProgress) -> None:
         self.watcher.training(label, progress)
-        if self.profile is not None:
+        if self.profile is not None and self.progress.open is not None:  # a final training has no page
             self.profile.progress(progress)
 
     def _room(self) -> tuple[int, int]:

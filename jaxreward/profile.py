@@ -42,7 +42,8 @@ class Profile:
 
     def __init__(self, folder: Path, devices: int) -> None:
         self.folder, self.devices = folder, devices
-        self._page = _HEAD
+        page = folder / PAGE
+        self._page = page.read_text() if page.is_file() else _HEAD
         self._lock, self._tracing, self._traced = threading.Lock(), False, False
 
     def progress(self, progress: Progress) -> None:
@@ -60,11 +61,15 @@ class Profile:
         self._tracing, self._traced = False, True
         jax.profiler.stop_trace()
 
+    def close(self) -> None:
+        """End the trace, if one has begun."""
+        with self._lock:
+            if self._tracing:
+                self._end_trace()
+
     def generation(self, name: str, wall_s: float, seconds: Mapping[str, float], counts: Mapping[str, int]) -> None:
         """Write down a generation."""
-        with self._lock:
-            if self._tracing:  # the training ended at its first point
-                self._end_trace()
+        self.close()  # where the training ended at its first point
         self._page += section(name, wall_s, seconds, counts, self.devices)
         self.folder.mkdir(parents=True, exist_ok=True)
         write_atomic(self.folder / PAGE, self._page)

@@ -19,7 +19,7 @@ from jaxreward.search.option_text import read_options, write_options
 from jaxreward.search.registry import make_strategy, strategy_class
 from jaxreward.tasks import Task, is_file, make_task_of
 from jaxreward.training.config import PPO, How
-from jaxreward.training.plan import make_schedule
+from jaxreward.training.plan import check_collector, make_schedule
 from jaxreward.training.rungs import Rung
 
 BASELINES = ("sparse", "dense", "best-of-n")
@@ -90,7 +90,7 @@ class EvolveSettings:
     max_env_steps: int = 0
     """Budget: environment steps in training; 0 for no limit."""
     max_device_s: float = 0.0
-    """Budget: seconds of compiling and training; 0 for no limit."""
+    """Budget: seconds of compiling and training, of all devices together; 0 for no limit."""
     memory_gb: float | None = None
     """Memory that training may take on a device; by default most of what is free."""
     chunk: int | None = None
@@ -204,10 +204,17 @@ class EvolveSettings:
             raise UserError(f"--{option} is for --proposer llm; the {self.proposer} proposer has no use for it")
         self.llm.check()
         self.ppo.check()
+        check_collector(self.collector, self.ppo)
+        if self.halving and self.generation < 2:
+            raise UserError("--halving stops the worse half of a generation: give it --generation 2 or more")
         if self.halving and self.steps >> self.halving < self.ppo.batch:
             raise UserError(
                 f"--halving {self.halving} would first cut after {self.steps >> self.halving} of {self.steps} steps, "
                 f"which is less than an update of {self.ppo.batch}"
+            )
+        if self.prune and self.steps < 8 * self.ppo.batch:
+            raise UserError(
+                f"--prune cuts at eighths of --steps, and {self.steps} are less than eight updates of {self.ppo.batch}"
             )
         make_schedule(self.ppo, self.steps, 1, self.rungs())
 

@@ -26,6 +26,8 @@ MOST_AT_ONCE = 16
 _SPREAD, _FARTHEST = 0.5, math.log(10.0)
 """Standard deviation of the first generation, and how far a constant may go, in natural logarithms."""
 
+_REPRESENTABLE = tuple(float(v) for v in (np.finfo(np.float32).tiny, np.finfo(np.float32).max))
+
 
 class Trainer(Protocol):
     """Trains programs side by side, for as long as a setting is to be judged by."""
@@ -117,8 +119,9 @@ class _Search:
     def _at(self, x: np.ndarray) -> Program:
         if not x.any():
             return self.program
-        own = self.program.constants
-        return self.program.with_constants([float(c) for c in own * np.exp(x[: len(own)])])
+        own, (least, most) = np.asarray(self.program.constants, np.float64), _REPRESENTABLE
+        values = np.clip(own * np.exp(x[: len(own)]), least, most)
+        return self.program.with_constants([float(c) for c in values])
 
     def tell(self, values: Sequence[float]) -> None:
         """`values` are those of what was asked for last; more is better."""
@@ -128,8 +131,12 @@ class _Search:
 
     def best(self, checker: Checker, task: Task) -> tuple[Program, Notice]:
         own = self._tried[0][0]
-        value, program = max(self._tried, key=lambda pair: pair[0])  # the first of the best
-        program = self._rechecked(program, checker, task)
+        better = sorted((pair for pair in self._tried if pair[0] > own), key=lambda pair: -pair[0])
+        value, program = own, self.program
+        for value_of, setting in better:
+            if again := self._rechecked(setting, checker, task):
+                value, program = value_of, again
+                break
         kept = program is self.program
         changed = ", ".join(
             f"{a:.3g} to {b:.3g}" for a, b in zip(self.program.constants, program.constants, strict=True)
@@ -137,14 +144,11 @@ class _Search:
         what = "none better than as proposed" if kept else f"{own:.3g} as proposed, {value:.3g} with {changed}"
         return program, Notice(kind="tuned", message=f"{len(self._tried)} weight settings tried: {what}")
 
-    def _rechecked(self, program: Program, checker: Checker, task: Task) -> Program:
-        """What the checker makes of the source with its new numbers; the program as proposed where it is not what was
-        trained."""
-        if program is self.program:
-            return program
+    def _rechecked(self, program: Program, checker: Checker, task: Task) -> Program | None:
+        """What the checker makes of the source with its new numbers; None where it is not what was trained."""
         _, again = checker.check_many([program.source], task)[0]
         if again is None or again.structure != program.structure:
-            return self.program
+            return None
         if not np.array_equal(again.constants, program.constants):
-            return self.program
+            return None
         return replace(again, name=self.program.name)

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from jaxreward import evolution
 from jaxreward.commands.arguments import evolve_settings
 from jaxreward.errors import UserError
 from jaxreward.evolve import evolve
@@ -22,7 +23,8 @@ from jaxreward.runs import REQUEUE_EXIT_CODE, Baseline, Checked, Finished, Propo
 from jaxreward.runs.provenance import read_header
 from jaxreward.search import make_strategy
 from jaxreward.settings import EvolveSettings
-from jaxreward.training import PPO
+from jaxreward.training import PPO, Interrupted
+from jaxreward.training.chunk import Chunk
 
 pytestmark = pytest.mark.usefixtures("hasty")
 SETTINGS = EvolveSettings(
@@ -62,7 +64,7 @@ def substance(path: Path) -> list[Any]:
 
 
 def test_weights_are_tuned_before_a_candidate_trains(machine, tmp_path):
-    """What is in the log is what was trained, its tuning counted; and a resumed run does not tune again."""
+    """What is in the log is what was trained, its tuning counted."""
     outcome = run(machine, tmp_path, tune=3, tune_steps=128, final_seeds=0)
     trained = [r for e in substance(tmp_path / "run") if isinstance(e, Trained) for r in e.results]
     plain = {len(machine["checker"].check(r.candidate.source, machine["task"])[1].constants) for r in trained}
@@ -75,9 +77,35 @@ def test_weights_are_tuned_before_a_candidate_trains(machine, tmp_path):
         assert len(tuned) == bool(len(program.constants))
         assert result.env_steps == 2 * (1024 + (3 * 128 if tuned else 0))
     assert outcome.progress.spent.env_steps == sum(r.env_steps for r in trained)
-    before = substance(tmp_path / "run")
-    run(machine, tmp_path, tune=3, tune_steps=128, final_seeds=0, resume=True)
-    assert substance(tmp_path / "run")[: len(before)] == before
+
+
+def test_a_run_that_stopped_after_tuning_does_not_tune_again(machine, tmp_path, monkeypatch):
+    how: Any = {"tune": 3, "tune_steps": 128, "final_seeds": 0, "baselines": ()}
+    run(machine, tmp_path / "whole", **how)
+    train, update, updates, taken = evolution.train, Chunk.update, [0], dict[str, int]()
+
+    def stopped(*args: Any, tag: str, **options: Any) -> Any:
+        if tag == "generation-0":
+            raise Interrupted("stopped before the training proper")
+        return train(*args, tag=tag, **options)
+
+    def counted(*args: Any, tag: str, **options: Any) -> Any:
+        before = updates[0]
+        result = train(*args, tag=tag, **options)
+        taken[tag] = updates[0] - before
+        return result
+
+    def counting(*args: Any) -> Any:
+        updates[0] += 1
+        return update(*args)
+
+    monkeypatch.setattr(evolution, "train", stopped)
+    assert "stopped before" in run(machine, tmp_path / "cut", **how).reason
+    monkeypatch.setattr(evolution, "train", counted)
+    monkeypatch.setattr(Chunk, "update", counting)
+    run(machine, tmp_path / "cut", **how, resume=True)
+    assert taken["generation-0-tune-0"] == 0 < min(taken["generation-0"], taken["generation-1-tune-0"])
+    assert substance(tmp_path / "cut" / "run") == substance(tmp_path / "whole" / "run")
 
 
 def archive(path: Path) -> Any:
@@ -236,7 +264,11 @@ def test_the_papers_preset_trains_everybody_alike():
 
 @pytest.mark.parametrize(
     "changes, word",
-    [({"halving": 5}, "--halving 5"), ({"contender_seeds": 2}, "contender-seeds"), ({"halving": -1}, "negative")],
+    [
+        ({"halving": 1, "generation": 1}, "--generation 2"), ({"prune": True, "steps": 500}, "--prune"),
+        ({"collector": "linked", "ppo": PPO(gru=4)}, "have a memory"), ({"halving": 5}, "--halving 5"),
+        ({"contender_seeds": 2}, "contender-seeds"), ({"halving": -1}, "negative"),
+    ],
 )  # fmt: skip
 def test_impossible_cuts_are_refused_before_anything_is_proposed(changes, word):
     with pytest.raises(UserError, match=word):

@@ -102,6 +102,34 @@ def test_nothing_changes_where_nothing_is_better(programs, checker, easy):
         assert "none better" in remark(tuned, 0).message
 
 
+def test_the_next_best_is_taken_where_the_best_fails_its_check(programs, checker, easy, monkeypatch):
+    """And the number that is written is one that float32 has."""
+    value, refused = near(0.05), list[str]()
+    check_many = checker.check_many
+
+    def refusing(sources, task):
+        if not refused:
+            refused.extend(sources)
+            return [(None, None)]
+        return check_many(sources, task)
+
+    monkeypatch.setattr(checker, "check_many", refusing)
+    tuned, trainings = run(programs[:1], checker, easy, 32, value)
+    tried = sorted((value(p.constants) for _, asked in trainings.asked for p in asked), reverse=True)
+    assert len(refused) == 1 and value(tuned.programs[0].constants) == tried[1] > value(programs[0].constants)
+
+
+def test_constants_at_the_end_of_float32(checker, easy):
+    source = PLAIN.format("3e38 * 1e-37 * 2e-38")
+    program = checker.check(source, easy)[1]
+    assert [float(np.float32(v)) for v in (3e38, 1e-37, 2e-38)] == [float(c) for c in program.constants[-3:]]
+    tuned, trainings = run([program], checker, easy, 16, near(1e-37))
+    assert all(np.isfinite(p.constants).all() and (p.constants > 0).all() for _, a in trainings.asked for p in a)
+    assert np.isfinite(tuned.programs[0].constants).all()
+    beyond = checker.check(PLAIN.format("min(1e300, 0.5) * 0.25"), easy)[1]
+    assert [float(c) for c in beyond.constants] == [3.0, 0.5, 0.25], "float32 has no 1e300"
+
+
 def test_a_reward_without_constants_takes_no_steps(programs, checker, easy):
     tuned, _ = run(programs, checker, easy, 4, near(1.0))
     assert tuned.programs[1] is programs[1] and tuned.notices[1] is None

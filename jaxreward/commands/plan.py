@@ -77,7 +77,7 @@ def cost_s(
 def search_s(s: EvolveSettings, task: Task) -> float:
     """The same of a search, its final training left out."""
     batches = -(-s.candidates // s.generation)
-    whole = cost_s(task, s.ppo, s.candidates, s.seeds, s.steps, batches=batches)
+    whole = cost_s(task, s.ppo, s.candidates, max(s.seeds, s.contender_seeds), s.steps, batches=batches)
     if s.restart:
         whole += cost_s(task, s.ppo, s.candidates, 1, s.filter_steps, batches=batches)
     if s.tune:  # settings of one structure are compiled as one
@@ -90,7 +90,7 @@ def search_s(s: EvolveSettings, task: Task) -> float:
 def describe(s: EvolveSettings, spending: str = "") -> list[str]:
     """The plan of a search in lines; `spending` is what it will cost, if that is not nothing."""
     task = s.make_task()
-    steps = s.candidates * s.seeds * s.steps
+    steps = s.candidates * (max(s.seeds, s.contender_seeds) * s.steps + (s.filter_steps if s.restart else 0))
     runs = 2 if "best-of-n" in s.baselines else 1
     lines = [
         f"{s.strategy} with the {s.proposer} proposer on {task_title(s.task, s.task_arg)}: {s.candidates} candidates, "
@@ -100,6 +100,12 @@ def describe(s: EvolveSettings, spending: str = "") -> list[str]:
     if s.filter_steps:
         how = "trained apart with one seed" if s.restart else "as the first part of the same training"
         lines.append(f"short rung of {s.filter_steps:,} steps, threshold {s.threshold}, {how}")
+    if s.halving:
+        lines.append(f"the better half of a generation goes on {'once' if s.halving == 1 else f'{s.halving} times'}")
+    if s.prune:
+        lines.append("candidates stop that cannot win any more")
+    if s.contender_seeds:
+        lines.append(f"candidates that may be the best: {_seeds(s.contender_seeds)}")
     if s.tune:
         judged = f"{_seeds(s.seeds)} x {s.tuning_steps:,} steps"
         lines.append(f"{s.tune} weight settings of every reward before it is trained, each judged by {judged}")

@@ -13,7 +13,7 @@ from jaxreward.programs import Checker, Program
 from jaxreward.reports.tables import score_json
 from jaxreward.tasks import Task, make_task_of
 from jaxreward.training import PPO, How, Progress, TrainResult, train
-from jaxreward.training.plan import EVAL_EPISODES
+from jaxreward.training.plan import EVAL_EPISODES, check_collector
 
 
 @dataclass(frozen=True)
@@ -73,6 +73,7 @@ class TrainSettings:
             if not path.is_file():
                 raise UserError(f"there is no interface file {path}")
         self.ppo.check()
+        check_collector(self.collector, self.ppo)
 
 
 @dataclass(frozen=True)

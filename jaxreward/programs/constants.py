@@ -4,15 +4,14 @@ Two rewards that differ in these alone have one skeleton: their reward's tape wi
 Skeletons train side by side at the cost of compiling one, and a value that was searched for is written back into the
 source at the literal's place.
 
-Not a constant, for it would change more than a number: zero and what is not finite, an exponent, whatever stands in a
-format or in an annotation, and all that `get_observation` reaches as well.
+Not a constant, for it would change more than a number: what float32 takes for zero or for infinite, an exponent,
+whatever stands in a format or in an annotation, and all that `get_observation` reaches as well.
 """
 
 from __future__ import annotations
 
 import ast
 import copy
-import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
@@ -65,15 +64,15 @@ def write_back(
     it reads back as the same float32.
 
     Raises:
-        ValueError: a literal that does not stand where it is said to, or a value that is not finite, or is negative: a
-            sign is not part of a literal.
+        ValueError: a literal that does not stand where it is said to, or a value that is not finite and positive in
+            float32: a sign is not part of a literal.
     """
     if len(which) != len(values):
         raise ValueError(f"{len(values)} values for {len(which)} constants")
     lines, moved = source.encode().split(b"\n"), list[FloatLiteral]()
     shift, last = 0, 0
     for literal, value in sorted(zip(which, values, strict=True), key=lambda pair: (pair[0].line, pair[0].start)):
-        if not math.isfinite(value) or value < 0:
+        if not _positive(value):
             raise ValueError(f"{value} cannot take the place of a literal")
         shift, last = shift if literal.line == last else 0, literal.line
         line = lines[literal.line - 1] if literal.line <= len(lines) else b""
@@ -85,6 +84,12 @@ def write_back(
         moved.append(FloatLiteral(literal.line, start, start + len(new), float(new)))
         shift += len(new) - (end - start)
     return b"\n".join(lines).decode(), tuple(moved)
+
+
+def _positive(value: float) -> bool:
+    """Whether `value` is finite and more than zero in float32."""
+    with np.errstate(over="ignore", under="ignore"):
+        return bool(0 < np.float32(value) < np.inf)
 
 
 def _spelt(value: float) -> str:
@@ -126,7 +131,7 @@ def _bound(statement: ast.stmt) -> set[str]:
 def _collect(node: ast.AST, found: set[FloatLiteral]) -> None:
     if isinstance(node, ast.JoinedStr):
         return
-    if isinstance(node, ast.Constant) and type(node.value) is float and math.isfinite(node.value) and node.value:
+    if isinstance(node, ast.Constant) and type(node.value) is float and _positive(node.value):
         if node.end_col_offset and node.lineno == node.end_lineno:
             found.add(FloatLiteral(node.lineno, node.col_offset, node.end_col_offset, node.value))
         return

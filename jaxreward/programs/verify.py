@@ -9,6 +9,7 @@ import base64
 import contextlib
 import json
 import os
+import time
 from collections import OrderedDict
 from pathlib import Path
 from typing import Any
@@ -51,7 +52,7 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
     if key is not None and key not in _known:
         return {"unknown": key}
     given, limits = None if key is None else _known[key], Limits(**request["limits"])
-    own = tuple(request["own"])
+    own, begin = tuple(request["own"]), time.monotonic()
     try:
         cost, notices, sketch = judge(
             request["observation"], request["reward"], spec, limits, given, own, request["terms"]
@@ -62,7 +63,9 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
         message = f"it cannot be evaluated: {type(error).__name__}: {str(error)[:300]}"
         return {"failure": {"stage": "numeric", "message": message}}
     lifted = request["skeleton"]
-    lifts = lifted is not None and is_skeleton(lifted[0], lifted[1], request["reward"], spec, limits, given)
+    lifts = False
+    if lifted is not None and time.monotonic() - begin < limits.verify_s / 3:  # no program is to be lost over it
+        lifts = is_skeleton(lifted[0], lifted[1], request["reward"], spec, limits, given)
     told = {"notices": [n.model_dump() for n in notices], "sketch": vars(sketch) if sketch else None, "lifts": lifts}
     return {"cost": vars(cost), **told}
 

@@ -340,7 +340,7 @@ def _checked(progress: Progress[S], event: Checked) -> Progress[S]:
 def _trained(progress: Progress[S], event: Trained) -> Progress[S]:
     spent = progress.spent
     spent = replace(spent, compile_s=spent.compile_s + event.compile_s, run_s=spent.run_s + event.run_s)
-    generation, digests = progress.open, progress.digests
+    generation, digests, known = progress.open, progress.digests, progress.known
     for result in event.results:
         id = result.candidate.id
         generation = _opened(generation, event, id)
@@ -356,7 +356,9 @@ def _trained(progress: Progress[S], event: Trained) -> Progress[S]:
         generation = replace(generation, trained={**generation.trained, id: result})
         if result.candidate.summary is not None:  # with other weights, it may not be what was checked
             digests = {result.candidate.summary.digest: id, **digests}
-    return replace(progress, open=generation, spent=spent, digests=digests)
+            if id in known:
+                known = {**known, id: result.candidate.summary}
+    return replace(progress, open=generation, spent=spent, digests=digests, known=known)
 
 
 def _told(progress: Progress[S], event: Told, tell: Tell[S]) -> Progress[S]:

@@ -66,6 +66,11 @@ class Cache:
                 self._entries.popitem(last=False)
         return made
 
+    def at_least(self, size: int) -> None:
+        """Keep so many from now on."""
+        with self._lock:
+            self._size = max(self._size, size)
+
     @contextmanager
     def room_for(self, size: int) -> Iterator[None]:
         """Keep so many meanwhile."""

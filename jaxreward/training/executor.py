@@ -12,7 +12,7 @@ import hashlib
 import threading
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -27,9 +27,10 @@ from jaxreward.records import SUCCESS, Measure
 from jaxreward.tasks import Task, digest_of, measure_of, options_of, told_beside
 from jaxreward.training.chunk import Chunk, TrainerState
 from jaxreward.training.config import PPO, How
+from jaxreward.training.fused import FUSED
 from jaxreward.training.history import History
 from jaxreward.training.learners import quick
-from jaxreward.training.linked import common_size
+from jaxreward.training.linked import COMMON, common_size
 from jaxreward.training.plan import (
     EVAL_EPISODES,
     Device,
@@ -204,8 +205,11 @@ class _Run:
         self.compile_s = self.run_s = 0.0
         self.env_steps = self.eval_steps = self.peak = 0
         self.sizes: tuple[int, ...] = ()
-        self._lock = threading.Lock()
+        self._lock, self._telling = threading.Lock(), threading.Lock()
+        self._failed = threading.Event()
         self._done_steps = 0
+        FUSED.at_least(4 * len(self.devices))
+        COMMON.at_least(24 * len(self.devices))
 
     # ---- the whole
 
@@ -242,7 +246,7 @@ class _Run:
                 break
             groups = [g for g in groups if set(g.members) & set(alive)]
             self.sizes = tuple(len(g.members) for g in groups)
-            if worth_compacting(sum(self.sizes) - len(alive), len(alive), left * S, self.devices[0].platform):
+            if self._worth_compacting(alive, left * S):
                 groups = self._regroup(groups, alive)
                 self.sizes = tuple(len(g.members) for g in groups)
         ends = [self._end(h) for h in histories]  # type: ignore[arg-type]
@@ -306,12 +310,16 @@ class _Run:
                 return groups
             largest = min(len(first.members) - 1, max(1, int(limit / (self.peak / len(first.members)))))
 
+    def _worth_compacting(self, alive: Sequence[int], steps_left: int) -> bool:
+        dropped, platform = sum(self.sizes) - len(alive), self.devices[0].platform
+        return worth_compacting(dropped, len(alive), steps_left, platform, self.linked)
+
     def _regroup(self, groups: Sequence[_Group], alive: list[int]) -> list[_Group]:
         """The survivors in as few chunks of the size known to fit as possible, with their states."""
         home = self.devices[0]
         rows = {m: (g, r) for g in groups for r, m in enumerate(g.members)}
         regrouped = []
-        for number, part in enumerate(cut(alive, max(self.sizes))):
+        for number, part in enumerate(cut(alive, even(len(alive), max(self.sizes), len(self.devices)))):
             group = self._group(part, number)
             picked = [rows[m] for m in group.members]
             picked += picked[-1:] * (len(group.chunk.population) - len(picked))
@@ -325,13 +333,18 @@ class _Run:
 
     def _run_segment(self, groups: Sequence[_Group], number: int, first: int, last: int) -> None:
         """Train every group from update `first` to `last`, one group a device at a time."""
-        share = [list(enumerate(groups))[d :: len(self.devices)] for d in range(len(self.devices))]
-        if len(groups) == 1:
-            return self._run_share(share[0], len(groups), number, first, last)
-        with ThreadPoolExecutor(len(self.devices)) as pool:
-            jobs = [pool.submit(self._run_share, s, len(groups), number, first, last) for s in share if s]
-            for job in jobs:
-                job.result()
+        shares = [[(k, g) for k, g in enumerate(groups) if g.chunk.device == device] for device in self.devices]
+        shares = [share for share in shares if share]
+        if len(shares) == 1:
+            return self._run_share(shares[0], len(groups), number, first, last)
+        with ThreadPoolExecutor(len(shares)) as pool:
+            jobs = [pool.submit(self._run_share, share, len(groups), number, first, last) for share in shares]
+            try:
+                for job in as_completed(jobs):
+                    job.result()
+            except BaseException:  # a failure on one device, or Ctrl-C here: the others stop at their next update
+                self._failed.set()
+                raise
 
     def _run_share(self, share: list[tuple[int, _Group]], total: int, number: int, first: int, last: int) -> None:
         with ThreadPoolExecutor(1) as compiler:
@@ -345,21 +358,20 @@ class _Run:
                 if position + 1 < len(share):
                     ready = compiler.submit(share[position + 1][1].chunk.compile)
                 name = f"{self.tag}-{number}-{index}-{self._fingerprint(group)}"
-                keep = total > 1 or last < self.schedule.updates
-                self._run_group(group, name, (index, total), first, last, keep)
+                self._run_group(group, name, (index, total), first, last)
                 with self._lock:
                     self.compile_s += group.chunk.compile_s
                     group.chunk.compile_s = 0.0
 
-    def _run_group(self, group: _Group, name: str, where: tuple[int, int], first: int, last: int, keep: bool) -> None:
-        """Updates `first` to `last` of one group; `keep` saves the end as well, for what follows."""
+    def _run_group(self, group: _Group, name: str, where: tuple[int, int], first: int, last: int) -> None:
+        """Updates `first` to `last` of one group. The end is saved as well: more may follow, here or for the caller."""
         begin = time.perf_counter()
         with CLOCK.part("update"):
-            self._updates(group, name, where, first, last, keep)
+            self._updates(group, name, where, first, last)
         with self._lock:
             self.run_s += time.perf_counter() - begin
 
-    def _updates(self, group: _Group, name: str, where: tuple[int, int], first: int, last: int, keep: bool) -> None:
+    def _updates(self, group: _Group, name: str, where: tuple[int, int], first: int, last: int) -> None:
         chunk = group.chunk
         if group.state is None:
             group.state = chunk.start()
@@ -381,7 +393,7 @@ class _Run:
             self.env_steps += steps * (at - first)
         saved = time.perf_counter()
         while at < last:
-            if self.should_stop():
+            if self.should_stop() or self._failed.is_set():
                 self._save(name, state, stats, history, at)
                 raise Interrupted(f"stopped after {at} of {self.schedule.updates} updates")
             state, stats, learned = chunk.update(state, stats, at, at / self.schedule.updates)
@@ -403,8 +415,7 @@ class _Run:
                 if time.perf_counter() - saved > self.save_every_s and at < last:
                     self._save(name, state, stats, history, at)
                     saved = time.perf_counter()
-        if keep:
-            self._save(name, state, stats, history, at)
+        self._save(name, state, stats, history, at)
         group.state, group.history = jax.block_until_ready(state), history
 
     def _fingerprint(self, group: _Group) -> str:
@@ -422,4 +433,5 @@ class _Run:
 
     def _report(self, phase: str, chunk: int, chunks: int, success: dict[int, float] | None = None) -> None:
         total = self.schedule.updates * self.ppo.batch * len(self.seeds) * len(self.programs)
-        self.progress(Progress(self._done_steps, total, phase, chunk, chunks, success or {}, self.measure))
+        with self._telling:  # who listens need not know of threads
+            self.progress(Progress(self._done_steps, total, phase, chunk, chunks, success or {}, self.measure))

@@ -61,8 +61,9 @@ def make_schedule(ppo: PPO, steps: int, checkpoints: int, rungs: Sequence[Rung])
 
 def curve_points(task: Task, ppo: PPO, steps: int) -> int:
     """Checkpoints of a training of a search: ten, but fewer, at least four, where their held-out episodes would take
-    more steps than the training of a seed."""
-    return max(4, min(10, steps // (ppo.envs * task.horizon)))
+    more steps than the training of a seed; two where those of a single point do."""
+    affordable = steps // (ppo.envs * task.horizon)
+    return max(4 if affordable > 1 else 2, min(10, affordable))
 
 
 def held_out_steps(task: Task, ppo: PPO, points: int, episodes: int) -> int:
@@ -127,24 +128,35 @@ def is_linked(how: How, task: Task, ppo: PPO, steps: int, platform: str) -> bool
     been measured.
 
     Raises:
-        UserError: `linked` for actions that are repeated, or for agents with a memory.
+        UserError: as `check_collector`.
     """
-    if ppo.action_repeat > 1 or ppo.gru:
-        if how == "linked":
-            what = "have a memory" if ppo.gru else "repeat actions"
-            raise UserError(f"agents with a linked collector cannot {what}: use --collector fused")
+    check_collector(how, ppo)
+    if not can_link(ppo):
         return False
     if how == "auto":
         return platform == "cpu" and (isinstance(task.action_space, Box) or steps <= _FEW_STEPS)
     return how == "linked"
 
 
-def worth_compacting(dropped: int, survivors: int, steps_left: int, platform: str) -> bool:
-    """Whether compiling the survivors anew costs less than carrying the dropped candidates along.
+def can_link(ppo: PPO) -> bool:
+    """Whether a linked collector can serve this learner."""
+    return ppo.action_repeat == 1 and not ppo.gru
+
+
+def check_collector(how: How, ppo: PPO) -> None:
+    """Raise a UserError for `linked` where actions are repeated or agents have a memory."""
+    if how == "linked" and not can_link(ppo):
+        what = "have a memory (PPO.gru)" if ppo.gru else "repeat actions (PPO.action_repeat)"
+        raise UserError(f"with --collector linked agents cannot {what}: use --collector fused")
+
+
+def worth_compacting(dropped: int, survivors: int, steps_left: int, platform: str, linked: bool) -> bool:
+    """Whether compiling for the survivors costs less than carrying the dropped candidates along.
 
     `steps_left` are those of one candidate. The rates are rounded measurements (a program compiles
     in the time of a quarter of a million steps on two cores, an environment in that of four
-    programs); a rule on steps, not on the clock, so that a resumed run decides as the first did.
+    programs); a rule on steps, not on the clock, so that a resumed run decides as the first did. Where
+    collectors are linked, programs are compiled already.
     """
     steps_per_compile = 250_000 if platform == "cpu" else 10_000_000
-    return dropped * steps_left > steps_per_compile * (4 + survivors)
+    return dropped * steps_left > steps_per_compile * (4 + (0 if linked else survivors))

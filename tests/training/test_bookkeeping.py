@@ -172,6 +172,12 @@ def test_survivors_of_halving_and_pruning_are_those_of_an_uninterrupted_training
         assert_close_trees(params(whole, k), params(cut, k), atol=1e-6)
         here = np.isin(cut.steps, whole.steps)
         np.testing.assert_allclose(cut.success_curve[k][:, here], whole.success_curve[k], atol=1e-6)
+    easily = [Rung(2 * tiny.batch, keep=0.5), Rung(4 * tiny.batch, prune=True, incumbent=-50.0)]
+    pruned = train(easy, mixed[:4], tiny, rungs=easily, **budget(tiny, 6))
+    winners = [k for k in best if not pruned.stopped[k]]
+    assert winners
+    for k in winners:
+        assert_close_trees(params(whole, k), params(pruned, k), atol=1e-6)
     none = train(easy, mixed[:4], tiny, rungs=rungs, **budget(tiny, 6))
     assert set(none.stopped) == {2 * tiny.batch, 4 * tiny.batch}, "nobody is worth 50 in time"
     assert all("best 2 of 4" in none.reasons[k] or "50 is to be beaten" in none.reasons[k] for k in range(4))

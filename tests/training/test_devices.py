@@ -1,0 +1,18 @@
+"""Several devices, each with chunks of its own, in a process that has three."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+SCRIPT = Path(__file__).with_name("on_three_devices.py")
+ROOT = SCRIPT.parents[2]
+
+
+def test_three_devices_train_as_one():
+    """The same results, also of survivors and after a stop; a failure on one ends the others."""
+    env = os.environ | {"JAX_NUM_CPU_DEVICES": "3", "JAX_PLATFORMS": "cpu", "PYTHONPATH": str(ROOT)}
+    done = subprocess.run([sys.executable, str(SCRIPT)], env=env, capture_output=True, text=True, timeout=900)
+    assert done.returncode == 0 and "all held" in done.stdout, done.stderr[-3000:]
