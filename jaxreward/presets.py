@@ -9,7 +9,6 @@ from jaxreward.errors import UserError
 from jaxreward.settings import EvolveSettings
 from jaxreward.tasks import has_real_actions
 from jaxreward.training import PPO, paper, quick_real
-from jaxreward.training.learners import PAPER
 
 PRESETS = ("quick", "paper-budget", "paper")
 
@@ -67,12 +66,8 @@ def preset(name: str, task: str, strategy: str = EvolveSettings.strategy) -> Evo
         if has_real_actions(task):  # a simulator of physics is slower than a grid
             return dataclasses.replace(base, seeds=1, final_seeds=3)
         return dataclasses.replace(base, candidates=30) if task in _QUICK_STEPS else base
-    offered = [known for known in PAPER_BUDGETS if name == "paper-budget" or known in PAPER]
-    if task not in offered:
-        why = f"the paper's learner for '{task}' is not here"
-        if task not in PAPER_BUDGETS:
-            why = f"the paper has no budget for '{task}'"
-        raise UserError(f"{why}; --preset {name} is for {', '.join(offered)}")
+    if task not in PAPER_BUDGETS:
+        raise UserError(f"the paper has no budget for '{task}'; --preset {name} is for {', '.join(PAPER_BUDGETS)}")
     budget = PAPER_BUDGETS[task]
     islands = () if budget.islands == 3 else (f"islands={budget.islands}",)
     return dataclasses.replace(

@@ -67,11 +67,11 @@ MISTAKES = [
     (["evolve", "--preset", "paper-budget", "--task", "probe-choice"], "the paper has no budget for 'probe-choice'"),
     (
         ["evolve", "--preset", "paper", "--task", "ant"],
-        "the paper has no budget for 'ant'; --preset paper is for go1-push-recovery, panda-tracking",
+        "the paper has no budget for 'ant'; --preset paper is for xland-easy, xland-medium, xland-hard, go1-push-recovery",
     ),
     (
-        ["train", "--preset", "paper", "--task", "xland-easy"],
-        "the paper's learner for 'xland-easy' is not here; --preset paper is for go1-push-recovery, panda-tracking",
+        ["train", "--preset", "paper", "--task", "xland-hardest"],
+        "the paper has no budget for 'xland-hardest'; --preset paper is for xland-easy",
     ),
     (["evolve", "--config", "missing.toml"], "cannot be read"),
     (["evolve", "--config"], "--config needs a value"),
