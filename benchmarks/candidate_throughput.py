@@ -28,6 +28,9 @@ from jaxreward.training import PPO, How, paper, quick
 _GENERATION = 16
 """Programs of a generation where generations are measured."""
 
+_SHORT = 8
+"""By the budget over this the weight settings of a structure are judged."""
+
 _WAYS = {"one_by_one": "one by one", "separate": "as separate processes", "naive": "so, each seed by itself"}
 
 
@@ -57,7 +60,7 @@ class ThroughputSettings:
     """Also train so many generations of 16 new programs by each collector, and one more of the last one's structures
     with other constants, to see what compiling costs a search; 0: no."""
     tune: int = 0
-    """Also compile and train 16 structures, and then so many weight settings of each; 0: no."""
+    """Also compile 16 structures, and then so many weight settings of each, with an eighth of --steps; 0: no."""
     collector: How = "auto"
     """How experience is collected in the rows: fused, linked, or as the trainer chooses."""
     chunking: int = 0
@@ -197,7 +200,8 @@ class Measurement:
                     f"{later['compile_share']:.0%} of it"
                 )
         if s.tune:
-            self.report["tune"] = found = tuning(self.task, self.programs[:_GENERATION], s.tune, **s.options())
+            short = options | {"steps": -(-s.steps // _SHORT), "checkpoints": 1}
+            self.report["tune"] = found = tuning(self.task, self.programs[:_GENERATION], s.tune, **short)
             self.note(
                 f"{s.tune} settings of {found['structures']} structures compile in {found['compile_ratio']:.2f} times "
                 "the time of the structures alone"
