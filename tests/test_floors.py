@@ -16,12 +16,13 @@ FLOORS: dict[str, set[str]] = {
     "operators": set(),
     "errors": set(),
     "cores": set(),
+    "clock": set(),
     "kernels": set(),
     "programs": {"records", "errors", "kernels"},
     "tasks": {"records", "errors", "kernels", "cores"},
     "search": {"records", "errors", "operators"},
     "runs": {"records", "errors", "operators"},
-    "training": {"records", "errors", "kernels", "programs", "tasks"},
+    "training": {"records", "errors", "kernels", "programs", "tasks", "clock"},
     "proposers": {"records", "errors", "operators", "programs"},
     "reports": {"records", "errors", "operators", "runs"},
 }
@@ -31,6 +32,8 @@ FLOORS["presets"] = {"errors", "settings", "tasks", "training"}
 FLOORS["mending"] = {"records", "runs"}
 FLOORS["evaluation"] = {"records", "reports", "tasks", "training"}
 FLOORS["tuning"] = {"records", "programs", "search", "tasks", "training"}
+FLOORS["profile"] = {"runs", "training"}
+FLOORS["protocol"] = {"evaluation", "programs", "records", "settings", "tasks", "training", "tuning"}
 FLOORS["parts"] = {"records", "errors", "proposers", "runs", "search", "settings", "tasks", "training"}
 FLOORS["evolution"] = set(FLOORS)
 FLOORS["finals"] = set(FLOORS)
