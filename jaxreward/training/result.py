@@ -34,7 +34,6 @@ class TrainResult:
         length_curve: mean length of held-out episodes, (C, S, P).
         diverged: bool (C, S).
         stopped: steps at which a rung stopped the candidate, 0 if none did, int (C,).
-        reasons: why it did, "" where none did.
         env_steps: environment steps taken in training, all candidates and seeds together.
         eval_steps: the same, taken for held-out episodes.
         compile_s, run_s, wall_s: seconds spent compiling, running, and in all; compiling and
@@ -43,6 +42,7 @@ class TrainResult:
         peak_bytes: device memory that the largest chunk needs, as the compiler reports it.
         told: names of what the task's metric tells beside its value.
         measure: what the value of the task's metric means.
+        reasons: why a rung stopped the candidate, "" where none did.
     """
 
     programs: tuple[Program, ...]
@@ -51,7 +51,6 @@ class TrainResult:
     success: np.ndarray
     diverged: np.ndarray
     stopped: np.ndarray
-    reasons: tuple[str, ...]
     histories: tuple[History, ...]
     agents: tuple[Variables, ...]
     env_steps: int
@@ -63,6 +62,7 @@ class TrainResult:
     peak_bytes: int
     told: tuple[str, ...] = ()
     measure: Measure = SUCCESS
+    reasons: tuple[str, ...] = ()
 
     def _curve(self, name: str) -> np.ndarray:
         return np.stack([np.moveaxis(getattr(h, name)[:, 0], 0, -1) for h in self.histories])
