@@ -117,10 +117,6 @@ class Chunk:
         assert self._collect is not None, "compile() comes first"
         return max(self._collect.peak_bytes(), bytes_of(self._learn))
 
-    def identity(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
-        """What the programs compute, and the order in which they report their terms."""
-        return tuple((p.digest, p.terms) for p in self.population.programs)
-
     def _learn_all(
         self, agents: Agent, trajectory: Trajectory, finite: jax.Array, keys: jax.Array, progress: jax.Array, hyper: PPO
     ) -> tuple[Agent, LearnStats]:

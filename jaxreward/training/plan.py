@@ -102,7 +102,7 @@ def memory_limit(memory_gb: float | None, devices: Sequence[Device]) -> int:
     return free * 1024 // 2 // len(devices)
 
 
-def first_chunk(widest: int, seeds: int, ppo: PPO, limit: int, device: Device) -> int:
+def first_chunk(widest: int, seeds: int, ppo: PPO, limit: int, platform: str) -> int:
     """Candidates of a chunk that should fit, before anything is compiled.
 
     The unroll's observations are written, transposed for the learner and gathered into minibatches, three copies and
@@ -117,7 +117,7 @@ def first_chunk(widest: int, seeds: int, ppo: PPO, limit: int, device: Device) -
         units += 8 * ppo.gru + 2 * sum(ppo.heads)
     floats = ppo.envs * ppo.length * (3.5 * (widest + 16) + 3.0 * units / ppo.minibatches) + 8.0 * weights
     fits = max(1, int(limit / (4 * seeds * floats)))
-    return min(fits, _MAX_CHUNK_CPU) if device.platform == "cpu" else fits
+    return min(fits, _MAX_CHUNK_CPU) if platform == "cpu" else fits
 
 
 def is_linked(how: How, task: Task, ppo: PPO, steps: int, platform: str) -> bool:

@@ -10,7 +10,7 @@ import numpy as np
 
 from jaxreward.programs import Checker
 from jaxreward.tasks import make_task
-from jaxreward.training import PPO, Interrupted, Progress, Rung, executor, train
+from jaxreward.training import PPO, Interrupted, Progress, Rung, train, trainer
 from jaxreward.training.chunk import Chunk
 
 TEXT = """
@@ -70,11 +70,11 @@ def results_do_not_depend_on_devices(programs: Any, collector: Any) -> Any:
 
 
 def survivors_are_dealt_out_anew(programs: Any, collector: Any, alone: Any) -> None:
-    executor.worth_compacting = lambda *_: True
+    trainer.worth_compacting = lambda *_: True
     cut = train(TASK, programs, SMALL, devices=THREE, collector=collector, rungs=[RUNG], **OPTIONS)
     assert cut.chunks == (1, 1, 1), cut.chunks
     same(alone, cut, np.flatnonzero(cut.stopped == 0))
-    executor.worth_compacting = lambda *_: False
+    trainer.worth_compacting = lambda *_: False
     carried = train(TASK, programs, SMALL, devices=THREE, collector=collector, rungs=[RUNG], **OPTIONS)
     assert set(carried.chunks) <= {1, 2}
     same(alone, carried, np.flatnonzero(carried.stopped == 0))

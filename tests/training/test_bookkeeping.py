@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from types import SimpleNamespace
 from typing import Any
 
 import jax
@@ -140,7 +139,7 @@ def test_survivors_of_a_rung_go_on_as_if_nothing_had_happened(whole, passed):
 def test_a_rung_stops_and_compacts(easy, mixed, tiny, whole, passed, monkeypatch, collector):
     """With a threshold between the candidates' successes, the rest trains on in a smaller chunk. Linked, chunks of
     more than `common_size` says are made up to it by rows that nobody asks for."""
-    monkeypatch.setattr("jaxreward.training.executor.worth_compacting", lambda *_: True)
+    monkeypatch.setattr("jaxreward.training.trainer.worth_compacting", lambda *_: True)
     programs, settings = mixed[:4], budget(tiny, 6)
     point = int(np.flatnonzero(passed.steps == 2 * tiny.batch)[0])
     success = passed.success_curve[:, :, point].mean(1)
@@ -163,7 +162,7 @@ def test_survivors_of_halving_and_pruning_are_those_of_an_uninterrupted_training
     easy, mixed, tiny, whole, passed, monkeypatch
 ):
     """Half goes on after two updates, and what cannot win after four does not: the same agents and the same curves."""
-    monkeypatch.setattr("jaxreward.training.executor.worth_compacting", lambda *_: True)
+    monkeypatch.setattr("jaxreward.training.trainer.worth_compacting", lambda *_: True)
     point = int(np.flatnonzero(passed.steps == 2 * tiny.batch)[0])
     best = sorted(range(4), key=lambda k: -passed.success_curve[k, :, point].mean())[:2]
     rungs = [Rung(2 * tiny.batch, keep=0.5), Rung(4 * tiny.batch, prune=True, incumbent=50.0)]
@@ -240,6 +239,6 @@ def test_the_first_guess_of_a_chunk_is_near_what_the_compiler_says(learner):
     population = Population([Program.default(task)] * 2)
     chunk = Chunk(task, population, ppo, (0, 1), jax.devices()[0])
     chunk.compile()
-    gpu, many = SimpleNamespace(platform="gpu"), 1000  # on a CPU there is a largest chunk
-    guessed = first_chunk(population.width, 2, ppo, many * chunk.peak_bytes() // 2, gpu)
+    many = 1000  # on a CPU there is a largest chunk
+    guessed = first_chunk(population.width, 2, ppo, many * chunk.peak_bytes() // 2, "gpu")
     assert many / 2 < guessed < 2 * many

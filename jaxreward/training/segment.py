@@ -1,0 +1,61 @@
+"""The course of one job: update after update, points of the curves, saving."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import jax
+
+from jaxreward.clock import CLOCK
+from jaxreward.tasks import measure_of, told_beside
+from jaxreward.training.chunk import Chunk, TrainerState
+from jaxreward.training.executor import Interrupted, Job, Supervisor
+from jaxreward.training.history import History
+
+
+def advance(chunk: Chunk, job: Job, supervisor: Supervisor) -> tuple[TrainerState, History]:
+    """Take the job's updates; `job.state` is used up. The end is saved as well: more may follow, here or for the
+    caller."""
+    name, store, schedule, worst = job.name, supervisor.store, job.schedule, measure_of(job.task).worst
+    state = chunk.start() if job.state is None else jax.device_put(job.state, chunk.device)
+    history = job.history or _empty(job)
+    stats, at = chunk.fresh_stats(), job.first
+    if store is not None:
+        found = store.restore(name, {"state": state, "stats": stats, "history": history, "update": at})
+        if found is not None:
+            history, at = found["history"], found["update"]
+            state, stats = jax.device_put((found["state"], found["stats"]), chunk.device)
+
+    def save() -> None:
+        if store is not None:
+            jax.block_until_ready(state)
+            with CLOCK.part("keep"):
+                store.save(name, {"state": state, "stats": stats, "history": history, "update": at})
+
+    saved = time.perf_counter()
+    while at < job.last:
+        if supervisor.should_stop():
+            save()
+            raise Interrupted(f"stopped after {at} of {schedule.updates} updates")
+        learned: Any
+        state, stats, learned = chunk.update(state, stats, at, at / schedule.updates)
+        at += 1
+        if at not in schedule.checkpoints:
+            continue
+        jax.block_until_ready(state)  # so that the clock tells learning from what follows
+        with CLOCK.part("evaluate"):
+            held_out = chunk.evaluate(state, job.rounds if at == job.last else 1)
+            history.record(schedule.checkpoints.index(at), held_out, stats, learned, state.agents.diverged, worst)
+        stats = chunk.fresh_stats()
+        supervisor.reached(job, at, history)
+        if time.perf_counter() - saved > supervisor.save_every_s and at < job.last:
+            save()
+            saved = time.perf_counter()
+    save()
+    return jax.block_until_ready(state), history
+
+
+def _empty(job: Job) -> History:
+    shape = (len(job.schedule.checkpoints), len(job.programs), len(job.seeds))
+    return History.empty(*shape, job.width, job.terms, len(told_beside(job.task)))

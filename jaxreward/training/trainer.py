@@ -1,0 +1,380 @@
+"""`train`: a population through rungs, chunks and devices.
+
+A chunk is a group of candidates that one device trains at a time. Cutting a population into chunks
+changes nothing but rounding, since nothing in a chunk depends on its neighbours. While one chunk
+trains, the next is compiled in a thread.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_COMPLETED, wait
+from dataclasses import dataclass, field
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxreward.clock import CLOCK
+from jaxreward.errors import UserError
+from jaxreward.programs import Program
+from jaxreward.records import SUCCESS, Measure
+from jaxreward.tasks import Task, measure_of, told_beside
+from jaxreward.training.chunk import TrainerState
+from jaxreward.training.config import PPO, How
+from jaxreward.training.executor import Done, Executor, Job, Store, Supervisor, WorkerLost
+from jaxreward.training.history import History
+from jaxreward.training.learners import quick
+from jaxreward.training.linked import common_size
+from jaxreward.training.local import LocalExecutor
+from jaxreward.training.plan import (
+    EVAL_EPISODES,
+    Device,
+    Schedule,
+    cut,
+    even,
+    first_chunk,
+    is_linked,
+    make_schedule,
+    worth_compacting,
+)
+from jaxreward.training.population import padded_sizes
+from jaxreward.training.result import TrainResult
+from jaxreward.training.rungs import Rung, Standing, verdicts
+
+_LOSSES = 3
+"""A job that is lost so many times ends the training."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a training stands. `success` maps a candidate's position to its latest value, that of `measure`."""
+
+    steps: int
+    total: int
+    phase: str
+    chunk: int
+    chunks: int
+    success: dict[int, float] = field(default_factory=dict)
+    measure: Measure = SUCCESS
+
+
+@dataclass
+class _Group:
+    """Candidates of one chunk, in the order of its rows, with their state once it is known."""
+
+    members: list[int]
+    programs: tuple[Program, ...]
+    state: TrainerState | None = None
+    history: History | None = None
+
+
+def train(
+    task: Task,
+    programs: Sequence[Program],
+    ppo: PPO | None = None,
+    *,
+    seeds: int | Sequence[int] = 3,
+    steps: int = 1_000_000,
+    rungs: Sequence[Rung] = (),
+    checkpoints: int = 20,
+    eval_episodes: int = EVAL_EPISODES,
+    memory_gb: float | None = None,
+    chunk: int | None = None,
+    devices: Sequence[Device] | None = None,
+    executor: Executor | None = None,
+    collector: How = "auto",
+    room: tuple[int, int] = (0, 0),
+    store: Store | None = None,
+    tag: str = "train",
+    save_every_s: float = 120.0,
+    progress: Callable[[Progress], None] | None = None,
+    should_stop: Callable[[], bool] | None = None,
+) -> TrainResult:
+    """Train an agent for every program and seed, side by side.
+
+    A candidate's result depends on its program and the seed alone, up to rounding: not on its
+    position, its neighbours, the chunk or the device.
+
+    Args:
+        task: what to solve.
+        programs: the candidates, C of them.
+        ppo: hyperparameters; those of `quick(task)` if omitted.
+        seeds: a number S, for seeds 0 .. S-1, or the seeds themselves.
+        steps: environment steps of each agent, rounded up to whole updates.
+        rungs: cuts on the way; the learning rate always follows the whole budget.
+        checkpoints: number of points of the curves, evenly spaced; each costs `ppo.envs` held-out
+            episodes an agent.
+        eval_episodes: held-out episodes an agent at a rung and at the end.
+        memory_gb: limit for what a chunk takes on a device, in 10^9 bytes; by default most of what
+            is free.
+        chunk: candidates of a chunk at most; by default what fits.
+        devices: which to use, by default all local ones, each with chunks of its own.
+        executor: where chunks train in place of `devices`, an engine that spans machines for example; `memory_gb` and
+            `devices` are its own matter then.
+        collector: `fused`, one compiled function for the programs, the environment and the networks; `linked`,
+            one for each structure of programs, which others can use again, called by the host at every step; `auto`
+            chooses what should be done first. Their results are equal up to rounding.
+        room: features and terms to have room for, where later programs may have more: what is compiled for these serves
+            those.
+        store: where to keep the training every `save_every_s` seconds, under names that start with
+            `tag`; a training found there goes on from where it was.
+        progress: called with where the training stands.
+        should_stop: asked before every update.
+
+    Returns:
+        Scores, curves and diagnostics.
+
+    Raises:
+        UserError: impossible settings.
+        Interrupted: `should_stop` returned True.
+    """
+    ppo = quick(task) if ppo is None else ppo
+    ppo.check()
+    if isinstance(seeds, str | float):
+        raise UserError(f"seeds are a number of seeds or a sequence of integers, not {seeds!r}")
+    seed_list = tuple(range(seeds)) if isinstance(seeds, int) else tuple(int(s) for s in seeds)
+    if not seed_list or min(seed_list) < 0 or len(set(seed_list)) < len(seed_list):
+        raise UserError(f"seeds must be distinct non-negative integers, at least one, not {seeds}")
+    if eval_episodes < 1:
+        raise UserError(f"there must be at least 1 held-out episode, not {eval_episodes}")
+    if chunk is not None and chunk < 1:
+        raise UserError(f"a chunk holds at least 1 candidate, not {chunk}")
+    if not programs:
+        raise UserError("there is no program to train; give at least one")
+    rates = [r.threshold for r in rungs if r.threshold is not None] if measure_of(task).rate else []
+    if rates and not 0.0 <= min(rates) <= max(rates) <= 1.0:
+        raise UserError(f"the threshold of a rung is a success rate in [0, 1], not {min(rates)} to {max(rates)}")
+    if executor is not None and (devices is not None or memory_gb is not None):
+        raise UserError("an executor has devices and a limit of its own: give either it, or devices and memory_gb")
+    schedule = make_schedule(ppo, steps, checkpoints, rungs)
+
+    def course(executor: Executor) -> _Run:
+        return _Run(
+            task=task, programs=tuple(programs), ppo=ppo, seeds=seed_list, schedule=schedule,
+            rounds=-(-eval_episodes // ppo.envs), executor=executor, largest=chunk, collector=collector, room=room,
+            store=store, tag=tag, save_every_s=save_every_s, progress=progress or (lambda _: None),
+            should_stop=should_stop or (lambda: False),
+        )  # fmt: skip
+
+    if executor is not None:
+        return course(executor).train()
+    with LocalExecutor(devices, memory_gb) as local:
+        return course(local).train()
+
+
+@dataclass
+class _Run:
+    task: Task
+    programs: tuple[Program, ...]
+    ppo: PPO
+    seeds: tuple[int, ...]
+    schedule: Schedule
+    rounds: int
+    executor: Executor
+    largest: int | None
+    collector: How
+    room: tuple[int, int]
+    store: Store | None
+    tag: str
+    save_every_s: float
+    progress: Callable[[Progress], None]
+    should_stop: Callable[[], bool]
+
+    def __post_init__(self) -> None:
+        self.width, self.terms = padded_sizes(self.programs, self.room)
+        steps = len(self.seeds) * self.schedule.updates * self.ppo.batch
+        self.linked = is_linked(self.collector, self.task, self.ppo, steps, self.executor.platform)
+        self.measure = measure_of(self.task)
+        self.compile_s = self.run_s = 0.0
+        self.env_steps = self.eval_steps = self.peak = 0
+        self.sizes: tuple[int, ...] = ()
+        self._telling, self._failed = threading.Lock(), threading.Event()
+        self._under_way = Counter[int]()  # environment steps of the jobs that are running, by their index
+
+    # ---- the whole
+
+    def train(self) -> TrainResult:
+        begin = time.perf_counter()
+        C, S = len(self.programs), len(self.seeds)
+        histories: list[History | None] = [None] * C
+        agents: list[Any] = [None] * C
+        stopped, reasons = np.zeros(C, int), [""] * C
+        alive = list(range(C))
+        groups = self._first_groups()
+        self.sizes = tuple(len(g.members) for g in groups)
+        for number, (first, last, rungs) in enumerate(self.schedule.segments()):
+            self._segment(groups, number, first, last)
+            for group in groups:
+                assert group.state is not None and group.history is not None
+                variables = jax.device_get(group.state.agents.variables)
+                for row, member in enumerate(group.members):
+                    if member in alive:
+                        histories[member] = group.history.rows([row])
+                        agents[member] = jax.tree.map(lambda x, r=row: x[r], variables)
+            if not rungs:
+                break
+            known: list[History] = [histories[i] for i in alive]  # type: ignore[misc]
+            points = np.asarray([at for at in self.schedule.checkpoints if at <= last])
+            left = (self.schedule.updates - last) * self.ppo.batch
+            standing = Standing.of(self.measure, known, points * self.ppo.batch, left)
+            for i, reason in zip(alive, verdicts(rungs, standing), strict=True):
+                reasons[i] = reason
+                stopped[i] = last * self.ppo.batch if reason else 0
+            alive = [i for i in alive if not reasons[i]]
+            if not alive:
+                break
+            groups = [g for g in groups if set(g.members) & set(alive)]
+            self.sizes = tuple(len(g.members) for g in groups)
+            if self._worth_compacting(alive, left * S):
+                groups = self._regroup(groups, alive)
+                self.sizes = tuple(len(g.members) for g in groups)
+        ends = [self._end(h) for h in histories]  # type: ignore[arg-type]
+        return TrainResult(
+            programs=self.programs,
+            seeds=self.seeds,
+            steps=np.asarray(self.schedule.checkpoints) * self.ppo.batch,
+            success=np.stack([h.success[e, 0] for h, e in zip(histories, ends, strict=True)]).astype(float),  # type: ignore[union-attr]
+            diverged=np.stack([h.diverged[e, 0] > 0 for h, e in zip(histories, ends, strict=True)]),  # type: ignore[union-attr]
+            stopped=stopped,
+            reasons=tuple(reasons),
+            histories=tuple(histories),  # type: ignore[arg-type]
+            agents=tuple(agents),
+            env_steps=self.env_steps,
+            eval_steps=self.eval_steps,
+            compile_s=self.compile_s,
+            run_s=self.run_s,
+            wall_s=time.perf_counter() - begin,
+            chunks=self.sizes,
+            peak_bytes=self.peak,
+            told=told_beside(self.task),
+            measure=self.measure,
+        )
+
+    @staticmethod
+    def _end(history: History) -> int:
+        return int(np.flatnonzero(np.isfinite(history.success[:, 0, 0]))[-1])
+
+    # ---- groups
+
+    def _group(self, members: Sequence[int]) -> _Group:
+        # in one order for all populations of the same structures, which share what is compiled
+        members = sorted(members, key=lambda i: self.programs[i].structure)
+        programs = [self.programs[i] for i in members]
+        if self.linked:
+            programs += programs[-1:] * (common_size([p.structure for p in programs]) - len(programs))
+        return _Group(members, tuple(programs))
+
+    def _first_groups(self) -> list[_Group]:
+        """Chunks that fit: sized by estimate, then by what the compiler says of the first."""
+        slots, limit = self.executor.slots, self.executor.limit
+        fits = first_chunk(self.width, len(self.seeds), self.ppo, limit, self.executor.platform)
+        largest = min(fits, self.largest or fits)
+        while True:
+            largest = even(len(self.programs), largest, slots)
+            groups = [self._group(part) for part in cut(range(len(self.programs)), largest)]
+            self._report("compile", 0, len(groups))
+            begin, firsts = time.perf_counter(), [self._job(g, k, 0, 0, 0) for k, g in enumerate(groups[:slots])]
+            self.peak = self.executor.prepare(firsts)  # the first of each device
+            CLOCK.add("wait", len(firsts) * (time.perf_counter() - begin))
+            rows = len(groups[0].members)
+            if self.peak <= limit or rows == 1:
+                return groups
+            largest = min(rows - 1, max(1, int(limit / (self.peak / rows))))
+
+    def _worth_compacting(self, alive: Sequence[int], steps_left: int) -> bool:
+        dropped = sum(self.sizes) - len(alive)
+        return worth_compacting(dropped, len(alive), steps_left, self.executor.platform, self.linked)
+
+    def _regroup(self, groups: Sequence[_Group], alive: list[int]) -> list[_Group]:
+        """The survivors in as few chunks of the size known to fit as possible, with their states."""
+        home = jax.local_devices()[0]
+        rows = {m: (g, r) for g in groups for r, m in enumerate(g.members)}
+        regrouped = []
+        for part in cut(alive, even(len(alive), max(self.sizes), self.executor.slots)):
+            group = self._group(part)
+            picked = [rows[m] for m in group.members]
+            picked += picked[-1:] * (len(group.programs) - len(picked))
+            states = [jax.device_put(jax.tree.map(lambda x, r=r: x[r : r + 1], g.state), home) for g, r in picked]
+            group.state = jax.tree.map(lambda *x: jnp.concatenate(x), *states)
+            group.history = History.join([g.history.rows([r]) for g, r in picked])  # type: ignore[union-attr]
+            regrouped.append(group)
+        return regrouped
+
+    # ---- one segment
+
+    def _job(self, group: _Group, index: int, number: int, first: int, last: int) -> Job:
+        return Job(
+            tag=f"{self.tag}-{number}", index=index, task=self.task, programs=group.programs,
+            members=len(group.members), width=self.width, terms=self.terms, ppo=self.ppo, seeds=self.seeds,
+            schedule=self.schedule, first=first, last=last, rounds=self.rounds, linked=self.linked, state=group.state,
+            history=group.history,
+        )  # fmt: skip
+
+    def _segment(self, groups: Sequence[_Group], number: int, first: int, last: int) -> None:
+        """Train every group from update `first` to `last`."""
+        jobs = [self._job(group, k, number, first, last) for k, group in enumerate(groups)]
+
+        def reached(job: Job, at: int, history: History) -> None:
+            success = history.success[job.schedule.checkpoints.index(at)].mean(-1)
+            with self._telling:
+                self._under_way[job.index] = self._steps(job, at)
+            latest = zip(groups[job.index].members, success, strict=False)
+            self._report("train", job.index, len(jobs), {m: float(s) for m, s in latest})
+
+        supervisor = Supervisor(
+            compiling=lambda job: self._report("compile", job.index, len(jobs)),
+            reached=reached,
+            should_stop=lambda: self._failed.is_set() or self.should_stop(),
+            store=self.store,
+            save_every_s=self.save_every_s,
+        )
+        for job, done in zip(jobs, self._done(jobs, supervisor), strict=True):
+            groups[job.index].state, groups[job.index].history = done.state, done.history
+            self.compile_s, self.run_s = self.compile_s + done.compile_s, self.run_s + done.run_s
+            self.peak = max(self.peak, done.peak_bytes)
+        with self._telling:
+            self._under_way.clear()
+            self.env_steps += sum(self._steps(job, last) for job in jobs)
+        ends = [at for at in self.schedule.checkpoints if first < at <= last]
+        episodes = (len(ends) - 1 + self.rounds) * self.ppo.envs
+        self.eval_steps += sum(job.members for job in jobs) * len(self.seeds) * episodes * self.task.horizon
+
+    def _steps(self, job: Job, at: int) -> int:
+        return job.members * len(self.seeds) * self.ppo.batch * (at - job.first)
+
+    def _done(self, jobs: Sequence[Job], supervisor: Supervisor) -> list[Done]:
+        """What came of every job; one whose worker was lost is submitted again."""
+        done, lost = dict[int, Done](), Counter[int]()
+        running = {self.executor.submit(job, supervisor): job for job in jobs}
+        try:
+            while running:
+                for future in wait(running, return_when=FIRST_COMPLETED).done:
+                    job = running.pop(future)
+                    try:
+                        done[job.index] = future.result()
+                    except WorkerLost as error:
+                        lost[job.index] += 1
+                        if lost[job.index] == _LOSSES:
+                            what = f"{_LOSSES} workers in turn were lost with chunk {job.index}, the last one: {error}"
+                            raise UserError(
+                                f"{what}; see to the engine and start again: what was saved is kept"
+                            ) from error
+                        running[self.executor.submit(job, supervisor)] = job
+        except BaseException:  # a failure of one job, or Ctrl-C here: the others stop at their next update
+            self._failed.set()
+            for future in running:
+                future.cancel()
+            wait(running)
+            raise
+        return [done[job.index] for job in jobs]
+
+    def _report(self, phase: str, chunk: int, chunks: int, success: dict[int, float] | None = None) -> None:
+        total = self.schedule.updates * self.ppo.batch * len(self.seeds) * len(self.programs)
+        with self._telling:  # who listens need not know of threads
+            steps = self.env_steps + self._under_way.total()
+            self.progress(Progress(steps, total, phase, chunk, chunks, success or {}, self.measure))

@@ -1,0 +1,127 @@
+"""An engine of one's own in place of the devices of this process: what it is asked, and what happens when it fails."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxreward.errors import UserError
+from jaxreward.training import Interrupted, Progress, Rung, WorkerLost, train
+from jaxreward.training.executor import Done, Job, Supervisor
+from jaxreward.training.local import LocalExecutor
+from tests.training.conftest import assert_close_trees, budget
+from tests.training.test_bookkeeping import Memory
+
+pytestmark = pytest.mark.usefixtures("hasty")
+
+
+class Losing:
+    """Two workers in this process, of which the one that has chunk 1 is lost `losses` times in its second update."""
+
+    platform, slots, limit = "cpu", 2, 10**10
+
+    def __init__(self, losses: int) -> None:
+        self.losses, self.updates, self.submitted = losses, 0, list[tuple[int, int]]()
+        self._local = LocalExecutor(jax.local_devices()[:1])
+
+    def prepare(self, jobs: Any) -> int:
+        return 0
+
+    def submit(self, job: Job, supervisor: Supervisor) -> Future[Done]:
+        self.submitted.append((job.index, job.first))
+        asked = 0
+
+        def should_stop() -> bool:
+            nonlocal asked
+            asked += 1  # once before the job, and before every update
+            if job.index == 1 and asked == 3 and self.losses:
+                self.losses -= 1
+                raise WorkerLost("its machine was taken away")
+            self.updates += asked > 1
+            return supervisor.should_stop()
+
+        kept = jax.tree.map(jnp.copy, job.state)  # as one that is sent away would be
+        sent = Job(**{**vars(job), "state": kept})
+        return self._local.submit(sent, Supervisor(**{**vars(supervisor), "should_stop": should_stop}))
+
+
+TEXT = """
+import jax.numpy as jnp
+
+def get_observation(state):
+    return jnp.stack([state.place / 6.0])
+
+def compute_reward(state, action, next_state):
+    return {reward}
+"""
+REWARDS = ("next_state.hit", "next_state.place - state.place", "2 * next_state.place - state.place", "-action")
+
+
+@pytest.fixture(scope="module")
+def corridor(task_of):
+    return task_of("probe-corridor")
+
+
+@pytest.fixture(scope="module")
+def four(checker, corridor):
+    return [program for _, program in checker.check_many([TEXT.format(reward=r) for r in REWARDS], corridor)]
+
+
+@pytest.fixture(scope="module")
+def alone(corridor, four, tiny):
+    return train(corridor, four, tiny, **budget(tiny))
+
+
+def agree(found: Any, alone: Any, candidates: Any = range(4)) -> None:
+    for k in candidates:
+        assert_close_trees(found.agents[k], alone.agents[k])
+        np.testing.assert_allclose(found.success[k], alone.success[k], atol=0.13)
+
+
+@pytest.mark.parametrize("saved", [False, True])
+def test_a_chunk_whose_worker_was_lost_is_submitted_again(corridor, four, tiny, alone, saved):
+    """From where it was saved, or from the start of its stretch: the result is that of no loss. Nothing is counted
+    twice."""
+    engine, told = Losing(losses=2), list[Progress]()
+    store = Memory() if saved else None
+    found = train(
+        corridor, four, tiny, executor=engine, store=store, save_every_s=0.0, progress=told.append, **budget(tiny)
+    )
+    assert engine.submitted == [(0, 0), (1, 0), (1, 0), (1, 0)]
+    assert found.chunks == (2, 2)
+    agree(found, alone)
+    assert (found.env_steps, found.eval_steps) == (alone.env_steps, alone.eval_steps)
+    assert max(p.steps for p in told) == found.env_steps == told[-1].total
+
+
+def test_a_loss_after_a_rung_begins_at_the_rung(corridor, four, tiny, alone):
+    engine = Losing(losses=1)
+    rung = Rung(2 * tiny.batch)
+    engine_free = train(corridor, four, tiny, rungs=[rung], **budget(tiny))
+    found = train(corridor, four, tiny, rungs=[rung], executor=engine, **budget(tiny))
+    assert sorted(engine.submitted) == [(0, 0), (0, 2), (1, 0), (1, 0), (1, 2)]
+    agree(found, alone)
+    agree(found, engine_free)
+
+
+def test_what_is_lost_again_and_again_ends_the_training(corridor, four, tiny):
+    with pytest.raises(UserError, match="3 workers in turn were lost with chunk 1, .*taken away.* see to the engine"):
+        train(corridor, four, tiny, executor=Losing(losses=9), **budget(tiny))
+
+
+def test_an_engine_hears_of_a_stop(corridor, four, tiny):
+    engine = Losing(losses=0)
+    with pytest.raises(Interrupted):
+        train(corridor, four, tiny, executor=engine, should_stop=lambda: engine.updates > 2, **budget(tiny, 500))
+    assert engine.updates < 10
+
+
+def test_an_executor_or_devices(corridor, four, tiny):
+    for given in ({"devices": jax.local_devices()}, {"memory_gb": 1.0}):
+        with pytest.raises(UserError, match="either it, or devices and memory_gb"):
+            train(corridor, four[:1], tiny, executor=Losing(0), **given, **budget(tiny))
