@@ -57,6 +57,7 @@ from jaxreward.settings import EvolveSettings
 from jaxreward.tasks import measure_of
 from jaxreward.training import Interrupted, TrainResult, train
 from jaxreward.training import Progress as TrainingProgress
+from jaxreward.training.ahead import compile_ahead
 from jaxreward.training.plan import curve_points
 
 # A generation in which nothing could be trained is asked for again; this many in a row end the run.
@@ -111,6 +112,7 @@ class Evolution:
             status=watcher.proposing,
             name=name or run.path.name,
             elsewhere=elsewhere,
+            foresee=self._foresee,
         )
         self.proposer.open(desk)
         if self.judge is not None:
@@ -255,6 +257,21 @@ class Evolution:
             lost = Amount.of(e for e in self.transcript.exchanges() if e.request_id in ids)
             self.log(Withdrawn(reason=answers.spent, calls=lost.requests, tokens=lost.tokens, cost_usd=lost.usd,
                                unpriced_tokens=lost.unpriced))  # fmt: skip
+
+    def _foresee(self, proposal: Proposal) -> None:
+        """Check a program, and compile what is its alone, while others are still being asked for."""
+        asked, s = [request.id for request in self._open.unproposed()], self.settings
+        place = asked.index(proposal.request_id) if proposal.request_id in asked else 0
+
+        def ahead(program: Program) -> None:
+            steps, seeds = (s.filter_steps, 1) if s.restart else (s.steps, s.seeds)
+            compile_ahead(
+                self.task, program, s.ppo, seeds=range(seeds), steps=steps, collector=s.collector, room=self._room(),
+                place=place, of=len(asked),
+            )  # fmt: skip
+
+        source = self._completed(proposal).source
+        self.checker.foresee(source, self.task, None if s.tune or s.chunk else ahead)
 
     def _completed(self, proposal: Proposal) -> Proposal:
         """With the observation that is given, where one is."""

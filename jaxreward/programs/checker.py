@@ -8,8 +8,8 @@ import json
 import os
 import threading
 import warnings
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -70,6 +70,8 @@ class Checker:
         self._lanes = [_Lane() for _ in range(lanes or min(2, os.cpu_count() or 1))]
         self._targets: dict[int, Target] = {}
         self._warned = False
+        self._ahead: dict[tuple[str, int], tuple[Future[tuple[Verdict, Program | None]], Any]] = {}
+        self._threads: ThreadPoolExecutor | None = None
 
     def __enter__(self) -> Checker:
         return self
@@ -79,6 +81,15 @@ class Checker:
 
     def close(self) -> None:
         """End the processes; the next check starts them again."""
+        threads, self._threads = self._threads, None
+        if threads is not None:
+            threads.shutdown(wait=False, cancel_futures=True)
+            self._stop()  # so that nobody waits for a program that takes long
+            threads.shutdown()
+        self._ahead.clear()
+        self._stop()
+
+    def _stop(self) -> None:
         for lane in self._lanes:
             lane.stop()
 
@@ -95,9 +106,41 @@ class Checker:
                 sketch; by default `task.sample_transitions()` if the task has that method, else
                 transitions of random play, and random arrays where there is no task to play.
         """
+        ahead, _ = self._ahead.pop((source, id(task)), (None, None)) if samples is None else (None, None)
+        if ahead is not None:
+            verdict, program = ahead.result()
+            return verdict, program and dataclasses.replace(program, name=name)
         target = self._target(task)
         with self._lane() as lane:
             return self._check(lane, source, target, samples, name)
+
+    def foresee(self, source: str, task: Any, then: Callable[[Program], None] | None = None) -> None:
+        """Begin to check a program, in a thread: `check` and `check_many`, asked about this text, wait for that.
+
+        Args:
+            then: called in that thread with a program that passed, once `check` need not wait any more.
+        """
+        if self._threads is None:
+            self._threads = ThreadPoolExecutor(len(self._lanes), "check")
+        key = (source, id(task))
+        if key in self._ahead:
+            return
+        checked: Future[tuple[Verdict, Program | None]] = Future()
+        self._ahead[key] = (checked, task)  # holds the task, so that its id stays its own
+
+        def check() -> None:
+            try:
+                target = self._target(task)
+                with self._lane() as lane:
+                    answer = self._check(lane, source, target, None, "program")
+            except BaseException as error:
+                checked.set_exception(error)
+                return
+            checked.set_result(answer)
+            if then is not None and answer[1] is not None:
+                then(answer[1])
+
+        self._threads.submit(check)
 
     def check_many(
         self, sources: Sequence[str], task: Any, *, samples: Any = None, names: Sequence[str] | None = None

@@ -87,7 +87,14 @@ class LlmProposer(Unplanned):
         transcript = office.desk.transcript
         unanswered = [r for r in requests if r.operator != "prefer" and answered(transcript.of(r.id)) is None]
         questions = [self.question(request, rng_of(request)) for request in unanswered]
-        asked = Round(office, questions, total=len(requests))
+        of = {request.id: request for request in unanswered}
+
+        def heard(request_id: str) -> None:
+            proposal = proposal_of(of[request_id], transcript.of(request_id))
+            if proposal is not None and proposal.source:
+                office.desk.foresee(proposal)
+
+        asked = Round(office, questions, len(requests), heard)
         if questions:
             run_calls(asked.run())
         found = [self._proposal(request, transcript.of(request.id)) for request in requests]

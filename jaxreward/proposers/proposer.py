@@ -54,6 +54,7 @@ class Desk:
         status: shows what is going on now, replacing what it showed before.
         name: of the run that a user would resume; the folder's where it is empty.
         elsewhere: what searches beside this one, under the same budgets, said before.
+        foresee: told of a proposal as soon as there is one, from any thread; it will be among the answers.
     """
 
     folder: Path
@@ -63,6 +64,7 @@ class Desk:
     status: Callable[[str], None] = lambda _: None
     name: str = ""
     elsewhere: Sequence[Exchange] = ()
+    foresee: Callable[[Proposal], None] = lambda _: None
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,14 +54,21 @@ def answered(exchanges: Sequence[Exchange]) -> Exchange | None:
 class Round:
     """Asks a number of questions; every exchange is in the transcript before anything else happens.
 
+    Args:
+        total: requests of the generation, those included that need not be asked.
+        heard: called with the id of every request that is answered.
+
     Attributes:
         spent: the budget that did not reach for all of them.
         stopped: why it makes no sense to go on.
     """
 
-    def __init__(self, office: Office, questions: Sequence[Question], total: int) -> None:
+    def __init__(
+        self, office: Office, questions: Sequence[Question], total: int, heard: Callable[[str], None] = lambda _: None
+    ) -> None:
         self.office, self.settings = office, office.endpoint.settings
         self.total, self.done = total, total - len(questions)
+        self.heard = heard
         self.lanes: dict[str, Lane] = {}
         self.lost: dict[str, str] = {}
         for number, question in enumerate(questions):
@@ -130,6 +137,8 @@ class Round:
             return self._end(fault.sentence, later=False)
         if fault is None or fault.kind == "prompt":
             self.done += 1
+            if fault is None:
+                self.heard(asked.question.request_id)
             if fault is None or fault.finish != _UNANSWERED:
                 self._works(asked.question, lane.breaker)
             elif probe:

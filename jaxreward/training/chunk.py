@@ -23,7 +23,7 @@ from jaxreward.training.collector import Collection, Collector
 from jaxreward.training.compiled import Cache, bytes_of, compile_for, signature
 from jaxreward.training.config import PPO
 from jaxreward.training.fused import FUSED, Fused
-from jaxreward.training.linked import COMMON, UNITS, Linked
+from jaxreward.training.linked import COMMON, UNITS, Linked, compile_unit
 from jaxreward.training.measure import Stats
 from jaxreward.training.networks import ActorCritic, init_padded
 from jaxreward.training.plan import Device
@@ -76,25 +76,32 @@ class Chunk:
             return
         start = time.perf_counter()
         with jax.default_device(self.device):
-            one = init_padded(self.network, 0, self.population.widths[0], self.population.width)
-            params = jax.tree.map(lambda x: jax.ShapeDtypeStruct((*self.shape, *x.shape), x.dtype), one)
-            pool = jax.eval_shape(partial(reset_pool, self.task, envs=self.ppo.envs), self._keys)
-            agents = jax.eval_shape(partial(_new_agents, self.ppo, self.population.width), params)
-            lanes = jax.eval_shape(partial(_new_lanes, self.task, self.network, self.shape[0]), pool)
-            stats = jax.eval_shape(self.fresh_stats)
-            self._collect = self._collector((agents.variables, lanes, pool, self._keys, stats))
+            agents, lanes, pool, stats = self._shapes()
+            what = self._collection(agents, lanes, pool, stats)
+            self._collect = Linked(what) if self.linked else Fused(what)
             learn_shapes = (agents, self._trajectory(lanes), stats.finite, self._keys, jnp.float32(0), self._hyper)
             key = (self.network, jax.tree.structure(self.ppo), signature(learn_shapes), self.device)
             self._learn = _LEARN.get(key, lambda: compile_for(self._learn_all, learn_shapes, self.device, donate=(0,)))
             jax.block_until_ready(self._resets(self._keys))
         self.compile_s += time.perf_counter() - start
 
-    def _collector(self, shapes: tuple[Any, ...]) -> Collector:
-        ppo = self.ppo
-        what = Collection(
-            self.task, self.population, self.network, ppo.length, ppo.action_repeat, self.device, shapes
-        )  # fmt: skip
-        return Linked(what) if self.linked else Fused(what)
+    def compile_program(self) -> None:
+        """Compile what a linked collector has for the only program of this chunk, and nothing else."""
+        with jax.default_device(self.device):
+            compile_unit(self._collection(*self._shapes()))
+
+    def _shapes(self) -> tuple[Agent, Lanes, Any, Stats]:
+        """Of agents, episodes, initial states and statistics."""
+        one = init_padded(self.network, 0, self.population.widths[0], self.population.width)
+        params = jax.tree.map(lambda x: jax.ShapeDtypeStruct((*self.shape, *x.shape), x.dtype), one)
+        pool = jax.eval_shape(partial(reset_pool, self.task, envs=self.ppo.envs), self._keys)
+        agents = jax.eval_shape(partial(_new_agents, self.ppo, self.population.width), params)
+        lanes = jax.eval_shape(partial(_new_lanes, self.task, self.network, self.shape[0]), pool)
+        return agents, lanes, pool, jax.eval_shape(self.fresh_stats)
+
+    def _collection(self, agents: Agent, lanes: Lanes, pool: Any, stats: Stats) -> Collection:
+        ppo, shapes = self.ppo, (agents.variables, lanes, pool, self._keys, stats)
+        return Collection(self.task, self.population, self.network, ppo.length, ppo.action_repeat, self.device, shapes)
 
     def _trajectory(self, start: Lanes) -> Trajectory:
         """Shapes of a trajectory; tracing `collect` for them would trace every program."""

@@ -47,6 +47,7 @@ class Cache:
 
     def __init__(self, size: int) -> None:
         self._size, self._entries, self._lock = size, OrderedDict[Any, Any](), threading.Lock()
+        self._making = dict[Any, threading.Lock]()
 
     def __iter__(self) -> Iterator[Any]:
         """The keys of what is kept."""
@@ -54,17 +55,24 @@ class Cache:
             return iter(list(self._entries))
 
     def get(self, key: Any, make: Callable[[], Any], keep: Any = None) -> Any:
-        """`keep` is held as long as the entry lives, for keys that use its identity."""
+        """What is kept for `key`, made if there is nothing; one thread makes it, others wait for that.
+
+        `keep` is held as long as the entry lives, for keys that use its identity.
+        """
         with self._lock:
-            if key in self._entries:
-                self._entries.move_to_end(key)
-                return self._entries[key][0]
-        made = make()
-        with self._lock:
-            self._entries[key] = (made, keep)
-            while len(self._entries) > self._size:
-                self._entries.popitem(last=False)
-        return made
+            making = self._making.setdefault(key, threading.Lock())
+        with making:
+            with self._lock:
+                if key in self._entries:
+                    self._entries.move_to_end(key)
+                    return self._entries[key][0]
+            made = make()
+            with self._lock:
+                self._entries[key] = (made, keep)
+                while len(self._entries) > self._size:
+                    self._entries.popitem(last=False)
+                self._making.pop(key, None)
+            return made
 
     def at_least(self, size: int) -> None:
         """Keep so many from now on."""

@@ -87,9 +87,7 @@ class Linked:
         make = [
             partial(COMMON.get, (*shared, name), partial(pieces.common, name), keep=what.task) for name in pieces.names
         ]
-        make += [
-            partial(UNITS.get, (*pieces.key, group[0].structure), partial(pieces.unit, group[0])) for group in groups
-        ]
+        make += [partial(pieces.unit, group[0]) for group in groups]
         with ThreadPoolExecutor(os.cpu_count() or 1) as threads:  # the compiler lets other threads run
             compiled = list(threads.map(lambda one: one(), make))
         (self._act, self._close, self._open), self._units = compiled[: len(pieces.names)], compiled[len(pieces.names) :]
@@ -111,6 +109,11 @@ class Linked:
 
 def _call(unit: Any, constants: jax.Array, view: Any, moved: tuple[Any, Any, Any]) -> Any:
     return unit(constants, view, *moved)
+
+
+def compile_unit(what: Collection) -> None:
+    """Compile what depends on the only program of a population, for later collectors that it is part of."""
+    _Pieces(what, 1).unit(what.population.programs[0])
 
 
 class _Pieces:
@@ -153,6 +156,9 @@ class _Pieces:
 
     def unit(self, program: Program) -> Any:
         """The function of programs of this one's structure."""
+        return UNITS.get((*self.key, program.structure), partial(self._compiled, program))
+
+    def _compiled(self, program: Program) -> Any:
         population, platform = self.what.population, self.what.device.platform
         constants = jax.ShapeDtypeStruct((self.size, len(program.constants)), jnp.float32)
         respond = partial(_respond, program, population.width, population.terms)

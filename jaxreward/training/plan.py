@@ -117,7 +117,12 @@ def first_chunk(widest: int, seeds: int, ppo: PPO, limit: int, platform: str) ->
         units += 8 * ppo.gru + 2 * sum(ppo.heads)
     floats = ppo.envs * ppo.length * (3.5 * (widest + 16) + 3.0 * units / ppo.minibatches) + 8.0 * weights
     fits = max(1, int(limit / (4 * seeds * floats)))
-    return min(fits, _MAX_CHUNK_CPU) if platform == "cpu" else fits
+    return min(fits, largest_chunk(platform) or fits)
+
+
+def largest_chunk(platform: str) -> int | None:
+    """Programs of a chunk at most, where there is such a number."""
+    return _MAX_CHUNK_CPU if platform == "cpu" else None
 
 
 def is_linked(how: How, task: Task, ppo: PPO, steps: int, platform: str) -> bool:

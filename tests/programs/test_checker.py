@@ -131,6 +131,56 @@ def test_many_are_checked_in_order(checker, task):
     assert checker.check_many([], task) == []
 
 
+def test_a_check_that_was_foreseen_is_not_made_again(checker, task, monkeypatch):
+    """The verdict and the program are those of a check at the time, and what fails then fails now."""
+    sources, passed, made = [PLAIN, rew("return 1 / 0"), PLAIN], list[Program](), list[str]()
+    at_once = checker.check_many(sources[:2], task)
+    check, ready = Checker._check, threading.Event()
+
+    def counted(self, lane, source, *rest):
+        made.append(source)
+        return check(self, lane, source, *rest)
+
+    def then(program: Program) -> None:
+        passed.append(program)
+        ready.set()
+
+    monkeypatch.setattr(Checker, "_check", counted)
+    for source in sources:
+        checker.foresee(source, task, then)
+    assert checker.check_many(sources[:2], task, names=["a", "b"])[1] == at_once[1]
+    assert sorted(made) == sorted(sources[:2]) and ready.wait(10)
+    verdict, program = checker.check(PLAIN, task, name="again")
+    assert made.count(PLAIN) == 2, "what was told once is forgotten"
+    assert (verdict, program.digest, program.name) == (at_once[0][0], at_once[0][1].digest, "again")
+    assert [p.digest for p in passed] == [program.digest]
+
+
+def test_what_goes_wrong_with_a_foreseen_check_is_told_where_it_is_asked_for(checker, task, monkeypatch):
+    def broken(*_):
+        raise SandboxError("no process can be started")
+
+    with monkeypatch.context() as during:
+        during.setattr(Checker, "_check", broken)
+        checker.foresee(PLAIN, task)
+        with pytest.raises(SandboxError, match="no process"):
+            checker.check(PLAIN, task)
+    assert checker.check(PLAIN, task)[0].ok
+
+
+def test_closing_does_not_wait_for_what_was_foreseen(task):
+    endless = rew("total = sum(i for i in range(10**12))\nreturn 1.0 * total")
+    with Checker(Limits(wall_s=60.0, cpu_s=60), lanes=1) as slow:
+        slow.check(PLAIN, task)
+        for k in range(3):
+            slow.foresee(endless + f"# {k}\n", task)
+        begun = next(iter(slow._ahead.values()))[0]
+        time.sleep(0.5)
+        slow.close()
+        assert "the worker was lost" in failure_of(begun.result()[0]).message, "and not: it took too long"
+        assert slow.check(PLAIN, task)[0].ok
+
+
 def test_load_raises_with_the_verdict(checker, task, tmp_path):
     path = tmp_path / "candidate.py"
     path.write_text(suite_faulty.CASES["shape_mismatch"][1])

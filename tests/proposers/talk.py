@@ -71,6 +71,7 @@ class Talk:
         self.transcript = transcript or MemoryTranscript()
         self.notes: list[str] = []
         self.statuses: list[str] = []
+        self.foreseen: list[Proposal] = []
         self.stop: Callable[[], bool] = lambda: False
         self.proposer = LlmProposer(XLAND, LlmSettings(api_base=url, **given))
         self.proposer.clock = Clock(scale)
@@ -83,6 +84,7 @@ class Talk:
                 should_stop=lambda: self.stop(),
                 note=self.notes.append,
                 status=self.statuses.append,
+                foresee=self.foreseen.append,
             )
         )
 

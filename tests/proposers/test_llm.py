@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 
 import numpy as np
@@ -42,6 +43,30 @@ def test_answers_come_in_the_order_of_their_requests(stream):
     for e in talk.kept:
         assert e.messages[0]["content"].startswith(f"program for {e.request_id}") and not e.estimated
         assert e.reply.startswith("Here it is.") and e.finish == "stop" and e.latency_s > 0 and e.turn == 0
+
+
+def test_programs_are_at_hand_as_soon_as_they_come():
+    """Before the slowest is answered; what is no program is not told of."""
+    slow, left = threading.Event(), list[int]()
+
+    def script(body, n):
+        if "g0000-00," in body["messages"][0]["content"]:
+            slow.wait(10)
+        return Answer("No." if "g0000-02," in body["messages"][0]["content"] else GOOD)
+
+    with ChatServer(script) as server:
+        talk = Talk(server.url, concurrency=4)
+
+        def status(_: str) -> None:
+            if len(talk.foreseen) == 2:
+                left.append(len(talk.kept))
+                slow.set()
+
+        talk.stop = lambda: status("") is not None
+        answers = talk.ask(*ids(4))
+    assert left and left[0] < 4
+    assert sorted(p.request_id for p in talk.foreseen) == ["g0000-00", "g0000-01", "g0000-03"]
+    assert {p.request_id: p for p in talk.foreseen}.items() <= {p.request_id: p for p in answers.proposals}.items()
 
 
 def test_options_that_are_none_are_not_sent():

@@ -1,0 +1,34 @@
+"""What is compiled for a program before it is known who trains beside it is what the training looks for."""
+
+from __future__ import annotations
+
+import pytest
+
+from jaxreward.training import train
+from jaxreward.training.ahead import compile_ahead
+from jaxreward.training.chunk import forget_compiled
+from jaxreward.training.fused import FUSED
+from jaxreward.training.linked import COMMON, UNITS
+from tests.training.conftest import SEEDS, budget
+
+pytestmark = pytest.mark.usefixtures("hasty")
+
+
+def test_a_training_finds_what_was_compiled_ahead(easy, mixed, tiny):
+    forget_compiled()
+    programs, settings = mixed[:3], budget(tiny)
+    room = (max(p.observation_size for p in programs), max(len(p.terms) for p in programs))
+    for place, program in enumerate(programs):
+        compile_ahead(
+            easy, program, tiny, seeds=SEEDS, steps=settings["steps"], collector="linked", room=room, place=place, of=3
+        )
+    ahead = set(UNITS)
+    assert len(ahead) == 3 and not set(COMMON)
+    train(easy, programs, tiny, collector="linked", room=room, **settings)
+    assert set(UNITS) == ahead and set(COMMON)
+
+
+def test_nothing_is_compiled_ahead_for_one_fused_function(easy, mixed, tiny):
+    forget_compiled()
+    compile_ahead(easy, mixed[0], tiny, seeds=SEEDS, steps=64, collector="fused", room=(0, 0), place=0, of=1)
+    assert not {*UNITS, *COMMON, *FUSED}
