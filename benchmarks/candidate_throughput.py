@@ -82,6 +82,8 @@ class ThroughputSettings:
     """Which learner of the task: that for two cores, or LIMEN's."""
     out: Path | None = None
     """File for the results, written after every row."""
+    plot: Path | None = None
+    """Picture of throughput and memory by the number of candidates, .png or .svg."""
     dry_run: bool = False
     """Print what would be measured, and do nothing."""
     json: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
@@ -99,6 +101,8 @@ class ThroughputSettings:
                 raise UserError(f"--{name.replace('_', '-')} must not be negative")
         if self.out is not None and self.out.suffix != ".json":
             raise UserError(f"--out {self.out} must end in .json")
+        if self.plot is not None and self.plot.suffix not in (".png", ".svg"):
+            raise UserError(f"--plot {self.plot} must end in .png or .svg")
         self.ppo.check()
 
     @property
@@ -230,7 +234,7 @@ class Measurement:
             self.note(f"one run of Brax: {run['wall_s']:.1f} s, {run['steps_per_s']:,.0f} steps/s")
 
     def _row(self, n: int, apart: dict[str, Any]) -> dict[str, Any]:
-        from benchmarks.measure import ceiling, fused, median
+        from benchmarks.measure import ceiling, fused, median, used
 
         s = self.settings
         limit = None if s.chunking else s.memory_gb
@@ -238,11 +242,12 @@ class Measurement:
             fused(self.task, self.programs[:n], s.second_pass, memory_gb=limit, **s.options()) for _ in range(s.repeat)
         ]
         time_s, result = median([p.seconds for p in passes]), passes[0].result
-        top = ceiling(self.task, max(result.chunks), s.seeds, s.ppo.envs, s.ppo.length)
+        devices = used(result)
+        top = ceiling(self.task, max(result.chunks), s.seeds, s.ppo.envs, s.ppo.length, devices)
         if self.report["ceiling"] is None or top["steps_per_s"] > self.report["ceiling"]["steps_per_s"]:
             self.report["ceiling"] = top
         row: dict[str, Any] = {
-            "candidates": n, "seeds": s.seeds, "steps": s.steps, "chunks": list(result.chunks),
+            "candidates": n, "seeds": s.seeds, "steps": s.steps, "chunks": list(result.chunks), "devices": devices,
             "compile_s": time_s.compile, "run_s": time_s.run, "wall_s": time_s.wall,
             "steps_per_s": result.env_steps / time_s.run,
             "steps_per_s_per_candidate": result.env_steps / time_s.run / n,
@@ -300,7 +305,7 @@ class Measurement:
 def _plain(settings: ThroughputSettings) -> dict[str, Any]:
     values = dataclasses.asdict(dataclasses.replace(settings, ppo=None))  # type: ignore[arg-type]
     learner = {f.name: getattr(settings.ppo, f.name) for f in dataclasses.fields(settings.ppo)}
-    for skip in ("out", "dry_run", "json"):
+    for skip in ("out", "plot", "dry_run", "json"):
         del values[skip]
     # JSON has no infinity
     return {**values, "ppo": {k: str(v) if v == float("inf") else v for k, v in learner.items()}}
@@ -343,6 +348,10 @@ def measure(args: list[str]) -> int:
     else:
         report = Measurement(settings, task, lambda text: console.print(text, highlight=False)).run()
         show(report, console)
+        if settings.plot is not None:
+            from benchmarks.scaling import draw
+
+            draw(report, settings.plot)
     if settings.json:
         print(json.dumps(report), flush=True)
     return 0

@@ -6,6 +6,7 @@ import gc
 import statistics
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -43,13 +44,23 @@ class Seconds:
 
     @classmethod
     def of(cls, result: TrainResult) -> Seconds:
-        return cls(result.compile_s, result.run_s, result.wall_s)
+        return cls(result.compile_s, running(result), result.wall_s)
 
     def __add__(self, other: Seconds) -> Seconds:
         return Seconds(self.compile + other.compile, self.run + other.run, self.wall + other.wall)
 
     def __mul__(self, factor: float) -> Seconds:
         return Seconds(self.compile * factor, self.run * factor, self.wall * factor)
+
+
+def used(result: TrainResult) -> int:
+    """Devices that trained."""
+    return min(len(jax.local_devices()), len(result.chunks))
+
+
+def running(result: TrainResult) -> float:
+    """Seconds of running as a person waits for them: those of all devices by how many there are."""
+    return result.run_s / used(result)
 
 
 def mean(times: Sequence[Seconds]) -> Seconds:
@@ -87,9 +98,9 @@ def fused(task: Task, programs: Sequence[Program], second_pass: bool, **options:
     with FUSED.room_for(_MANY):  # the second pass must find every chunk
         start_peak()
         result = train(task, programs, **options)
-        resident, run = peak_resident(), result.run_s
+        resident, run = peak_resident(), running(result)
         if second_pass:
-            run = train(task, programs, **options).run_s
+            run = running(train(task, programs, **options))
     return Fused(Seconds(result.compile_s, run, result.wall_s), result, resident)
 
 
@@ -153,7 +164,7 @@ def one_by_one(task: Task, programs: Sequence[Program], shared: bool, second_pas
         if not shared:
             forget()
         cold = Seconds.of(train(task, [program], **options))
-        again = train(task, [program], **options).run_s if second_pass else cold.run
+        again = running(train(task, [program], **options)) if second_pass else cold.run
         times.append(Seconds(cold.compile, again, cold.wall))
     return Apart(tuple(times), tuple(padded_sizes([p])[0] for p in programs), shared)
 
@@ -167,12 +178,35 @@ def combine(repeats: Sequence[Apart]) -> Apart:
 # ---- the ceiling
 
 
-def ceiling(task: Task, candidates: int, seeds: int, envs: int, unroll: int, seconds: float = 3.0) -> dict[str, Any]:
-    """Environment steps alone: random actions in as many lanes, resets from a pool as in training.
+def ceiling(
+    task: Task, candidates: int, seeds: int, envs: int, unroll: int, devices: int = 1, seconds: float = 3.0
+) -> dict[str, Any]:
+    """Environment steps alone: random actions, resets from a pool as in training, for `candidates` on each of so many
+    devices at once.
 
-    Neither program nor network nor metric is computed. Returns lanes, steps a second and the seconds
+    Neither program nor network nor metric is computed. Returns lanes and steps a second of all devices, and the seconds
     of compiling; the steps are the median over calls within about `seconds`.
     """
+    local = jax.local_devices()[:devices]
+    with ThreadPoolExecutor(len(local)) as threads:
+        found = list(threads.map(lambda device: _alone(task, candidates, seeds, envs, unroll, device, seconds), local))
+    return {
+        "lanes": sum(lanes for lanes, *_ in found), "devices": len(local),
+        "steps_per_s": sum(rate for _, rate, _ in found), "compile_s": max(took for *_, took in found),
+    }  # fmt: skip
+
+
+def _alone(
+    task: Task, candidates: int, seeds: int, envs: int, unroll: int, device: Any, seconds: float
+) -> tuple[int, float, float]:
+    """Lanes, steps a second and seconds of compiling on one device."""
+    with jax.default_device(device):
+        return _rolled(task, candidates, seeds, envs, unroll, seconds)
+
+
+def _rolled(
+    task: Task, candidates: int, seeds: int, envs: int, unroll: int, seconds: float
+) -> tuple[int, float, float]:
     lanes, take_step = candidates * seeds * envs, stepper(task, jax.default_backend())
     spread = partial(
         jax.tree.map, lambda x: jnp.tile(x.reshape((seeds * envs, *x.shape[2:])), (candidates,) + (1,) * (x.ndim - 2))
@@ -206,7 +240,7 @@ def ceiling(task: Task, candidates: int, seeds: int, envs: int, unroll: int, sec
         start = time.perf_counter()
         state, elapsed = jax.block_until_ready(compiled(state, elapsed, jax.random.key(len(took))))
         took.append(time.perf_counter() - start)
-    return {"lanes": lanes, "steps_per_s": lanes * unroll / statistics.median(took[1:]), "compile_s": compile_s}
+    return lanes, lanes * unroll / statistics.median(took[1:]), compile_s
 
 
 def _random_actions(task: Task, key: jax.Array, shape: tuple[int, ...]) -> jax.Array:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import jax
 import numpy as np
 
-from benchmarks.measure import forget
+from benchmarks.measure import forget, used
 from jaxreward.errors import UserError
 from jaxreward.programs import Program
 from jaxreward.tasks import Task
@@ -71,7 +70,7 @@ def reweighted(program: Program, k: int) -> Program:
 
 
 def _row(done: TrainResult) -> dict[str, Any]:
-    devices = min(len(jax.local_devices()), len(done.chunks))
+    devices = used(done)
     return {
         "candidates": len(done.programs), "chunks": list(done.chunks), "devices": devices,
         "compile_s": done.compile_s, "run_s": done.run_s, "wall_s": done.wall_s,

@@ -16,16 +16,16 @@ from jaxreward.runs.disk import explain_full_disk
 _COLOURS = ("#2a6fb0", "#d1600a", "#3a8f4a", "#8a4fa3", "#b03a48", "#6b6b6b", "#1a9e96", "#b8860b")
 
 
-def _panels(n: int = 1) -> tuple[Any, list[Any]]:
+def panels(n: int = 1) -> tuple[Any, list[Any]]:
     """A figure with `n` panels beside each other, and room for a legend on the right."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(6.4 if n == 1 else 2.2 + 3.4 * n, 3.6), layout="constrained")
-    panels = list(figure.subplots(1, n, squeeze=False)[0])
-    for axes in panels:
+    row = list(figure.subplots(1, n, squeeze=False)[0])
+    for axes in row:
         axes.spines[["top", "right"]].set_visible(False)
         axes.grid(axis="y", color="#dddddd", linewidth=0.8)
-    return figure, panels
+    return figure, row
 
 
 def _scale(axes: Any, measure: Measure) -> None:
@@ -53,25 +53,25 @@ def learning_curves(
         beside: by name of what the metric tells beside its value, curves as above; a panel each.
     """
     beside = beside or {}
-    figure, panels = _panels(1 + len(beside))
+    figure, shown = panels(1 + len(beside))
     at = np.asarray(steps) / 1e6
-    for axes, lines in zip(panels, (curves, *beside.values()), strict=True):
+    for axes, lines in zip(shown, (curves, *beside.values()), strict=True):
         for (name, values), colour in zip(lines.items(), _COLOURS * 4, strict=False):
             axes.plot(at, values.mean(0), color=colour, label=name, linewidth=2)
             axes.fill_between(at, values.min(0), values.max(0), color=colour, alpha=0.15, linewidth=0)
         axes.set_xlabel("environment steps (millions)")
-    panels[0].set_title(title)
-    _scale(panels[0], measure)
-    for axes, name in zip(panels[1:], beside, strict=True):
+    shown[0].set_title(title)
+    _scale(shown[0], measure)
+    for axes, name in zip(shown[1:], beside, strict=True):
         axes.set_ylabel(name.replace("_", " "))
-    panels[-1].legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    shown[-1].legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
     with explain_full_disk(path):
         figure.savefig(path, dpi=150)
 
 
 def search_course(path: Path, searches: Mapping[str, Sequence[Result]], title: str = "") -> None:
     """The score of every trained candidate in order, and the best so far as a line."""
-    figure, (axes,) = _panels()
+    figure, (axes,) = panels()
     measure = measure_of_scores([r.score for results in searches.values() for r in results])
     sign = measure.oriented(1.0)
     for (name, results), colour in zip(searches.items(), _COLOURS, strict=False):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import candidate_throughput, gpu, table
+from benchmarks import candidate_throughput, gpu, scaling, table
 from benchmarks.measure import Apart, Seconds, median
 from jaxreward.errors import UserError
 from jaxreward.training import PPO, quick_real
@@ -97,6 +97,7 @@ def test_a_plan_is_only_printed(capsys: pytest.CaptureFixture[str]):
         (["--steps", "0"], "--steps must be at least 1"),
         (["--task", "xland-esy", "--dry-run"], "did you mean 'xland-easy'"),
         (["--out", "results.csv"], "must end in .json"),
+        (["--plot", "results.pdf"], "must end in .png or .svg"),
         (["--config"], "--config needs a value"),
         (["--chunking", "-1"], "--chunking must not be negative"),
     ],
@@ -131,6 +132,20 @@ def test_other_files_are_not_tables(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert "does not hold results" in capsys.readouterr().err
     with pytest.raises(UserError, match="exactly one"):
         table.fill("no markers", [])
+
+
+def test_the_growth_with_candidates_is_drawn(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    row = {"devices": 2, "steps_per_s": 1e5, "ceiling_steps_per_s": 1e6, "wall_s": 9.0, "run_s": 3.0, "peak_bytes": 10**7,
+           "resident_bytes": 10**9}  # fmt: skip
+    settings = {"task": "probe-choice", "seeds": 2, "steps": 100}
+    report = {"rows": [{"candidates": n, **row} for n in (1, 4, 16)], "settings": settings, "device": "cpu"}
+    results, picture = tmp_path / "rows.json", tmp_path / "rows.png"
+    results.write_text(json.dumps(report))
+    assert scaling.main([str(results), str(picture)]) == 0
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    results.write_text("{}")
+    assert scaling.main([str(results), str(picture)]) == 2 and scaling.main([]) == 2
+    assert "holds no rows" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("part", ["throughput", "regimes", "search", "gru", "panda", "go1", "robots"])
