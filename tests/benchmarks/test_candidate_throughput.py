@@ -135,8 +135,10 @@ def test_other_files_are_not_tables(tmp_path: Path, capsys: pytest.CaptureFixtur
 
 
 def test_the_growth_with_candidates_is_drawn(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    row = {"devices": 2, "steps_per_s": 1e5, "ceiling_steps_per_s": 1e6, "wall_s": 9.0, "run_s": 3.0, "peak_bytes": 10**7,
-           "resident_bytes": 10**9}  # fmt: skip
+    row = {
+        "devices": 2, "steps_per_s": 1e5, "ceiling_steps_per_s": 1e6, "wall_s": 9.0, "run_s": 3.0, "peak_bytes": 10**7,
+        "resident_bytes": 10**9,
+    }  # fmt: skip
     settings = {"task": "probe-choice", "seeds": 2, "steps": 100}
     report = {"rows": [{"candidates": n, **row} for n in (1, 4, 16)], "settings": settings, "device": "cpu"}
     results, picture = tmp_path / "rows.json", tmp_path / "rows.png"
