@@ -6,6 +6,7 @@ endif
 VENV := .venv
 PY := $(VENV)/bin/python
 PIP := $(PY) -m pip --quiet --quiet --disable-pip-version-check install --constraint constraints.txt
+JOBS ?= $(shell n=$$(nproc 2>/dev/null || echo 2); echo $$((n < 4 ? n : 4)))
 RUN := $(VENV)/.run-ready
 DEV := $(VENV)/.dev-ready
 
@@ -23,7 +24,7 @@ evolve: $(RUN)
 	@$(PY) scripts/evolve.py --task xland-easy --baselines sparse best-of-n $(ARGS)
 
 test: $(DEV)
-	@$(PY) -m pytest -m "not slow"
+	@$(PY) -m pytest -m "not slow" -n $(JOBS) --dist loadfile
 
 lint: $(DEV)
 	@$(PY) -m ruff check

@@ -20,7 +20,7 @@ from flax import struct
 
 from jaxreward.tasks import Task, compiler_options, told_beside
 from jaxreward.training.collector import Collection, Collector
-from jaxreward.training.compiled import Cache, bytes_of, compile_for, signature
+from jaxreward.training.compiled import Cache, bytes_of, compile_for, signature, xla_options
 from jaxreward.training.config import PPO
 from jaxreward.training.fused import FUSED, Fused
 from jaxreward.training.linked import COMMON, UNITS, Linked, compile_unit
@@ -197,7 +197,8 @@ class Chunk:
 @lru_cache(maxsize=64)
 def _resets_of(task: Task, envs: int, platform: str) -> Callable[[jax.Array], Any]:
     """Fresh initial states from keys (S,); the one place where `task.reset` is compiled."""
-    return jax.jit(partial(reset_pool, task, envs=envs), compiler_options=compiler_options(task, platform) or None)
+    options = xla_options(platform, compiler_options(task, platform))
+    return jax.jit(partial(reset_pool, task, envs=envs), compiler_options=options)
 
 
 @jax.jit

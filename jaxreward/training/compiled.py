@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -15,16 +15,29 @@ from jaxreward.clock import CLOCK
 from jaxreward.training.plan import Device
 
 
+_QUICKLY = {
+    "xla_backend_optimization_level": 1,
+    "xla_cpu_use_fusion_emitters": False,
+    "xla_cpu_parallel_codegen_split_count": 1,
+}
+
+
+def xla_options(platform: str, options: Mapping[str, Any] | None = None) -> dict[str, Any] | None:
+    """What XLA is told: on a CPU to compile in half the time, to code that is as fast; and `options`, which come
+    first."""
+    return {**(_QUICKLY if platform == "cpu" else {}), **(options or {})} or None
+
+
 def compile_for(
     fn: Callable[..., Any], shapes: Any, device: Device, donate: tuple[int, ...] = (), options: Any = None
 ) -> Any:
-    """`fn` compiled for arguments of these shapes on `device`."""
+    """`fn` compiled for arguments of these shapes on `device`; `options` as for `xla_options`."""
     on = jax.sharding.SingleDeviceSharding(device)
     shapes = jax.tree.map(lambda x: jax.ShapeDtypeStruct(jnp.shape(x), x.dtype, sharding=on), shapes)
     with CLOCK.part("trace"):
         lowered = jax.jit(fn, donate_argnums=donate).lower(*shapes)
     with CLOCK.part("compile"):
-        return lowered.compile(options or None)
+        return lowered.compile(xla_options(device.platform, options))
 
 
 def signature(shapes: Any) -> tuple[Any, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -20,7 +20,7 @@ Device = Any
 # gets slower per candidate, not faster (docs/benchmarks.md). A GPU has not been measured.
 _MAX_CHUNK_CPU = 16
 
-_FEW_STEPS = 1_000_000
+_FEW_STEPS = 100_000
 
 EVAL_EPISODES = 256
 """Held-out episodes of an agent at a rung and at the end."""
@@ -86,6 +86,25 @@ def even(programs: int, largest: int, devices: int) -> int:
     return -(-programs // min(programs, devices * -(-pieces // devices)))
 
 
+def chunks_of(structures: Sequence[Hashable], largest: int, devices: int) -> list[list[int]]:
+    """Positions of programs with these structures, chunk by chunk, each of at most `largest`.
+
+    Where every structure has several programs, as many as any other, those stand beside each other and no chunk holds a
+    part of them and something else: so what is compiled for a structure serves all of them, on one device.
+    """
+    places = dict[Hashable, list[int]]()
+    for place, structure in enumerate(structures):
+        places.setdefault(structure, []).append(place)
+    alike = len(structures) // len(places)
+    if alike == 1 or {len(own) for own in places.values()} != {alike}:
+        return cut(range(len(structures)), even(len(structures), largest, devices))
+    if alike > largest:
+        return [part for own in places.values() for part in cut(own, largest)]
+    whole = cut(range(len(places)), even(len(places), largest // alike, devices))
+    of = list(places.values())
+    return [[place for k in part for place in of[k]] for part in whole]
+
+
 def memory_limit(memory_gb: float | None, devices: Sequence[Device]) -> int:
     """Bytes that a chunk may take: what the user gave, or most of what a device has free. Devices that are cores of one
     machine share its memory."""
@@ -129,8 +148,8 @@ def is_linked(how: How, task: Task, ppo: PPO, steps: int, platform: str) -> bool
     """Whether the collector of a training is linked of small functions that later populations use again.
 
     On CPU that saves compiling and costs steps a second (docs/benchmarks.md): a simulation of bodies hardly any, a grid
-    so many that it does not pay where a candidate takes more than a million `steps`, over all its seeds. A GPU has not
-    been measured.
+    so many that it does not pay where a candidate takes more than a hundred thousand `steps`, over all its seeds. A GPU
+    has not been measured.
 
     Raises:
         UserError: as `check_collector`.
@@ -159,9 +178,9 @@ def worth_compacting(dropped: int, survivors: int, steps_left: int, platform: st
     """Whether compiling for the survivors costs less than carrying the dropped candidates along.
 
     `steps_left` are those of one candidate. The rates are rounded measurements (a program compiles
-    in the time of a quarter of a million steps on two cores, an environment in that of four
+    in the time of a hundred thousand steps on two cores, an environment in that of eight
     programs); a rule on steps, not on the clock, so that a resumed run decides as the first did. Where
     collectors are linked, programs are compiled already.
     """
-    steps_per_compile = 250_000 if platform == "cpu" else 10_000_000
-    return dropped * steps_left > steps_per_compile * (4 + (0 if linked else survivors))
+    steps_per_compile = 100_000 if platform == "cpu" else 10_000_000
+    return dropped * steps_left > steps_per_compile * (8 + (0 if linked else survivors))

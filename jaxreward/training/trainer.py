@@ -35,8 +35,7 @@ from jaxreward.training.plan import (
     EVAL_EPISODES,
     Device,
     Schedule,
-    cut,
-    even,
+    chunks_of,
     first_chunk,
     is_linked,
     make_schedule,
@@ -269,19 +268,23 @@ class _Run:
             programs += programs[-1:] * (common_size([p.structure for p in programs]) - len(programs))
         return _Group(members, tuple(programs))
 
+    def _groups(self, members: Sequence[int], largest: int) -> list[_Group]:
+        structures = [self.programs[i].structure for i in members]
+        parts = chunks_of(structures, largest, self.executor.slots)
+        return [self._group([members[k] for k in part]) for part in parts]
+
     def _first_groups(self) -> list[_Group]:
         """Chunks that fit: sized by estimate, then by what the compiler says of the first."""
         slots, limit = self.executor.slots, self.executor.limit
         fits = first_chunk(self.width, len(self.seeds), self.ppo, limit, self.executor.platform)
         largest = min(fits, self.largest or fits)
         while True:
-            largest = even(len(self.programs), largest, slots)
-            groups = [self._group(part) for part in cut(range(len(self.programs)), largest)]
+            groups = self._groups(range(len(self.programs)), largest)
             self._report("compile", 0, len(groups))
             begin, firsts = time.perf_counter(), [self._job(g, k, 0, 0, 0) for k, g in enumerate(groups[:slots])]
             self.peak = self.executor.prepare(firsts)  # the first of each device
             CLOCK.add("wait", len(firsts) * (time.perf_counter() - begin))
-            rows = len(groups[0].members)
+            rows = max(len(group.members) for group in groups)
             if self.peak <= limit or rows == 1:
                 return groups
             largest = min(rows - 1, max(1, int(limit / (self.peak / rows))))
@@ -295,8 +298,7 @@ class _Run:
         home = jax.local_devices()[0]
         rows = {m: (g, r) for g in groups for r, m in enumerate(g.members)}
         regrouped = []
-        for part in cut(alive, even(len(alive), max(self.sizes), self.executor.slots)):
-            group = self._group(part)
+        for group in self._groups(alive, max(self.sizes)):
             picked = [rows[m] for m in group.members]
             picked += picked[-1:] * (len(group.programs) - len(picked))
             states = [jax.device_put(jax.tree.map(lambda x, r=r: x[r : r + 1], g.state), home) for g, r in picked]

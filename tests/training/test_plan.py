@@ -1,0 +1,38 @@
+"""How a population is cut into chunks."""
+
+from __future__ import annotations
+
+import itertools
+import random
+
+import pytest
+
+from jaxreward.training.linked import units
+from jaxreward.training.plan import chunks_of
+
+
+@pytest.mark.parametrize(("structures", "settings"), [(1, 16), (3, 5), (15, 16), (16, 1), (7, 4), (2, 40)])
+def test_settings_of_a_structure_stay_together(structures, settings):
+    """In any order: every structure is compiled on one device and in one form, unless it fills several chunks."""
+    places = [k for k in range(structures) for _ in range(settings)]
+    random.Random(0).shuffle(places)
+    for largest, devices in itertools.product((4, 16, 64), (1, 2, 3)):
+        chunks = chunks_of(places, largest, devices)
+        assert sorted(place for chunk in chunks for place in chunk) == list(range(len(places)))
+        assert max(map(len, chunks)) <= largest
+        sizes = {units(sorted(places[k] for k in chunk)) for chunk in chunks}
+        if settings <= largest:
+            assert sizes == {settings}
+            of = [{places[k] for k in chunk} for chunk in chunks]
+            assert sum(map(len, of)) == structures
+        else:
+            assert all(len({places[k] for k in chunk}) == 1 for chunk in chunks)
+
+
+def test_devices_have_as_much_to_do():
+    assert chunks_of("abcde", 16, 2) == [[0, 1, 2], [3, 4]]
+    assert chunks_of("abcde", 2, 2) == [[0, 1], [2, 3], [4]]
+    assert [len(chunk) for chunk in chunks_of(range(20), 16, 2)] == [10, 10]
+    assert [len(chunk) for chunk in chunks_of(range(40), 16, 2)] == [10] * 4
+    assert [len(chunk) for chunk in chunks_of(range(64), 16, 2)] == [16] * 4
+    assert chunks_of("aab", 16, 1) == [[0, 1, 2]]
