@@ -14,7 +14,6 @@ import jax.numpy as jnp
 from jaxreward.clock import CLOCK
 from jaxreward.training.plan import Device
 
-
 _QUICKLY = {
     "xla_backend_optimization_level": 1,
     "xla_cpu_use_fusion_emitters": False,

@@ -56,7 +56,7 @@ def test_a_state_with_nothing_in_it_is_stepped_too():
         def terminated(self, state: Any) -> Any:
             return super().terminated(state[0])
 
-    assert ceiling(Bare(), 2, 1, 4, 3, 0.01)["lanes"] == 8
+    assert ceiling(Bare(), 2, 1, 4, 3, seconds=0.01)["lanes"] == 8
 
 
 def test_the_reason_of_a_failure_is_told():
