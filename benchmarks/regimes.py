@@ -63,7 +63,8 @@ def _cold(task: Task, programs: Sequence[Program], **options: Any) -> dict[str, 
     """A training from a cold start, and what it takes to compile for it: in one of a single update before, since a
     compiler whose cores train meanwhile takes longer."""
     forget()
-    compiled = train(task, programs, **options | {"steps": 1, "checkpoints": 1, "eval_episodes": 1})
+    once: dict[str, Any] = options | {"steps": 1, "checkpoints": 1, "eval_episodes": 1}
+    compiled = train(task, programs, **once)
     forget()
     return _row(train(task, programs, **options)) | {"compile_s": compiled.compile_s}
 

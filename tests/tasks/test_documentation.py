@@ -52,7 +52,11 @@ class Mixed(Nested):
         return state.view._replace(agent=(state.view.pos, state.view.t))
 
 
-@pytest.mark.parametrize("task", [make_task("xland-hard"), make_task("probe-corridor"), Nested(), Mixed()], ids=str)
+@pytest.mark.parametrize(
+    "task",
+    [make_task("xland-hard"), make_task("probe-corridor"), Nested(), Mixed()],
+    ids=["grid", "probe", "nested", "mixed"],
+)
 def test_every_array_is_listed_as_a_program_writes_it(checker, task):
     """A program that returns the documented expressions gets the arrays, with the documented dtypes and shapes."""
     found = re.findall(r"^(state\S*|state\['.*'\]) +([a-z]+[0-9]*) (\(.*?\))", document_state(task), re.MULTILINE)
