@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import statistics
+import threading
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -188,8 +189,9 @@ def ceiling(
     of compiling; the steps are the median over calls within about `seconds`.
     """
     local = jax.local_devices()[:devices]
+    ready = threading.Barrier(len(local))
     with ThreadPoolExecutor(len(local)) as threads:
-        found = list(threads.map(lambda device: _alone(task, candidates, seeds, envs, unroll, device, seconds), local))
+        found = list(threads.map(lambda d: _alone(task, candidates, seeds, envs, unroll, d, ready, seconds), local))
     return {
         "lanes": sum(lanes for lanes, *_ in found), "devices": len(local),
         "steps_per_s": sum(rate for _, rate, _ in found), "compile_s": max(took for *_, took in found),
@@ -197,15 +199,20 @@ def ceiling(
 
 
 def _alone(
-    task: Task, candidates: int, seeds: int, envs: int, unroll: int, device: Any, seconds: float
-) -> tuple[int, float, float]:
-    """Lanes, steps a second and seconds of compiling on one device."""
+    task: Task, candidates: int, seeds: int, envs: int, unroll: int, device: Any, ready: threading.Barrier,
+    seconds: float,
+) -> tuple[int, float, float]:  # fmt: skip
+    """Lanes, steps a second and seconds of compiling on one device; all begin when all are compiled."""
     with jax.default_device(device):
-        return _rolled(task, candidates, seeds, envs, unroll, seconds)
+        try:
+            return _rolled(task, candidates, seeds, envs, unroll, ready, seconds)
+        except BaseException:
+            ready.abort()
+            raise
 
 
 def _rolled(
-    task: Task, candidates: int, seeds: int, envs: int, unroll: int, seconds: float
+    task: Task, candidates: int, seeds: int, envs: int, unroll: int, ready: threading.Barrier, seconds: float
 ) -> tuple[int, float, float]:
     lanes, take_step = candidates * seeds * envs, stepper(task, jax.default_backend())
     spread = partial(
@@ -235,6 +242,7 @@ def _rolled(
     lowered = jax.jit(roll, donate_argnums=(0, 1)).lower(state, elapsed, jax.random.key(0))
     compiled = lowered.compile(options)
     compile_s = time.perf_counter() - begin
+    ready.wait()
     took, begin = [], time.perf_counter()
     while len(took) < 4 or time.perf_counter() - begin < seconds:
         start = time.perf_counter()

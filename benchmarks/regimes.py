@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import jax
 import numpy as np
 
 from benchmarks.measure import forget, used
@@ -13,7 +14,7 @@ from jaxreward.programs import Program
 from jaxreward.tasks import Task
 from jaxreward.training import PPO, How, TrainResult, train
 from jaxreward.training.fused import FUSED
-from jaxreward.training.plan import can_link
+from jaxreward.training.plan import can_link, is_linked
 
 
 def collectors(ppo: PPO) -> list[How]:
@@ -63,6 +64,8 @@ def _cold(task: Task, programs: Sequence[Program], **options: Any) -> dict[str, 
     """A training from a cold start, and what it takes to compile for it: in one of a single update before, since a
     compiler whose cores train meanwhile takes longer."""
     forget()
+    linked = is_linked("auto", task, options["ppo"], options["seeds"] * options["steps"], jax.default_backend())
+    options |= {"collector": "linked" if linked else "fused"}  # by the budget, also where only one update is made
     once: dict[str, Any] = options | {"steps": 1, "checkpoints": 1, "eval_episodes": 1}
     compiled = train(task, programs, **once)
     forget()

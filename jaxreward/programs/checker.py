@@ -9,8 +9,8 @@ import os
 import threading
 import warnings
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -71,7 +71,8 @@ class Checker:
         self._targets: dict[int, Target] = {}
         self._warned = False
         self._ahead: dict[tuple[str, int], tuple[Future[tuple[Verdict, Program | None]], Any]] = {}
-        self._threads: ThreadPoolExecutor | None = None
+        self._pools: tuple[ThreadPoolExecutor, ThreadPoolExecutor] | None = None
+        self._foreseeing = threading.Lock()
 
     def __enter__(self) -> Checker:
         return self
@@ -81,12 +82,14 @@ class Checker:
 
     def close(self) -> None:
         """End the processes; the next check starts them again."""
-        threads, self._threads = self._threads, None
-        if threads is not None:
+        with self._foreseeing:
+            pools, self._pools = self._pools, None
+            self._ahead.clear()
+        for threads in pools or ():
             threads.shutdown(wait=False, cancel_futures=True)
-            self._stop()  # so that nobody waits for a program that takes long
+        self._stop()  # so that nobody waits for a program that takes long
+        for threads in pools or ():
             threads.shutdown()
-        self._ahead.clear()
         self._stop()
 
     def _stop(self) -> None:
@@ -107,9 +110,10 @@ class Checker:
                 transitions of random play, and random arrays where there is no task to play.
         """
         ahead, _ = self._ahead.pop((source, id(task)), (None, None)) if samples is None else (None, None)
-        if ahead is not None:
-            verdict, program = ahead.result()
-            return verdict, program and dataclasses.replace(program, name=name)
+        if ahead is not None and not ahead.cancel():  # one that has not begun is as well made here
+            with suppress(CancelledError):
+                verdict, program = ahead.result()
+                return verdict, program and dataclasses.replace(program, name=name)
         target = self._target(task)
         with self._lane() as lane:
             return self._check(lane, source, target, samples, name)
@@ -118,29 +122,34 @@ class Checker:
         """Begin to check a program, in a thread: `check` and `check_many`, asked about this text, wait for that.
 
         Args:
-            then: called in that thread with a program that passed, once `check` need not wait any more.
+            then: called in another thread with a program that passed. What it raises is lost.
         """
-        if self._threads is None:
-            self._threads = ThreadPoolExecutor(len(self._lanes), "check")
-        key = (source, id(task))
-        if key in self._ahead:
-            return
-        checked: Future[tuple[Verdict, Program | None]] = Future()
-        self._ahead[key] = (checked, task)  # holds the task, so that its id stays its own
 
-        def check() -> None:
-            try:
-                target = self._target(task)
-                with self._lane() as lane:
-                    answer = self._check(lane, source, target, None, "program")
-            except BaseException as error:
-                checked.set_exception(error)
+        def check() -> tuple[Verdict, Program | None]:
+            target = self._target(task)
+            with self._lane() as lane:
+                return self._check(lane, source, target, None, "program")
+
+        def passed(checked: Future[tuple[Verdict, Program | None]]) -> None:
+            if checked.cancelled() or checked.exception() is not None or then is None:
                 return
-            checked.set_result(answer)
-            if then is not None and answer[1] is not None:
-                then(answer[1])
+            _, program = checked.result()
+            if program is not None:
+                with suppress(RuntimeError):  # closed meanwhile
+                    later.submit(then, program)
 
-        self._threads.submit(check)
+        with self._foreseeing:
+            if self._pools is None:
+                self._pools = (
+                    ThreadPoolExecutor(len(self._lanes), "check"),
+                    ThreadPoolExecutor(len(self._lanes), "then"),
+                )
+            now, later = self._pools
+            if (source, id(task)) in self._ahead:
+                return
+            checked = now.submit(check)
+            self._ahead[source, id(task)] = (checked, task)  # holds the task, so that its id stays its own
+        checked.add_done_callback(passed)
 
     def check_many(
         self, sources: Sequence[str], task: Any, *, samples: Any = None, names: Sequence[str] | None = None

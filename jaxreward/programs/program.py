@@ -33,6 +33,11 @@ class ProgramRejected(UserError):
         self.name, self.verdict = name, verdict
 
 
+def _without_cached(self: Any) -> dict[str, Any]:
+    """What is pickled of a dataclass: its fields, and not the functions that were made of them."""
+    return {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+
+
 @dataclass(frozen=True)
 class Skeleton:
     """A reward with its constants as further inputs: programs that differ in these alone share it.
@@ -44,6 +49,8 @@ class Skeleton:
 
     tape: Tape = field(repr=False)
     constants: tuple[FloatLiteral, ...]
+
+    __getstate__ = _without_cached
 
     @cached_property
     def replay(self) -> Callable[..., list[Any]]:
@@ -90,6 +97,8 @@ class Program:
     @property
     def observation_size(self) -> int:
         return self.summary.observation_size
+
+    __getstate__ = _without_cached
 
     def __hash__(self) -> int:
         return hash(self.summary.digest)

@@ -28,8 +28,7 @@ class Asked:
         most: the most that a call for it can cost.
         calls: how often it was sent.
         failed: calls for it that failed, probes of an endpoint that was down apart.
-        answers: what the model had answered before this question was first sent, or, once it has failed, before it
-            failed first: what was answered after that tells that the endpoint is up.
+        answers: what the model had answered before this question was first sent.
         due: when it may be sent again.
     """
 
@@ -88,11 +87,9 @@ class Lane:
 
     def put_back(self, asked: Asked) -> None:
         """Ask it again after a pause that grows with its failures."""
-        if asked.failed <= 1:
-            asked.answers = self.breaker.answers
         asked.due = self.breaker.clock.now() + backoff_s(asked.question.request_id, max(0, asked.failed - 1))
         self.resting.append(asked)
 
     def others_answered(self, asked: Asked) -> bool:
-        """Whether the model answered other questions since this one was first sent or, if it failed, first failed."""
+        """Whether the model answered other questions since this one was first sent."""
         return self.breaker.answers > asked.answers

@@ -22,7 +22,7 @@ def xla_options(platform: str, options: Mapping[str, Any] | None = None) -> dict
     code that is as fast, but for tasks that do without XLA's fusion emitters."""
     options = dict(options or {})
     if platform == "cpu" and options.get(_EMITTERS, True):
-        options[_LEVEL] = 1
+        options.setdefault(_LEVEL, 1)
     return options or None
 
 
@@ -73,17 +73,20 @@ class Cache:
         with self._lock:
             making = self._making.setdefault(key, threading.Lock())
         with making:
-            with self._lock:
-                if key in self._entries:
-                    self._entries.move_to_end(key)
-                    return self._entries[key][0]
-            made = make()
-            with self._lock:
-                self._entries[key] = (made, keep)
-                while len(self._entries) > self._size:
-                    self._entries.popitem(last=False)
-                self._making.pop(key, None)
-            return made
+            try:
+                with self._lock:
+                    if key in self._entries:
+                        self._entries.move_to_end(key)
+                        return self._entries[key][0]
+                made = make()
+                with self._lock:
+                    self._entries[key] = (made, keep)
+                    while len(self._entries) > self._size:
+                        self._entries.popitem(last=False)
+                return made
+            finally:
+                with self._lock:
+                    self._making.pop(key, None)
 
     def at_least(self, size: int) -> None:
         """Keep so many from now on."""

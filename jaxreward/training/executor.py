@@ -104,7 +104,8 @@ class Supervisor:
 
     Attributes:
         compiling: called before a job's functions are waited for.
-        reached: called at points of the curves, with the number of updates done.
+        reached: called with the number of updates done, at points of the curves and where a job goes on from what was
+            saved.
         should_stop: asked before every update; if it says so the job is saved and ends with `Interrupted`.
         store: where the state is kept every `save_every_s` seconds and at the end, under the job's name, and where a
             job looks for it first.
@@ -136,5 +137,9 @@ class Executor(Protocol):
 
     def submit(self, job: Job, supervisor: Supervisor) -> Future[Done]:
         """Have the job done. The future raises `WorkerLost` where its worker is gone, and what the job raises else.
-        An executor that can lose workers leaves the job's state as it is."""
+
+        An executor that can lose workers leaves the job's state as it is. A future may be cancelled while it waits, so
+        `set_running_or_notify_cancel` comes before any work. What is compiled is kept with the task that the job has:
+        workers in other processes keep one, and do not unpickle another for every job.
+        """
         ...

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
 
 import jax
 
@@ -37,7 +38,7 @@ class LocalExecutor:
         self.limit = memory_limit(memory_gb, self.devices)
         FUSED.at_least(4 * self.slots)
         COMMON.at_least(24 * self.slots)
-        self._chunks = dict[int, tuple[Job, Chunk]]()
+        self._chunks = dict[int, tuple[Any, Chunk]]()
         self._trainers = [ThreadPoolExecutor(1) for _ in self.devices]
         self._compilers = [ThreadPoolExecutor(1) for _ in self.devices]
 
@@ -63,11 +64,11 @@ class LocalExecutor:
             chunk.compile()
             return chunk
 
-        known, chunk = self._chunks.get(job.index, (None, None))
-        if known is None or chunk is None or known.chunk != job.chunk:
+        key, chunk = self._chunks.get(job.index, (None, None))
+        if chunk is None or key != job.chunk:
             population, device = Population(job.programs, job.width, job.terms), self.devices[job.index % self.slots]
             chunk = Chunk(job.task, population, job.ppo, job.seeds, device, job.linked)
-            self._chunks[job.index] = (job, chunk)
+            self._chunks[job.index] = (job.chunk, chunk)  # a chunk holds its task, so that its id stays its own
         return self._compilers[job.index % self.slots].submit(compiled, chunk)
 
     def _run(self, job: Job, ready: Future[Chunk], supervisor: Supervisor) -> Done:

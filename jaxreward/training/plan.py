@@ -90,7 +90,8 @@ def chunks_of(structures: Sequence[Hashable], largest: int, devices: int) -> lis
     """Positions of programs with these structures, chunk by chunk, each of at most `largest`.
 
     Where every structure has several programs, as many as any other, those stand beside each other and no chunk holds a
-    part of them and something else: so what is compiled for a structure serves all of them, on one device.
+    part of them and something else: so what is compiled for a structure serves all of them, on one device unless there
+    are more devices than structures.
     """
     places = dict[Hashable, list[int]]()
     for place, structure in enumerate(structures):
@@ -98,8 +99,9 @@ def chunks_of(structures: Sequence[Hashable], largest: int, devices: int) -> lis
     alike = len(structures) // len(places)
     if alike == 1 or {len(own) for own in places.values()} != {alike}:
         return cut(range(len(structures)), even(len(structures), largest, devices))
-    if alike > largest:
-        return [part for own in places.values() for part in cut(own, largest)]
+    share = -(-devices // len(places))  # devices of a structure
+    if alike > largest or share > 1:
+        return [part for own in places.values() for part in cut(own, even(alike, min(alike, largest), share))]
     whole = cut(range(len(places)), even(len(places), largest // alike, devices))
     of = list(places.values())
     return [[place for k in part for place in of[k]] for part in whole]

@@ -6,6 +6,7 @@ import time
 from typing import Any
 
 import jax
+import numpy as np
 
 from jaxreward.clock import CLOCK
 from jaxreward.tasks import measure_of, told_beside
@@ -19,13 +20,14 @@ def advance(chunk: Chunk, job: Job, supervisor: Supervisor) -> tuple[TrainerStat
     caller."""
     name, store, schedule, worst = job.name, supervisor.store, job.schedule, measure_of(job.task).worst
     state = chunk.start() if job.state is None else jax.device_put(job.state, chunk.device)
-    history = job.history or _empty(job)
+    history = jax.tree.map(np.copy, job.history) if job.history else _empty(job)
     stats, at = chunk.fresh_stats(), job.first
     if store is not None:
         found = store.restore(name, {"state": state, "stats": stats, "history": history, "update": at})
         if found is not None:
             history, at = found["history"], found["update"]
             state, stats = jax.device_put((found["state"], found["stats"]), chunk.device)
+            supervisor.reached(job, at, history)
 
     def save() -> None:
         if store is not None:

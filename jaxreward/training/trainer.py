@@ -11,7 +11,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_COMPLETED, wait
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -64,8 +64,10 @@ class Progress:
 
 @dataclass
 class _Group:
-    """Candidates of one chunk, in the order of its rows, with their state once it is known."""
+    """Candidates of one chunk, in the order of its rows, with their state once it is known; `index` is its own as long
+    as it is the same chunk."""
 
+    index: int
     members: list[int]
     programs: tuple[Program, ...]
     state: TrainerState | None = None
@@ -260,18 +262,18 @@ class _Run:
 
     # ---- groups
 
-    def _group(self, members: Sequence[int]) -> _Group:
+    def _group(self, index: int, members: Sequence[int]) -> _Group:
         # in one order for all populations of the same structures, which share what is compiled
         members = sorted(members, key=lambda i: self.programs[i].structure)
         programs = [self.programs[i] for i in members]
         if self.linked:
             programs += programs[-1:] * (common_size([p.structure for p in programs]) - len(programs))
-        return _Group(members, tuple(programs))
+        return _Group(index, members, tuple(programs))
 
     def _groups(self, members: Sequence[int], largest: int) -> list[_Group]:
         structures = [self.programs[i].structure for i in members]
         parts = chunks_of(structures, largest, self.executor.slots)
-        return [self._group([members[k] for k in part]) for part in parts]
+        return [self._group(index, [members[k] for k in part]) for index, part in enumerate(parts)]
 
     def _first_groups(self) -> list[_Group]:
         """Chunks that fit: sized by estimate, then by what the compiler says of the first."""
@@ -281,7 +283,7 @@ class _Run:
         while True:
             groups = self._groups(range(len(self.programs)), largest)
             self._report("compile", 0, len(groups))
-            begin, firsts = time.perf_counter(), [self._job(g, k, 0, 0, 0) for k, g in enumerate(groups[:slots])]
+            begin, firsts = time.perf_counter(), [self._job(g, 0, 0, 0) for g in groups[:slots]]
             self.peak = self.executor.prepare(firsts)  # the first of each device
             CLOCK.add("wait", len(firsts) * (time.perf_counter() - begin))
             rows = max(len(group.members) for group in groups)
@@ -295,12 +297,13 @@ class _Run:
 
     def _regroup(self, groups: Sequence[_Group], alive: list[int]) -> list[_Group]:
         """The survivors in as few chunks of the size known to fit as possible, with their states."""
-        home = jax.local_devices()[0]
         rows = {m: (g, r) for g in groups for r, m in enumerate(g.members)}
         regrouped = []
         for group in self._groups(alive, max(self.sizes)):
             picked = [rows[m] for m in group.members]
             picked += picked[-1:] * (len(group.programs) - len(picked))
+            first = jax.tree.leaves(picked[0][0].state)[0]
+            home = next(iter(first.devices())) if isinstance(first, jax.Array) else None
             states = [jax.device_put(jax.tree.map(lambda x, r=r: x[r : r + 1], g.state), home) for g, r in picked]
             group.state = jax.tree.map(lambda *x: jnp.concatenate(x), *states)
             group.history = History.join([g.history.rows([r]) for g, r in picked])  # type: ignore[union-attr]
@@ -309,9 +312,9 @@ class _Run:
 
     # ---- one segment
 
-    def _job(self, group: _Group, index: int, number: int, first: int, last: int) -> Job:
+    def _job(self, group: _Group, number: int, first: int, last: int) -> Job:
         return Job(
-            tag=f"{self.tag}-{number}", index=index, task=self.task, programs=group.programs,
+            tag=f"{self.tag}-{number}", index=group.index, task=self.task, programs=group.programs,
             members=len(group.members), width=self.width, terms=self.terms, ppo=self.ppo, seeds=self.seeds,
             schedule=self.schedule, first=first, last=last, rounds=self.rounds, linked=self.linked, state=group.state,
             history=group.history,
@@ -319,24 +322,26 @@ class _Run:
 
     def _segment(self, groups: Sequence[_Group], number: int, first: int, last: int) -> None:
         """Train every group from update `first` to `last`."""
-        jobs = [self._job(group, k, number, first, last) for k, group in enumerate(groups)]
+        jobs = [self._job(group, number, first, last) for group in groups]
+        place = {group.index: k for k, group in enumerate(groups)}
 
         def reached(job: Job, at: int, history: History) -> None:
-            success = history.success[job.schedule.checkpoints.index(at)].mean(-1)
+            points = sum(point <= at for point in job.schedule.checkpoints)
+            success = history.success[points - 1].mean(-1) if points else ()
             with self._telling:
                 self._under_way[job.index] = self._steps(job, at)
-            latest = zip(groups[job.index].members, success, strict=False)
-            self._report("train", job.index, len(jobs), {m: float(s) for m, s in latest})
+            latest = zip(groups[place[job.index]].members, success, strict=False)
+            self._report("train", place[job.index], len(jobs), {m: float(s) for m, s in latest})
 
         supervisor = Supervisor(
-            compiling=lambda job: self._report("compile", job.index, len(jobs)),
+            compiling=lambda job: self._report("compile", place[job.index], len(jobs)),
             reached=reached,
             should_stop=lambda: self._failed.is_set() or self.should_stop(),
             store=self.store,
             save_every_s=self.save_every_s,
         )
-        for job, done in zip(jobs, self._done(jobs, supervisor), strict=True):
-            groups[job.index].state, groups[job.index].history = done.state, done.history
+        for group, done in zip(groups, self._done(jobs, supervisor), strict=True):
+            group.state, group.history = done.state, done.history
             self.compile_s, self.run_s = self.compile_s + done.compile_s, self.run_s + done.run_s
             self.peak = max(self.peak, done.peak_bytes)
         with self._telling:
@@ -351,9 +356,10 @@ class _Run:
 
     def _done(self, jobs: Sequence[Job], supervisor: Supervisor) -> list[Done]:
         """What came of every job; one whose worker was lost is submitted again."""
-        done, lost = dict[int, Done](), Counter[int]()
-        running = {self.executor.submit(job, supervisor): job for job in jobs}
+        done, lost, running = dict[int, Done](), Counter[int](), dict[Future[Done], Job]()
         try:
+            for job in jobs:
+                running[self.executor.submit(job, supervisor)] = job
             while running:
                 for future in wait(running, return_when=FIRST_COMPLETED).done:
                     job = running.pop(future)
@@ -362,16 +368,14 @@ class _Run:
                     except WorkerLost as error:
                         lost[job.index] += 1
                         if lost[job.index] == _LOSSES:
-                            what = f"{_LOSSES} workers in turn were lost with chunk {job.index}, the last one: {error}"
+                            what = f"{_LOSSES} workers were lost with chunk {job.index}, the last one: {error}"
                             raise UserError(
                                 f"{what}; see to the engine and start again: what was saved is kept"
                             ) from error
                         running[self.executor.submit(job, supervisor)] = job
         except BaseException:  # a failure of one job, or Ctrl-C here: the others stop at their next update
             self._failed.set()
-            for future in running:
-                future.cancel()
-            wait(running)
+            wait([future for future in running if not future.cancel()])
             raise
         return [done[job.index] for job in jobs]
 

@@ -174,10 +174,11 @@ def test_closing_does_not_wait_for_what_was_foreseen(task):
         slow.check(PLAIN, task)
         for k in range(3):
             slow.foresee(endless + f"# {k}\n", task)
-        begun = next(iter(slow._ahead.values()))[0]
+        begun, *_, last = [checked for checked, _ in slow._ahead.values()]
         time.sleep(0.5)
         slow.close()
         assert "the worker was lost" in failure_of(begun.result()[0]).message, "and not: it took too long"
+        assert last.cancelled(), "and who waits for it makes it anew"
         assert slow.check(PLAIN, task)[0].ok
 
 

@@ -10,9 +10,7 @@ from typing import Any
 
 import pytest
 
-from jaxreward.proposers.bill import Amount
-from jaxreward.proposers.breaker import Breaker, Clock
-from jaxreward.proposers.lane import Asked, Lane, Question
+from jaxreward.proposers.breaker import Clock
 from tests.proposers.server import Answer, ChatServer, Fault
 from tests.proposers.talk import GOOD, LONG, PRICE, PROGRAM, Talk, ids, rng_of, wanted
 
@@ -158,23 +156,6 @@ def test_an_outage_gives_no_prompt_up():
         talk = Talk(server.url, retries=2, concurrency=4, wait_s=1e5)
         proposals = talk.ask(*ids(20)).proposals
     assert len(proposals) == 20 and all(p.source for p in proposals)
-
-
-def test_answers_from_before_a_question_failed_say_nothing():
-    """Else an outage that one question meets again and again, while others are slow, would be taken for its fault."""
-    lane = Lane(Breaker(60.0, Clock()), width=4)
-    lane.fresh.append(Asked(Question("g0000-00", "mine", ()), 0, Amount()))
-    lane.take(asked := lane.fresh[0])
-    lane.breaker.succeeded()
-    assert lane.others_answered(asked)
-    asked.failed = 1
-    lane.put_back(asked)
-    assert not lane.others_answered(asked)
-    lane.breaker.succeeded()
-    assert lane.others_answered(asked)
-    asked.failed = 2
-    lane.put_back(asked)
-    assert lane.others_answered(asked)
 
 
 def test_a_stop_counts_what_a_stream_brought():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from concurrent.futures import Future
 from typing import Any
 
@@ -12,7 +13,10 @@ import pytest
 
 from jaxreward.errors import UserError
 from jaxreward.training import Interrupted, Progress, Rung, WorkerLost, train
+from jaxreward.training.chunk import forget_compiled
+from jaxreward.training.compiled import compile_for
 from jaxreward.training.executor import Done, Job, Supervisor
+from jaxreward.training.fused import FUSED
 from jaxreward.training.local import LocalExecutor
 from tests.training.conftest import assert_close_trees, budget
 from tests.training.test_bookkeeping import Memory
@@ -21,12 +25,13 @@ pytestmark = pytest.mark.usefixtures("hasty")
 
 
 class Losing:
-    """Two workers in this process, of which the one that has chunk 1 is lost `losses` times in its second update."""
+    """Two workers in this process, of which the one that has chunk 1 from update `first` on is lost `losses` times in
+    its second update."""
 
     platform, slots, limit = "cpu", 2, 10**10
 
-    def __init__(self, losses: int) -> None:
-        self.losses, self.updates, self.submitted = losses, 0, list[tuple[int, int]]()
+    def __init__(self, losses: int, first: int = 0) -> None:
+        self.losses, self.first, self.updates, self.submitted = losses, first, 0, list[tuple[int, int]]()
         self._local = LocalExecutor(jax.local_devices()[:1])
 
     def prepare(self, jobs: Any) -> int:
@@ -39,7 +44,7 @@ class Losing:
         def should_stop() -> bool:
             nonlocal asked
             asked += 1  # once before the job, and before every update
-            if job.index == 1 and asked == 3 and self.losses:
+            if (job.index, job.first) == (1, self.first) and asked == 3 and self.losses:
                 self.losses -= 1
                 raise WorkerLost("its machine was taken away")
             self.updates += asked > 1
@@ -48,6 +53,26 @@ class Losing:
         kept = jax.tree.map(jnp.copy, job.state)  # as one that is sent away would be
         sent = Job(**{**vars(job), "state": kept})
         return self._local.submit(sent, Supervisor(**{**vars(supervisor), "should_stop": should_stop}))
+
+
+class Idle:
+    """Takes jobs and does nothing, but for the first, which fails; or cannot take the second."""
+
+    platform, slots, limit = "cpu", 2, 10**10
+
+    def __init__(self, refuses: bool = False) -> None:
+        self.refuses, self.futures = refuses, list[Future[Done]]()
+
+    def prepare(self, jobs: Any) -> int:
+        return 0
+
+    def submit(self, job: Job, supervisor: Supervisor) -> Future[Done]:
+        if self.futures and self.refuses:
+            raise OSError("the queue is full")
+        self.futures.append(Future())
+        if job.index == 0 and not self.refuses:
+            self.futures[0].set_exception(OSError("no space left"))
+        return self.futures[-1]
 
 
 TEXT = """
@@ -100,18 +125,77 @@ def test_a_chunk_whose_worker_was_lost_is_submitted_again(corridor, four, tiny, 
 
 
 def test_a_loss_after_a_rung_begins_at_the_rung(corridor, four, tiny, alone):
-    engine = Losing(losses=1)
-    rung = Rung(2 * tiny.batch)
-    engine_free = train(corridor, four, tiny, rungs=[rung], **budget(tiny))
+    engine, rung = Losing(losses=1, first=2), Rung(2 * tiny.batch)
     found = train(corridor, four, tiny, rungs=[rung], executor=engine, **budget(tiny))
-    assert sorted(engine.submitted) == [(0, 0), (0, 2), (1, 0), (1, 0), (1, 2)]
+    assert sorted(engine.submitted) == [(0, 0), (0, 2), (1, 0), (1, 2), (1, 2)]
     agree(found, alone)
-    agree(found, engine_free)
+    with_points = train(corridor, four, tiny, rungs=[rung], **budget(tiny))
+    np.testing.assert_allclose(found.success_curve, with_points.success_curve, atol=0.13)
 
 
 def test_what_is_lost_again_and_again_ends_the_training(corridor, four, tiny):
-    with pytest.raises(UserError, match="3 workers in turn were lost with chunk 1, .*taken away.* see to the engine"):
+    with pytest.raises(UserError, match="3 workers were lost with chunk 1, .*taken away.* see to the engine"):
         train(corridor, four, tiny, executor=Losing(losses=9), **budget(tiny))
+
+
+@pytest.mark.parametrize("refuses", [False, True])
+def test_a_failure_does_not_wait_for_what_nobody_has_begun(corridor, four, tiny, refuses):
+    engine = Idle(refuses)
+    with pytest.raises(OSError, match="the queue is full" if refuses else "no space left"):
+        train(corridor, four, tiny, executor=engine, **budget(tiny))
+    assert engine.futures[-1].cancelled()
+
+
+def test_a_job_can_be_sent_away_at_any_time(corridor, four, tiny, alone):
+    """Also when its programs have been used, and with the state of agents."""
+    sent = list[Job]()
+
+    class Post(Losing):
+        def submit(self, job: Job, supervisor: Supervisor) -> Future[Done]:
+            state, task = jax.device_get(job.state), job.task
+            again: Job = pickle.loads(pickle.dumps(Job(**{**vars(job), "state": state})))
+            sent.append(again)
+            return super().submit(Job(**{**vars(again), "task": task}), supervisor)
+
+    found = train(corridor, four, tiny, rungs=[Rung(2 * tiny.batch)], executor=Post(losses=0), **budget(tiny))
+    agree(found, alone)
+    assert len(sent) == 4 and sent[-1].state is not None
+
+
+def test_who_goes_on_hears_where_it_stands(corridor, four, tiny):
+    """What was restored counts as done, from the start, and in the end everything is."""
+    store, told, asked = Memory(), list[Progress](), [0]
+
+    def stop() -> bool:
+        asked[0] += 1
+        return asked[0] > 7
+
+    settings = {**budget(tiny), "chunk": 2, "devices": jax.local_devices()[:1], "store": store}
+    with pytest.raises(Interrupted):
+        train(corridor, four, tiny, should_stop=stop, **settings)
+    train(corridor, four, tiny, progress=told.append, **settings)
+    trained = [p for p in told if p.phase == "train"]
+    assert trained[0].steps > 0 and trained[0].success and trained[-1].steps == trained[-1].total
+    assert [p.steps for p in trained] == sorted(p.steps for p in trained)
+
+
+def test_what_a_rung_leaves_of_the_chunks_is_not_compiled_again(corridor, four, tiny, alone):
+    """Whole chunks are stopped, the others keep what they have."""
+    settings = {**budget(tiny), "chunk": 1, "collector": "fused", "devices": jax.local_devices()[:1]}
+    compiled = list[int]()
+
+    def counted(*args: Any, **options: Any) -> Any:
+        compiled.append(1)
+        return compile_for(*args, **options)
+
+    forget_compiled()
+    with pytest.MonkeyPatch.context() as patch, FUSED.room_for(1):  # nothing is found again but what a chunk holds
+        patch.setattr(FUSED, "at_least", lambda _: None)
+        patch.setattr("jaxreward.training.trainer.worth_compacting", lambda *_: False)
+        patch.setattr("jaxreward.training.fused.compile_for", counted)
+        cut = train(corridor, four, tiny, rungs=[Rung(2 * tiny.batch, keep=0.5)], **settings)
+    assert len(cut.chunks) == 2 and len(compiled) == 4
+    agree(cut, alone, np.flatnonzero(cut.stopped == 0))
 
 
 def test_an_engine_hears_of_a_stop(corridor, four, tiny):

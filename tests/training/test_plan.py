@@ -21,12 +21,13 @@ def test_settings_of_a_structure_stay_together(structures, settings):
         assert sorted(place for chunk in chunks for place in chunk) == list(range(len(places)))
         assert max(map(len, chunks)) <= largest
         sizes = {units(sorted(places[k] for k in chunk)) for chunk in chunks}
-        if settings <= largest:
+        if settings <= largest and structures >= devices:
             assert sizes == {settings}
             of = [{places[k] for k in chunk} for chunk in chunks]
             assert sum(map(len, of)) == structures
         else:
             assert all(len({places[k] for k in chunk}) == 1 for chunk in chunks)
+            assert len(chunks) >= min(devices, len(places))
 
 
 def test_devices_have_as_much_to_do():
