@@ -64,7 +64,7 @@ def _cold(task: Task, programs: Sequence[Program], **options: Any) -> dict[str, 
     """A training from a cold start, and what it takes to compile for it: in one of a single update before, since a
     compiler whose cores train meanwhile takes longer."""
     forget()
-    linked = is_linked("auto", task, options["ppo"], options["seeds"] * options["steps"], jax.default_backend())
+    linked = is_linked("auto", task, options["ppo"], options["seeds"], options["steps"], jax.default_backend())
     options |= {"collector": "linked" if linked else "fused"}  # by the budget, also where only one update is made
     once: dict[str, Any] = options | {"steps": 1, "checkpoints": 1, "eval_episodes": 1}
     compiled = train(task, programs, **once)

@@ -25,8 +25,7 @@ def compile_ahead(
     """
     devices = jax.local_devices()
     width, terms = padded_sizes([program], room)
-    whole = len(seeds) * ppo.batch * -(-steps // ppo.batch)
-    if is_linked(collector, task, ppo, whole, devices[0].platform):
+    if is_linked(collector, task, ppo, len(seeds), steps, devices[0].platform):
         chunks = chunks_of(range(of), largest_chunk(devices[0].platform) or of, len(devices))
         index = next(k for k, members in enumerate(chunks) if place in members)
         population = Population([program], width, terms)

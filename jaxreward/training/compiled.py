@@ -18,8 +18,8 @@ _EMITTERS, _LEVEL = "xla_cpu_use_fusion_emitters", "xla_backend_optimization_lev
 
 
 def xla_options(platform: str, options: Mapping[str, Any] | None = None) -> dict[str, Any] | None:
-    """What XLA is told: `options`, and on a CPU to have LLVM optimise less. That compiles in four fifths of the time to
-    code that is as fast, but for tasks that do without XLA's fusion emitters."""
+    """What XLA is told: `options`, and on a CPU to have LLVM optimise less. That compiles sooner to code that is as
+    fast, but for tasks that do without XLA's fusion emitters."""
     options = dict(options or {})
     if platform == "cpu" and options.get(_EMITTERS, True):
         options.setdefault(_LEVEL, 1)

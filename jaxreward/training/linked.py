@@ -31,7 +31,7 @@ from jaxreward.training.rollout import Lanes, Moves, Trajectory
 COMMON, UNITS = Cache(12), Cache(512)
 
 QUICKLY = {"xla_cpu_use_fusion_emitters": False, "xla_cpu_parallel_codegen_split_count": 1}
-"""Options by which XLA compiles a program on CPU in two thirds of the time, to code that is as fast."""
+"""Options by which XLA compiles a program on CPU sooner, to code that is as fast."""
 
 Responses = tuple[tuple[jax.Array, jax.Array, jax.Array], ...]
 """What each unit made of a step: rewards (W, n), terms (W, n, K), and observations (W, n, d) of what follows."""

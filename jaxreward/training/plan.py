@@ -146,12 +146,12 @@ def largest_chunk(platform: str) -> int | None:
     return _MAX_CHUNK_CPU if platform == "cpu" else None
 
 
-def is_linked(how: How, task: Task, ppo: PPO, steps: int, platform: str) -> bool:
+def is_linked(how: How, task: Task, ppo: PPO, seeds: int, steps: int, platform: str) -> bool:
     """Whether the collector of a training is linked of small functions that later populations use again.
 
     On CPU that saves compiling and costs steps a second (docs/benchmarks.md): a simulation of bodies hardly any, a grid
-    so many that it does not pay where a candidate takes more than a hundred thousand `steps`, over all its seeds. A GPU
-    has not been measured.
+    so many that it does not pay where a candidate takes more than a hundred thousand steps, its `seeds` together, each
+    `steps` rounded up to whole updates. A GPU has not been measured.
 
     Raises:
         UserError: as `check_collector`.
@@ -160,7 +160,8 @@ def is_linked(how: How, task: Task, ppo: PPO, steps: int, platform: str) -> bool
     if not can_link(ppo):
         return False
     if how == "auto":
-        return platform == "cpu" and (isinstance(task.action_space, Box) or steps <= _FEW_STEPS)
+        taken = seeds * ppo.batch * -(-steps // ppo.batch)
+        return platform == "cpu" and (isinstance(task.action_space, Box) or taken <= _FEW_STEPS)
     return how == "linked"
 
 

@@ -188,8 +188,8 @@ class _Run:
 
     def __post_init__(self) -> None:
         self.width, self.terms = padded_sizes(self.programs, self.room)
-        steps = len(self.seeds) * self.schedule.updates * self.ppo.batch
-        self.linked = is_linked(self.collector, self.task, self.ppo, steps, self.executor.platform)
+        seeds, steps = len(self.seeds), self.schedule.updates * self.ppo.batch
+        self.linked = is_linked(self.collector, self.task, self.ppo, seeds, steps, self.executor.platform)
         self.measure = measure_of(self.task)
         self.compile_s = self.run_s = 0.0
         self.env_steps = self.eval_steps = self.peak = 0

@@ -138,9 +138,9 @@ def test_neighbours_chunks_and_nan_do_not_matter(easy, mixed, tiny, checker):
 
 def test_a_memory_is_not_linked():
     task = make_task("probe-choice")
-    assert not is_linked("auto", task, GRU, 1, "cpu") and is_linked("auto", task, PPO(), 1, "cpu")
+    assert not is_linked("auto", task, GRU, 1, 1, "cpu") and is_linked("auto", task, PPO(), 1, 1, "cpu")
     with pytest.raises(UserError, match="memory"):
-        is_linked("linked", task, GRU, 1, "cpu")
+        is_linked("linked", task, GRU, 1, 1, "cpu")
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,10 @@ import random
 
 import pytest
 
+from jaxreward.tasks import make_task
+from jaxreward.training import PPO
 from jaxreward.training.linked import units
-from jaxreward.training.plan import chunks_of
+from jaxreward.training.plan import chunks_of, is_linked
 
 
 @pytest.mark.parametrize(("structures", "settings"), [(1, 16), (3, 5), (15, 16), (16, 1), (7, 4), (2, 40)])
@@ -37,3 +39,10 @@ def test_devices_have_as_much_to_do():
     assert [len(chunk) for chunk in chunks_of(range(40), 16, 2)] == [10] * 4
     assert [len(chunk) for chunk in chunks_of(range(64), 16, 2)] == [16] * 4
     assert chunks_of("aab", 16, 1) == [[0, 1, 2]]
+
+
+def test_few_steps_are_those_of_all_seeds_in_whole_updates():
+    grid, real, ppo = make_task("probe-choice"), make_task("probe-aim"), PPO(envs=100, unroll=100, minibatches=1)
+    assert is_linked("auto", grid, ppo, 2, 50_000, "cpu") and not is_linked("auto", grid, ppo, 2, 50_001, "cpu")
+    assert is_linked("auto", real, ppo, 2, 10**9, "cpu") and not is_linked("auto", real, ppo, 1, 1, "gpu")
+    assert is_linked("linked", grid, ppo, 3, 10**9, "gpu") and not is_linked("fused", real, ppo, 1, 1, "cpu")
