@@ -29,7 +29,7 @@ _GENERATION = 16
 """Programs of a generation where generations are measured."""
 
 _SHORT = 8
-"""By the budget over this the weight settings of a structure are judged."""
+"""By the budget over this the weight settings of a structure are judged, and collectors compared."""
 
 _WAYS = {"one_by_one": "one by one", "separate": "as separate processes", "naive": "so, each seed by itself"}
 
@@ -61,6 +61,8 @@ class ThroughputSettings:
     with other constants, to see what compiling costs a search; 0: no."""
     tune: int = 0
     """Also compile 16 structures, and then so many weight settings of each, with an eighth of --steps; 0: no."""
+    agree: int = 0
+    """Also train so many programs for an eighth of --steps by each collector, and compare the agents; 0: no."""
     collector: How = "auto"
     """How experience is collected in the rows: fused, linked, or as the trainer chooses."""
     chunking: int = 0
@@ -96,7 +98,7 @@ class ThroughputSettings:
         for name in ("seeds", "steps", "repeat", "checkpoints", "eval_episodes"):
             if getattr(self, name) < 1:
                 raise UserError(f"--{name.replace('_', '-')} must be at least 1, not {getattr(self, name)}")
-        for name in ("one_by_one_limit", "separate_limit", "chunking", "generations", "tune", "time_limit_s"):
+        for name in ("one_by_one_limit", "separate_limit", "chunking", "generations", "tune", "agree", "time_limit_s"):
             if getattr(self, name) < 0:
                 raise UserError(f"--{name.replace('_', '-')} must not be negative")
         if self.out is not None and self.out.suffix != ".json":
@@ -129,6 +131,8 @@ class ThroughputSettings:
             )
         if self.tune:
             lines.append(f"{_GENERATION} structures, and {self.tune} weight settings of each")
+        if self.agree:
+            lines.append(f"{self.agree} programs by each collector, to compare the agents")
         if self.chunking:
             lines.append(f"{self.chunking} candidates whole and in chunks under a memory limit")
         return lines + ([f"everything {self.repeat} times"] if self.repeat > 1 else [])
@@ -144,11 +148,11 @@ class Measurement:
         self.settings, self.task, self.note, self.begin = settings, task, note, time.perf_counter()
         self.report: dict[str, Any] = {
             "benchmark": "candidate_throughput", "settings": _plain(settings), **machine(),
-            "rows": [], "ceiling": None, "chunking": [], "generations": [], "tune": None, "peers": {},
-            "left_out": [],
+            "rows": [], "ceiling": None, "chunking": [], "generations": [], "tune": None, "agreement": None,
+            "peers": {}, "left_out": [],
         }  # fmt: skip
         of_regimes = _GENERATION * max(settings.generations, settings.tune > 0)
-        self.programs = mixed_programs(self.task, max([*settings.rows, settings.chunking, of_regimes]))
+        self.programs = mixed_programs(self.task, max([*settings.rows, settings.chunking, of_regimes, settings.agree]))
         note(f"{len(self.programs)} different programs checked in {self.elapsed:.0f} s, which is not counted")
 
     @property
@@ -189,7 +193,7 @@ class Measurement:
 
     def _regimes(self) -> None:
         """What compiling costs from generation to generation, and for many weights."""
-        from benchmarks.regimes import collectors, generations, tuning
+        from benchmarks.regimes import agreement, collectors, generations, tuning
 
         s = self.settings
         options = {name: value for name, value in s.options().items() if name != "collector"}
@@ -203,12 +207,19 @@ class Measurement:
                     f"generation {later['generation']} {collector}: {later['wall_s']:.1f} s, compiling "
                     f"{later['compile_share']:.0%} of it"
                 )
+        short = options | {"steps": -(-s.steps // _SHORT), "checkpoints": 1}
         if s.tune:
-            short = options | {"steps": -(-s.steps // _SHORT), "checkpoints": 1}
             self.report["tune"] = found = tuning(self.task, self.programs[:_GENERATION], s.tune, **short)
             self.note(
                 f"{s.tune} settings of {found['structures']} structures compile in {found['compile_ratio']:.2f} times "
                 "the time of the structures alone"
+            )
+            self._save()
+        if s.agree and len(collectors(s.ppo)) > 1:
+            self.report["agreement"] = found = agreement(self.task, self.programs[: s.agree], **short)
+            self.note(
+                f"{s.agree} programs by each collector: parameters differ by at most "
+                f"{found['max_parameter_difference']:.2g}, success by {found['max_success_difference']:.2g}"
             )
         self._save()
 

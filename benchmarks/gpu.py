@@ -91,10 +91,11 @@ def command(s: GpuSettings) -> list[str]:
             str(s.out / f"{s.part}.json"), *dry,
         ]  # fmt: skip
     if s.part == "regimes":
-        size = ["--candidates", "16", "--steps", "500000", "--generations", "3", "--tune", "16"]
+        size = ["--candidates", "16", "--steps", "500000", "--generations", "3", "--tune", "16",
+                "--agree", "20"]
         if s.tiny:
             size = ["--candidates", "1", "--steps", "2048", "--checkpoints", "1", "--eval-episodes", "64",
-                    "--tune", "2", "--generations", "1", "--no-second-pass"]  # fmt: skip
+                    "--tune", "2", "--generations", "1", "--agree", "2", "--no-second-pass"]  # fmt: skip
         return [
             *python, str(ROOT / "benchmarks" / "candidate_throughput.py"), "--seeds", "2", *size, "--one-by-one-limit",
             "0", "--separate-limit", "0", *chunk, "--out", str(s.out / "regimes.json"), *dry,

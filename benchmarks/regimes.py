@@ -60,6 +60,23 @@ def tuning(task: Task, programs: Sequence[Program], settings: int, **options: An
     }  # fmt: skip
 
 
+def agreement(task: Task, programs: Sequence[Program], **options: Any) -> dict[str, Any]:
+    """By how much the agents of the two collectors differ after the same training: in any of their parameters, and in
+    success."""
+    by: dict[str, TrainResult] = {how: train(task, programs, collector=how, **options) for how in ("fused", "linked")}
+    one, other = (by[how] for how in ("fused", "linked"))
+    apart = jax.tree.map(lambda a, b: float(np.max(np.abs(a - b), initial=0.0)), _parameters(one), _parameters(other))
+    return {
+        "programs": len(programs), "steps": int(one.steps[-1]), "seeds": len(one.seeds),
+        "max_parameter_difference": max(jax.tree.leaves(apart)),
+        "max_success_difference": float(np.max(np.abs(one.success - other.success))),
+    }  # fmt: skip
+
+
+def _parameters(done: TrainResult) -> list[Any]:
+    return [jax.tree.map(np.asarray, variables) for variables in done.agents]
+
+
 def _cold(task: Task, programs: Sequence[Program], **options: Any) -> dict[str, Any]:
     """A training from a cold start, and what it takes to compile for it: in one of a single update before, since a
     compiler whose cores train meanwhile takes longer."""

@@ -119,6 +119,12 @@ def remarks(report: dict[str, Any]) -> list[str]:
     if report["ceiling"]:
         top = report["ceiling"]
         lines.append(f"Environment steps alone: {top['steps_per_s']:,.0f} steps/s in {top['lanes']:,} lanes.")
+    if found := report.get("agreement"):
+        lines.append(
+            f"{found['programs']} programs x {found['seeds']} seeds x {found['steps']:,} steps by each collector: "
+            f"parameters of the agents differ by at most {found['max_parameter_difference']:.2g}, success by "
+            f"{found['max_success_difference']:.2g}."
+        )
     if any(row.get("one_by_one_extrapolated") or row.get("separate_extrapolated") for row in report["rows"]):
         lines.append("`~`: extrapolated from the programs that were measured one by one.")
     lines += [f"{x['candidates']} candidates were left out: {x['reason']}." for x in report["left_out"]]

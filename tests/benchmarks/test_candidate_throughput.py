@@ -7,12 +7,16 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
+import numpy as np
 import pytest
 
-from benchmarks import candidate_throughput, gpu, scaling, table
+from benchmarks import candidate_throughput, gpu, regimes, scaling, table
 from benchmarks.measure import Apart, Seconds, median
 from jaxreward.errors import UserError
+from jaxreward.tasks import make_task
 from jaxreward.training import PPO, quick_real
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -45,9 +49,25 @@ def test_the_median_is_one_repeat():
 @pytest.mark.usefixtures("hasty")
 def test_the_smallest_measurement(capsys: pytest.CaptureFixture[str]):
     words = [*SMALL, "--candidates", "1", "--one-by-one-limit", "0", "--separate-limit", "0", "--no-second-pass"]
-    assert candidate_throughput.main([*words, "--json"]) == 0
-    (row,) = json.loads(capsys.readouterr().out.splitlines()[-1])["rows"]
+    assert candidate_throughput.main([*words, "--agree", "2", "--json"]) == 0
+    report = json.loads(capsys.readouterr().out.splitlines()[-1])
+    (row,), agreement = report["rows"], report["agreement"]
     assert row["wall_s"] > row["run_s"] > 0 and row["wall_ratio"] is None
+    assert (agreement["programs"], agreement["seeds"], agreement["steps"]) == (2, 1, 64)
+    assert 0 <= agreement["max_parameter_difference"] < 1e-5 and agreement["max_success_difference"] < 0.1
+
+
+def test_agents_that_differ_are_told(monkeypatch: pytest.MonkeyPatch):
+    def train(*_: Any, collector: str, **__: Any) -> SimpleNamespace:
+        less = collector == "linked"
+        agents = tuple({"weights": np.ones((2, 3)) - 0.25 * less * (k == 1)} for k in range(2))
+        return SimpleNamespace(
+            agents=agents, steps=[64], seeds=(0, 1), success=np.asarray([[1, 0], [1, 0.5 * less]], float)
+        )
+
+    monkeypatch.setattr(regimes, "train", train)
+    found = regimes.agreement(make_task("probe-choice"), [])
+    assert found["max_parameter_difference"] == 0.25 and found["max_success_difference"] == 0.5
 
 
 @pytest.mark.slow
