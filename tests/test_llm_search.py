@@ -7,13 +7,17 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from jaxreward.cli import main
+from jaxreward.errors import UserError
+from jaxreward.programs import Program
 from jaxreward.proposers.bill import Amount
 from jaxreward.runs import Checked, Proposed, Trained, read_log, read_transcript
 from jaxreward.runs.provenance import read_header
@@ -190,3 +194,38 @@ def test_killed_between_request_reply_and_log_nothing_is_lost_or_doubled(tmp_pat
     proposals = [event.proposal for event in events if isinstance(event, Proposed)]
     assert [p.request_id for p in proposals] == [f"g0000-0{k}" for k in range(4)]
     assert sum(p.tokens for p in proposals) == 4 * sum(USAGE) == Amount.of(read_transcript(said)).tokens
+
+
+def test_replies_are_checked_and_compiled_while_others_are_awaited(tmp_path, monkeypatch, capsys):
+    """The last reply comes only when the others are compiled; each is told its own place among those that train."""
+    ahead, compiled, enough = list[tuple[str, dict[str, Any]]](), threading.Event(), "this test trains nothing"
+
+    def compile_ahead(_task: Any, program: Program, _ppo: Any, **how: Any) -> None:
+        ahead.append((program.source, how))
+        if len(ahead) == 2:
+            compiled.set()
+
+    def reply(_: Any, n: int) -> Answer:
+        if n == 2:
+            assert compiled.wait(120)
+        return Answer(wrapped((MEDIOCRE, POOR, GOOD)[n]))
+
+    def train(*_: Any, **__: Any) -> None:
+        raise UserError(enough)
+
+    monkeypatch.setattr("jaxreward.evolution.compile_ahead", compile_ahead)
+    monkeypatch.setattr("jaxreward.evolution.train_generation", train)
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    monkeypatch.chdir(tmp_path)
+    with ChatServer(reply) as server:
+        status = main([
+            "evolve", "--task", "xland-easy", "--proposer", "llm", "--model", "openai/mine", "--api-base", server.url,
+            "--price", PRICE, "--candidates", "3", "--generation", "3", "--seeds", "2", "--steps", "1000",
+            "--baselines", "--final-seeds", "0", "--name", "run",
+        ])  # fmt: skip
+    assert status == 2 and enough in capsys.readouterr().err
+    proposed = [entry.event for entry in read_log(tmp_path / "runs" / "run" / "events.jsonl")]
+    order = [event.proposal.source for event in proposed if isinstance(event, Proposed)]
+    assert len(order) == 3
+    for source, how in ahead:
+        assert (how["steps"], len(how["seeds"]), how["of"]) == (1000, 2, 3) and order[how["place"]] == source
