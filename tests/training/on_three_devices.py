@@ -11,7 +11,9 @@ import numpy as np
 from jaxreward.programs import Checker
 from jaxreward.tasks import make_task
 from jaxreward.training import PPO, Interrupted, Progress, Rung, train, trainer
+from jaxreward.training.ahead import compile_ahead
 from jaxreward.training.chunk import Chunk
+from jaxreward.training.linked import UNITS
 
 TEXT = """
 import jax.numpy as jnp
@@ -113,12 +115,25 @@ def a_failure_on_one_device_stops_the_others(programs: Any) -> None:
     assert taken[0] < 10_000, taken
 
 
+def what_was_compiled_ahead_is_found(programs: Any) -> None:
+    for place, program in enumerate(programs):
+        compile_ahead(
+            TASK, program, SMALL, seeds=range(2), steps=OPTIONS["steps"], collector="linked", room=(0, 0), place=place,
+            of=len(programs),
+        )  # fmt: skip
+    ahead = set(UNITS)
+    assert len(ahead) == len(programs)
+    train(TASK, programs, SMALL, devices=THREE, collector="linked", **OPTIONS)
+    assert set(UNITS) == ahead
+
+
 if __name__ == "__main__":
     assert len(THREE) == 3
     features = ("state.t / 9.0", "state.signal")
     sources = [TEXT.format(reward=REWARDS[k % 4], feature=features[k // 4]) for k in range(5)]
     with Checker() as checker:
         found = [program for _, program in checker.check_many(sources, TASK)]
+    what_was_compiled_ahead_is_found(found)
     for collector in ("fused", "linked"):
         whole = results_do_not_depend_on_devices(found, collector)
         survivors_are_dealt_out_anew(found, collector, whole)
