@@ -91,8 +91,7 @@ def command(s: GpuSettings) -> list[str]:
             str(s.out / f"{s.part}.json"), *dry,
         ]  # fmt: skip
     if s.part == "regimes":
-        size = ["--candidates", "16", "--steps", "500000", "--generations", "3", "--tune", "16",
-                "--agree", "20"]
+        size = ["--candidates", "16", "--steps", "500000", "--generations", "3", "--tune", "16", "--agree", "20"]
         if s.tiny:
             size = ["--candidates", "1", "--steps", "2048", "--checkpoints", "1", "--eval-episodes", "64",
                     "--tune", "2", "--generations", "1", "--agree", "2", "--no-second-pass"]  # fmt: skip

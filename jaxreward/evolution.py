@@ -15,7 +15,7 @@ import numpy as np
 
 from jaxreward.clock import CLOCK
 from jaxreward.errors import UserError
-from jaxreward.evaluation import draw_agents
+from jaxreward.keeping import keep_for_people, keep_interface, keep_policies
 from jaxreward.mending import requests_to_mend
 from jaxreward.parts import OBSERVATION, Parts, keep_task
 from jaxreward.profile import Profile
@@ -23,9 +23,8 @@ from jaxreward.programs import Checker, Program
 from jaxreward.programs.novelty import same_outputs
 from jaxreward.proposers.bill import Amount
 from jaxreward.proposers.fixed import FixedObservation
-from jaxreward.proposers.judge import PICTURES
 from jaxreward.proposers.proposer import Desk
-from jaxreward.protocol import Agents, train_generation
+from jaxreward.protocol import train_generation
 from jaxreward.records import Candidate, Exchange, ProgramSummary, Proposal, Request, Result, Score
 from jaxreward.runs import (
     Asked,
@@ -49,7 +48,7 @@ from jaxreward.runs import (
 )
 from jaxreward.runs.checkpoint import Checkpoints
 from jaxreward.runs.disk import write_atomic
-from jaxreward.runs.provenance import Provenance, lineage, versions
+from jaxreward.runs.provenance import versions
 from jaxreward.runs.transcripts import TRANSCRIPT
 from jaxreward.search import Strategy
 from jaxreward.search.seeding import derive_rng
@@ -347,7 +346,11 @@ class Evolution:
         with CLOCK.part("write"):
             for program in outcome.programs:  # with other weights, some may be new
                 self.run.save_program(program.digest, program.source)
-            self._keep_policy([agents for agents in outcome.agents if agents.sound])
+            sound = [agents for agents in outcome.agents if agents.sound]
+            if self.judge is not None:
+                keep_for_people(self.run, self.store, sound, self.task, self.settings.ppo)
+            else:
+                keep_policies(self.store, sound, best)
         self.log(Trained(results=outcome.results, compile_s=outcome.compile_s, run_s=outcome.run_s))
         self.forget(tag)
 
@@ -386,37 +389,9 @@ class Evolution:
         known = self.progress.known.values()
         return max((k.observation_size for k in known), default=0), max((len(k.terms) for k in known), default=0)
 
-    def _keep_policy(self, sound: Sequence[Agents]) -> None:
-        """Save the best policy of this training if its candidate is the best so far; where people decide on
-        that later, one of every candidate, and pictures for them."""
-        if not sound:
-            return  # nothing here has a score
-        best = self.strategy.best(self.progress.state)
-        if self.judge is not None:
-            for of in sound:
-                policy = of.trained.variables(of.row, of.trained.best_seed(of.row))
-                self.store.save(f"policy-{of.candidate.id}", policy)
-                draw_agents(self.task, of.candidate, of.trained, of.row, self.settings.ppo, self.run.path / PICTURES)
-            return
-        of = max(sound, key=lambda a: a.trained.score(a.row).merit)
-        if best is None or best.score is None or of.trained.score(of.row).merit > best.score.merit:
-            self.store.save("best-policy", of.trained.variables(of.row, of.trained.best_seed(of.row)))
-
     def store_best(self, score: Score | None = None) -> None:
         """Write `best_interface.py`, with `score` in place of that of the search."""
-        best = self.strategy.best(self.progress.state)
-        if best is None or best.candidate.summary is None:
-            return
-        started = self.progress.started
-        provenance = Provenance(
-            task=" ".join((self.settings.task, *self.settings.task_arg)),
-            digest=best.candidate.summary.digest,
-            score=score or best.score,
-            lineage=lineage(self.progress.results, best.candidate.id),
-            versions=started.versions if started else versions(),
-            command=started.command if started else "",
-        )
-        self.run.save_best(best.candidate.source, provenance)
+        keep_interface(self.run, self.settings, self.progress, self.strategy.best(self.progress.state), score)
 
 
 def next_requests(
