@@ -14,12 +14,12 @@ from jaxreward.programs import Program
 from jaxreward.tasks import Task
 from jaxreward.training import PPO, How, TrainResult, train
 from jaxreward.training.fused import FUSED
-from jaxreward.training.plan import can_link, is_linked
+from jaxreward.training.plan import can_link, collector_of
 
 
 def collectors(ppo: PPO) -> list[How]:
     """Those that can serve the learner."""
-    return ["fused", "linked"] if can_link(ppo) else ["fused"]
+    return ["fused", "paired", "linked"] if can_link(ppo) else ["fused"]
 
 
 def generations(
@@ -61,28 +61,27 @@ def tuning(task: Task, programs: Sequence[Program], settings: int, **options: An
 
 
 def agreement(task: Task, programs: Sequence[Program], **options: Any) -> dict[str, Any]:
-    """By how much the agents of the two collectors differ after the same training: in any of their parameters, and in
-    success."""
-    by: dict[str, TrainResult] = {how: train(task, programs, collector=how, **options) for how in ("fused", "linked")}
-    one, other = (by[how] for how in ("fused", "linked"))
-    apart = jax.tree.map(lambda a, b: float(np.max(np.abs(a - b), initial=0.0)), _parameters(one), _parameters(other))
+    """By how much the agents of other collectors differ from those of the fused one after the same training: in any of
+    their parameters, and in success."""
+    fused, *others = (train(task, programs, collector=how, **options) for how in collectors(options["ppo"]))
+    parameters, success = [0.0], [0.0]
+    for other in others:
+        pairs = zip(map(jax.tree.leaves, fused.agents), map(jax.tree.leaves, other.agents), strict=True)
+        parameters += [float(np.max(np.abs(a - b))) for one, two in pairs for a, b in zip(one, two, strict=True)]
+        success.append(float(np.max(np.abs(fused.success - other.success))))
     return {
-        "programs": len(programs), "steps": int(one.steps[-1]), "seeds": len(one.seeds),
-        "max_parameter_difference": max(jax.tree.leaves(apart)),
-        "max_success_difference": float(np.max(np.abs(one.success - other.success))),
+        "programs": len(programs), "steps": int(fused.steps[-1]), "seeds": len(fused.seeds),
+        "collectors": 1 + len(others), "max_parameter_difference": max(parameters),
+        "max_success_difference": max(success),
     }  # fmt: skip
-
-
-def _parameters(done: TrainResult) -> list[Any]:
-    return [jax.tree.map(np.asarray, variables) for variables in done.agents]
 
 
 def _cold(task: Task, programs: Sequence[Program], **options: Any) -> dict[str, Any]:
     """A training from a cold start, and what it takes to compile for it: in one of a single update before, since a
     compiler whose cores train meanwhile takes longer."""
     forget()
-    linked = is_linked("auto", task, options["ppo"], options["seeds"], options["steps"], jax.default_backend())
-    options |= {"collector": "linked" if linked else "fused"}  # by the budget, also where only one update is made
+    how = collector_of("auto", task, options["ppo"], options["seeds"], options["steps"], jax.default_backend())
+    options |= {"collector": how}  # by the budget, also where only one update is made
     once: dict[str, Any] = options | {"steps": 1, "checkpoints": 1, "eval_episodes": 1}
     compiled = train(task, programs, **once)
     forget()

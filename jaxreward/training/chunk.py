@@ -21,7 +21,7 @@ from flax import struct
 from jaxreward.tasks import Task, compiler_options, told_beside
 from jaxreward.training.collector import Collection, Collector
 from jaxreward.training.compiled import Cache, bytes_of, compile_for, signature, xla_options
-from jaxreward.training.config import PPO
+from jaxreward.training.config import PPO, How
 from jaxreward.training.fused import FUSED, Fused
 from jaxreward.training.linked import COMMON, UNITS, Linked, compile_unit
 from jaxreward.training.measure import Stats
@@ -52,9 +52,9 @@ class Chunk:
         ppo: PPO,
         seeds: Sequence[int],
         device: Device,
-        linked: bool = False,
+        collector: How = "fused",
     ) -> None:
-        self.linked = linked
+        self.collector = collector
         self.task, self.population, self.ppo, self.device = task, population, ppo, device
         self.seeds = tuple(seeds)
         self.network = ActorCritic.of(task, ppo)
@@ -78,7 +78,7 @@ class Chunk:
         with jax.default_device(self.device):
             agents, lanes, pool, stats = self._shapes()
             what = self._collection(agents, lanes, pool, stats)
-            self._collect = Linked(what) if self.linked else Fused(what)
+            self._collect = Fused(what) if self.collector == "fused" else Linked(what, self.collector == "paired")
             learn_shapes = (agents, self._trajectory(lanes), stats.finite, self._keys, jnp.float32(0), self._hyper)
             key = (self.network, jax.tree.structure(self.ppo), signature(learn_shapes), self.device)
             self._learn = _LEARN.get(key, lambda: compile_for(self._learn_all, learn_shapes, self.device, donate=(0,)))

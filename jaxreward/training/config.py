@@ -9,8 +9,9 @@ from flax import struct
 
 from jaxreward.errors import UserError
 
-How = Literal["auto", "fused", "linked"]
-"""How experience is collected: by one compiled function, or by one for each structure of programs."""
+How = Literal["auto", "fused", "paired", "linked"]
+"""How experience is collected: by one compiled function; by two, programs and everything else; or by one for each
+structure of programs and one for everything else."""
 
 
 class PPO(struct.PyTreeNode):

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 from jaxreward.programs import Program
 from jaxreward.tasks import Task, digest_of, options_of
 from jaxreward.training.chunk import TrainerState
-from jaxreward.training.config import PPO
+from jaxreward.training.config import PPO, How
 from jaxreward.training.history import History
 from jaxreward.training.plan import Schedule
 
@@ -47,7 +47,7 @@ class Job:
         programs: of the rows. Rows from `members` on are of no interest.
         width, terms: features and terms that there is room for.
         rounds: of held-out episodes at the end, `ppo.envs` in each.
-        linked: by which collector, see `train`.
+        collector: which one, see `train`; not `auto`.
         state, history: after `first` updates, None before any.
     """
 
@@ -64,7 +64,7 @@ class Job:
     first: int
     last: int
     rounds: int
-    linked: bool
+    collector: How
     state: TrainerState | None = None
     history: History | None = None
 
@@ -72,7 +72,7 @@ class Job:
     def chunk(self) -> tuple[Any, ...]:
         """What is compiled for it depends on this; good while the task lives."""
         programs = tuple((p.digest, p.terms) for p in self.programs)
-        return id(self.task), programs, self.width, self.terms, self._hyper, self.seeds, self.linked
+        return id(self.task), programs, self.width, self.terms, self._hyper, self.seeds, self.collector
 
     @property
     def _hyper(self) -> tuple[Any, ...]:

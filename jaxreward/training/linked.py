@@ -1,9 +1,10 @@
-"""A population's collector as small compiled functions that the host strings together, a step at a time.
+"""A population's collector as compiled functions that the host strings together, a step at a time.
 
 `act` holds the environment, the networks and the metric, and is compiled once for a task and a number of candidates.
-Every structure of programs has a function of its own, which serves any population of that size that it is part of. So a
-population of known structures has nothing to compile, and a new structure costs its own compile alone. What all of them
-compute together is what `rollout.collect` computes.
+Programs are a function apart: all of a population are one (`paired`), or every structure has one of its own (`linked`),
+which serves any population of that size that it is part of. So a new structure costs its own compile alone, and linked
+a population of known structures has nothing to compile; paired the host has two functions to call at a step. What all
+of them compute together is what `rollout.collect` computes.
 """
 
 from __future__ import annotations
@@ -20,12 +21,13 @@ import jax.numpy as jnp
 import numpy as np
 from flax import struct
 
-from jaxreward.programs import Program
 from jaxreward.tasks import compiler_options
 from jaxreward.training.collector import Collection
 from jaxreward.training.compiled import Cache, bytes_of, compile_for, signature
+from jaxreward.training.fused import FUSED
 from jaxreward.training.measure import Stats
 from jaxreward.training.networks import Variables
+from jaxreward.training.population import Constants, Population
 from jaxreward.training.rollout import Lanes, Moves, Trajectory
 
 COMMON, UNITS = Cache(12), Cache(512)
@@ -76,10 +78,13 @@ def common_size(structures: Sequence[Any]) -> int:
 class Linked:
     """`rollout.collect`, but for actions that are repeated and agents that remember, in pieces."""
 
-    def __init__(self, what: Collection) -> None:
-        programs, size = what.population.programs, units(what.population.structure)
+    def __init__(self, what: Collection, together: bool = False) -> None:
+        """`together`: all programs are one function, that other populations cannot use."""
+        programs = what.population.programs
+        size = len(programs) if together else units(what.population.structure)
         groups = [programs[k : k + size] for k in range(0, len(programs), size)]
-        self._constants = [jax.device_put(np.stack([p.constants for p in group]), what.device) for group in groups]
+        populations = [Population(group, what.population.width, what.population.terms) for group in groups]
+        self._constants = [jax.device_put(population.constants, what.device) for population in populations]
         self._steps = [jax.device_put(np.int32(t), what.device) for t in range(what.length + 1)]
         pieces = _Pieces(what, size)
         self._no_action = jax.device_put(pieces.no_action, what.device)
@@ -87,7 +92,7 @@ class Linked:
         make = [
             partial(COMMON.get, (*shared, name), partial(pieces.common, name), keep=what.task) for name in pieces.names
         ]
-        make += [partial(pieces.unit, group[0]) for group in groups]
+        make += [partial(pieces.unit, population) for population in populations]
         with ThreadPoolExecutor(os.cpu_count() or 1) as threads:  # the compiler lets other threads run
             compiled = list(threads.map(lambda one: one(), make))
         (self._act, self._close, self._open), self._units = compiled[: len(pieces.names)], compiled[len(pieces.names) :]
@@ -107,13 +112,13 @@ class Linked:
         return max(bytes_of(self._act), bytes_of(self._close))
 
 
-def _call(unit: Any, constants: jax.Array, view: Any, moved: tuple[Any, Any, Any]) -> Any:
+def _call(unit: Any, constants: Constants, view: Any, moved: tuple[Any, Any, Any]) -> Any:
     return unit(constants, view, *moved)
 
 
 def compile_unit(what: Collection) -> None:
     """Compile what depends on the only program of a population, for later collectors that it is part of."""
-    _Pieces(what, 1).unit(what.population.programs[0])
+    _Pieces(what, 1).unit(what.population)
 
 
 class _Pieces:
@@ -154,16 +159,15 @@ class _Pieces:
         options = compiler_options(self.what.task, self.what.device.platform) if name == "act" else None
         return compile_for(fn, self.arguments[name], self.what.device, donate=donated, options=options)
 
-    def unit(self, program: Program) -> Any:
-        """The function of programs of this one's structure."""
-        return UNITS.get((*self.key, program.structure), partial(self._compiled, program))
+    def unit(self, programs: Population) -> Any:
+        """The function of programs of these structures."""
+        cache = UNITS if len(set(programs.structure)) == 1 else FUSED  # what others may use is kept for longer
+        return cache.get((*self.key, programs.structure), partial(self._compiled, programs))
 
-    def _compiled(self, program: Program) -> Any:
-        population = self.what.population
-        constants = jax.ShapeDtypeStruct((self.size, len(program.constants)), jnp.float32)
-        respond = partial(_respond, program, population.width, population.terms)
+    def _compiled(self, programs: Population) -> Any:
+        respond = partial(_respond, programs)
         options = QUICKLY if self.what.device.platform == "cpu" else None
-        return compile_for(respond, (constants, *self.step), self.what.device, options=options)
+        return compile_for(respond, (programs.constants, *self.step), self.what.device, options=options)
 
 
 def _open(
@@ -192,15 +196,10 @@ def _by_unit(size: int, tree: Any) -> list[Any]:
 
 
 def _respond(
-    program: Program, width: int, terms: int, constants: jax.Array, views: Any, actions: Any, next_views: Any,
-    following: Any,
-) -> tuple[jax.Array, jax.Array, jax.Array]:  # fmt: skip
+    programs: Population, constants: Constants, views: Any, actions: Any, next_views: Any, following: Any
+) -> tuple[jax.Array, jax.Array, jax.Array]:
     """What the programs of a unit make of a step, arrays (W, n, ...), and see of what follows it."""
-    reward = jax.vmap(jax.vmap(program.reward_with, in_axes=(None, 0, 0, 0)))
-    paid, parts = reward(constants, views, actions, next_views)
-    obs = jax.vmap(jax.vmap(program.observe))(following)
-    last = lambda x, n: jnp.pad(x, ((0, 0), (0, 0), (0, n - x.shape[-1])))  # noqa: E731
-    return paid, last(parts, terms), last(obs, width)
+    return (*programs.reward(constants, views, actions, next_views), programs.observe(following))
 
 
 def _act(

@@ -20,7 +20,7 @@ Device = Any
 # gets slower per candidate, not faster (docs/benchmarks.md). A GPU has not been measured.
 _MAX_CHUNK_CPU = 16
 
-_FEW_STEPS = 100_000
+_FEW_STEPS, _MANY_STEPS = 100_000, 1_000_000
 
 EVAL_EPISODES = 256
 """Held-out episodes of an agent at a rung and at the end."""
@@ -146,35 +146,37 @@ def largest_chunk(platform: str) -> int | None:
     return _MAX_CHUNK_CPU if platform == "cpu" else None
 
 
-def is_linked(how: How, task: Task, ppo: PPO, seeds: int, steps: int, platform: str) -> bool:
-    """Whether the collector of a training is linked of small functions that later populations use again.
+def collector_of(how: How, task: Task, ppo: PPO, seeds: int, steps: int, platform: str) -> How:
+    """The collector of a training: `how`, or what `auto` stands for.
 
-    On CPU that saves compiling and costs steps a second (docs/benchmarks.md): a simulation of bodies hardly any, a grid
-    so many that it does not pay where a candidate takes more than a hundred thousand steps, its `seeds` together, each
-    `steps` rounded up to whole updates. A GPU has not been measured.
+    On CPU pieces save compiling and cost steps a second (docs/benchmarks.md): a simulation of bodies hardly any, a grid
+    so many that they do not pay where a candidate takes more than a million steps, its `seeds` together, each `steps`
+    rounded up to whole updates. A GPU has not been measured.
 
     Raises:
         UserError: as `check_collector`.
     """
     check_collector(how, ppo)
-    if not can_link(ppo):
-        return False
-    if how == "auto":
-        taken = seeds * ppo.batch * -(-steps // ppo.batch)
-        return platform == "cpu" and (isinstance(task.action_space, Box) or taken <= _FEW_STEPS)
-    return how == "linked"
+    if how != "auto":
+        return how
+    if platform != "cpu" or not can_link(ppo):
+        return "fused"
+    taken = seeds * ppo.batch * -(-steps // ppo.batch)
+    if isinstance(task.action_space, Box) or taken <= _FEW_STEPS:
+        return "linked"
+    return "paired" if taken <= _MANY_STEPS else "fused"
 
 
 def can_link(ppo: PPO) -> bool:
-    """Whether a linked collector can serve this learner."""
+    """Whether a collector in pieces can serve this learner."""
     return ppo.action_repeat == 1 and not ppo.gru
 
 
 def check_collector(how: How, ppo: PPO) -> None:
-    """Raise a UserError for `linked` where actions are repeated or agents have a memory."""
-    if how == "linked" and not can_link(ppo):
+    """Raise a UserError for `linked` or `paired` where actions are repeated or agents have a memory."""
+    if how in ("paired", "linked") and not can_link(ppo):
         what = "have a memory (PPO.gru)" if ppo.gru else "repeat actions (PPO.action_repeat)"
-        raise UserError(f"with --collector linked agents cannot {what}: use --collector fused")
+        raise UserError(f"with --collector {how} agents cannot {what}: use --collector fused")
 
 
 def worth_compacting(dropped: int, survivors: int, steps_left: int, platform: str, linked: bool) -> bool:

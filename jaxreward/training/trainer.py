@@ -36,8 +36,8 @@ from jaxreward.training.plan import (
     Device,
     Schedule,
     chunks_of,
+    collector_of,
     first_chunk,
-    is_linked,
     make_schedule,
     worth_compacting,
 )
@@ -117,9 +117,10 @@ def train(
         devices: which to use, by default all local ones, each with chunks of its own.
         executor: where chunks train in place of `devices`, an engine that spans machines for example; `memory_gb` and
             `devices` are its own matter then.
-        collector: `fused`, one compiled function for the programs, the environment and the networks; `linked`,
-            one for each structure of programs, which others can use again, called by the host at every step; `auto`
-            chooses what should be done first. Their results are equal up to rounding.
+        collector: `fused`, one compiled function for the programs, the environment and the networks; `paired`, one for
+            the programs and one for all else, which other programs use again, called by the host at every step;
+            `linked`, one for each structure of programs, that others can use again too; `auto` chooses what should be
+            done first. Their results are equal up to rounding.
         room: features and terms to have room for, where later programs may have more: what is compiled for these serves
             those.
         store: where to keep the training every `save_every_s` seconds, under names that start with
@@ -189,7 +190,7 @@ class _Run:
     def __post_init__(self) -> None:
         self.width, self.terms = padded_sizes(self.programs, self.room)
         seeds, steps = len(self.seeds), self.schedule.updates * self.ppo.batch
-        self.linked = is_linked(self.collector, self.task, self.ppo, seeds, steps, self.executor.platform)
+        self.collector = collector_of(self.collector, self.task, self.ppo, seeds, steps, self.executor.platform)
         self.measure = measure_of(self.task)
         self.compile_s = self.run_s = 0.0
         self.env_steps = self.eval_steps = self.peak = 0
@@ -266,7 +267,7 @@ class _Run:
         # in one order for all populations of the same structures, which share what is compiled
         members = sorted(members, key=lambda i: self.programs[i].structure)
         programs = [self.programs[i] for i in members]
-        if self.linked:
+        if self.collector != "fused":
             programs += programs[-1:] * (common_size([p.structure for p in programs]) - len(programs))
         return _Group(index, members, tuple(programs))
 
@@ -293,7 +294,7 @@ class _Run:
 
     def _worth_compacting(self, alive: Sequence[int], steps_left: int) -> bool:
         dropped = sum(self.sizes) - len(alive)
-        return worth_compacting(dropped, len(alive), steps_left, self.executor.platform, self.linked)
+        return worth_compacting(dropped, len(alive), steps_left, self.executor.platform, self.collector == "linked")
 
     def _regroup(self, groups: Sequence[_Group], alive: list[int]) -> list[_Group]:
         """The survivors in as few chunks of the size known to fit as possible, with their states."""
@@ -316,8 +317,8 @@ class _Run:
         return Job(
             tag=f"{self.tag}-{number}", index=group.index, task=self.task, programs=group.programs,
             members=len(group.members), width=self.width, terms=self.terms, ppo=self.ppo, seeds=self.seeds,
-            schedule=self.schedule, first=first, last=last, rounds=self.rounds, linked=self.linked, state=group.state,
-            history=group.history,
+            schedule=self.schedule, first=first, last=last, rounds=self.rounds, collector=self.collector,
+            state=group.state, history=group.history,
         )  # fmt: skip
 
     def _segment(self, groups: Sequence[_Group], number: int, first: int, last: int) -> None:

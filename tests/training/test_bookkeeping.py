@@ -135,7 +135,7 @@ def test_survivors_of_a_rung_go_on_as_if_nothing_had_happened(whole, passed):
         assert_close_trees(params(whole, k), params(passed, k), atol=1e-6)
 
 
-@pytest.mark.parametrize("collector", ["fused", "linked"])
+@pytest.mark.parametrize("collector", ["fused", "paired", "linked"])
 def test_a_rung_stops_and_compacts(easy, mixed, tiny, whole, passed, monkeypatch, collector):
     """With a threshold between the candidates' successes, the rest trains on in a smaller chunk. Linked, chunks of
     more than `common_size` says are made up to it by rows that nobody asks for."""

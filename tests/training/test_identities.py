@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from jaxreward.programs import Spec
-from jaxreward.training import train
+from jaxreward.training import How, train
 from jaxreward.training.chunk import Chunk
 from jaxreward.training.fused import FUSED
 from jaxreward.training.linked import UNITS
@@ -17,7 +17,7 @@ from jaxreward.training.population import Population
 from tests.training.conftest import OBSERVATIONS, SEEDS, UPDATES, assert_close_trees, budget, params, program_source
 
 
-@pytest.fixture(scope="module", params=["fused", "linked"])
+@pytest.fixture(scope="module", params=["fused", "paired", "linked"])
 def run(request):
     """`train` by each collector: all that follows holds of every one."""
     return partial(train, collector=request.param)
@@ -126,11 +126,13 @@ def compiled() -> set[object]:
 
 
 def test_collectors_agree(easy, mixed, tiny):
-    one, other = (train(easy, mixed, tiny, collector=how, **budget(tiny)) for how in ("fused", "linked"))
-    for k in range(len(mixed)):
-        assert_close_trees(params(one, k), params(other, k))
-    np.testing.assert_allclose(one.success_curve, other.success_curve, atol=0.26)
-    for a, b in zip(one.histories, other.histories, strict=True):
-        assert_close_trees(a.length, b.length, atol=2.0)
-        assert_close_trees(a.term_mean, b.term_mean, atol=0.02)
-        assert_close_trees((a.obs_min, a.obs_max), (b.obs_min, b.obs_max))
+    hows: tuple[How, ...] = ("fused", "paired", "linked")
+    one, *others = (train(easy, mixed, tiny, collector=how, **budget(tiny)) for how in hows)
+    for other in others:
+        for k in range(len(mixed)):
+            assert_close_trees(params(one, k), params(other, k))
+        np.testing.assert_allclose(one.success_curve, other.success_curve, atol=0.26)
+        for a, b in zip(one.histories, other.histories, strict=True):
+            assert_close_trees(a.length, b.length, atol=2.0)
+            assert_close_trees(a.term_mean, b.term_mean, atol=0.02)
+            assert_close_trees((a.obs_min, a.obs_max), (b.obs_min, b.obs_max))

@@ -18,7 +18,7 @@ from jaxreward.training import PPO, paper, train
 from jaxreward.training.chunk import Chunk
 from jaxreward.training.episodes import play
 from jaxreward.training.networks import ActorCritic, apply, init_padded
-from jaxreward.training.plan import is_linked
+from jaxreward.training.plan import collector_of
 from jaxreward.training.population import Population
 from jaxreward.training.ppo import _in_sequences, _outputs
 from tests.training.conftest import OBSERVATIONS, SEEDS, assert_close_trees, budget, params, program_source
@@ -138,9 +138,11 @@ def test_neighbours_chunks_and_nan_do_not_matter(easy, mixed, tiny, checker):
 
 def test_a_memory_is_not_linked():
     task = make_task("probe-choice")
-    assert not is_linked("auto", task, GRU, 1, 1, "cpu") and is_linked("auto", task, PPO(), 1, 1, "cpu")
-    with pytest.raises(UserError, match="memory"):
-        is_linked("linked", task, GRU, 1, 1, "cpu")
+    assert collector_of("auto", task, GRU, 1, 1, "cpu") == "fused"
+    assert collector_of("auto", task, PPO(), 1, 1, "cpu") == "linked"
+    for how in ("paired", "linked"):
+        with pytest.raises(UserError, match=f"{how}.*memory"):
+            collector_of(how, task, GRU, 1, 1, "cpu")
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,10 @@ import random
 
 import pytest
 
-from jaxreward.tasks import make_task
+from jaxreward.tasks import Task, make_task
 from jaxreward.training import PPO
 from jaxreward.training.linked import units
-from jaxreward.training.plan import chunks_of, is_linked
+from jaxreward.training.plan import chunks_of, collector_of
 
 
 @pytest.mark.parametrize(("structures", "settings"), [(1, 16), (3, 5), (15, 16), (16, 1), (7, 4), (2, 40)])
@@ -43,6 +43,12 @@ def test_devices_have_as_much_to_do():
 
 def test_few_steps_are_those_of_all_seeds_in_whole_updates():
     grid, real, ppo = make_task("probe-choice"), make_task("probe-aim"), PPO(envs=100, unroll=100, minibatches=1)
-    assert is_linked("auto", grid, ppo, 2, 50_000, "cpu") and not is_linked("auto", grid, ppo, 2, 50_001, "cpu")
-    assert is_linked("auto", real, ppo, 2, 10**9, "cpu") and not is_linked("auto", real, ppo, 1, 1, "gpu")
-    assert is_linked("linked", grid, ppo, 3, 10**9, "gpu") and not is_linked("fused", real, ppo, 1, 1, "cpu")
+
+    def auto(task: Task, ppo: PPO, seeds: int, steps: int, platform: str = "cpu") -> str:
+        return collector_of("auto", task, ppo, seeds, steps, platform)
+
+    assert auto(grid, ppo, 2, 50_000) == "linked" and auto(grid, ppo, 2, 50_001) == "paired"
+    assert auto(grid, ppo, 2, 500_000) == "paired" and auto(grid, ppo, 2, 500_001) == "fused"
+    assert auto(real, ppo, 2, 10**9) == "linked" and auto(real, ppo, 1, 1, "gpu") == "fused"
+    assert collector_of("linked", grid, ppo, 3, 10**9, "gpu") == "linked"
+    assert collector_of("fused", real, ppo, 1, 1, "cpu") == "fused"
