@@ -66,8 +66,8 @@ def test_agents_that_differ_are_told(monkeypatch: pytest.MonkeyPatch):
         )
 
     monkeypatch.setattr(regimes, "train", train)
-    found = regimes.agreement(make_task("probe-choice"), [])
-    assert found["max_parameter_difference"] == 0.25 and found["max_success_difference"] == 0.5
+    found = regimes.agreement(make_task("probe-choice"), [], ppo=PPO())
+    assert (found["collectors"], found["max_parameter_difference"], found["max_success_difference"]) == (3, 0.25, 0.5)
 
 
 @pytest.mark.slow
