@@ -17,7 +17,7 @@ help:
 	@echo "make evolve   find an interface for xland-easy (minutes on two cores, no API key)"
 	@echo "make test     the test suite, without the tests marked slow"
 	@echo "make lint     ruff, formatting and pyright"
-	@echo "make bench    candidates per hour: fused against one by one"
+	@echo "make bench    candidates per hour: together against one by one"
 	@echo "make clean    remove .venv, caches and build output; runs/ stays"
 
 evolve: $(RUN)

@@ -24,6 +24,7 @@ from benchmarks.table import show
 from jaxreward.errors import UserError
 from jaxreward.tasks import Task, make_task
 from jaxreward.training import PPO, How, paper, quick
+from jaxreward.training.plan import check_collector, in_pieces
 
 _GENERATION = 16
 """Programs of a generation where generations are measured."""
@@ -36,7 +37,7 @@ _WAYS = {"one_by_one": "one by one", "separate": "as separate processes", "naive
 
 @dataclass(frozen=True)
 class ThroughputSettings:
-    """Time candidates trained fused, the same one by one, and environment steps alone."""
+    """Time candidates trained together, the same one by one, and environment steps alone."""
 
     candidates: tuple[int, ...] = (1, 4, 16, 64)
     """Numbers of candidates, one row each."""
@@ -64,7 +65,7 @@ class ThroughputSettings:
     agree: int = 0
     """Also train so many programs for an eighth of --steps by each collector, and compare the agents; 0: no."""
     collector: How = "auto"
-    """How experience is collected in the rows: fused, paired, linked, or as the trainer chooses."""
+    """How experience is collected in the rows: fused, split, linked, or as the trainer chooses."""
     chunking: int = 0
     """Also train so many candidates whole and in chunks under --memory-gb, and compare; 0: no."""
     memory_gb: float | None = None
@@ -106,6 +107,9 @@ class ThroughputSettings:
         if self.plot is not None and self.plot.suffix not in (".png", ".svg"):
             raise UserError(f"--plot {self.plot} must end in .png or .svg")
         self.ppo.check()
+        check_collector(self.collector, self.ppo)
+        if self.agree and not in_pieces(self.ppo):
+            raise UserError("--agree needs a learner without a memory that does not repeat actions")
 
     @property
     def rows(self) -> list[int]:
@@ -122,7 +126,7 @@ class ThroughputSettings:
         alone, separate = (min(n, max(self.rows)) for n in (self.one_by_one_limit, self.separate_limit))
         sizes, twice = ", ".join(map(str, self.rows)), ", each twice" if self.second_pass else ""
         lines = [
-            f"{self.task}: {sizes} candidates x {self.seeds} seeds x {self.steps:,} steps fused{twice}",
+            f"{self.task}: {sizes} candidates x {self.seeds} seeds x {self.steps:,} steps together{twice}",
             f"the first {alone} one by one, the first {separate} as separate processes; environment steps alone",
         ]
         if self.generations:
@@ -192,11 +196,20 @@ class Measurement:
         return self.report
 
     def _regimes(self) -> None:
-        """What compiling costs from generation to generation, and for many weights."""
+        """Whether collectors agree, and what compiling costs from generation to generation, and for many weights."""
         from benchmarks.regimes import agreement, collectors, generations, tuning
 
         s = self.settings
         options = {name: value for name, value in s.options().items() if name != "collector"}
+        short = options | {"steps": -(-s.steps // _SHORT), "checkpoints": 1}
+        if s.agree:
+            self.report["agreement"] = found = agreement(self.task, self.programs[: s.agree], **short)
+            for how, by in found["collectors"].items():
+                self.note(
+                    f"{s.agree} programs {how}: parameters differ from those fused by at most "
+                    f"{by['max_parameter_difference']:.2g}, success by {by['max_success_difference']:.2g}"
+                )
+            self._save()
         if s.generations:
             programs = self.programs[: _GENERATION * s.generations]
             for collector in collectors(s.ppo):
@@ -207,7 +220,6 @@ class Measurement:
                     f"generation {later['generation']} {collector}: {later['wall_s']:.1f} s, compiling "
                     f"{later['compile_share']:.0%} of it"
                 )
-        short = options | {"steps": -(-s.steps // _SHORT), "checkpoints": 1}
         if s.tune:
             self.report["tune"] = found = tuning(self.task, self.programs[:_GENERATION], s.tune, **short)
             self.note(
@@ -215,12 +227,6 @@ class Measurement:
                 "the time of the structures alone"
             )
             self._save()
-        if s.agree and len(collectors(s.ppo)) > 1:
-            self.report["agreement"] = found = agreement(self.task, self.programs[: s.agree], **short)
-            self.note(
-                f"{s.agree} programs by each collector: parameters differ by at most "
-                f"{found['max_parameter_difference']:.2g}, success by {found['max_success_difference']:.2g}"
-            )
         self._save()
 
     def _too_long(self, n: int, seconds: float) -> bool:
@@ -258,7 +264,8 @@ class Measurement:
         if self.report["ceiling"] is None or top["steps_per_s"] > self.report["ceiling"]["steps_per_s"]:
             self.report["ceiling"] = top
         row: dict[str, Any] = {
-            "candidates": n, "seeds": s.seeds, "steps": s.steps, "chunks": list(result.chunks), "devices": devices,
+            "candidates": n, "seeds": s.seeds, "steps": s.steps, "collector": result.collector,
+            "chunks": list(result.chunks), "devices": devices,
             "compile_s": time_s.compile, "run_s": time_s.run, "wall_s": time_s.wall,
             "steps_per_s": result.env_steps / time_s.run,
             "steps_per_s_per_candidate": result.env_steps / time_s.run / n,
@@ -280,8 +287,8 @@ class Measurement:
         brax = self.report["peers"].get("brax")
         row["brax_wall_ratio"] = n * s.seeds * brax["wall_s"] / row["wall_s"] if brax else None
         self.note(
-            f"{n} fused: compile {time_s.compile:.1f} s, run {time_s.run:.1f} s, wall {time_s.wall:.1f} s, "
-            f"{row['steps_per_s']:,.0f} steps/s in chunks of {', '.join(map(str, result.chunks))}"
+            f"{n} together, {result.collector}: compile {time_s.compile:.1f} s, run {time_s.run:.1f} s, wall "
+            f"{time_s.wall:.1f} s, {row['steps_per_s']:,.0f} steps/s in chunks of {', '.join(map(str, result.chunks))}"
         )
         return row
 

@@ -19,7 +19,7 @@ from benchmarks.machine import peak_resident, start_peak
 from jaxreward.programs import Program
 from jaxreward.tasks import Discrete, Task, compiler_options, stepper
 from jaxreward.training import PPO, TrainResult, chunk, train
-from jaxreward.training.fused import FUSED
+from jaxreward.training.compiled import POPULATIONS, forget_compiled
 from jaxreward.training.population import Population, padded_sizes
 from jaxreward.training.rollout import reset_pool
 
@@ -29,7 +29,7 @@ _MANY = 10**6
 def forget() -> None:
     """Drop every compiled function and every trace, as if the process had just started."""
     jax.config.update("jax_enable_compilation_cache", False)
-    chunk.forget_compiled()
+    forget_compiled()
     jax.clear_caches()
     gc.collect()
 
@@ -96,7 +96,7 @@ def fused(task: Task, programs: Sequence[Program], second_pass: bool, **options:
     nothing to compile.
     """
     forget()
-    with FUSED.room_for(_MANY):  # the second pass must find every chunk
+    with POPULATIONS.room_for(_MANY):  # the second pass must find every chunk
         start_peak()
         result = train(task, programs, **options)
         resident, run = peak_resident(), running(result)
@@ -134,21 +134,21 @@ def training(task: Task, programs: Sequence[Program], ppo: PPO, seeds: int = 1, 
 
 @dataclass(frozen=True)
 class Apart:
-    """Trainings of single candidates, one after the other; `widths` are their padded sizes."""
+    """Trainings of single candidates, one after the other; `sizes` are what they are padded to."""
 
     times: tuple[Seconds, ...]
-    widths: tuple[int, ...]
+    sizes: tuple[Any, ...]
     shared: bool
 
     def total(self, candidates: int) -> Seconds:
         """Time of the first `candidates`, extrapolated where fewer were measured.
 
-        Where the learner's compilation is shared, a candidate that had to compile it stands for no
-        other: only those that found it compiled are carried forward. That errs in favour of one by one.
+        Where what is common is compiled once, a candidate that had to compile it stands for no other: only those
+        that found it compiled are carried forward. That errs in favour of one by one.
         """
         n = min(candidates, len(self.times))
         measured = self.times[:n]
-        first = {self.widths.index(w) for w in self.widths[:n]} if self.shared else set()
+        first = {self.sizes.index(size) for size in self.sizes[:n]} if self.shared else set()
         typical = [t for i, t in enumerate(measured) if i not in first] or list(measured)
         return sum(measured, Seconds()) + mean(typical) * (candidates - n)
 
@@ -156,8 +156,9 @@ class Apart:
 def one_by_one(task: Task, programs: Sequence[Program], shared: bool, second_pass: bool, **options: Any) -> Apart:
     """Train each program alone.
 
-    With `shared`, in one process by this library: what one program compiled and another can use (the
-    learner, resets) stays. Without, as if each had a process of its own, whose start is not counted.
+    With `shared`, in one process by this library: what one program compiled and another can use (the learner, resets,
+    and, if collectors are in pieces, the environment) stays. Without, as if each had a process of its own, whose start
+    is not counted.
     """
     times = []
     forget()
@@ -167,13 +168,13 @@ def one_by_one(task: Task, programs: Sequence[Program], shared: bool, second_pas
         cold = Seconds.of(train(task, [program], **options))
         again = running(train(task, [program], **options)) if second_pass else cold.run
         times.append(Seconds(cold.compile, again, cold.wall))
-    return Apart(tuple(times), tuple(padded_sizes([p])[0] for p in programs), shared)
+    return Apart(tuple(times), tuple(padded_sizes([p]) for p in programs), shared)
 
 
 def combine(repeats: Sequence[Apart]) -> Apart:
     """Per program, the median repeat."""
     times = tuple(median([r.times[i] for r in repeats]) for i in range(len(repeats[0].times)))
-    return Apart(times, repeats[0].widths, repeats[0].shared)
+    return Apart(times, repeats[0].sizes, repeats[0].shared)
 
 
 # ---- the ceiling

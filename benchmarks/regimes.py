@@ -1,4 +1,5 @@
-"""What compiling costs a search: generation after generation by each collector, and many weights of few structures."""
+"""What compiling costs a search: generation after generation by each collector, and many weights of few structures; and
+whether collectors agree."""
 
 from __future__ import annotations
 
@@ -13,13 +14,13 @@ from jaxreward.errors import UserError
 from jaxreward.programs import Program
 from jaxreward.tasks import Task
 from jaxreward.training import PPO, How, TrainResult, train
-from jaxreward.training.fused import FUSED
-from jaxreward.training.plan import can_link, collector_of
+from jaxreward.training.compiled import POPULATIONS
+from jaxreward.training.plan import collector_of, in_pieces
 
 
 def collectors(ppo: PPO) -> list[How]:
     """Those that can serve the learner."""
-    return ["fused", "paired", "linked"] if can_link(ppo) else ["fused"]
+    return ["fused", "split", "linked"] if in_pieces(ppo) else ["fused"]
 
 
 def generations(
@@ -32,14 +33,14 @@ def generations(
     parts = [list(programs[k : k + size]) for k in range(0, len(programs), size)]
     parts.append([reweighted(program, 1) for program in parts[-1]])
     rows, room = list[dict[str, Any]](), (0, 0)
-    with FUSED.room_for(4):
+    with POPULATIONS.room_for(4):
         for number, part in enumerate(parts):
             room = (
                 max(room[0], *(p.observation_size for p in part)), max(room[1], *(len(p.terms) for p in part))
             )  # fmt: skip
             done = train(task, part, collector=collector, room=room, **options)
             reused = number == len(parts) - 1
-            rows.append({"collector": collector, "generation": number, "same_structures": reused, **_row(done)})
+            rows.append({"generation": number, "same_structures": reused, **_row(done)})
     return rows
 
 
@@ -61,19 +62,20 @@ def tuning(task: Task, programs: Sequence[Program], settings: int, **options: An
 
 
 def agreement(task: Task, programs: Sequence[Program], **options: Any) -> dict[str, Any]:
-    """By how much the agents of other collectors differ from those of the fused one after the same training: in any of
-    their parameters, and in success."""
+    """By how much the agents of every other collector differ from those of the fused one after the same training: in
+    any of their parameters, and in success. Not a number where one of them is not."""
     fused, *others = (train(task, programs, collector=how, **options) for how in collectors(options["ppo"]))
-    parameters, success = [0.0], [0.0]
+    found: dict[str, Any] = {
+        "programs": len(programs), "steps": int(fused.steps[-1]), "seeds": len(fused.seeds), "collectors": {}
+    }  # fmt: skip
     for other in others:
         pairs = zip(map(jax.tree.leaves, fused.agents), map(jax.tree.leaves, other.agents), strict=True)
-        parameters += [float(np.max(np.abs(a - b))) for one, two in pairs for a, b in zip(one, two, strict=True)]
-        success.append(float(np.max(np.abs(fused.success - other.success))))
-    return {
-        "programs": len(programs), "steps": int(fused.steps[-1]), "seeds": len(fused.seeds),
-        "collectors": 1 + len(others), "max_parameter_difference": max(parameters),
-        "max_success_difference": max(success),
-    }  # fmt: skip
+        apart = [np.max(np.abs(a - b)) for one, two in pairs for a, b in zip(one, two, strict=True)]
+        found["collectors"][other.collector] = {
+            "max_parameter_difference": float(np.max(apart)),
+            "max_success_difference": float(np.max(np.abs(fused.success - other.success))),
+        }  # fmt: skip
+    return found
 
 
 def _cold(task: Task, programs: Sequence[Program], **options: Any) -> dict[str, Any]:
@@ -98,7 +100,7 @@ def reweighted(program: Program, k: int) -> Program:
 def _row(done: TrainResult) -> dict[str, Any]:
     devices = used(done)
     return {
-        "candidates": len(done.programs), "chunks": list(done.chunks), "devices": devices,
+        "candidates": len(done.programs), "collector": done.collector, "chunks": list(done.chunks), "devices": devices,
         "compile_s": done.compile_s, "run_s": done.run_s, "wall_s": done.wall_s,
         "compile_share": done.compile_s / (devices * done.wall_s), "steps_per_s": done.env_steps / done.wall_s,
     }  # fmt: skip

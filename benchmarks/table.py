@@ -25,7 +25,7 @@ PAGE = Path(__file__).resolve().parents[1] / "docs" / "benchmarks.md"
 START, END = "<!-- table -->", "<!-- /table -->"
 
 _THROUGHPUT = (
-    "C", "chunks", "compile s", "run s", "wall s", "steps/s", "steps/s per candidate", "of ceiling",
+    "C", "collector", "chunks", "compile s", "run s", "wall s", "steps/s", "steps/s per candidate", "of ceiling",
     "one by one s", "wall ratio", "run ratio", "separate ratio", "naive ratio", "Brax ratio", "peak MB",
 )  # fmt: skip
 _GENERATIONS = (
@@ -41,9 +41,9 @@ def throughput_cells(row: dict[str, Any]) -> list[str]:
     separate = "~" if row.get("separate_extrapolated") else ""
     alone, wall, run = row.get("one_by_one_wall_s"), row["wall_ratio"], row["run_ratio"]
     return [
-        str(row["candidates"]), sizes(row["chunks"]), f"{row['compile_s']:.1f}", f"{row['run_s']:.1f}",
-        f"{row['wall_s']:.1f}", f"{row['steps_per_s']:,.0f}", f"{row['steps_per_s_per_candidate']:,.0f}",
-        f"{row['steps_per_s'] / row['ceiling_steps_per_s']:.1%}",
+        str(row["candidates"]), row.get("collector", ""), sizes(row["chunks"]), f"{row['compile_s']:.1f}",
+        f"{row['run_s']:.1f}", f"{row['wall_s']:.1f}", f"{row['steps_per_s']:,.0f}",
+        f"{row['steps_per_s_per_candidate']:,.0f}", f"{row['steps_per_s'] / row['ceiling_steps_per_s']:.1%}",
         "" if alone is None else f"{about}{alone:.1f}", "" if wall is None else f"{about}{wall:.2f}",
         "" if run is None else f"{about}{run:.2f}",
         _ratio(row["separate_wall_ratio"], separate), _ratio(row.get("naive_wall_ratio"), "~"),
@@ -120,11 +120,12 @@ def remarks(report: dict[str, Any]) -> list[str]:
         top = report["ceiling"]
         lines.append(f"Environment steps alone: {top['steps_per_s']:,.0f} steps/s in {top['lanes']:,} lanes.")
     if found := report.get("agreement"):
-        lines.append(
-            f"{found['programs']} programs x {found['seeds']} seeds x {found['steps']:,} steps by each collector: "
-            f"parameters of the agents differ by at most {found['max_parameter_difference']:.2g}, success by "
-            f"{found['max_success_difference']:.2g}."
-        )
+        for how, by in found["collectors"].items():
+            lines.append(
+                f"{found['programs']} programs x {found['seeds']} seeds x {found['steps']:,} steps, {how} and fused: "
+                f"parameters of the agents differ by at most {by['max_parameter_difference']:.2g}, success by "
+                f"{by['max_success_difference']:.2g}."
+            )
     if any(row.get("one_by_one_extrapolated") or row.get("separate_extrapolated") for row in report["rows"]):
         lines.append("`~`: extrapolated from the programs that were measured one by one.")
     lines += [f"{x['candidates']} candidates were left out: {x['reason']}." for x in report["left_out"]]

@@ -15,7 +15,7 @@ import numpy as np
 
 from jaxreward.clock import CLOCK
 from jaxreward.errors import UserError
-from jaxreward.keeping import keep_for_people, keep_interface, keep_policies
+from jaxreward.keeping import keep_best_policy, keep_for_people, keep_interface
 from jaxreward.mending import requests_to_mend
 from jaxreward.parts import OBSERVATION, Parts, keep_task
 from jaxreward.profile import Profile
@@ -350,7 +350,7 @@ class Evolution:
             if self.judge is not None:
                 keep_for_people(self.run, self.store, sound, self.task, self.settings.ppo)
             else:
-                keep_policies(self.store, sound, best)
+                keep_best_policy(self.store, sound, best)
         self.log(Trained(results=outcome.results, compile_s=outcome.compile_s, run_s=outcome.run_s))
         self.forget(tag)
 

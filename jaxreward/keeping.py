@@ -1,4 +1,4 @@
-"""What a run keeps of its best: `best_interface.py` with where it comes from, and trained policies."""
+"""What a run keeps beside its log: `best_interface.py` with where it comes from, trained policies, pictures."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from jaxreward.tasks import Task
 from jaxreward.training import PPO
 
 
-def keep_policies(store: Checkpoints, sound: Sequence[Agents], best: Result | None) -> None:
+def keep_best_policy(store: Checkpoints, sound: Sequence[Agents], best: Result | None) -> None:
     """Save the best policy of a training if its candidate is better than `best`."""
     if not sound:
         return  # nothing here has a score

@@ -207,7 +207,7 @@ def test_replies_are_checked_and_compiled_while_others_are_awaited(tmp_path, mon
 
     def reply(_: Any, n: int) -> Answer:
         if n == 2:
-            assert compiled.wait(120)
+            compiled.wait(120)  # if in vain, fewer are ahead than is asserted below
         return Answer(wrapped((MEDIOCRE, POOR, GOOD)[n]))
 
     def train(*_: Any, **__: Any) -> None:
@@ -226,6 +226,6 @@ def test_replies_are_checked_and_compiled_while_others_are_awaited(tmp_path, mon
     assert status == 2 and enough in capsys.readouterr().err
     proposed = [entry.event for entry in read_log(tmp_path / "runs" / "run" / "events.jsonl")]
     order = [event.proposal.source for event in proposed if isinstance(event, Proposed)]
-    assert len(order) == 3
+    assert len(order) == 3 and len(ahead) >= 2
     for source, how in ahead:
         assert (how["steps"], len(how["seeds"]), how["of"]) == (1000, 2, 3) and order[how["place"]] == source

@@ -1,9 +1,9 @@
 """One chunk of a population on one device: compile, start, advance, evaluate.
 
-Two compiled functions do the work. `collect` holds the environment and the programs and is
-compiled for each population; `learn` holds PPO, depends on shapes alone, and is compiled once for
-many populations. The host only alternates them, so a training can be watched, stopped and saved
-between any two updates.
+Two compiled functions do the work. `collect` holds the environment and the programs and is compiled for each
+population, in one piece or in several that other populations may use again; `learn` holds PPO, depends on shapes
+alone, and is compiled once for many populations. The host only alternates them, so a training can be watched, stopped
+and saved between any two updates.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from flax import struct
 
 from jaxreward.tasks import Task, compiler_options, told_beside
 from jaxreward.training.collector import Collection, Collector
-from jaxreward.training.compiled import Cache, bytes_of, compile_for, signature, xla_options
-from jaxreward.training.config import PPO, How
-from jaxreward.training.fused import FUSED, Fused
-from jaxreward.training.linked import COMMON, UNITS, Linked, compile_unit
+from jaxreward.training.compiled import LEARNERS, bytes_of, compile_for, signature, xla_options
+from jaxreward.training.config import PPO, Collecting
+from jaxreward.training.fused import Fused
 from jaxreward.training.measure import Stats
 from jaxreward.training.networks import ActorCritic, init_padded
+from jaxreward.training.pieces import InPieces, compile_structure, structure_size
 from jaxreward.training.plan import Device
 from jaxreward.training.population import Population
 from jaxreward.training.ppo import Agent, LearnStats, learn, new_agent
@@ -52,9 +52,9 @@ class Chunk:
         ppo: PPO,
         seeds: Sequence[int],
         device: Device,
-        collector: How = "fused",
+        collector: Collecting = "fused",
     ) -> None:
-        self.collector = collector
+        self.collector: Collecting = collector
         self.task, self.population, self.ppo, self.device = task, population, ppo, device
         self.seeds = tuple(seeds)
         self.network = ActorCritic.of(task, ppo)
@@ -78,17 +78,29 @@ class Chunk:
         with jax.default_device(self.device):
             agents, lanes, pool, stats = self._shapes()
             what = self._collection(agents, lanes, pool, stats)
-            self._collect = Fused(what) if self.collector == "fused" else Linked(what, self.collector == "paired")
+            self._collect = self._collector(what)
             learn_shapes = (agents, self._trajectory(lanes), stats.finite, self._keys, jnp.float32(0), self._hyper)
             key = (self.network, jax.tree.structure(self.ppo), signature(learn_shapes), self.device)
-            self._learn = _LEARN.get(key, lambda: compile_for(self._learn_all, learn_shapes, self.device, donate=(0,)))
+            self._learn = LEARNERS.get(
+                key, lambda: compile_for(self._learn_all, learn_shapes, self.device, donate=(0,))
+            )
             jax.block_until_ready(self._resets(self._keys))
         self.compile_s += time.perf_counter() - start
 
+    def _collector(self, what: Collection) -> Collector:
+        match self.collector:
+            case "fused":
+                return Fused(what)
+            case "split":
+                return InPieces(what, len(self.population))
+            case "linked":
+                return InPieces(what, structure_size(self.population.structure))
+
     def compile_program(self) -> None:
         """Compile what a linked collector has for the only program of this chunk, and nothing else."""
+        assert len(self.population) == 1
         with jax.default_device(self.device):
-            compile_unit(self._collection(*self._shapes()))
+            compile_structure(self._collection(*self._shapes()))
 
     def _shapes(self) -> tuple[Agent, Lanes, Any, Stats]:
         """Of agents, episodes, initial states and statistics."""
@@ -227,12 +239,3 @@ def _new_lanes(task: Task, network: ActorCritic, candidates: int, pool: Any) -> 
 @partial(jax.jit, static_argnums=(0, 1, 2, 3, 4, 5))
 def _zero_stats(candidates: int, seeds: int, width: int, terms: int, first_only: bool, beside: int) -> Stats:
     return Stats.zeros(candidates, seeds, width, terms, first_only, beside)
-
-
-_LEARN = Cache(16)
-
-
-def forget_compiled() -> None:
-    """Drop every compiled function that is kept for reuse (for benchmarks and tests)."""
-    for cache in (FUSED, COMMON, UNITS, _LEARN):
-        cache.clear()

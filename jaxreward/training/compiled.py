@@ -105,3 +105,13 @@ class Cache:
     def clear(self) -> None:
         with self._lock:
             self._entries.clear()
+
+
+POPULATIONS, STRUCTURES, COMMON, LEARNERS = Cache(4), Cache(512), Cache(12), Cache(16)
+"""Functions of all programs of a population, of programs of one structure, of all that is not a program, and of PPO."""
+
+
+def forget_compiled() -> None:
+    """Drop every compiled function that is kept for reuse (for benchmarks and tests)."""
+    for cache in (POPULATIONS, STRUCTURES, COMMON, LEARNERS):
+        cache.clear()

@@ -9,9 +9,12 @@ from flax import struct
 
 from jaxreward.errors import UserError
 
-How = Literal["auto", "fused", "paired", "linked"]
-"""How experience is collected: by one compiled function; by two, programs and everything else; or by one for each
-structure of programs and one for everything else."""
+Collecting = Literal["fused", "split", "linked"]
+"""How experience is collected: by one compiled function; by two, for programs and for everything else; or by one for
+each structure of programs and one for everything else."""
+
+How = Literal["auto", "fused", "split", "linked"]
+"""The same, or what should be done soonest."""
 
 
 class PPO(struct.PyTreeNode):

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 from jaxreward.programs import Program
 from jaxreward.tasks import Task, digest_of, options_of
 from jaxreward.training.chunk import TrainerState
-from jaxreward.training.config import PPO, How
+from jaxreward.training.config import PPO, Collecting
 from jaxreward.training.history import History
 from jaxreward.training.plan import Schedule
 
@@ -47,7 +47,7 @@ class Job:
         programs: of the rows. Rows from `members` on are of no interest.
         width, terms: features and terms that there is room for.
         rounds: of held-out episodes at the end, `ppo.envs` in each.
-        collector: which one, see `train`; not `auto`.
+        collector: how experience is collected, see `train`.
         state, history: after `first` updates, None before any.
     """
 
@@ -64,7 +64,7 @@ class Job:
     first: int
     last: int
     rounds: int
-    collector: How
+    collector: Collecting
     state: TrainerState | None = None
     history: History | None = None
 

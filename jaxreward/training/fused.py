@@ -10,12 +10,10 @@ import jax
 
 from jaxreward.tasks import compiler_options
 from jaxreward.training.collector import Collection
-from jaxreward.training.compiled import Cache, bytes_of, compile_for
+from jaxreward.training.compiled import POPULATIONS, bytes_of, compile_for
 from jaxreward.training.measure import Stats
 from jaxreward.training.networks import Variables
 from jaxreward.training.rollout import Lanes, Trajectory, collect
-
-FUSED = Cache(4)
 
 
 class Fused:
@@ -30,7 +28,7 @@ class Fused:
             shapes, options = (self._constants, *what.shapes), compiler_options(what.task, platform)
             return compile_for(whole, shapes, what.device, donate=(2, 5), options=options)
 
-        self._collect = FUSED.get((what.key, population.structure), compiled, keep=what.task)
+        self._collect = POPULATIONS.get((what.key, population.structure), compiled, keep=what.task)
 
     def __call__(
         self, variables: Variables, lanes: Lanes, pool: Any, keys: Any, stats: Stats

@@ -11,9 +11,8 @@ import jax
 
 from jaxreward.clock import CLOCK
 from jaxreward.training.chunk import Chunk
+from jaxreward.training.compiled import COMMON, POPULATIONS
 from jaxreward.training.executor import Done, Interrupted, Job, Supervisor
-from jaxreward.training.fused import FUSED
-from jaxreward.training.linked import COMMON
 from jaxreward.training.plan import Device, memory_limit
 from jaxreward.training.population import Population
 from jaxreward.training.segment import advance
@@ -36,7 +35,7 @@ class LocalExecutor:
         self.devices = tuple(devices or jax.local_devices())
         self.platform, self.slots = self.devices[0].platform, len(self.devices)
         self.limit = memory_limit(memory_gb, self.devices)
-        FUSED.at_least(4 * self.slots)
+        POPULATIONS.at_least(4 * self.slots)
         COMMON.at_least(24 * self.slots)
         self._chunks = dict[int, tuple[Any, Chunk]]()
         self._trainers = [ThreadPoolExecutor(1) for _ in self.devices]

@@ -6,11 +6,11 @@ import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, get_args
 
 from jaxreward.errors import UserError
 from jaxreward.tasks import Box, Task
-from jaxreward.training.config import PPO, How
+from jaxreward.training.config import PPO, Collecting, How
 from jaxreward.training.rungs import Rung
 
 Device = Any
@@ -146,7 +146,7 @@ def largest_chunk(platform: str) -> int | None:
     return _MAX_CHUNK_CPU if platform == "cpu" else None
 
 
-def collector_of(how: How, task: Task, ppo: PPO, seeds: int, steps: int, platform: str) -> How:
+def collector_of(how: How, task: Task, ppo: PPO, seeds: int, steps: int, platform: str) -> Collecting:
     """The collector of a training: `how`, or what `auto` stands for.
 
     On CPU pieces save compiling and cost steps a second (docs/benchmarks.md): a simulation of bodies hardly any, a grid
@@ -159,22 +159,25 @@ def collector_of(how: How, task: Task, ppo: PPO, seeds: int, steps: int, platfor
     check_collector(how, ppo)
     if how != "auto":
         return how
-    if platform != "cpu" or not can_link(ppo):
+    if platform != "cpu" or not in_pieces(ppo):
         return "fused"
     taken = seeds * ppo.batch * -(-steps // ppo.batch)
     if isinstance(task.action_space, Box) or taken <= _FEW_STEPS:
         return "linked"
-    return "paired" if taken <= _MANY_STEPS else "fused"
+    return "split" if taken <= _MANY_STEPS else "fused"
 
 
-def can_link(ppo: PPO) -> bool:
+def in_pieces(ppo: PPO) -> bool:
     """Whether a collector in pieces can serve this learner."""
     return ppo.action_repeat == 1 and not ppo.gru
 
 
 def check_collector(how: How, ppo: PPO) -> None:
-    """Raise a UserError for `linked` or `paired` where actions are repeated or agents have a memory."""
-    if how in ("paired", "linked") and not can_link(ppo):
+    """Raise a UserError for a collector that there is not, and for `split` and `linked` where actions are repeated or
+    agents have a memory."""
+    if how not in get_args(How):
+        raise UserError(f"there is no collector {how!r}; they are {', '.join(get_args(How))}")
+    if how in ("split", "linked") and not in_pieces(ppo):
         what = "have a memory (PPO.gru)" if ppo.gru else "repeat actions (PPO.action_repeat)"
         raise UserError(f"with --collector {how} agents cannot {what}: use --collector fused")
 

@@ -43,6 +43,7 @@ class TrainResult:
         told: names of what the task's metric tells beside its value.
         measure: what the value of the task's metric means.
         reasons: why a rung stopped the candidate, "" where none did.
+        collector: how experience was collected, see `train`.
     """
 
     programs: tuple[Program, ...]
@@ -63,6 +64,7 @@ class TrainResult:
     told: tuple[str, ...] = ()
     measure: Measure = SUCCESS
     reasons: tuple[str, ...] = ()
+    collector: str = ""
 
     def _curve(self, name: str) -> np.ndarray:
         return np.stack([np.moveaxis(getattr(h, name)[:, 0], 0, -1) for h in self.histories])

@@ -25,12 +25,12 @@ from jaxreward.programs import Program
 from jaxreward.records import SUCCESS, Measure
 from jaxreward.tasks import Task, measure_of, told_beside
 from jaxreward.training.chunk import TrainerState
-from jaxreward.training.config import PPO, How
+from jaxreward.training.config import PPO, Collecting, How
 from jaxreward.training.executor import Done, Executor, Job, Store, Supervisor, WorkerLost
 from jaxreward.training.history import History
 from jaxreward.training.learners import quick
-from jaxreward.training.linked import common_size
 from jaxreward.training.local import LocalExecutor
+from jaxreward.training.pieces import common_size
 from jaxreward.training.plan import (
     EVAL_EPISODES,
     Device,
@@ -117,7 +117,7 @@ def train(
         devices: which to use, by default all local ones, each with chunks of its own.
         executor: where chunks train in place of `devices`, an engine that spans machines for example; `memory_gb` and
             `devices` are its own matter then.
-        collector: `fused`, one compiled function for the programs, the environment and the networks; `paired`, one for
+        collector: `fused`, one compiled function for the programs, the environment and the networks; `split`, one for
             the programs and one for all else, which other programs use again, called by the host at every step;
             `linked`, one for each structure of programs, that others can use again too; `auto` chooses what should be
             done first. Their results are equal up to rounding.
@@ -190,7 +190,7 @@ class _Run:
     def __post_init__(self) -> None:
         self.width, self.terms = padded_sizes(self.programs, self.room)
         seeds, steps = len(self.seeds), self.schedule.updates * self.ppo.batch
-        self.collector = collector_of(self.collector, self.task, self.ppo, seeds, steps, self.executor.platform)
+        self._how: Collecting = collector_of(self.collector, self.task, self.ppo, seeds, steps, self.executor.platform)
         self.measure = measure_of(self.task)
         self.compile_s = self.run_s = 0.0
         self.env_steps = self.eval_steps = self.peak = 0
@@ -255,6 +255,7 @@ class _Run:
             peak_bytes=self.peak,
             told=told_beside(self.task),
             measure=self.measure,
+            collector=self._how,
         )
 
     @staticmethod
@@ -267,8 +268,7 @@ class _Run:
         # in one order for all populations of the same structures, which share what is compiled
         members = sorted(members, key=lambda i: self.programs[i].structure)
         programs = [self.programs[i] for i in members]
-        if self.collector != "fused":
-            programs += programs[-1:] * (common_size([p.structure for p in programs]) - len(programs))
+        programs += programs[-1:] * (common_size(self._how, [p.structure for p in programs]) - len(programs))
         return _Group(index, members, tuple(programs))
 
     def _groups(self, members: Sequence[int], largest: int) -> list[_Group]:
@@ -294,7 +294,7 @@ class _Run:
 
     def _worth_compacting(self, alive: Sequence[int], steps_left: int) -> bool:
         dropped = sum(self.sizes) - len(alive)
-        return worth_compacting(dropped, len(alive), steps_left, self.executor.platform, self.collector == "linked")
+        return worth_compacting(dropped, len(alive), steps_left, self.executor.platform, self._how == "linked")
 
     def _regroup(self, groups: Sequence[_Group], alive: list[int]) -> list[_Group]:
         """The survivors in as few chunks of the size known to fit as possible, with their states."""
@@ -317,7 +317,7 @@ class _Run:
         return Job(
             tag=f"{self.tag}-{number}", index=group.index, task=self.task, programs=group.programs,
             members=len(group.members), width=self.width, terms=self.terms, ppo=self.ppo, seeds=self.seeds,
-            schedule=self.schedule, first=first, last=last, rounds=self.rounds, collector=self.collector,
+            schedule=self.schedule, first=first, last=last, rounds=self.rounds, collector=self._how,
             state=group.state, history=group.history,
         )  # fmt: skip
 

@@ -54,20 +54,23 @@ def test_the_smallest_measurement(capsys: pytest.CaptureFixture[str]):
     (row,), agreement = report["rows"], report["agreement"]
     assert row["wall_s"] > row["run_s"] > 0 and row["wall_ratio"] is None
     assert (agreement["programs"], agreement["seeds"], agreement["steps"]) == (2, 1, 64)
-    assert 0 <= agreement["max_parameter_difference"] < 1e-5 and agreement["max_success_difference"] < 0.1
+    assert set(agreement["collectors"]) == {"split", "linked"}
+    for by in agreement["collectors"].values():
+        assert 0 <= by["max_parameter_difference"] < 1e-5 and by["max_success_difference"] < 0.1
 
 
 def test_agents_that_differ_are_told(monkeypatch: pytest.MonkeyPatch):
+    by = {"fused": 0.0, "split": 0.25, "linked": np.nan}
+
     def train(*_: Any, collector: str, **__: Any) -> SimpleNamespace:
-        less = collector == "linked"
-        agents = tuple({"weights": np.ones((2, 3)) - 0.25 * less * (k == 1)} for k in range(2))
-        return SimpleNamespace(
-            agents=agents, steps=[64], seeds=(0, 1), success=np.asarray([[1, 0], [1, 0.5 * less]], float)
-        )
+        agents = tuple({"weights": np.ones((2, 3)) - by[collector] * (k == 1)} for k in range(2))
+        success = np.asarray([[1, 0], [1, 2 * by[collector]]], float)
+        return SimpleNamespace(agents=agents, steps=[64], seeds=(0, 1), success=success, collector=collector)
 
     monkeypatch.setattr(regimes, "train", train)
-    found = regimes.agreement(make_task("probe-choice"), [], ppo=PPO())
-    assert (found["collectors"], found["max_parameter_difference"], found["max_success_difference"]) == (3, 0.25, 0.5)
+    found = regimes.agreement(make_task("probe-choice"), [], ppo=PPO())["collectors"]
+    assert found["split"] == {"max_parameter_difference": 0.25, "max_success_difference": 0.5}
+    assert np.isnan(list(found["linked"].values())).all()
 
 
 @pytest.mark.slow
@@ -120,6 +123,7 @@ def test_a_plan_is_only_printed(capsys: pytest.CaptureFixture[str]):
         (["--plot", "results.pdf"], "must end in .png or .svg"),
         (["--config"], "--config needs a value"),
         (["--chunking", "-1"], "--chunking must not be negative"),
+        (["--agree", "2", "--ppo.gru", "4"], "--agree needs a learner without a memory"),
     ],
 )
 def test_mistakes_are_one_sentence(arguments: list[str], sentence: str, capsys: pytest.CaptureFixture[str]):

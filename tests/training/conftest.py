@@ -11,7 +11,7 @@ import pytest
 from jaxreward.programs import Checker, Program
 from jaxreward.tasks import Task
 from jaxreward.training import PPO
-from jaxreward.training.chunk import forget_compiled
+from jaxreward.training.compiled import forget_compiled
 
 HEAD = """\
 import jax

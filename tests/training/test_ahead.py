@@ -6,9 +6,8 @@ import pytest
 
 from jaxreward.training import train
 from jaxreward.training.ahead import compile_ahead
-from jaxreward.training.chunk import forget_compiled
-from jaxreward.training.fused import FUSED
-from jaxreward.training.linked import COMMON, UNITS
+from jaxreward.training.compiled import POPULATIONS, forget_compiled
+from jaxreward.training.pieces import COMMON, STRUCTURES
 from tests.training.conftest import SEEDS, budget
 
 pytestmark = pytest.mark.usefixtures("hasty")
@@ -22,13 +21,14 @@ def test_a_training_finds_what_was_compiled_ahead(easy, mixed, tiny):
         compile_ahead(
             easy, program, tiny, seeds=SEEDS, steps=settings["steps"], collector="linked", room=room, place=place, of=3
         )
-    ahead = set(UNITS)
+    ahead = set(STRUCTURES)
     assert len(ahead) == 3 and not set(COMMON)
     train(easy, programs, tiny, collector="linked", room=room, **settings)
-    assert set(UNITS) == ahead and set(COMMON)
+    assert set(STRUCTURES) == ahead and set(COMMON)
 
 
-def test_nothing_is_compiled_ahead_for_one_fused_function(easy, mixed, tiny):
+@pytest.mark.parametrize("collector", ["fused", "split"])
+def test_nothing_is_compiled_ahead_for_one_function_of_all(easy, mixed, tiny, collector):
     forget_compiled()
-    compile_ahead(easy, mixed[0], tiny, seeds=SEEDS, steps=64, collector="fused", room=(0, 0), place=0, of=1)
-    assert not {*UNITS, *COMMON, *FUSED}
+    compile_ahead(easy, mixed[0], tiny, seeds=SEEDS, steps=64, collector=collector, room=(0, 0), place=0, of=2)
+    assert not {*STRUCTURES, *COMMON, *POPULATIONS}

@@ -13,10 +13,8 @@ import pytest
 
 from jaxreward.errors import UserError
 from jaxreward.training import Interrupted, Progress, Rung, WorkerLost, train
-from jaxreward.training.chunk import forget_compiled
-from jaxreward.training.compiled import compile_for
+from jaxreward.training.compiled import POPULATIONS, compile_for, forget_compiled
 from jaxreward.training.executor import Done, Job, Supervisor
-from jaxreward.training.fused import FUSED
 from jaxreward.training.local import LocalExecutor
 from tests.training.conftest import assert_close_trees, budget
 from tests.training.test_bookkeeping import Memory
@@ -189,8 +187,11 @@ def test_what_a_rung_leaves_of_the_chunks_is_not_compiled_again(corridor, four, 
         return compile_for(*args, **options)
 
     forget_compiled()
-    with pytest.MonkeyPatch.context() as patch, FUSED.room_for(1):  # nothing is found again but what a chunk holds
-        patch.setattr(FUSED, "at_least", lambda _: None)
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        POPULATIONS.room_for(1),
+    ):  # nothing is found again but what a chunk holds
+        patch.setattr(POPULATIONS, "at_least", lambda _: None)
         patch.setattr("jaxreward.training.trainer.worth_compacting", lambda *_: False)
         patch.setattr("jaxreward.training.fused.compile_for", counted)
         cut = train(corridor, four, tiny, rungs=[Rung(2 * tiny.batch, keep=0.5)], **settings)

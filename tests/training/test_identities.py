@@ -11,13 +11,13 @@ import pytest
 from jaxreward.programs import Spec
 from jaxreward.training import How, train
 from jaxreward.training.chunk import Chunk
-from jaxreward.training.fused import FUSED
-from jaxreward.training.linked import UNITS
-from jaxreward.training.population import Population
+from jaxreward.training.compiled import COMMON, POPULATIONS, STRUCTURES, bytes_of
+from jaxreward.training.pieces import InPieces
+from jaxreward.training.population import Population, padded_sizes
 from tests.training.conftest import OBSERVATIONS, SEEDS, UPDATES, assert_close_trees, budget, params, program_source
 
 
-@pytest.fixture(scope="module", params=["fused", "paired", "linked"])
+@pytest.fixture(scope="module", params=["fused", "split", "linked"])
 def run(request):
     """`train` by each collector: all that follows holds of every one."""
     return partial(train, collector=request.param)
@@ -122,11 +122,31 @@ def test_constants_train_side_by_side_and_compile_once(run, easy, mixed, tiny, c
 
 def compiled() -> set[object]:
     """What is kept of collectors that depends on programs."""
-    return {*FUSED, *UNITS}
+    return {*POPULATIONS, *STRUCTURES}
+
+
+def test_others_compile_their_programs_alone(easy, mixed, tiny):
+    """Split, a population of the same size finds all but its programs compiled; linked, what it shares with another."""
+    room = padded_sizes(mixed)
+    hows: tuple[How, ...] = ("split", "linked")
+    for how in hows:
+        train(easy, mixed[:2], tiny, collector=how, room=room, **budget(tiny, 1))
+        rest, programs = set(COMMON), compiled()
+        train(easy, mixed[1:3], tiny, collector=how, room=room, **budget(tiny, 1))
+        assert set(COMMON) == rest and len(compiled() - programs) == 1
+
+
+def test_memory_counts_what_lies_there_while_programs_run(easy, mixed, tiny):
+    chunk = Chunk(easy, Population(mixed[:2]), tiny, SEEDS, jax.devices()[0], "split")
+    chunk.compile()
+    assert isinstance(chunk._collect, InPieces)
+    (unit,) = chunk._collect._units
+    held = sum(x.nbytes for x in jax.tree.leaves(chunk.start().lanes))
+    assert chunk.peak_bytes() >= held + bytes_of(unit)
 
 
 def test_collectors_agree(easy, mixed, tiny):
-    hows: tuple[How, ...] = ("fused", "paired", "linked")
+    hows: tuple[How, ...] = ("fused", "split", "linked")
     one, *others = (train(easy, mixed, tiny, collector=how, **budget(tiny)) for how in hows)
     for other in others:
         for k in range(len(mixed)):

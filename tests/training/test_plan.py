@@ -7,9 +7,10 @@ import random
 
 import pytest
 
+from jaxreward.errors import UserError
 from jaxreward.tasks import Task, make_task
 from jaxreward.training import PPO
-from jaxreward.training.linked import units
+from jaxreward.training.pieces import common_size, structure_size
 from jaxreward.training.plan import chunks_of, collector_of
 
 
@@ -22,7 +23,7 @@ def test_settings_of_a_structure_stay_together(structures, settings):
         chunks = chunks_of(places, largest, devices)
         assert sorted(place for chunk in chunks for place in chunk) == list(range(len(places)))
         assert max(map(len, chunks)) <= largest
-        sizes = {units(sorted(places[k] for k in chunk)) for chunk in chunks}
+        sizes = {structure_size(sorted(places[k] for k in chunk)) for chunk in chunks}
         if settings <= largest and structures >= devices:
             assert sizes == {settings}
             of = [{places[k] for k in chunk} for chunk in chunks]
@@ -41,14 +42,25 @@ def test_devices_have_as_much_to_do():
     assert chunks_of("aab", 16, 1) == [[0, 1, 2]]
 
 
-def test_few_steps_are_those_of_all_seeds_in_whole_updates():
+def test_the_collector_follows_the_steps_of_all_seeds_in_whole_updates():
     grid, real, ppo = make_task("probe-choice"), make_task("probe-aim"), PPO(envs=100, unroll=100, minibatches=1)
 
     def auto(task: Task, ppo: PPO, seeds: int, steps: int, platform: str = "cpu") -> str:
         return collector_of("auto", task, ppo, seeds, steps, platform)
 
-    assert auto(grid, ppo, 2, 50_000) == "linked" and auto(grid, ppo, 2, 50_001) == "paired"
-    assert auto(grid, ppo, 2, 500_000) == "paired" and auto(grid, ppo, 2, 500_001) == "fused"
+    assert auto(grid, ppo, 2, 50_000) == "linked" and auto(grid, ppo, 2, 50_001) == "split"
+    assert auto(grid, ppo, 2, 500_000) == "split" and auto(grid, ppo, 2, 500_001) == "fused"
     assert auto(real, ppo, 2, 10**9) == "linked" and auto(real, ppo, 1, 1, "gpu") == "fused"
     assert collector_of("linked", grid, ppo, 3, 10**9, "gpu") == "linked"
+    assert collector_of("split", grid, ppo, 3, 10**9, "gpu") == "split"
     assert collector_of("fused", real, ppo, 1, 1, "cpu") == "fused"
+    with pytest.raises(UserError, match="no collector 'Fused'"):
+        collector_of("Fused", real, ppo, 1, 1, "cpu")  # type: ignore[arg-type]
+
+
+def test_chunks_are_made_up_to_common_sizes_where_that_is_cheap():
+    sizes = range(1, 18)
+    assert [common_size("fused", range(n)) for n in sizes] == list(sizes)
+    assert [common_size("linked", range(n)) for n in (5, 7, 9, 13, 17)] == [6, 8, 12, 16, 24]
+    assert [common_size("split", range(n)) for n in (5, 7, 9, 11, 13, 14, 17)] == [5, 8, 9, 12, 13, 16, 17]
+    assert common_size("linked", "aabbccddee") == 10 and common_size("split", "aabbccddeef") == 12

@@ -1,10 +1,10 @@
 """A population's collector as compiled functions that the host strings together, a step at a time.
 
-`act` holds the environment, the networks and the metric, and is compiled once for a task and a number of candidates.
-Programs are a function apart: all of a population are one (`paired`), or every structure has one of its own (`linked`),
-which serves any population of that size that it is part of. So a new structure costs its own compile alone, and linked
-a population of known structures has nothing to compile; paired the host has two functions to call at a step. What all
-of them compute together is what `rollout.collect` computes.
+`act` holds the environment, the networks and the metric, and is compiled once for a task, a number of candidates and
+what these have room for. Programs are functions apart: one for all of a population (`split`), so that others compile
+their programs alone and the host has two functions to call at a step; or one for every structure (`linked`), which
+serves any population that the structure is part of, so that nothing is compiled where all are known. What all of them
+compute together is what `rollout.collect` computes.
 """
 
 from __future__ import annotations
@@ -23,20 +23,19 @@ from flax import struct
 
 from jaxreward.tasks import compiler_options
 from jaxreward.training.collector import Collection
-from jaxreward.training.compiled import Cache, bytes_of, compile_for, signature
-from jaxreward.training.fused import FUSED
+from jaxreward.training.compiled import COMMON, POPULATIONS, STRUCTURES, bytes_of, compile_for, signature
+from jaxreward.training.config import Collecting
 from jaxreward.training.measure import Stats
 from jaxreward.training.networks import Variables
 from jaxreward.training.population import Constants, Population
 from jaxreward.training.rollout import Lanes, Moves, Trajectory
 
-COMMON, UNITS = Cache(12), Cache(512)
-
 QUICKLY = {"xla_cpu_use_fusion_emitters": False, "xla_cpu_parallel_codegen_split_count": 1}
-"""Options by which XLA compiles a program on CPU sooner, to code that is as fast."""
+"""Options by which XLA compiles programs on CPU sooner, to code that is as fast."""
 
 Responses = tuple[tuple[jax.Array, jax.Array, jax.Array], ...]
-"""What each unit made of a step: rewards (W, n), terms (W, n, K), and observations (W, n, d) of what follows."""
+"""What each function of programs made of a step: rewards (W, n), terms (W, n, K), and observations (W, n, d) of what
+follows."""
 
 
 class Book(struct.PyTreeNode):
@@ -57,31 +56,34 @@ class Book(struct.PyTreeNode):
     beside: jax.Array
 
 
-def units(structures: Sequence[Any]) -> int:
-    """How many neighbours are compiled as one: programs of one structure, if all stand in groups of one size."""
+def structure_size(structures: Sequence[Any]) -> int:
+    """How many neighbours are compiled as one by `linked`: programs of one structure, if all stand in groups of one
+    size."""
     sizes = {len(list(group)) for _, group in groupby(structures)}
     return sizes.pop() if len(sizes) == 1 else 1
 
 
-_SIZES = (1, 2, 3, 4, 6, 8, 12, 16)
+_SIZES, _SPARE = (1, 2, 3, 4, 6, 8, 12, 16), 1.15
 
 
-def common_size(structures: Sequence[Any]) -> int:
-    """Candidates to make a chunk of these up to, so that most chunks find what is common to theirs compiled. Units of
-    several programs stay as they are."""
+def common_size(how: Collecting, structures: Sequence[Any]) -> int:
+    """Candidates to make a chunk of these up to, so that most chunks find `act` compiled.
+
+    Linked, groups of settings stay as they are. Split, trainings are longer: only few rows more are worth it.
+    """
     n = len(structures)
-    if units(structures) > 1:
-        return n
-    return next((size for size in _SIZES if size >= n), -(-n // 8) * 8)
+    size = next((size for size in _SIZES if size >= n), -(-n // 8) * 8)
+    if how == "linked":
+        return n if structure_size(structures) > 1 else size
+    return size if how == "split" and size <= _SPARE * n else n
 
 
-class Linked:
+class InPieces:
     """`rollout.collect`, but for actions that are repeated and agents that remember, in pieces."""
 
-    def __init__(self, what: Collection, together: bool = False) -> None:
-        """`together`: all programs are one function, that other populations cannot use."""
+    def __init__(self, what: Collection, size: int) -> None:
+        """`size`: of so many neighbours the programs are one function."""
         programs = what.population.programs
-        size = len(programs) if together else units(what.population.structure)
         groups = [programs[k : k + size] for k in range(0, len(programs), size)]
         populations = [Population(group, what.population.width, what.population.terms) for group in groups]
         self._constants = [jax.device_put(population.constants, what.device) for population in populations]
@@ -109,14 +111,17 @@ class Linked:
         return self._close(lanes, book, ret, stats)
 
     def peak_bytes(self) -> int:
-        return max(bytes_of(self._act), bytes_of(self._close))
+        kept = self._act.memory_analysis()
+        kept = kept.argument_size_in_bytes if kept is not None else 0  # lies there while programs run
+        programs = max(bytes_of(unit) for unit in self._units)
+        return max(bytes_of(self._act), bytes_of(self._close), kept + programs)
 
 
 def _call(unit: Any, constants: Constants, view: Any, moved: tuple[Any, Any, Any]) -> Any:
     return unit(constants, view, *moved)
 
 
-def compile_unit(what: Collection) -> None:
+def compile_structure(what: Collection) -> None:
     """Compile what depends on the only program of a population, for later collectors that it is part of."""
     _Pieces(what, 1).unit(what.population)
 
@@ -161,7 +166,7 @@ class _Pieces:
 
     def unit(self, programs: Population) -> Any:
         """The function of programs of these structures."""
-        cache = UNITS if len(set(programs.structure)) == 1 else FUSED  # what others may use is kept for longer
+        cache = STRUCTURES if len(set(programs.structure)) == 1 else POPULATIONS
         return cache.get((*self.key, programs.structure), partial(self._compiled, programs))
 
     def _compiled(self, programs: Population) -> Any:
