@@ -49,14 +49,9 @@ def test_the_median_is_one_repeat():
 @pytest.mark.usefixtures("hasty")
 def test_the_smallest_measurement(capsys: pytest.CaptureFixture[str]):
     words = [*SMALL, "--candidates", "1", "--one-by-one-limit", "0", "--separate-limit", "0", "--no-second-pass"]
-    assert candidate_throughput.main([*words, "--agree", "2", "--json"]) == 0
-    report = json.loads(capsys.readouterr().out.splitlines()[-1])
-    (row,), agreement = report["rows"], report["agreement"]
-    assert row["wall_s"] > row["run_s"] > 0 and row["wall_ratio"] is None
-    assert (agreement["programs"], agreement["seeds"], agreement["steps"]) == (2, 1, 64)
-    assert set(agreement["collectors"]) == {"split", "linked"}
-    for by in agreement["collectors"].values():
-        assert 0 <= by["max_parameter_difference"] < 1e-5 and by["max_success_difference"] < 0.1
+    assert candidate_throughput.main([*words, "--json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out.splitlines()[-1])["rows"]
+    assert row["wall_s"] > row["run_s"] > 0 and row["wall_ratio"] is None and row["collector"] == "linked"
 
 
 def test_agents_that_differ_are_told(monkeypatch: pytest.MonkeyPatch):
@@ -78,7 +73,7 @@ def test_a_small_measurement(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     out = tmp_path / "results" / "small.json"
     status = candidate_throughput.main(
         [*SMALL, "--candidates", "3", "1", "--one-by-one-limit", "2", "--separate-limit", "1", "--chunking", "2",
-         "--memory-gb", "1e-6", "--out", str(out), "--json"]
+         "--memory-gb", "1e-6", "--agree", "2", "--out", str(out), "--json"]
     )  # fmt: skip
     printed = capsys.readouterr()
     assert status == 0, printed.err
@@ -93,10 +88,14 @@ def test_a_small_measurement(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert report["ceiling"]["steps_per_s"] >= one["ceiling_steps_per_s"]
     (chunking,) = report["chunking"]
     assert chunking["whole_chunks"] == [2] and chunking["chunks"] == [1, 1] and not chunking["under_limit"]
+    agreement = report["agreement"]
+    assert (agreement["programs"], agreement["seeds"], agreement["steps"]) == (2, 1, 64)
+    assert set(agreement["collectors"]) == {"split", "linked"}
+    assert all(by["max_parameter_difference"] < 1e-3 for by in agreement["collectors"].values())
 
     page = table.fill(f"before\n{table.START}\nold\n{table.END}\nafter\n", [report])
     assert page.startswith("before\n") and page.endswith("\nafter\n") and "old" not in page
-    assert "| 3 | 3 |" in page and "~" in page
+    assert "| 3 | linked | 3 |" in page and "~" in page
     assert table.fill(page, [report]) == page
 
 

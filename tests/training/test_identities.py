@@ -11,7 +11,7 @@ import pytest
 from jaxreward.programs import Spec
 from jaxreward.training import How, train
 from jaxreward.training.chunk import Chunk
-from jaxreward.training.compiled import COMMON, POPULATIONS, STRUCTURES, bytes_of
+from jaxreward.training.compiled import COMMON, POPULATIONS, STRUCTURES, bytes_of, forget_compiled
 from jaxreward.training.pieces import InPieces
 from jaxreward.training.population import Population, padded_sizes
 from tests.training.conftest import OBSERVATIONS, SEEDS, UPDATES, assert_close_trees, budget, params, program_source
@@ -127,6 +127,7 @@ def compiled() -> set[object]:
 
 def test_others_compile_their_programs_alone(easy, mixed, tiny):
     """Split, a population of the same size finds all but its programs compiled; linked, what it shares with another."""
+    forget_compiled()
     room = padded_sizes(mixed)
     hows: tuple[How, ...] = ("split", "linked")
     for how in hows:
