@@ -20,7 +20,7 @@ Device = Any
 # gets slower per candidate, not faster (docs/benchmarks.md). A GPU has not been measured.
 _MAX_CHUNK_CPU = 16
 
-_FEW_STEPS, _MANY_STEPS = 100_000, 1_000_000
+_FEW_STEPS, _MANY_STEPS = 100_000, 500_000
 
 EVAL_EPISODES = 256
 """Held-out episodes of an agent at a rung and at the end."""
@@ -150,8 +150,8 @@ def collector_of(how: How, task: Task, ppo: PPO, seeds: int, steps: int, platfor
     """The collector of a training: `how`, or what `auto` stands for.
 
     On CPU pieces save compiling and cost steps a second (docs/benchmarks.md): a simulation of bodies hardly any, a grid
-    so many that they do not pay where a candidate takes more than a million steps, its `seeds` together, each `steps`
-    rounded up to whole updates. A GPU has not been measured.
+    so many that they do not pay where a candidate takes more than half a million steps, its `seeds` together, each
+    `steps` rounded up to whole updates. A GPU has not been measured.
 
     Raises:
         UserError: as `check_collector`.
