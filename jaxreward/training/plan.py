@@ -20,7 +20,7 @@ Device = Any
 # gets slower per candidate, not faster (docs/benchmarks.md). A GPU has not been measured.
 _MAX_CHUNK_CPU = 16
 
-_FEW_STEPS, _MANY_STEPS = 100_000, 500_000
+_FEW_STEPS = 100_000
 
 EVAL_EPISODES = 256
 """Held-out episodes of an agent at a rung and at the end."""
@@ -150,7 +150,7 @@ def collector_of(how: How, task: Task, ppo: PPO, seeds: int, steps: int, platfor
     """The collector of a training: `how`, or what `auto` stands for.
 
     On CPU pieces save compiling and cost steps a second (docs/benchmarks.md): a simulation of bodies hardly any, a grid
-    so many that they do not pay where a candidate takes more than half a million steps, its `seeds` together, each
+    so many that they do not pay where a candidate takes more than a hundred thousand steps, its `seeds` together, each
     `steps` rounded up to whole updates. A GPU has not been measured.
 
     Raises:
@@ -162,9 +162,7 @@ def collector_of(how: How, task: Task, ppo: PPO, seeds: int, steps: int, platfor
     if platform != "cpu" or not in_pieces(ppo):
         return "fused"
     taken = seeds * ppo.batch * -(-steps // ppo.batch)
-    if isinstance(task.action_space, Box) or taken <= _FEW_STEPS:
-        return "linked"
-    return "split" if taken <= _MANY_STEPS else "fused"
+    return "linked" if isinstance(task.action_space, Box) or taken <= _FEW_STEPS else "fused"
 
 
 def in_pieces(ppo: PPO) -> bool:
