@@ -13,6 +13,7 @@ from typing import Any, Protocol
 import jax
 import numpy as np
 
+from jaxreward.budget import budget_spent, next_requests
 from jaxreward.clock import CLOCK
 from jaxreward.errors import UserError
 from jaxreward.keeping import keep_best_policy, keep_for_people, keep_interface
@@ -50,7 +51,6 @@ from jaxreward.runs.checkpoint import Checkpoints
 from jaxreward.runs.disk import write_atomic
 from jaxreward.runs.provenance import versions
 from jaxreward.runs.transcripts import TRANSCRIPT
-from jaxreward.search import Strategy
 from jaxreward.search.seeding import derive_rng
 from jaxreward.settings import EvolveSettings
 from jaxreward.tasks import measure_of
@@ -173,23 +173,9 @@ class Evolution:
         """The budget that has run out, if one has, no generation is in work and nobody has still to vote."""
         if self.progress.open is not None:
             return None
-        reason = self._budget_spent()
+        reason = budget_spent(self.settings, self.strategy, self.proposer, self.progress)
         owed = self.strategy.owes_votes(self.progress.state) and not self.progress.exhausted
         return None if owed else reason
-
-    def _budget_spent(self) -> str | None:
-        spent, s = self.progress.spent, self.settings
-        if spent.trained >= s.candidates:
-            return "all candidates are trained"
-        if spent.attempts >= s.attempts:
-            return "the budget of attempts is spent"
-        if self.progress.exhausted and self.proposer.planned(self.progress.state.generation) is None:
-            return self.progress.exhausted
-        if s.max_env_steps and spent.env_steps >= s.max_env_steps:
-            return "the budget of environment steps is spent"
-        if s.max_device_s and spent.compile_s + spent.run_s >= s.max_device_s:
-            return "the budget of device seconds is spent"
-        return self.strategy.finished(self.progress.state) or None
 
     def ask(self) -> tuple[Request, ...]:
         """Open a generation, unless one is in work; its requests that have no answer."""
@@ -392,17 +378,3 @@ class Evolution:
     def store_best(self, score: Score | None = None) -> None:
         """Write `best_interface.py`, with `score` in place of that of the search."""
         keep_interface(self.run, self.settings, self.progress, self.strategy.best(self.progress.state), score)
-
-
-def next_requests(
-    settings: EvolveSettings, strategy: Strategy, progress: Progress[Any], planned: int | None = None
-) -> list[Request]:
-    """What a run asks for next: what is open and unanswered, or the requests of a new generation, of
-    which there are `planned` if that is given and else as many as the budgets leave."""
-    if progress.open is not None:
-        return list(progress.open.unproposed())
-    spent, state = progress.spent, progress.state
-    n = planned or min(settings.generation, settings.candidates - spent.trained, settings.attempts - spent.attempts)
-    if n < 1 and not strategy.owes_votes(state):
-        return []
-    return strategy.ask(state, max(1, n), derive_rng(settings.seed, "ask", state.generation))

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from jaxreward.budget import next_requests
 from jaxreward.errors import UserError
-from jaxreward.evolution import next_requests
 from jaxreward.operators import OPERATORS
 from jaxreward.options import apply
 from jaxreward.parts import given_observation, words_of

@@ -63,19 +63,16 @@ def structure_size(structures: Sequence[Any]) -> int:
     return sizes.pop() if len(sizes) == 1 else 1
 
 
-_SIZES, _SPARE = (1, 2, 3, 4, 6, 8, 12, 16), 1.15
+_SIZES = (1, 2, 3, 4, 6, 8, 12, 16)
 
 
 def common_size(how: Collecting, structures: Sequence[Any]) -> int:
-    """Candidates to make a chunk of these up to, so that most chunks find `act` compiled.
-
-    Linked, groups of settings stay as they are. Split, trainings are longer: only few rows more are worth it.
-    """
+    """Candidates to make a linked chunk of these up to, so that most chunks find `act` compiled; groups of settings,
+    and chunks of other collectors, stay as they are."""
     n = len(structures)
-    size = next((size for size in _SIZES if size >= n), -(-n // 8) * 8)
-    if how == "linked":
-        return n if structure_size(structures) > 1 else size
-    return size if how == "split" and size <= _SPARE * n else n
+    if how != "linked" or structure_size(structures) > 1:
+        return n
+    return next((size for size in _SIZES if size >= n), -(-n // 8) * 8)
 
 
 class InPieces:

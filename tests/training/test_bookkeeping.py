@@ -137,7 +137,7 @@ def test_survivors_of_a_rung_go_on_as_if_nothing_had_happened(whole, passed):
 
 @pytest.mark.parametrize("collector", ["fused", "split", "linked"])
 def test_a_rung_stops_and_compacts(easy, mixed, tiny, whole, passed, monkeypatch, collector):
-    """With a threshold between the candidates' successes, the rest trains on in a smaller chunk. In pieces,
+    """With a threshold between the candidates' successes, the rest trains on in a smaller chunk. Linked
     chunks are made up to what `common_size` says by rows that nobody asks for."""
     monkeypatch.setattr("jaxreward.training.trainer.worth_compacting", lambda *_: True)
     programs, settings = mixed[:4], budget(tiny, 6)
@@ -146,7 +146,6 @@ def test_a_rung_stops_and_compacts(easy, mixed, tiny, whole, passed, monkeypatch
     assert np.ptp(success) > 0, "the test needs candidates that differ"
     threshold = float(np.sort(success)[2])
     monkeypatch.setattr("jaxreward.training.pieces._SIZES", (3, 6))
-    monkeypatch.setattr("jaxreward.training.pieces._SPARE", 3)
     cut = train(easy, programs, tiny, rungs=[Rung(2 * tiny.batch, threshold)], collector=collector, **settings)
     stopped = success < threshold
     np.testing.assert_array_equal(cut.stopped > 0, stopped)
