@@ -24,7 +24,7 @@ from benchmarks.table import show
 from jaxreward.errors import UserError
 from jaxreward.tasks import Task, make_task
 from jaxreward.training import PPO, How, paper, quick
-from jaxreward.training.plan import check_collector, in_pieces
+from jaxreward.training.plan import check_collector
 
 _GENERATION = 16
 """Programs of a generation where generations are measured."""
@@ -108,8 +108,6 @@ class ThroughputSettings:
             raise UserError(f"--plot {self.plot} must end in .png or .svg")
         self.ppo.check()
         check_collector(self.collector, self.ppo)
-        if self.agree and not in_pieces(self.ppo):
-            raise UserError("--agree needs a learner without a memory that does not repeat actions")
 
     @property
     def rows(self) -> list[int]:

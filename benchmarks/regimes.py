@@ -20,7 +20,7 @@ from jaxreward.training.plan import collector_of, in_pieces
 
 def collectors(ppo: PPO) -> list[How]:
     """Those that can serve the learner."""
-    return ["fused", "split", "linked"] if in_pieces(ppo) else ["fused"]
+    return ["fused", "hasty", "linked"] if in_pieces(ppo) else ["fused", "hasty"]
 
 
 def generations(

@@ -266,7 +266,7 @@ def test_the_papers_preset_trains_everybody_alike():
     "changes, word",
     [
         ({"halving": 1, "generation": 1}, "--generation 2"), ({"prune": True, "steps": 500}, "--prune"),
-        ({"collector": "split", "ppo": PPO(gru=4)}, "have a memory"), ({"halving": 5}, "--halving 5"),
+        ({"collector": "linked", "ppo": PPO(gru=4)}, "have a memory"), ({"halving": 5}, "--halving 5"),
         ({"contender_seeds": 2}, "contender-seeds"), ({"halving": -1}, "negative"),
     ],
 )  # fmt: skip

@@ -23,9 +23,9 @@ from jaxreward.training.collector import Collection, Collector
 from jaxreward.training.compiled import LEARNERS, bytes_of, compile_for, signature, xla_options
 from jaxreward.training.config import PPO, Collecting
 from jaxreward.training.fused import Fused
+from jaxreward.training.linked import Linked, compile_structure
 from jaxreward.training.measure import Stats
 from jaxreward.training.networks import ActorCritic, init_padded
-from jaxreward.training.pieces import InPieces, compile_structure, structure_size
 from jaxreward.training.plan import Device
 from jaxreward.training.population import Population
 from jaxreward.training.ppo import Agent, LearnStats, learn, new_agent
@@ -91,10 +91,10 @@ class Chunk:
         match self.collector:
             case "fused":
                 return Fused(what)
-            case "split":
-                return InPieces(what, len(self.population))
+            case "hasty":
+                return Fused(what, hasty=True)
             case "linked":
-                return InPieces(what, structure_size(self.population.structure))
+                return Linked(what)
 
     def compile_program(self) -> None:
         """Compile what a linked collector has for the only program of this chunk, and nothing else."""

@@ -16,6 +16,12 @@ from jaxreward.training.plan import Device
 
 _EMITTERS, _LEVEL = "xla_cpu_use_fusion_emitters", "xla_backend_optimization_level"
 
+SMALL = {_EMITTERS: False, "xla_cpu_parallel_codegen_split_count": 1}
+"""Options by which XLA compiles a small function on CPU sooner, to code that is as fast."""
+
+HASTY = SMALL | {_LEVEL: 1}
+"""Options by which it compiles a large one sooner, to code that takes longer (docs/benchmarks.md)."""
+
 
 def xla_options(platform: str, options: Mapping[str, Any] | None = None) -> dict[str, Any] | None:
     """What XLA is told: `options`, and on a CPU to have LLVM optimise less. That compiles sooner to code that is as

@@ -9,11 +9,11 @@ from flax import struct
 
 from jaxreward.errors import UserError
 
-Collecting = Literal["fused", "split", "linked"]
-"""How experience is collected: by one compiled function; by two, for programs and for everything else; or by one for
+Collecting = Literal["fused", "hasty", "linked"]
+"""How experience is collected: by one compiled function; by one that is compiled sooner and runs longer; or by one for
 each structure of programs and one for everything else."""
 
-How = Literal["auto", "fused", "split", "linked"]
+How = Literal["auto", "fused", "hasty", "linked"]
 """The same, or what should be done soonest."""
 
 

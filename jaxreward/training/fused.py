@@ -10,7 +10,7 @@ import jax
 
 from jaxreward.tasks import compiler_options
 from jaxreward.training.collector import Collection
-from jaxreward.training.compiled import POPULATIONS, bytes_of, compile_for
+from jaxreward.training.compiled import HASTY, POPULATIONS, bytes_of, compile_for
 from jaxreward.training.measure import Stats
 from jaxreward.training.networks import Variables
 from jaxreward.training.rollout import Lanes, Trajectory, collect
@@ -19,16 +19,19 @@ from jaxreward.training.rollout import Lanes, Trajectory, collect
 class Fused:
     """`rollout.collect` in one jit."""
 
-    def __init__(self, what: Collection) -> None:
+    def __init__(self, what: Collection, hasty: bool = False) -> None:
+        """`hasty`: compiled sooner on a CPU, to code that takes longer."""
         population, platform = what.population, what.device.platform
         self._constants = jax.device_put(population.constants, what.device)
 
         def compiled() -> Any:
             whole = partial(collect, what.task, population, what.network, what.length, what.repeat, platform)
             shapes, options = (self._constants, *what.shapes), compiler_options(what.task, platform)
+            if hasty and platform == "cpu":
+                options |= HASTY
             return compile_for(whole, shapes, what.device, donate=(2, 5), options=options)
 
-        self._collect = POPULATIONS.get((what.key, population.structure), compiled, keep=what.task)
+        self._collect = POPULATIONS.get((what.key, population.structure, hasty), compiled, keep=what.task)
 
     def __call__(
         self, variables: Variables, lanes: Lanes, pool: Any, keys: Any, stats: Stats

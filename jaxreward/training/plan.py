@@ -20,7 +20,7 @@ Device = Any
 # gets slower per candidate, not faster (docs/benchmarks.md). A GPU has not been measured.
 _MAX_CHUNK_CPU = 16
 
-_FEW_STEPS = 100_000
+_FEW_STEPS, _MANY_STEPS = 100_000, 1_000_000
 
 EVAL_EPISODES = 256
 """Held-out episodes of an agent at a rung and at the end."""
@@ -149,9 +149,10 @@ def largest_chunk(platform: str) -> int | None:
 def collector_of(how: How, task: Task, ppo: PPO, seeds: int, steps: int, platform: str) -> Collecting:
     """The collector of a training: `how`, or what `auto` stands for.
 
-    On CPU pieces save compiling and cost steps a second (docs/benchmarks.md): a simulation of bodies hardly any, a grid
-    so many that they do not pay where a candidate takes more than a hundred thousand steps, its `seeds` together, each
-    `steps` rounded up to whole updates. A GPU has not been measured.
+    On CPU what saves compiling costs steps a second (docs/benchmarks.md). Pieces cost a simulation of bodies hardly
+    any, a grid so many that they do not pay where a candidate takes more than a hundred thousand steps, its `seeds`
+    together, each `steps` rounded up to whole updates; haste does not where it takes more than a million. A GPU has not
+    been measured.
 
     Raises:
         UserError: as `check_collector`.
@@ -162,22 +163,24 @@ def collector_of(how: How, task: Task, ppo: PPO, seeds: int, steps: int, platfor
     if platform != "cpu" or not in_pieces(ppo):
         return "fused"
     taken = seeds * ppo.batch * -(-steps // ppo.batch)
-    return "linked" if isinstance(task.action_space, Box) or taken <= _FEW_STEPS else "fused"
+    if isinstance(task.action_space, Box) or taken <= _FEW_STEPS:
+        return "linked"
+    return "hasty" if taken <= _MANY_STEPS else "fused"
 
 
 def in_pieces(ppo: PPO) -> bool:
-    """Whether a collector in pieces can serve this learner."""
+    """Whether a linked collector can serve this learner."""
     return ppo.action_repeat == 1 and not ppo.gru
 
 
 def check_collector(how: How, ppo: PPO) -> None:
-    """Raise a UserError for a collector that there is not, and for `split` and `linked` where actions are repeated or
-    agents have a memory."""
+    """Raise a UserError for a collector that there is not, and for `linked` where actions are repeated or agents have a
+    memory."""
     if how not in get_args(How):
         raise UserError(f"there is no collector {how!r}; they are {', '.join(get_args(How))}")
-    if how in ("split", "linked") and not in_pieces(ppo):
+    if how == "linked" and not in_pieces(ppo):
         what = "have a memory (PPO.gru)" if ppo.gru else "repeat actions (PPO.action_repeat)"
-        raise UserError(f"with --collector {how} agents cannot {what}: use --collector fused")
+        raise UserError(f"with --collector linked agents cannot {what}: use --collector fused")
 
 
 def worth_compacting(dropped: int, survivors: int, steps_left: int, platform: str, linked: bool) -> bool:

@@ -29,8 +29,8 @@ from jaxreward.training.config import PPO, Collecting, How
 from jaxreward.training.executor import Done, Executor, Job, Store, Supervisor, WorkerLost
 from jaxreward.training.history import History
 from jaxreward.training.learners import quick
+from jaxreward.training.linked import common_size
 from jaxreward.training.local import LocalExecutor
-from jaxreward.training.pieces import common_size
 from jaxreward.training.plan import (
     EVAL_EPISODES,
     Device,
@@ -117,10 +117,10 @@ def train(
         devices: which to use, by default all local ones, each with chunks of its own.
         executor: where chunks train in place of `devices`, an engine that spans machines for example; `memory_gb` and
             `devices` are its own matter then.
-        collector: `fused`, one compiled function for the programs, the environment and the networks; `split`, one for
-            the programs and one for all else, which other programs use again, called by the host at every step;
-            `linked`, one for each structure of programs, that others can use again too; `auto` chooses what should be
-            done first. Their results are equal up to rounding.
+        collector: `fused`, one compiled function for the programs, the environment and the networks; `hasty`, the same
+            compiled sooner on a CPU, to code that takes longer; `linked`, a function for each structure of programs and
+            one for all else, which later chunks use again, called by the host at every step; `auto` chooses what should
+            be done first. Their results are equal up to rounding.
         room: features and terms to have room for, where later programs may have more: what is compiled for these serves
             those.
         store: where to keep the training every `save_every_s` seconds, under names that start with
@@ -268,7 +268,8 @@ class _Run:
         # in one order for all populations of the same structures, which share what is compiled
         members = sorted(members, key=lambda i: self.programs[i].structure)
         programs = [self.programs[i] for i in members]
-        programs += programs[-1:] * (common_size(self._how, [p.structure for p in programs]) - len(programs))
+        if self._how == "linked":
+            programs += programs[-1:] * (common_size([p.structure for p in programs]) - len(programs))
         return _Group(index, members, tuple(programs))
 
     def _groups(self, members: Sequence[int], largest: int) -> list[_Group]:

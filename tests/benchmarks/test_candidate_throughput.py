@@ -55,7 +55,7 @@ def test_the_smallest_measurement(capsys: pytest.CaptureFixture[str]):
 
 
 def test_agents_that_differ_are_told(monkeypatch: pytest.MonkeyPatch):
-    by = {"fused": 0.0, "split": 0.25, "linked": np.nan}
+    by = {"fused": 0.0, "hasty": 0.25, "linked": np.nan}
 
     def train(*_: Any, collector: str, **__: Any) -> SimpleNamespace:
         agents = tuple({"weights": np.ones((2, 3)) - by[collector] * (k == 1)} for k in range(2))
@@ -64,7 +64,7 @@ def test_agents_that_differ_are_told(monkeypatch: pytest.MonkeyPatch):
 
     monkeypatch.setattr(regimes, "train", train)
     found = regimes.agreement(make_task("probe-choice"), [], ppo=PPO())["collectors"]
-    assert found["split"] == {"max_parameter_difference": 0.25, "max_success_difference": 0.5}
+    assert found["hasty"] == {"max_parameter_difference": 0.25, "max_success_difference": 0.5}
     assert np.isnan(list(found["linked"].values())).all()
 
 
@@ -90,7 +90,7 @@ def test_a_small_measurement(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert chunking["whole_chunks"] == [2] and chunking["chunks"] == [1, 1] and not chunking["under_limit"]
     agreement = report["agreement"]
     assert (agreement["programs"], agreement["seeds"], agreement["steps"]) == (2, 1, 64)
-    assert set(agreement["collectors"]) == {"split", "linked"}
+    assert set(agreement["collectors"]) == {"hasty", "linked"}
     assert all(by["max_parameter_difference"] < 1e-3 for by in agreement["collectors"].values())
 
     page = table.fill(f"before\n{table.START}\nold\n{table.END}\nafter\n", [report])
@@ -122,7 +122,7 @@ def test_a_plan_is_only_printed(capsys: pytest.CaptureFixture[str]):
         (["--plot", "results.pdf"], "must end in .png or .svg"),
         (["--config"], "--config needs a value"),
         (["--chunking", "-1"], "--chunking must not be negative"),
-        (["--agree", "2", "--ppo.gru", "4"], "--agree needs a learner without a memory"),
+        (["--collector", "linked", "--ppo.gru", "4"], "linked agents cannot have a memory"),
     ],
 )
 def test_mistakes_are_one_sentence(arguments: list[str], sentence: str, capsys: pytest.CaptureFixture[str]):

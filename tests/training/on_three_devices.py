@@ -13,7 +13,7 @@ from jaxreward.tasks import make_task
 from jaxreward.training import PPO, Interrupted, Progress, Rung, train, trainer
 from jaxreward.training.ahead import compile_ahead
 from jaxreward.training.chunk import Chunk
-from jaxreward.training.pieces import STRUCTURES
+from jaxreward.training.compiled import STRUCTURES
 
 TEXT = """
 import jax.numpy as jnp
@@ -134,7 +134,7 @@ if __name__ == "__main__":
     with Checker() as checker:
         found = [program for _, program in checker.check_many(sources, TASK)]
     what_was_compiled_ahead_is_found(found)
-    for collector in ("fused", "split", "linked"):
+    for collector in ("fused", "hasty", "linked"):
         whole = results_do_not_depend_on_devices(found, collector)
         survivors_are_dealt_out_anew(found, collector, whole)
     what_was_stopped_goes_on(found, whole)

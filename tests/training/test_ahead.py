@@ -6,8 +6,7 @@ import pytest
 
 from jaxreward.training import train
 from jaxreward.training.ahead import compile_ahead
-from jaxreward.training.compiled import POPULATIONS, forget_compiled
-from jaxreward.training.pieces import COMMON, STRUCTURES
+from jaxreward.training.compiled import COMMON, POPULATIONS, STRUCTURES, forget_compiled
 from tests.training.conftest import SEEDS, budget
 
 pytestmark = pytest.mark.usefixtures("hasty")
@@ -27,7 +26,7 @@ def test_a_training_finds_what_was_compiled_ahead(easy, mixed, tiny):
     assert set(STRUCTURES) == ahead and set(COMMON)
 
 
-@pytest.mark.parametrize("collector", ["fused", "split"])
+@pytest.mark.parametrize("collector", ["fused", "hasty"])
 def test_nothing_is_compiled_ahead_for_one_function_of_all(easy, mixed, tiny, collector):
     forget_compiled()
     compile_ahead(easy, mixed[0], tiny, seeds=SEEDS, steps=64, collector=collector, room=(0, 0), place=0, of=2)

@@ -135,7 +135,7 @@ def test_survivors_of_a_rung_go_on_as_if_nothing_had_happened(whole, passed):
         assert_close_trees(params(whole, k), params(passed, k), atol=1e-6)
 
 
-@pytest.mark.parametrize("collector", ["fused", "split", "linked"])
+@pytest.mark.parametrize("collector", ["fused", "hasty", "linked"])
 def test_a_rung_stops_and_compacts(easy, mixed, tiny, whole, passed, monkeypatch, collector):
     """With a threshold between the candidates' successes, the rest trains on in a smaller chunk. Linked
     chunks are made up to what `common_size` says by rows that nobody asks for."""
@@ -145,7 +145,7 @@ def test_a_rung_stops_and_compacts(easy, mixed, tiny, whole, passed, monkeypatch
     success = passed.success_curve[:, :, point].mean(1)
     assert np.ptp(success) > 0, "the test needs candidates that differ"
     threshold = float(np.sort(success)[2])
-    monkeypatch.setattr("jaxreward.training.pieces._SIZES", (3, 6))
+    monkeypatch.setattr("jaxreward.training.linked._SIZES", (3, 6))
     cut = train(easy, programs, tiny, rungs=[Rung(2 * tiny.batch, threshold)], collector=collector, **settings)
     stopped = success < threshold
     np.testing.assert_array_equal(cut.stopped > 0, stopped)

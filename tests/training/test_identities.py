@@ -11,13 +11,13 @@ import pytest
 from jaxreward.programs import Spec
 from jaxreward.training import How, train
 from jaxreward.training.chunk import Chunk
-from jaxreward.training.compiled import COMMON, POPULATIONS, STRUCTURES, bytes_of, forget_compiled
-from jaxreward.training.pieces import InPieces
+from jaxreward.training.compiled import COMMON, HASTY, POPULATIONS, STRUCTURES, bytes_of, forget_compiled
+from jaxreward.training.linked import Linked
 from jaxreward.training.population import Population, padded_sizes
 from tests.training.conftest import OBSERVATIONS, SEEDS, UPDATES, assert_close_trees, budget, params, program_source
 
 
-@pytest.fixture(scope="module", params=["fused", "split", "linked"])
+@pytest.fixture(scope="module", params=["fused", "hasty", "linked"])
 def run(request):
     """`train` by each collector: all that follows holds of every one."""
     return partial(train, collector=request.param)
@@ -126,28 +126,48 @@ def compiled() -> set[object]:
 
 
 def test_others_compile_their_programs_alone(easy, mixed, tiny):
-    """Split, a population of the same size finds all but its programs compiled; linked, what it shares with another."""
+    """Linked, a population of the same size finds all compiled but the program that is new."""
     forget_compiled()
     room = padded_sizes(mixed)
-    hows: tuple[How, ...] = ("split", "linked")
-    for how in hows:
-        train(easy, mixed[:2], tiny, collector=how, room=room, **budget(tiny, 1))
-        rest, programs = set(COMMON), compiled()
-        train(easy, mixed[1:3], tiny, collector=how, room=room, **budget(tiny, 1))
-        assert set(COMMON) == rest and len(compiled() - programs) == 1
+    train(easy, mixed[:2], tiny, collector="linked", room=room, **budget(tiny, 1))
+    rest, programs = set(COMMON), compiled()
+    train(easy, mixed[1:3], tiny, collector="linked", room=room, **budget(tiny, 1))
+    assert set(COMMON) == rest and len(compiled() - programs) == 1
+
+
+def test_what_was_compiled_in_haste_is_not_taken_for_the_other(easy, mixed, tiny):
+    forget_compiled()
+    hows: tuple[How, ...] = ("fused", "hasty", "hasty", "fused")
+    kept = [len(compiled()) for how in hows if train(easy, mixed[:2], tiny, collector=how, **budget(tiny, 1))]
+    assert kept == [1, 2, 2, 2]
+
+
+def test_haste_asks_for_other_options(easy, mixed, tiny, monkeypatch):
+    """The compiler is told so, on a CPU."""
+    asked = list[dict[str, object]]()
+
+    def compile_for(*_: object, options: dict[str, object], **__: object) -> None:
+        asked.append(dict(options))
+
+    monkeypatch.setattr("jaxreward.training.fused.compile_for", compile_for)
+    for how in ("fused", "hasty"):
+        forget_compiled()
+        Chunk(easy, Population(mixed[:2]), tiny, SEEDS, jax.devices()[0], how).compile()
+    forget_compiled()
+    usual, hasty = asked
+    assert hasty == usual | HASTY != usual
 
 
 def test_memory_counts_what_lies_there_while_programs_run(easy, mixed, tiny):
-    chunk = Chunk(easy, Population(mixed[:2]), tiny, SEEDS, jax.devices()[0], "split")
+    chunk = Chunk(easy, Population(mixed[:2]), tiny, SEEDS, jax.devices()[0], "linked")
     chunk.compile()
-    assert isinstance(chunk._collect, InPieces)
-    (unit,) = chunk._collect._units
+    assert isinstance(chunk._collect, Linked)
     held = sum(x.nbytes for x in jax.tree.leaves(chunk.start().lanes))
-    assert chunk.peak_bytes() >= held + bytes_of(unit)
+    assert chunk.peak_bytes() >= held + max(map(bytes_of, chunk._collect._units))
 
 
 def test_collectors_agree(easy, mixed, tiny):
-    hows: tuple[How, ...] = ("fused", "split", "linked")
+    hows: tuple[How, ...] = ("fused", "hasty", "linked")
     one, *others = (train(easy, mixed, tiny, collector=how, **budget(tiny)) for how in hows)
     for other in others:
         for k in range(len(mixed)):

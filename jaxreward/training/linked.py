@@ -1,10 +1,9 @@
 """A population's collector as compiled functions that the host strings together, a step at a time.
 
 `act` holds the environment, the networks and the metric, and is compiled once for a task, a number of candidates and
-what these have room for. Programs are functions apart: one for all of a population (`split`), so that others compile
-their programs alone and the host has two functions to call at a step; or one for every structure (`linked`), which
-serves any population that the structure is part of, so that nothing is compiled where all are known. What all of them
-compute together is what `rollout.collect` computes.
+what these have room for. Every structure of programs is a function apart, which serves any population that the
+structure is part of, so that nothing is compiled where all are known. What all of them compute together is what
+`rollout.collect` computes.
 """
 
 from __future__ import annotations
@@ -23,15 +22,11 @@ from flax import struct
 
 from jaxreward.tasks import compiler_options
 from jaxreward.training.collector import Collection
-from jaxreward.training.compiled import COMMON, POPULATIONS, STRUCTURES, bytes_of, compile_for, signature
-from jaxreward.training.config import Collecting
+from jaxreward.training.compiled import COMMON, SMALL, STRUCTURES, bytes_of, compile_for, signature
 from jaxreward.training.measure import Stats
 from jaxreward.training.networks import Variables
 from jaxreward.training.population import Constants, Population
 from jaxreward.training.rollout import Lanes, Moves, Trajectory
-
-QUICKLY = {"xla_cpu_use_fusion_emitters": False, "xla_cpu_parallel_codegen_split_count": 1}
-"""Options by which XLA compiles programs on CPU sooner, to code that is as fast."""
 
 Responses = tuple[tuple[jax.Array, jax.Array, jax.Array], ...]
 """What each function of programs made of a step: rewards (W, n), terms (W, n, K), and observations (W, n, d) of what
@@ -57,8 +52,7 @@ class Book(struct.PyTreeNode):
 
 
 def structure_size(structures: Sequence[Any]) -> int:
-    """How many neighbours are compiled as one by `linked`: programs of one structure, if all stand in groups of one
-    size."""
+    """How many neighbours are compiled as one: programs of one structure, if all stand in groups of one size."""
     sizes = {len(list(group)) for _, group in groupby(structures)}
     return sizes.pop() if len(sizes) == 1 else 1
 
@@ -66,21 +60,20 @@ def structure_size(structures: Sequence[Any]) -> int:
 _SIZES = (1, 2, 3, 4, 6, 8, 12, 16)
 
 
-def common_size(how: Collecting, structures: Sequence[Any]) -> int:
-    """Candidates to make a linked chunk of these up to, so that most chunks find `act` compiled; groups of settings,
-    and chunks of other collectors, stay as they are."""
+def common_size(structures: Sequence[Any]) -> int:
+    """Candidates to make a chunk of these up to, so that most chunks find `act` compiled; groups of settings stay as
+    they are."""
     n = len(structures)
-    if how != "linked" or structure_size(structures) > 1:
+    if structure_size(structures) > 1:
         return n
     return next((size for size in _SIZES if size >= n), -(-n // 8) * 8)
 
 
-class InPieces:
+class Linked:
     """`rollout.collect`, but for actions that are repeated and agents that remember, in pieces."""
 
-    def __init__(self, what: Collection, size: int) -> None:
-        """`size`: of so many neighbours the programs are one function."""
-        programs = what.population.programs
+    def __init__(self, what: Collection) -> None:
+        programs, size = what.population.programs, structure_size(what.population.structure)
         groups = [programs[k : k + size] for k in range(0, len(programs), size)]
         populations = [Population(group, what.population.width, what.population.terms) for group in groups]
         self._constants = [jax.device_put(population.constants, what.device) for population in populations]
@@ -162,13 +155,12 @@ class _Pieces:
         return compile_for(fn, self.arguments[name], self.what.device, donate=donated, options=options)
 
     def unit(self, programs: Population) -> Any:
-        """The function of programs of these structures."""
-        cache = STRUCTURES if len(set(programs.structure)) == 1 else POPULATIONS
-        return cache.get((*self.key, programs.structure), partial(self._compiled, programs))
+        """The function of programs of one structure."""
+        return STRUCTURES.get((*self.key, programs.structure), partial(self._compiled, programs))
 
     def _compiled(self, programs: Population) -> Any:
         respond = partial(_respond, programs)
-        options = QUICKLY if self.what.device.platform == "cpu" else None
+        options = SMALL if self.what.device.platform == "cpu" else None
         return compile_for(respond, (programs.constants, *self.step), self.what.device, options=options)
 
 
