@@ -65,7 +65,7 @@ class ThroughputSettings:
     agree: int = 0
     """Also train so many programs for an eighth of --steps by each collector, and compare the agents; 0: no."""
     collector: How = "auto"
-    """How experience is collected in the rows: fused, split, linked, or as the trainer chooses."""
+    """How experience is collected in the rows: fused, hasty, linked, or as the trainer chooses."""
     chunking: int = 0
     """Also train so many candidates whole and in chunks under --memory-gb, and compare; 0: no."""
     memory_gb: float | None = None

@@ -15,12 +15,15 @@ from jaxreward.programs import Program
 from jaxreward.tasks import Task
 from jaxreward.training import PPO, How, TrainResult, train
 from jaxreward.training.compiled import POPULATIONS
-from jaxreward.training.plan import collector_of, in_pieces
+from jaxreward.training.plan import collector_of, linkable
 
 
-def collectors(ppo: PPO) -> list[How]:
-    """Those that can serve the learner."""
-    return ["fused", "hasty", "linked"] if in_pieces(ppo) else ["fused", "hasty"]
+def collectors(ppo: PPO, platform: str = "") -> list[How]:
+    """Those that can serve the learner, without what is another on this platform; JAX's own unless given."""
+    found: list[How] = ["fused"]
+    if (platform or jax.default_backend()) == "cpu":
+        found.append("hasty")
+    return [*found, "linked"] if linkable(ppo) else found
 
 
 def generations(

@@ -75,8 +75,8 @@ class CompareSettings:
     chunk: int | None = None
     """Candidates compiled together, at most; by default what fits."""
     collector: How = "auto"
-    """How experience is collected: fused, one compiled function; split, one for programs and one for the rest, which
-    later programs use again; linked, one for each structure of programs; auto, what should be done soonest."""
+    """How experience is collected: fused, one compiled function; hasty, the same compiled sooner on a CPU, to code that
+    takes longer; linked, one for each structure of programs and one for the rest; auto, what should be done soonest."""
     llm: Annotated[LlmSettings, tyro.conf.OmitArgPrefixes] = field(default_factory=LlmSettings)
     """Language models (proposer llm). Budgets such as --max-usd are of each search, not of all together."""
     shard: str = "1/1"

@@ -22,13 +22,14 @@ class Fused:
     def __init__(self, what: Collection, hasty: bool = False) -> None:
         """`hasty`: compiled sooner on a CPU, to code that takes longer."""
         population, platform = what.population, what.device.platform
+        hasty &= platform == "cpu"
         self._constants = jax.device_put(population.constants, what.device)
 
         def compiled() -> Any:
             whole = partial(collect, what.task, population, what.network, what.length, what.repeat, platform)
             shapes, options = (self._constants, *what.shapes), compiler_options(what.task, platform)
-            if hasty and platform == "cpu":
-                options |= HASTY
+            if hasty:
+                options = HASTY | options
             return compile_for(whole, shapes, what.device, donate=(2, 5), options=options)
 
         self._collect = POPULATIONS.get((what.key, population.structure, hasty), compiled, keep=what.task)

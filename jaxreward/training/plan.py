@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Any, get_args
 
 from jaxreward.errors import UserError
-from jaxreward.tasks import Box, Task
+from jaxreward.tasks import Box, Task, compiler_options
 from jaxreward.training.config import PPO, Collecting, How
 from jaxreward.training.rungs import Rung
 
@@ -146,13 +146,14 @@ def largest_chunk(platform: str) -> int | None:
     return _MAX_CHUNK_CPU if platform == "cpu" else None
 
 
-def collector_of(how: How, task: Task, ppo: PPO, seeds: int, steps: int, platform: str) -> Collecting:
+def collector_of(how: How, task: Task, ppo: PPO, seeds: int, steps: int, platform: str, alike: int = 1) -> Collecting:
     """The collector of a training: `how`, or what `auto` stands for.
 
     On CPU what saves compiling costs steps a second (docs/benchmarks.md). Pieces cost a simulation of bodies hardly
-    any, a grid so many that they do not pay where a candidate takes more than a hundred thousand steps, its `seeds`
-    together, each `steps` rounded up to whole updates; haste does not where it takes more than a million. A GPU has not
-    been measured.
+    any, a grid so many that they pay where a candidate takes up to a hundred thousand steps, its `seeds` together.
+    Haste pays where a structure, that of `alike` candidates, takes up to a million; tasks with compiler options of
+    their own are compiled as they ask. Limits are rounded up to whole updates, as `steps` are. A GPU has not been
+    measured, nor haste with agents that remember.
 
     Raises:
         UserError: as `check_collector`.
@@ -160,15 +161,18 @@ def collector_of(how: How, task: Task, ppo: PPO, seeds: int, steps: int, platfor
     check_collector(how, ppo)
     if how != "auto":
         return how
-    if platform != "cpu" or not in_pieces(ppo):
+    if platform != "cpu" or not linkable(ppo):
         return "fused"
-    taken = seeds * ppo.batch * -(-steps // ppo.batch)
-    if isinstance(task.action_space, Box) or taken <= _FEW_STEPS:
+
+    def within(limit: int, sharing: int) -> bool:
+        return -(-steps // ppo.batch) <= -(-limit // (sharing * ppo.batch))
+
+    if isinstance(task.action_space, Box) or within(_FEW_STEPS, seeds):
         return "linked"
-    return "hasty" if taken <= _MANY_STEPS else "fused"
+    return "hasty" if within(_MANY_STEPS, seeds * alike) and not compiler_options(task, platform) else "fused"
 
 
-def in_pieces(ppo: PPO) -> bool:
+def linkable(ppo: PPO) -> bool:
     """Whether a linked collector can serve this learner."""
     return ppo.action_repeat == 1 and not ppo.gru
 
@@ -178,7 +182,7 @@ def check_collector(how: How, ppo: PPO) -> None:
     memory."""
     if how not in get_args(How):
         raise UserError(f"there is no collector {how!r}; they are {', '.join(get_args(How))}")
-    if how == "linked" and not in_pieces(ppo):
+    if how == "linked" and not linkable(ppo):
         what = "have a memory (PPO.gru)" if ppo.gru else "repeat actions (PPO.action_repeat)"
         raise UserError(f"with --collector linked agents cannot {what}: use --collector fused")
 
@@ -186,7 +190,7 @@ def check_collector(how: How, ppo: PPO) -> None:
 def worth_compacting(dropped: int, survivors: int, steps_left: int, platform: str, linked: bool) -> bool:
     """Whether compiling for the survivors costs less than carrying the dropped candidates along.
 
-    `steps_left` are those of one candidate. The rates are rounded measurements (a program compiles
+    `steps_left` are those of one candidate. The rates are rounded measurements of fused collectors (a program compiles
     in the time of a hundred thousand steps on two cores, an environment in that of eight
     programs); a rule on steps, not on the clock, so that a resumed run decides as the first did. Where
     collectors are linked, programs are compiled already.

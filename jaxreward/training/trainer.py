@@ -190,7 +190,9 @@ class _Run:
     def __post_init__(self) -> None:
         self.width, self.terms = padded_sizes(self.programs, self.room)
         seeds, steps = len(self.seeds), self.schedule.updates * self.ppo.batch
-        self._how: Collecting = collector_of(self.collector, self.task, self.ppo, seeds, steps, self.executor.platform)
+        alike = len(self.programs) // len({program.structure for program in self.programs})
+        platform = self.executor.platform
+        self._how: Collecting = collector_of(self.collector, self.task, self.ppo, seeds, steps, platform, alike)
         self.measure = measure_of(self.task)
         self.compile_s = self.run_s = 0.0
         self.env_steps = self.eval_steps = self.peak = 0

@@ -54,6 +54,12 @@ def test_the_smallest_measurement(capsys: pytest.CaptureFixture[str]):
     assert row["wall_s"] > row["run_s"] > 0 and row["wall_ratio"] is None and row["collector"] == "linked"
 
 
+def test_collectors_that_are_compared():
+    assert regimes.collectors(PPO(), "cpu") == ["fused", "hasty", "linked"]
+    assert regimes.collectors(PPO(gru=4), "cpu") == ["fused", "hasty"]
+    assert regimes.collectors(PPO(), "gpu") == ["fused", "linked"]  # haste is of CPUs
+
+
 def test_agents_that_differ_are_told(monkeypatch: pytest.MonkeyPatch):
     by = {"fused": 0.0, "hasty": 0.25, "linked": np.nan}
 

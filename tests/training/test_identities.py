@@ -11,7 +11,7 @@ import pytest
 from jaxreward.programs import Spec
 from jaxreward.training import How, train
 from jaxreward.training.chunk import Chunk
-from jaxreward.training.compiled import COMMON, HASTY, POPULATIONS, STRUCTURES, bytes_of, forget_compiled
+from jaxreward.training.compiled import COMMON, HASTY, POPULATIONS, STRUCTURES, bytes_of, forget_compiled, xla_options
 from jaxreward.training.linked import Linked
 from jaxreward.training.population import Population, padded_sizes
 from tests.training.conftest import OBSERVATIONS, SEEDS, UPDATES, assert_close_trees, budget, params, program_source
@@ -143,19 +143,23 @@ def test_what_was_compiled_in_haste_is_not_taken_for_the_other(easy, mixed, tiny
 
 
 def test_haste_asks_for_other_options(easy, mixed, tiny, monkeypatch):
-    """The compiler is told so, on a CPU."""
-    asked = list[dict[str, object]]()
-
-    def compile_for(*_: object, options: dict[str, object], **__: object) -> None:
-        asked.append(dict(options))
-
-    monkeypatch.setattr("jaxreward.training.fused.compile_for", compile_for)
-    for how in ("fused", "hasty"):
+    """The compiler is told to be hasty, but for what the task asks of it."""
+    asked = dict[str, dict[str, object]]()
+    own = {"xla_backend_optimization_level": 2}
+    try:
+        for name, options in (("fused", {}), ("hasty", {}), ("its own", own)):
+            forget_compiled()
+            monkeypatch.setattr("jaxreward.training.fused.compiler_options", lambda *_, o=options: dict(o))
+            monkeypatch.setattr(
+                "jaxreward.training.fused.compile_for",
+                lambda *_, options, name=name, **__: asked.update({name: xla_options("cpu", options) or {}}),
+            )
+            how: How = "fused" if name == "fused" else "hasty"
+            Chunk(easy, Population(mixed[:2]), tiny, SEEDS, jax.devices()[0], how).compile()
+    finally:
         forget_compiled()
-        Chunk(easy, Population(mixed[:2]), tiny, SEEDS, jax.devices()[0], how).compile()
-    forget_compiled()
-    usual, hasty = asked
-    assert hasty == usual | HASTY != usual
+    assert asked["hasty"] == HASTY and asked["its own"] == HASTY | own
+    assert asked["fused"].get("xla_cpu_use_fusion_emitters", True)
 
 
 def test_memory_counts_what_lies_there_while_programs_run(easy, mixed, tiny):
