@@ -35,12 +35,14 @@ def draw(report: dict[str, Any], path: Path) -> None:
     cost.plot(at, [row["run_s"] / row["candidates"] for row in rows], "o-", color=_ORANGE,
               label="of these, running")  # fmt: skip
     cost.set_ylabel("seconds / candidate")
+    cost.set_ylim(bottom=0)
     memory.plot(at, [row["resident_bytes"] / 1e6 for row in rows], "o-", color=_GREY, label="the process, compiling")
     memory.plot(at, [row["peak_bytes"] / 1e6 for row in rows], "o-", color=_BLUE, label="training, on a device")
     memory.set_ylabel("MB")
     for axes in (speed, cost, memory):
         axes.set_xscale("log", base=2)
-        axes.set_yscale("log")
+        if axes is not cost:
+            axes.set_yscale("log")
         axes.set_xticks(at, [str(n) for n in at])
         axes.set_xlabel("candidates")
         axes.legend(frameon=False, fontsize="small")
