@@ -66,8 +66,15 @@ def tuning(task: Task, programs: Sequence[Program], settings: int, **options: An
 
 def agreement(task: Task, programs: Sequence[Program], **options: Any) -> dict[str, Any]:
     """By how much the agents of every other collector differ from those of the fused one after the same training: in
-    any of their parameters, and in success. Not a number where one of them is not."""
-    fused, *others = (train(task, programs, collector=how, **options) for how in collectors(options["ppo"]))
+    any of their parameters, and in success. Not a number where one of them is not.
+
+    Raises:
+        UserError: here this learner has one collector only.
+    """
+    hows = collectors(options["ppo"])
+    if len(hows) < 2:
+        raise UserError("here this learner has one collector, fused: leave --agree away")
+    fused, *others = (train(task, programs, collector=how, **options) for how in hows)
     found: dict[str, Any] = {
         "programs": len(programs), "steps": int(fused.steps[-1]), "seeds": len(fused.seeds), "collectors": {}
     }  # fmt: skip

@@ -72,6 +72,9 @@ def test_agents_that_differ_are_told(monkeypatch: pytest.MonkeyPatch):
     found = regimes.agreement(make_task("probe-choice"), [], ppo=PPO())["collectors"]
     assert found["hasty"] == {"max_parameter_difference": 0.25, "max_success_difference": 0.5}
     assert np.isnan(list(found["linked"].values())).all()
+    monkeypatch.setattr(regimes, "collectors", lambda _: ["fused"])
+    with pytest.raises(UserError, match="leave --agree away"):
+        regimes.agreement(make_task("probe-choice"), [], ppo=PPO())
 
 
 @pytest.mark.slow
