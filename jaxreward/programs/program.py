@@ -50,12 +50,6 @@ class Skeleton:
     tape: Tape = field(repr=False)
     constants: tuple[FloatLiteral, ...]
 
-    __getstate__ = _without_cached
-
-    @cached_property
-    def replay(self) -> Callable[..., list[Any]]:
-        return replay(self.tape)
-
 
 @dataclass(frozen=True)
 class Half:
@@ -164,14 +158,6 @@ class Program:
         """
         arrays = [*self.spec.flatten(view), self.spec.act(action), *self.spec.flatten(next_view)]
         total, *parts = self._reward(*arrays)
-        return jnp.asarray(total), jnp.stack(parts)
-
-    def reward_with(self, constants: jax.Array, view: Any, action: Any, next_view: Any) -> tuple[jax.Array, jax.Array]:
-        """`reward` with these values of the constants, float32 (k,)."""
-        if self.skeleton is None:
-            return self.reward(view, action, next_view)
-        arrays = [*self.spec.flatten(view), self.spec.act(action), *self.spec.flatten(next_view)]
-        total, *parts = self.skeleton.replay(*arrays, *constants)
         return jnp.asarray(total), jnp.stack(parts)
 
     @staticmethod

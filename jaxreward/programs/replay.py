@@ -28,7 +28,7 @@ def replay(tape: Tape, limits: Limits | None = None) -> Callable[..., list[Any]]
     """
     limits = limits or Limits()
     ins = [(tuple(shape), dtype) for shape, dtype in tape["ins"]]
-    steps = [(_step(op, params, limits), operands, outputs, op) for op, params, operands, outputs in tape["nodes"]]
+    steps = [(step_of(op, params, limits), operands, outputs, op) for op, params, operands, outputs in tape["nodes"]]
     outs = tape["outs"]
 
     def function(*arguments: Any) -> list[Any]:
@@ -45,7 +45,13 @@ def replay(tape: Tape, limits: Limits | None = None) -> Callable[..., list[Any]]
     return function
 
 
-def _step(op: str, params: dict[str, Any], limits: Limits) -> Step:
+def step_of(op: str, params: dict[str, Any], limits: Limits | None = None) -> Step:
+    """A node as a function of its operands.
+
+    Raises:
+        TapeError: for parameters that mean nothing.
+    """
+    limits = limits or Limits()
     if op == "const":
         array = constant(params)
         return lambda operands: [array]

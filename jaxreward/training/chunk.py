@@ -22,6 +22,7 @@ from jaxreward.tasks import Task, compiler_options, told_beside
 from jaxreward.training.collector import Collection, Collector
 from jaxreward.training.compiled import LEARNERS, bytes_of, compile_for, signature, xla_options
 from jaxreward.training.config import PPO, Collecting
+from jaxreward.training.distributions import Distribution
 from jaxreward.training.fused import Fused
 from jaxreward.training.linked import Linked, compile_structure
 from jaxreward.training.measure import Stats
@@ -29,7 +30,7 @@ from jaxreward.training.networks import ActorCritic, init_padded
 from jaxreward.training.plan import Device
 from jaxreward.training.population import Population
 from jaxreward.training.ppo import Agent, LearnStats, learn, new_agent
-from jaxreward.training.rollout import Lanes, Trajectory, reset_pool, start_lanes
+from jaxreward.training.rollout import Lanes, Trajectory, action_noise, reset_pool, start_lanes
 
 # What a seed's random numbers are for; each purpose is folded into the key before anything else is.
 _ORDER, _POOL, _START, _NOISE, _LEVELS, _PLAY = range(6)
@@ -84,7 +85,7 @@ class Chunk:
             self._learn = LEARNERS.get(
                 key, lambda: compile_for(self._learn_all, learn_shapes, self.device, donate=(0,))
             )
-            jax.block_until_ready(self._resets(self._keys))
+            jax.block_until_ready((self._resets(self._keys), self._noise(self._keys)))
         self.compile_s += time.perf_counter() - start
 
     def _collector(self, what: Collection) -> Collector:
@@ -112,7 +113,7 @@ class Chunk:
         return agents, lanes, pool, jax.eval_shape(self.fresh_stats)
 
     def _collection(self, agents: Agent, lanes: Lanes, pool: Any, stats: Stats) -> Collection:
-        ppo, shapes = self.ppo, (agents.variables, lanes, pool, self._keys, stats)
+        ppo, shapes = self.ppo, (agents.variables, lanes, pool, jax.eval_shape(self._noise, self._keys), stats)
         return Collection(self.task, self.population, self.network, ppo.length, ppo.action_repeat, self.device, shapes)
 
     def _trajectory(self, start: Lanes) -> Trajectory:
@@ -153,6 +154,9 @@ class Chunk:
     def _resets(self, keys: jax.Array) -> Any:
         return _resets_of(self.task, self.ppo.envs, self.device.platform)(keys)
 
+    def _noise(self, keys: jax.Array) -> jax.Array:
+        return _noise_of(self.network.distribution, self.ppo.envs, self.ppo.length + 1)(keys)
+
     def start(self) -> TrainerState:
         """The state before the first update."""
         agents = [
@@ -177,7 +181,7 @@ class Chunk:
         """One PPO update of every agent, number `index`, with `progress` of the budget spent."""
         with jax.default_device(self.device):
             pool = self._resets(_fold(self._keys, _POOL, index))
-            noise = _fold(self._keys, _NOISE, index)
+            noise = self._noise(_fold(self._keys, _NOISE, index))
             variables, lanes = state.agents.variables, state.lanes
             assert self._collect is not None, "compile() comes first"
             lanes, trajectory, stats = self._collect(variables, lanes, pool, noise, stats)
@@ -201,7 +205,7 @@ class Chunk:
                 pool = self._resets(_fold(self._keys, _LEVELS, number))
                 lanes = _new_lanes(self.task, self.network, self.shape[0], pool)
                 for part in range(-(-self.task.horizon // (self.ppo.length * self.ppo.action_repeat))):
-                    noise = _fold(self._keys, _PLAY, number, part)
+                    noise = self._noise(_fold(self._keys, _PLAY, number, part))
                     lanes, _, stats = self._collect(state.agents.variables, lanes, pool, noise, stats)
         return stats
 
@@ -211,6 +215,12 @@ def _resets_of(task: Task, envs: int, platform: str) -> Callable[[jax.Array], An
     """Fresh initial states from keys (S,); the one place where `task.reset` is compiled."""
     options = xla_options(platform, compiler_options(task, platform))
     return jax.jit(partial(reset_pool, task, envs=envs), compiler_options=options)
+
+
+@lru_cache(maxsize=64)
+def _noise_of(over: Distribution, envs: int, steps: int) -> Callable[[jax.Array], jax.Array]:
+    """The noise of an unroll's actions from keys (S,): a function apart, since it is the same for all programs."""
+    return jax.jit(partial(action_noise, over, envs, steps))
 
 
 @jax.jit

@@ -18,7 +18,7 @@ class Collector(Protocol):
     """`rollout.collect` for one population, compiled in one way or another."""
 
     def __call__(
-        self, variables: Variables, lanes: Lanes, pool: Any, keys: Any, stats: Stats
+        self, variables: Variables, lanes: Lanes, pool: Any, noise: Any, stats: Stats
     ) -> tuple[Lanes, Trajectory, Stats]:
         """What `rollout.collect` returns; `lanes` and `stats` are used up."""
         ...

@@ -35,9 +35,9 @@ class Fused:
         self._collect = POPULATIONS.get((what.key, population.structure, hasty), compiled, keep=what.task)
 
     def __call__(
-        self, variables: Variables, lanes: Lanes, pool: Any, keys: Any, stats: Stats
+        self, variables: Variables, lanes: Lanes, pool: Any, noise: Any, stats: Stats
     ) -> tuple[Lanes, Trajectory, Stats]:
-        return self._collect(self._constants, variables, lanes, pool, keys, stats)
+        return self._collect(self._constants, variables, lanes, pool, noise, stats)
 
     def peak_bytes(self) -> int:
         return bytes_of(self._collect)

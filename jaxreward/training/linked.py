@@ -25,7 +25,7 @@ from jaxreward.training.collector import Collection
 from jaxreward.training.compiled import COMMON, SMALL, STRUCTURES, bytes_of, compile_for, signature
 from jaxreward.training.measure import Stats
 from jaxreward.training.networks import Variables
-from jaxreward.training.population import Constants, Population
+from jaxreward.training.population import Population
 from jaxreward.training.rollout import Lanes, Moves, Trajectory
 
 Responses = tuple[tuple[jax.Array, jax.Array, jax.Array], ...]
@@ -90,13 +90,13 @@ class Linked:
         (self._act, self._close, self._open), self._units = compiled[: len(pieces.names)], compiled[len(pieces.names) :]
 
     def __call__(
-        self, variables: Variables, lanes: Lanes, pool: Any, keys: Any, stats: Stats
+        self, variables: Variables, lanes: Lanes, pool: Any, noise: Any, stats: Stats
     ) -> tuple[Lanes, Trajectory, Stats]:
         book, ret, views = self._open(lanes)
         before, moved = views, [(self._no_action, view, view) for view in views]  # for the observations alone
         for t in self._steps:
             responses = tuple(map(_call, self._units, self._constants, before, moved))
-            lanes, book, moved = self._act(variables, lanes, responses, book, pool, keys, t)
+            lanes, book, moved = self._act(variables, lanes, responses, book, pool, noise, t)
             before, views = views, [following for _, _, following in moved]
         return self._close(lanes, book, ret, stats)
 
@@ -107,7 +107,7 @@ class Linked:
         return max(bytes_of(self._act), bytes_of(self._close), kept + programs)
 
 
-def _call(unit: Any, constants: Constants, view: Any, moved: tuple[Any, Any, Any]) -> Any:
+def _call(unit: Any, constants: jax.Array, view: Any, moved: tuple[Any, Any, Any]) -> Any:
     return unit(constants, view, *moved)
 
 
@@ -122,7 +122,7 @@ class _Pieces:
     names = ("act", "close", "open")
 
     def __init__(self, what: Collection, size: int) -> None:
-        variables, lanes, pool, keys, stats = what.shapes
+        variables, lanes, pool, noise, stats = what.shapes
         C, S, E = lanes.elapsed.shape
         self.what, self.size = what, size
         self.moves = Moves(what.task, what.network, what.device.platform, C, S, E)
@@ -130,7 +130,7 @@ class _Pieces:
         book, ret, views = jax.eval_shape(self._opening, lanes)
         one = tuple(jax.ShapeDtypeStruct((size, S * E, *more), jnp.float32) for more in ((), (terms,), (width,)))
         self.arguments = {
-            "act": (variables, lanes, (one,) * (C // size), book, pool, keys, jax.ShapeDtypeStruct((), jnp.int32)),
+            "act": (variables, lanes, (one,) * (C // size), book, pool, noise, jax.ShapeDtypeStruct((), jnp.int32)),
             "close": (lanes, book, ret, stats),
             "open": (lanes,),
         }
@@ -190,7 +190,7 @@ def _by_unit(size: int, tree: Any) -> list[Any]:
 
 
 def _respond(
-    programs: Population, constants: Constants, views: Any, actions: Any, next_views: Any, following: Any
+    programs: Population, constants: jax.Array, views: Any, actions: Any, next_views: Any, following: Any
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     """What the programs of a unit make of a step, arrays (W, n, ...), and see of what follows it."""
     return (*programs.reward(constants, views, actions, next_views), programs.observe(following))
@@ -198,14 +198,14 @@ def _respond(
 
 def _act(
     moves: Moves, length: int, size: int, variables: Variables, lanes: Lanes, responses: Responses, book: Book,
-    pool: Any, keys: jax.Array, t: jax.Array,
+    pool: Any, noise: jax.Array, t: jax.Array,
 ) -> tuple[Lanes, Book, list[tuple[Any, Any, Any]]]:  # fmt: skip
     """Step `t`: write down what programs made of the step before, and move on. For every unit: the actions, what its
     programs see then, and what they see where an episode that ended has begun again."""
     rewards, terms, obs = (moves.split_programs(jnp.concatenate(x)) for x in zip(*responses, strict=True))
     before = jnp.maximum(t, 1) - 1  # before the first step nothing was made of anything; step 1 writes over it
     book = book.replace(reward=book.reward.at[before].set(rewards), terms=book.terms.at[before].set(terms))
-    chosen = moves.choose(variables, obs, None, keys, t)
+    chosen = moves.choose(variables, obs, None, noise[t])
     ended, next_view, terminated = moves.move(lanes, chosen.action)
     late = ended.elapsed >= moves.task.horizon
     done = terminated | late

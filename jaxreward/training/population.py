@@ -9,13 +9,16 @@ width and terms to a common number, so that everything after this file sees plai
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxreward.programs import Program
+from jaxreward.errors import UserError
+from jaxreward.programs import Program, Spec
+from jaxreward.programs.merged import Merged
 
 # Common widths are rounded up, so that the learner, which depends on shapes alone, is compiled
 # once for many populations.
@@ -34,10 +37,6 @@ def padded_sizes(programs: Sequence[Program], room: tuple[int, int] = (0, 0)) ->
     )
 
 
-Constants = tuple[Any, ...]
-"""float32 (G, k) for each group of rewards with one skeleton."""
-
-
 class Population:
     """Programs that train side by side.
 
@@ -54,50 +53,46 @@ class Population:
         own_width, own_terms = padded_sizes(self.programs)
         self.width, self.terms = max(own_width, width), max(own_terms, terms)
         self.structure = tuple(p.structure for p in self.programs)
-        self._observers = _groups([seen for seen, _ in self.structure])
-        self._rewarders = _groups([paid for _, paid in self.structure])
-        self.constants: Constants = tuple(
-            np.stack([self.programs[k].constants for k in members]) for members in self._rewarders
-        )
+        if any((p.spec.leaves, p.spec.action) != (self._spec.leaves, self._spec.action) for p in self.programs):
+            raise UserError("programs that train side by side must be of one task")
+        self.constants = np.zeros((len(self), max(len(p.constants) for p in self.programs)), np.float32)
+        for row, program in zip(self.constants, self.programs, strict=True):
+            row[: len(program.constants)] = program.constants
+
+    @cached_property
+    def _observations(self) -> Merged:
+        return Merged([p.observation_tape for p in self.programs])
+
+    @cached_property
+    def _rewards(self) -> Merged:
+        return Merged([p.skeleton.tape if p.skeleton else p.reward_tape for p in self.programs])
+
+    @property
+    def _spec(self) -> Spec:
+        return self.programs[0].spec
 
     def __len__(self) -> int:
         return len(self.programs)
 
     def observe(self, views: Any) -> jax.Array:
         """views with leading axes (C, n) to observations float32 (C, n, width)."""
-        rows = dict[int, jax.Array]()
-        for members in self._observers:
-            observe = jax.vmap(jax.vmap(self.programs[members[0]].observe))
-            obs = observe(_pick(views, members))
-            obs = jnp.pad(obs, ((0, 0), (0, 0), (0, self.width - obs.shape[-1])))
-            rows |= dict(zip(members, obs, strict=True))
-        return jnp.stack([rows[k] for k in range(len(self))])
+        arrays = jax.vmap(jax.vmap(self._spec.flatten))(views)
+        found = [obs for (obs,) in self._observations(arrays)]
+        return jnp.stack([jnp.pad(obs, ((0, 0), (0, self.width - obs.shape[-1]))) for obs in found])
 
     def reward(
-        self, constants: Constants, views: Any, actions: jax.Array, next_views: Any
+        self, constants: jax.Array, views: Any, actions: jax.Array, next_views: Any
     ) -> tuple[jax.Array, jax.Array]:
         """Views and actions with leading axes (C, n) to rewards (C, n) and terms (C, n, terms)."""
-        rows = dict[int, tuple[jax.Array, jax.Array]]()
-        for members, values in zip(self._rewarders, constants, strict=True):
-            reward = jax.vmap(jax.vmap(self.programs[members[0]].reward_with, in_axes=(None, 0, 0, 0)))
-            paid, parts = reward(values, *(_pick(x, members) for x in (views, actions, next_views)))
-            parts = jnp.pad(parts, ((0, 0), (0, 0), (0, self.terms - parts.shape[-1])))
-            rows |= dict(zip(members, zip(paid, parts, strict=True), strict=True))
-        rewards, terms = zip(*(rows[k] for k in range(len(self))), strict=True)
+
+        def flatten(view: Any, action: jax.Array, next_view: Any) -> list[jax.Array]:
+            return [*self._spec.flatten(view), self._spec.act(action), *self._spec.flatten(next_view)]
+
+        arrays = jax.vmap(jax.vmap(flatten))(views, actions, next_views)
+        shape = actions.shape[:2]
+        spread = [jnp.broadcast_to(constants[:, i, None], shape) for i in range(constants.shape[1])]
+        rewards, terms = list[jax.Array](), list[jax.Array]()
+        for total, *parts in self._rewards([*arrays, *spread]):
+            rewards.append(total)
+            terms.append(jnp.pad(jnp.stack(parts, -1), ((0, 0), (0, self.terms - len(parts)))))
         return jnp.stack(rewards), jnp.stack(terms)
-
-
-def _groups(digests: Sequence[str]) -> list[list[int]]:
-    """Where each digest occurs, in the order of the first."""
-    places = dict[str, list[int]]()
-    for k, digest in enumerate(digests):
-        places.setdefault(digest, []).append(k)
-    return list(places.values())
-
-
-def _pick(tree: Any, members: Sequence[int]) -> Any:
-    """Rows of a population's arrays: a slice where they are neighbours."""
-    first, last = members[0], members[-1] + 1
-    if last - first == len(members):
-        return jax.tree.map(lambda x: x[first:last], tree)
-    return jax.tree.map(lambda x: x[np.asarray(members)], tree)

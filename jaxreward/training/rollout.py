@@ -19,9 +19,10 @@ import jax.numpy as jnp
 from flax import struct
 
 from jaxreward.tasks import Task, Telling, measure_of, stepper
+from jaxreward.training.distributions import Distribution
 from jaxreward.training.measure import Stats
 from jaxreward.training.networks import ActorCritic, Memory, Variables, apply
-from jaxreward.training.population import Constants, Population
+from jaxreward.training.population import Population
 
 
 class Lanes(struct.PyTreeNode):
@@ -80,22 +81,22 @@ def collect(
     length: int,
     repeat: int,
     platform: str,
-    constants: Constants,
+    constants: jax.Array,
     variables: Variables,
     lanes: Lanes,
     pool: Any,
-    keys: jax.Array,
+    noise: jax.Array,
     stats: Stats,
 ) -> tuple[Lanes, Trajectory, Stats]:
     """Take `length` actions in every environment, each for `repeat` steps.
 
     Args:
         platform: of the device: `cpu`, `gpu` or `tpu`.
-        constants: of the rewards.
+        constants: of the rewards, as the population has them.
         variables: of the network, leaves (C, S, ...).
         lanes: the running episodes; one that ends is replaced from the pool.
         pool: fresh initial states, leaves (S, E, ...).
-        keys: PRNG keys of the seeds for this call, (S,).
+        noise: of every step, (length + 1, S, E, ...), as `action_noise` draws it.
         stats: accumulators, added to.
 
     Returns:
@@ -106,6 +107,7 @@ def collect(
     def advance(lanes: Lanes, view: Any, action: jax.Array) -> tuple[Lanes, _Step]:
         """One step of every environment, whatever ends with it."""
         moved, next_view, terminated = moves.move(lanes, action)
+        next_view = _apart(next_view, lanes.elapsed, platform)
         raw_reward, terms = population.reward(constants, view, moves.by_program(action), next_view)
         reward, terms = moves.split_programs(raw_reward), moves.split_programs(terms)
         finite = jnp.isfinite(reward)
@@ -124,10 +126,10 @@ def collect(
         keep = lambda old, new: _where(ended, old, new)  # noqa: E731
         return jax.tree.map(keep, lanes, moved), jax.tree.map(keep, so_far, step)
 
-    def step(carry: tuple[Lanes, Stats], t: jax.Array) -> tuple[tuple[Lanes, Stats], Any]:
-        lanes, stats = carry
+    def step(carry: tuple[Lanes, Stats], at: tuple[jax.Array, jax.Array]) -> tuple[tuple[Lanes, Stats], Any]:
+        (lanes, stats), (t, noise) = carry, at
         view = moves.view(lanes)
-        chosen = moves.choose(variables, moves.split_programs(population.observe(view)), lanes.memory, keys, t)
+        chosen = moves.choose(variables, moves.split_programs(population.observe(view)), lanes.memory, noise)
         ended, taken = advance(lanes, view, chosen.action)
         if repeat > 1:
             again = lambda _, carry: advance_again(carry, chosen.action)  # noqa: E731
@@ -145,7 +147,7 @@ def collect(
         return (following, stats), (chosen.obs, chosen.sample, chosen.logp, chosen.value, taken.reward, done, cut)
 
     memory = lanes.memory
-    (lanes, stats), out = jax.lax.scan(step, (lanes, stats), jnp.arange(length + 1))
+    (lanes, stats), out = jax.lax.scan(step, (lanes, stats), (jnp.arange(length + 1), noise))
     obs, action, logp, value, reward, done, cut = out
     return lanes, Trajectory(obs, action[:-1], logp[:-1], value, reward[:-1], done[:-1], cut[:-1], memory), stats
 
@@ -198,15 +200,12 @@ class Moves:
     def view(self, lanes: Lanes) -> Any:
         return self._views(self._join(lanes.state))
 
-    def choose(
-        self, variables: Variables, raw_obs: jax.Array, memory: Memory | None, keys: jax.Array, t: jax.Array
-    ) -> Choice:
-        """The actions of step `t` by observations (C, S, E, d)."""
+    def choose(self, variables: Variables, raw_obs: jax.Array, memory: Memory | None, noise: jax.Array) -> Choice:
+        """The actions of a step by observations (C, S, E, d) and noise (S, E, ...)."""
         over = self.network.distribution
         obs = jnp.nan_to_num(raw_obs, nan=0.0, posinf=0.0, neginf=0.0)
         agents = jax.vmap(jax.vmap(lambda v, o, m: apply(self.network, v, o, m)))
         outputs, value, hidden = agents(variables, obs, memory)
-        noise = jax.vmap(lambda k: over.noise(jax.random.fold_in(k, t), (self.envs,)))(keys)
         sample = over.sample(outputs, noise[None])
         finite = jnp.isfinite(raw_obs).all((-1, -2))
         return Choice(obs, finite, over.action(sample), sample, over.log_prob(outputs, sample), value, hidden)
@@ -236,7 +235,7 @@ class Moves:
         """The episodes that follow step `t`: fresh ones where one is `done`. What agents remember stays."""
         # A lane that ends at step t takes entry e + t of the pool, so that no two lanes that end
         # at the same step share a level.
-        fresh = start_lanes(self.task, jax.tree.map(lambda x: jnp.roll(x, -t, axis=1), pool), 1)
+        fresh = start_lanes(self.task, jax.tree.map(lambda x: _from(x, t % self.envs), pool), 1)
         ended = ended.replace(episode=ended.episode + done)
         fresh = fresh.replace(episode=ended.episode, memory=ended.memory)
         return jax.tree.map(lambda new, old: _where(done, new, old), fresh, ended)
@@ -250,6 +249,28 @@ class _Step(struct.PyTreeNode):
     finite: jax.Array
     terminated: jax.Array
     late: jax.Array
+
+
+def action_noise(over: Distribution, envs: int, steps: int, keys: jax.Array) -> jax.Array:
+    """The noise of the actions of so many steps, (steps, S, E, ...), from the seeds' keys (S,)."""
+
+    def at(t: jax.Array) -> jax.Array:
+        return jax.vmap(lambda key: over.noise(jax.random.fold_in(key, t), (envs,)))(keys)
+
+    return jax.vmap(at)(jnp.arange(steps))
+
+
+def _from(x: jax.Array, first: jax.Array) -> jax.Array:
+    """`x` (S, E, ...) from environment `first` on, the ones before it last."""
+    return jax.lax.dynamic_slice_in_dim(jnp.concatenate([x, x], 1), first, x.shape[1], axis=1)
+
+
+def _apart(views: Any, elapsed: jax.Array, platform: str) -> Any:
+    """The same views, in memory. On CPU a compiler that may fuse them repeats the environment in every function of a
+    program that reads them; it drops optimization barriers, and a condition that only the run knows stops it."""
+    if platform != "cpu":
+        return views
+    return jax.lax.cond(elapsed.ravel()[0] >= 0, lambda x: x, lambda x: jax.tree.map(jnp.zeros_like, x), views)
 
 
 def _where(done: jax.Array, new: jax.Array, old: jax.Array) -> jax.Array:

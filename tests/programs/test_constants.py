@@ -14,6 +14,7 @@ from jaxreward.errors import UserError
 from jaxreward.programs import lockdown
 from jaxreward.programs.constants import FloatLiteral, literals, write_back
 from jaxreward.programs.limits import Limits
+from jaxreward.programs.replay import replay
 from jaxreward.programs.reply import read_reply
 from jaxreward.programs.samples import Samples
 from jaxreward.programs.spec import Spec
@@ -114,7 +115,7 @@ def test_a_skeleton_with_its_constants_is_the_reward(checker, task, inputs):
     values = program.constants  # 0.1 decides in Python, and -1.0 is not reached there
     assert values.tolist() == pytest.approx([0.25, 1e-6, 2.0, 1.0, 0.7, 0.05])
     known = paid(program._reward, inputs)
-    np.testing.assert_allclose(paid(lambda *a: program.skeleton.replay(*a, *values), inputs), known, rtol=1e-5)
+    np.testing.assert_allclose(paid(lambda *a: replay(program.skeleton.tape)(*a, *values), inputs), known, rtol=1e-5)
 
 
 def test_other_constants_are_another_program_of_the_same_structure(checker, task, inputs):
@@ -129,7 +130,7 @@ def test_other_constants_are_another_program_of_the_same_structure(checker, task
     np.testing.assert_allclose(computed, paid(again._reward, inputs), rtol=1e-5, atol=1e-6)
     assert not np.allclose(computed, paid(program._reward, inputs))
     np.testing.assert_array_equal(
-        computed, paid(lambda *a: program.skeleton.replay(*a, *(2.0 * program.constants)), inputs)
+        computed, paid(lambda *a: replay(program.skeleton.tape)(*a, *(2.0 * program.constants)), inputs)
     )
     with pytest.raises(UserError, match="has no constants"):
         checker.check("def get_observation(state):\n    return state.pos\n", task)[1].with_constants([])

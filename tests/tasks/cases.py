@@ -12,12 +12,16 @@ import jax.numpy as jnp
 import mujoco as compiled
 import numpy as np
 
+from jaxreward.programs.encode import trace
+from jaxreward.programs.limits import Limits
+from jaxreward.programs.program import Half, assemble, default_reward
+from jaxreward.programs.spec import Spec
 from jaxreward.tasks.documentation import state_leaves
 from jaxreward.training import PPO
 from jaxreward.training.measure import Stats
 from jaxreward.training.networks import ActorCritic, init_padded
 from jaxreward.training.population import Population
-from jaxreward.training.rollout import collect, reset_pool, start_lanes
+from jaxreward.training.rollout import action_noise, collect, reset_pool, start_lanes
 
 mujoco: Any = compiled  # its functions are known to no type checker
 HASTY = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
@@ -174,17 +178,12 @@ def seen_across_an_end(task: Any, lanes: int = 3) -> dict[str, np.ndarray]:
     shapes = state_leaves(task)
     sizes = [int(np.prod(leaf.shape)) for leaf in shapes.values()]
 
-    def observe(view: Any) -> jax.Array:
-        return jnp.concatenate([jnp.ravel(x).astype(jnp.float32) for x in jax.tree.leaves(view)])
+    def everything(*arrays: Any) -> list[jax.Array]:
+        return [jnp.concatenate([jnp.ravel(x).astype(jnp.float32) for x in arrays])]
 
-    program: Any = SimpleNamespace(
-        observation_size=sum(sizes),
-        terms=("none",),
-        observe=observe,
-        structure=("all", "none"),
-        constants=np.zeros(0, np.float32),
-        reward_with=lambda *_: (jnp.zeros(()), jnp.zeros(1)),
-    )
+    spec = Spec.of(task)
+    seen = Half(trace(everything, spec.structs()[0], spec.labels()[0], Limits()))
+    program = assemble("", "everything", spec, seen, default_reward(task, spec), reward_nodes=0)
     population = Population([program])
     network = ActorCritic.of(task, PPO(hidden=(4,)))
     params = init_padded(network, 0, sum(sizes), population.width)
@@ -207,7 +206,7 @@ def seen_across_an_end(task: Any, lanes: int = 3) -> dict[str, np.ndarray]:
             variables,
             begun,
             pool,
-            keys[2:],
+            action_noise(network.distribution, lanes, task.horizon + 2, keys[2:]),
             stats,
         )
         return trajectory.obs[:, 0, 0, :, : sum(sizes)]

@@ -19,7 +19,7 @@ from jaxreward.training.measure import Stats
 from jaxreward.training.networks import ActorCritic, add_moments, apply, init_padded, new_moments, normalized
 from jaxreward.training.population import Population
 from jaxreward.training.ppo import estimates
-from jaxreward.training.rollout import collect, reset_pool, start_lanes
+from jaxreward.training.rollout import action_noise, collect, reset_pool, start_lanes
 
 SMALL: dict[str, Any] = {"envs": 32, "unroll": 4, "unrolls": 4, "epochs": 2, "minibatches": 4, "hidden": (32,)}
 DISCOUNT = 0.8
@@ -164,7 +164,7 @@ def test_an_action_that_is_repeated_pays_for_all_its_steps_and_none_after_the_en
         variables,
         start_lanes(task, pool, 1),
         pool,
-        keys,
+        action_noise(network.distribution, 2, 7, keys),
         stats,
     )
     once = {1: [1, 2, 3, 4, 5], 2: [3, 7, 5], 4: [10, 5]}[repeat]

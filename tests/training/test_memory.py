@@ -60,7 +60,7 @@ def rollout(task, ppo, updates: int = 2):
     for index in range(updates):
         state, stats, _ = chunk.update(state, stats, index, 0.0)
     variables, lanes = jax.tree.map(jnp.copy, (state.agents.variables, state.lanes))
-    pool, noise = chunk._resets(chunk._keys), jax.random.split(jax.random.key(5), len(SEEDS))
+    pool, noise = chunk._resets(chunk._keys), chunk._noise(jax.random.split(jax.random.key(5), len(SEEDS)))
     assert chunk._collect is not None
     _, trajectory, _ = chunk._collect(variables, lanes, pool, noise, chunk.fresh_stats())
     return chunk, state, trajectory

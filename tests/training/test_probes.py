@@ -6,10 +6,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from jaxreward.errors import UserError
 from jaxreward.programs import Program
 from jaxreward.tasks import make_task
 from jaxreward.training import PPO, train
 from jaxreward.training.networks import ActorCritic
+from jaxreward.training.population import Population
 
 pytestmark = pytest.mark.usefixtures("hasty")
 DISCOUNT = 0.9
@@ -59,3 +61,9 @@ def test_a_corridor_is_walked():
     result, _ = learned("corridor", 60_000, scale_rewards=True)
     assert result.success.mean() > 0.97
     assert result.length_curve[0, :, -1].mean() == pytest.approx(6, abs=1.0)
+
+
+def test_programs_of_two_tasks_do_not_train_side_by_side():
+    one, other = (Program.default(make_task(f"probe-{kind}")) for kind in ("constant", "aim"))
+    with pytest.raises(UserError, match="of one task"):
+        Population([one, other])

@@ -1,0 +1,123 @@
+"""Tapes merged into one computation are what each of them is alone, and hold what they share once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxreward.programs.encode import trace
+from jaxreward.programs.limits import Limits
+from jaxreward.programs.merged import Merged
+from jaxreward.programs.replay import replay
+from jaxreward.programs.tape import TapeError, bind, count
+
+X, C = jax.ShapeDtypeStruct((6,), np.float32), jax.ShapeDtypeStruct((), np.float32)
+
+
+def tape_of(function: Any, constants: int = 0) -> Any:
+    """Of one array, and of constants after it."""
+    structs = [X] + [C] * constants
+    return trace(lambda *a: list(function(*a)), structs, [f"x{i}" for i in range(len(structs))], Limits())
+
+
+def shared(x: Any) -> Any:
+    return jnp.sum(jnp.sin(x) * jnp.arange(6.0))
+
+
+TAPES = [
+    tape_of(lambda x: [shared(x), jnp.tanh(x)]),
+    tape_of(lambda x: [jnp.stack([jnp.max(x), shared(x)])]),
+    tape_of(lambda x: [x, jnp.tanh(x)[::-1] + shared(x)]),
+    tape_of(lambda x: [jnp.ones(3), jax.lax.fori_loop(0, 3, lambda k, c: jnp.cos(c) * k, jnp.max(x) * x)]),
+    tape_of(lambda x: [shared(x), jnp.tanh(x)]),
+]
+
+
+def inputs(rows: int, *more: tuple[int, ...]) -> list[jax.Array]:
+    draw = np.random.default_rng(rows)
+    return [jnp.asarray(draw.normal(size=(rows, 4, *shape)), jnp.float32) for shape in ((6,), *more)]
+
+
+def assert_alike(tapes: Any, arrays: Any) -> None:
+    """Every row is what its tape makes of it alone."""
+    for k, (tape, found) in enumerate(zip(tapes, jax.jit(Merged(tapes).__call__)(arrays), strict=True)):
+        own = [array[k] for array in arrays[: len(tape["ins"])]]
+        for a, b in zip(jax.jit(jax.vmap(replay(tape)))(*own), found, strict=True):
+            assert a.dtype == b.dtype
+            np.testing.assert_allclose(a, b, rtol=2e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("order", [(0,), (0, 1, 2, 3, 4), (3, 0, 2, 4), (1, 1, 1)])
+def test_rows_are_what_their_tapes_make_of_them_alone(order):
+    """In chunks of one, of all, of some whose rows are no neighbours, and of one tape several times; an output may be
+    an input, or depend on none."""
+    assert_alike([TAPES[k] for k in order], inputs(len(order)))
+
+
+def test_what_tapes_share_stands_once():
+    assert Merged([TAPES[0]] * 3).size == Merged([TAPES[0]]).size == count(TAPES[0])
+    own = [Merged([tape]).size for tape in TAPES[:3]]
+    sine = Merged([tape_of(lambda x: [shared(x)])]).size
+    assert Merged(TAPES[:2]).size == own[0] + own[1] - sine
+    assert Merged(TAPES[:3]).size < sum(own) - 2 * sine, "a tanh more"
+
+
+def test_the_order_of_a_sum_does_not_part_tapes():
+    one, two = tape_of(lambda x: [jnp.sin(x) + x]), tape_of(lambda x: [x + jnp.sin(x)])
+    assert Merged([one, two]).size == 2
+    differences = [tape_of(lambda x: [x - 1]), tape_of(lambda x: [1 - x])]
+    assert Merged(differences).size == 3, "of the one constant"
+    assert_alike([one, two], inputs(2))
+
+
+def test_constants_are_of_their_own_rows():
+    """A tape may have fewer of them; what stands for the missing is read by nothing."""
+    tapes = [
+        tape_of(lambda x, a, b: [a * shared(x) + b, a * b], 2),
+        tape_of(lambda x, a: [a * shared(x) - a], 1),
+        tape_of(lambda x: [shared(x)]),
+    ]
+    x, *constants = inputs(3, (), ())
+    assert_alike(tapes, [x, *constants])
+    missing = [constants[0].at[2].set(jnp.nan), constants[1].at[1:].set(jnp.nan)]
+    assert_alike(tapes, [x, *missing])
+
+
+def test_what_diverges_stays_in_its_row():
+    """The share of a row that is not finite is its own."""
+    tapes = [TAPES[0], TAPES[1]]
+    (x,) = inputs(2)
+    clean, spoilt = Merged(tapes)([x]), Merged(tapes)([x.at[0].set(jnp.nan)])
+    assert np.isnan(spoilt[0][0]).all()
+    np.testing.assert_array_equal(clean[1][0], spoilt[1][0])
+
+
+def test_tapes_of_other_inputs_are_refused():
+    scalar = trace(lambda a: [a + 1], [C], ["a"], Limits())
+    with pytest.raises(TapeError, match="other inputs"):
+        Merged([TAPES[0], scalar])
+
+
+def test_programs_of_the_suite_side_by_side(good, task):
+    """Observations and rewards of every good program, together and each alone."""
+    programs = [program for verdict, program in good.values() if verdict.ok]
+    assert len(programs) > 20
+    states, transitions = programs[0].spec.structs()
+    for structs, tapes in (
+        (states, [p.observation_tape for p in programs]),
+        (transitions, [p.skeleton.tape if p.skeleton else p.reward_tape for p in programs]),
+    ):
+        longest = max(len(tape["ins"]) for tape in tapes)
+        draw = np.random.default_rng(0)
+        arrays = [jnp.asarray(draw.uniform(0, 2, (len(tapes), 3, *s.shape)).astype(s.dtype)) for s in structs]
+        arrays += [jnp.full((len(tapes), 3), 0.5)] * (longest - len(structs))
+        found = jax.jit(Merged(tapes).__call__)(arrays)
+        for k, tape in enumerate(tapes):
+            fixed = bind(tape, [np.float32(0.5)] * (len(tape["ins"]) - len(structs)))
+            alone = jax.vmap(replay(fixed))(*(array[k] for array in arrays[: len(structs)]))
+            for a, b in zip(alone, found[k], strict=True):
+                np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
