@@ -57,6 +57,8 @@ def tuning(task: Task, programs: Sequence[Program], settings: int, **options: An
     if not weighted:
         raise UserError("none of these programs has a number in its reward: there is nothing to tune")
     many = [reweighted(program, k) for program in weighted for k in range(settings)]
+    how = collector_of("auto", task, options["ppo"], options["seeds"], options["steps"], jax.default_backend(), settings)
+    options |= {"collector": how}  # of both what the many would be given
     alone, tuned = _cold(task, weighted, **options), _cold(task, many, **options)
     return {
         "structures": len(weighted), "settings": settings, "alone": alone, "tuned": tuned,
@@ -92,8 +94,6 @@ def _cold(task: Task, programs: Sequence[Program], **options: Any) -> dict[str, 
     """A training from a cold start, and what it takes to compile for it: in one of a single update before, since a
     compiler whose cores train meanwhile takes longer."""
     forget()
-    how = collector_of("auto", task, options["ppo"], options["seeds"], options["steps"], jax.default_backend())
-    options |= {"collector": how}  # by the budget, also where only one update is made
     once: dict[str, Any] = options | {"steps": 1, "checkpoints": 1, "eval_episodes": 1}
     compiled = train(task, programs, **once)
     forget()

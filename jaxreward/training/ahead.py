@@ -10,7 +10,7 @@ from jaxreward.programs import Program
 from jaxreward.tasks import Task
 from jaxreward.training.chunk import Chunk
 from jaxreward.training.config import PPO, How
-from jaxreward.training.plan import chunks_of, collector_of, largest_chunk
+from jaxreward.training.plan import chunks_of, collector_of, most_structures
 from jaxreward.training.population import Population, padded_sizes
 
 
@@ -26,7 +26,7 @@ def compile_ahead(
     devices = jax.local_devices()
     width, terms = padded_sizes([program], room)
     if collector_of(collector, task, ppo, len(seeds), steps, devices[0].platform) == "linked":
-        chunks = chunks_of(range(of), largest_chunk(devices[0].platform) or of, len(devices))
+        chunks = chunks_of(range(of), of, len(devices), most_structures(devices[0].platform))
         index = next(k for k, members in enumerate(chunks) if place in members)
         population = Population([program], width, terms)
         Chunk(task, population, ppo, seeds, devices[index % len(devices)], "linked").compile_program()

@@ -16,11 +16,11 @@ from jaxreward.training.rungs import Rung
 Device = Any
 """A `jax.Device`, which type checkers take for a variable."""
 
-# Beyond this many programs in one compiled function XLA on CPU grows superlinearly, and running
-# gets slower per candidate, not faster (docs/benchmarks.md). A GPU has not been measured.
-_MAX_CHUNK_CPU = 16
+# Beyond this many structures in one compiled function XLA on CPU saves little more, and running gets slower per
+# candidate, not faster (docs/benchmarks.md). A GPU has not been measured.
+_MAX_STRUCTURES_CPU = 16
 
-_FEW_STEPS, _MANY_STEPS = 100_000, 500_000
+_FEW_STEPS, _MANY_STEPS = 20_000, 500_000
 
 EVAL_EPISODES = 256
 """Held-out episodes of an agent at a rung and at the end."""
@@ -86,8 +86,11 @@ def even(programs: int, largest: int, devices: int) -> int:
     return -(-programs // min(programs, devices * -(-pieces // devices)))
 
 
-def chunks_of(structures: Sequence[Hashable], largest: int, devices: int) -> list[list[int]]:
-    """Positions of programs with these structures, chunk by chunk, each of at most `largest`.
+def chunks_of(
+    structures: Sequence[Hashable], largest: int, devices: int, different: int | None = None
+) -> list[list[int]]:
+    """Positions of programs with these structures, chunk by chunk, each of at most `largest` programs and, if given, as
+    many `different` structures.
 
     Where every structure has several programs, as many as any other, those stand beside each other and no chunk holds a
     part of them and something else: so what is compiled for a structure serves all of them, on one device unless there
@@ -96,13 +99,13 @@ def chunks_of(structures: Sequence[Hashable], largest: int, devices: int) -> lis
     places = dict[Hashable, list[int]]()
     for place, structure in enumerate(structures):
         places.setdefault(structure, []).append(place)
-    alike = len(structures) // len(places)
+    alike, different = len(structures) // len(places), different or len(structures)
     if alike == 1 or {len(own) for own in places.values()} != {alike}:
-        return cut(range(len(structures)), even(len(structures), largest, devices))
+        return cut(range(len(structures)), even(len(structures), min(largest, different), devices))
     share = -(-devices // len(places))  # devices of a structure
     if alike > largest or share > 1:
         return [part for own in places.values() for part in cut(own, even(alike, min(alike, largest), share))]
-    whole = cut(range(len(places)), even(len(places), largest // alike, devices))
+    whole = cut(range(len(places)), even(len(places), min(largest // alike, different), devices))
     of = list(places.values())
     return [[place for k in part for place in of[k]] for part in whole]
 
@@ -123,8 +126,8 @@ def memory_limit(memory_gb: float | None, devices: Sequence[Device]) -> int:
     return free * 1024 // 2 // len(devices)
 
 
-def first_chunk(widest: int, seeds: int, ppo: PPO, limit: int, platform: str) -> int:
-    """Candidates of a chunk that should fit, before anything is compiled.
+def first_chunk(widest: int, seeds: int, ppo: PPO, limit: int) -> int:
+    """Candidates of a chunk that should fit in memory, before anything is compiled.
 
     The unroll's observations are written, transposed for the learner and gathered into minibatches, three copies and
     a half. Of a minibatch every layer keeps its outputs for the gradient, and every weight has its gradient, Adam's
@@ -137,20 +140,19 @@ def first_chunk(widest: int, seeds: int, ppo: PPO, limit: int, platform: str) ->
         weights += 3 * ppo.gru * (ppo.gru + ppo.hidden[-1]) + 2 * ppo.gru * sum(ppo.heads[:1])
         units += 8 * ppo.gru + 2 * sum(ppo.heads)
     floats = ppo.envs * ppo.length * (3.5 * (widest + 16) + 3.0 * units / ppo.minibatches) + 8.0 * weights
-    fits = max(1, int(limit / (4 * seeds * floats)))
-    return min(fits, largest_chunk(platform) or fits)
+    return max(1, int(limit / (4 * seeds * floats)))
 
 
-def largest_chunk(platform: str) -> int | None:
-    """Programs of a chunk at most, where there is such a number."""
-    return _MAX_CHUNK_CPU if platform == "cpu" else None
+def most_structures(platform: str) -> int | None:
+    """Structures of a chunk at most, where there is such a number."""
+    return _MAX_STRUCTURES_CPU if platform == "cpu" else None
 
 
 def collector_of(how: How, task: Task, ppo: PPO, seeds: int, steps: int, platform: str, alike: int = 1) -> Collecting:
     """The collector of a training: `how`, or what `auto` stands for.
 
     On CPU what saves compiling costs steps a second (docs/benchmarks.md). Pieces cost a simulation of bodies hardly
-    any, a grid so many that they pay where a candidate takes up to a hundred thousand steps, its `seeds` together.
+    any, a grid so many that they pay where a candidate takes up to twenty thousand steps, its `seeds` together.
     Haste pays where a structure, that of `alike` candidates, takes up to half a million; tasks with compiler options of
     their own are compiled as they ask. Limits are rounded up to whole updates, as `steps` are. A GPU has not been
     measured, nor haste with agents that remember.

@@ -39,6 +39,7 @@ from jaxreward.training.plan import (
     collector_of,
     first_chunk,
     make_schedule,
+    most_structures,
     worth_compacting,
 )
 from jaxreward.training.population import padded_sizes
@@ -276,13 +277,13 @@ class _Run:
 
     def _groups(self, members: Sequence[int], largest: int) -> list[_Group]:
         structures = [self.programs[i].structure for i in members]
-        parts = chunks_of(structures, largest, self.executor.slots)
+        parts = chunks_of(structures, largest, self.executor.slots, most_structures(self.executor.platform))
         return [self._group(index, [members[k] for k in part]) for index, part in enumerate(parts)]
 
     def _first_groups(self) -> list[_Group]:
         """Chunks that fit: sized by estimate, then by what the compiler says of the first."""
         slots, limit = self.executor.slots, self.executor.limit
-        fits = first_chunk(self.width, len(self.seeds), self.ppo, limit, self.executor.platform)
+        fits = first_chunk(self.width, len(self.seeds), self.ppo, limit)
         largest = min(fits, self.largest or fits)
         while True:
             groups = self._groups(range(len(self.programs)), largest)

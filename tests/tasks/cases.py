@@ -202,7 +202,7 @@ def seen_across_an_end(task: Any, lanes: int = 3) -> dict[str, np.ndarray]:
             task.horizon + 1,
             1,
             "cpu",
-            population.constants,
+            jnp.asarray(population.constants),
             variables,
             begun,
             pool,

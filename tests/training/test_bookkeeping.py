@@ -239,6 +239,6 @@ def test_the_first_guess_of_a_chunk_is_near_what_the_compiler_says(learner):
     population = Population([Program.default(task)] * 2)
     chunk = Chunk(task, population, ppo, (0, 1), jax.devices()[0])
     chunk.compile()
-    many = 1000  # on a CPU there is a largest chunk
-    guessed = first_chunk(population.width, 2, ppo, many * chunk.peak_bytes() // 2, "gpu")
+    many = 1000
+    guessed = first_chunk(population.width, 2, ppo, many * chunk.peak_bytes() // 2)
     assert many / 2 < guessed < 2 * many

@@ -160,7 +160,7 @@ def test_an_action_that_is_repeated_pays_for_all_its_steps_and_none_after_the_en
         6,
         repeat,
         "cpu",
-        population.constants,
+        jnp.asarray(population.constants),
         variables,
         start_lanes(task, pool, 1),
         pool,

@@ -40,6 +40,16 @@ def test_devices_have_as_much_to_do():
     assert [len(chunk) for chunk in chunks_of(range(40), 16, 2)] == [10] * 4
     assert [len(chunk) for chunk in chunks_of(range(64), 16, 2)] == [16] * 4
     assert chunks_of("aab", 16, 1) == [[0, 1, 2]]
+    assert chunks_of("aab", 16, 1, 2) == [[0, 1], [2]]
+
+
+def test_a_chunk_has_so_many_structures_and_as_many_settings_of_them_as_fit():
+    alike = [k for k in range(16) for _ in range(16)]
+    assert [len(chunk) for chunk in chunks_of(alike, 1000, 2, 16)] == [128, 128]
+    assert [len(chunk) for chunk in chunks_of(alike, 1000, 1, 4)] == [64] * 4
+    assert [len(chunk) for chunk in chunks_of(alike, 50, 2, 16)] == [48, 48, 32, 48, 48, 32]
+    assert [len(chunk) for chunk in chunks_of(alike, 8, 2, 16)] == [8] * 32
+    assert [len(chunk) for chunk in chunks_of(range(40), 1000, 2, 16)] == [10] * 4
 
 
 def test_the_collector_follows_the_steps_of_all_seeds_in_whole_updates():
@@ -48,13 +58,13 @@ def test_the_collector_follows_the_steps_of_all_seeds_in_whole_updates():
     def auto(task: Task, ppo: PPO, seeds: int, steps: int, platform: str = "cpu") -> str:
         return collector_of("auto", task, ppo, seeds, steps, platform)
 
-    assert auto(grid, ppo, 2, 50_000) == "linked" and auto(grid, ppo, 2, 50_001) == "hasty"
+    assert auto(grid, ppo, 2, 10_000) == "linked" and auto(grid, ppo, 2, 10_001) == "hasty"
     assert auto(grid, ppo, 2, 250_000) == "hasty" and auto(grid, ppo, 2, 250_001) == "fused"
     assert auto(grid, ppo, 2, 250_000, "gpu") == "fused"
     usual = PPO()  # the limits in updates of 1,024 steps
-    assert auto(grid, usual, 2, 50_000) == auto(grid, usual, 1, 100_000) == "linked"
+    assert auto(grid, usual, 2, 10_000) == auto(grid, usual, 1, 20_000) == "linked"
     assert auto(grid, usual, 2, 250_000) == auto(grid, usual, 1, 500_000) == "hasty"
-    assert auto(grid, usual, 2, 50_200) == "hasty" and auto(grid, usual, 2, 251_000) == "fused"
+    assert auto(grid, usual, 2, 10_240) == "linked" and auto(grid, usual, 2, 10_241) == "hasty" and auto(grid, usual, 2, 251_000) == "fused"
     assert collector_of("auto", grid, usual, 2, 200_000, "cpu", alike=16) == "fused"
     assert auto(real, ppo, 2, 10**9) == "linked" and auto(real, ppo, 1, 1, "gpu") == "fused"
     assert collector_of("linked", grid, ppo, 3, 10**9, "gpu") == "linked"
