@@ -57,8 +57,8 @@ def tuning(task: Task, programs: Sequence[Program], settings: int, **options: An
     if not weighted:
         raise UserError("none of these programs has a number in its reward: there is nothing to tune")
     many = [reweighted(program, k) for program in weighted for k in range(settings)]
-    how = collector_of("auto", task, options["ppo"], options["seeds"], options["steps"], jax.default_backend(), settings)
-    options |= {"collector": how}  # of both what the many would be given
+    budget = options["ppo"], options["seeds"], options["steps"]
+    options |= {"collector": collector_of("auto", task, *budget, jax.default_backend(), settings)}  # of the many
     alone, tuned = _cold(task, weighted, **options), _cold(task, many, **options)
     return {
         "structures": len(weighted), "settings": settings, "alone": alone, "tuned": tuned,

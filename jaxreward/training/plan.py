@@ -20,7 +20,7 @@ Device = Any
 # candidate, not faster (docs/benchmarks.md). A GPU has not been measured.
 _MAX_STRUCTURES_CPU = 16
 
-_FEW_STEPS, _MANY_STEPS = 20_000, 500_000
+_FEW_STEPS, _MANY_STEPS = 20_000, 1_000_000
 
 EVAL_EPISODES = 256
 """Held-out episodes of an agent at a rung and at the end."""
@@ -153,7 +153,7 @@ def collector_of(how: How, task: Task, ppo: PPO, seeds: int, steps: int, platfor
 
     On CPU what saves compiling costs steps a second (docs/benchmarks.md). Pieces cost a simulation of bodies hardly
     any, a grid so many that they pay where a candidate takes up to twenty thousand steps, its `seeds` together.
-    Haste pays where a structure, that of `alike` candidates, takes up to half a million; tasks with compiler options of
+    Haste pays where a structure, that of `alike` candidates, takes up to a million; tasks with compiler options of
     their own are compiled as they ask. Limits are rounded up to whole updates, as `steps` are. A GPU has not been
     measured, nor haste with agents that remember.
 

@@ -59,13 +59,15 @@ def test_the_collector_follows_the_steps_of_all_seeds_in_whole_updates():
         return collector_of("auto", task, ppo, seeds, steps, platform)
 
     assert auto(grid, ppo, 2, 10_000) == "linked" and auto(grid, ppo, 2, 10_001) == "hasty"
-    assert auto(grid, ppo, 2, 250_000) == "hasty" and auto(grid, ppo, 2, 250_001) == "fused"
-    assert auto(grid, ppo, 2, 250_000, "gpu") == "fused"
+    assert auto(grid, ppo, 2, 500_000) == "hasty" and auto(grid, ppo, 2, 500_001) == "fused"
+    assert auto(grid, ppo, 2, 500_000, "gpu") == "fused"
     usual = PPO()  # the limits in updates of 1,024 steps
     assert auto(grid, usual, 2, 10_000) == auto(grid, usual, 1, 20_000) == "linked"
-    assert auto(grid, usual, 2, 250_000) == auto(grid, usual, 1, 500_000) == "hasty"
-    assert auto(grid, usual, 2, 10_240) == "linked" and auto(grid, usual, 2, 10_241) == "hasty" and auto(grid, usual, 2, 251_000) == "fused"
+    assert auto(grid, usual, 2, 500_000) == auto(grid, usual, 1, 1_000_000) == "hasty"
+    assert auto(grid, usual, 2, 10_240) == "linked" and auto(grid, usual, 2, 10_241) == "hasty"
+    assert auto(grid, usual, 2, 501_000) == "fused"
     assert collector_of("auto", grid, usual, 2, 200_000, "cpu", alike=16) == "fused"
+    assert collector_of("auto", grid, usual, 2, 25_000, "cpu", alike=16) == "hasty"
     assert auto(real, ppo, 2, 10**9) == "linked" and auto(real, ppo, 1, 1, "gpu") == "fused"
     assert collector_of("linked", grid, ppo, 3, 10**9, "gpu") == "linked"
     assert collector_of("hasty", grid, ppo, 3, 10**9, "gpu") == "hasty"
