@@ -53,56 +53,74 @@ class _Part:
 class Merged:
     """Tapes over the same inputs, of which later ones may be missing at the end of a tape."""
 
-    def __init__(self, tapes: Sequence[Tape]) -> None:
-        """
+    def __init__(self, tapes: Sequence[Tape], lanes: int) -> None:
+        """`lanes`: the first so many inputs differ from lane to lane, those after them are one for a tape.
+
         Raises:
             TapeError: inputs that are not alike, or parameters that mean nothing.
         """
         longest = max((tape["ins"] for tape in tapes), key=len)
         if any(tape["ins"] != longest[: len(tape["ins"])] for tape in tapes):
             raise TapeError("merged tapes have other inputs")
-        self._inputs = len(longest)
-        self._nodes, self._outs = _unite(tapes, self._inputs)
-        self._parts = _parts(self._nodes, self._outs, self._inputs)
-        self.size = len(self._nodes)
+        nodes, outs = _unite(tapes, len(longest))
+        self._tapes = tuple(range(len(tapes)))
+        self._parts = _parts(nodes, outs, len(longest))
+        self._laned = set(range(min(lanes, len(longest))))
+        for node in nodes:
+            if not self._laned.isdisjoint(node.operands):
+                self._laned.update(node.outputs)
+        self._groups = dict[tuple[int, ...], list[int]]()
+        for tape, values in enumerate(outs):
+            self._groups.setdefault(tuple(values), []).append(tape)
+        self.size = len(nodes)
 
-    def __call__(self, arguments: Sequence[jax.Array]) -> list[list[jax.Array]]:
-        """The outputs of every tape, leaves (n, ...), of inputs with leading axes (tapes, n): row k is of tape k."""
-        everyone = tuple(range(len(self._outs)))
-        values: dict[int, tuple[_Owners, Any]] = {i: (everyone, x) for i, x in enumerate(arguments)}
+    def __call__(self, arguments: Sequence[Any]) -> list[tuple[_Owners, list[jax.Array]]]:
+        """What tapes of the same outputs compute: which these are, and their outputs with leading axes (tapes, n).
+
+        Inputs have leading axes (tapes, n), those after `lanes` (tapes,): row k is of tape k.
+        """
+        values: dict[int, tuple[_Owners, Any]] = {i: (self._tapes, x) for i, x in enumerate(arguments)}
         for part in self._parts:
-            if part.owners:
-                rows = [values[i] for i in part.reads]
-                axes = [0 if owners else None for owners, _ in rows]
-                taken = [_rows(x, owners, part.owners) if owners else x for owners, x in rows]
-                results = _mapped(part, axes, len(part.owners))(*taken)
-            else:
-                results = part()
+            taken = [_rows(x, owners, part.owners) for owners, x in map(values.__getitem__, part.reads)]
+            results = self._mapped(part, [bool(values[i][0]) for i in part.reads])(*taken)
             values.update((i, (part.owners, x)) for i, x in zip(part.gives, results, strict=True))
         n = arguments[0].shape[1]
 
-        def row(i: int, tape: int) -> jax.Array:
+        def of(tapes: _Owners, i: int) -> jax.Array:
             owners, x = values[i]
-            return x[owners.index(tape)] if owners else jnp.broadcast_to(x, (n, *x.shape))
+            x = _rows(x, owners, tapes) if owners else jnp.broadcast_to(x, (len(tapes), *x.shape))
+            return x if i in self._laned else jnp.broadcast_to(x[:, None], (len(tapes), n, *x.shape[1:]))
 
-        return [[row(i, tape) for i in outs] for tape, outs in enumerate(self._outs)]
+        groups = [(tuple(tapes), outs) for outs, tapes in self._groups.items()]
+        return [(tapes, [of(tapes, i) for i in outs]) for tapes, outs in groups]
 
+    def _mapped(self, part: _Part, rows: Sequence[bool]) -> Any:
+        """`part` over lanes and rows, where what it reads has them."""
+        lanes, more = [0 if i in self._laned else None for i in part.reads], [0 if row else None for row in rows]
+        function: Any = part
+        if 0 in lanes:
+            gives = [0 if i in self._laned else None for i in part.gives]
+            function = jax.vmap(function, in_axes=tuple(lanes), out_axes=gives)
+        if len(part.owners) > 1:
+            return jax.vmap(function, in_axes=tuple(more))
+        if not part.owners:
+            return function
+        one = function  # a row without an axis of its own is less to trace
 
-def _mapped(part: _Part, axes: list[int | None], rows: int) -> Any:
-    """`part` over rows and lanes; one row without an axis of its own is less to trace."""
-    lanes = jax.vmap(part, in_axes=tuple(axes))
-    if rows > 1:
-        return jax.vmap(lanes, in_axes=tuple(axes))
-    return lambda *arguments: [
-        x[None] for x in lanes(*(x if axis is None else x[0] for x, axis in zip(arguments, axes, strict=True)))
-    ]
+        def alone(*arguments: Any) -> list[Any]:
+            own = [x if axis is None else x[0] for x, axis in zip(arguments, more, strict=True)]
+            return [x[None] for x in one(*own)]
+
+        return alone
 
 
 def _rows(x: Any, owners: _Owners, wanted: _Owners) -> Any:
-    """The rows of `x` that belong to `wanted`, of those of `owners`; runs of neighbours are slices."""
-    if owners == wanted:
+    """The rows of `x` that belong to `wanted`, of those of `owners`; runs of neighbours are slices. What belongs to
+    no tape is the same for all."""
+    if owners in (wanted, ()):
         return x
-    places = [owners.index(k) for k in wanted]
+    place = {owner: k for k, owner in enumerate(owners)}
+    places = [place[k] for k in wanted]
     runs = [[i for _, i in run] for _, run in groupby(enumerate(places), key=lambda at: at[1] - at[0])]
     slices = [x[run[0] : run[-1] + 1] for run in runs]
     return slices[0] if len(slices) == 1 else jnp.concatenate(slices)
@@ -111,21 +129,25 @@ def _rows(x: Any, owners: _Owners, wanted: _Owners) -> Any:
 def _unite(tapes: Sequence[Tape], inputs: int) -> tuple[list[_Node], list[list[int]]]:
     """The different nodes of all tapes, each after those that it reads, and the outputs of every tape. Values are
     numbered: the inputs first, then what nodes give."""
-    known, nodes, outs, count = dict[Any, _Node](), list[_Node](), list[list[int]](), inputs
+    known, nodes, outs, count = dict[Any, _Node](), list[_Node](), dict[int, list[int]](), inputs
+    owners = dict[int, list[int]]()  # of one tape under several numbers
     for number, tape in enumerate(tapes):
+        owners.setdefault(id(tape), []).append(number)
+    for numbers in owners.values():
+        tape = tapes[numbers[0]]
         values = list(range(len(tape["ins"])))
         for op, params, operands, outputs in tape["nodes"]:
             reads = [values[i] for i in operands]
             order = sorted(reads) if op in COMMUTATIVE and len(reads) == 2 else reads
-            key = (op, dumps(params), *order)
+            key = (op, dumps(params), outputs, *order)
             if key not in known:
                 known[key] = _Node(step_of(op, params), reads, range(count, count + outputs))
                 nodes.append(known[key])
                 count += outputs
-            known[key].owners.add(number)
+            known[key].owners.update(numbers)
             values += known[key].outputs
-        outs.append([values[i] for i in tape["outs"]])
-    return nodes, outs
+        outs.update((number, [values[i] for i in tape["outs"]]) for number in numbers)
+    return nodes, [outs[number] for number in range(len(tapes))]
 
 
 def _parts(nodes: Sequence[_Node], outs: Sequence[Sequence[int]], inputs: int) -> list[_Part]:
@@ -138,7 +160,8 @@ def _parts(nodes: Sequence[_Node], outs: Sequence[Sequence[int]], inputs: int) -
         members.setdefault(owners, []).append(node)
         of.update((i, owners) for i in node.outputs)
     used = {i for own in outs for i in own}
-    used |= {i for node in nodes for i in node.operands if i >= inputs and of[i] != of[node.outputs[0]]}
+    for owners, own in members.items():
+        used |= {i for node in own for i in node.operands if i >= inputs and of[i] != owners}
     found = list[_Part]()
     for owners in sorted(members, key=lambda owners: (bool(owners), -len(owners))):
         own = members[owners]

@@ -185,6 +185,7 @@ class Chunk:
             variables, lanes = state.agents.variables, state.lanes
             assert self._collect is not None, "compile() comes first"
             lanes, trajectory, stats = self._collect(variables, lanes, pool, noise, stats)
+            del pool, noise
             spent = jax.device_put(np.float32(progress), self.device)
             agents, learned = self._learn(
                 state.agents, trajectory, stats.finite, _fold(self._keys, _ORDER, index), spent, self._hyper

@@ -32,7 +32,8 @@ class Fused:
                 options = HASTY | options
             return compile_for(whole, shapes, what.device, donate=(2, 5), options=options)
 
-        self._collect = POPULATIONS.get((what.key, population.structure, hasty), compiled, keep=what.task)
+        key = (what.key, population.structure, population.constants.shape, hasty)
+        self._collect = POPULATIONS.get(key, compiled, keep=what.task)
 
     def __call__(
         self, variables: Variables, lanes: Lanes, pool: Any, noise: Any, stats: Stats

@@ -156,7 +156,8 @@ class _Pieces:
 
     def unit(self, programs: Population) -> Any:
         """The function of programs of one structure."""
-        return STRUCTURES.get((*self.key, programs.structure), partial(self._compiled, programs))
+        key = (*self.key, programs.structure, programs.constants.shape)
+        return STRUCTURES.get(key, partial(self._compiled, programs))
 
     def _compiled(self, programs: Population) -> Any:
         respond = partial(_respond, programs)

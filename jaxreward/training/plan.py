@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, get_args
@@ -101,13 +101,32 @@ def chunks_of(
         places.setdefault(structure, []).append(place)
     alike, different = len(structures) // len(places), different or len(structures)
     if alike == 1 or {len(own) for own in places.values()} != {alike}:
-        return cut(range(len(structures)), even(len(structures), min(largest, different), devices))
+        if len(places) == len(structures):
+            return cut(range(len(structures)), even(len(structures), min(largest, different), devices))
+        return _filled(places.values(), even(len(structures), largest, devices), different)
     share = -(-devices // len(places))  # devices of a structure
     if alike > largest or share > 1:
         return [part for own in places.values() for part in cut(own, even(alike, min(alike, largest), share))]
     whole = cut(range(len(places)), even(len(places), min(largest // alike, different), devices))
     of = list(places.values())
     return [[place for k in part for place in of[k]] for part in whole]
+
+
+def _filled(places: Iterable[Sequence[int]], largest: int, different: int) -> list[list[int]]:
+    """Places of one structure after those of another, in chunks of at most `largest` that hold at most so many
+    `different` structures."""
+    chunks, held = [list[int]()], 0
+    for own in places:
+        held += 1
+        if held > different and chunks[-1]:
+            chunks.append([])
+            held = 1
+        for place in own:
+            if len(chunks[-1]) == largest:
+                chunks.append([])
+                held = 1
+            chunks[-1].append(place)
+    return chunks
 
 
 def memory_limit(memory_gb: float | None, devices: Sequence[Device]) -> int:
@@ -189,8 +208,8 @@ def check_collector(how: How, ppo: PPO) -> None:
         raise UserError(f"with --collector linked agents cannot {what}: use --collector fused")
 
 
-def worth_compacting(dropped: int, survivors: int, steps_left: int, platform: str, linked: bool) -> bool:
-    """Whether compiling for the survivors costs less than carrying the dropped candidates along.
+def worth_compacting(dropped: int, structures: int, steps_left: int, platform: str, linked: bool) -> bool:
+    """Whether compiling for the `structures` of the survivors costs less than carrying the dropped candidates along.
 
     `steps_left` are those of one candidate. The rates are rounded measurements of fused collectors (a program compiles
     in the time of a hundred thousand steps on two cores, an environment in that of eight
@@ -198,4 +217,4 @@ def worth_compacting(dropped: int, survivors: int, steps_left: int, platform: st
     collectors are linked, programs are compiled already.
     """
     steps_per_compile = 100_000 if platform == "cpu" else 10_000_000
-    return dropped * steps_left > steps_per_compile * (8 + (0 if linked else survivors))
+    return dropped * steps_left > steps_per_compile * (8 + (0 if linked else structures))

@@ -1,9 +1,9 @@
 """The interface of a population: the one place of the trainer that knows of programs.
 
 Program k is applied to slice k of the state batch. (A switch under vmap would evaluate every
-program on every lane.) Programs that compute the same thing with other constants are applied
-together, mapped over their constants, and compiled once. Observations are zero-padded to a common
-width and terms to a common number, so that everything after this file sees plain arrays.
+program on every lane.) What several programs compute alike is applied to their slices together and
+compiled once, as is a program with other constants, which are inputs. Observations are zero-padded
+to a common width and terms to a common number, so that everything after this file sees plain arrays.
 """
 
 from __future__ import annotations
@@ -61,11 +61,12 @@ class Population:
 
     @cached_property
     def _observations(self) -> Merged:
-        return Merged([p.observation_tape for p in self.programs])
+        return Merged([p.observation_tape for p in self.programs], len(self._spec.leaves))
 
     @cached_property
     def _rewards(self) -> Merged:
-        return Merged([p.skeleton.tape if p.skeleton else p.reward_tape for p in self.programs])
+        tapes = [p.skeleton.tape if p.skeleton else p.reward_tape for p in self.programs]
+        return Merged(tapes, 2 * len(self._spec.leaves) + 1)
 
     @property
     def _spec(self) -> Spec:
@@ -77,8 +78,8 @@ class Population:
     def observe(self, views: Any) -> jax.Array:
         """views with leading axes (C, n) to observations float32 (C, n, width)."""
         arrays = jax.vmap(jax.vmap(self._spec.flatten))(views)
-        found = [obs for (obs,) in self._observations(arrays)]
-        return jnp.stack([jnp.pad(obs, ((0, 0), (0, self.width - obs.shape[-1]))) for obs in found])
+        groups = [(members, _padded(obs, self.width)) for members, (obs,) in self._observations(arrays)]
+        return _in_order(groups)
 
     def reward(
         self, constants: jax.Array, views: Any, actions: jax.Array, next_views: Any
@@ -89,10 +90,20 @@ class Population:
             return [*self._spec.flatten(view), self._spec.act(action), *self._spec.flatten(next_view)]
 
         arrays = jax.vmap(jax.vmap(flatten))(views, actions, next_views)
-        shape = actions.shape[:2]
-        spread = [jnp.broadcast_to(constants[:, i, None], shape) for i in range(constants.shape[1])]
-        rewards, terms = list[jax.Array](), list[jax.Array]()
-        for total, *parts in self._rewards([*arrays, *spread]):
-            rewards.append(total)
-            terms.append(jnp.pad(jnp.stack(parts, -1), ((0, 0), (0, self.terms - len(parts)))))
-        return jnp.stack(rewards), jnp.stack(terms)
+        numbers = [constants[:, i] for i in range(constants.shape[1])]
+        groups = self._rewards([*arrays, *numbers])
+        rewards = [(members, total) for members, (total, *_) in groups]
+        terms = [(members, _padded(jnp.stack(parts, -1), self.terms)) for members, (_, *parts) in groups]
+        return _in_order(rewards), _in_order(terms)
+
+
+def _padded(x: jax.Array, width: int) -> jax.Array:
+    """Zeros beside the last axis."""
+    return jnp.pad(x, (*[(0, 0)] * (x.ndim - 1), (0, width - x.shape[-1])))
+
+
+def _in_order(groups: Sequence[tuple[tuple[int, ...], jax.Array]]) -> jax.Array:
+    """Rows of groups of programs as one array, program by program."""
+    order = [k for members, _ in groups for k in members]
+    rows = jnp.concatenate([x for _, x in groups])
+    return rows if order == sorted(order) else rows[np.argsort(order)]

@@ -297,8 +297,8 @@ class _Run:
             largest = min(rows - 1, max(1, int(limit / (self.peak / rows))))
 
     def _worth_compacting(self, alive: Sequence[int], steps_left: int) -> bool:
-        dropped = sum(self.sizes) - len(alive)
-        return worth_compacting(dropped, len(alive), steps_left, self.executor.platform, self._how == "linked")
+        dropped, structures = sum(self.sizes) - len(alive), {self.programs[i].structure for i in alive}
+        return worth_compacting(dropped, len(structures), steps_left, self.executor.platform, self._how == "linked")
 
     def _regroup(self, groups: Sequence[_Group], alive: list[int]) -> list[_Group]:
         """The survivors in as few chunks of the size known to fit as possible, with their states."""

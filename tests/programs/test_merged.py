@@ -13,7 +13,7 @@ from jaxreward.programs.encode import trace
 from jaxreward.programs.limits import Limits
 from jaxreward.programs.merged import Merged
 from jaxreward.programs.replay import replay
-from jaxreward.programs.tape import TapeError, bind, count
+from jaxreward.programs.tape import TapeError, bind, check_tape, count
 
 X, C = jax.ShapeDtypeStruct((6,), np.float32), jax.ShapeDtypeStruct((), np.float32)
 
@@ -39,15 +39,29 @@ TAPES = [
 
 def inputs(rows: int, *more: tuple[int, ...]) -> list[jax.Array]:
     draw = np.random.default_rng(rows)
-    return [jnp.asarray(draw.normal(size=(rows, 4, *shape)), jnp.float32) for shape in ((6,), *more)]
+    return [jnp.asarray(draw.normal(size=(rows, *shape)), jnp.float32) for shape in ((4, 6), *more)]
+
+
+def by_row(tapes: Any, arrays: Any, lanes: int = 1) -> list[list[Any]]:
+    """The outputs of every tape."""
+    merged = Merged(tapes, lanes)
+    groups = jax.jit(lambda arrays: [outputs for _, outputs in merged(arrays)])(arrays)
+    owners = [own for own, _ in merged(arrays)]
+    rows = {k: [x[at] for x in outs] for own, outs in zip(owners, groups, strict=True) for at, k in enumerate(own)}
+    return [rows[k] for k in range(len(tapes))]
+
+
+def size(*tapes: Any) -> int:
+    return Merged(tapes, 1).size
 
 
 def assert_alike(tapes: Any, arrays: Any) -> None:
     """Every row is what its tape makes of it alone."""
-    for k, (tape, found) in enumerate(zip(tapes, jax.jit(Merged(tapes).__call__)(arrays), strict=True)):
+    for k, (tape, found) in enumerate(zip(tapes, by_row(tapes, arrays), strict=True)):
         own = [array[k] for array in arrays[: len(tape["ins"])]]
-        for a, b in zip(jax.jit(jax.vmap(replay(tape)))(*own), found, strict=True):
-            assert a.dtype == b.dtype
+        alone = jax.vmap(replay(tape), in_axes=(0, *[None] * (len(own) - 1)), out_axes=0)
+        for a, b in zip(jax.jit(alone)(*own), found, strict=True):
+            assert a.dtype == b.dtype and a.shape == b.shape
             np.testing.assert_allclose(a, b, rtol=2e-5, atol=1e-6)
 
 
@@ -59,25 +73,25 @@ def test_rows_are_what_their_tapes_make_of_them_alone(order):
 
 
 def test_what_tapes_share_stands_once():
-    assert Merged([TAPES[0]] * 3).size == Merged([TAPES[0]]).size == count(TAPES[0])
-    own = [Merged([tape]).size for tape in TAPES[:3]]
-    sine = Merged([tape_of(lambda x: [shared(x)])]).size
-    assert Merged(TAPES[:2]).size == own[0] + own[1] - sine
-    assert Merged(TAPES[:3]).size < sum(own) - 2 * sine, "a tanh more"
+    assert size(*[TAPES[0]] * 3) == size(TAPES[0]) == size(TAPES[0], TAPES[4]) == count(TAPES[0])
+    own = [size(tape) for tape in TAPES[:3]]
+    sine = size(tape_of(lambda x: [shared(x)]))
+    assert size(*TAPES[:2]) == own[0] + own[1] - sine
+    assert size(*TAPES[:3]) < sum(own) - 2 * sine, "a tanh more"
 
 
 def test_the_order_of_a_sum_does_not_part_tapes():
     one, two = tape_of(lambda x: [jnp.sin(x) + x]), tape_of(lambda x: [x + jnp.sin(x)])
-    assert Merged([one, two]).size == 2
+    assert size(one, two) == 2
     differences = [tape_of(lambda x: [x - 1]), tape_of(lambda x: [1 - x])]
-    assert Merged(differences).size == 3, "of the one constant"
+    assert size(*differences) == 3, "of the one constant"
     assert_alike([one, two], inputs(2))
 
 
 def test_constants_are_of_their_own_rows():
     """A tape may have fewer of them; what stands for the missing is read by nothing."""
     tapes = [
-        tape_of(lambda x, a, b: [a * shared(x) + b, a * b], 2),
+        tape_of(lambda x, a, b: [a * shared(x) + b, jnp.stack([a, b]) * a], 2),
         tape_of(lambda x, a: [a * shared(x) - a], 1),
         tape_of(lambda x: [shared(x)]),
     ]
@@ -87,11 +101,29 @@ def test_constants_are_of_their_own_rows():
     assert_alike(tapes, [x, *missing])
 
 
+def test_what_constants_alone_decide_is_computed_once_a_row():
+    tapes = [tape_of(lambda x, a: [jnp.sum(x * jnp.sin(a * jnp.arange(6.0))), jnp.exp(a)], 1)] * 2
+    x, a = inputs(2, ())
+    merged = Merged(tapes, 1)
+    sines = [e for e in jax.make_jaxpr(lambda *z: merged(z)[0][1])(x, a).eqns if e.primitive.name == "sin"]
+    assert [e.outvars[0].aval.shape for e in sines] == [(2, 6)]
+    assert_alike(tapes, [x, a])
+
+
+def test_a_node_without_outputs_harms_nobody():
+    """No source becomes such a tape, but a worker that was taken over could send one."""
+    body = {"ins": [[[6], "float32"]], "nodes": [], "outs": []}
+    empty = ["scan", {"body": body, "consts": 1, "carry": 0, "length": 1, "reverse": False}, [1], 0]
+    tape = {"ins": [[[6], "float32"]], "nodes": [["sin", {"accuracy": None}, [0], 1], empty], "outs": [1]}
+    check_tape(tape)
+    assert_alike([tape, TAPES[0]], inputs(2))
+
+
 def test_what_diverges_stays_in_its_row():
     """The share of a row that is not finite is its own."""
     tapes = [TAPES[0], TAPES[1]]
     (x,) = inputs(2)
-    clean, spoilt = Merged(tapes)([x]), Merged(tapes)([x.at[0].set(jnp.nan)])
+    clean, spoilt = by_row(tapes, [x]), by_row(tapes, [x.at[0].set(jnp.nan)])
     assert np.isnan(spoilt[0][0]).all()
     np.testing.assert_array_equal(clean[1][0], spoilt[1][0])
 
@@ -99,7 +131,7 @@ def test_what_diverges_stays_in_its_row():
 def test_tapes_of_other_inputs_are_refused():
     scalar = trace(lambda a: [a + 1], [C], ["a"], Limits())
     with pytest.raises(TapeError, match="other inputs"):
-        Merged([TAPES[0], scalar])
+        Merged([TAPES[0], scalar], 1)
 
 
 def test_programs_of_the_suite_side_by_side(good, task):
@@ -114,8 +146,8 @@ def test_programs_of_the_suite_side_by_side(good, task):
         longest = max(len(tape["ins"]) for tape in tapes)
         draw = np.random.default_rng(0)
         arrays = [jnp.asarray(draw.uniform(0, 2, (len(tapes), 3, *s.shape)).astype(s.dtype)) for s in structs]
-        arrays += [jnp.full((len(tapes), 3), 0.5)] * (longest - len(structs))
-        found = jax.jit(Merged(tapes).__call__)(arrays)
+        arrays += [jnp.full(len(tapes), 0.5)] * (longest - len(structs))
+        found = by_row(tapes, arrays, len(structs))
         for k, tape in enumerate(tapes):
             fixed = bind(tape, [np.float32(0.5)] * (len(tape["ins"]) - len(structs)))
             alone = jax.vmap(replay(fixed))(*(array[k] for array in arrays[: len(structs)]))

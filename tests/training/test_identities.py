@@ -12,6 +12,7 @@ from jaxreward.programs import Spec
 from jaxreward.training import How, train
 from jaxreward.training.chunk import Chunk
 from jaxreward.training.compiled import COMMON, HASTY, POPULATIONS, STRUCTURES, bytes_of, forget_compiled, xla_options
+from jaxreward.training.fused import Fused
 from jaxreward.training.linked import Linked
 from jaxreward.training.population import Population, padded_sizes
 from tests.training.conftest import OBSERVATIONS, SEEDS, UPDATES, assert_close_trees, budget, params, program_source
@@ -160,6 +161,14 @@ def test_haste_asks_for_other_options(easy, mixed, tiny, monkeypatch):
         forget_compiled()
     assert asked["hasty"] == HASTY and asked["its own"] == HASTY | own
     assert asked["fused"].get("xla_cpu_use_fusion_emitters", True)
+
+
+def test_views_are_kept_apart_from_the_environment(easy, mixed, tiny):
+    """What does so has no effect but on time, so that nothing else would tell if a compiler undid it."""
+    chunk = Chunk(easy, Population(mixed[:2]), tiny, SEEDS, jax.devices()[0], "fused")
+    chunk.compile()
+    assert isinstance(chunk._collect, Fused)
+    assert " conditional(" in chunk._collect._collect.as_text()
 
 
 def test_memory_counts_what_lies_there_while_programs_run(easy, mixed, tiny):

@@ -40,7 +40,7 @@ def test_devices_have_as_much_to_do():
     assert [len(chunk) for chunk in chunks_of(range(40), 16, 2)] == [10] * 4
     assert [len(chunk) for chunk in chunks_of(range(64), 16, 2)] == [16] * 4
     assert chunks_of("aab", 16, 1) == [[0, 1, 2]]
-    assert chunks_of("aab", 16, 1, 2) == [[0, 1], [2]]
+    assert chunks_of("aab", 16, 1, 2) == [[0, 1, 2]]
 
 
 def test_a_chunk_has_so_many_structures_and_as_many_settings_of_them_as_fit():
@@ -50,6 +50,9 @@ def test_a_chunk_has_so_many_structures_and_as_many_settings_of_them_as_fit():
     assert [len(chunk) for chunk in chunks_of(alike, 50, 2, 16)] == [48, 48, 32, 48, 48, 32]
     assert [len(chunk) for chunk in chunks_of(alike, 8, 2, 16)] == [8] * 32
     assert [len(chunk) for chunk in chunks_of(range(40), 1000, 2, 16)] == [10] * 4
+    uneven = [*alike, *alike[:16], 99]  # the first structure twice as often, and one once
+    assert [len(chunk) for chunk in chunks_of(uneven, 1000, 1, 20)] == [273]
+    assert chunks_of("abacbd", 4, 1, 2) == [[0, 2, 1], [4, 3], [5]]
 
 
 def test_the_collector_follows_the_steps_of_all_seeds_in_whole_updates():
