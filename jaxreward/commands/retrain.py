@@ -39,7 +39,7 @@ class TrainSettings:
     memory_gb: float | None = None
     """Memory that training may take on a device; by default most of what is free."""
     chunk: int | None = None
-    """Interfaces compiled together, at most; by default what fits."""
+    """Interfaces compiled together, at most; by default what fits, on a CPU of at most 16 structures."""
     collector: How = "auto"
     """How experience is collected: fused, one compiled function; hasty, the same compiled sooner on a CPU, to code that
     takes longer; linked, one for each structure of programs and one for the rest; auto, what should be done soonest."""

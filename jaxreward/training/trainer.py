@@ -114,7 +114,7 @@ def train(
         eval_episodes: held-out episodes an agent at a rung and at the end.
         memory_gb: limit for what a chunk takes on a device, in 10^9 bytes; by default most of what
             is free.
-        chunk: candidates of a chunk at most; by default what fits.
+        chunk: candidates of a chunk at most; by default what fits, on a CPU of at most 16 structures.
         devices: which to use, by default all local ones, each with chunks of its own.
         executor: where chunks train in place of `devices`, an engine that spans machines for example; `memory_gb` and
             `devices` are its own matter then.

@@ -135,9 +135,9 @@ def test_tapes_of_other_inputs_are_refused():
 
 
 def test_programs_of_the_suite_side_by_side(good, task):
-    """Observations and rewards of every good program, together and each alone."""
-    programs = [program for verdict, program in good.values() if verdict.ok]
-    assert len(programs) > 20
+    """Observations and rewards of every third good program, together and each alone."""
+    programs = [program for verdict, program in good.values() if verdict.ok][::3]
+    assert len(programs) > 10
     states, transitions = programs[0].spec.structs()
     for structs, tapes in (
         (states, [p.observation_tape for p in programs]),
