@@ -28,7 +28,7 @@ class Asked:
         most: the most that a call for it can cost.
         calls: how often it was sent.
         failed: calls for it that failed, probes of an endpoint that was down apart.
-        answers: what the model had answered before this question was first sent.
+        answers: what the model had answered before this question was first sent, or once it failed, until then.
         due: when it may be sent again.
     """
 
@@ -85,11 +85,21 @@ class Lane:
         self.flying += 1
         return self.breaker.enter()
 
+    def failed(self, asked: Asked) -> None:
+        """A call for it failed, which was no probe.
+
+        What was answered before the first failure says nothing of the endpoint after it: an outage must not
+        give up those that were in flight when it began.
+        """
+        asked.failed += 1
+        if asked.failed == 1:
+            asked.answers = self.breaker.answers
+
     def put_back(self, asked: Asked) -> None:
         """Ask it again after a pause that grows with its failures."""
         asked.due = self.breaker.clock.now() + backoff_s(asked.question.request_id, max(0, asked.failed - 1))
         self.resting.append(asked)
 
     def others_answered(self, asked: Asked) -> bool:
-        """Whether the model answered other questions since this one was first sent."""
+        """Whether the model answered other questions since this one was first sent, or since it failed first."""
         return self.breaker.answers > asked.answers

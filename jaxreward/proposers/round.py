@@ -145,7 +145,7 @@ class Round:
                 lane.breaker.leave()
             return None
         if not probe:
-            asked.failed += 1
+            lane.failed(asked)
         alone = asked.failed > self.settings.retries and not lane.others_answered(asked)
         self._broke(asked.question, lane, fault, probe, alone)
         lane.put_back(asked)

@@ -151,8 +151,20 @@ def test_an_endpoint_is_not_probed_with_the_prompt_that_fails():
 
 
 def test_an_outage_gives_no_prompt_up():
-    """Those that were in flight when it began have seen others answered, and fail as often as it is probed."""
-    with ChatServer(lambda _, n: Answer(GOOD) if n < 6 or n > 30 else Fault(503)) as server:
+    """Those that were in flight when it began have seen others answered, and fail before it counts as down."""
+    heard = threading.Event()
+
+    def script(_, n):
+        if n < 6 or n > 30:
+            return Answer(GOOD)
+        while not heard.wait(0.002):  # the six answers come before the first fault
+            if sum(not e.error for e in talk.kept) >= 6:
+                heard.set()
+        if 6 < n < 10:  # one fails thrice before the others fail at all
+            time.sleep(0.2)
+        return Fault(503)
+
+    with ChatServer(script) as server:
         talk = Talk(server.url, retries=2, concurrency=4, wait_s=1e5)
         proposals = talk.ask(*ids(20)).proposals
     assert len(proposals) == 20 and all(p.source for p in proposals)
