@@ -183,7 +183,11 @@ def _take_lock(path: Path) -> int:
     with explain_full_disk(path):
         lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:  # a reader that asks whether the run is being written holds it for a moment
+            time.sleep(0.1)
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
         owner = os.read(lock, 200).decode(errors="replace").strip() or "another process"
         os.close(lock)

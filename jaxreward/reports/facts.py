@@ -1,0 +1,157 @@
+"""What a run's folder says of it, read without the strategy, the task or a device, also while the run goes on."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Literal
+
+from jaxreward.errors import UserError
+from jaxreward.records import SUCCESS, Candidate, Exchange, Measure, Result, Score
+from jaxreward.runs import Baseline, Entry, Finished, Progress, RunStarted, fold, read_log, read_transcript
+from jaxreward.runs.log import wall_s
+from jaxreward.runs.provenance import lineage, read_header
+from jaxreward.runs.transcripts import TRANSCRIPT
+
+FINAL_BEST, BEST_OF_N = "best", "best-of-n"
+"""Names of baselines: the winner trained again on fresh seeds, and that of the search of independent samples."""
+
+Standing = Literal["running", "finished", "paused", "stopped"]
+"""`stopped`: no process writes the run, and it did not say goodbye (killed, or the machine went down)."""
+
+
+@dataclass(frozen=True)
+class RunFacts:
+    """A run as its log tells it; `exchanges` are those of its transcript.
+
+    Attributes:
+        path: the run's folder.
+        standing: whether a process writes it now, and if none does, how it ended.
+    """
+
+    path: Path
+    entries: list[Entry]
+    progress: Progress[None]
+    exchanges: list[Exchange]
+    standing: Standing
+
+    @classmethod
+    def read(cls, path: Path) -> RunFacts:
+        """The run in `path`.
+
+        Raises:
+            UserError: there is no run, or its log is damaged before its last line.
+        """
+        entries = read_log(path / "events.jsonl")
+        if not entries or not isinstance(entries[0].event, RunStarted):
+            raise UserError(f"there is no run in {path}: a run's folder has an events.jsonl with at least one event")
+        progress: Progress[None] = fold((entry.event for entry in entries), None, lambda state, _: state)
+        exchanges = read_transcript(path / "transcripts" / TRANSCRIPT)
+        return cls(path, entries, progress, exchanges, _standing(path, progress))
+
+    @property
+    def name(self) -> str:
+        return self.path.resolve().name
+
+    @property
+    def started(self) -> RunStarted:
+        """What was asked for."""
+        assert self.progress.started is not None
+        return self.progress.started
+
+    @property
+    def measure(self) -> Measure:
+        """What the task's metric is."""
+        return next((r.score.measure for r in self.results.values() if r.score), self.started.measure or SUCCESS)
+
+    @cached_property
+    def results(self) -> dict[str, Result]:
+        """All results by candidate id in the order of the requests, those of the generation in work included."""
+        found = dict(self.progress.results)
+        if (generation := self.progress.open) is not None:
+            for request in generation.requests:
+                if (result := generation.result(request.id)) is not None:
+                    found[request.id] = result
+        return found
+
+    @property
+    def waiting(self) -> tuple[str, ...]:
+        """Candidates of the generation in work that have no result yet, by id."""
+        generation = self.progress.open
+        return () if generation is None else tuple(r.id for r in generation.requests if r.id not in self.results)
+
+    @cached_property
+    def best(self) -> Result | None:
+        """The candidate that the strategy holds to be the best: the one in `best_interface.py`.
+
+        That file is written after every generation; where it is missing, the candidate with the best score.
+        """
+        ended = self.progress.ended
+        if isinstance(ended, Finished) and ended.best in self.results:
+            return self.results[ended.best]
+        path = self.path / "best_interface.py"
+        digest = read_header(path.read_text(encoding="utf-8")).get("digest") if path.is_file() else None
+        scored = [r for r in self.results.values() if r.score]
+        kept = [r for r in scored if r.candidate.summary and r.candidate.summary.digest == digest]
+        return max(kept or scored, key=lambda r: r.score.merit if r.score else 0.0, default=None)
+
+    @property
+    def ancestry(self) -> tuple[Candidate, ...]:
+        """The best candidate and its ancestors, nearest first."""
+        return () if self.best is None else lineage(self.results, self.best.candidate.id)
+
+    @property
+    def final(self) -> Score | None:
+        """The score of the winner on fresh seeds, where it was trained again, and of this very winner."""
+        known = self.progress.baselines.get(FINAL_BEST)
+        summary = self.best.candidate.summary if self.best else None
+        return known.score if known and summary and known.digest == summary.digest else None
+
+    @property
+    def rivals(self) -> dict[str, Baseline]:
+        """The baselines by name, without the winner's own final training."""
+        return {name: b for name, b in self.progress.baselines.items() if name != FINAL_BEST}
+
+    @cached_property
+    def beside(self) -> RunFacts | None:
+        """The search of independent samples that was run inside this one, if one was."""
+        inner = self.path / BEST_OF_N
+        return RunFacts.read(inner) if (inner / "events.jsonl").is_file() and read_log(inner / "events.jsonl") else None
+
+    @property
+    def wall_s(self) -> float:
+        """Seconds in which a process worked on it."""
+        return wall_s(self.entries)
+
+    @property
+    def last_at(self) -> float:
+        """When the last event was written, in Unix seconds."""
+        return self.entries[-1].at
+
+
+def _standing(path: Path, progress: Progress[None]) -> Standing:
+    if _is_locked(path / "events.lock"):
+        return "running"
+    if progress.ended is None:
+        return "stopped"
+    return "finished" if isinstance(progress.ended, Finished) else "paused"
+
+
+def _is_locked(path: Path) -> bool:
+    """Whether a process holds the lock of a run's log. A shared lock, held for a moment, asks without disturbing."""
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:  # a file system without locks
+        return False
+    finally:
+        os.close(file)
+    return False
