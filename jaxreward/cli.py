@@ -344,12 +344,28 @@ def compare_command(args: list[str]) -> int:
     return compare(args)
 
 
+def report_command(args: list[str]) -> int:
+    """Write the report of a run, one page: `jaxreward report RUN`."""
+    from jaxreward.commands.report import report
+
+    return report(args)
+
+
+def film_command(args: list[str]) -> int:
+    """Film a trained agent: `jaxreward film RUN`, or `jaxreward film FILE.py`."""
+    from jaxreward.commands.film import film_command as film
+
+    return film(args)
+
+
 COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "evolve": evolve_command,
     "ask": ask_command,
     "tell": tell_command,
     "compare": compare_command,
     "train": train_command,
+    "report": report_command,
+    "film": film_command,
     "doctor": doctor_command,
     "check": check_command,
     "tasks": tasks_command,
@@ -357,7 +373,7 @@ COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "prompt": prompt_command,
 }
 
-_TRAINING = {"evolve", "tell", "train", "compare"}
+_TRAINING = {"evolve", "tell", "train", "compare", "film"}
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -41,6 +41,7 @@ def compare(main: Evolution) -> Score | None:
                 share = len(contenders)
                 main.log(Baseline(
                     name=name, digest=program.digest, steps=steps, score=trained.score(row),
+                    feedback=trained.feedback(row),
                     env_steps=trained.env_steps // share, compile_s=trained.compile_s / share,
                     run_s=trained.run_s / share,
                 ))  # fmt: skip

@@ -197,7 +197,8 @@ class Feedback(Record):
     `measure` says what that is.
 
     `return_solved` and `return_failed` are mean undiscounted returns of held-out episodes that
-    reached, or did not reach, the goal (None where there was none); `return_success_correlation` is
+    reached, or did not reach, the goal (None where there was none); `by_seed` holds the success of every seed (S, P),
+    empty in logs of earlier versions; `return_success_correlation` is
     the point-biserial correlation of an episode's return with its success over held-out episodes at
     the end (None where either was constant); `value_fit` is the explained variance of the value
     function at the end; `diverged` counts seeds; `beside` holds what the task's metric tells beside its value.
@@ -208,6 +209,7 @@ class Feedback(Record):
     episode_return: tuple[float, ...] = ()
     length: tuple[float, ...] = ()
     seed_success: tuple[float, ...] = ()
+    by_seed: tuple[tuple[float, ...], ...] = Field(default=(), exclude_if=lambda curves: not curves)
     term_steps: tuple[int, ...] = ()
     terms: tuple[TermCurve, ...] = ()
     dead_features: tuple[int, ...] = ()

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 
+from jaxreward.errors import UserError
 from jaxreward.runs.disk import explain_full_disk
 
 Frames = Sequence[np.ndarray]
@@ -17,16 +19,54 @@ _FRAME_MS, _LAST_MS = 120, 1500
 _MOMENTS = 8
 
 
-def write_film(path: Path, episodes: Sequence[Frames]) -> None:
-    """A GIF of episodes side by side; one that is over shows its last frame until all are."""
-    from PIL import Image
+def write_film(path: Path, episodes: Sequence[Frames], step_ms: int = _FRAME_MS) -> None:
+    """A film of episodes side by side; one that is over shows its last frame until all are.
 
+    Args:
+        path: its suffix is the format, `.gif` or `.mp4`.
+        episodes: of frames of one height.
+        step_ms: how long a frame is shown; the last one stays longer.
+
+    Raises:
+        UserError: another format, MP4 without the package that writes it, or a full disk.
+    """
+    check_format(path)
     longest = max(map(len, episodes))
     rows = [_beside([e[min(t, len(e) - 1)] for e in episodes]) for t in range(longest)]
-    images = [Image.fromarray(row).quantize(64) for row in rows]
-    durations = [_FRAME_MS] * (longest - 1) + [_LAST_MS]
     with explain_full_disk(path):
-        images[0].save(path, save_all=True, append_images=images[1:], duration=durations, loop=0)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        (_write_mp4 if path.suffix == ".mp4" else _write_gif)(path, rows, step_ms)
+
+
+def check_format(path: Path) -> None:
+    """Raise `UserError` if a film cannot be written to `path` for its suffix or a missing package."""
+    if path.suffix not in (".gif", ".mp4"):
+        raise UserError(f"a film is written as .gif or .mp4, not as {path.name}")
+    if path.suffix == ".mp4" and find_spec("imageio_ffmpeg") is None:
+        raise UserError("MP4 needs a package more: pip install 'jaxreward[video]', or name a .gif")
+
+
+def _write_gif(path: Path, rows: Sequence[np.ndarray], step_ms: int) -> None:
+    from PIL import Image
+
+    images = [Image.fromarray(row).quantize(64) for row in rows]
+    durations = [step_ms] * (len(rows) - 1) + [_LAST_MS]
+    images[0].save(path, save_all=True, append_images=images[1:], duration=durations, loop=0)
+
+
+def _write_mp4(path: Path, rows: Sequence[np.ndarray], step_ms: int) -> None:
+    """H.264 with the pixel format that every browser plays, which wants even sizes."""
+    import imageio_ffmpeg
+
+    height, width = (n + n % 2 for n in rows[0].shape[:2])
+    writer = imageio_ffmpeg.write_frames(
+        str(path), (width, height), fps=1000 / step_ms, macro_block_size=2, quality=7, ffmpeg_log_level="error"
+    )
+    writer.send(None)
+    padding = ((0, height - rows[0].shape[0]), (0, width - rows[0].shape[1]), (0, 0))
+    for row in [*rows, *[rows[-1]] * (_LAST_MS // step_ms)]:
+        writer.send(np.ascontiguousarray(np.pad(row, padding, constant_values=255)))
+    writer.close()
 
 
 def write_strip(path: Path, episodes: Sequence[Frames]) -> None:

@@ -15,7 +15,19 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, TypeAdapter, field_validator
 
-from jaxreward.records import SUCCESS, Evolve, Failure, Measure, Proposal, Record, Request, Result, Score, Verdict
+from jaxreward.records import (
+    SUCCESS,
+    Evolve,
+    Failure,
+    Feedback,
+    Measure,
+    Proposal,
+    Record,
+    Request,
+    Result,
+    Score,
+    Verdict,
+)
 
 
 def json_ready(value: Any) -> Any:
@@ -58,7 +70,7 @@ class Resumed(Record):
 
 class Baseline(Record):
     """A baseline was trained, for `steps` environment steps a seed; a later one of the same `name`,
-    e.g. `sparse` or `best-of-n`, takes its place."""
+    e.g. `sparse` or `best-of-n`, takes its place. `feedback` is absent in logs of earlier versions."""
 
     type: Literal["baseline"] = "baseline"
     name: str
@@ -66,6 +78,7 @@ class Baseline(Record):
     steps: int = 0
     score: Score | None = None
     failure: Failure | None = None
+    feedback: Feedback | None = Field(default=None, exclude_if=lambda feedback: feedback is None)
     env_steps: int = 0
     compile_s: float = 0.0
     run_s: float = 0.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxreward.programs import Program
+from jaxreward.records import Measure
 from jaxreward.tasks import Task, compiler_options
 from jaxreward.training.config import PPO
 from jaxreward.training.networks import ActorCritic, Variables, apply
@@ -18,12 +20,14 @@ from jaxreward.training.networks import ActorCritic, Variables, apply
 @dataclass(frozen=True)
 class Episode:
     """One episode: `states`, a pytree of numpy arrays with a leading axis of `length` + 1; its `success`
-    by the task's metric; its undiscounted `ret` by the program."""
+    by the task's metric; its undiscounted `ret` by the program, and what each reward term paid on each step,
+    `terms` (length, K)."""
 
     states: Any
     length: int
     success: float
     ret: float
+    terms: np.ndarray
 
     def state(self, t: int) -> Any:
         """The state after `t` steps."""
@@ -55,7 +59,7 @@ def play(
             held = jnp.where(decides, chosen, held)
             action = choice.action(held)
             following = task.step(state, action)
-            reward, _ = program.reward(task.view(state), action, task.view(following))
+            reward, terms = program.reward(task.view(state), action, task.view(following))
             paid = jnp.where(decides, 0.0, paid) + jnp.nan_to_num(reward, nan=0.0, posinf=0.0, neginf=0.0)
             if memory is not None and hidden is not None:
                 hidden = jnp.where(decides, hidden, memory.hidden)
@@ -63,19 +67,28 @@ def play(
             acc_after = metric.update(acc, state, action, following)
             after = (following, acc_after, ret + reward, task.terminated(following), held, memory, paid)
             carry = jax.tree.map(lambda new, old: jnp.where(over, old, new), after, carry)
-            return carry, (carry[0], over)
+            return carry, (carry[0], over, terms)
 
         first = jnp.zeros_like(choice.sample(jnp.zeros(choice.outputs), choice.noise(act, ())))
         start = (state, metric.init(), jnp.zeros(()), jnp.zeros((), bool), first, network.memory(()), jnp.zeros(()))
-        (_, acc, ret, *_), (states, over) = jax.lax.scan(step, start, jnp.arange(task.horizon))
+        (_, acc, ret, *_), (states, over, terms) = jax.lax.scan(step, start, jnp.arange(task.horizon))
         states = jax.tree.map(lambda first, rest: jnp.concatenate([first[None], rest]), state, states)
-        return states, (~over).sum(), metric.value(acc), ret
+        return states, (~over).sum(), metric.value(acc), ret, terms
 
     keys = jax.random.split(jax.random.key(seed), episodes)
     options = compiler_options(task, jax.default_backend())
-    states, lengths, success, returns = jax.device_get(jax.jit(jax.vmap(one), compiler_options=options or None)(keys))
+    played = jax.device_get(jax.jit(jax.vmap(one), compiler_options=options or None)(keys))
+    states, lengths, success, returns, terms = played
     found = []
     for k, length in enumerate(np.asarray(lengths)):
         kept = jax.tree.map(lambda x, k=k, end=int(length) + 1: np.asarray(x[k, :end]), states)
-        found.append(Episode(kept, int(length), float(success[k]), float(returns[k])))
+        found.append(
+            Episode(kept, int(length), float(success[k]), float(returns[k]), np.asarray(terms[k, : int(length)]))
+        )
     return found
+
+
+def telling(episodes: Sequence[Episode], measure: Measure) -> dict[str, Episode]:
+    """The best, the median and the worst of some episodes: by the metric, and by the return where that is equal."""
+    order = sorted(episodes, key=lambda e: (measure.oriented(e.success), e.ret), reverse=True)
+    return {"best": order[0], "median": order[len(order) // 2], "worst": order[-1]}

@@ -171,6 +171,7 @@ class TrainResult:
             "success": mean(history.success),
             "episode_return": mean(history.ret),
             "length": mean(history.length),
+            "by_seed": tuple(tuple(round(float(v), 4) for v in curve) for curve in history.success[: last + 1, 0].T),
             "seed_success": tuple(float(v) for v in self.success[candidate]),
             "term_steps": term_steps,
             "terms": terms,

@@ -1,0 +1,175 @@
+"""`jaxreward film`: a trained agent to look at."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from jaxreward.commands.arguments import peek
+from jaxreward.errors import UserError
+from jaxreward.filming import EPISODES, MOST_FRAMES, film, policy_of
+from jaxreward.options import apply
+from jaxreward.presets import quick_learner, quick_steps
+from jaxreward.programs import Checker, Program
+from jaxreward.records import Result
+from jaxreward.reports.facts import RunFacts
+from jaxreward.reports.films import check_format
+from jaxreward.reports.page import FILM, write_report
+from jaxreward.runs.checkpoint import Checkpoints
+from jaxreward.runs.folders import find_run
+from jaxreward.runs.provenance import read_header
+from jaxreward.runs.run import read_config
+from jaxreward.settings import EvolveSettings
+from jaxreward.tasks import Task, make_task_of
+from jaxreward.training import PPO, train
+
+
+@dataclass(frozen=True)
+class FilmSettings:
+    """Film the agent of a run's winner, or train an agent with an interface file and film that.
+
+    The best, the median and the worst of its episodes stand side by side, with what every reward term pays below.
+    """
+
+    candidate: str = ""
+    """Of a run: the candidate to film; by default the winner. Only the winner's policy is kept; others are trained."""
+    out: Path | None = None
+    """The film, .gif or .mp4; by default film.gif in the run's folder, or beside the interface."""
+    episodes: int = EPISODES
+    """Episodes to play, of which three are shown."""
+    frames: int = MOST_FRAMES
+    """Longest film, in pictures; a longer episode is shown at moments spread evenly."""
+    seed: int = 0
+    """Seed of the episodes, and of the training where there is one."""
+    steps: int = 0
+    """Environment steps of the training, where there is one; 0 for those of the run, or of a quick search."""
+    task: str = ""
+    """Of an interface: its task; by default that in its header."""
+    task_arg: tuple[str, ...] = ()
+    """Of an interface: options of the task, each as KEY=VALUE."""
+    ppo: PPO = field(default_factory=PPO)
+    """Of an interface: the learner; by default the quick one of the task."""
+    unsafe_no_sandbox: bool = False
+    """Check the program without the sandbox, where the system has none. Only for programs you trust."""
+    json: bool = False
+    """Print one JSON object as the last line of standard output: film, episodes."""
+
+
+@dataclass(frozen=True)
+class _Subject:
+    """What is filmed: a program's source, its task and learner, the `run` that may hold its policy under one of `tags`,
+    and the run whose `report` shows the film."""
+
+    source: str
+    task: Task
+    ppo: PPO
+    steps: int
+    target: Path
+    run: Path | None = None
+    tags: tuple[str, ...] = ()
+    report: Path | None = None
+
+
+def film_command(args: list[str]) -> int:
+    """Film an agent; `args` are those of the command line, RUN or INTERFACE first."""
+    from jaxreward.commands.arguments import configured, parse
+
+    said = "" if not args or args[0].startswith("-") else args[0]
+    rest = args[1:] if said else args
+    of_file = said.endswith(".py")
+    base = _of_header(Path(said), peek(rest, "--task", "")) if of_file else FilmSettings()
+    settings = parse(FilmSettings, configured(base, rest), rest, "film RUN|INTERFACE")
+    if not said:
+        raise UserError("say what to film: `jaxreward film RUN`, its folder or name, or `jaxreward film FILE.py`")
+    if settings.episodes < 1 or settings.frames < 2 or settings.steps < 0:
+        raise UserError("a film needs --episodes of at least 1, --frames of at least 2 and --steps of at least 0")
+    subject = _of_file(Path(said), settings) if of_file else _of_run(said, settings)
+    check_format(subject.target)
+    shown = _film(subject, settings)
+    if subject.report is not None:
+        write_report(subject.report)  # which holds the film
+    print(str(subject.target), file=sys.stderr if settings.json else sys.stdout)
+    if settings.json:
+        rows = {name: {"value": e.success, "return": e.ret, "length": e.length} for name, e in shown.items()}
+        print(json.dumps({"film": str(subject.target), "episodes": rows}), flush=True)
+    return 0
+
+
+def _of_header(path: Path, task: str) -> FilmSettings:
+    """The defaults for an interface file: the task of its header, and what a quick search trains that with."""
+    if not path.is_file():
+        raise UserError(f"there is no interface file {path}")
+    name, *arguments = (task or read_header(path.read_text(encoding="utf-8")).get("task", "")).split() or [""]
+    if not name:
+        raise UserError(f"{path} does not say which task it is for: give --task NAME")
+    return FilmSettings(task=name, task_arg=tuple(arguments), ppo=quick_learner(name), steps=quick_steps(name))
+
+
+def _of_file(path: Path, settings: FilmSettings) -> _Subject:
+    if settings.candidate:
+        raise UserError("--candidate is for a run: `jaxreward film RUN --candidate ID`")
+    source, task = path.read_text(encoding="utf-8"), make_task_of(settings.task, settings.task_arg)
+    return _Subject(source, task, settings.ppo, settings.steps, settings.out or path.with_suffix(".gif"))
+
+
+def _of_run(said: str, settings: FilmSettings) -> _Subject:
+    path = find_run(said, Path("runs"))
+    if settings.task or settings.task_arg or settings.ppo != PPO():
+        raise UserError("a run has its own task and learner: --task, --task-arg and --ppo are for an interface file")
+    facts = RunFacts.read(path)
+    result = _candidate(facts, settings.candidate)
+    own = apply(EvolveSettings(), read_config(path), str(path / "config.toml"))
+    winner = facts.best is not None and result.candidate.id == facts.best.candidate.id
+    target = settings.out or path / (f"{FILM}.gif" if winner else f"{FILM}-{result.candidate.id}.gif")
+    id = result.candidate.id
+    return _Subject(
+        result.candidate.source, make_task_of(own.task, own.task_arg), own.ppo, settings.steps or own.steps, target,
+        run=None if settings.steps else path,
+        tags=(f"policy-{id}", "best-policy") if winner else (f"policy-{id}",),
+        report=path if winner and not settings.out else None,
+    )  # fmt: skip
+
+
+def _candidate(facts: RunFacts, id: str) -> Result:
+    found = facts.results.get(id) if id else facts.best
+    if found is None:
+        raise UserError(f"{facts.path} has no candidate {id or 'with a score'}; jaxreward runs show lists them")
+    if not found.candidate.source or found.candidate.summary is None:
+        raise UserError(f"candidate {found.candidate.id} has no program that passed its check: {found.failure}")
+    return found
+
+
+def _film(subject: _Subject, settings: FilmSettings) -> Any:
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Checker(unsafe_no_sandbox=settings.unsafe_no_sandbox) as checker:
+        ((verdict, program),) = checker.check_many([subject.source], subject.task)
+    if program is None:
+        raise UserError(f"it is not a program for {subject.task.name}: {verdict.failure}")
+    with Progress(console=Console(stderr=True), transient=True) as bars:
+        variables = None
+        if subject.run is not None:
+            store = Checkpoints(subject.run / "checkpoints")
+            variables = policy_of(store, subject.tags, subject.task, program, subject.ppo)
+        if variables is None:
+            variables = _trained(subject, program, settings.seed, bars)
+        drawing = bars.add_task("drawing", total=None)
+        return film(
+            subject.target, subject.task, program, variables, subject.ppo,
+            episodes=settings.episodes, frames=settings.frames, seed=settings.seed,
+            progress=lambda done, total: bars.update(drawing, completed=done, total=total),
+        )  # fmt: skip
+
+
+def _trained(subject: _Subject, program: Program, seed: int, bars: Any) -> Any:
+    row = bars.add_task("training", total=subject.steps)
+    result = train(
+        subject.task, [program], subject.ppo, seeds=[seed], steps=subject.steps,
+        progress=lambda p: bars.update(row, completed=p.steps, total=p.total),
+    )  # fmt: skip
+    bars.remove_task(row)
+    return result.variables(0, 0)

@@ -1,0 +1,91 @@
+"""A film of a trained agent: its best, median and worst episode, with what every reward term pays under the frames."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from jaxreward.errors import UserError
+from jaxreward.programs import Program
+from jaxreward.reports.films import write_film
+from jaxreward.reports.reel import Scene, panelled, spread
+from jaxreward.reports.tables import figure
+from jaxreward.runs.checkpoint import Checkpoints
+from jaxreward.tasks import Drawable, Task, measure_of
+from jaxreward.training import PPO
+from jaxreward.training.episodes import Episode, play, telling
+from jaxreward.training.networks import ActorCritic, Variables
+
+EPISODES = 33
+"""Episodes that are played; an odd number has a median."""
+MOST_FRAMES = 120
+
+
+def policy_of(store: Checkpoints, tags: Sequence[str], task: Task, program: Program, ppo: PPO) -> Variables | None:
+    """The policy under the first of `tags` that a run has kept; None where there is none for this program."""
+    network = ActorCritic.of(task, ppo)
+    memory = network.memory(())
+    like = jax.eval_shape(network.init, jax.random.key(0), jnp.zeros(program.observation_size), memory)
+    kept = [tag for tag in tags if tag in store.tags()]
+    return store.restore(kept[0], like) if kept else None
+
+
+def film(
+    path: Path,
+    task: Task,
+    program: Program,
+    variables: Variables,
+    ppo: PPO,
+    *,
+    episodes: int = EPISODES,
+    frames: int = MOST_FRAMES,
+    seed: int = 0,
+    progress: Callable[[int, int], Any] = lambda done, total: None,
+) -> dict[str, Episode]:
+    """Write a film of an agent.
+
+    Args:
+        path: where it goes; the suffix says the format, `.gif` or `.mp4`.
+        variables: of the agent's network, as `TrainResult.variables` returns them.
+        ppo: the settings that it was trained with.
+        episodes: how many to play; the best, the median and the worst of them by the task's metric are shown.
+        frames: at most so many; a longer episode is shown at moments spread evenly.
+        seed: of the episodes.
+        progress: called with the number of pictures drawn and their total.
+
+    Returns:
+        The episodes that are shown, by name.
+
+    Raises:
+        UserError: a task that cannot be looked at, a machine that cannot render, a format that cannot be written.
+    """
+    if not isinstance(task, Drawable):
+        raise UserError(
+            f"{task.name} cannot be drawn: a task is filmed through its method `draw(state)` (add_a_task.md)"
+        )
+    measure = measure_of(task)
+    shown = telling(play(task, program, variables, ppo, episodes, seed), measure)
+    # One clock for all, so that what stands side by side happens at the same time.
+    longest = max(e.length for e in shown.values())
+    ticks = spread(longest + 1, frames)
+    moments = [sorted({min(int(t), e.length) for t in ticks}) for e in shown.values()]
+    scenes, total, done = [], sum(map(len, moments)), 0
+    for (name, episode), at in zip(shown.items(), moments, strict=True):
+        pictures = []
+        for t in at:
+            pictures.append(task.draw(episode.state(t)))
+            done += 1
+            progress(done, total)
+        value = figure(episode.success, rate=measure.rate)
+        scenes.append(Scene(f"{name}: {measure.name} {value}", pictures, episode.terms, program.terms))
+    write_film(path, panelled(scenes, moments), step_ms=_step_ms(len(ticks)))
+    return shown
+
+
+def _step_ms(frames: int) -> int:
+    """Milliseconds of a frame: a film of few pictures is slow enough to follow, one of many does not bore."""
+    return 160 if frames <= 40 else 100 if frames <= 90 else 60

@@ -1,0 +1,230 @@
+"""The charts of a report as Vega-Lite specifications: plain data, drawn by Vega in the reader's browser.
+
+What is black on white and white on black is left to the page (`currentColor`); marks have colours that can be told
+apart on both, also by people with any form of colour blindness.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from jaxreward.records import Measure
+
+Row = Mapping[str, Any]
+Spec = dict[str, Any]
+
+COLOURS = ("#2f86c9", "#e0782f", "#2fa37a", "#b665b0", "#c99a1e", "#63b7e6", "#d2525f", "#8a8a8a")
+
+CONFIG: Spec = {
+    "background": None,
+    "font": "inherit",
+    "view": {"stroke": None},
+    "axis": {
+        "labelColor": "currentColor", "titleColor": "currentColor", "tickColor": "currentColor",
+        "domainColor": "currentColor", "gridColor": "currentColor", "gridOpacity": 0.12, "domainOpacity": 0.4,
+        "tickOpacity": 0.4, "labelFontSize": 12, "titleFontSize": 12, "titleFontWeight": "normal", "labelLimit": 240,
+    },
+    "legend": {
+        "labelColor": "currentColor", "titleColor": "currentColor", "labelFontSize": 12, "titleFontSize": 12,
+        "titleFontWeight": "normal", "orient": "bottom", "labelLimit": 240, "columns": {"expr": "width < 420 ? 1 : 3"},
+    },
+    "text": {"color": "currentColor"},
+    "range": {"category": list(COLOURS)},
+}  # fmt: skip
+
+
+def _spec(description: str, height: int | Spec, **parts: Any) -> Spec:
+    return {
+        "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
+        "description": description,
+        "width": "container",
+        "height": height,
+        "autosize": {"type": "fit-x", "contains": "padding"},
+        "config": CONFIG,
+        **parts,
+    }
+
+
+def _values(rows: Sequence[Row]) -> Spec:
+    return {"values": list(rows)}
+
+
+def _metric(measure: Measure, field: str = "mean", title: str | None = None) -> Spec:
+    """The channel of a metric: of a rate all of its range, of others what the data spans."""
+    scale = {"domain": [0, 1]} if measure.rate else {"zero": False}
+    return {"field": field, "type": "quantitative", "title": title or measure.label, "scale": scale}
+
+
+_MILLIONS: Spec = {
+    "field": "steps", "type": "quantitative", "title": "environment steps",
+    "axis": {"format": "~s", "grid": False},
+}  # fmt: skip
+
+_PICKED: Spec = {"opacity": {"condition": {"param": "pick", "value": 1}, "value": 0.12}}
+
+
+def _pick(field: str) -> list[Spec]:
+    """A click on the legend leaves one line; a double click all."""
+    return [{"name": "pick", "select": {"type": "point", "fields": [field]}, "bind": "legend"}]
+
+
+def _tips(**titles: str) -> list[Spec]:
+    """Fields that are shown where the pointer rests; numbers with three digits that tell something."""
+    return [
+        {"field": field, "title": title.rstrip("#"), **({"format": ".3~g"} if title.endswith("#") else {})}
+        for field, title in titles.items()
+    ]
+
+
+def intervals(rows: Sequence[Row], measure: Measure) -> Spec:
+    """Means with 95 % intervals: rows with `name`, `mean`, `low`, `high`."""
+    names = {"field": "name", "type": "nominal", "sort": None, "title": None}
+    low = _metric(measure, "low", measure.label)
+    return _spec(
+        f"{measure.name} of the winner and the baselines with 95 % intervals", {"step": 34}, data=_values(rows),
+        encoding={"y": names, "tooltip": _tips(name="", mean="mean#", low="from#", high="to#")},
+        layer=[
+            {"mark": {"type": "rule", "strokeWidth": 3, "opacity": 0.55, "color": COLOURS[0]},
+             "encoding": {"x": low, "x2": {"field": "high"}}},
+            {"mark": {"type": "point", "filled": True, "size": 110, "color": COLOURS[0], "opacity": 1},
+             "encoding": {"x": _metric(measure)}},
+        ],
+    )  # fmt: skip
+
+
+def curves(measure: Measure, rows: Sequence[Row] = ()) -> Spec:
+    """Learning curves: rows with `name`, `steps`, `mean`, and `low` and `high` of the seeds' band."""
+    colour = {"field": "name", "type": "nominal", "title": None, "sort": None}
+    return _spec(
+        f"{measure.name} over environment steps", 280, data=_values(rows),
+        encoding={"x": _MILLIONS, "color": colour, **_PICKED},
+        layer=[
+            {"mark": {"type": "area", "opacity": 0.18},
+             "encoding": {"y": _metric(measure, "low", measure.label), "y2": {"field": "high"},
+                          "opacity": {"condition": {"param": "pick", "value": 0.18}, "value": 0.02}}},
+            {"mark": {"type": "line", "strokeWidth": 2, "point": {"size": 24, "filled": True}}, "params": _pick("name"),
+             "encoding": {"y": _metric(measure),
+                          "tooltip": _tips(name="", steps="steps", mean="mean#", low="lowest seed#",
+                                           high="highest seed#")}},
+        ],
+    )  # fmt: skip
+
+
+def course(candidates: Sequence[Row], best: Sequence[Row], measure: Measure) -> Spec:
+    """The course of a search: candidates with `order`, `mean`, `search`, `id`, `operator`; `best` with `order`, `mean`,
+    `search`."""
+    order = {"field": "order", "type": "quantitative", "title": "trained candidates",
+             "axis": {"grid": False, "tickMinStep": 1}, "scale": {"domainMin": 0, "nice": False}}  # fmt: skip
+    colour = {"field": "search", "type": "nominal", "title": None, "sort": None}
+    return _spec(
+        f"{measure.name} of every trained candidate in order, and the best so far", 280,
+        layer=[
+            {"data": _values(best), "mark": {"type": "line", "interpolate": "step-after", "strokeWidth": 2},
+             "encoding": {"x": order, "y": _metric(measure), "color": colour, **_PICKED}},
+            {"data": _values(candidates), "params": _pick("search"),
+             "mark": {"type": "point", "filled": True, "size": 55, "cursor": "pointer"},
+             "encoding": {"x": order, "y": _metric(measure), "color": colour,
+                          "opacity": {"condition": {"param": "pick", "value": 0.75}, "value": 0.05},
+                          "tooltip": _tips(id="candidate", operator="operator", mean="score#")}},
+        ],
+    )  # fmt: skip
+
+
+def archive(cells: Sequence[Row], candidates: Sequence[Row], measure: Measure) -> Spec:
+    """The map of an archive: `cells` with `x`, `x2`, `y`, `y2` and the `mean` of the elite; candidates with
+    `reward_nodes`, `observation_size`, `mean`, `id`, `operator`. Without cells, the candidates alone."""
+    colour = {**_metric(measure), "legend": {"title": measure.label, "gradientLength": 160, "columns": 1}}
+    colour["scale"] = {"scheme": "viridis", **colour["scale"]}
+    x = {"field": "reward_nodes", "type": "quantitative", "title": "reward complexity (nodes of its syntax tree)",
+         "axis": {"grid": False}}  # fmt: skip
+    y = {"field": "observation_size", "type": "quantitative", "title": "observation size", "axis": {"grid": False}}
+    point: Spec = {
+        "data": _values(candidates),
+        "mark": {"type": "point", "filled": True, "size": 70, "stroke": "currentColor", "strokeWidth": 0.8,
+                 "opacity": 1, "cursor": "pointer"},
+        "encoding": {"x": x, "y": y, "color": colour,
+                     "tooltip": _tips(id="candidate", operator="operator", mean="score#",
+                                      observation_size="features", reward_nodes="reward nodes")},
+    }  # fmt: skip
+    box: Spec = {
+        "data": _values(cells),
+        "mark": {"type": "rect", "opacity": 0.45, "stroke": "currentColor", "strokeOpacity": 0.25, "cursor": "pointer"},
+        "encoding": {
+            "x": {**x, "field": "x"}, "x2": {"field": "x2"}, "y": {**y, "field": "y"}, "y2": {"field": "y2"},
+            "color": colour, "tooltip": _tips(id="elite of the cell", mean="score#"),
+        },
+    }  # fmt: skip
+    return _spec("observation size and reward complexity of every candidate, coloured by score", 320,
+                 layer=[box, point] if cells else [point])  # fmt: skip
+
+
+def tree(nodes: Sequence[Row], edges: Sequence[Row], measure: Measure) -> Spec:
+    """Who came from whom: nodes with `x`, `depth`, `id`, `operator`, `state`, `mean` (absent where there is no score);
+    edges with `x`, `depth`, `x2`, `depth2`."""
+    x = {"field": "x", "type": "quantitative", "axis": None, "scale": {"nice": False, "zero": False, "padding": 12}}
+    y = {"field": "depth", "type": "quantitative", "title": "generations from a founder",
+         "scale": {"reverse": True, "padding": 12, "zero": True, "nice": False},
+         "axis": {"tickMinStep": 1, "grid": False, "format": "d"}}  # fmt: skip
+    colour = {**_metric(measure), "legend": {"title": measure.label, "gradientLength": 160, "columns": 1}}
+    colour["scale"] = {"scheme": "viridis", **colour["scale"]}
+    tips = _tips(
+        id="candidate", operator="operator", state="came to", mean="score#", q="Q of the tree#", visits="visits"
+    )
+    scored = {"filter": "isValid(datum.mean)"}
+    return _spec(
+        "the family of all candidates: each below the one that it started from", 320,
+        layer=[
+            {"data": _values(edges), "mark": {"type": "rule", "opacity": 0.35, "color": "currentColor"},
+             "encoding": {"x": x, "y": y, "x2": {"field": "x2"}, "y2": {"field": "depth2"}}},
+            {"data": _values([n for n in nodes if n.get("mean") is None]),
+             "mark": {"type": "point", "size": 45, "shape": "cross", "color": "currentColor", "opacity": 0.5,
+                      "cursor": "pointer"},
+             "encoding": {"x": x, "y": y, "tooltip": tips}},
+            {"data": _values(nodes), "transform": [scored],
+             "mark": {"type": "point", "filled": True, "size": 95, "stroke": "currentColor", "strokeWidth": 0.8,
+                      "opacity": 1, "cursor": "pointer"},
+             "encoding": {"x": x, "y": y, "color": colour, "tooltip": tips}},
+        ],
+    )  # fmt: skip
+
+
+def terms(rows: Sequence[Row] = ()) -> Spec:
+    """Reward terms through training: rows with `term`, `steps`, `mean`, `minimum`, `maximum`."""
+    return _spec(
+        "mean of every reward term per step through training", 280, data=_values(rows),
+        params=_pick("term"),
+        mark={"type": "line", "strokeWidth": 2, "point": {"size": 24, "filled": True}},
+        encoding={
+            "x": _MILLIONS, "y": {"field": "mean", "type": "quantitative", "title": "mean per step"},
+            "color": {"field": "term", "type": "nominal", "title": None, "sort": None}, **_PICKED,
+            "tooltip": _tips(term="", steps="steps", mean="mean#", minimum="least#", maximum="most#"),
+        },
+    )  # fmt: skip
+
+
+def bars(rows: Sequence[Row], value: str, name: str, title: str, description: str, percent: bool = False) -> Spec:
+    """Horizontal bars, in the order of the rows."""
+    axis = {"format": "%"} if percent else {"format": "~s", "tickMinStep": 1}
+    return _spec(
+        description, {"step": 24}, data=_values(rows), mark={"type": "bar", "color": COLOURS[0], "height": 16},
+        encoding={
+            "y": {"field": name, "type": "nominal", "sort": None, "title": None},
+            "x": {"field": value, "type": "quantitative", "title": title, "axis": axis},
+            "tooltip": [{"field": name}, {"field": value, "title": title, "format": ".1%" if percent else ""}],
+        },
+    )  # fmt: skip
+
+
+def time(rows: Sequence[Row]) -> Spec:
+    """Where the wall clock went: rows with `stretch`, `phase`, `seconds`, stacked."""
+    return _spec(
+        "wall-clock seconds by generation and what was done", {"step": 24}, data=_values(rows),
+        mark={"type": "bar", "height": 16}, params=_pick("phase"),
+        encoding={
+            "y": {"field": "stretch", "type": "nominal", "sort": None, "title": None},
+            "x": {"field": "seconds", "type": "quantitative", "title": "seconds of the wall clock"},
+            "color": {"field": "phase", "type": "nominal", "sort": None, "title": None},
+            **_PICKED, "tooltip": _tips(stretch="", phase="", seconds="seconds#"),
+        },
+    )  # fmt: skip

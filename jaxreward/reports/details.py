@@ -1,0 +1,126 @@
+"""Everything that a report tells of one candidate, as JSON: a row of the table, and what opens behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from jaxreward.records import Exchange, Feedback, Result
+from jaxreward.reports.family import programs, state_of
+from jaxreward.reports.pedigree import changes
+from jaxreward.reports.tables import interval
+from jaxreward.runs.provenance import without_header
+
+Row = dict[str, Any]
+
+_MOST_MESSAGE = 60_000
+"""Characters of a prompt or a reply that the page keeps."""
+
+
+def table(results: Sequence[Result]) -> list[Row]:
+    """A row for each program, in the order of the requests; absent figures are None."""
+    rows: list[Row] = []
+    for order, result in enumerate(programs(results)):
+        c, summary, score = result.candidate, result.candidate.summary, result.score
+        low, high = interval(score) if score else (None, None)
+        notices = result.feedback.notices if result.feedback else ()
+        rows.append({
+            "id": c.id, "order": order, "generation": c.generation, "operator": c.operator, "parents": list(c.parents),
+            "state": state_of(result), "score": score.mean if score else None,
+            "merit": score.merit if score else None, "low": low, "high": high, "seeds": score.n if score else None,
+            "features": summary.observation_size if summary else None,
+            "reward_nodes": summary.reward_nodes if summary else None,
+            "terms": len(summary.terms) if summary else None,
+            "warnings": sorted({n.kind for n in notices}), "steps": result.env_steps, "tokens": c.tokens,
+            "cost": c.cost_usd, "model": c.model,
+        })  # fmt: skip
+    return rows
+
+
+def details(results: Mapping[str, Result], exchanges: Sequence[Exchange]) -> dict[str, Row]:
+    """What the page shows of a candidate when it is opened, by id."""
+    said: dict[str, list[Row]] = {}
+    for exchange in exchanges:
+        said.setdefault(exchange.request_id, []).append(_exchange(exchange))
+    return {id: _detail(result, results, said.get(id, [])) for id, result in results.items()}
+
+
+def _detail(result: Result, results: Mapping[str, Result], said: list[Row]) -> Row:
+    c, summary = result.candidate, result.candidate.summary
+    parent = results.get(c.parents[0]) if c.parents else None
+    return {
+        "thought": c.thought, "words": result.words, "plan": c.plan, "repairs": c.repairs, "island": c.island,
+        "proposer": c.proposer, "source": without_header(c.source).rstrip(),
+        "changes": list(changes(parent, result)) if parent is not None and c.source else [],
+        "failure": result.failure.model_dump() if result.failure else None,
+        "summary": None if summary is None else {
+            "digest": summary.digest, "operations": summary.operations, "flops": summary.flops,
+            "reads": sorted({*summary.observation_reads, *summary.reward_reads}),
+        },
+        "feedback": feedback(result.feedback) if result.feedback else None,
+        "said": said,
+    }  # fmt: skip
+
+
+def feedback(told: Feedback) -> Row:
+    """A training: rows for `charts.curves` and `charts.terms`, shares, warnings and the figures at its end."""
+    return {
+        "curve": curve("this candidate", told),
+        "terms": term_rows(told),
+        "shares": shares(told),
+        "notices": [n.model_dump() for n in told.notices],
+        "figures": {
+            "correlation of return and metric": told.return_success_correlation,
+            "return of episodes that succeed": told.return_solved,
+            "return of episodes that fail": told.return_failed,
+            "entropy of the policy": told.entropy, "explained variance of the value function": told.value_fit,
+            "length of an episode": told.length[-1] if told.length else None,
+            "features that never changed": len(told.dead_features), "seeds that diverged": told.diverged,
+            **{name.replace("_", " "): value for name, value in told.beside.items()},
+        },
+    }  # fmt: skip
+
+
+def curve(name: str, told: Feedback) -> list[Row]:
+    """A learning curve for `charts.curves`; its band is that of the seeds, where the log holds them."""
+    rows: list[Row] = []
+    for i, (steps, mean) in enumerate(zip(told.steps, told.success, strict=True)):
+        at = [seed[i] for seed in told.by_seed if i < len(seed)] or [mean]
+        rows.append({"name": name, "steps": steps, "mean": mean, "low": min(at), "high": max(at)})
+    return rows
+
+
+def term_rows(told: Feedback) -> list[Row]:
+    """Reward terms through training for `charts.terms`, the largest share first."""
+    return [
+        {"term": t.name, "steps": s, "mean": mean, "minimum": low, "maximum": high}
+        for t in sorted(told.terms, key=lambda t: -t.share)
+        for s, mean, low, high in zip(told.term_steps, t.mean, t.minimum, t.maximum, strict=True)
+    ]
+
+
+def shares(told: Feedback) -> list[Row]:
+    """The part of each term in the summed absolute reward at the end, the largest first."""
+    return [{"term": t.name, "share": t.share} for t in sorted(told.terms, key=lambda t: -t.share)]
+
+
+def _exchange(e: Exchange) -> Row:
+    return {
+        "turn": e.turn, "model": e.model, "reply": _short(e.reply), "error": e.error, "finish": e.finish,
+        "messages": [{"role": str(m.get("role", "")), "content": _short(_text(m.get("content")))} for m in e.messages],
+        "prompt_tokens": e.prompt_tokens, "completion_tokens": e.completion_tokens, "cost": e.cost_usd,
+        "latency_s": e.latency_s,
+    }  # fmt: skip
+
+
+def _text(content: Any) -> str:
+    """A message's content; of parts, as for models that see, the text and a word for the rest."""
+    if isinstance(content, str):
+        return content
+    parts = content if isinstance(content, list) else [content]
+    return "\n".join(str(p.get("text", f"[{p.get('type', 'part')}]")) if isinstance(p, dict) else str(p) for p in parts)
+
+
+def _short(text: str) -> str:
+    left = len(text) - _MOST_MESSAGE
+    return text if left <= 0 else f"{text[:_MOST_MESSAGE]}\n... and {left:,} more characters, in the transcript"

@@ -1,0 +1,223 @@
+"""`report.html`: a run as one page that needs nothing but a browser, and no network."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+import math
+import shlex
+import time
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from jaxreward.reports import charts
+from jaxreward.reports.details import details
+from jaxreward.reports.facts import RunFacts
+from jaxreward.reports.family import cells
+from jaxreward.reports.live import bill
+from jaxreward.reports.story import Story, story
+from jaxreward.runs.disk import explain_full_disk, write_atomic
+from jaxreward.runs.provenance import versions
+from jaxreward.runs.toml import to_toml
+
+PAGE = "report.html"
+FILM = "film"
+"""Name, less its suffix, of the film of the winner in a run's folder."""
+
+_FILMS = {".gif": "image/gif", ".mp4": "video/mp4"}
+_LARGEST_FILM = 1_500_000
+"""Bytes of a film that the page holds."""
+
+_SECTIONS = {
+    "headline": "Result", "doubts": "Warnings", "film": "Film", "program": "Program", "terms": "Reward", "curves": "Curves",
+    "search": "Search", "lineage": "Lineage", "candidates": "Candidates", "failures": "Failures",
+    "cost": "Time and cost", "again": "Reproduce",
+}  # fmt: skip
+
+QUESTIONS = (
+    ("Which candidate won, and by how much?", "headline", "the headline and the sentences below it"),
+    ("Is it noise?", "headline", "the intervals of the winner and the baselines"),
+    ("Should I believe it?", "doubts", "the warnings, each with what it means"),
+    ("What does the winner see and reward?", "program", "its source"),
+    ("Which term drives the reward?", "terms", "the shares at the end, the curves through training"),
+    ("Where did its idea come from?", "lineage", "each step with what it changed; a name opens prompt and reply"),
+    ("Did the search still find better programs at the end?", "search", "the best so far over trained candidates"),
+    ("Which other candidate is worth a look?", "candidates", "sort by any column, filter, open one"),
+    ("What failed most, and why?", "failures", "by stage; open one for its examples"),
+    ("What did it cost, and how do I do it again?", "cost", "time by generation, the bill; commands under Reproduce"),
+)
+"""What a reader wants to know, the section that answers it, and where in it."""
+
+_STAGES = {
+    "declined": "The proposer does not know the operator.",
+    "refused": "The model or its endpoint would not answer.",
+    "reply": "There was no program in the answer.",
+    "guard": "The source uses something that is not allowed.",
+    "trace": "JAX could not trace it.",
+    "contract": "The outputs have the wrong form.",
+    "limits": "It is too large or too slow.",
+    "numeric": "It computes something that is not finite on states of the task.",
+    "killed": "The process that checked it died or hung.",
+    "duplicate": "It computes what an earlier candidate computes.",
+    "filtered": "Trained for a short time, it fell short.",
+    "diverged": "Every seed left the numbers while training.",
+}
+
+_COLUMNS = (
+    ("id", "candidate", "words", None), ("state", "state", "words", None), ("score", "score", "number", "merit"),
+    ("operator", "operator", "words", None), ("generation", "generation", "number", None),
+    ("features", "features", "number", None), ("reward_nodes", "reward nodes", "number", None),
+    ("terms", "terms", "number", None), ("steps", "steps", "number", None), ("model", "model", "words", None),
+    ("tokens", "tokens", "number", None), ("cost", "dollars", "number", None), ("warnings", "warnings", "words", None),
+)  # fmt: skip
+
+
+def write_report(path: Path, target: Path | None = None) -> Path:
+    """Write the report of the run in `path`, also of one that goes on; returns where it is, by default in the run.
+
+    Raises:
+        UserError: there is no run, its log is damaged, or the disk is full.
+    """
+    target = target or path / PAGE
+    text = render(RunFacts.read(path))
+    with explain_full_disk(target):
+        target.parent.mkdir(parents=True, exist_ok=True)
+    write_atomic(target, text)
+    return target
+
+
+def render(facts: RunFacts) -> str:
+    """The page of a run as HTML."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+    from markupsafe import Markup
+
+    told = story(facts)
+    environment = Environment(
+        loader=PackageLoader("jaxreward.reports", "web"), autoescape=True, undefined=StrictUndefined,
+        trim_blocks=True, lstrip_blocks=True,
+    )  # fmt: skip
+    best = facts.best
+    summary = best.candidate.summary if best else None
+    shown = {"doubts": bool(told.doubts), "program": best is not None, "terms": best is not None}
+    shown["film"] = best is not None
+    shown |= {"curves": "curves" in told.charts, "lineage": bool(told.pedigree)}
+    sections = [(id, name) for id, name in _SECTIONS.items() if shown.get(id, True)]
+    return environment.get_template("report.html.j2").render(
+        story=told,
+        facts=facts,
+        css=Markup(_asset("report.css")),
+        script=Markup(_asset("report.js")),
+        library=Markup(_library()),
+        data=Markup(_in_script(_data(told))),
+        packed=_packed(details(facts.results, facts.exchanges)),
+        film=_film(facts.path),
+        film_command=shlex.join(["jaxreward", "film", str(facts.path)]),
+        highlighted=Markup(_highlighted(told.source)),
+        sections=sections,
+        questions=[q for q in QUESTIONS if shown.get(q[1], True)],
+        figures=_figures(facts),
+        reads=sorted({*summary.observation_reads, *summary.reward_reads}) if summary else [],
+        cells=bool(cells(facts)),
+        stages=_STAGES,
+        settings=to_toml(dict(facts.progress.config)),
+        version=versions()["jaxreward"],
+        written=time.strftime("%Y-%m-%d %H:%M"),
+    )
+
+
+def _film(path: Path) -> dict[str, str] | None:
+    """The film of the winner, if there is one: its file, its type, and its data if it is small enough for the page."""
+    for suffix, kind in _FILMS.items():
+        file = path / f"{FILM}{suffix}"
+        if file.is_file():
+            small = file.stat().st_size <= _LARGEST_FILM
+            data = f"data:{kind};base64,{base64.b64encode(file.read_bytes()).decode()}" if small else ""
+            return {"file": file.name, "kind": kind, "data": data}
+    return None
+
+
+def _figures(facts: RunFacts) -> list[tuple[str, str]]:
+    """The run in numbers."""
+    spent = facts.progress.spent
+    device_s = spent.compile_s + spent.run_s
+    found = {
+        "candidates trained": f"{spent.trained:,}",
+        "without a score": f"{spent.failed:,} failed, {spent.duplicate:,} repeated",
+        "environment steps": f"{spent.env_steps + spent.baseline_env_steps:,}",
+        "wall time": _duration(facts.wall_s),
+        "device time": f"{_duration(device_s)}, {spent.compile_s / device_s:.0%} compiling" if device_s else "",
+        "steps a second": f"{(spent.env_steps + spent.baseline_env_steps) / spent.run_s:,.0f}" if spent.run_s else "",
+        "language models": bill(spent) if spent.calls else "none",
+    }
+    return [(name, value) for name, value in found.items() if value]
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+
+
+def _data(told: Story) -> dict[str, Any]:
+    """What the script of the page reads at once."""
+    best = told.facts.best
+    used = {key for row in told.table for key, value in row.items() if value not in (None, "", 0, 0.0)}
+    columns = [
+        {"key": key, "title": title, "kind": kind, **({"by": by} if by else {})}
+        for key, title, kind, by in _COLUMNS
+        if key in used or key in ("id", "state", "score")
+    ]
+    return {
+        "best": best.candidate.id if best else None,
+        "metric": told.measure.label,
+        "charts": told.charts,
+        "templates": {"curves": charts.curves(told.measure), "terms": charts.terms()},
+        "table": told.table,
+        "columns": columns,
+    }
+
+
+def _in_script(value: Any) -> str:
+    """JSON that can stand between script tags."""
+    return json.dumps(_finite(value), separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
+
+
+def _packed(value: Any) -> str:
+    """JSON, compressed, as base64; the same value gives the same text."""
+    text = json.dumps(_finite(value), separators=(",", ":"), allow_nan=False)
+    return base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
+
+
+def _finite(value: Any) -> Any:
+    """JSON has no infinities and no NaN: they become null."""
+    if isinstance(value, dict):
+        return {k: _finite(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(v) for v in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _highlighted(source: str) -> str:
+    from pygments import highlight
+    from pygments.formatters import HtmlFormatter
+    from pygments.lexers import PythonLexer
+
+    return highlight(source, PythonLexer(), HtmlFormatter(nowrap=True))
+
+
+def _asset(name: str) -> str:
+    return (resources.files("jaxreward.reports") / "web" / name).read_text(encoding="utf-8")
+
+
+@cache
+def _library() -> str:
+    """Vega, Vega-Lite and Vega-Embed as one script, which sets `vegaEmbed`."""
+    import vl_convert
+
+    return vl_convert.javascript_bundle(vl_version=_VEGA_LITE).replace("</script", "<\\/script")
+
+
+_VEGA_LITE = "6.4"

@@ -1,0 +1,80 @@
+"""Episodes with their reward terms under the frames: what a film shows beside the simulation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from jaxreward.reports.films import Frames
+
+_LINE, _TEXT, _MARGIN = 15, 12, 4
+_MOST_TERMS = 6
+_GROUND, _INK, _SOFT = (255, 255, 255), (28, 36, 48), (200, 206, 214)
+_GAIN, _LOSS = (47, 134, 201), (210, 82, 95)
+
+
+@dataclass(frozen=True)
+class Scene:
+    """One episode to show.
+
+    Attributes:
+        title: what it is, e.g. `best: success 1.00`.
+        frames: T + 1 pictures, uint8 (H, W, 3).
+        terms: what each reward term paid on each step, float (T, K).
+        names: of the terms.
+    """
+
+    title: str
+    frames: Frames
+    terms: np.ndarray
+    names: tuple[str, ...]
+
+
+def spread(length: int, most: int) -> np.ndarray:
+    """At most `most` of the moments 0 .. `length` - 1, evenly spread, first and last included."""
+    return np.unique(np.linspace(0, length - 1, min(length, most)).round().astype(int))
+
+
+def panelled(scenes: Sequence[Scene], at: Sequence[Sequence[int]]) -> list[Frames]:
+    """The frames of each scene at its moments `at`, with title, step and terms below.
+
+    All scenes show the same terms, those that paid most in all of them, on one scale.
+    """
+    size = sum(np.abs(s.terms).sum(0) for s in scenes)
+    shown = [int(k) for k in np.argsort(-size, kind="stable")[:_MOST_TERMS]] if len(scenes[0].names) else []
+    largest = max((float(np.abs(s.terms[:, shown]).max(initial=0.0)) for s in scenes), default=0.0)
+    return [
+        [_panelled(scene, t, i, shown, largest) for i, t in enumerate(moments)]
+        for scene, moments in zip(scenes, at, strict=True)
+    ]
+
+
+def _panelled(scene: Scene, t: int, i: int, shown: Sequence[int], largest: float) -> np.ndarray:
+    """Frame `i`, the state after `t` steps, and what the step that led to it paid."""
+    from PIL import Image, ImageDraw, ImageFont
+
+    picture = scene.frames[i]
+    width = picture.shape[1]
+    panel = Image.new("RGB", (width, 2 * _MARGIN + _LINE * (1 + len(shown))), _GROUND)
+    draw, font = ImageDraw.Draw(panel), ImageFont.load_default(_TEXT)
+    draw.text((_MARGIN, _MARGIN), _fitted(f"{scene.title}, step {t}", draw, font, width - 2 * _MARGIN), _INK, font)
+    middle, half = int(width * 0.75), int(width * 0.25) - _MARGIN
+    for row, k in enumerate(shown, start=1):
+        top = _MARGIN + _LINE * row
+        draw.text((_MARGIN, top), _fitted(scene.names[k], draw, font, middle - half - 2 * _MARGIN), _INK, font)
+        draw.line((middle, top, middle, top + _LINE - 2), _SOFT)
+        paid = float(scene.terms[t - 1, k]) if t else 0.0
+        end = middle + round(half * paid / largest) if largest > 0 and np.isfinite(paid) else middle
+        if end != middle:
+            box = (min(middle, end), top + 3, max(middle, end), top + _LINE - 4)
+            draw.rectangle(box, _GAIN if paid > 0 else _LOSS)
+    return np.concatenate([picture, np.asarray(panel)])
+
+
+def _fitted(text: str, draw, font, width: int) -> str:
+    """The text, cut so that it is not wider."""
+    while len(text) > 1 and draw.textlength(text, font) > width:
+        text = text[:-2].rstrip() + "…"
+    return text

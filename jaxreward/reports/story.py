@@ -1,0 +1,211 @@
+"""What a report says of a run, before it is a page: the headline, the charts, the tables."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from jaxreward.records import Measure, Result
+from jaxreward.reports import charts
+from jaxreward.reports.account import ModelBill, Stretch, bills, stretches
+from jaxreward.reports.contenders import WINNER, Contender, contenders, verdicts
+from jaxreward.reports.details import curve, shares, table, term_rows
+from jaxreward.reports.doubts import Doubt, doubts
+from jaxreward.reports.facts import BEST_OF_N, RunFacts
+from jaxreward.reports.family import cells, forest, placed, programs
+from jaxreward.reports.pedigree import Step, pedigree
+from jaxreward.reports.tables import figure, task_title
+from jaxreward.runs.provenance import without_header
+
+_EXAMPLES = 3
+
+
+@dataclass(frozen=True)
+class Failures:
+    """Candidates that failed at one stage: how many, and examples, each of another message."""
+
+    stage: str
+    count: int
+    examples: tuple[Result, ...]
+
+
+@dataclass(frozen=True)
+class Story:
+    """A run as its report tells it. Charts are Vega-Lite specifications by name; one without data is missing."""
+
+    facts: RunFacts
+    title: str
+    contenders: list[Contender]
+    verdicts: list[str]
+    doubts: list[Doubt]
+    pedigree: list[Step]
+    failures: list[Failures]
+    stretches: list[Stretch]
+    bills: list[ModelBill]
+    commands: dict[str, str]
+    charts: dict[str, dict[str, Any]]
+    table: list[dict[str, Any]]
+
+    @property
+    def measure(self) -> Measure:
+        return self.facts.measure
+
+    @property
+    def winner(self) -> Contender | None:
+        return next((c for c in self.contenders if c.name == WINNER), None)
+
+    @property
+    def source(self) -> str:
+        """The winner's program."""
+        best = self.facts.best
+        return without_header(best.candidate.source).rstrip() if best else ""
+
+    @property
+    def progress(self) -> str:
+        """How the run stands, in a sentence."""
+        facts, spent = self.facts, self.facts.progress.spent
+        budget = facts.started.config.get("candidates")
+        done = f"{spent.trained} of {budget} candidates trained" if budget else f"{spent.trained} candidates trained"
+        at = time.strftime("%Y-%m-%d %H:%M", time.localtime(facts.last_at))
+        ended = facts.progress.ended
+        how = {
+            "running": f"It is still running; this is how it stood at {at}.",
+            "finished": f"It ended on {at}: {ended.reason if ended else ''}.",
+            "paused": f"It stopped on {at} and can be resumed: {ended.reason if ended else ''}.",
+            "stopped": f"Nobody works on it since {at}, and it did not end: it can be resumed.",
+        }[facts.standing]
+        return f"{done}. {how}"
+
+    def number(self, value: float | None, sign: bool = False) -> str:
+        """A value of the metric; a dash where there is none."""
+        return "–" if value is None else figure(value, sign=sign, rate=self.measure.rate)
+
+
+def story(facts: RunFacts) -> Story:
+    """The report of a run, also of one that is going on."""
+    found = contenders(facts)
+    best = facts.best
+    return Story(
+        facts=facts,
+        title=task_title(facts.started.task, facts.started.config.get("task_arg", ())),
+        contenders=found,
+        verdicts=verdicts(found),
+        doubts=doubts(facts, found),
+        pedigree=pedigree(facts.results, best.candidate.id) if best else [],
+        failures=failures(list(facts.results.values())),
+        stretches=stretches(facts.entries),
+        bills=bills([*facts.exchanges, *(facts.beside.exchanges if facts.beside else ())]),
+        commands=commands(facts),
+        charts={name: chart for name, chart in _charts(facts, found).items() if chart},
+        table=table(list(facts.results.values())),
+    )
+
+
+def failures(results: Sequence[Result]) -> list[Failures]:
+    """What failed, the most frequent stage first, with examples of different messages."""
+    by_stage = Counter(r.failure.stage for r in results if r.failure)
+    found = []
+    for stage, count in by_stage.most_common():
+        different = {r.failure.message: r for r in reversed(results) if r.failure and r.failure.stage == stage}
+        found.append(Failures(stage, count, tuple(list(different.values())[::-1][:_EXAMPLES])))
+    return found
+
+
+def commands(facts: RunFacts) -> dict[str, str]:
+    """Command lines, by what they are for."""
+    config, path = facts.started.config, facts.path
+    task = ["--task", facts.started.task]
+    for option in config.get("task_arg", ()):
+        task += ["--task-arg", option]
+    steps = config.get("final_steps") or config.get("steps") or 0
+    where = ["--out", str(path.parent), "--name", path.name]
+    found = {"The same search again": facts.started.command}
+    if facts.standing in ("paused", "stopped"):
+        found["Go on with it"] = _typed("evolve", *where, "--resume")
+    if facts.best is not None:
+        program = str(path / "best_interface.py")
+        found["Train the winner on ten fresh seeds"] = _typed(
+            "train", *task, "--interfaces", program, "--seeds", "10", *(["--steps", str(steps)] if steps else [])
+        )
+        found["Check it, without training"] = _typed("check", *task, "--interfaces", program)
+    found["Repeat it from its record, without a model"] = _typed(
+        "evolve", "--proposer", "replay", "--recording", str(path)
+    )
+    return {name: line for name, line in found.items() if line}
+
+
+def _typed(*words: str) -> str:
+    return shlex.join(["jaxreward", *words])
+
+
+# ---- charts
+
+
+def _charts(facts: RunFacts, found: Sequence[Contender]) -> dict[str, dict[str, Any] | None]:
+    measure, best = facts.measure, facts.best
+    told = best.feedback if best else None
+    nodes, edges = forest(facts)
+    places, boxes = placed(facts), cells(facts)
+    lost = [asdict(f) | {"examples": ()} for f in failures(list(facts.results.values()))]
+    return {
+        "intervals": charts.intervals(_intervals(found), measure) if _intervals(found) else None,
+        "curves": charts.curves(measure, lines) if (lines := _curves(facts, found)) else None,
+        "course": _course(facts),
+        "archive": charts.archive(boxes, places, measure) if places else None,
+        "tree": charts.tree(nodes, edges, measure) if nodes else None,
+        "terms": charts.terms(rows) if told and (rows := term_rows(told)) else None,
+        "shares": charts.bars(shares(told), "share", "term", "share of the absolute reward", "share of every reward "
+                              "term at the end of training", percent=True) if told and told.terms else None,
+        "failures": charts.bars(lost, "count", "stage", "candidates", "failed candidates by stage") if lost else None,
+        "time": charts.time(spent) if (spent := _time(facts)) else None,
+    }  # fmt: skip
+
+
+def _intervals(found: Sequence[Contender]) -> list[dict[str, Any]]:
+    return [
+        {"name": c.name, "mean": c.score.mean, "low": c.interval[0], "high": c.interval[1]}
+        for c in found if c.score and c.interval
+    ]  # fmt: skip
+
+
+def _curves(facts: RunFacts, found: Sequence[Contender]) -> list[dict[str, Any]]:
+    """Of all contenders whose training the log holds, and of the winner in the search as well."""
+    rows = []
+    for c in found:
+        if c.feedback is not None:
+            rows += curve(f"{c.name}, fresh seeds" if c.fresh else c.name, c.feedback)
+    best = facts.best
+    if best is not None and best.feedback is not None and facts.final is not None:
+        rows += curve("winner, seeds of the search", best.feedback)
+    return rows
+
+
+def _course(facts: RunFacts) -> dict[str, Any] | None:
+    points: list[dict[str, Any]] = []
+    best: list[dict[str, Any]] = []
+    searches = {facts.started.strategy: facts} | ({BEST_OF_N: facts.beside} if facts.beside else {})
+    for name, search in searches.items():
+        trained = [r for r in programs(search.results.values()) if r.feedback is not None or r.score is not None]
+        top: Result | None = None
+        for order, result in enumerate(trained, start=1):
+            if result.score is None:
+                continue
+            row = {"search": name, "order": order, "mean": result.score.mean}
+            points.append({**row, "id": result.candidate.id, "operator": result.candidate.operator})
+            if top is None or top.score is None or result.score.merit > top.score.merit:
+                top = result
+                best.append(row)
+        if top is not None and top.score is not None and trained:
+            best.append({"search": name, "order": len(trained), "mean": top.score.mean})
+    return charts.course(points, best, facts.measure) if points else None
+
+
+def _time(facts: RunFacts) -> list[dict[str, Any]]:
+    return [
+        {"stretch": s.name, "phase": phase, "seconds": round(seconds, 2)}
+        for s in stretches(facts.entries) for phase, seconds in s.seconds.items() if seconds > 0.005
+    ]  # fmt: skip

@@ -1,0 +1,229 @@
+"""What a report says, and that it is one page which needs nothing else."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+import re
+from collections import Counter
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jaxreward.errors import UserError
+from jaxreward.records import Candidate, Measure, Result, Score
+from jaxreward.reports.contenders import contenders, gap, verdicts
+from jaxreward.reports.doubts import doubts
+from jaxreward.reports.facts import RunFacts
+from jaxreward.reports.family import cells, forest, placed
+from jaxreward.reports.page import QUESTIONS, render, write_report
+from jaxreward.reports.pedigree import changes, pedigree
+from jaxreward.reports.story import story
+from jaxreward.runs import EventLog, Resumed
+from tests.reports.made_run import make_run
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_run(tmp_path_factory.mktemp("runs") / "made", 40)
+
+
+@pytest.fixture(scope="module")
+def facts(run: Path) -> RunFacts:
+    return RunFacts.read(run)
+
+
+@pytest.fixture(scope="module")
+def page(facts: RunFacts) -> str:
+    return render(facts)
+
+
+def embedded(page: str, id: str) -> str:
+    found = re.search(rf'<script type="[^"]+" id="{id}">(.*?)</script>', page, re.DOTALL)
+    assert found is not None
+    return found.group(1)
+
+
+# ---- what is said
+
+
+def score(mean: float, se: float = 0.02, measure: Measure | None = None) -> Score:
+    return Score(mean=mean, se=se, n=5, episodes=1280, **({"measure": measure} if measure else {}))
+
+
+def test_a_gap_is_better_unclear_or_worse():
+    assert gap(score(0.8), score(0.3)).verdict == "better"
+    assert gap(score(0.3), score(0.8)).verdict == "worse"
+    assert gap(score(0.5), score(0.52)).verdict == "unclear"
+    metres = Measure(name="distance", unit="m", rate=False, higher_is_better=False, worst=9.0)
+    nearer = gap(score(0.2, measure=metres), score(3.0, measure=metres))
+    assert nearer.verdict == "better" and nearer.mean == pytest.approx(2.8) and nearer.low < 2.8 < nearer.high
+
+
+def test_a_gap_against_a_certain_score_is_the_interval_itself():
+    metres = Measure(name="distance", rate=False, worst=0.0)
+    found = gap(score(3.0, 0.1, metres), score(1.0, 0.0, metres))
+    assert (found.low, found.high) == pytest.approx((2.0 - 2.776 * 0.1, 2.0 + 2.776 * 0.1))
+
+
+def test_the_headline_compares_the_winner_with_every_baseline(facts):
+    found = contenders(facts)
+    assert [c.name for c in found] == ["winner", "sparse", "best-of-n"] and found[0].fresh
+    better, without = verdicts(found)
+    assert better.startswith("It is better than sparse: the difference is +0.600")
+    assert without == "best-of-n has no score to compare with."
+
+
+def test_warnings_say_what_they_mean(facts):
+    kinds = {d.kind: d for d in doubts(facts, contenders(facts))}
+    assert "not_fresh" not in kinds and all(d.means for d in kinds.values())
+    unfinished = [d.kind for d in doubts(facts, [c for c in _without_finals(facts)])]
+    assert "not_fresh" in unfinished and "few_seeds" in unfinished
+
+
+def _without_finals(facts):
+    best = facts.best
+    from jaxreward.reports.contenders import WINNER, Contender
+
+    return [Contender(WINNER, "", best.score, best.feedback, False)]
+
+
+def test_a_pedigree_goes_from_the_founder_to_the_winner(facts):
+    assert facts.best is not None
+    steps = pedigree(facts.results, facts.best.candidate.id)
+    assert not steps[0].result.candidate.parents and steps[-1].result is facts.best
+    for before, step in pairwise(steps):
+        assert step.parent is before.result
+        lines = step.result.candidate.source.splitlines()
+        added = [line[1:] for line in step.changes if line.startswith("+")]
+        gone = [line[1:] for line in step.changes if line.startswith("-")]
+        assert added and all(line in lines for line in added) and not any(line in lines for line in gone)
+
+
+def test_parents_in_a_circle_end():
+    def one(id: str, parent: str) -> Result:
+        return Result(candidate=Candidate(id=id, generation=0, operator="improve", parents=(parent,)), words="x")
+
+    circle = {"a": one("a", "b"), "b": one("b", "a")}
+    assert len(pedigree(circle, "a")) == 2 and changes(None, circle["a"]) == ()
+
+
+def test_everybody_has_a_place_below_its_parent(facts):
+    nodes, edges = forest(facts)
+    assert {n["id"] for n in nodes} == set(facts.results)
+    assert all(e["depth2"] == e["depth"] + 1 for e in edges)
+    children = sum(1 for r in facts.results.values() if r.candidate.parents)
+    assert len(edges) == children
+    assert len({(n["x"], n["depth"]) for n in nodes}) == len(nodes), "two stand on each other"
+
+
+def test_every_cell_shows_its_best(facts):
+    shown, found = placed(facts), cells(facts)
+    assert found and len(found) <= len(shown)
+    for cell in found:
+        inside = [
+            row["mean"] for row in shown
+            if cell["x"] <= row["reward_nodes"] < cell["x2"] and cell["y"] < row["observation_size"] < cell["y2"]
+        ]  # fmt: skip
+        assert cell["mean"] == max(inside)
+
+
+def test_the_account_adds_up(facts):
+    told = story(facts)
+    assert sum(s.wall_s for s in told.stretches) == pytest.approx(facts.wall_s, abs=0.06 * (len(told.stretches) + 1))
+    spent = facts.progress.spent
+    assert sum(s.compile_s for s in told.stretches) == pytest.approx(spent.compile_s)
+    assert sum(s.run_s for s in told.stretches) == pytest.approx(spent.run_s)
+    (bill,) = told.bills
+    assert (bill.calls, bill.usd) == (40, pytest.approx(0.4))
+
+
+def test_failures_are_counted_with_examples(facts):
+    lost = Counter(r.failure.stage for r in facts.results.values() if r.failure)
+    told = story(facts).failures
+    assert {f.stage: f.count for f in told} == lost
+    assert all(1 <= len(f.examples) <= 3 for f in told) and told[0].count == max(lost.values())
+
+
+# ---- the page
+
+
+def test_every_question_leads_to_a_section(page):
+    for question, id, _ in QUESTIONS:
+        assert f'<section id="{id}">' in page and f'<a href="#{id}">{question.replace("&", "&amp;")}</a>' in page
+    assert len(QUESTIONS) == 10
+
+
+def test_the_page_holds_the_program_and_all_candidates(page, facts):
+    rows = json.loads(embedded(page, "facts"))["table"]
+    assert [row["id"] for row in rows] == list(facts.results)
+    behind = json.loads(gzip.decompress(base64.b64decode(embedded(page, "details"))))
+    assert behind.keys() == facts.results.keys()
+    best = facts.best.candidate
+    assert behind[best.id]["source"] == best.source.rstrip()
+    assert "Write a program for" in behind[best.id]["said"][0]["messages"][0]["content"]
+    assert "def</span> <span" in page, "the winner's source is highlighted"
+
+
+def test_nothing_that_a_model_said_becomes_markup(page):
+    outside = page.replace(embedded(page, "details"), "")
+    assert "<img src=x" not in outside and "<script>alert" not in outside
+    assert "&lt;img src=x onerror=alert(1)&gt;" in page
+
+
+def test_the_page_asks_nobody_for_anything(page):
+    head = page.split("<style>")[0]
+    assert "default-src 'none'" in head and "unsafe-eval" not in head
+    assert not re.findall(r"<(?:link|img|script|iframe)[^>]+(?:src|href)=\"(?!data:)", page.split("<script>")[0])
+
+
+def test_a_hundred_candidates_with_long_prompts_stay_below_five_megabytes(tmp_path):
+    run = make_run(tmp_path / "large", 100, talk=40_000)
+    assert write_report(run).stat().st_size < 5e6
+
+
+@pytest.mark.parametrize("strategy", ["rf-agent", "limen"])
+def test_a_run_that_goes_on_has_a_report(tmp_path, strategy):
+    run = make_run(tmp_path / "open", 12, strategy=strategy, finished=False)
+    with EventLog(run / "events.jsonl") as log:
+        page = render(RunFacts.read(run))
+        assert ">running<" in page and "It is still running" in page
+        log.append(Resumed())
+    with open(run / "events.jsonl", "ab") as file:
+        file.write(b'{"v":1,"seq":')  # torn
+    page = render(RunFacts.read(run))
+    assert ">stopped<" in page and "--resume" in page and "not trained again on fresh seeds" in page
+
+
+def test_a_run_of_which_nothing_is_known_has_a_report_too(tmp_path):
+    run = make_run(tmp_path / "young", 8, finished=False)
+    lines = (run / "events.jsonl").read_bytes().splitlines(keepends=True)
+    (run / "best_interface.py").unlink()
+    for count in range(1, len(lines)):
+        (run / "events.jsonl").write_bytes(b"".join(lines[:count]))
+        told = story(RunFacts.read(run))
+        assert told.title == "xland-easy"
+    (run / "events.jsonl").write_bytes(lines[0])
+    page = render(RunFacts.read(run))
+    assert "no candidate has a score" in page and 'id="lineage"' not in page
+
+
+def test_where_there_is_no_run_it_says_so(tmp_path):
+    with pytest.raises(UserError, match="there is no run in"):
+        write_report(tmp_path)
+
+
+def charts_of(page: str) -> dict[str, Any]:
+    return json.loads(embedded(page, "facts"))["charts"]
+
+
+def test_charts_have_data(page):
+    found = charts_of(page)
+    everything = {"intervals", "curves", "course", "archive", "tree", "terms", "shares", "failures", "time"}
+    assert found.keys() == everything
+    for name, spec in found.items():
+        layers = [spec, *spec.get("layer", ())]
+        assert any(layer.get("data", {}).get("values") for layer in layers), name
