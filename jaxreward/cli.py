@@ -128,11 +128,22 @@ def _come_to(command: str, outcome: Outcome, console: Console) -> int:
     from jaxreward.commands.summary import evolve_json, show_outcome
 
     show_outcome(outcome, console)
+    _write_report(outcome, console)
     if outcome.exit_code:
         print(f"jaxreward {command}: {outcome.reason}", file=sys.stderr)
     if outcome.settings.json:
         _print_json(evolve_json(outcome))
     return outcome.exit_code
+
+
+def _write_report(outcome: Outcome, console: Console) -> None:
+    """The run as a page; a search that has found something does not fail for want of one."""
+    from jaxreward.reports.page import write_report
+
+    try:
+        console.print(f"all of it, on one page: {write_report(outcome.path)}")
+    except (UserError, OSError) as error:
+        console.print(f"the report was not written ({error}); try again with jaxreward report {outcome.path}")
 
 
 def ask_command(args: list[str]) -> int:

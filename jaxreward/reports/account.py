@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from jaxreward.records import Exchange
-from jaxreward.runs import Asked, Entry
+from jaxreward.runs import Asked, Baseline, Entry, Trained
 
 PHASES = {
     "proposed": "propose", "withdrawn": "propose", "checked": "verify", "repair": "verify", "trained": "train",
@@ -54,10 +54,10 @@ def stretches(entries: Sequence[Entry]) -> list[Stretch]:
             continue
         phase, last = PHASES.get(event.type, "rest"), found[-1]
         last.seconds[phase] = last.seconds.get(phase, 0.0) + max(0.0, entry.at - before.at)
-        if event.type in ("trained", "baseline"):
+        if isinstance(event, Trained | Baseline):
             last.compile_s += event.compile_s
             last.run_s += event.run_s
-            last.candidates += len(event.results) if event.type == "trained" else 1
+            last.candidates += len(event.results) if isinstance(event, Trained) else 1
     return [s for s in found if s.wall_s > 0.05 or s.candidates]
 
 

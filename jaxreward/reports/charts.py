@@ -16,9 +16,12 @@ Spec = dict[str, Any]
 
 COLOURS = ("#2f86c9", "#e0782f", "#2fa37a", "#b665b0", "#c99a1e", "#63b7e6", "#d2525f", "#8a8a8a")
 
+FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, sans-serif'
+"""As in report.css: Vega measures words before it draws them."""
+
 CONFIG: Spec = {
     "background": None,
-    "font": "inherit",
+    "font": FONT,
     "view": {"stroke": None},
     "axis": {
         "labelColor": "currentColor", "titleColor": "currentColor", "tickColor": "currentColor",
@@ -27,14 +30,15 @@ CONFIG: Spec = {
     },
     "legend": {
         "labelColor": "currentColor", "titleColor": "currentColor", "labelFontSize": 12, "titleFontSize": 12,
-        "titleFontWeight": "normal", "orient": "bottom", "labelLimit": 240, "columns": {"expr": "width < 420 ? 1 : 3"},
+        "titleFontWeight": "normal", "orient": "bottom", "labelLimit": 300, "columns": 1, "symbolOpacity": 1,
+        "symbolType": "circle",
     },
     "text": {"color": "currentColor"},
     "range": {"category": list(COLOURS)},
 }  # fmt: skip
 
 
-def _spec(description: str, height: int | Spec, **parts: Any) -> Spec:
+def _spec(description: str, height: int, **parts: Any) -> Spec:
     return {
         "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
         "description": description,
@@ -53,12 +57,22 @@ def _values(rows: Sequence[Row]) -> Spec:
 def _metric(measure: Measure, field: str = "mean", title: str | None = None) -> Spec:
     """The channel of a metric: of a rate all of its range, of others what the data spans."""
     scale = {"domain": [0, 1]} if measure.rate else {"zero": False}
-    return {"field": field, "type": "quantitative", "title": title or measure.label, "scale": scale}
+    axis = {"tickCount": 5}
+    return {"field": field, "type": "quantitative", "title": title or measure.label, "scale": scale, "axis": axis}
+
+
+def _shade(measure: Measure) -> Spec:
+    """The metric as a colour."""
+    channel = _metric(measure)
+    del channel["axis"]
+    channel["scale"] = {"scheme": "viridis", **channel["scale"]}
+    return {**channel, "legend": {"title": measure.label, "gradientLength": 160, "gradientOpacity": 1}}
 
 
 _MILLIONS: Spec = {
     "field": "steps", "type": "quantitative", "title": "environment steps",
-    "axis": {"format": "~s", "grid": False},
+    "axis": {"labelExpr": "datum.value ? format(datum.value, '~s') : '0'", "grid": False, "tickCount": 6},
+    "scale": {"nice": False, "zero": True},
 }  # fmt: skip
 
 _PICKED: Spec = {"opacity": {"condition": {"param": "pick", "value": 1}, "value": 0.12}}
@@ -82,7 +96,7 @@ def intervals(rows: Sequence[Row], measure: Measure) -> Spec:
     names = {"field": "name", "type": "nominal", "sort": None, "title": None}
     low = _metric(measure, "low", measure.label)
     return _spec(
-        f"{measure.name} of the winner and the baselines with 95 % intervals", {"step": 34}, data=_values(rows),
+        f"{measure.name} of the winner and the baselines with 95 % intervals", 34 * len(rows), data=_values(rows),
         encoding={"y": names, "tooltip": _tips(name="", mean="mean#", low="from#", high="to#")},
         layer=[
             {"mark": {"type": "rule", "strokeWidth": 3, "opacity": 0.55, "color": COLOURS[0]},
@@ -114,8 +128,10 @@ def curves(measure: Measure, rows: Sequence[Row] = ()) -> Spec:
 def course(candidates: Sequence[Row], best: Sequence[Row], measure: Measure) -> Spec:
     """The course of a search: candidates with `order`, `mean`, `search`, `id`, `operator`; `best` with `order`, `mean`,
     `search`."""
-    order = {"field": "order", "type": "quantitative", "title": "trained candidates",
-             "axis": {"grid": False, "tickMinStep": 1}, "scale": {"domainMin": 0, "nice": False}}  # fmt: skip
+    order = {
+        "field": "order", "type": "quantitative", "title": "trained candidates",
+        "axis": {"grid": False, "tickMinStep": 1, "tickCount": 10}, "scale": {"domainMin": 0, "nice": False},
+    }  # fmt: skip
     colour = {"field": "search", "type": "nominal", "title": None, "sort": None}
     return _spec(
         f"{measure.name} of every trained candidate in order, and the best so far", 280,
@@ -134,8 +150,7 @@ def course(candidates: Sequence[Row], best: Sequence[Row], measure: Measure) -> 
 def archive(cells: Sequence[Row], candidates: Sequence[Row], measure: Measure) -> Spec:
     """The map of an archive: `cells` with `x`, `x2`, `y`, `y2` and the `mean` of the elite; candidates with
     `reward_nodes`, `observation_size`, `mean`, `id`, `operator`. Without cells, the candidates alone."""
-    colour = {**_metric(measure), "legend": {"title": measure.label, "gradientLength": 160, "columns": 1}}
-    colour["scale"] = {"scheme": "viridis", **colour["scale"]}
+    colour = _shade(measure)
     x = {"field": "reward_nodes", "type": "quantitative", "title": "reward complexity (nodes of its syntax tree)",
          "axis": {"grid": False}}  # fmt: skip
     y = {"field": "observation_size", "type": "quantitative", "title": "observation size", "axis": {"grid": False}}
@@ -166,8 +181,7 @@ def tree(nodes: Sequence[Row], edges: Sequence[Row], measure: Measure) -> Spec:
     y = {"field": "depth", "type": "quantitative", "title": "generations from a founder",
          "scale": {"reverse": True, "padding": 12, "zero": True, "nice": False},
          "axis": {"tickMinStep": 1, "grid": False, "format": "d"}}  # fmt: skip
-    colour = {**_metric(measure), "legend": {"title": measure.label, "gradientLength": 160, "columns": 1}}
-    colour["scale"] = {"scheme": "viridis", **colour["scale"]}
+    colour = _shade(measure)
     tips = _tips(
         id="candidate", operator="operator", state="came to", mean="score#", q="Q of the tree#", visits="visits"
     )
@@ -205,9 +219,9 @@ def terms(rows: Sequence[Row] = ()) -> Spec:
 
 def bars(rows: Sequence[Row], value: str, name: str, title: str, description: str, percent: bool = False) -> Spec:
     """Horizontal bars, in the order of the rows."""
-    axis = {"format": "%"} if percent else {"format": "~s", "tickMinStep": 1}
+    axis = {"format": "%", "tickCount": 5} if percent else {"format": "~s", "tickMinStep": 1, "tickCount": 8}
     return _spec(
-        description, {"step": 24}, data=_values(rows), mark={"type": "bar", "color": COLOURS[0], "height": 16},
+        description, 24 * len(rows), data=_values(rows), mark={"type": "bar", "color": COLOURS[0], "height": 16},
         encoding={
             "y": {"field": name, "type": "nominal", "sort": None, "title": None},
             "x": {"field": value, "type": "quantitative", "title": title, "axis": axis},
@@ -217,14 +231,16 @@ def bars(rows: Sequence[Row], value: str, name: str, title: str, description: st
 
 
 def time(rows: Sequence[Row]) -> Spec:
-    """Where the wall clock went: rows with `stretch`, `phase`, `seconds`, stacked."""
+    """Where the wall clock went: rows with `stretch`, `phase`, `seconds` and `order`, by which they are stacked."""
+    phase = {"field": "phase", "type": "nominal", "sort": None, "title": None, "legend": {"columns": 3}}
+    height = 24 * len({row["stretch"] for row in rows})
     return _spec(
-        "wall-clock seconds by generation and what was done", {"step": 24}, data=_values(rows),
+        "wall-clock seconds by generation and what was done", height, data=_values(rows),
         mark={"type": "bar", "height": 16}, params=_pick("phase"),
         encoding={
             "y": {"field": "stretch", "type": "nominal", "sort": None, "title": None},
             "x": {"field": "seconds", "type": "quantitative", "title": "seconds of the wall clock"},
-            "color": {"field": "phase", "type": "nominal", "sort": None, "title": None},
+            "color": phase, "order": {"field": "order"},
             **_PICKED, "tooltip": _tips(stretch="", phase="", seconds="seconds#"),
         },
     )  # fmt: skip

@@ -20,7 +20,7 @@ _MEANS = {
     "diverged": "Divisions, logarithms or powers leave the numbers: guard them before you train it for longer.",
 }
 
-_FEW_SEEDS = 3
+_FEW_SEEDS, _SHOWN = 3, 5
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,8 @@ def doubts(facts: RunFacts, found: Sequence[Contender]) -> list[Doubt]:
     listed = [*_of_the_figures(facts, winner, found)] if winner else []
     if facts.best is not None and winner is not None and winner.feedback is not None:
         notices = {n.kind + n.message: n for n in winner.feedback.notices}
-        listed += [Doubt(n.kind, n.message, _MEANS.get(n.kind, ""), facts.best.candidate.id) for n in notices.values()]
+        own = facts.best.candidate.id
+        listed += [Doubt(n.kind, f"{_capital(n.message)}.", _MEANS.get(n.kind, ""), own) for n in notices.values()]
     return [*listed, *_of_the_search(facts)]
 
 
@@ -83,9 +84,10 @@ def _of_the_search(facts: RunFacts) -> list[Doubt]:
     told = {id: r.feedback.notices for id, r in facts.results.items() if r.feedback}
     farmed = [id for id, notices in told.items() if any(n.kind == "farmed" for n in notices)]
     if farmed:
+        shown, more = ", ".join(farmed[:_SHOWN]), len(farmed) - _SHOWN
         listed.append(Doubt(
             "farmed_candidates", f"{len(farmed)} candidate{'s' * (len(farmed) > 1)} collected reward without reaching "
-            f"the goal: {', '.join(farmed[:6])}{', ...' * (len(farmed) > 6)}.",
+            f"the goal: {shown}{f' and {more} more' if more > 0 else ''}.",
             "The metric saw it, so none of them won by it.",
         ))  # fmt: skip
     spent = facts.progress.spent
@@ -97,3 +99,7 @@ def _of_the_search(facts: RunFacts) -> list[Doubt]:
     if facts.progress.exhausted:
         listed.append(Doubt("budget", f"The proposer's budget ended: {facts.progress.exhausted}."))
     return listed
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -28,7 +27,7 @@ def write_film(path: Path, episodes: Sequence[Frames], step_ms: int = _FRAME_MS)
         step_ms: how long a frame is shown; the last one stays longer.
 
     Raises:
-        UserError: another format, MP4 without the package that writes it, or a full disk.
+        UserError: another format, or a full disk.
     """
     check_format(path)
     longest = max(map(len, episodes))
@@ -39,11 +38,9 @@ def write_film(path: Path, episodes: Sequence[Frames], step_ms: int = _FRAME_MS)
 
 
 def check_format(path: Path) -> None:
-    """Raise `UserError` if a film cannot be written to `path` for its suffix or a missing package."""
+    """Raise `UserError` if a film cannot be written to `path` for its suffix."""
     if path.suffix not in (".gif", ".mp4"):
         raise UserError(f"a film is written as .gif or .mp4, not as {path.name}")
-    if path.suffix == ".mp4" and find_spec("imageio_ffmpeg") is None:
-        raise UserError("MP4 needs a package more: pip install 'jaxreward[video]', or name a .gif")
 
 
 def _write_gif(path: Path, rows: Sequence[np.ndarray], step_ms: int) -> None:
@@ -60,7 +57,7 @@ def _write_mp4(path: Path, rows: Sequence[np.ndarray], step_ms: int) -> None:
 
     height, width = (n + n % 2 for n in rows[0].shape[:2])
     writer = imageio_ffmpeg.write_frames(
-        str(path), (width, height), fps=1000 / step_ms, macro_block_size=2, quality=7, ffmpeg_log_level="error"
+        str(path), (width, height), fps=round(1000 / step_ms), macro_block_size=2, quality=7, ffmpeg_log_level="error"
     )
     writer.send(None)
     padding = ((0, height - rows[0].shape[0]), (0, width - rows[0].shape[1]), (0, 0))

@@ -32,7 +32,8 @@ _LARGEST_FILM = 1_500_000
 """Bytes of a film that the page holds."""
 
 _SECTIONS = {
-    "headline": "Result", "doubts": "Warnings", "film": "Film", "program": "Program", "terms": "Reward", "curves": "Curves",
+    "headline": "Result", "doubts": "Warnings", "film": "Film", "program": "Program", "terms": "Reward",
+    "curves": "Curves",
     "search": "Search", "lineage": "Lineage", "candidates": "Candidates", "failures": "Failures",
     "cost": "Time and cost", "again": "Reproduce",
 }  # fmt: skip
@@ -101,7 +102,7 @@ def render(facts: RunFacts) -> str:
     )  # fmt: skip
     best = facts.best
     summary = best.candidate.summary if best else None
-    shown = {"doubts": bool(told.doubts), "program": best is not None, "terms": best is not None}
+    shown = {"program": best is not None, "terms": best is not None}
     shown["film"] = best is not None
     shown |= {"curves": "curves" in told.charts, "lineage": bool(told.pedigree)}
     sections = [(id, name) for id, name in _SECTIONS.items() if shown.get(id, True)]
@@ -118,7 +119,7 @@ def render(facts: RunFacts) -> str:
         highlighted=Markup(_highlighted(told.source)),
         sections=sections,
         questions=[q for q in QUESTIONS if shown.get(q[1], True)],
-        figures=_figures(facts),
+        figures=_figures(told),
         reads=sorted({*summary.observation_reads, *summary.reward_reads}) if summary else [],
         cells=bool(cells(facts)),
         stages=_STAGES,
@@ -139,13 +140,13 @@ def _film(path: Path) -> dict[str, str] | None:
     return None
 
 
-def _figures(facts: RunFacts) -> list[tuple[str, str]]:
+def _figures(told: Story) -> list[tuple[str, str]]:
     """The run in numbers."""
-    spent = facts.progress.spent
+    facts, spent = told.facts, told.facts.progress.spent
     device_s = spent.compile_s + spent.run_s
     found = {
         "candidates trained": f"{spent.trained:,}",
-        "without a score": f"{spent.failed:,} failed, {spent.duplicate:,} repeated",
+        "without a score": ", ".join(f"{f.count} {f.stage}" for f in told.failures) or "none",
         "environment steps": f"{spent.env_steps + spent.baseline_env_steps:,}",
         "wall time": _duration(facts.wall_s),
         "device time": f"{_duration(device_s)}, {spent.compile_s / device_s:.0%} compiling" if device_s else "",
@@ -217,7 +218,7 @@ def _library() -> str:
     """Vega, Vega-Lite and Vega-Embed as one script, which sets `vegaEmbed`."""
     import vl_convert
 
-    return vl_convert.javascript_bundle(vl_version=_VEGA_LITE).replace("</script", "<\\/script")
+    return vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", _VEGA_LITE).replace("</script", "<\\/script")
 
 
 _VEGA_LITE = "6.4"

@@ -11,7 +11,7 @@ from typing import Any
 
 from jaxreward.records import Measure, Result
 from jaxreward.reports import charts
-from jaxreward.reports.account import ModelBill, Stretch, bills, stretches
+from jaxreward.reports.account import PHASES, ModelBill, Stretch, bills, stretches
 from jaxreward.reports.contenders import WINNER, Contender, contenders, verdicts
 from jaxreward.reports.details import curve, shares, table, term_rows
 from jaxreward.reports.doubts import Doubt, doubts
@@ -158,7 +158,7 @@ def _charts(facts: RunFacts, found: Sequence[Contender]) -> dict[str, dict[str, 
         "archive": charts.archive(boxes, places, measure) if places else None,
         "tree": charts.tree(nodes, edges, measure) if nodes else None,
         "terms": charts.terms(rows) if told and (rows := term_rows(told)) else None,
-        "shares": charts.bars(shares(told), "share", "term", "share of the absolute reward", "share of every reward "
+        "shares": charts.bars(shares(told), "share", "term", "share of the reward", "share of every reward "
                               "term at the end of training", percent=True) if told and told.terms else None,
         "failures": charts.bars(lost, "count", "stage", "candidates", "failed candidates by stage") if lost else None,
         "time": charts.time(spent) if (spent := _time(facts)) else None,
@@ -205,7 +205,8 @@ def _course(facts: RunFacts) -> dict[str, Any] | None:
 
 
 def _time(facts: RunFacts) -> list[dict[str, Any]]:
+    order = list(dict.fromkeys([*PHASES.values(), "rest"]))
     return [
-        {"stretch": s.name, "phase": phase, "seconds": round(seconds, 2)}
-        for s in stretches(facts.entries) for phase, seconds in s.seconds.items() if seconds > 0.005
+        {"stretch": s.name, "phase": phase, "seconds": round(s.seconds[phase], 2), "order": rank}
+        for s in stretches(facts.entries) for rank, phase in enumerate(order) if s.seconds.get(phase, 0.0) > 0.005
     ]  # fmt: skip

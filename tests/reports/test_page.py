@@ -165,7 +165,7 @@ def test_the_page_holds_the_program_and_all_candidates(page, facts):
     best = facts.best.candidate
     assert behind[best.id]["source"] == best.source.rstrip()
     assert "Write a program for" in behind[best.id]["said"][0]["messages"][0]["content"]
-    assert "def</span> <span" in page, "the winner's source is highlighted"
+    assert '<span class="nf">get_observation</span>' in page, "the winner's source is highlighted"
 
 
 def test_nothing_that_a_model_said_becomes_markup(page):

@@ -79,7 +79,7 @@
     if (key === "id") return make("td", {}, opener(row.id));
     if (key === "score" && row.score !== null) {
       const title = `95 % interval ${number(row.low)} to ${number(row.high)}, ${row.seeds} seed${row.seeds === 1 ? "" : "s"}`;
-      return make("td", { title }, number(row.score));
+      return make("td", { title }, Math.abs(row.score) < 100 ? row.score.toFixed(3) : number(row.score));
     }
     if (key === "warnings") return make("td", { class: "words" }, row.warnings.join(", ").replaceAll("_", " "));
     return make("td", { class: kind === "words" ? "words" : null }, kind === "words" ? row[key] : number(row[key]));
