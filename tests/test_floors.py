@@ -31,6 +31,7 @@ FLOORS["settings"] = {"records", "errors", "runs", "search", "tasks", "training"
 FLOORS["presets"] = {"errors", "settings", "tasks", "training"}
 FLOORS["mending"] = {"records", "runs"}
 FLOORS["evaluation"] = {"records", "reports", "tasks", "training"}
+FLOORS["filming"] = {"errors", "programs", "records", "reports", "runs", "tasks", "training"}
 FLOORS["tuning"] = {"records", "programs", "search", "tasks", "training"}
 FLOORS["profile"] = {"runs", "training"}
 FLOORS["protocol"] = {"evaluation", "programs", "records", "settings", "tasks", "training", "tuning"}

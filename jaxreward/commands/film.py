@@ -8,22 +8,23 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from jaxreward import programs, tasks
 from jaxreward.commands.arguments import peek
 from jaxreward.errors import UserError
 from jaxreward.filming import EPISODES, MOST_FRAMES, film, policy_of
 from jaxreward.options import apply
 from jaxreward.presets import quick_learner, quick_steps
-from jaxreward.programs import Checker, Program
+from jaxreward.programs import Program
 from jaxreward.records import Result
 from jaxreward.reports.facts import RunFacts
 from jaxreward.reports.films import check_format
 from jaxreward.reports.page import FILM, write_report
 from jaxreward.runs.checkpoint import Checkpoints
 from jaxreward.runs.folders import find_run
-from jaxreward.runs.provenance import read_header
+from jaxreward.runs.provenance import named_task
 from jaxreward.runs.run import read_config
 from jaxreward.settings import EvolveSettings
-from jaxreward.tasks import Task, make_task_of
+from jaxreward.tasks import Task
 from jaxreward.training import PPO, train
 
 
@@ -102,7 +103,7 @@ def _of_header(path: Path, task: str) -> FilmSettings:
     """The defaults for an interface file: the task of its header, and what a quick search trains that with."""
     if not path.is_file():
         raise UserError(f"there is no interface file {path}")
-    name, *arguments = (task or read_header(path.read_text(encoding="utf-8")).get("task", "")).split() or [""]
+    name, *arguments = (task,) if task else named_task(path.read_text(encoding="utf-8")) or ("",)
     if not name:
         raise UserError(f"{path} does not say which task it is for: give --task NAME")
     return FilmSettings(task=name, task_arg=tuple(arguments), ppo=quick_learner(name), steps=quick_steps(name))
@@ -111,7 +112,7 @@ def _of_header(path: Path, task: str) -> FilmSettings:
 def _of_file(path: Path, settings: FilmSettings) -> _Subject:
     if settings.candidate:
         raise UserError("--candidate is for a run: `jaxreward film RUN --candidate ID`")
-    source, task = path.read_text(encoding="utf-8"), make_task_of(settings.task, settings.task_arg)
+    source, task = path.read_text(encoding="utf-8"), tasks.make_task_of(settings.task, settings.task_arg)
     return _Subject(source, task, settings.ppo, settings.steps, settings.out or path.with_suffix(".gif"))
 
 
@@ -124,9 +125,9 @@ def _of_run(said: str, settings: FilmSettings) -> _Subject:
     own = apply(EvolveSettings(), read_config(path), str(path / "config.toml"))
     winner = facts.best is not None and result.candidate.id == facts.best.candidate.id
     target = settings.out or path / (f"{FILM}.gif" if winner else f"{FILM}-{result.candidate.id}.gif")
-    id = result.candidate.id
+    id, task = result.candidate.id, tasks.make_task_of(own.task, own.task_arg)
     return _Subject(
-        result.candidate.source, make_task_of(own.task, own.task_arg), own.ppo, settings.steps or own.steps, target,
+        result.candidate.source, task, own.ppo, settings.steps or own.steps, target,
         run=None if settings.steps else path,
         tags=(f"policy-{id}", "best-policy") if winner else (f"policy-{id}",),
         report=path if winner and not settings.out else None,
@@ -146,7 +147,7 @@ def _film(subject: _Subject, settings: FilmSettings) -> Any:
     from rich.console import Console
     from rich.progress import Progress
 
-    with Checker(unsafe_no_sandbox=settings.unsafe_no_sandbox) as checker:
+    with programs.Checker(unsafe_no_sandbox=settings.unsafe_no_sandbox) as checker:
         ((verdict, program),) = checker.check_many([subject.source], subject.task)
     if program is None:
         raise UserError(f"it is not a program for {subject.task.name}: {verdict.failure}")

@@ -60,7 +60,7 @@ def _panelled(scene: Scene, t: int, i: int, shown: Sequence[int], largest: float
     panel = Image.new("RGB", (width, 2 * _MARGIN + _LINE * (1 + len(shown))), _GROUND)
     draw, font = ImageDraw.Draw(panel), ImageFont.load_default(_TEXT)
     draw.text((_MARGIN, _MARGIN), _fitted(f"{scene.title}, step {t}", draw, font, width - 2 * _MARGIN), _INK, font)
-    middle, half = int(width * 0.75), int(width * 0.25) - _MARGIN
+    middle, half = int(width * 0.8), int(width * 0.2) - _MARGIN
     for row, k in enumerate(shown, start=1):
         top = _MARGIN + _LINE * row
         draw.text((_MARGIN, top), _fitted(scene.names[k], draw, font, middle - half - 2 * _MARGIN), _INK, font)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import re
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,6 +13,7 @@ from pathlib import Path
 from jaxreward.records import SUCCESS, Candidate, Result, Score
 
 TITLE = "# An interface found by jaxreward"
+_BY_HAND = re.compile(r"# Task: (\S+) \(")
 
 
 @dataclass(frozen=True)
@@ -69,6 +71,15 @@ def read_header(source: str) -> dict[str, str]:
         key, value = line[2:].split(": ", 1)
         fields[key] = value
     return fields
+
+
+def named_task(source: str) -> tuple[str, ...]:
+    """The task that the header of an interface names, a run's or that of a shipped one, then its options as KEY=VALUE;
+    () where it names none."""
+    if named := read_header(source).get("task", "").split():
+        return tuple(named)
+    by_hand = _BY_HAND.match(source)
+    return (by_hand[1],) if by_hand else ()
 
 
 def lineage(results: Mapping[str, Result], id: str) -> tuple[Candidate, ...]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import sys
+import threading
 from typing import Any
 
 import mujoco
@@ -37,11 +39,32 @@ def render(model: Any, data: Any, camera: str | int = -1) -> np.ndarray:
     if isinstance(camera, str):
         camera = _mj.mj_name2id(model, _mj.mjtObj.mjOBJ_CAMERA, camera)
     try:
-        with _mj.Renderer(model, height=240, width=320) as renderer:
-            renderer.update_scene(data, camera)
-            return renderer.render()
+        renderer = _renderer_of(model)
+        renderer.update_scene(data, camera)
+        return renderer.render()
     except Exception as error:
+        _close()
         raise UserError(_HOW.format(reason=error)) from error
+
+
+_OPEN = threading.local()
+"""The renderer of the model that this thread drew last: opening one takes longer than several pictures."""
+
+
+def _renderer_of(model: Any) -> Any:
+    if getattr(_OPEN, "model", None) is not model:
+        _close()
+        _OPEN.renderer, _OPEN.model = _mj.Renderer(model, height=240, width=320), model
+        # Anew each time: it must come before what the driver registered when it was first loaded.
+        atexit.unregister(_close)
+        atexit.register(_close)
+    return _OPEN.renderer
+
+
+def _close() -> None:
+    renderer, _OPEN.renderer, _OPEN.model = getattr(_OPEN, "renderer", None), None, None
+    if renderer is not None:
+        renderer.close()
 
 
 _HOW = (

@@ -89,6 +89,12 @@ def play(
 
 
 def telling(episodes: Sequence[Episode], measure: Measure) -> dict[str, Episode]:
-    """The best, the median and the worst of some episodes: by the metric, and by the return where that is equal."""
-    order = sorted(episodes, key=lambda e: (measure.oriented(e.success), e.ret), reverse=True)
+    """The best, the median and the worst of some episodes: by the metric, and where that is equal the shorter one of
+    two that were won and the one that returned more of two that were not."""
+
+    def standing(e: Episode) -> tuple[float, float, float]:
+        won = measure.rate and e.success > 0.5
+        return measure.oriented(e.success), -e.length if won else 0.0, e.ret
+
+    order = sorted(episodes, key=standing, reverse=True)
     return {"best": order[0], "median": order[len(order) // 2], "worst": order[-1]}

@@ -1,0 +1,141 @@
+"""Films of trained agents: which episodes, which policy, and what stands under the frames."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+from PIL import Image
+
+from jaxreward.cli import main
+from jaxreward.errors import UserError
+from jaxreward.filming import film, policy_of
+from jaxreward.programs import Program
+from jaxreward.records import SUCCESS, Measure
+from jaxreward.reports.films import write_film
+from jaxreward.reports.reel import Scene, panelled, spread
+from jaxreward.runs.checkpoint import Checkpoints
+from jaxreward.training import PPO
+from jaxreward.training.episodes import Episode, play, telling
+from jaxreward.training.networks import ActorCritic
+
+pytestmark = pytest.mark.usefixtures("hasty")
+SEES = "import jax.numpy as jnp\n\n\ndef get_observation(state):\n    return jnp.stack([state.signal, 1.0])\n"
+SMALL = PPO(envs=8, unroll=8, minibatches=2, hidden=(8,))
+
+
+def episode(success: float, length: int, ret: float = 0.0) -> Episode:
+    return Episode(None, length, success, ret, np.zeros((length, 1)))
+
+
+def test_won_episodes_are_told_apart_by_their_length_and_lost_ones_by_their_return():
+    slow, fast = episode(1.0, 40, ret=9.0), episode(1.0, 8, ret=1.0)
+    poor, rich = episode(0.0, 80, ret=1.0), episode(0.0, 80, ret=4.0)
+    shown = telling([poor, slow, rich, fast], SUCCESS)
+    assert (shown["best"], shown["worst"]) == (fast, poor) and shown["median"] is rich
+    metres = Measure(name="distance", rate=False, higher_is_better=False, worst=9.0)
+    assert telling([episode(3.0, 5), episode(0.5, 9)], metres)["best"].success == 0.5
+
+
+def test_moments_are_spread_from_the_first_to_the_last():
+    assert spread(5, 9).tolist() == [0, 1, 2, 3, 4]
+    found = spread(501, 6)
+    assert found.tolist() == [0, 100, 200, 300, 400, 500]
+
+
+def test_bars_show_what_the_step_paid():
+    terms = np.array([[1.0, 0.0], [-0.5, 0.0]])
+    frames = [np.zeros((10, 200, 3), np.uint8)] * 3
+    (pictures,) = panelled([Scene("best", frames, terms, ("gain", "nothing"))], [[0, 1, 2]])
+    assert {p.shape[1] for p in pictures} == {200} and len({p.shape for p in pictures}) == 1
+
+    def bar(picture: np.ndarray, colour: tuple[int, int, int]) -> int:
+        return int((picture == colour).all(-1).any(0).sum())
+
+    gain, loss = (47, 134, 201), (210, 82, 95)
+    assert bar(pictures[0], gain) == bar(pictures[0], loss) == 0
+    assert bar(pictures[1], gain) > 30 and bar(pictures[1], loss) == 0
+    assert bar(pictures[2], gain) == 0 and bar(pictures[2], loss) == pytest.approx(bar(pictures[1], gain) / 2, abs=2)
+
+
+def test_a_film_may_be_mp4(tmp_path):
+    import imageio_ffmpeg
+
+    frames = [np.full((31, 45, 3), shade, np.uint8) for shade in (0, 120, 250)]
+    write_film(tmp_path / "a.mp4", [frames, frames], step_ms=500)
+    count, _ = imageio_ffmpeg.count_frames_and_secs(str(tmp_path / "a.mp4"))
+    assert count == 3 + 3, "the last frame stays for a second and a half"
+    with pytest.raises(UserError, match="as .gif or .mp4, not as a.avi"):
+        write_film(tmp_path / "a.avi", [frames])
+
+
+@pytest.fixture(scope="module")
+def agent(task_of):
+    """An untrained agent of the raw xland-easy."""
+    task = task_of("xland-easy")
+    program = Program.default(task)
+    network = ActorCritic.of(task, SMALL)
+    variables = network.init(jax.random.key(1), np.zeros(program.observation_size, np.float32), network.memory(()))
+    return task, program, variables
+
+
+def test_a_film_shows_three_episodes_with_their_terms(agent, tmp_path):
+    task, program, variables = agent
+    drawn: list[tuple[int, int]] = []
+    shown = film(
+        tmp_path / "a.gif", task, program, variables, SMALL, episodes=4, frames=6,
+        progress=lambda done, total: drawn.append((done, total)),
+    )  # fmt: skip
+    assert list(shown) == ["best", "median", "worst"]
+    with Image.open(tmp_path / "a.gif") as picture:
+        assert 2 <= getattr(picture, "n_frames", 1) <= 6 and picture.size[0] > 3 * 200
+    assert drawn[-1][0] == drawn[-1][1] <= 18
+    for e in play(task, program, variables, SMALL, episodes=4):
+        assert e.terms.shape == (e.length, len(program.terms))
+        assert e.terms.sum() == pytest.approx(e.ret)
+
+
+def test_the_policy_of_a_run_is_that_which_was_kept(agent, tmp_path):
+    task, program, variables = agent
+    store = Checkpoints(tmp_path)
+    assert policy_of(store, ["best-policy"], task, program, SMALL) is None
+    store.save("best-policy", variables)
+    found = policy_of(store, ["policy-g0000-00", "best-policy"], task, program, SMALL)
+    assert jax.tree.all(jax.tree.map(lambda a, b: np.array_equal(a, b), found, variables))
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        assert policy_of(store, ["best-policy"], task, program, PPO(hidden=(16,))) is None, "of another network"
+    assert said
+
+
+@pytest.mark.usefixtures("warm")
+def test_an_interface_is_trained_and_filmed(tmp_path, capsys):
+    (tmp_path / "mine.py").write_text("# Task: probe-choice (by hand)\n" + SEES)
+    args = ["--steps", "512", "--ppo.envs", "8", "--ppo.unroll", "8", "--ppo.hidden", "8", "--episodes", "3"]
+    assert main(["film", str(tmp_path / "mine.py"), *args, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert Path(told["film"]) == tmp_path / "mine.gif" and (tmp_path / "mine.gif").stat().st_size > 500
+    assert told["episodes"].keys() == {"best", "median", "worst"}
+
+
+@pytest.mark.parametrize(
+    ("args", "why"),
+    [
+        ([], "say what to film"),
+        (["nothing.py"], "there is no interface file nothing.py"),
+        (["nothing"], "there is no run nothing"),
+        (["{file}"], "does not say which task it is for: give --task NAME"),
+        (["{file}", "--task", "xland-easy", "--candidate", "g0000-00"], "--candidate is for a run"),
+        (["{file}", "--task", "xland-easy", "--out", "a.avi"], "as .gif or .mp4, not as a.avi"),
+        (["{file}", "--task", "xland-easy", "--episodes", "0"], "--episodes of at least 1"),
+    ],
+)
+def test_mistakes_are_one_sentence(tmp_path, capsys, args, why):
+    (tmp_path / "plain.py").write_text("def get_observation(state):\n    return state.agent.position\n")
+    assert main(["film", *(a.format(file=tmp_path / "plain.py") for a in args)]) == 2
+    said = capsys.readouterr().err
+    assert why in said and said.count("\n") == 1
