@@ -9,14 +9,16 @@ PIP := $(PY) -m pip --quiet --quiet --disable-pip-version-check install --constr
 JOBS ?= $(shell n=$$(nproc 2>/dev/null || echo 2); echo $$((n < 4 ? n : 4)))
 RUN := $(VENV)/.run-ready
 DEV := $(VENV)/.dev-ready
+DOCS = NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict --config-file docs/config/mkdocs.yml
 
-.PHONY: help evolve test lint bench clean
+.PHONY: help evolve test lint docs bench clean
 .DELETE_ON_ERROR:
 
 help:
 	@echo "make evolve   find an interface for xland-easy (minutes on two cores, no API key)"
 	@echo "make test     the test suite, without the tests marked slow"
-	@echo "make lint     ruff, formatting and pyright"
+	@echo "make lint     ruff, formatting, pyright and the links of the documentation"
+	@echo "make docs     the documentation as a site, in site/"
 	@echo "make bench    candidates per hour: together against one by one"
 	@echo "make clean    remove .venv, caches and build output; runs/ stays"
 
@@ -30,6 +32,10 @@ lint: $(DEV)
 	@$(PY) -m ruff check
 	@$(PY) -m ruff format --check
 	@$(PY) -m pyright --pythonpath $(PY)
+	@$(DOCS) --quiet --site-dir $(CURDIR)/$(VENV)/site
+
+docs: $(DEV)
+	@$(DOCS) --site-dir $(CURDIR)/site
 
 bench: $(RUN)
 	@$(PY) benchmarks/candidate_throughput.py

@@ -1,0 +1,44 @@
+#!/bin/bash
+# A search as a Slurm job that survives its time limit and preemption: it is asked to stop three minutes before, saves
+# its state, and the job is put back into the queue until the search has ended.
+#
+#     sbatch scripts/slurm.sh --task xland-easy --name first --candidates 100
+#
+# Everything after the script is for `jaxreward evolve`; --name is needed, for every start goes on with that run.
+# Options of Slurm go before the script: sbatch --time=12:00:00 --gres=gpu:1 scripts/slurm.sh ...
+#SBATCH --job-name=jaxreward
+#SBATCH --time=04:00:00
+#SBATCH --signal=B:USR1@180
+#SBATCH --requeue
+#SBATCH --open-mode=append
+#SBATCH --output=jaxreward-%j.log
+set -u
+
+case " $* " in
+*" --name "* | *" --name="*) ;;
+*)
+	echo "slurm.sh: say --name NAME, by which the job finds its run again when it is requeued" >&2
+	exit 2
+	;;
+esac
+
+# Bash hands no signal on to a program that it waits for: the search runs beside it, and is told. Slurm sends USR1 before
+# the time is up, TERM where the job is preempted.
+"${JAXREWARD:-jaxreward}" evolve "$@" --resume &
+search=$!
+trap 'kill -USR1 "$search" 2>/dev/null' USR1 TERM
+
+# `wait` returns when a signal arrives, long before the search has saved its state.
+while true; do
+	wait "$search"
+	status=$?
+	kill -0 "$search" 2>/dev/null || break
+done
+
+# 75: the work is unfinished and can go on.
+if [ "$status" -eq 75 ]; then
+	echo "slurm.sh: unfinished, back into the queue"
+	scontrol requeue "$SLURM_JOB_ID" && exit 0
+	echo "slurm.sh: it could not be requeued; the same sbatch command goes on with the run" >&2
+fi
+exit "$status"
