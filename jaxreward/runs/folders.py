@@ -1,0 +1,77 @@
+"""Where runs lie: all below a folder, and the one that a user means."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from jaxreward.errors import UserError
+
+LOG = "events.jsonl"
+
+_DEEPEST = 4
+"""Folders between that of all runs and a run: a comparison may lie among runs, and has a folder for each task."""
+
+
+def is_run(folder: Path) -> bool:
+    """Whether a run was started in `folder`, as far as its files tell."""
+    return (folder / LOG).is_file() or ((folder / "config.toml").is_file() and (folder / "programs").is_dir())
+
+
+def runs_under(folder: Path) -> list[Path]:
+    """The runs in `folder`, itself included if it is one, and those in the folders of comparisons, by name.
+
+    What lies inside a run is a part of it.
+
+    Raises:
+        UserError: there is no such folder.
+    """
+    if not folder.is_dir():
+        raise UserError(f"there is no folder {folder}: name the one that runs are in, as --out did when they began")
+    return sorted(_walk(folder, _DEEPEST))
+
+
+def _walk(folder: Path, deeper: int) -> Iterator[Path]:
+    if is_run(folder):
+        yield folder
+        return
+    try:
+        inner = [Path(entry.path) for entry in os.scandir(folder) if entry.is_dir() and not entry.name.startswith(".")]
+    except OSError:  # one that may not be read
+        return
+    for path in inner if deeper else ():
+        yield from _walk(path, deeper - 1)
+
+
+def find_run(said: str, out: Path) -> Path:
+    """The run that a user means by a folder, or by a name below `out`.
+
+    Raises:
+        UserError: there is none; the nearest is named.
+    """
+    for path in (Path(said), out / said):
+        if is_run(path):
+            return path
+    below = runs_under(out) if out.is_dir() else []
+    names = {str(path.relative_to(out)): path for path in below if path != out}
+    ends = [path for path in names.values() if path.name == said]
+    if len(ends) == 1:  # of a comparison, without its folders
+        return ends[0]
+    if ends:
+        choices = ", ".join(sorted(str(path.relative_to(out)) for path in ends))
+        raise UserError(f"{said} is the name of several runs: say which, {choices}")
+    beside = Path(said).parent
+    if beside.is_dir() and beside != Path():
+        names |= {str(beside / path.name): path for path in beside.iterdir() if is_run(path)}
+    near = difflib.get_close_matches(said, names, 1) or _named_like(Path(said).name, names)
+    if near:
+        raise UserError(f"there is no run {said}; did you mean {near[0]}?")
+    raise UserError(f"there is no run {said}, here or in {out}: `jaxreward runs list` names those in a folder")
+
+
+def _named_like(name: str, names: Mapping[str, Path]) -> list[str]:
+    """Of `names`, one whose folder has a name like this, whatever folders it lies in."""
+    close = difflib.get_close_matches(name, [path.name for path in names.values()], 1)
+    return [said for said, path in names.items() if path.name in close][:1]
