@@ -55,8 +55,8 @@ def against(facts: RunFacts) -> dict[str, tuple[Score | None, str]]:
 
 
 def way_on(facts: RunFacts) -> str:
-    """What to type to go on with a run, with more candidates (N in all) where it is finished; empty while a process works
-    on it."""
+    """What to type to go on with a run, with more candidates (N in all) where it is finished; empty while a process
+    works on it."""
     started, path = facts.started, facts.path
     if facts.standing == "running":
         return ""

@@ -128,7 +128,7 @@ class Status:
         self._progress: Progress[Any] | None = None
         self._began, self._before = now, Spent()
         self._watch = Stopwatch()
-        self._compiling = 0.0
+        self._compiling, self._trainings = 0.0, 0
         self._best: Score | None = None
         self._best_id = ""
 
@@ -142,6 +142,7 @@ class Status:
         took = self._watch.add(entry)
         match entry.event:
             case Trained(compile_s=compile_s, run_s=run_s, results=results):
+                self._trainings += 1
                 self._compiling += took * compile_s / (compile_s + run_s) if compile_s else 0.0
                 for result in results:
                     self._take(result.score, result.candidate.id)
@@ -155,7 +156,8 @@ class Status:
 
     def _begin(self, progress: Progress[Any], now: float) -> None:
         """A search is taken up: a new one, an earlier one, one inside another, or the outer one again."""
-        self._began, self._before, self._watch, self._compiling = now, progress.spent, Stopwatch(), 0.0
+        self._began, self._before = now, progress.spent
+        self._watch, self._compiling, self._trainings = Stopwatch(), 0.0, 0
         self._best, self._best_id = None, ""
         trained = progress.open.trained.values() if progress.open else ()
         for result in (*progress.results.values(), *trained):
@@ -249,16 +251,19 @@ class Status:
         for used, at_first, limit in _limits(spent, before, config):
             if limit and used > at_first:
                 left = min(left, max(0.0, limit - used) * passed / (used - at_first))
-        steps = spent.env_steps - before.env_steps + (bar.steps if bar is not None else 0)
-        return left + self._final(config, each, steps / passed)
+        return left + self._final(config, each, spent.env_steps - before.env_steps)
 
-    def _final(self, config: Mapping[str, Any], each: float, steps_per_s: float) -> float:
-        """Seconds that the training on fresh seeds takes, with the search beside it where there is one."""
+    def _final(self, config: Mapping[str, Any], each: float, steps: int) -> float:
+        """Seconds that the training on fresh seeds takes, compiled in the time of a generation and as fast as the
+        `steps` so far, with the search beside it where there is one."""
         baselines = config.get("baselines", ())
         beside = config.get("candidates", 0) * each if "best-of-n" in baselines else 0.0
         of_agent = config.get("final_steps") or config.get("steps", 0)
-        steps = (1 + len(baselines)) * config.get("final_seeds", 0) * of_agent
-        return beside + (steps / steps_per_s if steps_per_s > 0 else 0.0)
+        final = (1 + len(baselines)) * config.get("final_seeds", 0) * of_agent
+        running = self._watch.seconds.get(TRAINING, 0.0) - self._compiling
+        if not (self._trainings and steps and final):
+            return beside
+        return beside + self._compiling / self._trainings + final * running / steps
 
     def bill(self) -> str:
         """What language models have cost."""

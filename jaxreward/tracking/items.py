@@ -109,7 +109,7 @@ class Book:
                 told = [self._progress.results[r.id] for r in before.open.requests] if before.open else []
                 return [self._line(entry.at, result) for result in told]
             case Baseline() if event.score is not None:
-                name = "best on fresh seeds" if event.name == "best" else event.name
+                name = "best_on_fresh_seeds" if event.name == "best" else event.name
                 return [Scalars(entry.at, before.spent.trained, {f"final/{name}": event.score.mean})]
             case Paused() | Finished():
                 return [Ended(entry.at, before.spent.trained)]
@@ -135,12 +135,12 @@ class Book:
                 items.append(Program(at, step, result.candidate.id, score, source))
             values = {"score/candidate": score.mean} if score else {}
             if self._best is not None:
-                values["score/best so far"] = self._best.mean
+                values["score/best_so_far"] = self._best.mean
             items += [Scalars(at, step, values), *_curves(at, result)]
         spent = self._progress.spent
         used: dict[str, float] = {
             "attempts": spent.attempts, "failed": spent.failed, "duplicate": spent.duplicate,
-            "environment steps": spent.env_steps, "compile seconds": spent.compile_s, "run seconds": spent.run_s,
+            "environment_steps": spent.env_steps, "compile_seconds": spent.compile_s, "run_seconds": spent.run_s,
         }  # fmt: skip
         if spent.calls:
             used |= {"requests": spent.calls, "tokens": spent.tokens, "dollars": spent.cost_usd}

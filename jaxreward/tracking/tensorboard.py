@@ -56,7 +56,7 @@ class TensorBoard:
                 case Program():
                     code = "\n".join(f"    {line}" for line in item.source.splitlines())
                     text = f"{item.candidate}, {item.score.measure.name} {told_score(item.score)}\n\n{code}"
-                    self._search.text("best program", text, item.step, item.at)
+                    self._search.text("best_program", text, item.step, item.at)
                 case Curve():
                     curves.setdefault(item.candidate, []).append(item)
                 case _:
@@ -97,13 +97,13 @@ class _EventFile:
         from tensorboardX.summary import scalar
 
         if math.isfinite(value):
-            self._write(summary=scalar(tag.replace(" ", "_"), value), step=step, wall_time=at)
+            self._write(summary=scalar(tag, value), step=step, wall_time=at)
 
     def text(self, tag: str, text: str, step: int, at: float) -> None:
         """Add a text in Markdown."""
         from tensorboardX.summary import text as summary_of
 
-        self._write(summary=summary_of(tag.replace(" ", "_"), text), step=step, wall_time=at)
+        self._write(summary=summary_of(tag, text), step=step, wall_time=at)
 
     def _write(self, **fields: Any) -> None:
         self._file.write(self._event(**fields).SerializeToString())

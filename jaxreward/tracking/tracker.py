@@ -26,7 +26,7 @@ class Sink(Protocol):
     Attributes:
         name: of the tool.
         fed: the number of the last event that it has, -1 for none.
-        where: what a person does to look at it.
+        where: what a person does to look at it; empty where there is nothing yet.
     """
 
     name: str
@@ -99,6 +99,7 @@ class Tracker:
         self.path, self.note, self._redact = path, note, redact
         self._book = Book(redact)
         self._sinks: list[Sink] = []
+        self._shown: list[Sink] = []
         self._locks: list[int] = []
         self.failed: list[str] = []
         for name in dict.fromkeys(names):
@@ -129,7 +130,8 @@ class Tracker:
                     sink.remember(items)
                     continue
                 sink.write(entry.seq, items)
-                if entry.event.type == "run_started":
+                if sink.where and sink not in self._shown:
+                    self._shown.append(sink)
                     self.note(sink.where)
             except Exception as error:
                 self._drop(sink, error)

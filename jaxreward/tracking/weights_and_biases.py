@@ -19,19 +19,22 @@ from jaxreward.tracking.items import Curve, Ended, Item, Line, Program, Scalars,
 PROJECT = "jaxreward"
 """Where runs go unless WANDB_PROJECT says otherwise."""
 
-STEP = "candidates trained"
+FINISH_S = 60.0
+"""Seconds that the end of a run waits for uploads: a scheduler that takes the machine back will not wait longer."""
+
+STEP = "candidates_trained"
 
 _CANDIDATES = (
     *("candidate", "generation", "operator", "parents", "model", "score", "low", "high", "seeds", "failure"),
-    "environment steps",
+    "environment_steps",
 )
-_CURVES = ("candidate", "series", "environment steps", "value")
+_CURVES = ("candidate", "series", "environment_steps", "value")
 
 
 def require_key() -> None:
     """Raise a UserError where runs would go to a server and nobody is logged in."""
-    mode = os.environ.get("WANDB_MODE", "online")
-    if mode in ("offline", "dryrun", "disabled") or _wandb().api.api_key:
+    wandb = _wandb()
+    if wandb.setup().settings.mode != "online" or wandb.login(prompt=False, verify=False):
         return
     raise UserError(
         "--track wandb needs a key: run `wandb login`, set WANDB_API_KEY, or keep everything in the run's folder with "
@@ -57,16 +60,17 @@ class WeightsAndBiases:
             self.fed = int(json.loads(self._marker.read_text(encoding="utf-8"))["seq"])
         self._run: Any = None
         self._row = 0
+        self._started: Started | None = None
         self._lines: list[Line] = []
         self._curves: list[Curve] = []
         self._program: Program | None = None
 
     @property
     def where(self) -> str:
-        """Where to look at it."""
+        """Where to look at it; empty before it has begun, or where WANDB_MODE disables it."""
         if self._run is None or self._run.disabled:
-            return "Weights & Biases is disabled (WANDB_MODE)"
-        if self._run.url:
+            return ""
+        if not self._run.offline:
             return f"Weights & Biases: {self._run.url}"
         return f"Weights & Biases, offline: `wandb sync {Path(self._run.dir).parent}` sends it to the server"
 
@@ -82,6 +86,8 @@ class WeightsAndBiases:
             self._keep(item)
             if isinstance(item, Program):
                 self._program = item
+            elif isinstance(item, Started):
+                self._begin()
             elif isinstance(item, Scalars):
                 self._log({STEP: item.step, **item.values, **self._best_program()})
             elif isinstance(item, Ended):
@@ -100,7 +106,7 @@ class WeightsAndBiases:
     def _keep(self, item: Item) -> None:
         match item:
             case Started():
-                self._begin(item)
+                self._started = item
             case Line():
                 self._lines.append(item)
             case Curve():
@@ -108,7 +114,10 @@ class WeightsAndBiases:
             case _:
                 pass
 
-    def _begin(self, item: Started) -> None:
+    def _begin(self) -> None:
+        item = self._started
+        if self._run is not None or item is None:
+            return
         digest = hashlib.sha256(f"{item.at!r} {item.title}".encode()).hexdigest()
         self._run = _wandb().init(
             project=os.environ.get("WANDB_PROJECT", PROJECT), id=digest[:16], name=self.path.resolve().name,
@@ -116,13 +125,14 @@ class WeightsAndBiases:
             # What was typed, the environment and what is printed are none of its business: they may hold keys.
             settings=_wandb().Settings(
                 console="off", silent=True, save_code=False, disable_code=True, disable_git=True, x_disable_meta=True,
-                x_disable_stats=True,
+                x_disable_stats=True, finish_timeout=FINISH_S, finish_timeout_raises=True,
             ),
         )  # fmt: skip
         self._run.define_metric(STEP, hidden=True)
         self._run.define_metric("*", step_metric=STEP)
 
     def _log(self, values: dict[str, Any]) -> None:
+        self._begin()  # of a run that was begun before, when there is something to add to it
         self._run.log(values, step=self._row)
         self._row += 1
 
@@ -131,12 +141,12 @@ class WeightsAndBiases:
             return {}
         program, self._program = self._program, None
         title = html.escape(f"{program.candidate}, {program.score.mean:.4f}")
-        return {"best program": _wandb().Html(f"<p>{title}</p><pre>{html.escape(program.source)}</pre>", inject=False)}
+        return {"best_program": _wandb().Html(f"<p>{title}</p><pre>{html.escape(program.source)}</pre>", inject=False)}
 
     def _tables(self) -> dict[str, Any]:
         return {
             "candidates": _wandb().Table(columns=list(_CANDIDATES), data=[_cells(line) for line in self._lines]),
-            "learning curves": _wandb().Table(
+            "learning_curves": _wandb().Table(
                 columns=list(_CURVES),
                 data=[
                     [c.candidate, c.name, step, value]

@@ -102,8 +102,9 @@ def test_a_terminal_shows_where_the_search_stands():
     watched.clock.now += 10.0
     watched.live.training("generation 1", Training(2000, 4000, success={0: 0.3, 1: 0.7}))
     assert watched.drawn[2].endswith("50% 2.00k of 4.00k steps, 100 steps/s, 20 s left, best 0.70")
-    # 240 s for 2 candidates and two halves: 3 more take 240 s, and 6,000 steps come at (3000 + 2000) / 240 a second.
-    assert watched.drawn[3].startswith("4.0 min so far, about 8.8 min left, 40% proposing, 40% checking, 4% compiling")
+    # 240 s for 2 candidates and two halves: 3 more take 240 s. Of 10 s of training 7.5 s were compiled, and 3,000 steps
+    # came in the rest: 6,000 steps of the final training take 12.5 s.
+    assert watched.drawn[3].startswith("4.0 min so far, about 4.2 min left, 40% proposing, 40% checking, 4% compiling")
     assert watched.drawn[4] == "$0.40, 8,000 tokens, 8 requests"
     watched.logged(WHOLE[21:])
     assert [line for line in watched.drawn if "training" in line or "generation 1" in line] == [watched.drawn[1]]
