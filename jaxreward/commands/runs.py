@@ -38,7 +38,7 @@ POLL_S = 0.5
 class ListSettings:
     """List the runs in a folder, those of comparisons included, the last one that was worked on first."""
 
-    folder: tyro.conf.Positional[Path] = Path("runs")
+    folder: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="[FOLDER]")] = Path("runs")
     """Folder of runs."""
     json: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
     """Print one JSON object in place of the table."""
@@ -48,7 +48,7 @@ class ListSettings:
 class ShowSettings:
     """Show a run on a screen: what was found, what it took, where the time went, how to go on."""
 
-    run: tyro.conf.Positional[str]
+    run: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="RUN")]
     """Folder of a run, or its name below --out."""
     out: Path = Path("runs")
     """Folder of runs."""
@@ -60,7 +60,7 @@ class ShowSettings:
 class TailSettings:
     """Print the last events of a run, one a line."""
 
-    run: tyro.conf.Positional[str]
+    run: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="RUN")]
     """Folder of a run, or its name below --out."""
     follow: Annotated[bool, tyro.conf.FlagCreatePairsOff, tyro.conf.arg(aliases=["-f"])] = False
     """Go on with what happens, until the run is finished."""
@@ -74,7 +74,7 @@ class TailSettings:
 class CompareSettings:
     """Set runs side by side: settings that differ, scores, and what it took to reach them."""
 
-    runs: tyro.conf.Positional[tuple[str, ...]]
+    runs: Annotated[tyro.conf.Positional[tuple[str, ...]], tyro.conf.arg(metavar="RUN ...")]
     """Folders of runs, or their names below --out."""
     levels: tuple[float, ...] = ()
     """Scores to say the candidate of that reached them first; by default 0.25, 0.5, 0.75 and 0.9 of a rate, and the
@@ -89,7 +89,7 @@ class CompareSettings:
 class TrackSettings:
     """Feed TensorBoard or Weights & Biases with a run that has ended, or goes on."""
 
-    run: tyro.conf.Positional[str]
+    run: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="RUN")]
     """Folder of a run, or its name below --out."""
     to: tuple[SinkName, ...] = ("tensorboard",)
     """What to feed: tensorboard, wandb (Weights & Biases), or both."""

@@ -12,7 +12,7 @@ from jaxreward.records import Measure, Score
 from jaxreward.reports.course import CHECKING, PROPOSING, TRAINING, Stopwatch, better
 from jaxreward.reports.run_tables import told_score
 from jaxreward.reports.tables import figure
-from jaxreward.runs import Baseline, Entry, Generation, Progress, Spent, Told, Trained
+from jaxreward.runs import Asked, Baseline, Entry, Generation, Progress, Spent, Told, Trained
 
 STATES: tuple[str, ...] = (
     "waiting for a proposal",
@@ -131,6 +131,7 @@ class Status:
         self._compiling, self._trainings = 0.0, 0
         self._best: Score | None = None
         self._best_id = ""
+        self._compared = False  # the training on fresh seeds has come to its end
 
     # ---- what it is told
 
@@ -147,7 +148,11 @@ class Status:
                 for result in results:
                     self._take(result.score, result.candidate.id)
                 self.bar = None
-            case Baseline() | Told():
+            case Baseline():
+                self.bar, self._compared = None, True
+            case Asked():
+                self._compared = False
+            case Told():
                 self.bar = None
             case _:
                 pass
@@ -244,7 +249,7 @@ class Status:
             return bar.left(now)  # the last training
         training = states(generation).get("training", 0) * bar.share if bar is not None and generation else 0.0
         done, passed = spent.trained - before.trained + training, now - self._began
-        if done < 1:
+        if done < 1 or self._compared:
             return None
         each = passed / done
         left = max(0.0, config.get("candidates", 0) - spent.trained - training) * each

@@ -106,7 +106,10 @@ def test_a_terminal_shows_where_the_search_stands():
     # came in the rest: 6,000 steps of the final training take 12.5 s.
     assert watched.drawn[3].startswith("4.0 min so far, about 4.2 min left, 40% proposing, 40% checking, 4% compiling")
     assert watched.drawn[4] == "$0.40, 8,000 tokens, 8 requests"
-    watched.logged(WHOLE[21:])
+    watched.logged(WHOLE[21:23])
+    assert "left" in watched.drawn[1], "the final training is still to come"
+    watched.logged(WHOLE[23:])
+    assert not any(" left" in line for line in watched.drawn)
     assert [line for line in watched.drawn if "training" in line or "generation 1" in line] == [watched.drawn[1]]
 
 
