@@ -151,7 +151,7 @@ class Status:
             case Baseline():
                 self.bar, self._compared = None, True
             case Asked():
-                self._compared = False
+                self.bar, self._compared = None, False
             case Told():
                 self.bar = None
             case _:
@@ -163,7 +163,7 @@ class Status:
         """A search is taken up: a new one, an earlier one, one inside another, or the outer one again."""
         self._began, self._before = now, progress.spent
         self._watch, self._compiling, self._trainings = Stopwatch(), 0.0, 0
-        self._best, self._best_id = None, ""
+        self._best, self._best_id, self.bar = None, "", None
         trained = progress.open.trained.values() if progress.open else ()
         for result in (*progress.results.values(), *trained):
             self._take(result.score, result.candidate.id)

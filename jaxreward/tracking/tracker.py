@@ -161,8 +161,8 @@ class Tracker:
         first = next(iter(self._redact(str(error)).strip().splitlines()), "")
         why = ": ".join(filter(None, (type(error).__name__, first)))
         self.note(
-            f"{name} is not fed any more ({why}); the run goes on without, and "
-            f"`jaxreward runs track {self.path} --to {name}` feeds it afterwards"
+            f"{name} is not fed any more ({why}); that is no harm to the run, and "
+            f"`jaxreward runs track {self.path} --to {name}` feeds it later"
         )
 
     def __enter__(self) -> Tracker:

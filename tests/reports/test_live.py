@@ -125,6 +125,18 @@ def test_the_best_is_the_least_where_less_is_better_and_small_distances_keep_the
     assert "best 0.012" in watched.drawn[1]
 
 
+def test_what_trained_before_a_search_began_is_forgotten():
+    """In a comparison: the task's own interface, then a search."""
+    watched = Watched(80)
+    watched.live.training("sparse", Training(4000, 4000))
+    watched.logged(WHOLE[:2])
+    assert watched.drawn[:3] == [
+        "generation 0: 4 waiting for a proposal",
+        "0 of 6 candidates trained",
+        "asking the proposer",
+    ]
+
+
 def test_a_run_that_is_taken_up_knows_what_was_before():
     """Its budget is what is left, its speed that of this process, its best that of all."""
     watched = Watched(120)
