@@ -369,6 +369,13 @@ def film_command(args: list[str]) -> int:
     return film(args)
 
 
+def runs_command(args: list[str]) -> int:
+    """List runs, show one, follow one, set several side by side."""
+    from jaxreward.commands.runs import runs_command as runs
+
+    return runs(args)
+
+
 COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "evolve": evolve_command,
     "ask": ask_command,
@@ -382,6 +389,7 @@ COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "tasks": tasks_command,
     "strategies": strategies_command,
     "prompt": prompt_command,
+    "runs": runs_command,
 }
 
 _TRAINING = {"evolve", "tell", "train", "compare", "film"}

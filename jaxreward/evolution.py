@@ -7,7 +7,7 @@ events so far; so a killed run, resumed, takes the same steps that it would have
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import jax
@@ -31,6 +31,7 @@ from jaxreward.runs import (
     Asked,
     AskedRequest,
     Checked,
+    Entry,
     Event,
     Generation,
     Progress,
@@ -73,6 +74,7 @@ class Watcher(Protocol):
     def training(self, label: str, progress: TrainingProgress) -> None: ...
     def proposing(self, text: str) -> None: ...
     def note(self, text: str) -> None: ...
+    def logged(self, entry: Entry, progress: Progress[Any]) -> None: ...
 
 
 class Evolution:
@@ -81,6 +83,7 @@ class Evolution:
     Args:
         name: the run that a user would resume, if this search is part of another.
         elsewhere: what was said in searches beside this one, under the same budgets.
+        hear: called with every event that is logged.
     """
 
     def __init__(
@@ -93,10 +96,12 @@ class Evolution:
         stop: StopSignal,
         name: str = "",
         elsewhere: Sequence[Exchange] = (),
+        hear: Callable[[Entry], None] = lambda _: None,
     ) -> None:
         self.run, self.settings, self.checker, self.watcher, self.stop = run, settings, checker, watcher, stop
         self.task, self.strategy, self.proposer = parts.task, parts.strategy, parts.proposer
         self.observation, self.judge = parts.observation, parts.judge
+        self.hear = hear
         self.store = Checkpoints(run.checkpoints)
         events = [entry.event for entry in run.entries]
         self.progress: Progress[Any] = fold(events, self.strategy.init(), self.strategy.tell)
@@ -119,8 +124,10 @@ class Evolution:
 
     def log(self, event: Event) -> None:
         with CLOCK.part("write"):
-            self.run.append(event)
+            entry = self.run.append(event)
         self.progress = advance(self.progress, event, self.strategy.tell)
+        self.watcher.logged(entry, self.progress)
+        self.hear(entry)
 
     # ---- the course of a run
 

@@ -13,6 +13,7 @@ from jaxreward.finals import BEST_OF_N, compare
 from jaxreward.parts import Parts
 from jaxreward.programs import Checker
 from jaxreward.proposers.manual import ManualProposer
+from jaxreward.proposers.secrets import Secrets
 from jaxreward.records import Result, Score
 from jaxreward.runs import (
     REQUEUE_EXIT_CODE,
@@ -27,6 +28,7 @@ from jaxreward.runs import (
 from jaxreward.runs.transcripts import TRANSCRIPT
 from jaxreward.settings import EvolveSettings
 from jaxreward.tasks import Task
+from jaxreward.tracking import Tracker
 from jaxreward.training import Interrupted
 
 
@@ -76,11 +78,13 @@ def evolve(
     stop = stop or StopSignal()
     path, parts = settings.out / settings.run_name, Parts.of(settings, task)
     opened = Run.resume(path) if settings.resume else Run.create(path, settings.as_config())
-    with opened as run, _checking(settings, checker) as checking:
+    with opened as run, _tracker(settings, path, watcher) as tracker, _checking(settings, checker) as checking:
         if settings.resume:
             run.update_config(settings.as_config())
+        for entry in run.entries:
+            tracker.feed(entry)
         beside = read_transcript(path / BEST_OF_N / "transcripts" / TRANSCRIPT)
-        main = Evolution(run, settings, parts, checking, watcher, stop, elsewhere=beside)
+        main = Evolution(run, settings, parts, checking, watcher, stop, elsewhere=beside, hear=tracker.feed)
         try:
             reason = main.search(generations)
             if reason is None:
@@ -135,6 +139,13 @@ def _paused(main: Evolution, path: Path, reason: str, exit_code: int) -> Outcome
     best = main.strategy.best(main.progress.state)
     return Outcome(main.settings, path, best, best.score if best else None, dict(main.progress.baselines),
                    main.progress, reason, exit_code)  # fmt: skip
+
+
+def _tracker(settings: EvolveSettings, path: Path, watcher: Watcher) -> Tracker:
+    secrets = Secrets()
+    for model in settings.llm.weights():
+        secrets.guard(model.partition("/")[0])
+    return Tracker(settings.track, path, watcher.note, secrets.redact)
 
 
 def _checking(settings: EvolveSettings, checker: Checker | None) -> AbstractContextManager[Checker]:

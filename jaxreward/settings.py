@@ -18,6 +18,7 @@ from jaxreward.runs.run import check_name
 from jaxreward.search.option_text import read_options, write_options
 from jaxreward.search.registry import make_strategy, strategy_class
 from jaxreward.tasks import Task, is_file, make_task_of
+from jaxreward.tracking import SinkName, require
 from jaxreward.training.config import PPO, How
 from jaxreward.training.plan import check_collector, make_schedule
 from jaxreward.training.rungs import Rung
@@ -113,6 +114,8 @@ class EvolveSettings:
     profile: bool = False
     """Write down where the time of every generation went, `profile/account.md` in the run's folder, with a trace of
     XLA's profiler beside it."""
+    track: tuple[SinkName, ...] = ()
+    """Show the run in tensorboard or wandb (Weights & Biases) as well, or in both; each is an extra to be installed."""
     dry_run: bool = False
     """Print the plan and its estimated cost, and do nothing."""
     json: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
@@ -176,6 +179,7 @@ class EvolveSettings:
         if self.chunk is not None and self.chunk < 1:
             raise UserError(f"--chunk must be at least 1, not {self.chunk}")
         check_name(self.run_name, "run")
+        require(self.track)
         if len(set(self.baselines)) < len(self.baselines):
             raise UserError("--baselines names one of them twice; name each once")
         if "best-of-n" in self.baselines and self.strategy == "best-of-n":
@@ -259,7 +263,7 @@ class EvolveSettings:
 
     def as_config(self) -> dict[str, Any]:
         """TOML-ready values of everything that the course of the run depends on, the strategy's defaults spelt out."""
-        skip = {"out", "name", "resume", "profile", "dry_run", "json", "command"}
+        skip = {"out", "name", "resume", "profile", "track", "dry_run", "json", "command"}
         values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name not in skip}
         spelt_out = write_options(self.strategy, read_options(self.strategy, self.option))
         return plain({**values, "option": spelt_out, "evolve": self.evolves, "filter_threshold": self.threshold})

@@ -25,6 +25,7 @@ from jaxreward.search import make_strategy
 from jaxreward.settings import EvolveSettings
 from jaxreward.training import PPO, Interrupted
 from jaxreward.training.chunk import Chunk
+from tests.tracking.records import read_folder
 
 pytestmark = pytest.mark.usefixtures("hasty")
 SETTINGS = EvolveSettings(
@@ -166,8 +167,13 @@ def test_a_replay_has_no_threshold_that_nobody_gave(whole, machine, tmp_path):
 def test_a_larger_budget_goes_on_where_the_run_ended(whole, machine, tmp_path):
     _, path = whole
     shutil.copytree(path, tmp_path / "run")
-    outcome = run(machine, tmp_path, resume=True, candidates=6)
+    outcome = run(machine, tmp_path, resume=True, candidates=6, track=("tensorboard",))
     assert outcome.progress.spent.trained == 6
+    # what was trained before it was tracked is shown too
+    results = [r for e in substance(tmp_path / "run") if isinstance(e, Trained) for r in e.results]
+    shown = read_folder(tmp_path / "run" / "tensorboard" / "search")
+    scores = {k: pytest.approx(r.score.mean) for k, r in enumerate(results, start=1) if r.score}
+    assert [(v.step, v.value) for v in shown if v.tag == "score/candidate"] == list(scores.items())
     # the score in the header is that of the program under it
     final = outcome.baselines["best"]
     assert outcome.best is not None and outcome.best.candidate.summary is not None

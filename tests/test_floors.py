@@ -17,17 +17,19 @@ FLOORS: dict[str, set[str]] = {
     "errors": set(),
     "cores": set(),
     "clock": set(),
+    "quantities": set(),
     "kernels": set(),
     "programs": {"records", "errors", "kernels"},
     "tasks": {"records", "errors", "kernels", "cores"},
     "search": {"records", "errors", "operators"},
     "runs": {"records", "errors", "operators"},
     "training": {"records", "errors", "kernels", "programs", "tasks", "clock"},
-    "proposers": {"records", "errors", "operators", "programs"},
-    "reports": {"records", "errors", "operators", "runs"},
+    "proposers": {"records", "errors", "operators", "programs", "quantities"},
+    "reports": {"records", "errors", "operators", "quantities", "runs"},
 }
 FLOORS["options"] = {"errors"}
-FLOORS["settings"] = {"records", "errors", "runs", "search", "tasks", "training", "proposers"}
+FLOORS["tracking"] = {"records", "errors", "runs", "reports"}
+FLOORS["settings"] = {"records", "errors", "runs", "search", "tasks", "tracking", "training", "proposers"}
 FLOORS["presets"] = {"errors", "settings", "tasks", "training"}
 FLOORS["mending"] = {"records", "runs"}
 FLOORS["evaluation"] = {"records", "reports", "tasks", "training"}

@@ -389,6 +389,6 @@ def test_live_lines_show_the_least_where_less_is_better_and_small_distances():
     console = Console(file=io.StringIO(), width=200)
     live = Live(console)
     live.training("training", Progress(1, 2, "run", 0, 1, {0: 0.5, 1: 0.012}, MISS))
-    assert "best 0.012" in live._bars.tasks[0].fields["detail"]
+    assert live.status.bar is not None and live.status.bar.best == "best 0.0120"
     live.training("training", Progress(2, 2, "run", 0, 1, {0: 0.5, 1: 0.012}))
-    assert "best 0.50" in live._bars.tasks[0].fields["detail"]
+    assert live.status.bar.best == "best 0.50"

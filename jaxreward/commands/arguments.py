@@ -114,7 +114,7 @@ def configured(base: D, args: list[str]) -> D:
 # What may differ when a run is resumed: where it lies, how it is watched, its budgets, and all that concerns language
 # models: one may be withdrawn by its provider half-way, and what it said is in the transcript.
 _MAY_CHANGE = {
-    *("out", "name", "resume", "profile", "dry_run", "json"),
+    *("out", "name", "resume", "profile", "track", "dry_run", "json"),
     *("candidates", "max_attempts", "max_env_steps", "max_device_s"),
     *("memory_gb", "unsafe_no_sandbox", "command", "baselines", "final_seeds", "final_steps"),
 }

@@ -144,6 +144,9 @@ class _Placed:
     def generation(self, index: int, results: Any, best: Any, spent: Any) -> None:
         self.live.generation(index, results, best, spent)
 
+    def logged(self, entry: Any, progress: Any) -> None:
+        self.live.logged(entry, progress)
+
 
 # ---- the plan
 

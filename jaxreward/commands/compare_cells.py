@@ -7,7 +7,7 @@ import hashlib
 import shutil
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +27,7 @@ from jaxreward.runs.checkpoint import Checkpoints
 from jaxreward.runs.disk import write_atomic
 from jaxreward.runs.events import json_ready
 from jaxreward.runs.run import read_config
+from jaxreward.runs.toml import flat
 from jaxreward.search.option_text import read_options, write_options
 from jaxreward.search.registry import STRATEGIES
 from jaxreward.settings import EvolveSettings
@@ -306,15 +307,6 @@ def observation_digest(path: Path, config: Mapping[str, Any]) -> str | None:
         return None
     raise UserError(f"{copy} is missing, the observation that the search was given: put it back from a copy of the "
                     "folder, or move the search away")  # fmt: skip
-
-
-def flat(config: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Settings by name, those in tables after a dot."""
-    for key, value in config.items():
-        if isinstance(value, Mapping):
-            yield from flat(value, f"{prefix}{key}.")
-        else:
-            yield prefix + key, value
 
 
 def _require_same(path: Path, started: Mapping[str, Any], asked: Mapping[str, Any]) -> None:

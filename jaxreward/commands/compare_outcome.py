@@ -20,7 +20,6 @@ from jaxreward.commands.compare_cells import (
     Trouble,
     config_of,
     error_file,
-    flat,
     given_digest,
     observation_digest,
     search_label,
@@ -47,6 +46,7 @@ from jaxreward.reports.plots import search_curves
 from jaxreward.reports.tables import score_json
 from jaxreward.runs.disk import write_atomic
 from jaxreward.runs.events import json_ready
+from jaxreward.runs.toml import flat
 
 FORMAT = 1
 

@@ -9,6 +9,7 @@ from functools import cache
 from jaxreward.errors import UserError
 from jaxreward.proposers.llm_settings import LlmSettings
 from jaxreward.proposers.quiet_litellm import import_litellm
+from jaxreward.quantities import dollars
 from jaxreward.records import Exchange
 
 EXPECTED_REPLY = 2_000
@@ -166,11 +167,6 @@ class Bill:
         s = self.spent
         tokens = [f"{s.tokens:,} tokens"] if s.tokens != s.unpriced or not s.tokens else []
         return ", ".join([self.money(), *tokens, f"{s.requests:,} request{'' if s.requests == 1 else 's'}"])
-
-
-def dollars(amount: float) -> str:
-    """`$0.0123`, `$12.30`: small amounts to a hundredth of a cent."""
-    return f"${amount:,.4f}" if 0 < amount < 0.1 else f"${amount:,.2f}"
 
 
 @dataclass(frozen=True)

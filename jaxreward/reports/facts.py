@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -11,7 +12,8 @@ from typing import Literal
 
 from jaxreward.errors import UserError
 from jaxreward.records import SUCCESS, Candidate, Exchange, Measure, Result, Score
-from jaxreward.runs import Baseline, Entry, Finished, Progress, RunStarted, fold, read_log, read_transcript
+from jaxreward.reports.course import Reached, course_of
+from jaxreward.runs import Baseline, Entry, Finished, Paused, Progress, RunStarted, fold, read_log, read_transcript
 from jaxreward.runs.log import wall_s
 from jaxreward.runs.provenance import lineage, read_header
 from jaxreward.runs.transcripts import TRANSCRIPT
@@ -121,6 +123,35 @@ class RunFacts:
         inner = self.path / BEST_OF_N
         return RunFacts.read(inner) if (inner / "events.jsonl").is_file() and read_log(inner / "events.jsonl") else None
 
+    @cached_property
+    def course(self) -> list[Reached]:
+        """The trained candidates in order."""
+        return course_of(self.entries)
+
+    @property
+    def failures(self) -> dict[str, int]:
+        """Candidates without a score by the stage that they failed at, the most frequent first."""
+        stages = (r.failure.stage for r in self.results.values() if r.failure)
+        return dict(Counter[str](stages).most_common())
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of language models, those of the search beside it included."""
+        told = sum(e.prompt_tokens + e.completion_tokens for e in self.exchanges)
+        return max(told, self.progress.spent.tokens) + (self.beside.tokens if self.beside else 0)
+
+    @property
+    def cost_usd(self) -> float:
+        """Dollars for them as far as prices are known, also for calls that no answer has come of yet."""
+        told = sum(e.cost_usd or 0.0 for e in self.exchanges)
+        return max(told, self.progress.spent.cost_usd) + (self.beside.cost_usd if self.beside else 0.0)
+
+    @property
+    def reason(self) -> str:
+        """Why it ended, or last paused; empty while it goes on or where nobody said."""
+        ended = self.progress.ended
+        return ended.reason if isinstance(ended, Finished | Paused) and self.standing != "running" else ""
+
     @property
     def wall_s(self) -> float:
         """Seconds in which a process worked on it."""
@@ -133,17 +164,18 @@ class RunFacts:
 
 
 def _standing(path: Path, progress: Progress[None]) -> Standing:
-    if _is_locked(path / "events.lock"):
+    if is_written(path):
         return "running"
     if progress.ended is None:
         return "stopped"
     return "finished" if isinstance(progress.ended, Finished) else "paused"
 
 
-def _is_locked(path: Path) -> bool:
-    """Whether a process holds the lock of a run's log. A shared lock, held for a moment, asks without disturbing."""
+def is_written(path: Path) -> bool:
+    """Whether a process writes the run in `path`, and so holds the lock of its log. A shared lock, held for a moment,
+    asks without disturbing."""
     try:
-        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        file = os.open(path / "events.lock", os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return False
     try:

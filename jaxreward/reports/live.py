@@ -1,77 +1,123 @@
-"""Progress of a search on the terminal: one bar for what trains now, one line a generation."""
+"""Progress of a search while it runs: a few lines on a terminal that replace themselves, plain lines in a log."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import threading
+import time
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-from rich.progress import Progress as Bars
+from rich.live import Live as Screen
+from rich.text import Text
 
 from jaxreward.operators import WORDS
 from jaxreward.records import Measure, Result
+from jaxreward.reports.run_tables import told_score
+from jaxreward.reports.status import Bar, Status, bill
 from jaxreward.reports.tables import figure
+from jaxreward.runs import Asked, Entry, Progress
 from jaxreward.runs.fold import Spent
+
+QUIET_S = 60.0
+"""Seconds between two lines in a log while something long goes on, at least."""
+
+_PULSE_S = 5.0
 
 
 class Live:
-    """Shows how a run goes; a context manager around `jaxreward.evolve.evolve` or a training."""
+    """Shows how a run goes; a context manager around `jaxreward.evolve.evolve` or a training.
 
-    def __init__(self, console: Console, candidates: int = 0) -> None:
-        self.console, self.candidates = console, candidates
-        columns = (
-            TextColumn("{task.description}", markup=False), BarColumn(bar_width=24), MofNCompleteColumn(),
-            TextColumn("{task.fields[detail]}", markup=False), TimeElapsedColumn(), TimeRemainingColumn(compact=True),
-        )  # fmt: skip
-        self._bars = Bars(*columns, console=console, transient=True, disable=not console.is_terminal)
-        self._task: TaskID | None = None
-        self._label = ""
-        self._latest: dict[int, float] = {}
+    Without a terminal it writes a line for each generation and, while something long goes on, one a minute at most.
+
+    Args:
+        console: where to.
+        candidates: that a search is to train, for the lines of its generations.
+        clock: seconds, going forward.
+    """
+
+    def __init__(self, console: Console, candidates: int = 0, clock: Callable[[], float] = time.monotonic) -> None:
+        self.console, self.candidates, self._clock = console, candidates, clock
+        self.status = Status(clock())
+        self._said = clock()
+        self._ended = threading.Event()
+        self._screen: Screen | None = None
+        if console.is_terminal and not console.is_dumb_terminal:
+            self._screen = Screen(get_renderable=self._draw, console=console, refresh_per_second=2, transient=True)
 
     def __enter__(self) -> Live:
-        self._bars.start()
+        if self._screen is not None:
+            self._screen.start()
+        else:
+            threading.Thread(target=self._pulse, daemon=True, name="progress").start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._bars.stop()
+        self._ended.set()
+        if self._screen is not None:
+            self._screen.stop()
 
     def note(self, text: str) -> None:
         """A line of its own."""
         self.console.print(text)
+        self._said = self._clock()
 
     def proposing(self, text: str) -> None:
-        """What the proposer is doing, on a line that the next one replaces."""
-        if self._task is None or self._label != "proposing":
-            self._show("proposing")
-        assert self._task is not None
-        self._bars.update(self._task, detail=text)
-
-    def _show(self, label: str) -> None:
-        if self._task is not None:
-            self._bars.remove_task(self._task)
-        self._task, self._label, self._latest = self._bars.add_task(label, detail="", total=None), label, {}
+        """What the proposer is doing, until it is doing something else."""
+        self.status.proposing(text)
 
     def training(self, label: str, progress: Any) -> None:
-        """`progress` is a `jaxreward.training.Progress`, counted here in thousands of steps."""
-        if self._task is None or label != self._label:
-            self._show(label)
-        assert self._task is not None
-        self._latest |= progress.success
-        values, measure = self._latest.values(), progress.measure
-        best = f"best {_short(max(values, key=measure.oriented), measure)}" if values else ""
-        where = f"chunk {progress.chunk + 1}/{progress.chunks}" if progress.chunks > 1 else ""
-        doing = "compiling" if progress.phase == "compile" else ""
-        self._bars.update(
-            self._task,
-            description=f"{label}, thousand steps",
-            completed=progress.steps // 1000,
-            total=max(1, progress.total // 1000),
-            detail=" ".join(filter(None, (doing, where, best))),
-        )
+        """`progress` is a `jaxreward.training.Progress`."""
+        self.status.training(label, progress, self._clock())
+
+    def logged(self, entry: Entry, progress: Progress[Any]) -> None:
+        """An event of a run, and the run after it."""
+        self.status.logged(entry, progress, self._clock())
+        if self._screen is not None and isinstance(entry.event, Asked):
+            # Who is asked on the terminal types undisturbed.
+            votes = any(request.operator == "prefer" for request in entry.event.requests)
+            if votes and progress.config.get("judge") == "terminal":
+                self._screen.stop()
+            else:
+                self._screen.start()
+
+    # ---- a terminal
+
+    def _draw(self) -> Text:
+        status, bar, now, width = self.status, self.status.bar, self._clock(), self.console.width
+        lines = [_fitting([status.generation()], width, style="bold"), _fitting(status.head(), width)]
+        if bar is not None:
+            lines += self._bar(bar, width, now)
+        else:
+            lines.append(_fitting([status.now_doing()], width))
+        lines.append(_fitting([*status.times(now), *status.shares()], width))
+        lines.append(_fitting([status.bill()], width))
+        return Text("\n", no_wrap=True).join(line for line in lines if line)
+
+    def _bar(self, bar: Bar, width: int, now: float) -> list[Text]:
+        full, empty = ("#", "-") if self.console.options.ascii_only else ("\u2501", "\u2500")
+        cells = min(30, width // 4)
+        done = round(cells * bar.share)
+        line = Text.assemble((full * done, "green"), (empty * (cells - done), "dim"), f" {bar.share:4.0%} ")
+        line.append_text(_fitting(bar.words(now), width - len(line)))
+        named = self.status.generation().startswith(f"{bar.label}:")
+        return [*([] if named else [_fitting([bar.label], width)]), line]
+
+    # ---- a log
+
+    def _pulse(self) -> None:
+        while not self._ended.wait(_PULSE_S):
+            self.beat()
+
+    def beat(self) -> None:
+        """Write a line if something has gone on for long without one."""
+        if self._clock() - self._said >= QUIET_S and self.status.under_way:
+            self.note(self.status.sentence(self._clock()))
+
+    # ---- generations
 
     def generation(self, index: int, results: Sequence[Result], best: Result | None, spent: Spent) -> None:
         """One line for a complete generation."""
@@ -86,7 +132,7 @@ class Live:
         if failed:
             text += f"; without a score: {', '.join(sorted(failed))}"
         if best is not None and best.score is not None:
-            text += f"; best so far {figure(best.score.mean, rate=best.score.measure.rate)} ({best.candidate.id})"
+            text += f"; best so far {told_score(best.score)}, {best.candidate.id}"
         if self.candidates:
             text += f"; {spent.trained}/{self.candidates} candidates, {spent.compile_s + spent.run_s:.0f} device s"
         if spent.calls:
@@ -108,12 +154,6 @@ def _said(index: int, results: Sequence[Result]) -> str:
     return f"generation {index}: {asked}: {len(results) - len(failed)} of {len(results)} answered"
 
 
-def bill(spent: Spent) -> str:
-    """What language models have cost so far."""
-    text = f"${spent.cost_usd:.4f}, {spent.tokens:,} tokens, {spent.calls} requests"
-    return text + (f" ({spent.unpriced_tokens:,} tokens of unknown price)" if spent.unpriced_tokens else "")
-
-
 class Silent:
     """A watcher that says nothing."""
 
@@ -121,3 +161,17 @@ class Silent:
     def training(self, label: str, progress: Any) -> None: ...
     def proposing(self, text: str) -> None: ...
     def generation(self, index: int, results: Sequence[Result], best: Result | None, spent: Spent) -> None: ...
+    def logged(self, entry: Entry, progress: Progress[Any]) -> None: ...
+
+
+def _fitting(parts: Sequence[str], width: int, style: str = "") -> Text:
+    """As many of the parts as a line holds, the first ones first; one that is too long by itself is cut."""
+    line = ""
+    for part in filter(None, parts):
+        longer = f"{line}, {part}" if line else part
+        if len(longer) > width:
+            break
+        line = longer
+    if not line:
+        line = next(iter(filter(None, parts)), "")[:width]
+    return Text(line, style)

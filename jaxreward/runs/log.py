@@ -129,16 +129,24 @@ def _encode(entry: Entry) -> bytes:
 
 def _read(path: Path) -> tuple[list[Entry], int]:
     """The entries of a log and the number of bytes that they fill."""
-    if not path.exists():
-        return [], 0
+    return decode_lines(path.read_bytes(), path) if path.exists() else ([], 0)
+
+
+def decode_lines(data: bytes, path: Path, known: int = 0) -> tuple[list[Entry], int]:
+    """The entries in `data`, what the log in `path` holds after its first `known` lines, and the number of bytes that
+    they fill: a last line that is torn is left out.
+
+    Raises:
+        UserError: another line cannot be read, or does not follow the one before it.
+    """
     entries: list[Entry] = []
     size = 0
-    *lines, torn = path.read_bytes().split(b"\n")
-    for number, line in enumerate(lines, start=1):
+    *lines, torn = data.split(b"\n")
+    for number, line in enumerate(lines, start=known + 1):
         try:
             record = json.loads(line)
         except ValueError as error:  # also bytes that are no text
-            if number == len(lines) and not torn:
+            if number == known + len(lines) and not torn:
                 break  # a last line whose end reached the disk before its middle
             raise UserError(
                 f"{path} line {number} is damaged ({error}): restore the file from a copy, or cut it before "

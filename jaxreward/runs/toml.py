@@ -1,11 +1,11 @@
-"""Writing a configuration as TOML; `tomllib` of the standard library reads it back."""
+"""A configuration as TOML, which `tomllib` of the standard library reads back, and by the names of its settings."""
 
 from __future__ import annotations
 
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
@@ -57,3 +57,12 @@ def _value(value: Any) -> str:
 def _string(text: str) -> str:
     # JSON escapes what a basic TOML string must escape, except DEL.
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def flat(config: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Settings by name, those in tables after a dot."""
+    for key, value in config.items():
+        if isinstance(value, Mapping):
+            yield from flat(value, f"{prefix}{key}.")
+        else:
+            yield prefix + key, value

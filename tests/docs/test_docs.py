@@ -189,7 +189,8 @@ def test_keys_of_every_json_object_are_documented():
     text = page("commands.md")
     for file, functions in {
         "commands/summary.py": ("evolve_json", "train_json"), "commands/retrain.py": ("rows",),
-        "reports/tables.py": ("score_json",),
+        "reports/tables.py": ("score_json",), "reports/run_tables.py": ("summary_json", "json", "_reached_json"),
+        "reports/run_text.py": ("run_json", "_generation_json"),
     }.items():  # fmt: skip
         tree = ast.parse((ROOT / "jaxreward" / file).read_text())
         found = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef) and n.name in functions]

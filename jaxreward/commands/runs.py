@@ -1,0 +1,307 @@
+"""`jaxreward runs`: what runs there are, how one went or goes on, and several beside each other.
+
+Nothing here needs a device, a task or a strategy, and nothing is imported that would import JAX.
+"""
+
+from __future__ import annotations
+
+import heapq
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from pathlib import Path
+from shutil import get_terminal_size
+from typing import Annotated, Any, TypeVar
+
+import tyro
+
+from jaxreward.errors import UserError
+from jaxreward.reports.facts import BEST_OF_N, RunFacts, is_written
+from jaxreward.reports.run_events import Narrator
+from jaxreward.runs import Entry, Finished
+from jaxreward.runs.events import json_ready
+from jaxreward.runs.folders import LOG, find_run, runs_under
+from jaxreward.runs.follow import LogReader
+from jaxreward.tracking import SinkName, Tracker, require
+
+D = TypeVar("D")
+
+POLL_S = 0.5
+"""Seconds between two looks at a run that is followed."""
+
+
+@dataclass(frozen=True)
+class ListSettings:
+    """List the runs in a folder, those of comparisons included, the last one that was worked on first."""
+
+    folder: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="[FOLDER]")] = Path("runs")
+    """Folder of runs."""
+    json: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
+    """Print one JSON object in place of the table."""
+
+
+@dataclass(frozen=True)
+class ShowSettings:
+    """Show a run on a screen: what was found, what it took, where the time went, how to go on."""
+
+    run: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="RUN")]
+    """Folder of a run, or its name below --out."""
+    out: Path = Path("runs")
+    """Folder of runs."""
+    json: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
+    """Print one JSON object in place of the text."""
+
+
+@dataclass(frozen=True)
+class TailSettings:
+    """Print the last events of a run, one a line."""
+
+    run: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="RUN")]
+    """Folder of a run, or its name below --out."""
+    follow: Annotated[bool, tyro.conf.FlagCreatePairsOff, tyro.conf.arg(aliases=["-f"])] = False
+    """Go on with what happens, until the run is finished."""
+    lines: Annotated[int, tyro.conf.arg(aliases=["-n"])] = 20
+    """How many of the last events to begin with."""
+    out: Path = Path("runs")
+    """Folder of runs."""
+
+
+@dataclass(frozen=True)
+class CompareSettings:
+    """Set runs side by side: settings that differ, scores, and what it took to reach them."""
+
+    runs: Annotated[tyro.conf.Positional[tuple[str, ...]], tyro.conf.arg(metavar="RUN ...")]
+    """Folders of runs, or their names below --out."""
+    levels: tuple[float, ...] = ()
+    """Scores to say the candidate of that reached them first; by default 0.25, 0.5, 0.75 and 0.9 of a rate, and the
+    best that all of the runs reached."""
+    out: Path = Path("runs")
+    """Folder of runs."""
+    json: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
+    """Print one JSON object in place of the table."""
+
+
+@dataclass(frozen=True)
+class TrackSettings:
+    """Feed TensorBoard or Weights & Biases with a run that has ended, or goes on."""
+
+    run: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="RUN")]
+    """Folder of a run, or its name below --out."""
+    to: tuple[SinkName, ...] = ("tensorboard",)
+    """What to feed: tensorboard, wandb (Weights & Biases), or both."""
+    follow: Annotated[bool, tyro.conf.FlagCreatePairsOff, tyro.conf.arg(aliases=["-f"])] = False
+    """Go on with what happens while a process works on the run."""
+    out: Path = Path("runs")
+    """Folder of runs."""
+
+
+def runs_command(args: Sequence[str]) -> int:
+    """Run `jaxreward runs` with its arguments; returns the exit status."""
+    if not args or args[0] in ("-h", "--help"):
+        print(_usage())
+        return 0
+    name, rest = args[0], list(args[1:])
+    if name not in _COMMANDS:
+        near = get_close_matches(name, _COMMANDS, 1)
+        hint = f"did you mean '{near[0]}'?" if near else f"choose from {', '.join(_COMMANDS)}"
+        raise UserError(f"there is no command 'runs {name}'; {hint}")
+    try:
+        code = _COMMANDS[name](rest)
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:  # `| head` has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else the interpreter complains at its end
+        return 0
+
+
+def _usage() -> str:
+    lines = [f"  {name:8} {(command.__doc__ or '').splitlines()[0]}" for name, command in _COMMANDS.items()]
+    return "\n".join(
+        ["usage: jaxreward runs COMMAND [options]", "", *lines, "", "jaxreward runs COMMAND --help lists its options."]
+    )
+
+
+def _parse(kind: type[D], name: str, args: list[str]) -> D:
+    return tyro.cli(kind, args=args, prog=f"jaxreward runs {name}", description=kind.__doc__)
+
+
+def _width() -> int | None:
+    """Characters of a line of the terminal; None where output goes elsewhere."""
+    return get_terminal_size().columns if sys.stdout.isatty() else None
+
+
+def _print_json(value: dict[str, Any]) -> None:
+    print(json.dumps(json_ready(value), allow_nan=False))
+
+
+# ---- commands
+
+
+def list_command(args: list[str]) -> int:
+    """List the runs in a folder, the last one that was worked on first."""
+    from jaxreward.reports.run_tables import list_lines, summary_json
+
+    settings = _parse(ListSettings, "list", args)
+    found: list[tuple[str, RunFacts]] = []
+    unreadable: list[tuple[str, str]] = []
+    for path in runs_under(settings.folder):
+        name = path.name if path == settings.folder else str(path.relative_to(settings.folder))
+        try:
+            found.append((name, RunFacts.read(path)))
+        except (UserError, OSError) as error:
+            unreadable.append((name, " ".join(str(error).split())))
+    found.sort(key=lambda run: run[1].last_at, reverse=True)
+    if settings.json:
+        rows = [summary_json(facts, name) for name, facts in found]
+        _print_json({"runs": rows, "unreadable": [{"run": name, "reason": why} for name, why in unreadable]})
+        return 0
+    for line in list_lines(found, _width()) if found else [f"there is no run in {settings.folder} that can be read"]:
+        print(line)
+    for name, why in unreadable:
+        print(f"cannot read {name}: {why}")
+    return 0
+
+
+def show_command(args: list[str]) -> int:
+    """Show one run on a screen."""
+    from jaxreward.reports.run_text import run_json, run_lines
+
+    settings = _parse(ShowSettings, "show", args)
+    facts = RunFacts.read(find_run(settings.run, settings.out))
+    if settings.json:
+        _print_json(run_json(facts))
+    else:
+        print("\n".join(run_lines(facts, _width() or 100)))
+    return 0
+
+
+def compare_command(args: list[str]) -> int:
+    """Set runs side by side."""
+    from jaxreward.reports.run_tables import SideBySide
+
+    settings = _parse(CompareSettings, "compare", args)
+    if len(settings.runs) < 2:
+        raise UserError("name at least two runs to set side by side; `jaxreward runs show RUN` shows one")
+    paths = [find_run(said, settings.out) for said in settings.runs]
+    names = [path.name for path in paths]
+    if len(set(names)) < len(names):  # of several comparisons
+        names = [str(said) for said in settings.runs]
+    sheet = SideBySide([(name, RunFacts.read(p)) for name, p in zip(names, paths, strict=True)], settings.levels)
+    if settings.json:
+        _print_json(sheet.json())
+    else:
+        print("\n".join(sheet.lines(_width())))
+    return 0
+
+
+def tail_command(args: list[str]) -> int:
+    """Print the last events of a run, one a line; -f goes on with what happens."""
+    settings = _parse(TailSettings, "tail", args)
+    if settings.lines < 0:
+        raise UserError(f"--lines must not be negative, not {settings.lines}")
+    path = find_run(settings.run, settings.out)
+    told = Tail(path, time.sleep)
+    for line in list(told.new())[-settings.lines or None :] if settings.lines else list(told.new())[:0]:
+        print(line)
+    if settings.follow:
+        for line in told.until_finished():
+            print(line, flush=True)
+    return 0
+
+
+def track_command(args: list[str]) -> int:
+    """Feed TensorBoard or Weights & Biases with a run."""
+    from jaxreward.proposers.secrets import Secrets
+
+    settings = _parse(TrackSettings, "track", args)
+    require(settings.to)
+    path = find_run(settings.run, settings.out)
+    reader = LogReader(path / LOG)
+    with Tracker(settings.to, path, print, Secrets().redact) as tracker:
+        while True:
+            written = is_written(path)
+            entries, again = reader.read()
+            if again:
+                raise UserError(f"the log of {path} was cut or replaced while it was read: give the command again")
+            for entry in entries:
+                tracker.feed(entry)
+            ended = entries and isinstance(entries[-1].event, Finished)
+            if tracker.failed or ended or not settings.follow or not written:
+                return 1 if tracker.failed else 0
+            time.sleep(POLL_S)
+
+
+# ---- tail
+
+
+@dataclass
+class _Log:
+    """A log that is told, and what it was told to end with."""
+
+    reader: LogReader
+    narrator: Narrator
+    of: str = ""
+    last: Entry | None = None
+
+
+@dataclass
+class Tail:
+    """The events of the run in `path` as lines, those of a search inside it among them."""
+
+    path: Path
+    sleep: Callable[[float], None]
+    _logs: list[_Log] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        places = (("", self.path / LOG), (BEST_OF_N, self.path / BEST_OF_N / LOG))
+        self._logs = [_Log(LogReader(log), Narrator(of), of) for of, log in places]
+
+    def new(self) -> Iterator[str]:
+        """Lines of what has happened since the last time, in the order of its time."""
+        told = [self._lines(log) for log in self._logs]
+        yield from (line for _, line in heapq.merge(*told, key=lambda timed: timed[0]))
+
+    def _lines(self, log: _Log) -> list[tuple[float, str]]:
+        """What is new in one log, with the time of each line."""
+        entries, again = log.reader.read()
+        if entries or again:
+            log.last = entries[-1] if entries else None
+        if not again:
+            return [(entry.at, log.narrator.line(entry)) for entry in entries]
+        log.narrator = Narrator(log.of)
+        for entry in entries:  # told already, as far as it has happened
+            log.narrator.line(entry)
+        where = f"{log.of}: " if log.of else ""
+        return [(time.time(), f"{where}the log was cut or replaced: {len(entries)} events are left")]
+
+    @property
+    def finished(self) -> bool:
+        """Whether the last event of the run says so."""
+        last = self._logs[0].last
+        return last is not None and isinstance(last.event, Finished)
+
+    def until_finished(self) -> Iterator[str]:
+        """Lines as they come; where no process works on the run it says so and waits for one."""
+        idle = False
+        while True:
+            written = is_written(self.path)  # asked first: what is logged before it ends is told
+            yield from self.new()
+            if self.finished:
+                return
+            if not written and not idle:
+                yield "no process works on this run now; waiting for one that resumes it (Ctrl-C ends)"
+            idle = not written
+            self.sleep(POLL_S)
+
+
+_COMMANDS: dict[str, Callable[[list[str]], int]] = {
+    "list": list_command,
+    "show": show_command,
+    "tail": tail_command,
+    "compare": compare_command,
+    "track": track_command,
+}

@@ -1,0 +1,303 @@
+"""How a search or a training stands, from what a watcher is told: a few lines for a terminal, a sentence for a log."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from jaxreward.operators import WORDS
+from jaxreward.quantities import count, dollars, span
+from jaxreward.records import Measure, Score
+from jaxreward.reports.course import CHECKING, PROPOSING, TRAINING, Stopwatch, better
+from jaxreward.reports.run_tables import told_score
+from jaxreward.reports.tables import figure
+from jaxreward.runs import Asked, Baseline, Entry, Generation, Progress, Spent, Told, Trained
+
+STATES: tuple[str, ...] = (
+    "waiting for a proposal",
+    "being checked",
+    "training",
+    "scored",
+    "answered",
+    "failed",
+    "duplicate",
+)
+
+
+def states(generation: Generation) -> dict[str, int]:
+    """How many candidates of a generation in work are in each of `STATES`; those in which none is are left out."""
+    found = dict.fromkeys(STATES, 0)
+    for request in generation.requests:
+        found[_state(generation, request.id, request.operator in WORDS)] += 1
+    return {state: number for state, number in found.items() if number}
+
+
+def _state(generation: Generation, id: str, words: bool) -> str:
+    if (result := generation.trained.get(id)) is not None:
+        return "scored" if result.score else "failed"
+    proposal, check = generation.proposals.get(id), generation.checks.get(id)
+    if proposal is None:
+        return STATES[0]
+    if proposal.failure is not None or (check is not None and check.verdict.failure is not None):
+        return "failed"
+    if words:
+        return "answered"
+    if check is None:
+        return "being checked"
+    return "duplicate" if check.duplicate_of is not None else "training"
+
+
+@dataclass
+class Bar:
+    """A training: its steps, and how fast they come.
+
+    The rate is that between the first and the last report, so that neither compiling before the first nor steps that
+    an earlier process took count.
+    """
+
+    label: str
+    began: float
+    steps: int = 0
+    total: int = 1
+    compiling: bool = True
+    where: str = ""
+    first: tuple[float, int] | None = None
+    last: tuple[float, int] | None = None
+
+    def __post_init__(self) -> None:
+        self.latest: dict[int, float] = {}
+        self.measure: Measure | None = None
+
+    def report(self, progress: Any, now: float) -> None:
+        """Take in a `jaxreward.training.Progress`."""
+        self.steps, self.total, self.compiling = progress.steps, max(1, progress.total), progress.phase == "compile"
+        self.where = f"chunk {progress.chunk + 1} of {progress.chunks}" if progress.chunks > 1 else ""
+        self.latest = {**self.latest, **progress.success}  # whoever draws looks at one or the other
+        self.measure = progress.measure
+        if not self.compiling:
+            self.first = self.first or (now, self.steps)
+            self.last = (now, self.steps)
+
+    @property
+    def share(self) -> float:
+        return min(1.0, self.steps / self.total)
+
+    @property
+    def rate(self) -> float | None:
+        """Environment steps a second, once they are known."""
+        if self.first is None or self.last is None or self.last[0] <= self.first[0]:
+            return None
+        return (self.last[1] - self.first[1]) / (self.last[0] - self.first[0]) or None
+
+    def left(self, now: float) -> float | None:
+        """Seconds until it ends."""
+        if self.rate is None or self.last is None:
+            return None
+        return max(0.0, (self.total - self.steps) / self.rate - (now - self.last[0]))
+
+    @property
+    def best(self) -> str:
+        """The best of what trains, so far."""
+        if not self.latest or self.measure is None:
+            return ""
+        value = max(self.latest.values(), key=self.measure.oriented)
+        return f"best {figure(value, 2 if self.measure.rate else 3, rate=self.measure.rate)}"
+
+    def words(self, now: float) -> list[str]:
+        """What there is to say of it, the most important first."""
+        parts = [f"{count(self.steps)} of {count(self.total)} steps"] if self.steps or not self.compiling else []
+        if self.compiling:
+            parts.insert(0, f"compiling for {span(now - self.began)}" if not self.steps else "compiling")
+        if self.rate is not None:
+            parts.append(f"{count(self.rate)} steps/s")
+        if (left := self.left(now)) is not None:
+            parts.append(f"{span(left)} left")
+        return [*parts, *filter(None, (self.best, self.where))]
+
+
+class Status:
+    """What a watcher was told so far. Times are of any clock that only goes forward, in seconds.
+
+    It looks at the run when it is asked, and not when it is told.
+    """
+
+    def __init__(self, now: float) -> None:
+        self.bar: Bar | None = None
+        self.asking = ""
+        self._progress: Progress[Any] | None = None
+        self._began, self._before = now, Spent()
+        self._watch = Stopwatch()
+        self._compiling, self._trainings = 0.0, 0
+        self._best: Score | None = None
+        self._best_id = ""
+        self._compared = False  # the training on fresh seeds has come to its end
+
+    # ---- what it is told
+
+    def logged(self, entry: Entry, progress: Progress[Any], now: float) -> None:
+        """An event was logged, and this is where the run stands after it."""
+        if self._progress is None or progress.started is not self._progress.started:
+            self._begin(progress, now)
+        self._progress = progress
+        took = self._watch.add(entry)
+        match entry.event:
+            case Trained(compile_s=compile_s, run_s=run_s, results=results):
+                self._trainings += 1
+                self._compiling += took * compile_s / (compile_s + run_s) if compile_s else 0.0
+                for result in results:
+                    self._take(result.score, result.candidate.id)
+                self.bar = None
+            case Baseline():
+                self.bar, self._compared = None, True
+            case Asked():
+                self.bar, self._compared = None, False
+            case Told():
+                self.bar = None
+            case _:
+                pass
+        if progress.open is None or not progress.open.unproposed():
+            self.asking = ""
+
+    def _begin(self, progress: Progress[Any], now: float) -> None:
+        """A search is taken up: a new one, an earlier one, one inside another, or the outer one again."""
+        self._began, self._before = now, progress.spent
+        self._watch, self._compiling, self._trainings = Stopwatch(), 0.0, 0
+        self._best, self._best_id, self.bar = None, "", None
+        trained = progress.open.trained.values() if progress.open else ()
+        for result in (*progress.results.values(), *trained):
+            self._take(result.score, result.candidate.id)
+
+    def _take(self, score: Score | None, id: str) -> None:
+        best = better(self._best, score)
+        if best is not self._best:
+            self._best, self._best_id = best, id
+
+    def training(self, label: str, progress: Any, now: float) -> None:
+        """Where a training stands, a `jaxreward.training.Progress`."""
+        if self.bar is None or self.bar.label != label:
+            self.bar = Bar(label, now)
+        self.bar.report(progress, now)
+
+    def proposing(self, text: str) -> None:
+        """What the proposer is doing."""
+        self.asking = text
+
+    # ---- what it says
+
+    @property
+    def under_way(self) -> bool:
+        """Whether there is anything to wait for."""
+        return (
+            self.bar is not None or bool(self.asking) or (self._progress is not None and self._progress.ended is None)
+        )
+
+    def head(self) -> list[str]:
+        """The search: candidates trained, the best of them."""
+        p = self._progress
+        if p is None or p.started is None:
+            return []
+        parts = [f"{p.spent.trained} of {p.config.get('candidates', '?')} candidates trained"]
+        return [*parts, *([f"best {told_score(self._best)} {self._best_id}"] if self._best else [])]
+
+    def now_doing(self) -> str:
+        """What goes on, where nothing trains."""
+        generation = self._open
+        if self.asking or (generation is not None and generation.unproposed()):
+            return self.asking or "asking the proposer"
+        return "checking programs" if generation is not None and generation.unchecked() else ""
+
+    def generation(self) -> str:
+        """The generation in work and how many of its candidates are in which state."""
+        generation = self._open
+        if generation is None:
+            return ""
+        told = ", ".join(f"{number} {state}" for state, number in states(generation).items())
+        return f"generation {generation.index}: {told}"
+
+    @property
+    def _open(self) -> Generation | None:
+        return self._progress.open if self._progress else None
+
+    def times(self, now: float) -> list[str]:
+        """How long it has taken, and how long it will."""
+        if self._progress is None:
+            return []
+        parts = [f"{span(now - self._began)} so far"]
+        if (left := self.left(now)) is not None:
+            parts.append(f"about {span(left)} left")
+        return parts
+
+    def shares(self) -> list[str]:
+        """What the time was spent on, the most first, once a generation has trained."""
+        seconds = {name: self._watch.seconds.get(name, 0.0) for name in (PROPOSING, CHECKING)}
+        seconds["compiling"] = self._compiling
+        seconds[TRAINING] = self._watch.seconds.get(TRAINING, 0.0) - self._compiling
+        total = sum(self._watch.seconds.values())
+        if not seconds[TRAINING]:
+            return []
+        told = sorted(seconds.items(), key=lambda item: item[1], reverse=True)
+        return [f"{s / total:.0%} {name}" for name, s in told if s / total >= 0.005]
+
+    def left(self, now: float) -> float | None:
+        """Seconds until the run ends, as far as its budgets tell and it goes on as it went."""
+        p, bar, generation = self._progress, self.bar, self._open
+        if p is None or p.started is None or now <= self._began:
+            return None
+        config, spent, before = p.config, p.spent, self._before
+        if bar is not None and generation is None:
+            return bar.left(now)  # the last training
+        training = states(generation).get("training", 0) * bar.share if bar is not None and generation else 0.0
+        done, passed = spent.trained - before.trained + training, now - self._began
+        if done < 1 or self._compared:
+            return None
+        each = passed / done
+        left = max(0.0, config.get("candidates", 0) - spent.trained - training) * each
+        for used, at_first, limit in _limits(spent, before, config):
+            if limit and used > at_first:
+                left = min(left, max(0.0, limit - used) * passed / (used - at_first))
+        return left + self._final(config, each, spent.env_steps - before.env_steps)
+
+    def _final(self, config: Mapping[str, Any], each: float, steps: int) -> float:
+        """Seconds that the training on fresh seeds takes, compiled in the time of a generation and as fast as the
+        `steps` so far, with the search beside it where there is one."""
+        baselines = config.get("baselines", ())
+        beside = config.get("candidates", 0) * each if "best-of-n" in baselines else 0.0
+        of_agent = config.get("final_steps") or config.get("steps", 0)
+        final = (1 + len(baselines)) * config.get("final_seeds", 0) * of_agent
+        running = self._watch.seconds.get(TRAINING, 0.0) - self._compiling
+        if not (self._trainings and steps and final):
+            return beside
+        return beside + self._compiling / self._trainings + final * running / steps
+
+    def bill(self) -> str:
+        """What language models have cost."""
+        return bill(self._progress.spent) if self._progress and self._progress.spent.calls else ""
+
+    def sentence(self, now: float) -> str:
+        """All of it for a log: what goes on, how far it is, how long it will take."""
+        bar, generation = self.bar, self._open
+        if bar is not None:
+            doing = f"{bar.label}: {', '.join(bar.words(now))}"
+        else:
+            doing = f"generation {generation.index}: {self.now_doing()}" if generation else self.now_doing()
+        return "; ".join(filter(None, (doing, ", ".join(self.times(now)))))
+
+
+def _limits(spent: Spent, before: Spent, config: Mapping[str, Any]) -> list[tuple[float, float, float]]:
+    """What was used of the other budgets, what of it before, and the limit, 0 for none."""
+    llm = config.get("llm", {})
+    return [
+        (spent.env_steps, before.env_steps, config.get("max_env_steps") or 0),
+        (spent.compile_s + spent.run_s, before.compile_s + before.run_s, config.get("max_device_s") or 0),
+        (spent.attempts, before.attempts, config.get("max_attempts") or 0),
+        (spent.cost_usd, before.cost_usd, llm.get("max_usd") or 0),
+        (spent.tokens, before.tokens, llm.get("max_tokens_total") or 0),
+        (spent.calls, before.calls, llm.get("max_requests") or 0),
+    ]
+
+
+def bill(spent: Spent) -> str:
+    """What language models have cost so far."""
+    text = f"{dollars(spent.cost_usd)}, {spent.tokens:,} tokens, {spent.calls} requests"
+    return text + (f" ({spent.unpriced_tokens:,} tokens of unknown price)" if spent.unpriced_tokens else "")

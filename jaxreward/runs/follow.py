@@ -1,0 +1,55 @@
+"""Reading a log as it grows."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from jaxreward.errors import UserError
+from jaxreward.runs.log import Entry, decode_lines
+
+
+class LogReader:
+    """What is new in a log each time it is asked, while another process writes it.
+
+    A line is read once it is complete. Where the log was cut back, or replaced by a copy, it is read again from its
+    first line.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._offset = self._known = 0
+        self._inode: int | None = None
+
+    def read(self) -> tuple[list[Entry], bool]:
+        """The entries since the last time, and whether they begin anew: all those before count no more.
+
+        Raises:
+            UserError: a line cannot be read.
+        """
+        if not self.path.exists():  # not begun
+            return [], False
+        with open(self.path, "rb") as file:
+            status = os.fstat(file.fileno())
+            begun = self._inode is not None
+            if begun and (status.st_ino != self._inode or status.st_size < self._offset):
+                self._offset = self._known = 0
+                again = True
+            else:
+                again = False
+            self._inode = status.st_ino
+            file.seek(self._offset)
+            data = file.read()
+            try:
+                return self._take(data), again
+            except UserError:
+                if not self._offset:
+                    raise
+            self._offset = self._known = 0  # cut, and longer by now than it was
+            file.seek(0)
+            return self._take(file.read()), True
+
+    def _take(self, data: bytes) -> list[Entry]:
+        entries, size = decode_lines(data, self.path, self._known)
+        self._offset, self._known = self._offset + size, self._known + len(entries)
+        return entries

@@ -1,0 +1,168 @@
+"""What there is to show of a run, worked out from its events and from nothing else.
+
+The same log gives the same items, whoever asks and when: while the run goes on, after it was resumed, long after it
+has ended. Steps are trained candidates, counted from 1; those of a learning curve are environment steps of a seed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from jaxreward.records import TRAINED_STAGES, Feedback, Result, Score
+from jaxreward.runs import Baseline, Entry, Finished, Paused, Progress, RunStarted, Told, Trained, advance
+from jaxreward.runs.events import json_ready
+from jaxreward.runs.toml import flat
+
+
+@dataclass(frozen=True)
+class Started:
+    """The run: what it was asked for, by name of the setting."""
+
+    at: float
+    title: str
+    config: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Scalars:
+    """Values by name at a step; those of one step may come in several items."""
+
+    at: float
+    step: int
+    values: dict[str, float]
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A series of a candidate over environment steps; those of one name can be laid over each other."""
+
+    at: float
+    candidate: str
+    name: str
+    steps: tuple[int, ...]
+    values: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Program:
+    """The source of the best candidate so far."""
+
+    at: float
+    step: int
+    candidate: str
+    score: Score
+    source: str
+
+
+@dataclass(frozen=True)
+class Line:
+    """What came of a candidate, trained or not; `score` is None where it has none, and `failure` says why."""
+
+    at: float
+    candidate: str
+    generation: int
+    operator: str
+    parents: str
+    model: str
+    score: Score | None
+    failure: str
+    env_steps: int
+
+
+@dataclass(frozen=True)
+class Ended:
+    """The run has ended, or was paused and may go on."""
+
+    at: float
+    step: int
+
+
+Item = Started | Scalars | Curve | Program | Line | Ended
+
+
+@dataclass
+class Book:
+    """From entries, in the order of the log, to items.
+
+    Args:
+        redact: hides secrets in text. The log has none; what leaves the machine is looked through once more.
+    """
+
+    redact: Callable[[str], str] = lambda text: text
+    _progress: Progress[None] = field(default_factory=lambda: Progress(None))
+    _best: Score | None = None
+
+    def add(self, entry: Entry) -> list[Item]:
+        """The items of the next entry."""
+        event, before = entry.event, self._progress
+        self._progress = advance(before, event, lambda state, _: state)
+        match event:
+            case RunStarted():
+                config = {name: self._plain(value) for name, value in flat(event.config)}
+                title = f"{event.task}, {event.strategy}, {event.proposer}, search seed {event.seed}"
+                return [Started(entry.at, self.redact(title), config)]
+            case Trained():
+                return self._trained(entry.at, event, before.spent.trained)
+            case Told():
+                told = [self._progress.results[r.id] for r in before.open.requests] if before.open else []
+                return [self._line(entry.at, result) for result in told]
+            case Baseline() if event.score is not None:
+                name = "best_on_fresh_seeds" if event.name == "best" else event.name
+                return [Scalars(entry.at, before.spent.trained, {f"final/{name}": event.score.mean})]
+            case Paused() | Finished():
+                return [Ended(entry.at, before.spent.trained)]
+            case _:
+                return []
+
+    def _plain(self, value: Any) -> Any:
+        """A setting as tools take it: text without secrets, numbers, truth values."""
+        if isinstance(value, list | tuple):
+            return ", ".join(str(self._plain(item)) for item in value)
+        return self.redact(value) if isinstance(value, str) else json_ready(value)
+
+    def _trained(self, at: float, event: Trained, step: int) -> list[Item]:
+        items: list[Item] = []
+        for result in event.results:
+            if result.failure is not None and result.failure.stage not in TRAINED_STAGES:
+                continue
+            step += 1
+            score = result.score
+            if score is not None and (self._best is None or score.merit > self._best.merit):
+                self._best = score
+                source = self.redact(result.candidate.source)
+                items.append(Program(at, step, result.candidate.id, score, source))
+            values = {"score/candidate": score.mean} if score else {}
+            if self._best is not None:
+                values["score/best_so_far"] = self._best.mean
+            items += [Scalars(at, step, values), *_curves(at, result)]
+        spent = self._progress.spent
+        used: dict[str, float] = {
+            "attempts": spent.attempts, "failed": spent.failed, "duplicate": spent.duplicate,
+            "environment_steps": spent.env_steps, "compile_seconds": spent.compile_s, "run_seconds": spent.run_s,
+        }  # fmt: skip
+        if spent.calls:
+            used |= {"requests": spent.calls, "tokens": spent.tokens, "dollars": spent.cost_usd}
+        return [*items, Scalars(at, step, {f"spent/{name}": float(value) for name, value in used.items()})]
+
+    def _line(self, at: float, result: Result) -> Line:
+        c = result.candidate
+        failure = self.redact(str(result.failure)) if result.failure else ""
+        return Line(
+            at, c.id, c.generation, c.operator, ", ".join(c.parents), self.redact(c.model), result.score, failure,
+            result.env_steps,
+        )  # fmt: skip
+
+
+def _curves(at: float, result: Result) -> list[Curve]:
+    f, id = result.feedback or Feedback(), result.candidate.id
+    series = [
+        (f.measure.name, f.steps, f.success),
+        ("return", f.steps, f.episode_return),
+        ("length", f.steps, f.length),
+    ]
+    series += [(f"terms/{term.name}", f.term_steps, term.mean) for term in f.terms]
+    return [
+        Curve(at, id, name, steps, values) for name, steps, values in series if values and len(steps) == len(values)
+    ]
