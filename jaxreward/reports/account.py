@@ -4,16 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 
 from jaxreward.records import Exchange
-from jaxreward.runs import Asked, Baseline, Entry, Trained
-
-PHASES = {
-    "proposed": "propose", "withdrawn": "propose", "checked": "verify", "repair": "verify", "trained": "train",
-    "told": "tell", "asked": "tell", "baseline": "final training",
-}  # fmt: skip
-"""What was going on before an event of this type; anything else is `rest`."""
+from jaxreward.reports.course import Stopwatch, phase
+from jaxreward.runs import Asked, Baseline, Entry, Finished, Trained
 
 
 @dataclass
@@ -22,7 +16,7 @@ class Stretch:
 
     Attributes:
         name: e.g. `generation 3`, `final`.
-        seconds: of the wall clock by phase; the time in which no process worked on the run is left out.
+        seconds: of the wall clock by `course.phase`.
         compile_s: device seconds of compiling.
         run_s: device seconds of training.
         candidates: programs trained.
@@ -42,18 +36,17 @@ class Stretch:
 def stretches(entries: Sequence[Entry]) -> list[Stretch]:
     """The generations of a run in order, and its final training."""
     found: list[Stretch] = []
-    for before, entry in pairwise(entries):
-        event = entry.event
+    watch = Stopwatch()
+    for entry in entries:
+        event, took = entry.event, watch.add(entry)
         if isinstance(event, Asked):
             found.append(Stretch(f"generation {event.generation}"))
-        elif event.type in ("baseline", "finished") and (not found or found[-1].name != "final"):
+        elif isinstance(event, Baseline | Finished) and (not found or found[-1].name != "final"):
             found.append(Stretch("final"))
         if not found:
             found.append(Stretch("start"))
-        if event.type == "resumed":
-            continue
-        phase, last = PHASES.get(event.type, "rest"), found[-1]
-        last.seconds[phase] = last.seconds.get(phase, 0.0) + max(0.0, entry.at - before.at)
+        name, last = phase(event), found[-1]
+        last.seconds[name] = last.seconds.get(name, 0.0) + took
         if isinstance(event, Trained | Baseline):
             last.compile_s += event.compile_s
             last.run_s += event.run_s

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import shlex
 import time
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from jaxreward.records import Measure, Result
 from jaxreward.reports import charts
-from jaxreward.reports.account import PHASES, ModelBill, Stretch, bills, stretches
+from jaxreward.reports.account import ModelBill, Stretch, bills, stretches
 from jaxreward.reports.contenders import WINNER, Contender, contenders, verdicts
+from jaxreward.reports.course import CHECKING, FINAL, PROPOSING, REST, TRAINING
 from jaxreward.reports.details import curve, shares, table, term_rows
 from jaxreward.reports.doubts import Doubt, doubts
 from jaxreward.reports.facts import BEST_OF_N, RunFacts
@@ -96,7 +96,7 @@ def story(facts: RunFacts) -> Story:
         verdicts=verdicts(found),
         doubts=doubts(facts, found),
         pedigree=pedigree(facts.results, best.candidate.id) if best else [],
-        failures=failures(list(facts.results.values())),
+        failures=failures(facts),
         stretches=stretches(facts.entries),
         bills=bills([*facts.exchanges, *(facts.beside.exchanges if facts.beside else ())]),
         commands=commands(facts),
@@ -105,12 +105,12 @@ def story(facts: RunFacts) -> Story:
     )
 
 
-def failures(results: Sequence[Result]) -> list[Failures]:
+def failures(facts: RunFacts) -> list[Failures]:
     """What failed, the most frequent stage first, with examples of different messages."""
-    by_stage = Counter(r.failure.stage for r in results if r.failure)
+    lost = [r for r in facts.results.values() if r.failure]
     found = []
-    for stage, count in by_stage.most_common():
-        different = {r.failure.message: r for r in reversed(results) if r.failure and r.failure.stage == stage}
+    for stage, count in facts.failures.items():
+        different = {r.failure.message: r for r in reversed(lost) if r.failure and r.failure.stage == stage}
         found.append(Failures(stage, count, tuple(list(different.values())[::-1][:_EXAMPLES])))
     return found
 
@@ -150,7 +150,7 @@ def _charts(facts: RunFacts, found: Sequence[Contender]) -> dict[str, dict[str, 
     told = best.feedback if best else None
     nodes, edges = forest(facts)
     places, boxes = placed(facts), cells(facts)
-    lost = [asdict(f) | {"examples": ()} for f in failures(list(facts.results.values()))]
+    lost = [{"stage": stage, "count": count} for stage, count in facts.failures.items()]
     return {
         "intervals": charts.intervals(_intervals(found), measure) if _intervals(found) else None,
         "curves": charts.curves(measure, lines) if (lines := _curves(facts, found)) else None,
@@ -205,7 +205,7 @@ def _course(facts: RunFacts) -> dict[str, Any] | None:
 
 
 def _time(facts: RunFacts) -> list[dict[str, Any]]:
-    order = list(dict.fromkeys([*PHASES.values(), "rest"]))
+    order = (PROPOSING, CHECKING, TRAINING, FINAL, REST)
     return [
         {"stretch": s.name, "phase": phase, "seconds": round(s.seconds[phase], 2), "order": rank}
         for s in stretches(facts.entries) for rank, phase in enumerate(order) if s.seconds.get(phase, 0.0) > 0.005
