@@ -32,6 +32,7 @@ FLOORS["presets"] = {"errors", "settings", "tasks", "training"}
 FLOORS["mending"] = {"records", "runs"}
 FLOORS["evaluation"] = {"records", "reports", "tasks", "training"}
 FLOORS["tuning"] = {"records", "programs", "search", "tasks", "training"}
+FLOORS["exports"] = {"errors", "programs", "proposers", "records", "runs", "tasks"}
 FLOORS["profile"] = {"runs", "training"}
 FLOORS["protocol"] = {"evaluation", "programs", "records", "settings", "tasks", "training", "tuning"}
 FLOORS["parts"] = {"records", "errors", "proposers", "runs", "search", "settings", "tasks", "training"}

@@ -1,0 +1,8 @@
+"""Exports: a discovered program as a module that training code outside jaxreward imports."""
+
+from __future__ import annotations
+
+from jaxreward.exports.export import Export, export, task_line
+from jaxreward.exports.targets import TARGETS, Target
+
+__all__ = ["TARGETS", "Export", "Target", "export", "task_line"]

@@ -1,0 +1,134 @@
+"""Modules for Brax against the tasks themselves, and in Brax's own training."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxreward.programs import Spec
+from tests.exports.modules import INTERFACES, exported, imported, same
+
+pytestmark = [
+    pytest.mark.usefixtures("hasty"),
+    pytest.mark.filterwarnings("ignore:.*Brax:UserWarning"),
+]
+ANTS = ("ant-lie-down", "ant-patrol-return")
+
+
+def parts(name: str, checker: Any, task_of: Any, folder: Any, *arguments: str) -> tuple[Any, Any, Any]:
+    """The task, its expert program and the module."""
+    task = task_of(name, arguments)
+    source = (INTERFACES / name.replace("-", "_") / "expert.py").read_text()
+    text = exported(source, task, "brax", checker, name).text
+    return task, checker.load(source, Spec.of(task)), imported(text, folder)
+
+
+def moments(task: Any, module: Any, lanes: int = 64) -> tuple[Any, Any]:
+    """Random states of the task and the same as the module has them, where Brax could have left them or not."""
+    rng = np.random.default_rng(0)
+
+    def some(x: Any) -> Any:
+        if x.dtype == bool:
+            return jnp.asarray(rng.random((lanes, *x.shape)) < 0.2)
+        if np.issubdtype(x.dtype, np.integer):
+            return jnp.asarray(rng.integers(0, 2, (lanes, *x.shape)), x.dtype)
+        return jnp.asarray(rng.normal(size=(lanes, *x.shape)), x.dtype)
+
+    state = jax.tree.map(some, jax.eval_shape(task.reset, jax.random.key(0)))
+    rot = state.pipeline.x.rot / jnp.linalg.norm(state.pipeline.x.rot, axis=-1, keepdims=True)
+    state = state.replace(pipeline=state.pipeline.replace(x=state.pipeline.x.replace(rot=rot)))
+    fields = {k: v for k, v in vars(state).items() if k != "own"} | state.own
+    return state, module.Moment(**fields)
+
+
+@pytest.mark.parametrize(("name", "argument"), [
+    ("hopper", "metric=return"), ("humanoid", "metric=speed"), *((ant, "horizon=50") for ant in ANTS),
+])  # fmt: skip
+def test_what_it_says_of_states_is_what_the_task_says(name, argument, checker, task_of, tmp_path):
+    """Views, ends and metrics, without a simulation."""
+    task, program, module = parts(name, checker, task_of, tmp_path, argument)
+    simulation, metric = module.Simulation(), task.score()
+    state, moment = moments(task, module)
+    after, following = jax.tree.map(lambda x: x[::-1], (state, moment))
+
+    def theirs(state: Any, after: Any) -> Any:
+        told = metric.value(metric.update(metric.init(), state, None, after))
+        return program.observe(task.view(state)), task.terminated(state), told
+
+    def ours(moment: Any, following: Any) -> Any:
+        score = simulation.score(moment, None, following)
+        return module.get_observation(simulation.view(moment)), simulation.terminated(moment), score
+
+    same(jax.vmap(ours)(moment, following), jax.vmap(theirs)(state, after), 1e-4)
+    assert jax.tree.leaves(jax.vmap(task.view)(state))[0].shape[0] == 64
+
+
+def test_its_steps_are_those_of_the_task(checker, task_of, tmp_path):
+    """On Brax's wrappers for training, which reset what has ended: all that belongs to an episode begins anew."""
+    from brax.envs.wrappers.training import wrap
+
+    horizon, lanes, steps = 20, 4, 45
+    task, program, module = parts("hopper", checker, task_of, tmp_path, f"horizon={horizon}")
+    env = module.Env()
+    assert (env.observation_size, env.action_size, env.backend) == (program.observation_size, 3, "spring")
+    env.simulation.env = task.env  # compiled alike
+    wrapped = wrap(env, episode_length=module.HORIZON)
+    keys = jax.random.split(jax.random.key(0), lanes)
+
+    def play(keys: jax.Array) -> Any:
+        first = wrapped.reset(keys)
+        start = jax.vmap(task.reset)(keys)
+
+        def step(carry: Any, key: jax.Array) -> Any:
+            state, true = carry
+            action = jax.random.uniform(key, (lanes, 3), minval=-1.3, maxval=1.3)
+            following = wrapped.step(state, action)
+            action = jnp.clip(action, -1.0, 1.0)
+            after = jax.vmap(task.step)(true, action)
+            paid, terms = jax.vmap(program.reward)(jax.vmap(task.view)(true), action, jax.vmap(task.view)(after))
+            over = jax.vmap(task.terminated)(after) | (after.step_count >= horizon)
+            chosen = lambda new, old: jnp.where(over.reshape(lanes, *[1] * (old.ndim - 1)), new, old)  # noqa: E731
+            goes_on = jax.tree.map(chosen, start, after)
+            told = [following.metrics[f"reward/{name}"] for name in module.TERMS]
+            ours = (
+                following.obs,
+                following.reward,
+                jnp.stack(told, 1),
+                following.done > 0.5,
+                following.metrics["return"],
+            )
+            theirs = jax.vmap(lambda s: program.observe(task.view(s)))(goes_on), paid, terms, over, after.reward
+            counted = following.pipeline_state.step_count, following.pipeline_state.last_action
+            return (following, goes_on), ((*ours, counted), (*theirs, (goes_on.step_count, goes_on.last_action)))
+
+        return jax.lax.scan(step, (first, start), jax.random.split(jax.random.key(1), steps))[1]
+
+    ours, theirs = jax.jit(play)(keys)
+    same(ours, theirs, 1e-3)
+    assert ours[3].sum() >= 2 * lanes
+
+
+@pytest.mark.slow  # compiles a training
+def test_brax_trains_on_it(checker, task_of, tmp_path):
+    from brax.training.agents.ppo import networks
+    from brax.training.agents.ppo.train import train
+
+    _, program, module = parts("hopper", checker, task_of, tmp_path)
+    told: list[Any] = []
+    train(
+        module.Env(), num_timesteps=4096, episode_length=module.HORIZON, num_envs=16, num_eval_envs=4, num_evals=2,
+        unroll_length=8, batch_size=16, num_minibatches=2, num_updates_per_batch=1, normalize_observations=True,
+        network_factory=lambda *a, **k: networks.make_ppo_networks(
+            *a, policy_hidden_layer_sizes=(8,), value_hidden_layer_sizes=(8,), **k
+        ),
+        progress_fn=lambda steps, metrics: told.append((steps, metrics)),
+    )  # fmt: skip
+    steps, metrics = told[-1]
+    assert steps >= 4096 and np.isfinite(metrics["eval/episode_reward"])
+    terms = sum(metrics[f"eval/episode_reward/{name}"] for name in program.terms)
+    same(terms, metrics["eval/episode_reward"], 1e-3)
+    same(metrics["eval/episode_return"], metrics["eval/episode_reward"], 1e-2)  # the expert's reward is Brax's own
