@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jaxreward.exports.export import Export, export, task_line
+from jaxreward.exports.module import Export, export, task_line
 from jaxreward.exports.targets import TARGETS, Target
 
 __all__ = ["TARGETS", "Export", "Target", "export", "task_line"]

@@ -23,7 +23,8 @@ class Simulation(NamedTuple):
 def simulation_of(task: Task, name: str) -> Simulation:
     """How a module simulates `task`, which goes by `name`: by its simulator alone where nothing of ours is in it, else
     by jaxreward."""
-    common = {"metric": re.sub(r"\W+", "_", measure_of(task).name), "horizon": task.horizon}
+    metric = re.sub(r"\W+", "_", measure_of(task).name)
+    common = {"metric": metric, "horizon": task.horizon, "actions": _actions(task)}
     if is_grid(task):
         return Simulation("grid", ("xminigrid",), common | _grid(task))
     if (numbers := _brax(task)) is not None:
@@ -43,7 +44,7 @@ def is_mujoco(task: Any) -> bool:
     return isinstance(task, MuJoCoTask)
 
 
-def actions_of(task: Task) -> dict[str, Any]:
+def _actions(task: Task) -> dict[str, Any]:
     """The action space in numbers: `n` of discrete actions, else None; `shape`, `low` and `high` of real ones."""
     space = task.action_space
     if isinstance(space, Box):

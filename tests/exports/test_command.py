@@ -6,12 +6,17 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from jaxreward.cli import main
-from tests.exports.modules import INTERFACES
+from jaxreward.exports import export, task_line
+from tests.exports.modules import INTERFACES, unchecked, unplayed
 
 pytestmark = pytest.mark.usefixtures("warm_exports")
 EASY = INTERFACES / "xland_easy" / "sparse.py"
@@ -19,10 +24,13 @@ EASY = INTERFACES / "xland_easy" / "sparse.py"
 
 @pytest.fixture(scope="module")
 def warm_exports(checker, task_of):
-    from contextlib import nullcontext
+    """Commands find a checker that runs, and does not play their tasks; they make each task once."""
+
+    def check(source: str, task: Any, name: str) -> Any:
+        return checker.check(source, unplayed(task), name=name)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("jaxreward.commands.export.Checker", lambda **_: nullcontext(checker))
+        patch.setattr("jaxreward.commands.export.Checker", lambda **_: nullcontext(SimpleNamespace(check=check)))
         patch.setattr("jaxreward.commands.export.make_task_of", task_of)
         yield
 
@@ -90,37 +98,35 @@ def test_a_mistake_gets_a_sentence(argv, says, capsys, tmp_path, monkeypatch):
 
 
 ALONE = """
-import sys, warnings
+import sys
 sys.modules["jaxreward"] = None  # whoever imports it fails
 import jax
-import {modules}
+import by_brax, by_gymnasium, by_plain, by_xminigrid
 env, params = by_xminigrid.make()
-timestep = env.step(params, env.reset(params, jax.random.key(0)), 0)
-views = jax.tree.map(lambda x: x[None], by_xminigrid.view_of(timestep.state))
-assert (by_plain.observations(views)[0] == timestep.observation).all()
-jax.eval_shape(by_brax.Env().reset, jax.random.key(0))
+first = jax.eval_shape(lambda: env.reset(params, jax.random.key(0)))
+later = jax.eval_shape(lambda timestep: env.step(params, timestep, 0), first)
+assert first.observation.shape == later.observation.shape == (by_xminigrid.OBSERVATION_SIZE,)
+view = jax.eval_shape(by_xminigrid.view_of, first.state)
+assert jax.eval_shape(by_plain.get_observation, view) == later.observation
+assert jax.eval_shape(by_brax.Env().reset, jax.random.key(0)).obs.shape == (by_brax.OBSERVATION_SIZE,)
+assert by_gymnasium.Env().observation_space.shape == first.observation.shape
 assert not [name for name in sys.modules if name.startswith("jaxreward.")]
 """
 
 
-def test_modules_do_without_jaxreward(capsys, tmp_path):
-    modules = []
-    for target, file in (("plain", EASY), ("xminigrid", EASY), ("brax", INTERFACES / "hopper" / "sparse.py")):
-        name = f"by_{target}"
-        if target == "brax":
-            from jaxreward.exports import export
-            from jaxreward.tasks import make_task
-            from tests.exports.test_texts import unchecked
-
-            (tmp_path / f"{name}.py").write_text(
-                export(file.read_text(), make_task("hopper"), "hopper", "brax", unchecked).text
-            )
-        else:
-            assert run(capsys, file, "--to", target, "--out", tmp_path / f"{name}.py")[0] == 0
-        modules.append(name)
-    code = ALONE.format(modules=", ".join(modules))
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p.endswith("site-packages"))}
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", code], cwd=tmp_path, env=env, capture_output=True, text=True
-    )
+def test_modules_do_without_jaxreward(task_of, tmp_path):
+    pytest.importorskip("gymnasium")
+    hopper = INTERFACES / "hopper" / "sparse.py"
+    for target, file, size in (
+        ("plain", EASY, 98),
+        ("gymnasium", EASY, 98),
+        ("xminigrid", EASY, 98),
+        ("brax", hopper, 11),
+    ):
+        (name,), check = task_line(file.read_text()), partial(unchecked, size=size)
+        text = export(file.read_text(), task_of(name), name, target, check).text
+        (tmp_path / f"by_{target}.py").write_text(text)
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])}
+    words = [sys.executable, "-W", "ignore", "-c", ALONE]
+    done = subprocess.run(words, cwd=tmp_path, env=env, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

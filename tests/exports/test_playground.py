@@ -10,8 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxreward.programs import Spec
-from tests.exports.modules import INTERFACES, exported, imported, same
+from tests.exports.modules import INTERFACES, exported, imported, same, unplayed
 
 pytestmark = pytest.mark.usefixtures("hasty")
 pytest.importorskip("mujoco_playground")
@@ -25,7 +24,7 @@ def test_its_steps_are_those_of_the_task(checker, task_of, tmp_path):
     name = "quadcopter-hover"
     task: Any = task_of(name, (f"horizon={horizon}",))
     source = (INTERFACES / "quadcopter_hover" / "expert.py").read_text()
-    program = checker.load(source, Spec.of(task))
+    program = checker.load(source, unplayed(task))
     module = imported(exported(source, task, "playground", checker, name).text, tmp_path)
     env = module.Env()
     assert isinstance(env, MjxEnv) and (env.dt, env.n_substeps, env.action_size) == (task.control_s, task.substeps, 4)

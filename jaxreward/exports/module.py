@@ -16,7 +16,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from jaxreward.errors import UserError
 from jaxreward.exports.clashes import bound, clashes, renamed
 from jaxreward.exports.halves import agrees, baseline, entry_points, half_of, is_usual
-from jaxreward.exports.simulations import actions_of, simulation_of
+from jaxreward.exports.simulations import simulation_of
 from jaxreward.exports.targets import TARGETS, Target, check_target
 from jaxreward.programs import Program
 from jaxreward.records import ProgramSummary
@@ -62,32 +62,26 @@ def export(source: str, task: Task, name: str, target: Target, check: Callable[[
         UserError: a target that is not for this task, or a half that the program lacks and no text of the task tells.
     """
     check_target(target, task)
-    program = check(source)
-    entries = entry_points(source)
-    missing = [entry for entry, found in _HALVES.items() if not entries & found]
-    given = source.strip("\n")
+    program, given = check(source), source.strip("\n")
+    missing = [entry for entry, found in _HALVES.items() if not entry_points(source) & found]
     default = _default(given, name, missing) if missing else ""
     if missing:
         program = check(f"{given}\n\n\n{default}")
         if not is_usual(task, name) and not all(agrees(program, task, entry) for entry in missing):
             raise _no_text(name, missing)
-    summary = program.summary
     simulation = simulation_of(task, name) if TARGETS[target].simulates else None
-    needs = list(dict.fromkeys([*TARGETS[target].packages, *(simulation.packages if simulation else ())]))
-    numbers = simulation.numbers if simulation else {"horizon": task.horizon}
+    needs = dict.fromkeys([*TARGETS[target].packages, *(simulation.packages if simulation else ())])
     parts: dict[str, Any] = {
-        **numbers, "target": target, "words": TARGETS[target].words, "task": task, "actions": actions_of(task),
-        "summary": summary, "grace": "reward" in entries, "missing": missing, "needs": needs,
-        "version": versions()["jaxreward"], "state_doc": document_state(task) if target == "plain" else "",
+        **(simulation.numbers if simulation else {"horizon": task.horizon}), "target": target, "task": task,
+        "words": TARGETS[target].words, "summary": program.summary, "grace": "reward" in entry_points(source),
+        "missing": missing, "needs": list(needs), "version": versions()["jaxreward"],
+        "state_doc": document_state(task) if target == "plain" else "",
     }  # fmt: skip
     alone = target in ("plain", "xminigrid")  # the latter wraps its simulator's own class
     templates = ["program", *([simulation.template] if simulation and not alone else []), target]
     wrapper = _with_imports_first([_rendered(template, parts) for template in templates])
-    names = clashes(f"{given}\n\n\n{default}", wrapper)
-    theirs = f"{BEGIN}\n\n{given}\n\n{END}" + (f"\n\n{DEFAULT}\n\n{default.strip()}" if missing else "")
-    words = renamed(_rendered("docstring", parts), {k: v for k, v in names.items() if "." not in v})
-    text = _with_docstring(words, f"{theirs}\n\n{renamed(wrapper, names)}\n")
-    return Export(text, summary, tuple(needs), tuple(missing))
+    text = _module(given, default, wrapper, _rendered("docstring", parts))
+    return Export(text, program.summary, tuple(needs), tuple(missing))
 
 
 _HALVES = {"get_observation": {"get_observation"}, "compute_reward": {"compute_reward", "reward"}}
@@ -107,6 +101,15 @@ def _no_text(name: str, missing: Sequence[str]) -> UserError:
         f"the program has no {' and no '.join(missing)}, and that of {name} with these options is not at hand as text: "
         "write one into the program"
     )
+
+
+def _module(program: str, default: str, wrapper: str, words: str) -> str:
+    """All of it as one text; `words` are for its docstring."""
+    names = clashes(f"{program}\n\n\n{default}", wrapper)
+    given = f"{BEGIN}\n\n{program}\n\n{END}"
+    blocks = [given, f"{DEFAULT}\n\n{default.strip()}" if default else "", renamed(wrapper, names)]
+    words = renamed(words, {name: new for name, new in names.items() if "." not in new})
+    return _with_docstring(words, "\n\n".join(filter(None, blocks)) + "\n")
 
 
 # ---- text
