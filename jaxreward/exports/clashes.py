@@ -15,9 +15,10 @@ def bound(source: str) -> dict[str, str]:
     """The names that a module binds at its top, each with the import that does it; empty for what is none."""
     found = {s.get_name(): "" for s in _top(source).get_symbols() if s.is_assigned() or s.is_namespace()}
     for node in ast.parse(source).body:
-        for name in node.names if isinstance(node, ast.Import | ast.ImportFrom) else ():
-            one = ast.Import([name]) if isinstance(node, ast.Import) else ast.ImportFrom(node.module, [name], 0)
-            found[name.asname or name.name.partition(".")[0]] = ast.unparse(one)
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            for name in node.names:
+                one = ast.ImportFrom(node.module, [name], 0) if isinstance(node, ast.ImportFrom) else ast.Import([name])
+                found[name.asname or name.name.partition(".")[0]] = ast.unparse(one)
     return found
 
 

@@ -71,12 +71,8 @@ def test_what_it_says_of_states_is_what_the_task_says(name, argument, checker, t
         score = simulation.score(moment, None, following)
         return module.get_observation(simulation.view(moment)), simulation.terminated(moment), score
 
-    same(
-        *jax.jit(lambda *args: (jax.vmap(ours)(*args[:2]), jax.vmap(theirs)(*args[2:])))(
-            moment, following, state, after
-        ),
-        1e-4,
-    )
+    said, true = jax.jit(lambda: (jax.vmap(ours)(moment, following), jax.vmap(theirs)(state, after)))()
+    same(said, true, 1e-4)
 
 
 class Stub:
@@ -101,7 +97,7 @@ class Stub:
     def reset(self, key: jax.Array) -> State:
         return self._state(*(0.01 * jax.random.normal(key, (2, 6))))
 
-    def step(self, state: State, action: jax.Array) -> State:
+    def step(self, state: Any, action: jax.Array) -> State:
         q = state.pipeline_state.q + 0.1 * jnp.concatenate([action, -action])
         q = q.at[4].set(jnp.where(q[2] > 0.4, jnp.nan, q[4]))
         done = (jnp.abs(q[1]) > 0.4).astype(jnp.float32)
@@ -147,9 +143,12 @@ def test_its_steps_are_those_of_the_task(stub, checker, tmp_path, monkeypatch):
             )
             worth = jnp.where(after.broken, jnp.nan, after.reward)
             theirs = jax.vmap(lambda s: program.observe(task.view(s)))(goes_on), paid, terms, over, worth
-            kept = following.pipeline_state.step_count, following.pipeline_state.last_action
-            true_kept = goes_on.step_count, goes_on.last_action
-            return (following, goes_on), ((*ours, kept), (*theirs, true_kept), after.broken)
+            moment: Any = following.pipeline_state
+            return (following, goes_on), (
+                (*ours, moment.step_count, moment.last_action),
+                (*theirs, goes_on.step_count, goes_on.last_action),
+                after.broken,
+            )
 
         return jax.lax.scan(step, (first, start), jax.random.split(jax.random.key(1), steps))[1]
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from jaxreward.cli import main
-from jaxreward.exports import export, task_line
+from jaxreward.exports import Target, export, task_line
 from tests.exports.modules import INTERFACES, unchecked, unplayed
 
 pytestmark = pytest.mark.usefixtures("warm_exports")
