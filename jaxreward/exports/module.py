@@ -121,7 +121,7 @@ def _templates() -> Environment:
         loader=FileSystemLoader(Path(__file__).parent / "templates"), undefined=StrictUndefined, autoescape=False,
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
-    environment.filters.update(py=_literal, wrapped=_wrapped)
+    environment.filters.update(py=_literal, wrapped=_wrapped, quoted=_quoted)
     return environment
 
 
@@ -143,8 +143,12 @@ def _literal(value: Any) -> str:
 
 def _wrapped(text: str) -> str:
     """Paragraphs of a docstring."""
-    lines = (textwrap.fill(line, _WIDTH) for line in text.splitlines())
-    return "\n".join(lines).replace("\\", "\\\\").replace('"""', "'''")
+    return _quoted("\n".join(textwrap.fill(line, _WIDTH) for line in text.splitlines()))
+
+
+def _quoted(text: str) -> str:
+    """What can stand in a docstring."""
+    return text.replace("\\", "\\\\").replace('"""', "'''")
 
 
 def _with_imports_first(sections: Sequence[str]) -> str:

@@ -63,7 +63,7 @@ def _grid(task: Any) -> dict[str, Any]:
     listed = lambda x: np.asarray(x).tolist()  # noqa: E731
     return {
         "environment": task.environment, "goal": listed(ruleset.goal), "rules": listed(np.atleast_2d(ruleset.rules)),
-        "init_tiles": listed(ruleset.init_tiles),
+        "init_tiles": listed(ruleset.init_tiles), "options": {},
     }  # fmt: skip
 
 
