@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
-from tyro.conf import Positional
+from tyro.conf import Positional, arg
 
 from jaxreward.commands.arguments import merged_options
 from jaxreward.errors import UserError
@@ -23,7 +23,7 @@ BEST = "best_interface.py"
 class ExportSettings:
     """Write an interface as a module that training code outside jaxreward imports."""
 
-    interface: Positional[Path | None] = None
+    interface: Annotated[Positional[Path | None], arg(metavar="INTERFACE")] = None
     """A program file, or the folder of a run, whose best_interface.py it means."""
     to: Target | None = None
     """What the module is for."""

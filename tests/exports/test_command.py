@@ -84,7 +84,7 @@ MISTAKES = [
     ([EASY, "--to", "plain", "--task-arg", "horizn=3"], "did you mean horizon"),
     ([EASY, "--to", "plain", "--out", "unsaid.py"], "unsaid.py exists and is something else"),
     ([EASY, "--to", "plain", "--out", "no/where.py"], "cannot write no/where.py"),
-    ([EASY, "--to", "plain", "--task", "hopper"], "rejected"),
+    ([EASY, "--to", "plain", "--task", "probe-choice"], "sparse.py is rejected: guard"),
 ]
 
 

@@ -146,16 +146,20 @@ def test_a_target_that_is_not_for_a_task_names_those_that_are(target, name, othe
         export(EASY, task_of(name), name, target, unchecked)
 
 
-def test_the_text_of_a_half_serves_other_options_if_it_computes_the_same(checker, task_of):
+def test_the_text_of_a_half_serves_other_options_if_it_computes_the_same(checker, task_of, monkeypatch):
     short = task_of("xland-easy", ("horizon=40",))
     assert exported(REWARD, short, "plain", checker, "xland-easy").defaults == ("get_observation",)
-    usual, arm = (INTERFACES / "panda_tracking" / "sparse.py").read_text(), task_of("panda-tracking", ("horizon=250",))
-    program = checker.load(usual, unplayed(arm))
-    assert agrees(program, arm, "compute_reward")
-    assert not agrees(program, arm, "get_observation")  # it tells which part of 500 steps is over
-    with pytest.raises(UserError, match="and that of panda-tracking with these options is not at hand"):
-        reward = "def compute_reward(state, action, next_state):\n    return action[0]\n"
-        exported(reward, arm, "plain", checker, "panda-tracking")
+    usual = (INTERFACES / "xland_easy" / "sparse.py").read_text()
+    for text, fits in (
+        (usual, True),
+        (usual.replace("VIEW = 7", "VIEW = 5"), False),
+        (usual.replace("t32)\n", "t32) + 1\n"), False),
+    ):
+        program = checker.load(text, unplayed(short))
+        assert agrees(program, short, "get_observation") == fits
+    monkeypatch.setattr("jaxreward.exports.module.agrees", lambda *_: False)
+    with pytest.raises(UserError, match="has no get_observation, and that of xland-easy with these options is not at"):
+        exported(REWARD, short, "plain", checker, "xland-easy")
 
 
 def test_a_half_that_no_text_tells_is_a_mistake(task_of):
