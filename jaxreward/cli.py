@@ -289,6 +289,23 @@ def check_command(args: list[str]) -> int:
     return 0 if all(verdict.ok for verdict, _ in outcomes) else 1
 
 
+def export_command(args: list[str]) -> int:
+    """Write an interface as a module for training code outside jaxreward."""
+    from jaxreward.commands.arguments import configured, parse
+    from jaxreward.commands.export import ExportSettings, write_export
+
+    settings = parse(ExportSettings, configured(ExportSettings(), args), args, "export")
+    console = _console(settings.json)
+    written = write_export(settings)
+    needs = ", ".join(("jax", *written.export.needs))
+    console.print(f"{written.path}: {written.task} for {written.target}; it needs {needs}")
+    if written.export.defaults:
+        console.print(f"  the program has no {' and no '.join(written.export.defaults)}: there it is the task's own")
+    if settings.json:
+        _print_json(written.as_json())
+    return 0
+
+
 @dataclasses.dataclass(frozen=True)
 class TasksSettings:
     """Describe the task whose name comes first; without one, list all."""
@@ -386,6 +403,7 @@ COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "film": film_command,
     "doctor": doctor_command,
     "check": check_command,
+    "export": export_command,
     "tasks": tasks_command,
     "strategies": strategies_command,
     "prompt": prompt_command,

@@ -35,6 +35,7 @@ FLOORS["mending"] = {"records", "runs"}
 FLOORS["evaluation"] = {"records", "reports", "tasks", "training"}
 FLOORS["filming"] = {"errors", "programs", "records", "reports", "runs", "tasks", "training"}
 FLOORS["tuning"] = {"records", "programs", "search", "tasks", "training"}
+FLOORS["exports"] = {"errors", "programs", "proposers", "records", "runs", "tasks"}
 FLOORS["profile"] = {"runs", "training"}
 FLOORS["protocol"] = {"evaluation", "programs", "records", "settings", "tasks", "training", "tuning"}
 FLOORS["parts"] = {"records", "errors", "proposers", "runs", "search", "settings", "tasks", "training"}

@@ -77,8 +77,8 @@ def build(tree: Path, hook: str, out: Path) -> Path:
 
 
 def expected_files(tree: Path) -> set[str]:
-    """Every module, program text and model of the repository, by its name in an installation."""
-    ours = {p.relative_to(tree) for suffix in ("py", "xml") for p in (tree / "jaxreward").rglob(f"*.{suffix}")}
+    """Every module, program text, model and template of the repository, by its name in an installation."""
+    ours = {p.relative_to(tree) for suffix in ("py", "xml", "j2") for p in (tree / "jaxreward").rglob(f"*.{suffix}")}
     moved = {
         Path("jaxreward") / p.relative_to(tree) for f in ("kernels", "interfaces") for p in (tree / f).rglob("*.py")
     }
@@ -108,7 +108,7 @@ def test_the_wheel_holds_every_module_and_every_program_text(tmp_path: Path):
     tree = copy_of_the_tree(tmp_path / "tree")
     expected = expected_files(tree)
     with zipfile.ZipFile(build(tree, "build_wheel", tmp_path / "out")) as wheel:
-        held = {n for n in wheel.namelist() if n.endswith((".py", ".xml"))}
+        held = {n for n in wheel.namelist() if n.endswith((".py", ".xml", ".j2"))}
         wheel.extractall(tmp_path / "site")
     assert held == expected
     assert (tmp_path / "site" / "jaxreward" / "py.typed").exists()

@@ -1,0 +1,122 @@
+"""`jaxreward export`: a discovered program as a module for training code outside jaxreward."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+
+from tyro.conf import Positional, arg
+
+from jaxreward.commands.arguments import merged_options
+from jaxreward.errors import UserError
+from jaxreward.exports import Export, Target, export
+from jaxreward.programs import Checker, Program, ProgramRejected
+from jaxreward.runs.disk import write_atomic
+from jaxreward.runs.folders import find_run
+from jaxreward.runs.provenance import named_task
+from jaxreward.tasks import make_task_of
+
+BEST = "best_interface.py"
+
+
+@dataclass(frozen=True)
+class ExportSettings:
+    """Write an interface as a module that training code outside jaxreward imports."""
+
+    interface: Annotated[Positional[Path | None], arg(metavar="INTERFACE")] = None
+    """A program file, or a run, its folder or its name in runs/, whose best_interface.py it means."""
+    to: Target | None = None
+    """What the module is for."""
+    task: str = ""
+    """The task, by default the one that the first lines of the interface name."""
+    task_arg: tuple[str, ...] = ()
+    """Options of the task, each as KEY=VALUE, beside those in these lines; `jaxreward tasks NAME` lists them."""
+    out: Path | None = None
+    """The module, by default TASK_TARGET.py here."""
+    unsafe_no_sandbox: bool = False
+    """Check without the sandbox, where the system has none. Only for programs you trust."""
+    json: bool = False
+    """Print one JSON object as the last line of standard output."""
+
+
+class Written(NamedTuple):
+    """A module, where it lies, and the task that it is for."""
+
+    path: Path
+    export: Export
+    target: Target
+    task: str
+    task_arg: tuple[str, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        summary = self.export.summary
+        return {
+            "out": str(self.path), "to": self.target, "task": self.task, "task_arg": list(self.task_arg),
+            "digest": summary.digest, "observation_size": summary.observation_size, "terms": list(summary.terms),
+            "defaults": list(self.export.defaults), "needs": ["jax", *self.export.needs],
+        }  # fmt: skip
+
+
+def write_export(settings: ExportSettings) -> Written:
+    """Check the interface and write its module.
+
+    Raises:
+        UserError: no interface or task, a program that is refused, a target that is not for the task, a file that is in
+            the way.
+    """
+    if settings.interface is None:
+        raise UserError("name the interface first: jaxreward export FILE.py --to gymnasium")
+    if settings.to is None:
+        raise UserError("say what the module is for, e.g. --to gymnasium")
+    source = _read(settings.interface)
+    name, arguments = _task_of(settings, source)
+    task = make_task_of(name, arguments)
+    path = settings.out or Path(f"{_stem(name)}_{settings.to}.py")
+    with Checker(unsafe_no_sandbox=settings.unsafe_no_sandbox) as checker:
+        check = partial(_checked, checker, task, settings.interface.name)
+        written = export(source, task, name, settings.to, check)
+    if path.is_dir() or (path.exists() and path.read_bytes() != written.text.encode()):
+        raise UserError(f"{path} exists and is something else: name another file with --out, or move it away")
+    try:
+        write_atomic(path, written.text)
+    except OSError as error:
+        raise UserError(f"cannot write {path}: {error.strerror or error}") from error
+    return Written(path, written, settings.to, name, arguments)
+
+
+def _read(interface: Path) -> str:
+    if not interface.exists() and interface.suffix != ".py":
+        interface = find_run(str(interface), Path("runs"))
+    path = interface / BEST if interface.is_dir() else interface
+    if not path.is_file():
+        what = f"{interface} has no {BEST}: no candidate of it has a score yet" if interface.is_dir() else ""
+        raise UserError(what or f"there is no interface file {path}")
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"cannot read the program {path}: {error}") from error
+
+
+def _task_of(settings: ExportSettings, source: str) -> tuple[str, tuple[str, ...]]:
+    """The name of the task and its options: what the settings say, before what the interface's first lines say."""
+    said = named_task(source)
+    if settings.task:
+        return settings.task, settings.task_arg
+    if not said:
+        raise UserError(f"{settings.interface} does not say which task it is for: give it with --task")
+    return said[0], merged_options(said[1:], settings.task_arg)
+
+
+def _stem(name: str) -> str:
+    """A task's name as that of a module."""
+    stem = Path(name.partition(":")[0]).stem if name.partition(":")[0].endswith(".py") else name
+    return "".join(c if c.isalnum() else "_" for c in stem)
+
+
+def _checked(checker: Checker, task: Any, label: str, source: str) -> Program:
+    verdict, program = checker.check(source, task, name=label)
+    if program is None:
+        raise ProgramRejected(label, verdict)
+    return program

@@ -1,0 +1,54 @@
+"""What a program can be exported to, and which tasks each target is for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple
+
+from jaxreward.errors import UserError
+from jaxreward.exports.simulations import is_grid, is_mujoco
+from jaxreward.tasks import Box
+
+Target = Literal["plain", "gymnasium", "brax", "playground", "xminigrid"]
+
+
+class Kind(NamedTuple):
+    """A target: what comes out, in words; the packages that its modules import beside JAX; whether they hold a
+    simulation; and which tasks it is for, as a test and in words."""
+
+    words: str
+    packages: tuple[str, ...]
+    simulates: bool
+    fits: Callable[[Any], bool]
+    only: str
+
+
+def _any(task: Any) -> bool:
+    return True
+
+
+def _real(task: Any) -> bool:
+    return isinstance(task.action_space, Box)
+
+
+TARGETS: dict[Target, Kind] = {
+    "plain": Kind("functions of JAX alone", (), False, _any, "every task"),
+    "gymnasium": Kind("Gymnasium environments", ("gymnasium", "numpy"), True, _any, "every task"),
+    "brax": Kind("a Brax environment", ("brax",), True, _real, "tasks with real actions"),
+    "playground": Kind("a MuJoCo Playground environment", ("playground",), True, is_mujoco, "robots in MuJoCo XLA"),
+    "xminigrid": Kind("an XLand-MiniGrid environment", ("xminigrid",), True, is_grid, "tasks of XLand-MiniGrid"),
+}
+
+
+def check_target(target: Target, task: Any) -> None:
+    """That `target` makes sense for `task`.
+
+    Raises:
+        UserError: it does not; the sentence names the targets that do.
+    """
+    if not TARGETS[target].fits(task):
+        fitting = [name for name, kind in TARGETS.items() if kind.fits(task)]
+        raise UserError(
+            f"--to {target} is for {TARGETS[target].only}, which {task.name} is not; for it there are "
+            f"{', '.join(fitting[:-1])} and {fitting[-1]}"
+        )
