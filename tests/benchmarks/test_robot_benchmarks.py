@@ -31,6 +31,7 @@ def test_what_cannot_be_measured_is_said_at_once(benchmark, words, capsys):
     assert error.startswith(benchmark.__name__.split(".")[-1]) and error.count("\n") == 1
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("hasty")
 def test_speed_of_a_task():
     row = task_speed.of_task("probe-choice", (1,), 1)

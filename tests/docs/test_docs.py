@@ -78,6 +78,7 @@ def test_the_new_task_keeps_the_protocol(monkeypatch: pytest.MonkeyPatch, checke
     assert result.success.shape == (2, 2) and not result.diverged.any()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("hasty")
 def test_a_model_and_forty_lines_make_a_task(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     """The file is a task by its name, what follows trains it, and the other metric is one."""

@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 
 from jaxreward.cli import main
-from jaxreward.exports import Target, export, task_line
+from jaxreward.exports import Target, export
+from jaxreward.runs.provenance import named_task
 from tests.exports.modules import INTERFACES, unchecked, unplayed
 
 pytestmark = pytest.mark.usefixtures("warm_exports")
@@ -120,7 +121,7 @@ def test_modules_do_without_jaxreward(task_of, tmp_path):
     targets: tuple[Target, ...] = ("plain", "gymnasium", "xminigrid", "brax")
     for target in targets:
         file, size = (hopper, 11) if target == "brax" else (EASY, 98)
-        (name,), check = task_line(file.read_text()), partial(unchecked, size=size)
+        (name,), check = named_task(file.read_text()), partial(unchecked, size=size)
         text = export(file.read_text(), task_of(name), name, target, check).text
         (tmp_path / f"by_{target}.py").write_text(text)
     env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])}

@@ -106,7 +106,11 @@ def test_hovering_thrusts_hold_a_level_quadcopter(stepped):
 
 @pytest.mark.parametrize(
     ("name", "steps", "size", "atol"),
-    [("quadcopter-hover", 50, 0.3, 1e-3), ("quadruped-velocity", 8, 0.3, 2e-3), ("panda-cabinet", 30, 0.3, 3e-4)],
+    [
+        ("quadcopter-hover", 50, 0.3, 1e-3),
+        ("quadruped-velocity", 8, 0.3, 2e-3),
+        pytest.param("panda-cabinet", 30, 0.3, 3e-4, marks=pytest.mark.slow),
+    ],
 )
 def test_physics_are_those_of_mujoco(stepped, name, steps, size, atol):
     """Random controls, until contacts and tumbling make small differences large."""

@@ -179,6 +179,7 @@ def test_an_action_that_is_repeated_pays_for_all_its_steps_and_none_after_the_en
     assert int(lanes.episode[0, 0, 0]) == sum(over)
 
 
+@pytest.mark.slow
 def test_a_rate_that_falls_keeps_what_was_learned():
     """One step, solved early: a learning rate that does not fall takes the policy away again (docs/robots.md)."""
     task = make_task("probe-aim")
