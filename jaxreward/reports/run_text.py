@@ -11,10 +11,11 @@ from typing import Any
 
 from jaxreward.quantities import count, dollars, span
 from jaxreward.records import Score
+from jaxreward.reports.contenders import Gap, gap
 from jaxreward.reports.course import CHECKING, FINAL, PROPOSING, TRAINING, GenerationCourse, Stopwatch, generations
 from jaxreward.reports.facts import BEST_OF_N, RunFacts
 from jaxreward.reports.run_tables import aligned, summary_json, task_of, told_score
-from jaxreward.reports.tables import interval, score_json
+from jaxreward.reports.tables import figure, score_json
 
 FILES = {
     "best_interface.py": "the best program",
@@ -31,12 +32,6 @@ _GENERATIONS = 8
 """Rows of the table of generations, at most; those before are added up."""
 
 
-def overlap(mine: Score, rival: Score) -> bool:
-    """Whether the 95 % intervals of two scores have a value in common."""
-    (low, high), (other_low, other_high) = interval(mine), interval(rival)
-    return low <= other_high and other_low <= high
-
-
 def against(facts: RunFacts) -> dict[str, tuple[Score | None, str]]:
     """The baselines by name: the score of each, and in words how the best stands to it."""
     mine = facts.final or (facts.best.score if facts.best else None)
@@ -46,12 +41,15 @@ def against(facts: RunFacts) -> dict[str, tuple[Score | None, str]]:
             said[name] = None, f"no score: {baseline.failure.message}" if baseline.failure else "no score"
         elif mine is None:
             said[name] = baseline.score, ""
-        elif overlap(mine, baseline.score):
-            said[name] = baseline.score, "the intervals overlap: no difference shown"
         else:
-            which = "better" if mine.merit > baseline.score.merit else "worse"
-            said[name] = baseline.score, f"the best is {which}, the intervals do not overlap"
+            said[name] = baseline.score, _compared(gap(mine, baseline.score), rate=mine.measure.rate)
     return said
+
+
+def _compared(found: Gap, rate: bool) -> str:
+    by, low, high = (figure(x, sign=True, rate=rate) for x in (found.mean, found.low, found.high))
+    which = "cannot be told from it" if found.verdict == "unclear" else f"is {found.verdict}"
+    return f"the best {which}, {by} ({low} to {high})"
 
 
 def way_on(facts: RunFacts) -> str:
