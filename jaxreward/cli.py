@@ -47,7 +47,14 @@ def main(argv: Sequence[str] | None = None) -> int:
             from jaxreward.cores import use_cores
 
             use_cores()
-        return COMMANDS[name](rest)
+        if name not in _SEARCHING:
+            return COMMANDS[name](rest)
+        from jaxreward.runs.signals import SCHEDULER, StopSignal
+
+        # From here to the end: a job that is told to stop while it starts, or while it writes its report, is requeued.
+        with StopSignal(SCHEDULER) as warned:
+            status = COMMANDS[name](rest)
+        return status or warned.exit_code
     except UserError as error:
         print(f"jaxreward {name}: {error}", file=sys.stderr)
         return USAGE_EXIT_CODE
@@ -142,7 +149,7 @@ def _write_report(outcome: Outcome, console: Console) -> None:
 
     try:
         console.print(f"all of it, on one page: {write_report(outcome.path)}")
-    except (UserError, OSError) as error:
+    except Exception as error:  # whatever it is, the search is on the disk
         console.print(f"the report was not written ({error}); try again with jaxreward report {outcome.path}")
 
 
@@ -410,6 +417,7 @@ COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "runs": runs_command,
 }
 
+_SEARCHING = {"evolve", "tell"}
 _TRAINING = {"evolve", "tell", "train", "compare", "film"}
 
 if __name__ == "__main__":

@@ -343,7 +343,7 @@ class Evolution:
             if self.judge is not None:
                 keep_for_people(self.run, self.store, sound, self.task, self.settings.ppo)
             else:
-                keep_best_policy(self.store, sound, best)
+                keep_best_policy(self.run, self.store, sound, best)
         self.log(Trained(results=outcome.results, compile_s=outcome.compile_s, run_s=outcome.run_s))
         self.forget(tag)
 

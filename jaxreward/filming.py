@@ -15,7 +15,7 @@ from jaxreward.reports.films import write_film
 from jaxreward.reports.reel import Scene, panelled, spread
 from jaxreward.reports.tables import figure
 from jaxreward.runs.checkpoint import Checkpoints
-from jaxreward.tasks import Drawable, Task, measure_of
+from jaxreward.tasks import Drawable, Task, compiler_options, measure_of
 from jaxreward.training import PPO
 from jaxreward.training.episodes import Episode, play, telling
 from jaxreward.training.networks import ActorCritic, Variables
@@ -32,6 +32,14 @@ def policy_of(store: Checkpoints, tags: Sequence[str], task: Task, program: Prog
     like = jax.eval_shape(network.init, jax.random.key(0), jnp.zeros(program.observation_size), memory)
     kept = [tag for tag in tags if tag in store.tags()]
     return store.restore(kept[0], like) if kept else None
+
+
+def check_drawable(task: Task) -> None:
+    """Raise `UserError` for a task that cannot be looked at, or a machine that cannot draw it."""
+    if not isinstance(task, Drawable):
+        raise UserError(f"{task.name} cannot be drawn: give it a method draw(state), as docs/add_a_task.md says")
+    options = compiler_options(task, jax.default_backend())
+    task.draw(jax.device_get(jax.jit(task.reset, compiler_options=options or None)(jax.random.key(0))))
 
 
 def film(
@@ -64,9 +72,8 @@ def film(
         UserError: a task that cannot be looked at, a machine that cannot render, a format that cannot be written.
     """
     if not isinstance(task, Drawable):
-        raise UserError(
-            f"{task.name} cannot be drawn: a task is filmed through its method `draw(state)` (add_a_task.md)"
-        )
+        check_drawable(task)
+    assert isinstance(task, Drawable)
     measure = measure_of(task)
     shown = telling(play(task, program, variables, ppo, episodes, seed), measure)
     # One clock for all, so that what stands side by side happens at the same time.

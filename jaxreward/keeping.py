@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,19 +12,24 @@ from jaxreward.protocol import Agents
 from jaxreward.records import Result, Score
 from jaxreward.runs import Progress, Run
 from jaxreward.runs.checkpoint import Checkpoints
+from jaxreward.runs.disk import write_atomic
 from jaxreward.runs.provenance import Provenance, lineage, versions
 from jaxreward.settings import EvolveSettings
 from jaxreward.tasks import Task
 from jaxreward.training import PPO
 
+POLICY = "best-policy.json"
+"""File of a run that says which program the policy in `checkpoints/best-policy` was trained with."""
 
-def keep_best_policy(store: Checkpoints, sound: Sequence[Agents], best: Result | None) -> None:
-    """Save the best policy of a training if its candidate is better than `best`."""
+
+def keep_best_policy(run: Run, store: Checkpoints, sound: Sequence[Agents], best: Result | None) -> None:
+    """Save the best policy of a training if its candidate is better than `best`, and whose it is."""
     if not sound:
         return  # nothing here has a score
     of = max(sound, key=lambda a: a.trained.score(a.row).merit)
     if best is None or best.score is None or of.trained.score(of.row).merit > best.score.merit:
         store.save("best-policy", of.trained.variables(of.row, of.trained.best_seed(of.row)))
+        write_atomic(run.path / POLICY, json.dumps({"digest": of.trained.programs[of.row].digest}))
 
 
 def keep_for_people(run: Run, store: Checkpoints, sound: Sequence[Agents], task: Task, ppo: PPO) -> None:

@@ -24,21 +24,26 @@ esac
 
 # Bash hands no signal on to a program that it waits for: the search runs beside it, and is told. Slurm sends USR1 before
 # the time is up, TERM where the job is preempted.
+search=
+trap 'warned=1; [ -z "$search" ] || kill -USR1 "$search" 2>/dev/null' USR1 TERM
 "${JAXREWARD:-jaxreward}" evolve "$@" --resume &
 search=$!
-trap 'kill -USR1 "$search" 2>/dev/null' USR1 TERM
 
 # `wait` returns when a signal arrives, long before the search has saved its state.
 while true; do
+	warned=
 	wait "$search"
 	status=$?
-	kill -0 "$search" 2>/dev/null || break
+	[ -n "$warned" ] || break
 done
 
-# 75: the work is unfinished and can go on.
-if [ "$status" -eq 75 ]; then
+# 75: the work is unfinished and can go on. 138 and 143: the warning came before the search could listen.
+case "$status" in
+75 | 138 | 143)
 	echo "slurm.sh: unfinished, back into the queue"
-	scontrol requeue "$SLURM_JOB_ID" && exit 0
-	echo "slurm.sh: it could not be requeued; the same sbatch command goes on with the run" >&2
-fi
+	[ -n "${SLURM_JOB_ID:-}" ] && scontrol requeue "$SLURM_JOB_ID" && exit 0
+	echo "slurm.sh: it could not be requeued; the same command goes on with the run" >&2
+	exit 75
+	;;
+esac
 exit "$status"

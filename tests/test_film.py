@@ -73,6 +73,17 @@ def test_a_film_may_be_mp4(tmp_path):
         write_film(tmp_path / "a.avi", [frames])
 
 
+def test_a_film_that_cannot_be_written_says_so_and_leaves_the_one_before(tmp_path, monkeypatch):
+    import imageio_ffmpeg
+
+    frames = [np.full((32, 44, 3), shade, np.uint8) for shade in (0, 250)]
+    (tmp_path / "a.mp4").write_bytes(b"before")
+    monkeypatch.setattr(imageio_ffmpeg, "count_frames_and_secs", lambda _: (1, 0.1))
+    with pytest.raises(UserError, match="wrote 1 of 9 pictures.*is the disk full"):
+        write_film(tmp_path / "a.mp4", [frames], step_ms=200)
+    assert (tmp_path / "a.mp4").read_bytes() == b"before" and len(list(tmp_path.iterdir())) == 1
+
+
 @pytest.fixture(scope="module")
 def agent(task_of):
     """An untrained agent of the raw xland-easy."""
@@ -131,11 +142,17 @@ def test_an_interface_is_trained_and_filmed(tmp_path, capsys):
         (["{file}"], "does not say which task it is for: give --task NAME"),
         (["{file}", "--task", "xland-easy", "--candidate", "g0000-00"], "--candidate is for a run"),
         (["{file}", "--task", "xland-easy", "--out", "a.avi"], "as .gif or .mp4, not as a.avi"),
-        (["{file}", "--task", "xland-easy", "--episodes", "0"], "--episodes of at least 1"),
+        (["{file}", "--task", "xland-easy", "--episodes", "2"], "--episodes of at least 3"),
+        (["{file}", "--task", "xland-easy", "--out", "{file}/a.gif"], "cannot write"),
+        (["{named}"], "which would be executed: look at it first, then say --task"),
     ],
 )
 def test_mistakes_are_one_sentence(tmp_path, capsys, args, why):
     (tmp_path / "plain.py").write_text("def get_observation(state):\n    return state.agent.position\n")
-    assert main(["film", *(a.format(file=tmp_path / "plain.py") for a in args)]) == 2
+    task = tmp_path / "task.py"
+    task.write_text("raise SystemExit('executed')\n")
+    (tmp_path / "named.py").write_text(f"# An interface found by jaxreward\n# task: {task}\n\nx = 1\n")
+    named = {"file": tmp_path / "plain.py", "named": tmp_path / "named.py"}
+    assert main(["film", *(a.format(**named) for a in args)]) == 2
     said = capsys.readouterr().err
     assert why in said and said.count("\n") == 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -275,3 +276,14 @@ def test_no_command_about_runs_imports_jax(runs: Path):
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
+
+
+def test_a_log_cannot_speak_to_the_terminal(runs: Path, tmp_path: Path, capsys):
+    folder = tmp_path / "evil"
+    shutil.copytree(runs / "whole", folder)
+    log = folder / "events.jsonl"
+    log.write_text(log.read_text().replace("near makes up", "\\u001b]0;pwned\\u0007\\u202enear makes up"))
+    for command in ("show", "tail"):
+        text = said(capsys, command, str(folder))
+        assert not set(text) & set("\x1b\x07\u202e")
+    assert "]0;pwnednear makes up" in " ".join(said(capsys, "show", str(folder)).split())

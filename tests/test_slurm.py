@@ -35,13 +35,13 @@ for _ in range(3000):
 class Job:
     """A job of the script in a folder, with a `scontrol` that writes down what it was told."""
 
-    def __init__(self, folder: Path, *args: str, search: str = "") -> None:
+    def __init__(self, folder: Path, *args: str, search: str = "", job: str = "4711") -> None:
         self.folder = folder
         tools = folder / "tools"
         tools.mkdir(exist_ok=True)
         self.write(tools / "scontrol", f'#!/bin/sh\necho "$*" >> {folder}/scontrol.log\n')
         self.write(tools / "jaxreward", search or STAND_IN.format(python=sys.executable))
-        environment = {**os.environ, "PATH": f"{tools}:{os.environ['PATH']}", "SLURM_JOB_ID": "4711"}
+        environment = {**os.environ, "PATH": f"{tools}:{os.environ['PATH']}", "SLURM_JOB_ID": job}
         self.process = subprocess.Popen(
             ["bash", str(SCRIPT), *args], cwd=folder, env=environment, text=True,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -112,3 +112,15 @@ def test_a_search_goes_on_where_the_job_before_it_stopped(tmp_path):
     again = Job(tmp_path, *args, search=search)
     assert again.ends(240)[0] == 0 and again.requeued == ["requeue 4711"], "it ended, and was not requeued again"
     assert isinstance(read_log(log)[-1].event, Finished)
+
+
+@pytest.mark.parametrize("died", [signal.SIGUSR1, signal.SIGTERM])
+def test_a_warning_before_the_search_could_listen_is_no_end(tmp_path, died):
+    job = Job(tmp_path, "--name", "first", search=f"#!/bin/sh\ntouch args\nkill -{died.value} $$\n")
+    assert job.ends()[0] == 0 and job.requeued == ["requeue 4711"]
+
+
+def test_outside_slurm_the_status_stays(tmp_path):
+    (tmp_path / "finish").write_text("75")
+    job = Job(tmp_path, "--name", "first", job="")
+    assert job.ends()[0] == 75 and job.requeued == []

@@ -80,6 +80,15 @@ def peek(args: list[str], flag: str, default: str) -> str:
     return default if value is None else value
 
 
+def check_file_task(named: str, said: str, where: str) -> None:
+    """Raise `UserError` if a file names a task that is a Python file, which would be executed, and nobody typed it."""
+    if is_file(named) and named != said:
+        raise UserError(
+            f"{where} names the Python file {named} as its task, which would be executed: look at it first, then "
+            f"say --task {named}"
+        )
+
+
 def parse(kind: type[D], base: D, args: list[str], command: str, extra: str = "") -> D:
     import tyro
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any, NamedTuple
 
 from tyro.conf import Positional, arg
 
-from jaxreward.commands.arguments import merged_options
+from jaxreward.commands.arguments import check_file_task, merged_options
 from jaxreward.errors import UserError
 from jaxreward.exports import Export, Target, export
 from jaxreward.programs import Checker, Program, ProgramRejected
@@ -106,6 +106,7 @@ def _task_of(settings: ExportSettings, source: str) -> tuple[str, tuple[str, ...
         return settings.task, settings.task_arg
     if not said:
         raise UserError(f"{settings.interface} does not say which task it is for: give it with --task")
+    check_file_task(said[0], "", f"the header of {settings.interface}")
     return said[0], merged_options(said[1:], settings.task_arg)
 
 

@@ -9,17 +9,19 @@ from pathlib import Path
 from typing import Any
 
 from jaxreward import programs, tasks
-from jaxreward.commands.arguments import peek
+from jaxreward.commands.arguments import check_file_task, peek
 from jaxreward.errors import UserError
-from jaxreward.filming import EPISODES, MOST_FRAMES, film, policy_of
+from jaxreward.filming import EPISODES, MOST_FRAMES, check_drawable, film, policy_of
+from jaxreward.keeping import POLICY
 from jaxreward.options import apply
 from jaxreward.presets import quick_learner, quick_steps
 from jaxreward.programs import Program
 from jaxreward.records import Result
 from jaxreward.reports.facts import RunFacts
 from jaxreward.reports.films import check_format
-from jaxreward.reports.page import FILM, write_report
+from jaxreward.reports.page import ABOUT_FILM, FILM, write_report
 from jaxreward.runs.checkpoint import Checkpoints
+from jaxreward.runs.disk import write_atomic
 from jaxreward.runs.folders import find_run
 from jaxreward.runs.provenance import named_task
 from jaxreward.runs.run import read_config
@@ -48,7 +50,8 @@ class FilmSettings:
     steps: int = 0
     """Environment steps of the training, where there is one; 0 for those of the run, or of a quick search."""
     task: str = ""
-    """Of an interface: its task; by default that in its header."""
+    """Of an interface: its task; by default that in its header. A task that is a Python file is executed, so that it
+    must be said, of a run too."""
     task_arg: tuple[str, ...] = ()
     """Of an interface: options of the task, each as KEY=VALUE."""
     ppo: PPO = field(default_factory=PPO)
@@ -61,8 +64,8 @@ class FilmSettings:
 
 @dataclass(frozen=True)
 class _Subject:
-    """What is filmed: a program's source, its task and learner, the `run` that may hold its policy under one of `tags`,
-    and the run whose `report` shows the film."""
+    """What is filmed: a program's source, its task and learner, the `run` that may hold its policy, for its best only
+    with `winner`, and the run whose `report` shows the film."""
 
     source: str
     task: Task
@@ -70,7 +73,8 @@ class _Subject:
     steps: int
     target: Path
     run: Path | None = None
-    tags: tuple[str, ...] = ()
+    candidate: str = ""
+    winner: bool = False
     report: Path | None = None
 
 
@@ -85,13 +89,11 @@ def film_command(args: list[str]) -> int:
     settings = parse(FilmSettings, configured(base, rest), rest, "film RUN|INTERFACE")
     if not said:
         raise UserError("say what to film: `jaxreward film RUN`, its folder or name, or `jaxreward film FILE.py`")
-    if settings.episodes < 1 or settings.frames < 2 or settings.steps < 0:
-        raise UserError("a film needs --episodes of at least 1, --frames of at least 2 and --steps of at least 0")
+    if settings.episodes < 3 or settings.frames < 2 or settings.steps < 0:
+        raise UserError("a film needs --episodes of at least 3, --frames of at least 2 and --steps of at least 0")
     subject = _of_file(Path(said), settings) if of_file else _of_run(said, settings)
     check_format(subject.target)
     shown = _film(subject, settings)
-    if subject.report is not None:
-        write_report(subject.report)  # which holds the film
     print(str(subject.target), file=sys.stderr if settings.json else sys.stdout)
     if settings.json:
         rows = {name: {"value": e.success, "return": e.ret, "length": e.length} for name, e in shown.items()}
@@ -106,6 +108,7 @@ def _of_header(path: Path, task: str) -> FilmSettings:
     name, *arguments = (task,) if task else named_task(path.read_text(encoding="utf-8")) or ("",)
     if not name:
         raise UserError(f"{path} does not say which task it is for: give --task NAME")
+    check_file_task(name, task, f"the header of {path}")
     return FilmSettings(task=name, task_arg=tuple(arguments), ppo=quick_learner(name), steps=quick_steps(name))
 
 
@@ -118,20 +121,29 @@ def _of_file(path: Path, settings: FilmSettings) -> _Subject:
 
 def _of_run(said: str, settings: FilmSettings) -> _Subject:
     path = find_run(said, Path("runs"))
-    if settings.task or settings.task_arg or settings.ppo != PPO():
-        raise UserError("a run has its own task and learner: --task, --task-arg and --ppo are for an interface file")
     facts = RunFacts.read(path)
     result = _candidate(facts, settings.candidate)
     own = apply(EvolveSettings(), read_config(path), str(path / "config.toml"))
+    if settings.task not in ("", own.task) or settings.task_arg or settings.ppo != PPO():
+        raise UserError("a run has its own task and learner: --task, --task-arg and --ppo are for an interface file")
+    check_file_task(own.task, settings.task, f"the run {path}")
     winner = facts.best is not None and result.candidate.id == facts.best.candidate.id
     target = settings.out or path / (f"{FILM}.gif" if winner else f"{FILM}-{result.candidate.id}.gif")
     id, task = result.candidate.id, tasks.make_task_of(own.task, own.task_arg)
     return _Subject(
         result.candidate.source, task, own.ppo, settings.steps or own.steps, target,
-        run=None if settings.steps else path,
-        tags=(f"policy-{id}", "best-policy") if winner else (f"policy-{id}",),
+        run=None if settings.steps else path, candidate=id, winner=winner and _kept_is_of(facts, result),
         report=path if winner and not settings.out else None,
     )  # fmt: skip
+
+
+def _kept_is_of(facts: RunFacts, winner: Result) -> bool:
+    """Whether the best policy of a run is that of its winner: while a generation trains it may be the next one's."""
+    try:
+        digest = json.loads((facts.path / POLICY).read_text(encoding="utf-8"))["digest"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return facts.standing == "finished"  # of an earlier version, which did not say
+    return winner.candidate.summary is not None and digest == winner.candidate.summary.digest
 
 
 def _candidate(facts: RunFacts, id: str) -> Result:
@@ -151,19 +163,27 @@ def _film(subject: _Subject, settings: FilmSettings) -> Any:
         ((verdict, program),) = checker.check_many([subject.source], subject.task)
     if program is None:
         raise UserError(f"it is not a program for {subject.task.name}: {verdict.failure}")
+    check_drawable(subject.task)  # before a training, not after it
     with Progress(console=Console(stderr=True), transient=True) as bars:
-        variables = None
+        variables, origin = None, "the agent that the search trained, the best of its seeds"
         if subject.run is not None:
             store = Checkpoints(subject.run / "checkpoints")
-            variables = policy_of(store, subject.tags, subject.task, program, subject.ppo)
+            tags = [f"policy-{subject.candidate}", *(["best-policy"] if subject.winner else [])]
+            variables = policy_of(store, tags, subject.task, program, subject.ppo)
         if variables is None:
             variables = _trained(subject, program, settings.seed, bars)
+            origin = f"an agent trained for the film, {subject.steps:,} steps with seed {settings.seed}"
         drawing = bars.add_task("drawing", total=None)
-        return film(
+        shown = film(
             subject.target, subject.task, program, variables, subject.ppo,
             episodes=settings.episodes, frames=settings.frames, seed=settings.seed,
             progress=lambda done, total: bars.update(drawing, completed=done, total=total),
         )  # fmt: skip
+    if subject.report is not None:
+        about = {"digest": program.digest, "file": subject.target.name, "agent": origin}
+        write_atomic(subject.report / ABOUT_FILM, json.dumps(about))
+        write_report(subject.report)  # which holds the film
+    return shown
 
 
 def _trained(subject: _Subject, program: Program, seed: int, bars: Any) -> Any:

@@ -118,6 +118,19 @@ def runs_command(args: Sequence[str]) -> int:
         return 0
 
 
+_CONTROL = {
+    code: None
+    for code in (*range(32), *range(127, 160), 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
+    if chr(code) not in "\n\t"
+}
+"""What would move the cursor, change the terminal, or turn the order of what is read."""
+
+
+def _say(text: str) -> None:
+    """Print what a log says, as text: models, servers and programs have written in it."""
+    print(text.translate(_CONTROL), flush=True)
+
+
 def _usage() -> str:
     lines = [f"  {name:8} {(command.__doc__ or '').splitlines()[0]}" for name, command in _COMMANDS.items()]
     return "\n".join(
@@ -160,9 +173,9 @@ def list_command(args: list[str]) -> int:
         _print_json({"runs": rows, "unreadable": [{"run": name, "reason": why} for name, why in unreadable]})
         return 0
     for line in list_lines(found, _width()) if found else [f"there is no run in {settings.folder} that can be read"]:
-        print(line)
+        _say(line)
     for name, why in unreadable:
-        print(f"cannot read {name}: {why}")
+        _say(f"cannot read {name}: {why}")
     return 0
 
 
@@ -175,7 +188,7 @@ def show_command(args: list[str]) -> int:
     if settings.json:
         _print_json(run_json(facts))
     else:
-        print("\n".join(run_lines(facts, _width() or 100)))
+        _say("\n".join(run_lines(facts, _width() or 100)))
     return 0
 
 
@@ -194,7 +207,7 @@ def compare_command(args: list[str]) -> int:
     if settings.json:
         _print_json(sheet.json())
     else:
-        print("\n".join(sheet.lines(_width())))
+        _say("\n".join(sheet.lines(_width())))
     return 0
 
 
@@ -206,10 +219,10 @@ def tail_command(args: list[str]) -> int:
     path = find_run(settings.run, settings.out)
     told = Tail(path, time.sleep)
     for line in list(told.new())[-settings.lines or None :] if settings.lines else list(told.new())[:0]:
-        print(line)
+        _say(line)
     if settings.follow:
         for line in told.until_finished():
-            print(line, flush=True)
+            _say(line)
     return 0
 
 

@@ -13,8 +13,8 @@ from jaxreward.runs.provenance import without_header
 
 Row = dict[str, Any]
 
-_MOST_MESSAGE = 60_000
-"""Characters of a prompt or a reply that the page keeps."""
+_MOST_MESSAGE, _MOST_LINES = 60_000, 1_500
+"""Characters of a text, and lines of a difference, that the page keeps."""
 
 
 def table(results: Sequence[Result]) -> list[Row]:
@@ -49,10 +49,12 @@ def _detail(result: Result, results: Mapping[str, Result], said: list[Row]) -> R
     c, summary = result.candidate, result.candidate.summary
     parent = results.get(c.parents[0]) if c.parents else None
     return {
-        "thought": c.thought, "words": result.words, "plan": c.plan, "repairs": c.repairs, "island": c.island,
-        "proposer": c.proposer, "source": without_header(c.source).rstrip(),
-        "changes": list(changes(parent, result)) if parent is not None and c.source else [],
-        "failure": result.failure.model_dump() if result.failure else None,
+        "thought": _short(c.thought), "words": _short(result.words),
+        "plan": c.plan, "repairs": c.repairs, "island": c.island,
+        "proposer": c.proposer, "source": _short(without_header(c.source).rstrip()),
+        "changes": list(changes(parent, result))[:_MOST_LINES] if parent is not None and c.source else [],
+        "failure": {k: _short(v) if isinstance(v, str) else v for k, v in result.failure.model_dump().items()}
+        if result.failure else None,
         "summary": None if summary is None else {
             "digest": summary.digest, "operations": summary.operations, "flops": summary.flops,
             "reads": sorted({*summary.observation_reads, *summary.reward_reads}),
@@ -123,4 +125,4 @@ def _text(content: Any) -> str:
 
 def _short(text: str) -> str:
     left = len(text) - _MOST_MESSAGE
-    return text if left <= 0 else f"{text[:_MOST_MESSAGE]}\n... and {left:,} more characters, in the transcript"
+    return text if left <= 0 else f"{text[:_MOST_MESSAGE]}\n... and {left:,} more characters, in the run's folder"

@@ -81,6 +81,7 @@ def _of_the_figures(facts: RunFacts, winner: Contender, found: Sequence[Contende
 
 def _of_the_search(facts: RunFacts) -> list[Doubt]:
     listed: list[Doubt] = []
+    own = facts.best.candidate.id if facts.best else ""
     told = {id: r.feedback.notices for id, r in facts.results.items() if r.feedback}
     farmed = [id for id, notices in told.items() if any(n.kind == "farmed" for n in notices)]
     if farmed:
@@ -88,13 +89,13 @@ def _of_the_search(facts: RunFacts) -> list[Doubt]:
         listed.append(Doubt(
             "farmed_candidates", f"{len(farmed)} candidate{'s' * (len(farmed) > 1)} collected reward without reaching "
             f"the goal: {shown}{f' and {more} more' if more > 0 else ''}.",
-            "The metric saw it, so none of them won by it.",
+            "The winner is one of them." if own in farmed else "The metric saw it, so none of them won by it.",
         ))  # fmt: skip
-    spent = facts.progress.spent
-    if spent.attempts >= 4 and spent.failed > spent.attempts / 2:
+    attempts, lost = facts.progress.spent.attempts, sum(facts.failures.values())
+    if attempts >= 4 and lost > attempts / 2:
         listed.append(Doubt(
-            "many_failures", f"{spent.failed} of {spent.attempts} programs have no score.",
-            "See Failures for why; another model, or a state documented better, wastes fewer.",
+            "many_failures", f"{lost} of {attempts} programs have no score.",
+            "See Failures for why: what the search could choose from was less than it looks.",
         ))  # fmt: skip
     if facts.progress.exhausted:
         listed.append(Doubt("budget", f"The proposer's budget ended: {facts.progress.exhausted}."))

@@ -119,9 +119,11 @@ class RunFacts:
 
     @cached_property
     def beside(self) -> RunFacts | None:
-        """The search of independent samples that was run inside this one, if one was."""
-        inner = self.path / BEST_OF_N
-        return RunFacts.read(inner) if (inner / "events.jsonl").is_file() and read_log(inner / "events.jsonl") else None
+        """The search of independent samples that was run inside this one, if one was and its log can be read."""
+        try:
+            return RunFacts.read(self.path / BEST_OF_N)
+        except UserError:
+            return None
 
     @cached_property
     def course(self) -> list[Reached]:

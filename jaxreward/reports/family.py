@@ -100,7 +100,7 @@ def placed(facts: RunFacts) -> Rows:
 
 def cells(facts: RunFacts) -> Rows:
     """The occupied cells of LIMEN's archive with the best of each, over all islands; none of another strategy."""
-    options = dict(o.partition("=")[::2] for o in facts.started.config.get("option", ()))
+    options = dict(o.partition("=")[::2] for o in facts.started.config.get("option") or ())
     try:
         height, width = int(options["observation_width"]), int(options["reward_width"])
     except (KeyError, ValueError):

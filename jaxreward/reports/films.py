@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
 from jaxreward.errors import UserError
-from jaxreward.runs.disk import explain_full_disk
+from jaxreward.runs.disk import check_target, explain_full_disk
 
 Frames = Sequence[np.ndarray]
 """The frames of one episode, uint8 (H, W, 3), all of one size."""
@@ -32,15 +33,21 @@ def write_film(path: Path, episodes: Sequence[Frames], step_ms: int = _FRAME_MS)
     check_format(path)
     longest = max(map(len, episodes))
     rows = [_beside([e[min(t, len(e) - 1)] for e in episodes]) for t in range(longest)]
-    with explain_full_disk(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        (_write_mp4 if path.suffix == ".mp4" else _write_gif)(path, rows, step_ms)
+    # Beside it first: a film that is half written takes nobody's place.
+    half = path.with_name(f".{path.stem}.part{path.suffix}")
+    try:
+        with explain_full_disk(path):
+            (_write_mp4 if path.suffix == ".mp4" else _write_gif)(half, rows, step_ms)
+            os.replace(half, path)
+    finally:
+        half.unlink(missing_ok=True)
 
 
 def check_format(path: Path) -> None:
-    """Raise `UserError` if a film cannot be written to `path` for its suffix."""
+    """Raise `UserError` if a film cannot be written to `path`: its suffix, or its folder."""
     if path.suffix not in (".gif", ".mp4"):
         raise UserError(f"a film is written as .gif or .mp4, not as {path.name}")
+    check_target(path)
 
 
 def _write_gif(path: Path, rows: Sequence[np.ndarray], step_ms: int) -> None:
@@ -61,9 +68,17 @@ def _write_mp4(path: Path, rows: Sequence[np.ndarray], step_ms: int) -> None:
     )
     writer.send(None)
     padding = ((0, height - rows[0].shape[0]), (0, width - rows[0].shape[1]), (0, 0))
-    for row in [*rows, *[rows[-1]] * (_LAST_MS // step_ms)]:
+    shown = [*rows, *[rows[-1]] * (_LAST_MS // step_ms)]
+    for row in shown:
         writer.send(np.ascontiguousarray(np.pad(row, padding, constant_values=255)))
     writer.close()
+    # ffmpeg is another process, and nobody hears of what it could not write.
+    try:
+        written, _ = imageio_ffmpeg.count_frames_and_secs(str(path))
+    except Exception:  # it raises RuntimeError and others for a file that is none
+        written = None
+    if not written or written < len(shown):
+        raise UserError(f"ffmpeg wrote {written or 0} of {len(shown)} pictures of {path.name}: is the disk full?")
 
 
 def write_strip(path: Path, episodes: Sequence[Frames]) -> None:

@@ -13,13 +13,13 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from jaxreward.quantities import count, dollars
 from jaxreward.reports import charts
 from jaxreward.reports.details import details
 from jaxreward.reports.facts import RunFacts
 from jaxreward.reports.family import cells
-from jaxreward.reports.live import bill
 from jaxreward.reports.story import Story, story
-from jaxreward.runs.disk import explain_full_disk, write_atomic
+from jaxreward.runs.disk import check_target, write_atomic
 from jaxreward.runs.provenance import versions
 from jaxreward.runs.toml import to_toml
 
@@ -27,7 +27,9 @@ PAGE = "report.html"
 FILM = "film"
 """Name, less its suffix, of the film of the winner in a run's folder."""
 
-_FILMS = {".gif": "image/gif", ".mp4": "video/mp4"}
+ABOUT_FILM = "film.json"
+"""File of a run that says which program its film shows, and which agent."""
+
 _LARGEST_FILM = 1_500_000
 """Bytes of a film that the page holds."""
 
@@ -83,11 +85,18 @@ def write_report(path: Path, target: Path | None = None) -> Path:
         UserError: there is no run, its log is damaged, or the disk is full.
     """
     target = target or path / PAGE
-    text = render(RunFacts.read(path))
-    with explain_full_disk(target):
-        target.parent.mkdir(parents=True, exist_ok=True)
+    text = _printable(render(RunFacts.read(path)))
+    check_target(target)
     write_atomic(target, text)
     return target
+
+
+_CONTROL = {code: None for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"}
+
+
+def _printable(text: str) -> str:
+    """Without control characters and halves of surrogate pairs, which no page may hold."""
+    return text.translate(_CONTROL).encode("utf-8", "replace").decode()
 
 
 def render(facts: RunFacts) -> str:
@@ -114,7 +123,7 @@ def render(facts: RunFacts) -> str:
         library=Markup(_library()),
         data=Markup(_in_script(_data(told))),
         packed=_packed(details(facts.results, facts.exchanges)),
-        film=_film(facts.path),
+        film=_film(facts),
         film_command=shlex.join(["jaxreward", "film", str(facts.path)]),
         highlighted=Markup(_highlighted(told.source)),
         sections=sections,
@@ -129,15 +138,22 @@ def render(facts: RunFacts) -> str:
     )
 
 
-def _film(path: Path) -> dict[str, str] | None:
-    """The film of the winner, if there is one: its file, its type, and its data if it is small enough for the page."""
-    for suffix, kind in _FILMS.items():
-        file = path / f"{FILM}{suffix}"
-        if file.is_file():
-            small = file.stat().st_size <= _LARGEST_FILM
-            data = f"data:{kind};base64,{base64.b64encode(file.read_bytes()).decode()}" if small else ""
-            return {"file": file.name, "kind": kind, "data": data}
-    return None
+def _film(facts: RunFacts) -> dict[str, str] | None:
+    """The film of the winner, if there is one of this very program: its file, whose agent it shows, and its data if it
+    is small enough for the page."""
+    summary, file = facts.best.candidate.summary if facts.best else None, facts.path / f"{FILM}.gif"
+    try:
+        about = json.loads((facts.path / ABOUT_FILM).read_text(encoding="utf-8"))
+        # Not what a link leads to, in a folder that somebody sent.
+        if summary is None or about["digest"] != summary.digest or file.is_symlink():
+            return None
+        data = file.read_bytes() if file.stat().st_size <= _LARGEST_FILM else b""
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    if data and not data.startswith(b"GIF8"):
+        return None
+    shown = f"data:image/gif;base64,{base64.b64encode(data).decode()}" if data else ""
+    return {"file": file.name, "agent": str(about.get("agent", "")), "data": shown}
 
 
 def _figures(told: Story) -> list[tuple[str, str]]:
@@ -151,7 +167,7 @@ def _figures(told: Story) -> list[tuple[str, str]]:
         "wall time": _duration(facts.wall_s),
         "device time": f"{_duration(device_s)}, {spent.compile_s / device_s:.0%} compiling" if device_s else "",
         "steps a second": f"{(spent.env_steps + spent.baseline_env_steps) / spent.run_s:,.0f}" if spent.run_s else "",
-        "language models": bill(spent) if spent.calls else "none",
+        "language models": f"{dollars(facts.cost_usd)}, {count(facts.tokens)} tokens" if facts.tokens else "none",
     }
     return [(name, value) for name, value in found.items() if value]
 

@@ -91,7 +91,7 @@ def story(facts: RunFacts) -> Story:
     best = facts.best
     return Story(
         facts=facts,
-        title=task_title(facts.started.task, facts.started.config.get("task_arg", ())),
+        title=task_title(facts.started.task, facts.started.config.get("task_arg") or ()),
         contenders=found,
         verdicts=verdicts(found),
         doubts=doubts(facts, found),
@@ -119,7 +119,7 @@ def commands(facts: RunFacts) -> dict[str, str]:
     """Command lines, by what they are for."""
     config, path = facts.started.config, facts.path
     task = ["--task", facts.started.task]
-    for option in config.get("task_arg", ()):
+    for option in config.get("task_arg") or ():
         task += ["--task-arg", option]
     steps = config.get("final_steps") or config.get("steps") or 0
     where = ["--out", str(path.parent), "--name", path.name]
@@ -129,13 +129,29 @@ def commands(facts: RunFacts) -> dict[str, str]:
     if facts.best is not None:
         program = str(path / "best_interface.py")
         found["Train the winner on ten fresh seeds"] = _typed(
-            "train", *task, "--interfaces", program, "--seeds", "10", *(["--steps", str(steps)] if steps else [])
-        )
+            "train", *task, "--interfaces", program, "--seeds", "10", *(["--steps", str(steps)] if steps else []),
+            *_learner(facts.started.command),
+        )  # fmt: skip
         found["Check it, without training"] = _typed("check", *task, "--interfaces", program)
     found["Repeat it from its record, without a model"] = _typed(
         "evolve", "--proposer", "replay", "--recording", str(path)
     )
     return {name: line for name, line in found.items() if line}
+
+
+def _learner(command: str) -> list[str]:
+    """What a command line says of the learner: its preset, and --ppo.* with their values."""
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        return []
+    found, taking = [], False
+    for word in words:
+        if word.startswith("--"):
+            taking = word.startswith("--ppo.") or word.partition("=")[0] == "--preset"
+        if taking:
+            found.append(word)
+    return found
 
 
 def _typed(*words: str) -> str:
@@ -195,7 +211,10 @@ def _course(facts: RunFacts) -> dict[str, Any] | None:
             if result.score is None:
                 continue
             row = {"search": name, "order": order, "mean": result.score.mean}
-            points.append({**row, "id": result.candidate.id, "operator": result.candidate.operator})
+            # The other search has ids of the same names, and its candidates do not lie behind this page.
+            points.append(
+                {**row, "own": search is facts, "id": result.candidate.id, "operator": result.candidate.operator}
+            )
             if top is None or top.score is None or result.score.merit > top.score.merit:
                 top = result
                 best.append(row)

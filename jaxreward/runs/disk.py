@@ -28,6 +28,18 @@ def explain_full_disk(path: Path) -> Iterator[None]:
         ) from error
 
 
+def check_target(path: Path) -> None:
+    """Make the folder of a file that is about to be written; `UserError` where the file cannot be."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=path.parent):
+            pass
+    except OSError as error:
+        raise UserError(f"cannot write {path}: {error.strerror or error}") from error
+    if path.is_dir():
+        raise UserError(f"cannot write {path}: it is a folder")
+
+
 def fsync_directory(directory: Path) -> None:
     """Make renames and new files in `directory` survive a power failure."""
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)

@@ -191,11 +191,14 @@ def _take_lock(path: Path) -> int:
     with explain_full_disk(path):
         lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
     try:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:  # a reader that asks whether the run is being written holds it for a moment
-            time.sleep(0.1)
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        for wait_s in (0.05, 0.2, 0.75, None):
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:  # a reader that asks whether the run is being written holds it for a moment
+                if wait_s is None:
+                    raise
+                time.sleep(wait_s)
     except BlockingIOError as error:
         owner = os.read(lock, 200).decode(errors="replace").strip() or "another process"
         os.close(lock)

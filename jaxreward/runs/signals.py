@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
+from collections.abc import Sequence
 from types import FrameType, TracebackType
 from typing import Any
 
@@ -13,7 +14,10 @@ REQUEUE_EXIT_CODE = 75
 INTERRUPTED_EXIT_CODE = 130
 """What a shell reports for a command that Ctrl-C ended."""
 
-WATCHED = (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT)
+SCHEDULER = (signal.SIGTERM, signal.SIGUSR1)
+"""What schedulers warn with."""
+
+WATCHED = (*SCHEDULER, signal.SIGINT)
 
 
 class StopSignal:
@@ -24,7 +28,8 @@ class StopSignal:
     thread nothing is watched and the flag stays down. The former handlers return on exit.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, watched: Sequence[signal.Signals] = WATCHED) -> None:
+        self.watched = watched
         self.reason: str | None = None
         self._former: dict[signal.Signals, Any] = {}
 
@@ -42,8 +47,11 @@ class StopSignal:
 
     def __enter__(self) -> StopSignal:
         if threading.current_thread() is threading.main_thread():
-            for watched in WATCHED:
-                self._former[watched] = signal.signal(watched, self._handle)
+            for watched in self.watched:
+                former = self._former[watched] = signal.signal(watched, self._handle)
+                outer = getattr(former, "__self__", None)
+                if isinstance(outer, StopSignal) and outer.reason:  # it was asked to stop before this one watched
+                    self.reason = outer.reason
         return self
 
     def __exit__(

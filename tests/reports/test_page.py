@@ -6,6 +6,7 @@ import base64
 import gzip
 import json
 import re
+import shutil
 from collections import Counter
 from itertools import pairwise
 from pathlib import Path
@@ -15,7 +16,7 @@ import pytest
 
 from jaxreward.errors import UserError
 from jaxreward.records import Candidate, Measure, Result, Score
-from jaxreward.reports.contenders import contenders, gap, verdicts
+from jaxreward.reports.contenders import WINNER, Contender, contenders, gap, verdicts
 from jaxreward.reports.doubts import doubts
 from jaxreward.reports.facts import RunFacts
 from jaxreward.reports.family import cells, forest, placed
@@ -69,6 +70,16 @@ def test_a_gap_against_a_certain_score_is_the_interval_itself():
     assert (found.low, found.high) == pytest.approx((2.0 - 2.776 * 0.1, 2.0 + 2.776 * 0.1))
 
 
+def test_one_seed_and_the_score_of_the_search_are_no_proof():
+    one = Score(mean=0.9, se=0.02, n=1, episodes=256)
+    assert gap(one, score(0.1)).verdict == "unclear"
+    sparse = Contender("sparse", "", score(0.1), None, False)
+    (said,) = verdicts([Contender(WINNER, "", score(0.9), None, False), sparse])
+    assert "that proves nothing" in said
+    (said,) = verdicts([Contender(WINNER, "", one, None, True), sparse])
+    assert said.startswith("Nothing can be said of sparse")
+
+
 def test_the_headline_compares_the_winner_with_every_baseline(facts):
     found = contenders(facts)
     assert [c.name for c in found] == ["winner", "sparse", "best-of-n"] and found[0].fresh
@@ -86,8 +97,6 @@ def test_warnings_say_what_they_mean(facts):
 
 def _without_finals(facts):
     best = facts.best
-    from jaxreward.reports.contenders import WINNER, Contender
-
     return [Contender(WINNER, "", best.score, best.feedback, False)]
 
 
@@ -149,6 +158,58 @@ def test_failures_are_counted_with_examples(facts):
 
 
 # ---- the page
+
+
+GIF = b"GIF89a" + b"\0" * 40
+
+
+def test_a_film_is_shown_under_the_program_that_it_shows(run, tmp_path):
+    shutil.copytree(run, tmp_path / "run")
+    run, film = tmp_path / "run", tmp_path / "run" / "film.gif"
+    shown = lambda: "data:image/gif" in write_report(run).read_text()  # noqa: E731
+    best = RunFacts.read(run).best
+    assert best is not None and best.candidate.summary is not None
+    film.write_bytes(GIF)
+    assert not shown(), "nobody says whose it is"
+    about = {"digest": best.candidate.summary.digest, "agent": "the agent of the search"}
+    (run / "film.json").write_text(json.dumps(about))
+    assert shown() and "played by the agent of the search" in write_report(run).read_text()
+    film.write_bytes(b"a secret")
+    assert not shown()
+    (tmp_path / "elsewhere").write_bytes(GIF)
+    film.unlink()
+    film.symlink_to(tmp_path / "elsewhere")
+    assert not shown()
+    film.unlink()
+    film.write_bytes(GIF)
+    (run / "film.json").write_text(json.dumps({**about, "digest": "of another"}))
+    assert not shown()
+
+
+def test_points_of_the_other_search_open_nothing(run, tmp_path):
+    shutil.copytree(run, tmp_path / "run")
+    shutil.copytree(run, tmp_path / "run" / "best-of-n")
+    layers = charts_of(render(RunFacts.read(tmp_path / "run")))["course"]["layer"]
+    points = layers[1]["data"]["values"]
+    assert {(p["search"], p["own"]) for p in points} == {("limen", True), ("best-of-n", False)}
+    (tmp_path / "run" / "best-of-n" / "events.jsonl").write_text("damaged\nlog\n")
+    assert RunFacts.read(tmp_path / "run").beside is None
+
+
+@pytest.mark.parametrize("target", ["folder", "file/page.html"])
+def test_a_report_that_cannot_be_written_says_so(run, tmp_path, target):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").touch()
+    with pytest.raises(UserError, match="cannot write"):
+        write_report(run, tmp_path / target)
+
+
+def test_control_characters_stay_out(run, tmp_path):
+    shutil.copytree(run, tmp_path / "run")
+    log = tmp_path / "run" / "events.jsonl"
+    log.write_text(log.read_text().replace("walk to the goal", "walk\\u0000\\u001b[31m \\ud800 on"))
+    text = write_report(tmp_path / "run").read_text()
+    assert "\0" not in text and "\x1b" not in text and "walk[31m ? on" in text
 
 
 def test_every_question_leads_to_a_section(page):

@@ -9,6 +9,7 @@ import threading
 import pytest
 
 from jaxreward.runs import REQUEUE_EXIT_CODE, StopSignal
+from jaxreward.runs.signals import SCHEDULER
 
 
 def send(number):
@@ -57,3 +58,15 @@ def test_outside_the_main_thread_nothing_is_watched():
     thread.start()
     thread.join()
     assert seen == [False]
+
+
+def test_a_warning_that_came_before_is_not_forgotten():
+    """One that watches from the start of a command hands on what it heard to that which stops the search."""
+    with StopSignal(SCHEDULER) as early:
+        os.kill(os.getpid(), signal.SIGUSR1)
+        with StopSignal() as stop:
+            assert early.requested and stop.requested and stop.exit_code == REQUEUE_EXIT_CODE
+        with StopSignal() as again:
+            os.kill(os.getpid(), signal.SIGTERM)
+            assert again.reason == "SIGTERM"
+        assert early.reason == "SIGUSR1"

@@ -188,6 +188,13 @@
   };
 
   const dialog = $("candidate");
+  const address = (to) => {
+    try {
+      history.replaceState(null, "", to);
+    } catch {
+      // a page without an origin of its own, as in a frame, has no address to change
+    }
+  };
   let current = "";
   const open = async (id) => {
     if (!rows.has(id) && !(await details())[id]) return;
@@ -195,7 +202,7 @@
     if (!dialog.open) dialog.showModal();
     dialog.dataset.ready = "";
     dialog.scrollTop = 0;
-    history.replaceState(null, "", `#c=${id}`);
+    address(`#c=${id}`);
     await fillCandidate(id);
     dialog.dataset.ready = id;
   };
@@ -204,7 +211,7 @@
     const next = shown[(at + by + shown.length) % shown.length];
     if (next) open(next.id);
   };
-  dialog.addEventListener("close", () => history.replaceState(null, "", location.pathname + location.search));
+  dialog.addEventListener("close", () => address(location.pathname + location.search));
   dialog.addEventListener("click", (event) => { if (event.target === dialog) dialog.close(); });
   dialog.addEventListener("keydown", (event) => {
     if (event.target.closest("pre, input, select")) return;
@@ -243,5 +250,5 @@
   buildTable();
   drawAll().then(() => { document.body.dataset.ready = "yes"; });
   const wanted = location.hash.match(/^#c=(.+)$/);
-  if (wanted) open(decodeURIComponent(wanted[1]));
+  if (wanted && rows.has(wanted[1])) open(wanted[1]);
 })();
