@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -63,22 +64,19 @@ def _write_mp4(path: Path, rows: Sequence[np.ndarray], step_ms: int) -> None:
     import imageio_ffmpeg
 
     height, width = (n + n % 2 for n in rows[0].shape[:2])
-    writer = imageio_ffmpeg.write_frames(
-        str(path), (width, height), fps=round(1000 / step_ms), macro_block_size=2, quality=7, ffmpeg_log_level="error"
-    )
-    writer.send(None)
     padding = ((0, height - rows[0].shape[0]), (0, width - rows[0].shape[1]), (0, 0))
     shown = [*rows, *[rows[-1]] * (_LAST_MS // step_ms)]
-    for row in shown:
-        writer.send(np.ascontiguousarray(np.pad(row, padding, constant_values=255)))
-    writer.close()
-    # ffmpeg is another process, and nobody hears of what it could not write.
-    try:
-        written, _ = imageio_ffmpeg.count_frames_and_secs(str(path))
-    except Exception:  # it raises RuntimeError and others for a file that is none
-        written = None
-    if not written or written < len(shown):
-        raise UserError(f"ffmpeg wrote {written or 0} of {len(shown)} pictures of {path.name}: is the disk full?")
+    pictures = b"".join(np.pad(row, padding, constant_values=255).tobytes() for row in shown)
+    # Not by the package's own writer: it forks, which JAX's threads do not survive, and hides what ffmpeg says.
+    command = [
+        imageio_ffmpeg.get_ffmpeg_exe(), "-y", "-loglevel", "error",
+        *("-f", "rawvideo", "-pix_fmt", "rgb24", "-s", f"{width}x{height}", "-r", f"{1000 / step_ms:g}", "-i", "-"),
+        *("-an", "-vcodec", "libx264", "-pix_fmt", "yuv420p", "-crf", "20", str(path)),
+    ]  # fmt: skip
+    done = subprocess.run(command, input=pictures, capture_output=True)
+    if done.returncode:
+        said = done.stderr.decode(errors="replace").strip().splitlines() or ["it does not say why"]
+        raise UserError(f"ffmpeg could not write {path.name}: {said[-1]}")
 
 
 def write_strip(path: Path, episodes: Sequence[Frames]) -> None:

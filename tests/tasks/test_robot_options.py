@@ -336,10 +336,7 @@ def test_a_model_without_the_camera_is_seen_as_a_whole(monkeypatch):
 
     class Renderer:
         def __init__(self, model: Any, height: int, width: int) -> None: ...
-        def __enter__(self) -> Any:
-            return self
-
-        def __exit__(self, *_: object) -> None: ...
+        def close(self) -> None: ...
         def update_scene(self, data: Any, camera: int) -> None:
             seen.append(camera)
 
