@@ -7,15 +7,13 @@ stopped leaves with the code that asks a scheduler to queue it again.
 from __future__ import annotations
 
 import dataclasses
-import json
-import math
 import shlex
 import sys
 from collections.abc import Callable, Sequence
 from difflib import get_close_matches
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from jaxreward.commands.output import console_of, print_json
 from jaxreward.errors import USAGE_EXIT_CODE, UserError
 
 if TYPE_CHECKING:
@@ -69,26 +67,6 @@ def _usage() -> str:
     ) + "\n\njaxreward COMMAND --help lists the options of a command."  # fmt: skip
 
 
-def _console(as_json: bool) -> Console:
-    from rich.console import Console
-
-    # What models, servers and programs say is shown as it is: brackets are no markup.
-    return Console(stderr=as_json, soft_wrap=True, markup=False, highlight=False)
-
-
-def _print_json(value: dict[str, Any]) -> None:
-    print(json.dumps(_finite(value), allow_nan=False), flush=True)
-
-
-def _finite(value: Any) -> Any:
-    """JSON has no infinities: they become strings, as TOML writes them."""
-    if isinstance(value, dict):
-        return {k: _finite(v) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(v) for v in value]
-    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
-
-
 # ---- commands
 
 
@@ -101,7 +79,7 @@ def evolve_command(args: list[str]) -> int:
     typed = list(args)
     settings = evolve_settings(args)
     settings.check()
-    console = _console(settings.json)
+    console = console_of(settings.json)
     from jaxreward.commands.plan import describe
     from jaxreward.commands.spending import confirm, foresee
     from jaxreward.parts import Parts
@@ -112,7 +90,7 @@ def evolve_command(args: list[str]) -> int:
         console.print(line)
     if settings.dry_run:
         if settings.json:
-            _print_json({"dry_run": True, "settings": settings.as_config()})
+            print_json({"dry_run": True, "settings": settings.as_config()})
         return 0
     confirm(spending, settings)
     from jaxreward.evolve import evolve
@@ -139,7 +117,7 @@ def _come_to(command: str, outcome: Outcome, console: Console) -> int:
     if outcome.exit_code:
         print(f"jaxreward {command}: {outcome.reason}", file=sys.stderr)
     if outcome.settings.json:
-        _print_json(evolve_json(outcome))
+        print_json(evolve_json(outcome))
     return outcome.exit_code
 
 
@@ -162,7 +140,7 @@ def ask_command(args: list[str]) -> int:
     typed = _typed("ask", args)
     settings = evolve_settings([*args, "--proposer", "manual", "--resume"], "ask")
     _refuse_dry_run(settings.dry_run)
-    console = _console(settings.json)
+    console = console_of(settings.json)
     with Live(console) as live:
         asked, why = ask(dataclasses.replace(settings, command=typed), live)
     run = settings.out / settings.run_name
@@ -172,7 +150,7 @@ def ask_command(args: list[str]) -> int:
         console.print(str(page))
     if settings.json:
         rows = [{"id": page.stem, "request": str(page), "reply": str(reply)} for page, reply in asked]
-        _print_json({"run": str(run), "requests": rows})
+        print_json({"run": str(run), "requests": rows})
     return 0
 
 
@@ -195,7 +173,7 @@ def tell_command(args: list[str]) -> int:
     _refuse_dry_run(settings.dry_run)
     if not settings.resume:
         raise UserError(f"there is no run in {settings.out / settings.run_name}; start one with jaxreward ask")
-    console = _console(settings.json)
+    console = console_of(settings.json)
     with StopSignal() as stop, Live(console, settings.candidates) as live:
         outcome = evolve(dataclasses.replace(settings, command=typed), live, stop=stop, generations=1)
     return _come_to("tell", outcome, console)
@@ -209,7 +187,7 @@ def train_command(args: list[str]) -> int:
 
     settings = train_settings(args)
     settings.check()
-    console = _console(settings.json)
+    console = console_of(settings.json)
     from jaxreward.commands.plan import describe_training
 
     settings.make_task()
@@ -217,7 +195,7 @@ def train_command(args: list[str]) -> int:
         console.print(line)
     if settings.dry_run:
         if settings.json:
-            _print_json({"dry_run": True})
+            print_json({"dry_run": True})
         return 0
     with Live(console) as live:
         done = retrain(settings, live.training)
@@ -225,7 +203,7 @@ def train_command(args: list[str]) -> int:
 
     show_retrained(settings, done, console)
     if settings.json:
-        _print_json(train_json(settings, done))
+        print_json(train_json(settings, done))
     return 0
 
 
@@ -235,65 +213,22 @@ def doctor_command(args: list[str]) -> int:
     from jaxreward.commands.doctor import DoctorSettings, examine
 
     settings = parse(DoctorSettings, configured(DoctorSettings(), args), args, "doctor")
-    console = _console(settings.json)
+    console = console_of(settings.json)
     findings = []
     for finding in examine(settings):
         findings.append(finding)
         console.print(f"{'ok ' if finding.ok else 'NOT'} {finding.name}: {finding.text}")
     fit = all(f.ok for f in findings)
     if settings.json:
-        _print_json({"fit": fit, "findings": [dataclasses.asdict(f) for f in findings]})
+        print_json({"fit": fit, "findings": [dataclasses.asdict(f) for f in findings]})
     return 0 if fit else 1
-
-
-@dataclasses.dataclass(frozen=True)
-class CheckSettings:
-    """Check programs without training them: the verdict, the digest, the cost."""
-
-    interfaces: tuple[Path, ...] = ()
-    """Program files."""
-    task: str = "xland-easy"
-    """The task that they are for."""
-    task_arg: tuple[str, ...] = ()
-    """Options of the task, each as KEY=VALUE; `jaxreward tasks NAME` lists them."""
-    unsafe_no_sandbox: bool = False
-    """Check without the sandbox, where the system has none. Only for programs you trust."""
-    json: bool = False
-    """Print one JSON object as the last line of standard output."""
 
 
 def check_command(args: list[str]) -> int:
     """Check programs without training them."""
-    from jaxreward.commands.arguments import configured, parse
+    from jaxreward.commands.check import check
 
-    settings = parse(CheckSettings, configured(CheckSettings(), args), args, "check")
-    if not settings.interfaces:
-        raise UserError("give at least one program file with --interfaces")
-    for path in settings.interfaces:
-        if not path.is_file():
-            raise UserError(f"there is no interface file {path}")
-    from jaxreward.programs import Checker
-    from jaxreward.tasks import make_task_of
-
-    task, console = make_task_of(settings.task, settings.task_arg), _console(settings.json)
-    with Checker(unsafe_no_sandbox=settings.unsafe_no_sandbox) as checker:
-        outcomes = checker.check_many([p.read_text(encoding="utf-8") for p in settings.interfaces], task)
-    rows = []
-    for path, (verdict, _) in zip(settings.interfaces, outcomes, strict=True):
-        rows.append({"interface": str(path), **verdict.model_dump()})
-        if verdict.summary is not None and verdict.ok:
-            s = verdict.summary
-            console.print(
-                f"{path}: ok, {s.observation_size} features, terms {', '.join(s.terms)}, {s.operations} operations, "
-                f"{s.flops:,} FLOPs a step, digest {s.digest[:12]}",
-            )  # fmt: skip
-        else:
-            console.print(f"{path}: {verdict.failure}")
-        for notice in verdict.notices:
-            console.print(f"  {notice.kind}: {notice.message}")
-    if settings.json:
-        _print_json({"rows": rows})
-    return 0 if all(verdict.ok for verdict, _ in outcomes) else 1
+    return check(args)
 
 
 def export_command(args: list[str]) -> int:
@@ -302,14 +237,14 @@ def export_command(args: list[str]) -> int:
     from jaxreward.commands.export import ExportSettings, write_export
 
     settings = parse(ExportSettings, configured(ExportSettings(), args), args, "export")
-    console = _console(settings.json)
+    console = console_of(settings.json)
     written = write_export(settings)
     needs = ", ".join(("jax", *written.export.needs))
     console.print(f"{written.path}: {written.task} for {written.target}; it needs {needs}")
     if written.export.defaults:
         console.print(f"  the program has no {' and no '.join(written.export.defaults)}: there it is the task's own")
     if settings.json:
-        _print_json(written.as_json())
+        print_json(written.as_json())
     return 0
 
 
@@ -368,7 +303,7 @@ def prompt_command(args: list[str]) -> int:
     for message in shown.messages:
         print(f"\n---- {message['role']} ----\n{message['content'].rstrip()}", file=out)
     if settings.json:
-        _print_json({"request": shown.request.id, "model": shown.model, "messages": list(shown.messages)})
+        print_json({"request": shown.request.id, "model": shown.model, "messages": list(shown.messages)})
     return 0
 
 

@@ -34,12 +34,16 @@ def policy_of(store: Checkpoints, tags: Sequence[str], task: Task, program: Prog
     return store.restore(kept[0], like) if kept else None
 
 
-def check_drawable(task: Task) -> None:
-    """Raise `UserError` for a task that cannot be looked at, or a machine that cannot draw it."""
+def _draw_of(task: Task) -> Callable[[Any], Any]:
     if not isinstance(task, Drawable):
         raise UserError(f"{task.name} cannot be drawn: give it a method draw(state), as docs/add_a_task.md says")
-    options = compiler_options(task, jax.default_backend())
-    task.draw(jax.device_get(jax.jit(task.reset, compiler_options=options or None)(jax.random.key(0))))
+    return task.draw
+
+
+def check_drawable(task: Task) -> None:
+    """Raise `UserError` for a task that cannot be looked at, or a machine that cannot draw it."""
+    draw, options = _draw_of(task), compiler_options(task, jax.default_backend())
+    draw(jax.device_get(jax.jit(task.reset, compiler_options=options or None)(jax.random.key(0))))
 
 
 def film(
@@ -71,9 +75,7 @@ def film(
     Raises:
         UserError: a task that cannot be looked at, a machine that cannot render, a format that cannot be written.
     """
-    if not isinstance(task, Drawable):
-        check_drawable(task)
-    assert isinstance(task, Drawable)
+    draw = _draw_of(task)
     measure = measure_of(task)
     shown = telling(play(task, program, variables, ppo, episodes, seed), measure)
     # One clock for all, so that what stands side by side happens at the same time.
@@ -84,7 +86,7 @@ def film(
     for (name, episode), at in zip(shown.items(), moments, strict=True):
         pictures = []
         for t in at:
-            pictures.append(task.draw(episode.state(t)))
+            pictures.append(draw(episode.state(t)))
             done += 1
             progress(done, total)
         value = figure(episode.success, rate=measure.rate)

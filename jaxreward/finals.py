@@ -12,12 +12,12 @@ from jaxreward.evolution import Evolution
 from jaxreward.parts import Parts
 from jaxreward.programs import Program
 from jaxreward.records import Failure, Score
+from jaxreward.reports.facts import BEST_OF_N, FINAL_BEST
 from jaxreward.runs import Baseline, Finished, Run
 from jaxreward.runs.events import json_ready
 
 # Seeds of the final training start here, out of reach of any number of training seeds.
 FIRST_SEED = 1_000_000
-BEST, BEST_OF_N = "best", "best-of-n"
 
 
 def compare(main: Evolution) -> Score | None:
@@ -28,7 +28,7 @@ def compare(main: Evolution) -> Score | None:
     """
     s = main.settings
     best = main.strategy.best(main.progress.state)
-    contenders = {BEST: main.program(best.candidate)} if best is not None and s.final_seeds else {}
+    contenders = {FINAL_BEST: main.program(best.candidate)} if best is not None and s.final_seeds else {}
     contenders |= _rivals(main)
     seeds = range(FIRST_SEED, FIRST_SEED + s.final_seeds) if s.final_seeds else range(s.seeds)
     steps = s.final_steps or s.steps
@@ -46,7 +46,7 @@ def compare(main: Evolution) -> Score | None:
                     run_s=trained.run_s / share,
                 ))  # fmt: skip
         main.forget("final")
-    final = main.progress.baselines.get(BEST) if BEST in contenders else None
+    final = main.progress.baselines.get(FINAL_BEST) if FINAL_BEST in contenders else None
     score = final.score if final else (best.score if best else None)
     main.store_best(score)
     return score

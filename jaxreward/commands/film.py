@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from jaxreward import programs, tasks
 from jaxreward.commands.arguments import check_file_task, peek
+from jaxreward.commands.output import console_of, print_json
 from jaxreward.errors import UserError
 from jaxreward.filming import EPISODES, MOST_FRAMES, check_drawable, film, policy_of
 from jaxreward.keeping import POLICY
@@ -94,10 +94,10 @@ def film_command(args: list[str]) -> int:
     subject = _of_file(Path(said), settings) if of_file else _of_run(said, settings)
     check_format(subject.target)
     shown = _film(subject, settings)
-    print(str(subject.target), file=sys.stderr if settings.json else sys.stdout)
+    console_of(settings.json).print(str(subject.target))
     if settings.json:
         rows = {name: {"value": e.success, "return": e.ret, "length": e.length} for name, e in shown.items()}
-        print(json.dumps({"film": str(subject.target), "episodes": rows}), flush=True)
+        print_json({"film": str(subject.target), "episodes": rows})
     return 0
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from jaxreward.commands.output import console_of, print_json
 from jaxreward.errors import UserError
 
 
@@ -34,7 +33,7 @@ def report(args: list[str]) -> int:
     run = find_run(said, Path("runs"))
     target = write_report(run, settings.out)
     size = target.stat().st_size
-    print(f"{target}, {size / 1e6:.1f} MB", file=sys.stderr if settings.json else sys.stdout)
+    console_of(settings.json).print(f"{target}, {size / 1e6:.1f} MB")
     if settings.json:
-        print(json.dumps({"run": str(run), "report": str(target), "bytes": size}), flush=True)
+        print_json({"run": str(run), "report": str(target), "bytes": size})
     return 0

@@ -16,11 +16,10 @@ from pydantic import Field, ValidationError
 
 from jaxreward.errors import UserError
 from jaxreward.records import SUCCESS, Measure, Record, Score
+from jaxreward.reports.facts import BEST_OF_N
 from jaxreward.reports.tables import Difference, mean_over, paired_difference, task_title
 from jaxreward.runs import Finished, Paused, Spent, Trained, fold, read_log
 from jaxreward.runs.events import Config
-
-BEST_OF_N = "best-of-n"
 
 
 class Grid(Record):

@@ -111,9 +111,10 @@ def render(facts: RunFacts) -> str:
     )  # fmt: skip
     best = facts.best
     summary = best.candidate.summary if best else None
-    shown = {"program": best is not None, "terms": best is not None}
-    shown["film"] = best is not None
-    shown |= {"curves": "curves" in told.charts, "lineage": bool(told.pedigree)}
+    shown = dict.fromkeys(("film", "program", "terms"), best is not None) | {
+        "curves": "curves" in told.charts,
+        "lineage": bool(told.pedigree),
+    }
     sections = [(id, name) for id, name in _SECTIONS.items() if shown.get(id, True)]
     return environment.get_template("report.html.j2").render(
         story=told,

@@ -1,0 +1,32 @@
+"""Where commands write: lines for people, one JSON object for programs."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+def console_of(as_json: bool) -> Console:
+    """The console for people: standard error where standard output belongs to programs."""
+    from rich.console import Console
+
+    # What models, servers and programs say is shown as it is: brackets are no markup.
+    return Console(stderr=as_json, soft_wrap=True, markup=False, highlight=False)
+
+
+def print_json(value: dict[str, Any]) -> None:
+    """The last line of standard output with --json."""
+    print(json.dumps(_finite(value), allow_nan=False), flush=True)
+
+
+def _finite(value: Any) -> Any:
+    """JSON has no infinities: they become strings, as TOML writes them."""
+    if isinstance(value, dict):
+        return {k: _finite(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(v) for v in value]
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
