@@ -24,9 +24,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import jax
 import jax.numpy as jnp
-import tyro
 
 from benchmarks.command import save, status_of
+from jaxreward.commands.parsing import parse
 from jaxreward.errors import UserError
 from jaxreward.programs import Checker, Program
 from jaxreward.tasks import Task, make_task
@@ -218,7 +218,7 @@ def run(s: ParitySettings) -> dict[str, Any]:
 
 
 def main(argv: list[str] | None = None) -> int:
-    return status_of("brax_parity", lambda: run(tyro.cli(ParitySettings, args=argv, prog="brax_parity.py")))
+    return status_of("brax_parity", lambda: run(parse(ParitySettings, None, argv, "brax_parity.py")))
 
 
 if __name__ == "__main__":

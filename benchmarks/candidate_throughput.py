@@ -13,14 +13,13 @@ import sys
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-import tyro
-
 from benchmarks.command import save, status_of
 from benchmarks.table import show
+from jaxreward.commands.parsing import parse
 from jaxreward.errors import UserError
 from jaxreward.tasks import Task, make_task
 from jaxreward.training import PPO, How, paper, quick
@@ -89,7 +88,7 @@ class ThroughputSettings:
     """Picture of throughput and memory by the number of candidates, .png or .svg."""
     dry_run: bool = False
     """Print what would be measured, and do nothing."""
-    json: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
+    json: bool = False
     """Print one JSON object as the last line of standard output; all else goes to standard error."""
 
     def check(self) -> None:
@@ -344,12 +343,10 @@ def measure(args: list[str]) -> int:
             raise UserError("--config needs a value")
         origin, values = args[at + 1], read_toml(Path(args[at + 1]))
         del args[at : at + 2]
-    text = (ThroughputSettings.__doc__ or "") + "\n\n--config FILE.toml reads any of these; the command line wins."
 
     def typed(ppo: PPO) -> ThroughputSettings:
         default = apply(dataclasses.replace(base, ppo=ppo), values, origin)
-        prog = "candidate_throughput.py"
-        return tyro.cli(ThroughputSettings, args=args, default=default, prog=prog, description=text)
+        return parse(ThroughputSettings, default, args, "candidate_throughput.py")
 
     settings = typed(base.ppo)
     task = make_task(settings.task)

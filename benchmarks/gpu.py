@@ -23,14 +23,14 @@ import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-import tyro
-
 from benchmarks.command import save, status_of
+from jaxreward.commands.parsing import parse
 from jaxreward.errors import UserError
+from jaxreward.options import Arg
 
 ROOT = Path(__file__).resolve().parents[1]
 Part = Literal["throughput", "regimes", "search", "gru", "panda", "go1", "robots"]
@@ -42,7 +42,7 @@ TASKS = {"panda": "panda-tracking", "go1": "go1-push-recovery"}
 class GpuSettings:
     """Measure on this machine's accelerator."""
 
-    part: tyro.conf.Positional[Part]
+    part: Annotated[Part, Arg(positional="PART")]
     """Which call: throughput, regimes, search, gru, panda, go1 or robots."""
     out: Path = Path("gpu-results")
     """Folder for results."""
@@ -148,7 +148,7 @@ def run(s: GpuSettings) -> int:
 
 
 def main(argv: list[str] | None = None) -> int:
-    return status_of("gpu", lambda: run(tyro.cli(GpuSettings, args=argv, prog="gpu.py")))
+    return status_of("gpu", lambda: run(parse(GpuSettings, None, argv, "gpu.py")))
 
 
 if __name__ == "__main__":

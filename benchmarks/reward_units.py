@@ -16,10 +16,10 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import numpy as np
-import tyro
 
 from benchmarks.command import save, status_of
 from jaxreward import load_program
+from jaxreward.commands.parsing import parse
 from jaxreward.errors import UserError
 from jaxreward.tasks import make_task
 from jaxreward.training import quick_real, train
@@ -86,7 +86,7 @@ def run(s: UnitsSettings) -> dict[str, Any]:
 
 
 def main(argv: list[str] | None = None) -> int:
-    return status_of("reward_units", lambda: run(tyro.cli(UnitsSettings, args=argv, prog="reward_units.py")))
+    return status_of("reward_units", lambda: run(parse(UnitsSettings, None, argv, "reward_units.py")))
 
 
 if __name__ == "__main__":

@@ -22,13 +22,13 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-import tyro
 from scipy.special import stdtrit
 
 from benchmarks.command import save, status_of
 from benchmarks.landscape_entries import ABLATIONS, BASELINE, EXPECTED, FULL, STRATEGIES, Entry
 from benchmarks.landscape_trial import Outcome, Trial, run
 from benchmarks.landscapes import LANDSCAPES
+from jaxreward.commands.parsing import parse
 from jaxreward.errors import UserError
 
 RESULTS = Path(__file__).resolve().parent / "results" / "search_landscapes.json"
@@ -265,7 +265,7 @@ def measure(settings: LandscapeSettings) -> None:
 
 
 def main(argv: list[str] | None = None) -> int:
-    read = lambda: tyro.cli(LandscapeSettings, args=argv, prog="search_landscapes.py")  # noqa: E731
+    read = lambda: parse(LandscapeSettings, None, argv, "search_landscapes.py")  # noqa: E731
     return status_of("search_landscapes", lambda: measure(read()))
 
 

@@ -19,9 +19,8 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-import tyro
-
 from benchmarks.command import save, status_of
+from jaxreward.commands.parsing import parse
 from jaxreward.errors import UserError
 from jaxreward.tasks import make_task, simulation, task_names
 
@@ -126,7 +125,7 @@ def main(argv: list[str] | None = None) -> int:
             simulation.LANES_OF_A_CORE = 0
         print(json.dumps(of_task(args[2], tuple(map(int, args[4:])), int(args[3]))))
         return 0
-    return status_of("task_speed", lambda: run(tyro.cli(SpeedSettings, args=args, prog="task_speed.py")))
+    return status_of("task_speed", lambda: run(parse(SpeedSettings, None, args, "task_speed.py")))
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
+from jaxreward.commands.manual import overview
 from jaxreward.commands.output import console_of, print_json
 from jaxreward.errors import USAGE_EXIT_CODE, UserError
 
@@ -26,7 +27,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; returns the exit status."""
     args = list(sys.argv[1:] if argv is None else argv)
     if not args or args[0] in ("-h", "--help"):
-        print(_usage())
+        print(overview(COMMANDS, "jaxreward", "jaxreward COMMAND --help lists the options of a command."))
         return 0
     if args[0] == "--version":
         from jaxreward.runs.provenance import versions
@@ -59,12 +60,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print(f"jaxreward {name}: interrupted", file=sys.stderr)
         return 130
-
-
-def _usage() -> str:
-    return "usage: jaxreward COMMAND [options]\n\n" + "\n".join(
-        f"  {name:10} {(command.__doc__ or '').splitlines()[0]}" for name, command in COMMANDS.items()
-    ) + "\n\njaxreward COMMAND --help lists the options of a command."  # fmt: skip
 
 
 # ---- commands
@@ -209,8 +204,9 @@ def train_command(args: list[str]) -> int:
 
 def doctor_command(args: list[str]) -> int:
     """Examine this machine: versions, devices, sandbox, disk, a short training."""
-    from jaxreward.commands.arguments import configured, parse
+    from jaxreward.commands.arguments import configured
     from jaxreward.commands.doctor import DoctorSettings, examine
+    from jaxreward.commands.parsing import parse
 
     settings = parse(DoctorSettings, configured(DoctorSettings(), args), args, "doctor")
     console = console_of(settings.json)
@@ -233,8 +229,9 @@ def check_command(args: list[str]) -> int:
 
 def export_command(args: list[str]) -> int:
     """Write an interface as a module for training code outside jaxreward."""
-    from jaxreward.commands.arguments import configured, parse
+    from jaxreward.commands.arguments import configured
     from jaxreward.commands.export import ExportSettings, write_export
+    from jaxreward.commands.parsing import parse
 
     settings = parse(ExportSettings, configured(ExportSettings(), args), args, "export")
     console = console_of(settings.json)
@@ -248,39 +245,20 @@ def export_command(args: list[str]) -> int:
     return 0
 
 
-@dataclasses.dataclass(frozen=True)
-class TasksSettings:
-    """Describe the task whose name comes first; without one, list all."""
-
-    task_arg: tuple[str, ...] = ()
-    """Options of the task, each as KEY=VALUE."""
-
-
 def tasks_command(args: list[str]) -> int:
     """List the tasks, or describe one: `jaxreward tasks NAME`."""
-    from jaxreward.commands.arguments import configured, parse
-    from jaxreward.tasks import card, make_task_of, options_of, task_names
+    from jaxreward.commands.tasks import tasks
 
-    name = "" if not args or args[0].startswith("-") else args[0]
-    rest = args[1:] if name else args
-    settings = parse(TasksSettings, configured(TasksSettings(), rest), rest, "tasks [NAME]")
-    if not name and settings.task_arg:
-        raise UserError("--task-arg is for one task: say `jaxreward tasks NAME --task-arg KEY=VALUE`")
-    if not name:
-        print("\n".join([*task_names(), "xland/<environment>/<ruleset>"]))
-        return 0
-    task = make_task_of(name, settings.task_arg)
-    print(f"{task.name}, {task.horizon} steps an episode\n\n{task.description}\n\n{card(task).state_doc}")
-    options = ", ".join(f"{name}={value}" for name, value in options_of(task).items())
-    print(f"\nOptions (--task-arg KEY=VALUE): {options}" if options else "")
-    return 0
+    return tasks(args)
 
 
 def strategies_command(args: list[str]) -> int:
     """List the search strategies, or one with its options: `jaxreward strategies NAME`."""
-    from jaxreward.commands.strategies import description, summary
+    from jaxreward.commands.parsing import parse
+    from jaxreward.commands.strategies import StrategiesSettings, description, summary
 
-    print(description(args[0]) if args and args[0] not in ("-h", "--help") else summary())
+    settings = parse(StrategiesSettings, StrategiesSettings(), args, "strategies")
+    print(description(settings.strategy) if settings.strategy else summary())
     return 0
 
 
@@ -291,7 +269,7 @@ def prompt_command(args: list[str]) -> int:
             args = ["show", "--help"]
         else:
             raise UserError("say `jaxreward prompt show`, with --task for a new search or --run for a run")
-    from jaxreward.commands.arguments import parse
+    from jaxreward.commands.parsing import parse
     from jaxreward.commands.prompt import PromptSettings, show
 
     settings = parse(PromptSettings, PromptSettings(), args[1:], "prompt show")
@@ -335,6 +313,13 @@ def runs_command(args: list[str]) -> int:
     return runs(args)
 
 
+def completion_command(args: list[str]) -> int:
+    """Print a script that completes `jaxreward` in a shell: `jaxreward completion bash`."""
+    from jaxreward.commands.completion import completion
+
+    return completion(args, {name: (command.__doc__ or "").splitlines()[0] for name, command in COMMANDS.items()})
+
+
 COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "evolve": evolve_command,
     "ask": ask_command,
@@ -350,6 +335,7 @@ COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "strategies": strategies_command,
     "prompt": prompt_command,
     "runs": runs_command,
+    "completion": completion_command,
 }
 
 _SEARCHING = {"evolve", "tell"}

@@ -1,4 +1,4 @@
-"""Settings from files: TOML onto a dataclass, strict about names and types."""
+"""Settings as dataclasses: how a field stands on a command line, and TOML onto it, strict about names and types."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import difflib
 import json
 import tomllib
 import typing
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -16,6 +16,36 @@ from pydantic import TypeAdapter, ValidationError
 from jaxreward.errors import UserError
 
 D = TypeVar("D")
+
+
+@dataclasses.dataclass(frozen=True)
+class Arg:
+    """How a field of settings stands on a command line, where it is not `--name`: put it into `Annotated`."""
+
+    positional: str = ""
+    """It stands without a flag; under this name in usage lines."""
+    short: str = ""
+    """A one-letter flag beside the long one, e.g. `-f`."""
+    unit: str = ""
+    """What a value is, where its name and type do not tell, e.g. `URL`."""
+    flat: bool = False
+    """Of nested settings: their flags do without its name before theirs."""
+    hidden: bool = False
+    """It is not on the command line."""
+    adds: bool = False
+    """A flag that is given again adds to its values in place of taking their place."""
+    keyed: bool = False
+    """So do values KEY=VALUE to those that were there before; they take the place of those with the same key."""
+
+
+def merged_options(base: Sequence[str], given: Sequence[str]) -> tuple[str, ...]:
+    """Options KEY=VALUE of `base`, those of `given` in place of the ones with the same key; one that is twice in
+    `given` is left for its reader to refuse."""
+
+    def key(option: str) -> str:
+        return option.partition("=")[0].strip().replace("-", "_")
+
+    return (*(o for o in base if key(o) not in map(key, given)), *given)
 
 
 def _strict(kind: Any, value: Any) -> Any:

@@ -9,9 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import tyro
-
 from jaxreward.errors import UserError
+from jaxreward.options import Arg
 from jaxreward.proposers.llm_settings import LlmSettings
 from jaxreward.records import Evolve
 from jaxreward.runs.run import check_name
@@ -32,28 +31,29 @@ class EvolveSettings:
     """Search for an interface: programs are proposed, trained side by side, and improved on."""
 
     task: str = "xland-easy"
-    """The task: a name of `jaxreward tasks`, or xland/<environment>/<ruleset>."""
-    task_arg: tuple[str, ...] = ()
-    """Options of the task, each as KEY=VALUE, e.g. push_force_scale=2; `jaxreward tasks NAME` lists them."""
+    """What to solve (`jaxreward tasks`). Also xland/<environment>/<ruleset>, or a Python file, which is executed."""
+    task_arg: Annotated[tuple[str, ...], Arg(adds=True)] = ()
+    """Options of the task. Each is KEY=VALUE, such as push_force_scale=2; `jaxreward tasks NAME` lists them."""
     strategy: str = "limen"
-    """The search strategy: limen, rf-agent, revolve, forge, eureka or best-of-n (`jaxreward strategies`)."""
-    option: tuple[str, ...] = ()
-    """Options of the strategy, each as KEY=VALUE; `jaxreward strategies NAME` lists them."""
+    """How to search (`jaxreward strategies`). One of limen, rf-agent, revolve, forge, eureka, best-of-n."""
+    option: Annotated[tuple[str, ...], Arg(keyed=True)] = ()
+    """Options of the strategy. Each is KEY=VALUE; `jaxreward strategies NAME` lists them."""
     bandit: bool = False
-    """Choose operators, and models where there are several, by what they have brought and cost so far."""
+    """Choose operators by what they have brought so far. Models are chosen so too, by cost as well."""
     proposer: str = "genetic"
-    """Who writes programs: genetic; llm (with --model); manual: a person, through files; replay (with --recording)."""
+    """Who proposes: genetic, llm, manual, replay. genetic needs no network; llm takes --model; manual is a
+    person, through files; replay takes --recording."""
     recording: Path | None = None
-    """For replay: the run, or its events.jsonl, whose programs are proposed again."""
+    """With --proposer replay: the run whose programs are proposed again. Its folder, or its events.jsonl."""
     evolve: Evolve | None = None
-    """What may change; the other half is the task's default. By default what the strategy was made for."""
+    """What may change; the other half is the task's own. By default what the strategy was made for."""
     observation: Path | None = None
-    """With --evolve reward: a program whose get_observation all candidates have, in place of the task's own."""
+    """With --evolve reward: a file whose get_observation all have. It takes the place of the task's own."""
     judge: Judge = "files"
-    """Who compares agents for a strategy that asks people (revolve, fitness=preference): through files in the run's
-    folder, or on the terminal."""
+    """How people compare agents, where a strategy asks them. revolve does with fitness=preference: through files in
+    the run's folder, or on the terminal."""
     candidates: int = 16
-    """Budget: candidates to train."""
+    """Candidates to train."""
     generation: int = 8
     """Candidates proposed and trained side by side."""
     seeds: int = 2
@@ -61,67 +61,68 @@ class EvolveSettings:
     steps: int = 200_000
     """Environment steps of each seed."""
     filter_steps: int = 0
-    """Short rung: after so many steps a candidate below --filter-threshold stops; 0 for none."""
+    """Short rung: when candidates that lag stop; 0 for none. A candidate lags below --filter-threshold."""
     filter_threshold: float | None = None
-    """What the short rung asks for, in the task's metric; by default a success rate of 0.05."""
+    """What the short rung asks for, in the task's metric. By default a success rate of 0.05."""
     restart: bool = False
-    """Train the short rung apart, with one seed, and what passes from scratch: the paper's protocol."""
+    """Train the short rung apart, what passes from scratch. It has one seed then: the paper's protocol."""
     halving: int = 0
-    """Successive halving: so often, at half of --steps, at half of that and so on, the better half of a generation
-    goes on and the rest stops; 0 for never."""
+    """How often half of a generation stops; 0 for never. Successive halving: at half of --steps, at half of that and
+    so on, the better half goes on."""
     prune: bool = False
-    """Stop candidates whose learning curves cannot win any more, at 1/2, 3/4 and 7/8 of --steps."""
+    """Stop candidates that cannot win any more. Their learning curves decide, at 1/2, 3/4 and 7/8 of --steps."""
     contender_seeds: int = 0
-    """Train candidates that may be the best so far, by 95 % intervals, with so many seeds in all; 0: --seeds."""
+    """Seeds of candidates that may be the best; 0: as others. 95 % intervals decide; the best so far is among them."""
     tune: int = 0
-    """Weight settings of every reward to try side by side before its candidate is trained, its own among them; the
-    best is written into the source. 0: none."""
+    """Weight settings of each reward to try first; 0: none. They train side by side, its own among them; the best is
+    written into the source before its candidate is trained."""
     tune_steps: int = 0
-    """Environment steps of each seed by which a setting is judged; 0 means a quarter of --steps."""
+    """Environment steps of each setting and seed; 0: --steps / 4."""
     baselines: tuple[str, ...] = ("sparse",)
-    """Trained at the same budget, to compare with: sparse, best-of-n; dense, a person's reward, where there is one."""
+    """To compare with: sparse, dense, best-of-n. They get the same budget; sparse is the task's own interface, dense
+    has a person's reward, where there is one, best-of-n is a second search."""
     final_seeds: int = 5
-    """Fresh seeds on which the best and the baselines are trained again at the end; 0 for none."""
+    """Fresh seeds of the final training; 0 for none. The best and the baselines are trained again on them."""
     final_steps: int = 0
-    """Environment steps of each of them; 0 means --steps."""
+    """Environment steps of each of them; 0: --steps."""
     seed: int = 0
-    """Seed of the search; training seeds are 0 .. seeds-1 for every candidate."""
+    """Seed of the search. Training seeds are 0 .. seeds-1 for every candidate."""
     max_attempts: int = 0
-    """Budget: programs proposed, failures and duplicates included; 0 means 4 x candidates."""
+    """Programs proposed at most; 0: 4 x candidates. Failures and duplicates count."""
     max_env_steps: int = 0
-    """Budget: environment steps in training; 0 for no limit."""
+    """Environment steps in training; 0 for no limit."""
     max_device_s: float = 0.0
-    """Budget: seconds of compiling and training, of all devices together; 0 for no limit."""
+    """Compiling and training; 0 for no limit. All devices count together, of which a CPU has one a core."""
     memory_gb: float | None = None
-    """Memory that training may take on a device; by default most of what is free."""
+    """Memory that training may take on a device. By default most of what is free."""
     chunk: int | None = None
-    """Candidates compiled together, at most; by default what fits, on a CPU of at most 16 structures."""
+    """Candidates compiled together, at most. By default what fits, on a CPU of at most 16 structures."""
     collector: How = "auto"
-    """How experience is collected: fused, one compiled function; hasty, the same compiled sooner on a CPU, to code that
-    takes longer; linked, one for each structure of programs and one for the rest; auto, what should be done soonest."""
+    """How experience is collected. fused: by one compiled function; hasty: by one that a CPU compiles sooner and that
+    takes longer; linked: by one for each structure of programs and one for the rest; auto: what should end first."""
     ppo: PPO = field(default_factory=PPO)
     """The learner."""
-    llm: Annotated[LlmSettings, tyro.conf.OmitArgPrefixes] = field(default_factory=LlmSettings)
-    """Language models (--proposer llm); --wait-s, --repairs and --prompts also serve --proposer manual."""
+    llm: Annotated[LlmSettings, Arg(flat=True)] = field(default_factory=LlmSettings)
+    """Language models."""
     out: Path = Path("runs")
     """Folder of runs."""
     name: str = ""
-    """Name of the run; by default made of task, strategy and seed, and numbered where it exists."""
+    """Name of the run. By default made of task, strategy and seed, and numbered where it exists."""
     resume: bool = False
-    """Go on with the run of this name if it exists; it keeps its own settings but for larger budgets."""
+    """Go on with the run of this name, if it exists. It keeps its own settings but for larger budgets."""
     unsafe_no_sandbox: bool = False
-    """Check programs without the sandbox, where the system has none. Only for programs you trust."""
+    """Check programs without the sandbox. For systems that have none, and programs you trust."""
     profile: bool = False
-    """Write down where the time of every generation went, `profile/account.md` in the run's folder, with a trace of
-    XLA's profiler beside it."""
+    """Write down where the time went. `profile/account.md` in the run's folder has every generation; a trace of XLA's
+    profiler lies beside it."""
     track: tuple[SinkName, ...] = ()
-    """Show the run in tensorboard or wandb (Weights & Biases) as well, or in both; each is an extra to be installed."""
+    """Show the run in tensorboard, wandb or both as well. Each is an extra to install; wandb is Weights & Biases."""
     dry_run: bool = False
-    """Print the plan and its estimated cost, and do nothing."""
-    json: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
-    """Print one JSON object as the last line of standard output; all else goes to standard error."""
+    """Print the plan and its estimated cost alone."""
+    json: bool = False
+    """End standard output with one JSON object. All else goes to standard error."""
 
-    command: Annotated[str, tyro.conf.Suppress] = ""
+    command: Annotated[str, Arg(hidden=True)] = ""
     """What the user typed, for the log and the provenance of what is found."""
 
     @property

@@ -18,7 +18,7 @@ def outcome(capsys: pytest.CaptureFixture[str], *argv: str) -> tuple[int, str, s
     """Exit status, standard output and standard error of a command."""
     try:
         status = main(argv)
-    except SystemExit as exit:  # how tyro leaves
+    except SystemExit as exit:  # how --help leaves
         status = int(exit.code or 0)
     captured = capsys.readouterr()
     return status, captured.out, captured.err
@@ -88,8 +88,7 @@ def test_a_mistake_gets_a_sentence_and_status_2(argv, says, capsys, tmp_path, mo
     monkeypatch.chdir(tmp_path)
     status, _, err = outcome(capsys, *argv)
     assert status == 2
-    # tyro draws a box and wraps lines
-    assert says in " ".join(err.replace("│", " ").split())
+    assert says in err and err.count("\n") == 1
     assert "Traceback" not in err
     assert not list((tmp_path / "runs").glob("*/events.jsonl")) if (tmp_path / "runs").exists() else True
 

@@ -24,12 +24,12 @@ FLOORS: dict[str, set[str]] = {
     "search": {"records", "errors", "operators"},
     "runs": {"records", "errors", "operators"},
     "training": {"records", "errors", "kernels", "programs", "tasks", "clock"},
-    "proposers": {"records", "errors", "operators", "programs", "quantities"},
+    "proposers": {"records", "errors", "operators", "options", "programs", "quantities"},
     "reports": {"records", "errors", "operators", "quantities", "runs"},
 }
 FLOORS["options"] = {"errors"}
 FLOORS["tracking"] = {"records", "errors", "runs", "reports"}
-FLOORS["settings"] = {"records", "errors", "runs", "search", "tasks", "tracking", "training", "proposers"}
+FLOORS["settings"] = {"records", "errors", "options", "runs", "search", "tasks", "tracking", "training", "proposers"}
 FLOORS["presets"] = {"errors", "settings", "tasks", "training"}
 FLOORS["mending"] = {"records", "runs"}
 FLOORS["evaluation"] = {"records", "reports", "tasks", "training"}

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
 from jaxreward.commands.compare_settings import CompareSettings, Typed
+from jaxreward.commands.parsing import parse
 from jaxreward.commands.retrain import TrainSettings
 from jaxreward.errors import UserError
 from jaxreward.options import apply, read_toml
-from jaxreward.presets import PRESETS, preset, quick_learner, quick_steps
+from jaxreward.presets import preset, quick_learner, quick_steps
 from jaxreward.runs.run import read_config
 from jaxreward.settings import EvolveSettings
 from jaxreward.tasks import has_real_actions, is_file
 from jaxreward.training import PPO
 
 D = TypeVar("D")
-
-_PRESETS = f" --preset {' | '.join(PRESETS)} chooses the defaults of the task."
 
 
 def take(args: list[str], flag: str) -> str | None:
@@ -37,44 +36,6 @@ def take(args: list[str], flag: str) -> str | None:
     return None
 
 
-def gathered(args: list[str], flag: str) -> tuple[str, ...]:
-    """Remove every occurrence of a flag that takes values, `flag A B` or `flag=A`, and return all of them in order."""
-    values: list[str] = []
-    left: list[str] = []
-    taking = False
-    for arg in args:
-        if arg == flag:
-            taking = True
-        elif arg.startswith(flag + "="):
-            values.append(arg.removeprefix(flag + "="))
-        elif taking and not arg.startswith("--"):
-            values.append(arg)
-        else:
-            taking = False
-            left.append(arg)
-    args[:] = left
-    return tuple(values)
-
-
-def repeatable(args: list[str], *flags: str) -> list[str]:
-    """`args` in which a flag that is given again adds to itself in place of taking the place of the first."""
-    args = list(args)
-    for flag in flags:
-        given = any(arg == flag or arg.startswith(flag + "=") for arg in args)
-        args += [flag, *gathered(args, flag)] if given else []
-    return args
-
-
-def merged_options(base: Sequence[str], given: Sequence[str]) -> tuple[str, ...]:
-    """Options KEY=VALUE of `base`, those of `given` in place of the ones with the same key; one that is twice in
-    `given` is left for the strategy to refuse."""
-
-    def key(option: str) -> str:
-        return option.partition("=")[0].strip().replace("-", "_")
-
-    return (*(o for o in base if key(o) not in map(key, given)), *given)
-
-
 def peek(args: list[str], flag: str, default: str) -> str:
     value = take(list(args), flag)
     return default if value is None else value
@@ -89,21 +50,8 @@ def check_file_task(named: str, said: str, where: str) -> None:
         )
 
 
-def parse(kind: type[D], base: D, args: list[str], command: str, extra: str = "") -> D:
-    import tyro
-
-    args = repeatable(args, "--task-arg")
-    text = (
-        (kind.__doc__ or "") + "\n\n--config FILE.toml reads any of these from a file; the command line wins." + extra
-    )
-    return tyro.cli(kind, args=args, default=base, prog=f"jaxreward {command}", description=text)
-
-
-def _evolve(base: EvolveSettings, args: list[str], command: str, extra: str) -> EvolveSettings:
-    args = repeatable(args, "--model", "--price", "--task-arg")
-    if "-h" not in args and "--help" not in args:
-        base = dataclasses.replace(base, option=merged_options(base.option, gathered(args, "--option")))
-    settings = parse(EvolveSettings, base, args, command, extra)
+def _evolve(base: EvolveSettings, args: list[str], command: str) -> EvolveSettings:
+    settings = parse(EvolveSettings, base, args, command)
     # Absolute, so that a run can be resumed from elsewhere.
     if is_file(settings.task):
         settings = dataclasses.replace(settings, task=str(Path(settings.task).absolute()))
@@ -142,7 +90,7 @@ def train_settings(args: list[str]) -> TrainSettings:
         base = dataclasses.replace(base, steps=steps, seeds=of_paper.final_seeds, ppo=of_paper.ppo)
     elif has_real_actions(task):
         base = dataclasses.replace(base, steps=quick_steps(task), seeds=3, checkpoints=8, ppo=quick_learner(task))
-    return parse(TrainSettings, configured(base, args), args, "train", _PRESETS)
+    return parse(TrainSettings, configured(base, args), args, "train")
 
 
 def evolve_settings(args: list[str], command: str = "evolve") -> EvolveSettings:
@@ -157,7 +105,7 @@ def evolve_settings(args: list[str], command: str = "evolve") -> EvolveSettings:
     task, strategy = peek(args, "--task", named.task), peek(args, "--strategy", named.strategy)
     recorded = _recorded(Path(peek(args, "--recording", "")))
     base = configured(recorded or preset(preset_name, task, strategy), config)
-    settings = _evolve(base, config, command, _PRESETS)
+    settings = _evolve(base, config, command)
     if not settings.resume:
         return settings if settings.name else dataclasses.replace(settings, name=_free_name(settings))
     path = settings.out / settings.run_name
@@ -166,7 +114,7 @@ def evolve_settings(args: list[str], command: str = "evolve") -> EvolveSettings:
         return dataclasses.replace(settings, name=settings.run_name, resume=False)
     started = apply(EvolveSettings(), read_config(path), str(path / "config.toml"))
     started = dataclasses.replace(started, out=settings.out, name=settings.name or path.name, resume=True)
-    again = _evolve(configured(started, args), args, command, _PRESETS)
+    again = _evolve(configured(started, args), args, command)
     for name, before, now in _fields(started, again):
         if name not in _MAY_CHANGE and not name.startswith("llm.") and now != before:
             raise UserError(
@@ -179,7 +127,6 @@ def evolve_settings(args: list[str], command: str = "evolve") -> EvolveSettings:
 def compare_settings(args: list[str]) -> CompareSettings:
     """The settings of a comparison. What is said of the learner is said of that of each task: whatever is not said is
     as `evolve` has it, and a value that happens to be the default of `PPO()` is said too."""
-    args = repeatable(args, "--option", "--model", "--price")
 
     def typed(ppo: PPO) -> Typed:
         rest = list(args)

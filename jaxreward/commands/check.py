@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 from jaxreward.commands.output import console_of, print_json
 from jaxreward.errors import UserError
+from jaxreward.options import Arg
 
 
 @dataclass(frozen=True)
@@ -16,18 +18,19 @@ class CheckSettings:
     interfaces: tuple[Path, ...] = ()
     """Program files."""
     task: str = "xland-easy"
-    """The task that they are for."""
-    task_arg: tuple[str, ...] = ()
-    """Options of the task, each as KEY=VALUE; `jaxreward tasks NAME` lists them."""
+    """What they are for (`jaxreward tasks`)."""
+    task_arg: Annotated[tuple[str, ...], Arg(adds=True)] = ()
+    """Options of the task. Each is KEY=VALUE; `jaxreward tasks NAME` lists them."""
     unsafe_no_sandbox: bool = False
-    """Check without the sandbox, where the system has none. Only for programs you trust."""
+    """Check without the sandbox. For systems that have none, and programs you trust."""
     json: bool = False
-    """Print one JSON object as the last line of standard output."""
+    """End standard output with one JSON object."""
 
 
 def check(args: list[str]) -> int:
     """Print a verdict on each program; `args` are those of the command line. Returns 1 if one is rejected."""
-    from jaxreward.commands.arguments import configured, parse
+    from jaxreward.commands.arguments import configured
+    from jaxreward.commands.parsing import parse
 
     settings = parse(CheckSettings, configured(CheckSettings(), args), args, "check")
     if not settings.interfaces:

@@ -9,10 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
-import tyro
-
 from jaxreward.commands.compare_cells import Cell, SearchCell, SparseCell
 from jaxreward.errors import UserError
+from jaxreward.options import Arg
 from jaxreward.presets import preset
 from jaxreward.proposers.llm_settings import LlmSettings
 from jaxreward.records import Evolve
@@ -26,75 +25,78 @@ PROPOSERS = ("genetic", "llm")
 
 @dataclass(frozen=True)
 class CompareSettings:
-    """Search with several strategies at equal budget, with the same search seeds on the same tasks, and compare
-    what they found on fresh seeds. Every search is a run of its own in OUT/<task>/; the same command goes on
-    where it stopped."""
+    """Search with several strategies at equal budget, on the same tasks with the same search seeds, and compare what
+    they found on fresh seeds.
+
+    Every search is a run of its own in OUT/<task>/; the same command goes on where it stopped.
+    """
 
     tasks: tuple[str, ...] = ("xland-easy",)
-    """Tasks: names of `jaxreward tasks`, or xland/<environment>/<ruleset>."""
-    task_arg: tuple[str, ...] = ()
-    """Options of the tasks, each as KEY=VALUE; all of --tasks must have them."""
+    """What to solve (`jaxreward tasks`). Also xland/<environment>/<ruleset>."""
+    task_arg: Annotated[tuple[str, ...], Arg(adds=True)] = ()
+    """Options of the tasks. Each is KEY=VALUE; all of --tasks must have them."""
     strategies: tuple[str, ...] = field(default_factory=lambda: tuple(STRATEGIES))
-    """Search strategies; best-of-n among them is what the others are compared with."""
+    """How to search (`jaxreward strategies`). best-of-n among them is what the others are compared with."""
     proposers: tuple[str, ...] = ("genetic",)
-    """Who writes programs: genetic, llm (with --model)."""
+    """Who proposes: genetic, llm or both. llm takes --model."""
     search_seeds: int = 3
-    """Searches of every strategy, proposer and task: seeds 0 .. search_seeds-1."""
+    """Searches of each strategy and task. So many for each proposer; their seeds are 0 .. search_seeds-1."""
     candidates: int = 30
-    """Budget of each search: candidates to train."""
+    """Candidates that each search trains."""
     generation: int = 8
     """Candidates proposed and trained side by side."""
     seeds: int = 2
     """Training seeds of a candidate."""
     steps: int = 0
-    """Environment steps of each seed; 0 for the default of `jaxreward evolve` for the task."""
+    """Environment steps of each seed; 0: as `evolve`. What that has for the task by default."""
     final_seeds: int = 5
-    """Fresh seeds on which the best of each search is trained again."""
+    """Fresh seeds of the final training. The best of each search is trained again on them."""
     final_steps: int = 0
-    """Environment steps of each of them; 0 for as many as in the search."""
+    """Environment steps of each of them; 0: as in the search."""
     evolve: Evolve = "reward"
-    """What may change, the same for all strategies; the other half is the task's default."""
+    """What may change; the other half is the task's own. The same for all strategies."""
     observation: Path | None = None
-    """With --evolve reward: a program whose get_observation all candidates have, in place of the task's own."""
-    option: tuple[str, ...] = ()
-    """Options of a strategy, each as STRATEGY.KEY=VALUE; `jaxreward strategies NAME` lists them."""
+    """With --evolve reward: a file whose get_observation all have. It takes the place of the task's own."""
+    option: Annotated[tuple[str, ...], Arg(unit="STRATEGY.KEY=VALUE", adds=True)] = ()
+    """Options of a strategy. `jaxreward strategies NAME` lists them."""
     bandit: bool = False
-    """Choose operators, and models where there are several, by what they have brought and cost so far."""
+    """Choose operators by what they have brought so far. Models are chosen so too, by cost as well."""
     filter_steps: int = 0
-    """Short rung: after so many steps a candidate below --filter-threshold stops; 0 for none."""
+    """Short rung: when candidates that lag stop; 0 for none. A candidate lags below --filter-threshold."""
     filter_threshold: float | None = None
-    """What the short rung asks for, in the task's metric; by default a success rate of 0.05."""
+    """What the short rung asks for, in the task's metric. By default a success rate of 0.05."""
     tune: int = 0
-    """Weight settings of every reward to try side by side before its candidate is trained; 0: none."""
+    """Weight settings of each reward to try first; 0: none. They train side by side; the best is written into the
+    source before its candidate is trained."""
     tune_steps: int = 0
-    """Environment steps of each seed by which a setting is judged; 0 means a quarter of --steps."""
+    """Environment steps of each setting and seed; 0: --steps / 4."""
     max_attempts: int = 0
-    """Budget of each search: programs proposed, failures and duplicates included; 0 means 4 x candidates."""
+    """Programs proposed in each search at most; 0: 4 x candidates. Failures and duplicates count."""
     memory_gb: float | None = None
-    """Memory that training may take on a device; by default most of what is free."""
+    """Memory that training may take on a device. By default most of what is free."""
     chunk: int | None = None
-    """Candidates compiled together, at most; by default what fits, on a CPU of at most 16 structures."""
+    """Candidates compiled together, at most. By default what fits, on a CPU of at most 16 structures."""
     collector: How = "auto"
-    """How experience is collected: fused, one compiled function; hasty, the same compiled sooner on a CPU, to code that
-    takes longer; linked, one for each structure of programs and one for the rest; auto, what should be done soonest."""
-    llm: Annotated[LlmSettings, tyro.conf.OmitArgPrefixes] = field(default_factory=LlmSettings)
-    """Language models (proposer llm). Budgets such as --max-usd are of each search, not of all together."""
-    shard: str = "1/1"
-    """i/n: of n equal parts of the work, this process does the i-th; --merge puts them together."""
+    """How experience is collected. fused: by one compiled function; hasty: by one that a CPU compiles sooner and that
+    takes longer; linked: by one for each structure of programs and one for the rest; auto: what should end first."""
+    llm: Annotated[LlmSettings, Arg(flat=True)] = field(default_factory=LlmSettings)
+    """Language models. Budgets such as --max-usd are of each search, not of all together."""
+    shard: Annotated[str, Arg(unit="I/N")] = "1/1"
+    """Which of how many parts of the work to do. --merge puts them together."""
     merge: tuple[Path, ...] = ()
-    """Run nothing: compare what is in these folders, each the --out of a comparison or of a shard of it."""
+    """Folders of comparisons or shards to put together. Nothing is searched."""
     out: Path = Path("runs/compare")
-    """Folder of the searches, the table and the picture."""
+    """Folder of searches, table and picture."""
     unsafe_no_sandbox: bool = False
-    """Check programs without the sandbox, where the system has none. Only for programs you trust."""
+    """Check programs without the sandbox. For systems that have none, and programs you trust."""
     dry_run: bool = False
-    """Print the cells, which of them are done, and the estimated cost, and do nothing."""
-    json: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
-    """Print one JSON object as the last line of standard output; all else goes to standard error."""
+    """Print what is done, what is left and its cost alone."""
+    json: bool = False
+    """End standard output with one JSON object. All else goes to standard error."""
 
-    learners: Annotated[Mapping[str, PPO], tyro.conf.Suppress, tyro.conf.Fixed] = field(default_factory=dict)
+    learners: Annotated[Mapping[str, PPO], Arg(hidden=True)] = field(default_factory=dict)
     """The learner by task; a task that is not there has that of `jaxreward evolve`."""
-    command: Annotated[str, tyro.conf.Suppress] = ""
+    command: Annotated[str, Arg(hidden=True)] = ""
     """What the user typed, for the logs."""
 
     def check(self) -> None:
@@ -188,4 +190,4 @@ class Typed(CompareSettings):
     __doc__ = CompareSettings.__doc__
 
     ppo: PPO = field(default_factory=PPO)
-    """The learner: what is given here in place of the settings that `jaxreward evolve` has for the task."""
+    """The learner. What is given here takes the place of what `jaxreward evolve` has for the task."""

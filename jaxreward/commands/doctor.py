@@ -8,23 +8,25 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from jaxreward.options import Arg
 
 
 @dataclass(frozen=True)
 class DoctorSettings:
-    """Say whether this machine can run a search, and train a known-good interface for seconds."""
+    """Say whether this machine can run a search: versions, devices, sandbox, disk, a training of seconds."""
 
     out: Path = Path("runs")
     """Folder where runs would go."""
-    model: tuple[str, ...] = ()
+    model: Annotated[tuple[str, ...], Arg(adds=True)] = ()
     """Language models to try with one tiny request each."""
-    api_base: str | None = None
-    """Address of their endpoint, if it is not the provider's."""
-    price: tuple[str, ...] = ()
-    """MODEL=INPUT,OUTPUT: dollars per million tokens, in place of litellm's price table."""
+    api_base: Annotated[str | None, Arg(unit="URL")] = None
+    """Address of their endpoint. By default the provider's."""
+    price: Annotated[tuple[str, ...], Arg(unit="MODEL=IN,OUT", adds=True)] = ()
+    """Dollars per million tokens, of prompts and of replies. They take the place of litellm's price table."""
     json: bool = False
-    """Print one JSON object as the last line of standard output."""
+    """End standard output with one JSON object."""
 
 
 @dataclass(frozen=True)

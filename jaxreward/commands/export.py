@@ -7,11 +7,10 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
-from tyro.conf import Positional, arg
-
-from jaxreward.commands.arguments import check_file_task, merged_options
+from jaxreward.commands.arguments import check_file_task
 from jaxreward.errors import UserError
 from jaxreward.exports import Export, Target, export
+from jaxreward.options import Arg, merged_options
 from jaxreward.programs import Checker, Program, ProgramRejected
 from jaxreward.runs.disk import write_atomic
 from jaxreward.runs.folders import find_run
@@ -25,20 +24,20 @@ BEST = "best_interface.py"
 class ExportSettings:
     """Write an interface as a module that training code outside jaxreward imports."""
 
-    interface: Annotated[Positional[Path | None], arg(metavar="INTERFACE")] = None
-    """A program file, or a run, its folder or its name in runs/, whose best_interface.py it means."""
+    interface: Annotated[Path | None, Arg(positional="INTERFACE")] = None
+    """A program file, or a run. A run is said by its folder or its name in runs/; its best_interface.py is meant."""
     to: Target | None = None
     """What the module is for."""
     task: str = ""
-    """The task, by default the one that the first lines of the interface name."""
-    task_arg: tuple[str, ...] = ()
-    """Options of the task, each as KEY=VALUE, beside those in these lines; `jaxreward tasks NAME` lists them."""
+    """The task. By default the one that the first lines of the interface name."""
+    task_arg: Annotated[tuple[str, ...], Arg(adds=True)] = ()
+    """Options of the task. Each is KEY=VALUE, beside those in these lines; `jaxreward tasks NAME` lists them."""
     out: Path | None = None
-    """The module, by default TASK_TARGET.py here."""
+    """The module. By default TASK_TARGET.py here."""
     unsafe_no_sandbox: bool = False
-    """Check without the sandbox, where the system has none. Only for programs you trust."""
+    """Check without the sandbox. For systems that have none, and programs you trust."""
     json: bool = False
-    """Print one JSON object as the last line of standard output."""
+    """End standard output with one JSON object."""
 
 
 class Written(NamedTuple):

@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from jaxreward import programs, tasks
-from jaxreward.commands.arguments import check_file_task, peek
+from jaxreward.commands.arguments import check_file_task, configured
 from jaxreward.commands.output import console_of, print_json
+from jaxreward.commands.parsing import parse
 from jaxreward.errors import UserError
 from jaxreward.filming import EPISODES, MOST_FRAMES, check_drawable, film, policy_of
 from jaxreward.keeping import POLICY
-from jaxreward.options import apply
+from jaxreward.options import Arg, apply
 from jaxreward.presets import quick_learner, quick_steps
 from jaxreward.programs import Program
 from jaxreward.records import Result
@@ -32,34 +33,35 @@ from jaxreward.training import PPO, train
 
 @dataclass(frozen=True)
 class FilmSettings:
-    """Film the agent of a run's winner, or train an agent with an interface file and film that.
+    """Film the agent of a run's winner, or one trained for it: best, median and worst episode side by side, with what
+    every reward term pays below."""
 
-    The best, the median and the worst of its episodes stand side by side, with what every reward term pays below.
-    """
-
+    subject: Annotated[str, Arg(positional="RUN|INTERFACE")] = ""
+    """A run, or an interface file. A run is said by its folder, or its name in runs/."""
     candidate: str = ""
-    """Of a run: the candidate to film; by default the winner. Only the winner's policy is kept; others are trained."""
+    """Of a run: the candidate; by default the winner. Only the winner's policy is kept; others are trained."""
     out: Path | None = None
-    """The film, .gif or .mp4; by default film.gif in the run's folder, or beside the interface."""
+    """The film, .gif or .mp4. By default film.gif in the run's folder, or beside the interface."""
     episodes: int = EPISODES
-    """Episodes to play, of which three are shown."""
+    """Episodes to play; three are shown."""
     frames: int = MOST_FRAMES
-    """Longest film, in pictures; a longer episode is shown at moments spread evenly."""
+    """Pictures of the film at most. A longer episode is shown at moments spread evenly."""
     seed: int = 0
-    """Seed of the episodes, and of the training where there is one."""
+    """Seed of the episodes, and of a training."""
     steps: int = 0
-    """Environment steps of the training, where there is one; 0 for those of the run, or of a quick search."""
+    """Environment steps of a training; 0: as in a search. That is the run's, or a quick one; given for a run's winner,
+    it is trained anew."""
     task: str = ""
-    """Of an interface: its task; by default that in its header. A task that is a Python file is executed, so that it
-    must be said, of a run too."""
-    task_arg: tuple[str, ...] = ()
-    """Of an interface: options of the task, each as KEY=VALUE."""
+    """Of an interface: its task, if not in its header. A task that is a Python file is executed, so that it must be
+    said, of a run too."""
+    task_arg: Annotated[tuple[str, ...], Arg(adds=True)] = ()
+    """Of an interface: options of the task. Each is KEY=VALUE."""
     ppo: PPO = field(default_factory=PPO)
-    """Of an interface: the learner; by default the quick one of the task."""
+    """Of an interface: the learner. By default the quick one of the task."""
     unsafe_no_sandbox: bool = False
-    """Check the program without the sandbox, where the system has none. Only for programs you trust."""
+    """Check the program without the sandbox. For systems that have none, and programs you trust."""
     json: bool = False
-    """Print one JSON object as the last line of standard output: film, episodes."""
+    """End standard output with one JSON object."""
 
 
 @dataclass(frozen=True)
@@ -80,13 +82,13 @@ class _Subject:
 
 def film_command(args: list[str]) -> int:
     """Film an agent; `args` are those of the command line, RUN or INTERFACE first."""
-    from jaxreward.commands.arguments import configured, parse
-
-    said = "" if not args or args[0].startswith("-") else args[0]
-    rest = args[1:] if said else args
+    config = list(args)
+    first = parse(FilmSettings, configured(FilmSettings(), config), config, "film")
+    said = first.subject
     of_file = said.endswith(".py")
-    base = _of_header(Path(said), peek(rest, "--task", "")) if of_file else FilmSettings()
-    settings = parse(FilmSettings, configured(base, rest), rest, "film RUN|INTERFACE")
+    settings = first
+    if of_file:  # its task decides the learner and the steps
+        settings = parse(FilmSettings, configured(_of_header(Path(said), first.task), args), args, "film")
     if not said:
         raise UserError("say what to film: `jaxreward film RUN`, its folder or name, or `jaxreward film FILE.py`")
     if settings.episodes < 3 or settings.frames < 2 or settings.steps < 0:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from jaxreward.budget import next_requests
 from jaxreward.errors import UserError
 from jaxreward.operators import OPERATORS
-from jaxreward.options import apply
+from jaxreward.options import Arg, apply
 from jaxreward.parts import given_observation, words_of
 from jaxreward.presets import quick_learner
 from jaxreward.proposers.llm import LlmProposer
@@ -27,33 +27,28 @@ from jaxreward.tasks import make_task_of
 
 @dataclass(frozen=True)
 class PromptSettings:
-    """Print the messages of a request, word for word.
-
-    Without --run: the first request of a search on --task. With --run: what that run would ask
-    next; with --request, what it asked then; with --parent, a request made for the occasion: to improve
-    on that candidate, with the run's best and its last failures beside it.
-    """
+    """Print what a language model would be sent, word for word: by a new search on --task, or by --run next."""
 
     run: Path | None = None
     """Folder of a run."""
     request: str = ""
-    """Id of a request of the run, as in its events.jsonl, e.g. g0002-01."""
+    """Of the run: what this request asked, such as g0002-01. As in its events.jsonl."""
     parent: str = ""
-    """Id of a candidate of the run to improve on."""
+    """Of the run: a candidate to improve on. With the run's best and its last failures beside it."""
     operator: str = ""
-    """What is asked for: by default scratch, or improve with --parent."""
+    """What is asked for. By default scratch, or improve with --parent."""
     task: str = "xland-easy"
     """The task, where there is no run."""
-    task_arg: tuple[str, ...] = ()
-    """Options of the task, each as KEY=VALUE."""
+    task_arg: Annotated[tuple[str, ...], Arg(adds=True)] = ()
+    """Options of the task. Each is KEY=VALUE."""
     evolve: Evolve = "both"
     """What may change, where there is no run."""
     prompts: Path | None = None
-    """Folder of prompt templates; by default the run's own."""
+    """Folder of prompt templates. By default the run's own."""
     seed: int = 0
-    """Seed of the choice and order of sections, where there is no run."""
+    """Seed of the choice and order of sections, without a run."""
     json: bool = False
-    """Print one JSON object as the last line of standard output: model, messages."""
+    """End standard output with one JSON object."""
 
 
 @dataclass(frozen=True)

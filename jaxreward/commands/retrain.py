@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from jaxreward.errors import UserError
+from jaxreward.options import Arg
 from jaxreward.programs import Checker, Program
 from jaxreward.reports.tables import score_json
 from jaxreward.tasks import Task, make_task_of
@@ -21,40 +22,40 @@ class TrainSettings:
     """Train agents from scratch with given interfaces, side by side, and compare them."""
 
     task: str = "xland-easy"
-    """The task: a name of `jaxreward tasks`, or xland/<environment>/<ruleset>."""
-    task_arg: tuple[str, ...] = ()
-    """Options of the task, each as KEY=VALUE, e.g. push_force_scale=2; `jaxreward tasks NAME` lists them."""
+    """What to solve (`jaxreward tasks`). Also xland/<environment>/<ruleset>, or a Python file, which is executed."""
+    task_arg: Annotated[tuple[str, ...], Arg(adds=True)] = ()
+    """Options of the task. Each is KEY=VALUE, such as push_force_scale=2; `jaxreward tasks NAME` lists them."""
     interfaces: tuple[Path, ...] = ()
-    """Program files. The task's own observation and sparse reward if none are given."""
+    """Program files; none: the task's own interface."""
     seeds: int = 10
-    """Number of training seeds."""
+    """Training seeds of each interface."""
     first_seed: int = 1000
-    """The first of them; searches use seeds from 0, so these are fresh."""
+    """The first of them. Searches use seeds from 0, so these are fresh."""
     steps: int = 1_000_000
     """Environment steps of each seed."""
     checkpoints: int = 20
     """Points of the learning curves."""
     eval_episodes: int = EVAL_EPISODES
-    """Held-out episodes of each seed at the end."""
+    """Held-out episodes of each seed. They are played at the end."""
     memory_gb: float | None = None
-    """Memory that training may take on a device; by default most of what is free."""
+    """Memory that training may take on a device. By default most of what is free."""
     chunk: int | None = None
-    """Interfaces compiled together, at most; by default what fits, on a CPU of at most 16 structures."""
+    """Interfaces compiled together, at most. By default what fits, on a CPU of at most 16 structures."""
     collector: How = "auto"
-    """How experience is collected: fused, one compiled function; hasty, the same compiled sooner on a CPU, to code that
-    takes longer; linked, one for each structure of programs and one for the rest; auto, what should be done soonest."""
+    """How experience is collected. fused: by one compiled function; hasty: by one that a CPU compiles sooner and that
+    takes longer; linked: by one for each structure of programs and one for the rest; auto: what should end first."""
     ppo: PPO = field(default_factory=PPO)
     """The learner."""
     diagnose: bool = False
-    """Print curves, reward terms and warnings for every interface."""
+    """Print curves, reward terms and warnings of each."""
     plot: Path | None = None
-    """Draw the learning curves into this file (.png or .svg)."""
+    """Draw the learning curves: .png or .svg."""
     unsafe_no_sandbox: bool = False
-    """Check programs without the sandbox, where the system has none. Only for programs you trust."""
+    """Check programs without the sandbox. For systems that have none, and programs you trust."""
     dry_run: bool = False
-    """Print the plan and its estimated cost, and do nothing."""
+    """Print the plan and its estimated cost alone."""
     json: bool = False
-    """Print one JSON object as the last line of standard output; all else goes to standard error."""
+    """End standard output with one JSON object. All else goes to standard error."""
 
     def make_task(self) -> Task:
         """The task with its options."""

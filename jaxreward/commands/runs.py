@@ -17,9 +17,10 @@ from pathlib import Path
 from shutil import get_terminal_size
 from typing import Annotated, Any, TypeVar
 
-import tyro
-
+from jaxreward.commands.manual import overview
+from jaxreward.commands.parsing import parse
 from jaxreward.errors import UserError
+from jaxreward.options import Arg
 from jaxreward.reports.facts import BEST_OF_N, RunFacts, is_written
 from jaxreward.reports.run_events import Narrator
 from jaxreward.runs import Entry, Finished
@@ -38,9 +39,9 @@ POLL_S = 0.5
 class ListSettings:
     """List the runs in a folder, those of comparisons included, the last one that was worked on first."""
 
-    folder: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="[FOLDER]")] = Path("runs")
+    folder: Annotated[Path, Arg(positional="FOLDER")] = Path("runs")
     """Folder of runs."""
-    json: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
+    json: bool = False
     """Print one JSON object in place of the table."""
 
 
@@ -48,11 +49,11 @@ class ListSettings:
 class ShowSettings:
     """Show a run on a screen: what was found, what it took, where the time went, how to go on."""
 
-    run: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="RUN")]
-    """Folder of a run, or its name below --out."""
+    run: Annotated[str, Arg(positional="RUN")]
+    """Its folder, or its name below --out."""
     out: Path = Path("runs")
     """Folder of runs."""
-    json: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
+    json: bool = False
     """Print one JSON object in place of the text."""
 
 
@@ -60,11 +61,11 @@ class ShowSettings:
 class TailSettings:
     """Print the last events of a run, one a line."""
 
-    run: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="RUN")]
-    """Folder of a run, or its name below --out."""
-    follow: Annotated[bool, tyro.conf.FlagCreatePairsOff, tyro.conf.arg(aliases=["-f"])] = False
+    run: Annotated[str, Arg(positional="RUN")]
+    """Its folder, or its name below --out."""
+    follow: Annotated[bool, Arg(short="-f")] = False
     """Go on with what happens, until the run is finished."""
-    lines: Annotated[int, tyro.conf.arg(aliases=["-n"])] = 20
+    lines: Annotated[int, Arg(short="-n")] = 20
     """How many of the last events to begin with."""
     out: Path = Path("runs")
     """Folder of runs."""
@@ -74,14 +75,14 @@ class TailSettings:
 class CompareSettings:
     """Set runs side by side: settings that differ, scores, and what it took to reach them."""
 
-    runs: Annotated[tyro.conf.Positional[tuple[str, ...]], tyro.conf.arg(metavar="RUN ...")]
-    """Folders of runs, or their names below --out."""
+    runs: Annotated[tuple[str, ...], Arg(positional="RUN")]
+    """Their folders, or their names below --out."""
     levels: tuple[float, ...] = ()
-    """Scores to say the candidate of that reached them first; by default 0.25, 0.5, 0.75 and 0.9 of a rate, and the
-    best that all of the runs reached."""
+    """Scores to say who reached them first. By default 0.25, 0.5, 0.75 and 0.9 of a rate, and the best that all of the
+    runs reached."""
     out: Path = Path("runs")
     """Folder of runs."""
-    json: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
+    json: bool = False
     """Print one JSON object in place of the table."""
 
 
@@ -89,11 +90,11 @@ class CompareSettings:
 class TrackSettings:
     """Feed TensorBoard or Weights & Biases with a run that has ended, or goes on."""
 
-    run: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="RUN")]
-    """Folder of a run, or its name below --out."""
+    run: Annotated[str, Arg(positional="RUN")]
+    """Its folder, or its name below --out."""
     to: tuple[SinkName, ...] = ("tensorboard",)
-    """What to feed: tensorboard, wandb (Weights & Biases), or both."""
-    follow: Annotated[bool, tyro.conf.FlagCreatePairsOff, tyro.conf.arg(aliases=["-f"])] = False
+    """What to feed: tensorboard, wandb or both. wandb is Weights & Biases."""
+    follow: Annotated[bool, Arg(short="-f")] = False
     """Go on with what happens while a process works on the run."""
     out: Path = Path("runs")
     """Folder of runs."""
@@ -102,7 +103,7 @@ class TrackSettings:
 def runs_command(args: Sequence[str]) -> int:
     """Run `jaxreward runs` with its arguments; returns the exit status."""
     if not args or args[0] in ("-h", "--help"):
-        print(_usage())
+        print(overview(_COMMANDS, "jaxreward runs", "jaxreward runs COMMAND --help lists its options."))
         return 0
     name, rest = args[0], list(args[1:])
     if name not in _COMMANDS:
@@ -131,15 +132,8 @@ def _say(text: str) -> None:
     print(text.translate(_CONTROL), flush=True)
 
 
-def _usage() -> str:
-    lines = [f"  {name:8} {(command.__doc__ or '').splitlines()[0]}" for name, command in _COMMANDS.items()]
-    return "\n".join(
-        ["usage: jaxreward runs COMMAND [options]", "", *lines, "", "jaxreward runs COMMAND --help lists its options."]
-    )
-
-
 def _parse(kind: type[D], name: str, args: list[str]) -> D:
-    return tyro.cli(kind, args=args, prog=f"jaxreward runs {name}", description=kind.__doc__)
+    return parse(kind, None, args, f"runs {name}")
 
 
 def _width() -> int | None:

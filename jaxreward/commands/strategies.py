@@ -2,8 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Annotated
+
+from jaxreward.options import Arg
 from jaxreward.search.option_text import own_options, written
 from jaxreward.search.registry import STRATEGIES, strategy_class
+
+
+@dataclass(frozen=True)
+class StrategiesSettings:
+    """Describe a search strategy with its options; without a name, list all."""
+
+    strategy: Annotated[str, Arg(positional="NAME")] = ""
+    """Name of the strategy."""
 
 
 def summary() -> str:

@@ -6,57 +6,59 @@ import difflib
 import math
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 from urllib.parse import urlsplit
 
 from jaxreward.errors import UserError
+from jaxreward.options import Arg
 
 
 @dataclass(frozen=True)
 class LlmSettings:
     """Language models: which, how they are asked, and what they may cost."""
 
-    model: tuple[str, ...] = ()
-    """Models by litellm's names, e.g. anthropic/claude-sonnet-4-5 or openai/my-model; several, each
+    model: Annotated[tuple[str, ...], Arg(adds=True)] = ()
+    """Language models, by litellm's names. For example anthropic/claude-sonnet-4-5 or openai/my-model; several, each
     with a weight if wanted (NAME=2), take turns at random."""
-    api_base: str | None = None
-    """Address of an OpenAI-compatible or other endpoint, e.g. http://localhost:8000/v1. Keys are read
-    from the environment or a .env file, never from options."""
+    api_base: Annotated[str | None, Arg(unit="URL")] = None
+    """Address of the endpoint, such as http://localhost:8000/v1. By default the provider's. Keys are read from the
+    environment or a .env file, never from options."""
     temperature: float | None = None
-    """Sampling temperature (LIMEN: 0.7); by default the provider's."""
+    """Sampling temperature (LIMEN: 0.7). By default the provider's."""
     top_p: float | None = None
-    """Nucleus sampling; by default the provider's."""
+    """Nucleus sampling. By default the provider's."""
     max_tokens: int = 8192
-    """Longest reply, in tokens; thinking counts where the provider counts it."""
+    """Longest reply. Thinking counts where the provider counts it."""
     reasoning_effort: str | None = None
-    """none, minimal, low, medium, high: for models that think."""
+    """For models that think: none, minimal, low, medium, high."""
     model_seed: int | None = None
-    """Sampling seed, for providers that have one; every request adds its own number to it."""
+    """Sampling seed, for providers that have one. Every request adds its own number to it."""
     stream: bool = False
-    """Receive replies as they are written: for gateways that cut silent connections."""
+    """Receive replies as they are written. For gateways that cut silent connections."""
     concurrency: int = 8
     """Requests in flight at most."""
     timeout_s: float = 180.0
     """Longest wait for one reply."""
     retries: int = 5
-    """Attempts after the first where an endpoint is busy, broken or silent; then a prompt that fails while
+    """Attempts after the first. They are for an endpoint that is busy, broken or silent; then a prompt that fails while
     others are answered is given up."""
     wait_s: float = 900.0
-    """How long to wait for an endpoint that is down, or for a person (manual), before the run ends and
-    can be resumed; 0 ends it at once."""
+    """Patience with an endpoint that is down. With --proposer manual it is with a person. Then the run ends and can be
+    resumed; 0 ends it at once."""
     repairs: int = 2
-    """How often a rejected program is sent back with its verdict; 0 for never."""
+    """How often a rejected program goes back; 0 for never. Its verdict goes with it, to a person too."""
     prompts: Path | None = None
-    """Folder of prompt templates that take the place of the built-in ones of the same name."""
+    """Folder of prompt templates. They take the place of built-in ones of the same name, for a person too."""
     max_usd: float | None = None
-    """Budget: dollars for language models."""
+    """What language models may cost."""
     max_tokens_total: int | None = None
-    """Budget: tokens, prompts and replies together."""
+    """Tokens of language models, prompts and replies together."""
     max_requests: int | None = None
-    """Budget: requests to language models, retries that were answered included."""
+    """Requests to language models. Retries that were answered count."""
     confirm_usd: float = 10.0
-    """Ask before a run whose estimate is above this; where nobody can be asked, refuse."""
-    price: tuple[str, ...] = ()
-    """MODEL=INPUT,OUTPUT: dollars per million tokens, in place of litellm's price table."""
+    """Ask before a run whose estimate is above this. Where nobody can be asked, refuse."""
+    price: Annotated[tuple[str, ...], Arg(unit="MODEL=IN,OUT", adds=True)] = ()
+    """Dollars per million tokens, of prompts and of replies. They take the place of litellm's price table."""
 
     def check(self) -> None:
         """Raise a UserError for the first setting that cannot be."""

@@ -22,81 +22,75 @@ class PPO(struct.PyTreeNode):
 
     The defaults are the `quick` preset for discrete actions, found by measurement (docs/trainer.md);
     `PPO.brax()` has Brax's form, which suits robots. Fields in the first group are traced: changing one
-    does not recompile. Those in the second are static: they set shapes or structure.
-
-    Traced:
-        learning_rate: Adam's, at the start; it falls linearly to `(1 - decay)` of itself.
-        decay: in [0, 1]; 1 anneals to zero at the end of the budget.
-        discount: gamma.
-        gae_lambda: lambda of generalised advantage estimation.
-        clip: range of the probability ratio.
-        value_clip: range within which the value may move; infinity turns it off.
-        entropy: coefficient of the entropy bonus.
-        value_coefficient: coefficient of the value loss.
-        max_grad_norm: global-norm clip of the gradient.
-        adam_epsilon: Adam's epsilon.
-        reward_scale: by which rewards are multiplied.
-
-    Static:
-        envs: environments per agent.
-        unroll: steps of an environment over which advantages are estimated.
-        unrolls: how many of these follow each other before an update.
-        epochs: passes over each batch.
-        minibatches: minibatches a pass; must divide `envs * unroll * unrolls`, and with `fresh_values`
-            `envs * unrolls`.
-        hidden: widths of the MLP of the policy, which the value shares unless `value_hidden` is given.
-        value_hidden: widths of an MLP of the value's own; empty for none.
-        activation: `tanh`, `relu` or `swish`.
-        initializer: `orthogonal`, or `lecun` for uniform weights of variance 1 / inputs.
-        scale_rewards: divide rewards by the running root mean square of the discounted return, so that
-            a program's choice of units does not matter to the learner.
-        normalize_observations: subtract the running mean of every feature and divide by its running
-            standard deviation, for every candidate and seed by itself.
-        observation_clip: features that enter the network, normalised or not, are cut to plus or minus this;
-            infinity turns it off. A flag that was hardly ever set is thousands of standard deviations off
-            when it is, and would decide alone.
-        fresh_values: estimate values and advantages anew for every minibatch, which then consists of
-            whole unrolls; otherwise once an update, and minibatches consist of steps.
-        bootstrap: whether an episode that the horizon ends is cut and not over: its last step teaches
-            nothing, and the step before it counts on the value of what would have followed. Otherwise the
-            horizon is an end like any other.
-        gru: units of a GRU behind the encoder, 0 for none. It also reads the action before, through an embedding of
-            `action_embedding` numbers, and the reward before. On it stand `heads`, tanh layers of these widths for the
-            policy and as many for the value. Minibatches are whole unrolls.
-        reset_memory: the GRU forgets everything when an episode ends; False: it carries on, as LIMEN's does.
-        action_repeat: steps of the environment that every action lasts; rewards are summed over them.
+    does not recompile. Those in the second, from `envs` on, are static: they set shapes or structure.
     """
 
     learning_rate: float = 3e-3
+    """Adam's at the start; it falls linearly to `(1 - decay)` of itself."""
     decay: float = 1.0
+    """Part of the learning rate that is lost by the end of the budget; 1 anneals to zero."""
     discount: float = 0.99
+    """Discount of the return, gamma."""
     gae_lambda: float = 0.95
+    """Lambda of generalised advantage estimation."""
     clip: float = 0.2
+    """Range of the probability ratio."""
     value_clip: float = float("inf")
+    """Range within which the value may move; inf turns it off."""
     entropy: float = 0.02
+    """Coefficient of the entropy bonus."""
     value_coefficient: float = 0.5
+    """Coefficient of the value loss."""
     max_grad_norm: float = 0.5
+    """Clip of the gradient's global norm."""
     adam_epsilon: float = 1e-5
+    """Adam's epsilon."""
     reward_scale: float = 1.0
+    """What rewards are multiplied by."""
     envs: int = struct.field(pytree_node=False, default=64)
+    """Environments of each agent."""
     unroll: int = struct.field(pytree_node=False, default=16)
+    """Steps of an environment over which advantages are estimated."""
     unrolls: int = struct.field(pytree_node=False, default=1)
+    """Unrolls that follow each other before an update."""
     epochs: int = struct.field(pytree_node=False, default=2)
+    """Passes over each batch."""
     minibatches: int = struct.field(pytree_node=False, default=4)
+    """Minibatches a pass; must divide `envs * unroll * unrolls`, and with `fresh_values` or a GRU `envs * unrolls`."""
     hidden: tuple[int, ...] = struct.field(pytree_node=False, default=(64, 64))
+    """Widths of the policy's MLP, which the value shares unless `value_hidden` is given."""
     value_hidden: tuple[int, ...] = struct.field(pytree_node=False, default=())
+    """Widths of an MLP of the value's own; empty for none."""
     activation: str = struct.field(pytree_node=False, default="relu")
+    """Activation of the MLP: `tanh`, `relu` or `swish`."""
     initializer: str = struct.field(pytree_node=False, default="orthogonal")
+    """Its first weights: `orthogonal`, or `lecun`, uniform of variance 1 / inputs."""
     scale_rewards: bool = struct.field(pytree_node=False, default=True)
+    """Divide rewards by the running root mean square of the discounted return. So a program's choice of units does not
+    matter to the learner."""
     normalize_observations: bool = struct.field(pytree_node=False, default=False)
+    """Subtract the running mean of every feature and divide by its running standard deviation. Every candidate and seed
+    does so by itself."""
     observation_clip: float = struct.field(pytree_node=False, default=float("inf"))
+    """Cut features that enter the network to plus or minus this; inf turns it off. A flag that was hardly ever set is
+    thousands of standard deviations off when it is, and would decide alone."""
     fresh_values: bool = struct.field(pytree_node=False, default=False)
+    """Estimate values and advantages anew for every minibatch, of whole unrolls. Otherwise once an update, and
+    minibatches consist of steps."""
     bootstrap: bool = struct.field(pytree_node=False, default=False)
+    """Take an episode that the horizon ends as cut and not over. Its last step teaches nothing, and the step before it
+    counts on the value of what would have followed. Otherwise the horizon is an end like any other."""
     action_repeat: int = struct.field(pytree_node=False, default=1)
+    """Steps of the environment that every action lasts; rewards are summed over them."""
     gru: int = struct.field(pytree_node=False, default=0)
+    """Units of a GRU behind the encoder; 0 for none. It also reads the action before, through `action_embedding`, and
+    the reward before. Minibatches are whole unrolls."""
     action_embedding: int = struct.field(pytree_node=False, default=16)
+    """With a GRU: numbers that stand for the action before."""
     heads: tuple[int, ...] = struct.field(pytree_node=False, default=())
+    """With a GRU: widths of tanh layers behind it, for the policy and as many for the value."""
     reset_memory: bool = struct.field(pytree_node=False, default=True)
+    """Forget everything when an episode ends, with a GRU. Otherwise it carries on, as LIMEN's does."""
 
     @classmethod
     def brax(cls, **settings: Any) -> PPO:

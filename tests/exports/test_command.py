@@ -39,7 +39,7 @@ def warm_exports(checker, task_of):
 def run(capsys: pytest.CaptureFixture[str], *argv: object) -> tuple[int, str, str]:
     try:
         status = main(["export", *map(str, argv)])
-    except SystemExit as exit:  # how tyro leaves
+    except SystemExit as exit:  # how --help leaves
         status = int(exit.code or 0)
     captured = capsys.readouterr()
     return status, captured.out, captured.err

@@ -1,0 +1,159 @@
+"""Options of a command, read from the dataclass of its settings: what parsing, help and completion go by."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import inspect
+import itertools
+import re
+import textwrap
+import types
+import typing
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any
+
+from jaxreward.options import Arg
+
+_MEASURES = {"_s": ("SECONDS", "s"), "_gb": ("GB", "GB"), "_usd": ("USD", "USD")}
+"""Ends of names that say in what a value is measured: as a placeholder, and behind a number."""
+_COUNTED = ("tokens", "steps", "seeds", "episodes", "frames", "requests", "candidates", "envs")
+"""Words of names that say what a whole number counts."""
+
+
+@dataclass(frozen=True)
+class Option:
+    """An option of a command: one field of its settings.
+
+    Attributes:
+        path: where it lies in the settings, nested ones after a dot: `ppo.learning_rate`.
+        flag: `--ppo.learning-rate`; empty for one that stands without a flag.
+        kind: type of a value, or of each, where there are `several`; it may be left empty where it is `optional`.
+        choices: the values that it can have, if they are few.
+        required: there is no default.
+        text: what it means, in sentences.
+    """
+
+    path: str
+    flag: str
+    kind: type
+    several: bool
+    optional: bool
+    choices: tuple[str, ...]
+    required: bool
+    text: str
+    arg: Arg
+
+    @property
+    def is_switch(self) -> bool:
+        return self.kind is bool
+
+    @property
+    def negation(self) -> str:
+        """The flag that turns a switch off."""
+        group, dot, name = self.flag.removeprefix("--").rpartition(".")
+        return f"--{group}{dot}no-{name}"
+
+    @cached_property
+    def brief(self) -> str:
+        """What it means, in a line."""
+        return self.text.split(". ")[0].removesuffix(".")
+
+    @cached_property
+    def placeholder(self) -> str:
+        """What stands for a value in usage lines."""
+        name = self.path.rpartition(".")[2]
+        if self.arg.positional or self.arg.unit:
+            return self.arg.positional or self.arg.unit
+        if self.is_switch:
+            return ""
+        for end, (unit, _) in _MEASURES.items():
+            if name.endswith(end):
+                return unit
+        if self.kind in (int, float):
+            return "N" if self.kind is int else "X"
+        if "KEY=VALUE" in self.text:
+            return "KEY=VALUE"
+        if issubclass(self.kind, Path):
+            return "DIR" if self.text.startswith("Folder") else "FILE"
+        return re.sub("ies$", "y", name.split("_")[-1]).removesuffix("s").upper()
+
+    def shown(self, value: Any) -> str:
+        """A default as people read it, with its unit; empty where there is nothing to say."""
+        if value is None or value == "" or value == () or isinstance(value, bool):
+            return ""
+        name = self.path.rpartition(".")[2]
+        if isinstance(value, tuple):
+            return " ".join(map(str, value))
+        if not isinstance(value, int | float):
+            return str(value)
+        if value == 0:
+            return "0"  # which stands for something else, or has no unit
+        number = f"{value:,}" if isinstance(value, int) else f"{value:,g}"
+        units = [short for end, (_, short) in _MEASURES.items() if name.endswith(end)]
+        counted = [word for word in _COUNTED if word in name.split("_")] if isinstance(value, int) else []
+        return " ".join([number, *(units or counted)[:1]])
+
+    def of(self, settings: Any) -> Any:
+        """Its value in some settings."""
+        for name in self.path.split("."):
+            settings = getattr(settings, name)
+        return settings
+
+
+@cache
+def options_of(kind: type) -> tuple[Option, ...]:
+    """The options of a class of settings, in the order of its fields; those of nested settings in their place."""
+    return tuple(_options(kind, "", ""))
+
+
+def _options(kind: type, path: str, prefix: str) -> Iterator[Option]:
+    hints, texts = typing.get_type_hints(kind, include_extras=True), field_texts(kind)
+    for field in dataclasses.fields(kind):
+        hint, arg = hints[field.name], Arg()
+        if typing.get_origin(hint) is typing.Annotated:
+            hint, *said = typing.get_args(hint)
+            arg = next((s for s in said if isinstance(s, Arg)), arg)
+        if arg.hidden:
+            continue
+        if dataclasses.is_dataclass(hint):
+            nested = prefix if arg.flat else f"{prefix}{field.name}."
+            yield from _options(typing.cast(type, hint), f"{path}{field.name}.", nested)
+            continue
+        value, several, optional, choices = _value_type(hint)
+        yield Option(
+            path + field.name, "" if arg.positional else f"--{prefix}{field.name.replace('_', '-')}", value, several,
+            optional, choices, field.default is field.default_factory is dataclasses.MISSING,
+            texts.get(field.name, ""), arg,
+        )  # fmt: skip
+
+
+def _value_type(hint: Any) -> tuple[type, bool, bool, tuple[str, ...]]:
+    """The type of one value, whether there may be several, whether there may be none, and the choices."""
+    several = optional = False
+    if typing.get_origin(hint) in (types.UnionType, typing.Union):
+        (hint,) = (part for part in typing.get_args(hint) if part is not type(None))
+        optional = True
+    if typing.get_origin(hint) is tuple:
+        hint, several = typing.get_args(hint)[0], True
+    if typing.get_origin(hint) is typing.Literal:
+        return str, several, optional, typing.get_args(hint)
+    if hint not in (bool, int, float, str, Path):
+        raise TypeError(f"settings cannot have a field of type {hint}")
+    return hint, several, optional, ()
+
+
+def field_texts(kind: type) -> dict[str, str]:
+    """The strings under the fields of a class and of those that it inherits from, each as one line."""
+    texts: dict[str, str] = {}
+    for cls in reversed(kind.__mro__[:-1]):
+        if not dataclasses.is_dataclass(cls) or not inspect.get_annotations(cls):
+            continue
+        body = typing.cast(ast.ClassDef, ast.parse(textwrap.dedent(inspect.getsource(cls))).body[0]).body
+        for node, after in itertools.pairwise(body):
+            if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and isinstance(after, ast.Expr):
+                texts[node.target.id] = " ".join(ast.literal_eval(after.value).split())
+    return texts

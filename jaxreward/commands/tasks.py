@@ -1,0 +1,37 @@
+"""`jaxreward tasks`: what there is to solve, and what a proposer is told of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from jaxreward.commands.arguments import configured
+from jaxreward.commands.parsing import parse
+from jaxreward.errors import UserError
+from jaxreward.options import Arg
+from jaxreward.tasks import card, make_task_of, options_of, task_names
+
+
+@dataclass(frozen=True)
+class TasksSettings:
+    """Describe a task; without a name, list all."""
+
+    task: Annotated[str, Arg(positional="NAME")] = ""
+    """Name of the task, xland/<environment>/<ruleset>, or a Python file, which is executed."""
+    task_arg: Annotated[tuple[str, ...], Arg(adds=True)] = ()
+    """Options of the task, each as KEY=VALUE."""
+
+
+def tasks(args: list[str]) -> int:
+    """Print the list or the description; `args` are those of the command line."""
+    settings = parse(TasksSettings, configured(TasksSettings(), args), args, "tasks")
+    if not settings.task and settings.task_arg:
+        raise UserError("--task-arg is for one task: say `jaxreward tasks NAME --task-arg KEY=VALUE`")
+    if not settings.task:
+        print("\n".join([*task_names(), "xland/<environment>/<ruleset>"]))
+        return 0
+    task = make_task_of(settings.task, settings.task_arg)
+    print(f"{task.name}, {task.horizon} steps an episode\n\n{task.description}\n\n{card(task).state_doc}")
+    options = ", ".join(f"{name}={value}" for name, value in options_of(task).items())
+    print(f"\nOptions (--task-arg KEY=VALUE): {options}" if options else "")
+    return 0

@@ -1,0 +1,257 @@
+"""Options from the words of a command line, their help and their completion."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import shutil
+import subprocess
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Literal
+
+import pytest
+
+from jaxreward.cli import COMMANDS, main
+from jaxreward.commands.completion import script
+from jaxreward.commands.fields import options_of
+from jaxreward.commands.manual import PAGES, page_lines
+from jaxreward.commands.parsing import parse
+from jaxreward.errors import UserError
+from jaxreward.options import Arg
+
+
+@dataclass(frozen=True)
+class Oven:
+    """An oven."""
+
+    heat: float = 180.0
+    """Its heat."""
+    fan: bool = True
+    """Blow."""
+
+
+@dataclass(frozen=True)
+class Bakery:
+    """Bake. With settings of every kind."""
+
+    bread: Annotated[str, Arg(positional="BREAD")] = ""
+    """What to bake."""
+    loaves: int = 3
+    """How many. More take longer."""
+    wait_s: float | None = None
+    """How long to wait."""
+    shape: Literal["round", "long"] = "round"
+    """How it looks."""
+    flour: tuple[str, ...] = ("rye",)
+    """What is in it."""
+    seed: Annotated[tuple[str, ...], Arg(adds=True)] = ("none",)
+    """What is on it."""
+    option: Annotated[tuple[str, ...], Arg(keyed=True)] = ("salt=1", "sugar=0")
+    """Each is KEY=VALUE."""
+    out: Path = Path("shelf")
+    """Folder where it goes."""
+    quick: Annotated[bool, Arg(short="-q")] = False
+    """Hurry."""
+    oven: Oven = field(default_factory=Oven)
+    """The oven."""
+    second: Annotated[Oven, Arg(flat=True)] = field(default_factory=lambda: Oven(heat=90.0))
+    """Another one."""
+    secret: Annotated[str, Arg(hidden=True)] = "hidden"
+    """Not for people."""
+
+
+def bake(words: str, base: Bakery | None = None) -> Bakery:
+    return parse(Bakery, base, shlex.split(words), "bake.py")
+
+
+@pytest.mark.parametrize(
+    ("words", "name", "value"),
+    [
+        ("--loaves 5", "loaves", 5),
+        ("--loaves=5", "loaves", 5),
+        ("--loaves 1e6", "loaves", 1_000_000),
+        ("--loaves 2,000", "loaves", 2000),
+        ("--loaves 2_000", "loaves", 2000),
+        ("--loaves -4", "loaves", -4),
+        ("--wait-s 2.5", "wait_s", 2.5),
+        ("--wait_s inf", "wait_s", float("inf")),
+        ("--wait-s 3 --wait-s none", "wait_s", None),
+        ("--shape long", "shape", "long"),
+        ("--flour oat rice", "flour", ("oat", "rice")),
+        ("--flour oat --flour rice", "flour", ("rice",)),
+        ("--flour oat --flour", "flour", ()),
+        ("--seed oat --seed rice nut", "seed", ("oat", "rice", "nut")),
+        ("--option salt=2 --option=nuts=1", "option", ("sugar=0", "salt=2", "nuts=1")),
+        ("--out a/b", "out", Path("a/b")),
+        ("-q", "quick", True),
+        ("--quick --no-quick", "quick", False),
+        ("--oven.heat 200", "oven", Oven(heat=200.0)),
+        ("--oven.no-fan", "oven", Oven(fan=False)),
+        ("--heat 80", "second", Oven(heat=80.0)),
+        ("rolls --loaves 2", "bread", "rolls"),
+        ("--loaves 2 rolls", "bread", "rolls"),
+        ("", "secret", "hidden"),
+    ],
+)
+def test_what_is_typed_is_what_is_set(words, name, value):
+    assert getattr(bake(words), name) == value
+
+
+def test_what_is_not_typed_is_as_it_was():
+    base = Bakery(loaves=9, oven=Oven(heat=1.0), flour=("corn",))
+    assert bake("--oven.no-fan", base) == Bakery(loaves=9, oven=Oven(heat=1.0, fan=False), flour=("corn",))
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ("--loave 5", "there is no option --loave; did you mean --loaves?"),
+        ("--zzz red", "there is no option --zzz; bake.py --help lists what there is"),
+        ("--secret x", "there is no option --secret"),
+        ("--loaves", "--loaves needs a value"),
+        ("--loaves --quick", "--loaves needs a value"),
+        ("--loaves 2.5", "--loaves must be a whole number, not '2.5'"),
+        ("--loaves inf", "--loaves must be a whole number, not 'inf'"),
+        ("--loaves none", "--loaves must be a whole number, not 'none'"),
+        ("--wait-s long", "--wait-s must be a number, not 'long'"),
+        ("--shape lang", "--shape must be one of round, long, not 'lang'; did you mean long?"),
+        ("--quick=yes", "--quick takes no value"),
+        ("-x", "there is no option -x"),
+        ("rolls buns", "there is no place for 'buns' here"),
+        ("--help flavour", "there is no help on 'flavour'"),
+    ],
+)
+def test_a_mistake_is_a_sentence(words, says):
+    with pytest.raises(UserError) as raised:
+        bake(words)
+    assert says in str(raised.value)
+
+
+def test_help_of_settings_without_a_page(capsys):
+    with pytest.raises(SystemExit) as left:
+        bake("--help")
+    text = capsys.readouterr().out
+    assert left.value.code == 0
+    assert "usage: bake.py [BREAD] [options]" in text and "Bake. With settings of every kind." in text
+    assert "--wait-s SECONDS" in text and "How it looks. One of round, long. [round]" in text
+    assert "--oven.heat X" in text and "[180]" in text and "--heat X" in text and "[90]" in text
+    assert "--oven.no-fan" in text and "Do not blow." in text and "secret" not in text
+
+
+# ---- the pages
+
+
+def test_every_command_has_a_page():
+    groups = {name.partition(" ")[0] for name in PAGES}
+    assert groups == set(COMMANDS)
+
+
+@pytest.mark.parametrize("command", PAGES)
+def test_the_first_page_fits_a_terminal_of_80_x_24(command):
+    lines = page_lines(command, PAGES[command], "", None, 80)
+    assert len(lines) <= 24 and max(map(len, lines)) <= 80
+
+
+@pytest.mark.parametrize("command", PAGES)
+def test_the_topics_have_every_option_once(command):
+    page = PAGES[command]
+    assert all(option.text.endswith(".") for option in options_of(page.kind)), "every option says what it means"
+    if page.topics:
+        told = [option.path for topic in page.topics for option in page.options(topic)]
+        assert sorted(told) == sorted(option.path for option in options_of(page.kind))
+        assert {option.path for option in page.options()} <= set(told) and len(page.options()) == len(page.main)
+
+
+@pytest.mark.parametrize("command", PAGES)
+def test_the_examples_of_a_page_are_its_command(command):
+    for example in PAGES[command].examples:
+        words = example.partition(" >> ")[0].removeprefix(command).split()
+        assert example.startswith(command)
+        parse(PAGES[command].kind, None, words, command)
+
+
+def test_help_tells_the_defaults_of_the_task_with_their_units(capsys):
+    for words, says in (
+        (["evolve", "--help"], "[200,000 steps]"),
+        (["evolve", "--task", "ant", "--help"], "[400,000 steps]"),
+        (["evolve", "--help", "llm"], "[180 s]"),
+        (["evolve", "-h", "budget"], "[10 USD]"),
+        (["evolve", "--preset", "paper-budget", "--help", "training"], "[500,000 steps]"),
+        (["evolve", "--help", "all"], "--ppo.reset-memory"),
+        (["tell", "--help"], "answer the requests of `jaxreward ask`"),
+        (["runs", "tail", "--help"], "-f, --follow"),
+        (["prompt", "--help"], "usage: jaxreward prompt show"),
+        (["--help"], "completion"),
+    ):
+        try:
+            status = main(words)
+        except SystemExit as left:
+            status = left.code
+        assert status == 0 and says.replace("reset", "no-reset") in capsys.readouterr().out, words
+    assert main(["evolve", "--help", "trainin"]) == 2
+    assert "did you mean 'training'?" in capsys.readouterr().err
+
+
+def test_a_config_that_is_misspelt_is_known(capsys):
+    assert main(["evolve", "--confg", "x.toml"]) == 2
+    assert "did you mean --config?" in capsys.readouterr().err
+    assert main(["evolve", "--steps", "1e5", "--dry-run", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out.splitlines()[-1])["settings"]["steps"] == 100_000
+
+
+# ---- completion
+
+
+COMPLETED = [
+    ("jaxreward ev", {"evolve"}),
+    ("jaxreward runs ", {"list", "show", "tail", "compare", "track"}),
+    ("jaxreward evolve --ta", {"--task", "--task-arg"}),
+    ("jaxreward evolve --task xland-", {"xland-easy", "xland-medium", "xland-hard"}),
+    ("jaxreward evolve --baselines sparse ", {"sparse", "dense", "best-of-n"}),
+    ("jaxreward evolve --ppo.learn", {"--ppo.learning-rate"}),
+    ("jaxreward evolve --preset ", {"quick", "paper-budget", "paper"}),
+    ("jaxreward evolve --help l", {"llm"}),
+    ("jaxreward export mine.py --to g", {"gymnasium"}),
+    ("jaxreward runs tail --fol", {"--follow"}),
+    ("jaxreward tasks panda-t", {"panda-tracking"}),
+]
+_BASH = """
+source "$1"; shift
+COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMP_LINE="$*"; COMP_POINT=${#COMP_LINE}
+$(complete -p jaxreward | sed 's/.*-F \\([^ ]*\\).*/\\1/')
+printf '%s\\n' "${COMPREPLY[@]}"
+"""
+
+
+@pytest.fixture(scope="module")
+def scripts(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("completion")
+    for shell in ("bash", "fish"):
+        (folder / shell).write_text(script(shell, dict.fromkeys(COMMANDS, "Do it.")))
+    return folder
+
+
+@pytest.mark.parametrize(("line", "words"), COMPLETED)
+def test_bash_completes(line, words, scripts):
+    typed = line.split(" ")
+    found = subprocess.run(
+        ["bash", "-c", _BASH, "bash", str(scripts / "bash"), *typed], capture_output=True, text=True, check=True
+    )  # fmt: skip
+    assert set(found.stdout.split()) == words
+
+
+@pytest.mark.skipif(shutil.which("fish") is None, reason="there is no fish here")
+@pytest.mark.parametrize(
+    ("line", "words"), [c for c in COMPLETED if "sparse" not in c[0]]
+)  # a second value is not told
+def test_fish_completes(line, words, scripts):
+    order = f"source {scripts / 'fish'}; complete --do-complete {shlex.quote(line)}"
+    found = subprocess.run(["fish", "--no-config", "-c", order], capture_output=True, text=True, check=True)
+    assert words <= {row.split("\t")[0] for row in found.stdout.splitlines()}
+
+
+def test_completion_wants_a_shell(capsys):
+    assert main(["completion"]) == 2 and "say which shell" in capsys.readouterr().err
+    assert main(["completion", "bsh"]) == 2 and "did you mean bash?" in capsys.readouterr().err
+    assert main(["completion", "bash"]) == 0 and "complete" in capsys.readouterr().out
