@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
-from jaxreward.errors import UserError
 from jaxreward.programs import Program
 from jaxreward.reports.films import write_film
+from jaxreward.reports.gauges import Gauges
 from jaxreward.reports.reel import Scene, panelled, spread
 from jaxreward.reports.tables import figure
 from jaxreward.runs.checkpoint import Checkpoints
 from jaxreward.tasks import Drawable, Task, compiler_options, measure_of
+from jaxreward.tasks.documentation import state_leaves
 from jaxreward.training import PPO
 from jaxreward.training.episodes import Episode, play, telling
 from jaxreward.training.networks import ActorCritic, Variables
@@ -34,16 +36,26 @@ def policy_of(store: Checkpoints, tags: Sequence[str], task: Task, program: Prog
     return store.restore(kept[0], like) if kept else None
 
 
-def _draw_of(task: Task) -> Callable[[Any], Any]:
-    if not isinstance(task, Drawable):
-        raise UserError(f"{task.name} cannot be drawn: give it a method draw(state), as docs/add_a_task.md says")
-    return task.draw
-
-
 def check_drawable(task: Task) -> None:
-    """Raise `UserError` for a task that cannot be looked at, or a machine that cannot draw it."""
-    draw, options = _draw_of(task), compiler_options(task, jax.default_backend())
-    draw(jax.device_get(jax.jit(task.reset, compiler_options=options or None)(jax.random.key(0))))
+    """Raise `UserError` for a machine that cannot draw a task."""
+    if isinstance(task, Drawable):
+        options = compiler_options(task, jax.default_backend())
+        task.draw(jax.device_get(jax.jit(task.reset, compiler_options=options or None)(jax.random.key(0))))
+
+
+def _draw_of(task: Task, episodes: Iterable[Episode]) -> Callable[[Any], Any]:
+    """What makes a picture of a state: the task's own, or the numbers of its view as gauges, on the scale of all that
+    these episodes have."""
+    if isinstance(task, Drawable):
+        return task.draw
+    names = list(state_leaves(task))
+
+    def numbers(view: Any) -> dict[str, Any]:
+        return dict(zip(names, jax.tree.leaves(jax.device_get(view)), strict=True))
+
+    seen = [numbers(jax.vmap(task.view)(e.states)) for e in episodes]
+    gauges = Gauges({name: np.concatenate([values[name] for values in seen]) for name in names})
+    return lambda state: gauges.draw(numbers(task.view(state)))
 
 
 def film(
@@ -58,7 +70,7 @@ def film(
     seed: int = 0,
     progress: Callable[[int, int], Any] = lambda done, total: None,
 ) -> dict[str, Episode]:
-    """Write a film of an agent.
+    """Write a film of an agent: its simulation, or where the task has no pictures the numbers of its state as gauges.
 
     Args:
         path: where it goes; the suffix says the format, `.gif` or `.mp4`.
@@ -73,11 +85,11 @@ def film(
         The episodes that are shown, by name.
 
     Raises:
-        UserError: a task that cannot be looked at, a machine that cannot render, a format that cannot be written.
+        UserError: a machine that cannot render, a format that cannot be written.
     """
-    draw = _draw_of(task)
     measure = measure_of(task)
     shown = telling(play(task, program, variables, ppo, episodes, seed), measure)
+    draw = _draw_of(task, shown.values())
     # One clock for all, so that what stands side by side happens at the same time.
     longest = max(e.length for e in shown.values())
     ticks = spread(longest + 1, frames)

@@ -6,6 +6,7 @@ import json
 import subprocess
 import warnings
 from pathlib import Path
+from typing import Any
 
 import jax
 import numpy as np
@@ -18,6 +19,7 @@ from jaxreward.filming import film, policy_of
 from jaxreward.programs import Program
 from jaxreward.records import SUCCESS, Measure
 from jaxreward.reports.films import write_film
+from jaxreward.reports.gauges import Gauges
 from jaxreward.reports.reel import Scene, panelled, spread
 from jaxreward.runs.checkpoint import Checkpoints
 from jaxreward.training import PPO
@@ -114,6 +116,46 @@ def test_a_film_shows_three_episodes_with_their_terms(agent, tmp_path):
     for e in play(task, program, variables, SMALL, episodes=4):
         assert e.terms.shape == (e.length, len(program.terms))
         assert e.terms.sum() == pytest.approx(e.ret)
+
+
+class Bare:
+    """A task without pictures."""
+
+    def __init__(self, task):
+        self._task = task
+
+    def __getattr__(self, name):
+        if name == "draw":
+            raise AttributeError(name)
+        return getattr(self._task, name)
+
+
+def test_a_task_without_pictures_is_filmed_as_gauges(task_of, tmp_path):
+    task = task_of("probe-corridor")
+    program = Program.default(task)
+    network = ActorCritic.of(task, SMALL)
+    variables = network.init(jax.random.key(1), np.zeros(program.observation_size, np.float32), network.memory(()))
+    bare: Any = Bare(task)
+    film(tmp_path / "a.gif", bare, program, variables, SMALL, episodes=3, frames=4)
+    with Image.open(tmp_path / "a.gif") as picture:
+        assert picture.size[0] == 3 * 320 + 2 * 4
+
+
+def test_a_gauge_goes_from_the_least_to_the_greatest():
+    values = {"x": np.array([0.0, 5.0, 10.0]), "still": np.ones((3, 2)), "odd": np.array([np.nan, np.inf, 1.0])}
+    gauges = Gauges(values)
+
+    def marks(t: int) -> list[float]:
+        picture = gauges.draw({name: value[t] for name, value in values.items()})
+        blue = (picture == (47, 134, 201)).all(-1)
+        rows = [np.flatnonzero(blue[6 + 15 * row + 7]) for row in range(4)]
+        return [float(row.mean()) if len(row) else -1.0 for row in rows]
+
+    (first, still, _, nan), (middle, *_), (last, _, _, one) = marks(0), marks(1), marks(2)
+    assert first == 160 and last == 320 - 62 and middle == pytest.approx((first + last) / 2, abs=1)
+    assert still == middle == one and nan == -1, "what does not change stands in the middle; what is no number nowhere"
+    many = Gauges({"x": np.zeros((2, 40))}).draw({"x": np.zeros(40)})
+    assert many.shape == (2 * 6 + 15 * 25, 320, 3), "24 of them, and a line that says how many more"
 
 
 def test_the_policy_of_a_run_is_that_which_was_kept(agent, tmp_path):

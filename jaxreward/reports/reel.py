@@ -11,6 +11,8 @@ from jaxreward.reports.films import Frames
 
 _LINE, _TEXT, _MARGIN = 15, 12, 4
 _MOST_TERMS = 6
+_NARROW = 240
+"""Pictures of less than half of it are shown larger."""
 _GROUND, _INK, _SOFT = (255, 255, 255), (28, 36, 48), (200, 206, 214)
 _GAIN, _LOSS = (47, 134, 201), (210, 82, 95)
 
@@ -56,6 +58,8 @@ def _panelled(scene: Scene, t: int, i: int, shown: Sequence[int], largest: float
     from PIL import Image, ImageDraw, ImageFont
 
     picture = scene.frames[i]
+    times = max(1, _NARROW // picture.shape[1])  # else there is no room for words
+    picture = picture.repeat(times, axis=0).repeat(times, axis=1)
     width = picture.shape[1]
     panel = Image.new("RGB", (width, 2 * _MARGIN + _LINE * (1 + len(shown))), _GROUND)
     draw, font = ImageDraw.Draw(panel), ImageFont.load_default(_TEXT)
