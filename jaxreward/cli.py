@@ -127,7 +127,7 @@ def _write_report(outcome: Outcome, console: Console) -> None:
 
 
 def ask_command(args: list[str]) -> int:
-    """Write the next requests of a search as files, for people and other programs to answer."""
+    """Write a search's next requests as files, for people and programs."""
     from jaxreward.commands.arguments import evolve_settings
     from jaxreward.evolve import ask
     from jaxreward.reports.live import Live
@@ -157,7 +157,7 @@ def _refuse_dry_run(dry_run: bool) -> None:
 
 
 def tell_command(args: list[str]) -> int:
-    """Read the programs that answer `ask`, check and train them."""
+    """Read, check and train the programs that answer them."""
     from jaxreward.commands.arguments import evolve_settings
     from jaxreward.evolve import evolve
     from jaxreward.reports.live import Live
@@ -203,7 +203,7 @@ def train_command(args: list[str]) -> int:
 
 
 def doctor_command(args: list[str]) -> int:
-    """Examine this machine: versions, devices, sandbox, disk, a short training."""
+    """Examine this machine: versions, devices, sandbox, disk, training."""
     from jaxreward.commands.arguments import configured
     from jaxreward.commands.doctor import DoctorSettings, examine
     from jaxreward.commands.parsing import parse
@@ -228,7 +228,7 @@ def check_command(args: list[str]) -> int:
 
 
 def export_command(args: list[str]) -> int:
-    """Write an interface as a module for training code outside jaxreward."""
+    """Write an interface as a module for training code of yours."""
     from jaxreward.commands.arguments import configured
     from jaxreward.commands.export import ExportSettings, write_export
     from jaxreward.commands.parsing import parse
@@ -246,14 +246,14 @@ def export_command(args: list[str]) -> int:
 
 
 def tasks_command(args: list[str]) -> int:
-    """List the tasks, or describe one: `jaxreward tasks NAME`."""
+    """List the tasks, or describe one."""
     from jaxreward.commands.tasks import tasks
 
     return tasks(args)
 
 
 def strategies_command(args: list[str]) -> int:
-    """List the search strategies, or one with its options: `jaxreward strategies NAME`."""
+    """List the search strategies, or describe one."""
     from jaxreward.commands.parsing import parse
     from jaxreward.commands.strategies import StrategiesSettings, description, summary
 
@@ -263,7 +263,7 @@ def strategies_command(args: list[str]) -> int:
 
 
 def prompt_command(args: list[str]) -> int:
-    """Show what a language model would be sent: `jaxreward prompt show`."""
+    """Show what a language model would be sent."""
     if args[:1] != ["show"]:
         if args and args[0] in ("-h", "--help"):
             args = ["show", "--help"]
@@ -293,14 +293,14 @@ def compare_command(args: list[str]) -> int:
 
 
 def report_command(args: list[str]) -> int:
-    """Write the report of a run, one page: `jaxreward report RUN`."""
+    """Write the report of a run, one page."""
     from jaxreward.commands.report import report
 
     return report(args)
 
 
 def film_command(args: list[str]) -> int:
-    """Film a trained agent: `jaxreward film RUN`, or `jaxreward film FILE.py`."""
+    """Film a trained agent, of a run or of an interface."""
     from jaxreward.commands.film import film_command as film
 
     return film(args)
@@ -314,7 +314,7 @@ def runs_command(args: list[str]) -> int:
 
 
 def completion_command(args: list[str]) -> int:
-    """Print a script that completes `jaxreward` in a shell: `jaxreward completion bash`."""
+    """Print a script that completes all of this in a shell."""
     from jaxreward.commands.completion import completion
 
     return completion(args, {name: (command.__doc__ or "").splitlines()[0] for name, command in COMMANDS.items()})

@@ -153,6 +153,13 @@ def test_the_first_page_fits_a_terminal_of_80_x_24(command):
     assert len(lines) <= 24 and max(map(len, lines)) <= 80
 
 
+@pytest.mark.parametrize("words", [[], ["--help"], ["runs"]])
+def test_so_does_the_list_of_commands(words, capsys):
+    assert main(words) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) <= 24 and max(map(len, lines)) <= 80
+
+
 @pytest.mark.parametrize("command", PAGES)
 def test_the_topics_have_every_option_once(command):
     page = PAGES[command]

@@ -49,7 +49,7 @@ def command_parser(commands: Mapping[str, str]) -> argparse.ArgumentParser:
     parsers = parser.add_subparsers()
     groups: dict[str, Any] = {}
     for name, summary in commands.items():
-        inner = parsers.add_parser(name, help=summary.split(": `")[0].rstrip("."), add_help=False)
+        inner = parsers.add_parser(name, help=summary.rstrip("."), add_help=False)
         if name not in PAGES:
             groups[name] = inner.add_subparsers()
     for name, page in PAGES.items():

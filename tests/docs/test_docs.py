@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 import re
+import shlex
 import sys
 import tomllib
 import types
@@ -12,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from jaxreward.cli import main
+from jaxreward.commands.manual import PAGES as PAGES_OF_HELP
 from jaxreward.options import apply
 from jaxreward.presets import PAPER_BUDGETS
 from jaxreward.programs import Checker
@@ -170,6 +173,38 @@ def test_options_of_evolve_and_train():
             assert f"--{field.name.replace('_', '-')}" in text, field.name
     for field in dataclasses.fields(LlmSettings):
         assert f"--{field.name.replace('_', '-')}" in text, field.name
+
+
+QUICK = ("evolve --help", "evolve --stepz", "tasks", "strategies", "check", "train --dry-run", "prompt")
+
+
+def test_what_quick_commands_print_is_what_the_page_says(capsys, tmp_path, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "interfaces").symlink_to(ROOT / "interfaces")
+    (tmp_path / "bad.py").write_text("def get_observation(state):\n    return state.agent.positon\n")
+    transcripts = re.findall(r"^```\n(\$ .*?)^```", page("commands.md"), re.DOTALL | re.MULTILINE)
+    shown = [order for text in transcripts for order in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]]
+    tried = 0
+    for order in shown:
+        words, _, printed = order.partition("\n")
+        if not words.removeprefix("jaxreward ").startswith(QUICK):
+            continue
+        tried += 1
+        words, cut, lines = words.partition(" | head -")
+        try:
+            main(shlex.split(words)[1:])
+        except SystemExit as left:  # how --help leaves
+            assert left.code == 0
+        told = capsys.readouterr()
+        found = [line.rstrip() for line in (told.out + told.err).strip().split("\n")]
+        assert found[: int(lines) if cut else None] == printed.strip().split("\n"), words
+    assert tried >= len(QUICK)
+    groups = {name.partition(" ")[0] for name in PAGES_OF_HELP} - {
+        "compare",
+        "completion",
+    }  # on a page of its own; a script
+    assert {order.split()[1] for order in shown if order.startswith("jaxreward")} >= groups
 
 
 def test_the_settings_file():
