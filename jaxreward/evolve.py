@@ -130,6 +130,8 @@ def ask(settings: EvolveSettings, watcher: Watcher, *, task: Task | None = None)
                 return [], "people vote on the terminal"
             writer = parts.judge
         pages = writer.write_requests(requests, main.rng_of)
+        if pages:
+            main.log(Paused(reason=f"{len(pages)} requests wait for answers"))
         return list(zip(pages, map(writer.reply_path, requests), strict=True)), why
 
 

@@ -206,7 +206,7 @@ def compare_command(args: list[str]) -> int:
 
 
 def tail_command(args: list[str]) -> int:
-    """Print the last events of a run, one a line; -f goes on with what happens."""
+    """Print the last events of a run; -f goes on with what happens."""
     settings = _parse(TailSettings, "tail", args)
     if settings.lines < 0:
         raise UserError(f"--lines must not be negative, not {settings.lines}")
