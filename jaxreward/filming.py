@@ -13,7 +13,7 @@ import numpy as np
 from jaxreward.programs import Program
 from jaxreward.reports.films import write_film
 from jaxreward.reports.gauges import Gauges
-from jaxreward.reports.reel import Scene, panelled, spread
+from jaxreward.reports.reel import Scene, clock, panelled
 from jaxreward.reports.tables import figure
 from jaxreward.runs.checkpoint import Checkpoints
 from jaxreward.tasks import Drawable, Task, compiler_options, measure_of
@@ -77,7 +77,7 @@ def film(
         variables: of the agent's network, as `TrainResult.variables` returns them.
         ppo: the settings that it was trained with.
         episodes: how many to play; the best, the median and the worst of them by the task's metric are shown.
-        frames: at most so many; a longer episode is shown at moments spread evenly.
+        frames: at most so many; of longer episodes some steps are left out.
         seed: of the episodes.
         progress: called with the number of pictures drawn and their total.
 
@@ -91,8 +91,7 @@ def film(
     shown = telling(play(task, program, variables, ppo, episodes, seed), measure)
     draw = _draw_of(task, shown.values())
     # One clock for all, so that what stands side by side happens at the same time.
-    longest = max(e.length for e in shown.values())
-    ticks = spread(longest + 1, frames)
+    ticks = clock([e.length for e in shown.values()], frames)
     moments = [sorted({min(int(t), e.length) for t in ticks}) for e in shown.values()]
     scenes, total, done = [], sum(map(len, moments)), 0
     for (name, episode), at in zip(shown.items(), moments, strict=True):

@@ -20,7 +20,7 @@ from jaxreward.programs import Program
 from jaxreward.records import SUCCESS, Measure
 from jaxreward.reports.films import write_film
 from jaxreward.reports.gauges import Gauges
-from jaxreward.reports.reel import Scene, panelled, spread
+from jaxreward.reports.reel import Scene, clock, panelled
 from jaxreward.runs.checkpoint import Checkpoints
 from jaxreward.training import PPO
 from jaxreward.training.episodes import Episode, play, telling
@@ -45,9 +45,18 @@ def test_won_episodes_are_told_apart_by_their_length_and_lost_ones_by_their_retu
 
 
 def test_moments_are_spread_from_the_first_to_the_last():
-    assert spread(5, 9).tolist() == [0, 1, 2, 3, 4]
-    found = spread(501, 6)
-    assert found.tolist() == [0, 100, 200, 300, 400, 500]
+    assert clock([4, 4, 4], 9).tolist() == [0, 1, 2, 3, 4]
+    assert clock([500, 500, 500], 6).tolist() == [0, 100, 200, 300, 400, 500]
+
+
+def test_a_short_episode_is_not_over_in_a_blink():
+    found = clock([400, 9, 26], 120).tolist()
+    assert found[:27] == list(range(27)) and found[-1] == 400 and len(found) == 120
+    for lengths in ([1, 1000, 500], [145, 152, 154], [2, 3, 4], [80, 80, 7]):
+        for most in (4, 5, 40):
+            found = clock(lengths, most)
+            assert found[0] == 0 and found[-1] == max(lengths) and len(found) <= most
+            assert {min(lengths), sorted(lengths)[1]} <= set(found.tolist())
 
 
 def test_bars_show_what_the_step_paid():

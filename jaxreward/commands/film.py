@@ -45,7 +45,7 @@ class FilmSettings:
     episodes: int = EPISODES
     """Episodes to play; three are shown."""
     frames: int = MOST_FRAMES
-    """Pictures of the film at most. A longer episode is shown at moments spread evenly."""
+    """Pictures of the film at most. Of longer episodes some steps are left out."""
     seed: int = 0
     """Seed of the episodes, and of a training."""
     steps: int = 0
@@ -91,8 +91,8 @@ def film_command(args: list[str]) -> int:
         settings = parse(FilmSettings, configured(_of_header(Path(said), first.task), args), args, "film")
     if not said:
         raise UserError("say what to film: `jaxreward film RUN`, its folder or name, or `jaxreward film FILE.py`")
-    if settings.episodes < 3 or settings.frames < 2 or settings.steps < 0:
-        raise UserError("a film needs --episodes of at least 3, --frames of at least 2 and --steps of at least 0")
+    if settings.episodes < 3 or settings.frames < 4 or settings.steps < 0:
+        raise UserError("a film needs --episodes of at least 3, --frames of at least 4 and --steps of at least 0")
     subject = _of_file(Path(said), settings) if of_file else _of_run(said, settings)
     check_format(subject.target)
     shown = _film(subject, settings)

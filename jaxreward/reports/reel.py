@@ -34,9 +34,20 @@ class Scene:
     names: tuple[str, ...]
 
 
-def spread(length: int, most: int) -> np.ndarray:
-    """At most `most` of the moments 0 .. `length` - 1, evenly spread, first and last included."""
-    return np.unique(np.linspace(0, length - 1, min(length, most)).round().astype(int))
+def clock(lengths: Sequence[int], most: int) -> np.ndarray:
+    """Moments at which episodes of these lengths are shown side by side: at most `most`, which is more than there are
+    episodes, from 0 to the end of the longest.
+
+    A short episode beside a long one is not over in a blink: every stretch between the ends of two episodes has its
+    share of the moments, evenly spread.
+    """
+    ends = [0, *sorted(set(lengths))]
+    steps = np.diff(ends)
+    shares = np.minimum(steps, (most - 1) // len(steps))
+    for k in np.argsort(steps - shares):  # what short stretches leave goes to longer ones
+        shares[k] += min(steps[k] - shares[k], most - 1 - shares.sum())
+    stretches = [np.linspace(a, b, n + 1)[1:] for a, b, n in zip(ends, ends[1:], shares, strict=False)]
+    return np.unique(np.concatenate([[0], *stretches]).round().astype(int))
 
 
 def panelled(scenes: Sequence[Scene], at: Sequence[Sequence[int]]) -> list[Frames]:
