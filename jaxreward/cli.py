@@ -7,6 +7,7 @@ stopped leaves with the code that asks a scheduler to queue it again.
 from __future__ import annotations
 
 import dataclasses
+import errno
 import shlex
 import sys
 from collections.abc import Callable, Sequence
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from jaxreward.commands.manual import overview
 from jaxreward.commands.output import console_of, print_json
-from jaxreward.errors import USAGE_EXIT_CODE, UserError
+from jaxreward.errors import USAGE_EXIT_CODE, UserError, in_a_line, users_line
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -55,11 +56,28 @@ def main(argv: Sequence[str] | None = None) -> int:
             status = COMMANDS[name](rest)
         return status or warned.exit_code
     except UserError as error:
-        print(f"jaxreward {name}: {error}", file=sys.stderr)
-        return USAGE_EXIT_CODE
+        return _refuse(name, str(error))
     except KeyboardInterrupt:
         print(f"jaxreward {name}: interrupted", file=sys.stderr)
         return 130
+    except OSError as error:
+        if error.errno not in _MISHAPS or error.filename is None:
+            raise
+        return _refuse(name, f"{error.filename} cannot be used: {error.strerror}; mend that, or name another")
+    except Exception as error:
+        if not users_line(error):  # a fault of ours, whose traceback is worth having
+            raise
+        return _refuse(name, f"the code of the task fails: {in_a_line(error)}; mend it there, and try again")
+
+
+_MISHAPS = {errno.EACCES, errno.EPERM, errno.EROFS, errno.EIO, errno.ENAMETOOLONG, errno.ENOSPC, errno.EDQUOT}
+"""What can befall any file, whoever opens it."""
+
+
+def _refuse(name: str, sentence: str) -> int:
+    """Say in one line why a command does not go on; returns the exit status."""
+    print(f"jaxreward {name}: {' '.join(sentence.split())}", file=sys.stderr)
+    return USAGE_EXIT_CODE
 
 
 # ---- commands

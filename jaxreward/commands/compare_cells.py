@@ -254,9 +254,8 @@ def config_of(path: Path) -> dict[str, Any]:
     """The config.toml of the search in `path`; UserError where it cannot be read."""
     try:
         return read_config(path)
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{path / 'config.toml'} cannot be read ({error}): put it back from a copy of the folder, or "
-                        "move the search away") from error  # fmt: skip
+    except UserError as error:
+        raise UserError(f"{error}, or move the search away") from error
 
 
 def started_with(path: Path) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from jaxreward.errors import ProposerStopped, UserError
+from jaxreward.errors import ProposerStopped, UserError, why_unreadable
 from jaxreward.proposers.proposer import Answers, Desk, RngOf
 from jaxreward.records import Exchange, Proposal, Request
 
@@ -112,8 +112,10 @@ def _lines(path: Path, what: str) -> list[dict[str, Any]]:
     """The JSON objects in a file, one a line; a torn last line is left out."""
     try:
         lines = path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
-    except OSError as error:
-        raise UserError(f"cannot read the recording {path}: {error.strerror}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(
+            f"cannot read the recording {path} ({why_unreadable(error)}): give the folder of a run or its events.jsonl"
+        ) from None
     found = []
     for number, line in enumerate(lines, 1):
         try:

@@ -28,10 +28,23 @@ def explain_full_disk(path: Path) -> Iterator[None]:
         ) from error
 
 
+def make_folder(path: Path) -> None:
+    """Make a folder and those that it lies in; `UserError` where that cannot be."""
+    with explain_full_disk(path):
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            if error.errno in FULL:
+                raise
+            file = next((p for p in (path, *path.parents) if p.exists() and not p.is_dir()), None)
+            why = f"{file} is a file" if file else error.strerror or error
+            raise UserError(f"cannot make the folder {path}: {why}; name another with --out") from error
+
+
 def check_target(path: Path) -> None:
     """Make the folder of a file that is about to be written; `UserError` where the file cannot be."""
+    make_folder(path.parent)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=path.parent):
             pass
     except OSError as error:

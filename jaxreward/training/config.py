@@ -149,9 +149,10 @@ class PPO(struct.PyTreeNode):
             if getattr(self, name) not in known:
                 raise UserError(f"PPO.{name} must be one of {', '.join(known)}, not '{getattr(self, name)}'")
         if not self.hidden or min((*self.hidden, *self.value_hidden)) < 1:
+            said = " ".join(map(str, (*self.hidden, *self.value_hidden))) or "none"
             raise UserError(
-                f"PPO.hidden must list at least one width, and widths are positive, not {self.hidden} and "
-                f"{self.value_hidden}"
+                f"PPO.hidden must list at least one width, and widths, those of PPO.value_hidden too, are positive, "
+                f"not {said}"
             )
 
     def _check_memory(self) -> None:
