@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import errno
+import os
 import shlex
 import sys
 from collections.abc import Callable, Sequence
@@ -26,6 +27,17 @@ if TYPE_CHECKING:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; returns the exit status."""
+    try:
+        try:
+            return _run(argv)
+        finally:
+            sys.stdout.flush()
+    except BrokenPipeError:  # `| head` has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else the interpreter complains at its end
+        return 141  # as after SIGPIPE: a search that has lost its terminal is not complete
+
+
+def _run(argv: Sequence[str] | None) -> int:
     args = list(sys.argv[1:] if argv is None else argv)
     if not args or args[0] in ("-h", "--help"):
         print(overview(COMMANDS, "jaxreward", "jaxreward COMMAND --help lists the options of a command."))
@@ -197,6 +209,7 @@ def train_command(args: list[str]) -> int:
     from jaxreward.commands.arguments import train_settings
     from jaxreward.commands.retrain import retrain
     from jaxreward.reports.live import Live
+    from jaxreward.runs.disk import check_target
 
     settings = train_settings(args)
     settings.check()
@@ -204,6 +217,8 @@ def train_command(args: list[str]) -> int:
     from jaxreward.commands.plan import describe_training
 
     settings.make_task()
+    if settings.plot is not None and not settings.dry_run:
+        check_target(settings.plot)  # not after hours of training
     for line in describe_training(settings):
         console.print(line)
     if settings.dry_run:

@@ -47,6 +47,8 @@ def in_a_line(error: BaseException) -> str:
     )
 
 
-def why_unreadable(error: OSError | UnicodeError) -> str:
+def why_unreadable(error: Exception) -> str:
     """Why a file cannot be read, in words."""
-    return "it is not text in UTF-8" if isinstance(error, UnicodeError) else error.strerror or str(error)
+    if isinstance(error, UnicodeError):
+        return "it is not text in UTF-8"
+    return (isinstance(error, OSError) and error.strerror) or str(error)

@@ -33,7 +33,7 @@ def read_options(strategy: str, texts: Sequence[str]) -> dict[str, Any]:
     for text in texts:
         name, equals, value = text.partition("=")
         name = name.strip().replace("-", "_")
-        if not equals:
+        if not equals or not name:
             raise UserError(f"--option {text} must be KEY=VALUE; {strategy} has {', '.join(own_options(strategy))}")
         if name in SHARED:
             raise UserError(f"--option {text}: {name} is set by the run and not by --option")
