@@ -27,18 +27,18 @@ if TYPE_CHECKING:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; returns the exit status."""
+    args = list(sys.argv[1:] if argv is None else argv)
     try:
         try:
-            return _run(argv)
+            return _run(args)
         finally:
             sys.stdout.flush()
     except BrokenPipeError:  # `| head` has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else the interpreter complains at its end
-        return 141  # as after SIGPIPE: a search that has lost its terminal is not complete
+        return 141 if args[:1] and args[0] in _TRAINING else 0  # 141 as after SIGPIPE: what was begun is not complete
 
 
-def _run(argv: Sequence[str] | None) -> int:
-    args = list(sys.argv[1:] if argv is None else argv)
+def _run(args: list[str]) -> int:
     if not args or args[0] in ("-h", "--help"):
         print(overview(COMMANDS, "jaxreward", "jaxreward COMMAND --help lists the options of a command."))
         return 0

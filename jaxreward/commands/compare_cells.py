@@ -252,10 +252,7 @@ def exit_code(troubles: Sequence[Trouble]) -> int:
 
 def config_of(path: Path) -> dict[str, Any]:
     """The config.toml of the search in `path`; UserError where it cannot be read."""
-    try:
-        return read_config(path)
-    except UserError as error:
-        raise UserError(f"{error}, or move the search away") from error
+    return read_config(path)
 
 
 def started_with(path: Path) -> dict[str, Any]:
