@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from jaxreward.errors import UserError
-from jaxreward.runs.disk import write_atomic
+from jaxreward.runs.disk import make_folder, write_atomic
 
 
 def status_of(name: str, work: Callable[[], Any]) -> int:
@@ -28,5 +28,5 @@ def status_of(name: str, work: Callable[[], Any]) -> int:
 def save(report: Mapping[str, Any], path: Path | None, indent: int | None = 1) -> None:
     """Write the results so far, if they go anywhere."""
     if path is not None:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         write_atomic(path, json.dumps(report, indent=indent) + "\n")

@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from benchmarks.command import status_of
 from benchmarks.landscape_entries import BASELINE
 from benchmarks.search_landscapes import RESULTS
-from jaxreward.errors import UserError
+from jaxreward.errors import UserError, why_unreadable
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "landscapes.md"
 PICTURE = PAGE.parent / "pictures" / "landscapes.png"
@@ -253,7 +253,7 @@ def read(path: Path) -> Row:
     try:
         report = json.loads(path.read_text())
     except (OSError, ValueError) as error:
-        raise UserError(f"{path} cannot be read as results of a benchmark: {error}") from error
+        raise UserError(f"{path} cannot be read as results of a benchmark: {why_unreadable(error)}") from error
     if not isinstance(report, dict) or report.get("benchmark") != "search_landscapes":
         raise UserError(f"{path} does not hold results of search_landscapes.py")
     return report

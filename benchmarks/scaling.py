@@ -15,7 +15,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.command import status_of
-from jaxreward.errors import UserError
+from jaxreward.errors import UserError, why_unreadable
 from jaxreward.reports.plots import panels
 from jaxreward.runs.disk import explain_full_disk
 
@@ -64,7 +64,7 @@ def main(argv: list[str] | None = None) -> int:
         try:
             report = json.loads(Path(args[0]).read_text())
         except (OSError, ValueError) as error:
-            raise UserError(f"cannot read {args[0]}: {error}") from error
+            raise UserError(f"cannot read {args[0]}: {why_unreadable(error)}") from error
         if not report.get("rows") or "devices" not in report["rows"][0]:
             raise UserError(f"{args[0]} holds no rows of candidate_throughput.py")
         draw(report, Path(args[1]))

@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.command import status_of
-from jaxreward.errors import UserError
+from jaxreward.errors import UserError, why_unreadable
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "benchmarks.md"
 START, END = "<!-- table -->", "<!-- /table -->"
@@ -171,7 +171,7 @@ def read(path: Path) -> dict[str, Any]:
     try:
         report = json.loads(path.read_text())
     except (OSError, ValueError) as error:
-        raise UserError(f"{path} cannot be read as results of a benchmark: {error}") from error
+        raise UserError(f"{path} cannot be read as results of a benchmark: {why_unreadable(error)}") from error
     if not isinstance(report, dict) or report.get("benchmark") != "candidate_throughput":
         raise UserError(f"{path} does not hold results of candidate_throughput.py")
     return report

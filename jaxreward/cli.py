@@ -7,6 +7,8 @@ stopped leaves with the code that asks a scheduler to queue it again.
 from __future__ import annotations
 
 import dataclasses
+import errno
+import os
 import shlex
 import sys
 from collections.abc import Callable, Sequence
@@ -15,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from jaxreward.commands.manual import overview
 from jaxreward.commands.output import console_of, print_json
-from jaxreward.errors import USAGE_EXIT_CODE, UserError
+from jaxreward.errors import USAGE_EXIT_CODE, UserError, in_a_line, users_line
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -26,6 +28,17 @@ if TYPE_CHECKING:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; returns the exit status."""
     args = list(sys.argv[1:] if argv is None else argv)
+    try:
+        try:
+            return _run(args)
+        finally:
+            sys.stdout.flush()
+    except BrokenPipeError:  # `| head` has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else the interpreter complains at its end
+        return 141 if args[:1] and args[0] in _TRAINING else 0  # 141 as after SIGPIPE: what was begun is not complete
+
+
+def _run(args: list[str]) -> int:
     if not args or args[0] in ("-h", "--help"):
         print(overview(COMMANDS, "jaxreward", "jaxreward COMMAND --help lists the options of a command."))
         return 0
@@ -55,11 +68,28 @@ def main(argv: Sequence[str] | None = None) -> int:
             status = COMMANDS[name](rest)
         return status or warned.exit_code
     except UserError as error:
-        print(f"jaxreward {name}: {error}", file=sys.stderr)
-        return USAGE_EXIT_CODE
+        return _refuse(name, str(error))
     except KeyboardInterrupt:
         print(f"jaxreward {name}: interrupted", file=sys.stderr)
         return 130
+    except OSError as error:
+        if error.errno not in _MISHAPS or error.filename is None:
+            raise
+        return _refuse(name, f"{error.filename} cannot be used: {error.strerror}; mend that, or name another")
+    except Exception as error:
+        if not users_line(error):  # a fault of ours, whose traceback is worth having
+            raise
+        return _refuse(name, f"the code of the task fails: {in_a_line(error)}; mend it there, and try again")
+
+
+_MISHAPS = {errno.EACCES, errno.EPERM, errno.EROFS, errno.EIO, errno.ENAMETOOLONG, errno.ENOSPC, errno.EDQUOT}
+"""What can befall any file, whoever opens it."""
+
+
+def _refuse(name: str, sentence: str) -> int:
+    """Say in one line why a command does not go on; returns the exit status."""
+    print(f"jaxreward {name}: {' '.join(sentence.split())}", file=sys.stderr)
+    return USAGE_EXIT_CODE
 
 
 # ---- commands
@@ -179,6 +209,7 @@ def train_command(args: list[str]) -> int:
     from jaxreward.commands.arguments import train_settings
     from jaxreward.commands.retrain import retrain
     from jaxreward.reports.live import Live
+    from jaxreward.runs.disk import check_target
 
     settings = train_settings(args)
     settings.check()
@@ -186,6 +217,8 @@ def train_command(args: list[str]) -> int:
     from jaxreward.commands.plan import describe_training
 
     settings.make_task()
+    if settings.plot is not None and not settings.dry_run:
+        check_target(settings.plot)  # not after hours of training
     for line in describe_training(settings):
         console.print(line)
     if settings.dry_run:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from traceback import walk_tb
+
 USAGE_EXIT_CODE = 2
 """What a command leaves with after a mistake that has to be mended first."""
 
@@ -23,3 +26,29 @@ class ProposerStopped(UserError):
     def __init__(self, message: str, *, later: bool) -> None:
         super().__init__(message)
         self.later = later
+
+
+FILE_OF_USER = "_jaxreward_file_of_user"
+"""A global of the modules that are made of a user's file: its path."""
+
+
+def users_line(error: BaseException) -> str:
+    """Where in a file of the user's an exception rose, `(FILE.py, line 3)` as a SyntaxError says it; else empty."""
+    lines = [(frame.f_globals.get(FILE_OF_USER), line) for frame, line in walk_tb(error.__traceback__)]
+    own = [(Path(file).name, line) for file, line in lines if file]
+    return f"({own[-1][0]}, line {own[-1][1]})" if own else ""
+
+
+def in_a_line(error: BaseException) -> str:
+    """An exception of code that is not ours as part of a sentence: its kind, what it says, where in a user's file."""
+    said = " ".join(str(error).split())
+    return " ".join(
+        filter(None, [f"{type(error).__name__}:" if said else type(error).__name__, said, users_line(error)])
+    )
+
+
+def why_unreadable(error: Exception) -> str:
+    """Why a file cannot be read, in words."""
+    if isinstance(error, UnicodeError):
+        return "it is not text in UTF-8"
+    return (isinstance(error, OSError) and error.strerror) or str(error)

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from jaxreward.errors import UserError
+from jaxreward.errors import UserError, why_unreadable
 
 D = TypeVar("D")
 
@@ -49,17 +49,22 @@ def merged_options(base: Sequence[str], given: Sequence[str]) -> tuple[str, ...]
 
 
 def _strict(kind: Any, value: Any) -> Any:
-    """`value` as `kind` without guessing: "3" is no number and true is no 1; lists serve as tuples."""
-    return TypeAdapter(kind).validate_json(json.dumps(value), strict=True)
+    """`value` as `kind` without guessing: "3" is no number, true is no 1, a date is nothing; lists serve as tuples."""
+    return TypeAdapter(kind).validate_json(json.dumps(value, default=lambda other: {}), strict=True)
+
+
+def _typed(value: Any) -> str:
+    """A value of a TOML file, much as it stands there."""
+    return str(value).lower() if isinstance(value, bool) else repr(value) if isinstance(value, str) else str(value)
 
 
 def read_toml(path: Path) -> dict[str, Any]:
     """The content of a settings file; UserError where it cannot be read or is not TOML."""
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UserError(f"the settings file {path} cannot be read: {error.strerror or error}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"the settings file {path} cannot be read: {why_unreadable(error)}") from error
+    except tomllib.TOMLDecodeError as error:
         raise UserError(f"the settings file {path} is not valid TOML: {error}") from error
 
 
@@ -89,5 +94,5 @@ def apply(base: D, values: Mapping[str, Any], origin: str, prefix: str = "") -> 
             changes[key] = _strict(hints[key], value)
         except ValidationError as error:
             reason = error.errors()[0]["msg"]
-            raise UserError(f"{origin}: '{prefix}{written}' cannot be {value!r}: {reason}") from error
+            raise UserError(f"{origin}: '{prefix}{written}' cannot be {_typed(value)}: {reason}") from error
     return dataclasses.replace(base, **changes)  # type: ignore[type-var]

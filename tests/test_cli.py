@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from jaxreward.cli import main
+from jaxreward.cli import COMMANDS, main
+from jaxreward.runs import Run
+from jaxreward.settings import EvolveSettings
 from jaxreward.training import PPO
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -61,7 +65,7 @@ MISTAKES = [
     (["evolve", "--ppo.discount", "5"], "discount must lie in [0, 1]"),
     (["evolve", "--baselines", "sparse", "sparse"], "twice"),
     (["evolve", "--strategy", "best-of-n", "--baselines", "best-of-n"], "cannot be compared with itself"),
-    (["evolve", "--dry-run", "--strategy", "lime"], "Did you mean 'limen'"),
+    (["evolve", "--dry-run", "--strategy", "lime"], "there is no strategy 'lime'; did you mean 'limen'?"),
     (["train", "--dry-run", "--task", "nosuch"], "there is no task 'nosuch'"),
     (["evolve", "--preset", "quik"], "there is no preset 'quik'"),
     (["evolve", "--preset", "paper-budget", "--task", "probe-choice"], "the paper has no budget for 'probe-choice'"),
@@ -80,6 +84,22 @@ MISTAKES = [
     (["train", "--seeds", "0"], "--seeds must be at least 1"),
     (["train", "--plot", "curves.pdf"], "must end in .png or .svg"),
     (["check"], "give at least one program file"),
+    (["check", "mine.py"], "did you mean --interfaces mine.py?"),
+    (["check", "--config="], "--config needs a value"),
+    (["check", "--interfaces", "a" * 300 + ".py"], "cannot be used: File name too long"),
+    (["train", "--task", ""], "--task needs a value"),
+    (["train", "--memory-gb", "nan"], "--memory-gb must be a positive number, not nan"),
+    (["train", "--chunk", "0"], "--chunk must be at least 1, not 0"),
+    (["train", "--task", "probe-choice", "--ppo.hidden", "0"], "are positive, not 0"),
+    (["train", "--task", "probe-choice", "--ppo.gru", "-1"], "PPO.gru must not be negative, not -1"),
+    (["tasks", "probe-choise"], "there is no task 'probe-choise'; did you mean 'probe-choice'?\n"),
+    (["tasks", "probe-corridor", "--task-arg", "length=0"], "length must be at least 1, not 0"),
+    (["evolve", "--option", "islands=x"], "limen takes a whole number there"),
+    (["evolve", "--option", "=2"], "--option =2 must be KEY=VALUE"),
+    (["evolve", "--proposer", "llm", "--model", ""], "--model names nothing"),
+    (["ask", "--proposer", "llm"], "ask is for --proposer manual, not llm"),
+    (["compare", "--merge"], "--merge needs a value"),
+    (["doctor", "--model", "openai/x", "--price", "openai/x=a,b"], "must be MODEL=INPUT,OUTPUT"),
 ]
 
 
@@ -93,16 +113,116 @@ def test_a_mistake_gets_a_sentence_and_status_2(argv, says, capsys, tmp_path, mo
     assert not list((tmp_path / "runs").glob("*/events.jsonl")) if (tmp_path / "runs").exists() else True
 
 
+IN_THE_WAY = [
+    (["check", "--interfaces", "bytes"], "cannot read the program bytes: it is not text in UTF-8"),
+    (["train", "--task", "probe-choice", "--interfaces", "bytes"], "cannot read the program bytes: it is not text"),
+    (["train", "--task", "probe-choice", "--plot", "bytes/x.png"], "cannot write bytes/x.png: bytes is a file"),
+    (["train", "--config", "bytes"], "the settings file bytes cannot be read: it is not text in UTF-8"),
+    (["tasks", "xland/XLand-MiniGrid-R1-9x9/bytes.toml"], "bytes.toml cannot be read: it is not text in UTF-8"),
+    (["evolve", "--task", "probe-choice", "--out", "bytes"], "bytes is a file; name another"),
+    (["ask", "--task", "probe-choice", "--out", "bytes"], "bytes is a file; name another"),
+    (
+        ["compare", "--tasks", "probe-choice", "--strategies", "limen", "--out", "bytes"],
+        "cannot make the folder bytes/shards: bytes is a file",
+    ),
+    (["evolve", "--proposer", "replay", "--recording", "bytes"], "cannot read the recording bytes (it is not text"),
+    (
+        ["evolve", "--proposer", "replay", "--recording", "log.jsonl", "--task", "probe-choice"],
+        "log.jsonl or the transcript beside it has a line of another form",
+    ),
+    (["evolve", "--evolve", "reward", "--observation", "bytes"], "bytes cannot be read: it is not text in UTF-8"),
+    (["evolve", "--evolve", "reward", "--observation", "syntax.py"], "is not a Python file: invalid syntax (line 2)"),
+    (["prompt", "show", "--prompts", "prompts"], "system.j2 cannot be read: it is not text in UTF-8"),
+    (["report", "run"], "the log run/events.jsonl cannot be read (Is a directory)"),
+    (["runs", "tail", "run"], "the log run/events.jsonl cannot be read (Is a directory)"),
+    (["evolve", "--out", ".", "--name", "run", "--resume"], "config.toml cannot be read (it is not text in UTF-8)"),
+    (["prompt", "show", "--run", "run"], "config.toml cannot be read (it is not text in UTF-8)"),
+]
+
+
+@pytest.mark.parametrize(("argv", "says"), IN_THE_WAY, ids=[" ".join(argv) for argv, _ in IN_THE_WAY])
+def test_a_file_that_is_something_else_gets_a_sentence(argv, says, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "run" / "events.jsonl").mkdir(parents=True)
+    (tmp_path / "run" / "programs").mkdir()
+    (tmp_path / "prompts").mkdir()
+    for name in ("bytes", "bytes.toml", "prompts/system.j2", "run/config.toml"):
+        (tmp_path / name).write_bytes(b"\xff\xfe\x00")
+    (tmp_path / "log.jsonl").write_text('{"type": "asked"}\n')
+    (tmp_path / "syntax.py").write_text("x = 1\ndef f(:\n")
+    before = sorted(tmp_path.rglob("*"))
+    status, _, err = outcome(capsys, *argv)
+    assert status == 2 and says in err and err.count("\n") == 1
+    assert sorted(tmp_path.rglob("*")) == before, "nothing is begun, nothing is lost"
+
+
+TASK = """
+from dataclasses import dataclass
+from jaxreward.tasks.probe import Probe
+
+@dataclass(frozen=True)
+class Mine(Probe):
+    kind: str = "choice"
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "says"),
+    [
+        ("    def reset(self, key):\n        raise ValueError('no\\nstart')", "ValueError: no start (mine.py, line 9)"),
+        ("    def view(self, state):\n        return state.nothing", "'nothing' (mine.py, line 9)"),
+        ("    def __post_init__(self):\n        self.x", "has no attribute 'x' (mine.py, line 9)"),
+        ("    action_space = 2", "must be a jaxreward.tasks.Discrete or Box, not a value of int"),
+        ("    horizon = 0", "the horizon of 'mine.py' must be at least 1 step, not 0"),
+        ("raise KeyError('two\\nlines')", "mine.py cannot be imported: KeyError: 'two\\nlines' (mine.py, line 8)"),
+        ("raise SystemExit(3)", "mine.py cannot be imported: SystemExit: 3 (mine.py, line 8)"),
+    ],
+)
+def test_a_fault_in_the_file_of_a_task_says_where(code, says, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.py").write_text(TASK + code + "\n")
+    status, _, err = outcome(capsys, "tasks", "mine.py")
+    assert status == 2 and says in err and err.count("\n") == 1
+
+
+def test_a_fault_of_our_own_keeps_its_traceback(monkeypatch):
+    def fails(args: list[str]) -> int:
+        raise ValueError("ours")
+
+    monkeypatch.setitem(COMMANDS, "tasks", fails)
+    with pytest.raises(ValueError, match="ours"):
+        main(["tasks"])
+
+
+def test_people_are_asked_only_by_runs_of_theirs(capsys, tmp_path):
+    settings = EvolveSettings(task="probe-choice")
+    Run.create(tmp_path / "bred", settings.as_config()).close()
+    for command in ("ask", "tell"):
+        status, _, err = outcome(capsys, command, "--out", str(tmp_path), "--name", "bred")
+        assert status == 2 and "is a run of the genetic proposer" in err
+    status, _, err = outcome(
+        capsys, "evolve", "--resume", "--out", str(tmp_path), "--name", "bred", "--option", "islands=1"
+    )
+    assert status == 2 and "is islands=3 initial=8" in err, "as it is typed"
+
+
+def test_a_reader_that_has_seen_enough_is_no_fault():
+    command = f"{sys.executable} -m jaxreward.cli --help | true"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, cwd=ROOT)
+    assert not done.stderr
+
+
 @pytest.mark.parametrize(
     ("text", "says"),
     [
         ("candidtes = 3", "unknown key 'candidtes'; did you mean 'candidates'?"),
         ("[ppo]\nlearning_rat = 1e-3", "unknown key 'ppo.learning_rat'; did you mean 'ppo.learning_rate'?"),
         ("steps = '1000'", "'steps' cannot be '1000'"),
-        ("candidates = true", "'candidates' cannot be True"),
+        ("candidates = true", "'candidates' cannot be true"),
         ("candidates = 'many'", "'candidates' cannot be 'many'"),
         ("ppo = 3", "is a table"),
         ("candidates = ", "is not valid TOML"),
+        ("candidates = 2024-01-01", "'candidates' cannot be 2024-01-01"),
     ],
 )
 def test_a_broken_settings_file_gets_a_sentence(text, says, capsys, tmp_path):
@@ -199,7 +319,7 @@ def test_a_file_is_a_task(capsys, tmp_path):
     file = tmp_path / "mine.py"
     file.write_text("from jaxreward.tasks.probe import Probe\n\n\nclass Mine(Probe):\n    pass\n")
     status, _, err = outcome(capsys, "tasks", str(file))
-    assert status == 2 and "does not take these options" in err, "it cannot be made without a kind"
+    assert status == 2 and "cannot be made without 'kind'" in err
     file.write_text(
         "from dataclasses import dataclass\nfrom jaxreward.tasks.probe import Probe\n\n\n"
         "@dataclass(frozen=True)\nclass Mine(Probe):\n    kind: str = 'aim'\n"

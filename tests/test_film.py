@@ -199,8 +199,10 @@ def test_an_interface_is_trained_and_filmed(tmp_path, capsys):
         (["{file}"], "does not say which task it is for: give --task NAME"),
         (["{file}", "--task", "xland-easy", "--candidate", "g0000-00"], "--candidate is for a run"),
         (["{file}", "--task", "xland-easy", "--out", "a.avi"], "as .gif or .mp4, not as a.avi"),
-        (["{file}", "--task", "xland-easy", "--episodes", "2"], "--episodes of at least 3"),
+        (["{file}", "--task", "xland-easy", "--episodes", "2"], "--episodes must be at least 3, not 2"),
         (["{file}", "--task", "xland-easy", "--out", "{file}/a.gif"], "cannot write"),
+        (["{bytes}"], "it is not text in UTF-8"),
+        (["{file}", "--candidate", "g0000-00", "--task", "xland-easy"], "--candidate is for a run"),
         (["{named}"], "which would be executed: look at it first, then say --task"),
     ],
 )
@@ -209,7 +211,10 @@ def test_mistakes_are_one_sentence(tmp_path, capsys, args, why):
     task = tmp_path / "task.py"
     task.write_text("raise SystemExit('executed')\n")
     (tmp_path / "named.py").write_text(f"# An interface found by jaxreward\n# task: {task}\n\nx = 1\n")
-    named = {"file": tmp_path / "plain.py", "named": tmp_path / "named.py"}
+    (tmp_path / "bytes.py").write_bytes(b"\xff\xfe")
+    named = {
+        name: tmp_path / f"{file}.py" for name, file in (("file", "plain"), ("named", "named"), ("bytes", "bytes"))
+    }
     assert main(["film", *(a.format(**named) for a in args)]) == 2
     said = capsys.readouterr().err
     assert why in said and said.count("\n") == 1

@@ -29,10 +29,14 @@ def take(args: list[str], flag: str) -> str | None:
                 raise UserError(f"{flag} needs a value")
             value = args[i + 1]
             del args[i : i + 2]
-            return value
-        if arg.startswith(flag + "="):
+        elif arg.startswith(flag + "="):
             del args[i]
-            return arg.removeprefix(flag + "=")
+            value = arg.removeprefix(flag + "=")
+        else:
+            continue
+        if not value:
+            raise UserError(f"{flag} needs a value")
+        return value
     return None
 
 
@@ -98,6 +102,11 @@ def evolve_settings(args: list[str], command: str = "evolve") -> EvolveSettings:
 
     A replay starts from the settings of the recorded run.
     """
+    given_to_people = command in ("ask", "tell")
+    if given_to_people and (proposer := peek(args, "--proposer", "manual")) != "manual":
+        raise UserError(
+            f"{command} is for --proposer manual, not {proposer}: leave --proposer out, or say jaxreward evolve"
+        )
     preset_name = take(args, "--preset") or "quick"
     config = list(args)
     # Task and strategy decide the preset, so they are looked up first, on the command line and then in the file.
@@ -117,8 +126,13 @@ def evolve_settings(args: list[str], command: str = "evolve") -> EvolveSettings:
     again = _evolve(configured(started, args), args, command)
     for name, before, now in _fields(started, again):
         if name not in _MAY_CHANGE and not name.startswith("llm.") and now != before:
+            if name == "proposer" and given_to_people:
+                raise UserError(
+                    f"{path} is a run of the {before} proposer, and {command} is for runs of --proposer manual: "
+                    "say jaxreward evolve --resume, or start another run with --name"
+                )
             raise UserError(
-                f"--{name.replace('_', '-')} of {path} is {before} and cannot change "
+                f"--{name.replace('_', '-')} of {path} is {_said(before)} and cannot change "
                 "when it is resumed; leave it out, or start another run with --name"
             )
     return again
@@ -133,6 +147,8 @@ def compare_settings(args: list[str]) -> CompareSettings:
         return parse(Typed, configured(Typed(ppo=ppo), rest), rest, "compare")
 
     said = typed(PPO())
+    if "--merge" in args and not said.merge:
+        raise UserError("--merge needs a value: the folders of comparisons or shards to put together")
     learners = {task: typed(quick_learner(task)).ppo for task in said.tasks}
     fields = {field.name: getattr(said, field.name) for field in dataclasses.fields(CompareSettings)}
     settings = CompareSettings(**{**fields, "learners": learners})
@@ -162,6 +178,13 @@ def _fields(started: Any, again: Any, prefix: str = "") -> Iterator[tuple[str, A
             yield from _fields(before, now, f"{prefix}{field.name}.")
         else:
             yield prefix + field.name, before, now
+
+
+def _said(value: Any) -> str:
+    """A value of an option as it is typed."""
+    if value is None or value == ():
+        return "not set"
+    return " ".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
 def _free_name(settings: EvolveSettings) -> str:

@@ -39,11 +39,12 @@ def check(args: list[str]) -> int:
         if not path.is_file():
             raise UserError(f"there is no interface file {path}")
     from jaxreward.programs import Checker
+    from jaxreward.programs.checker import read_program
     from jaxreward.tasks import make_task_of
 
     task, console = make_task_of(settings.task, settings.task_arg), console_of(settings.json)
     with Checker(unsafe_no_sandbox=settings.unsafe_no_sandbox) as checker:
-        outcomes = checker.check_many([p.read_text(encoding="utf-8") for p in settings.interfaces], task)
+        outcomes = checker.check_many([read_program(p) for p in settings.interfaces], task)
     rows = []
     for path, (verdict, _) in zip(settings.interfaces, outcomes, strict=True):
         rows.append({"interface": str(path), **verdict.model_dump()})

@@ -252,11 +252,7 @@ def exit_code(troubles: Sequence[Trouble]) -> int:
 
 def config_of(path: Path) -> dict[str, Any]:
     """The config.toml of the search in `path`; UserError where it cannot be read."""
-    try:
-        return read_config(path)
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{path / 'config.toml'} cannot be read ({error}): put it back from a copy of the folder, or "
-                        "move the search away") from error  # fmt: skip
+    return read_config(path)
 
 
 def started_with(path: Path) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from jaxreward.cores import cores
 from jaxreward.errors import UserError
 from jaxreward.records import Record
 from jaxreward.reports.comparison import Grid
-from jaxreward.runs.disk import write_atomic
+from jaxreward.runs.disk import make_folder, write_atomic
 from jaxreward.runs.provenance import commit, versions
 
 
@@ -47,7 +47,7 @@ def keep_record(out: Path, grid: Grid, part: tuple[int, int], command: str) -> N
     # Named after what it says: two processes that begin at once cannot overwrite each other's.
     digest = hashlib.sha256(shard.model_dump_json().encode()).hexdigest()[:8]
     path = out / "shards" / f"{part[0]}-of-{part[1]}-{digest}.json"
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     if not path.exists():
         write_atomic(path, shard.model_copy(update={"at": time.time()}).model_dump_json(indent=1) + "\n")
 

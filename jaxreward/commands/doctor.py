@@ -8,9 +8,12 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from jaxreward.options import Arg
+
+if TYPE_CHECKING:
+    from jaxreward.proposers.llm_settings import LlmSettings
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,7 @@ class Finding:
 
 def examine(settings: DoctorSettings) -> Iterator[Finding]:
     """Findings, one by one as they are made."""
+    _llm(settings).check()
     yield _versions()
     yield _devices()
     yield _disk(settings.out)
@@ -70,6 +74,8 @@ def _devices() -> Finding:
 
 def _disk(out: Path) -> Finding:
     folder = next(p for p in (out.absolute(), *out.absolute().parents) if p.exists())
+    if not folder.is_dir():
+        return Finding("disk", False, f"{folder} is a file, where runs would go: name a folder with --out")
     free = shutil.disk_usage(folder).free / 1e9
     return Finding("disk", free > 1.0, f"{free:.1f} GB free where runs go" + ("" if free > 1.0 else ": free some"))
 
@@ -105,15 +111,19 @@ def _training() -> Finding:
     return Finding("training", success > 0.95, text)
 
 
+def _llm(settings: DoctorSettings) -> LlmSettings:
+    from jaxreward.proposers.llm_settings import LlmSettings
+
+    return LlmSettings(
+        model=settings.model, api_base=settings.api_base, price=settings.price, max_tokens=256, timeout_s=60
+    )
+
+
 def _models(settings: DoctorSettings) -> Iterator[Finding]:
     from jaxreward.proposers.bill import dollars
     from jaxreward.proposers.llm import ping
-    from jaxreward.proposers.llm_settings import LlmSettings
 
-    llm = LlmSettings(
-        model=settings.model, api_base=settings.api_base, price=settings.price, max_tokens=256, timeout_s=60
-    )
-    for answer in ping(llm):
+    for answer in ping(_llm(settings)):
         price = "price unknown" if answer.cost_usd is None else dollars(answer.cost_usd)
         text = f"replied in {answer.latency_s:.1f} s, {answer.tokens} tokens, {price}"
         yield Finding(f"model {answer.model}", not answer.error, answer.error or text)

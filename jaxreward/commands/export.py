@@ -12,6 +12,7 @@ from jaxreward.errors import UserError
 from jaxreward.exports import Export, Target, export
 from jaxreward.options import Arg, merged_options
 from jaxreward.programs import Checker, Program, ProgramRejected
+from jaxreward.programs.checker import read_program
 from jaxreward.runs.disk import write_atomic
 from jaxreward.runs.folders import find_run
 from jaxreward.runs.provenance import named_task
@@ -92,10 +93,7 @@ def _read(interface: Path) -> str:
     if not path.is_file():
         what = f"{interface} has no {BEST}: no candidate of it has a score yet" if interface.is_dir() else ""
         raise UserError(what or f"there is no interface file {path}")
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"cannot read the program {path}: {error}") from error
+    return read_program(path)
 
 
 def _task_of(settings: ExportSettings, source: str) -> tuple[str, tuple[str, ...]]:

@@ -17,6 +17,7 @@ from jaxreward.keeping import POLICY
 from jaxreward.options import Arg, apply
 from jaxreward.presets import quick_learner, quick_steps
 from jaxreward.programs import Program
+from jaxreward.programs.checker import read_program
 from jaxreward.records import Result
 from jaxreward.reports.facts import RunFacts
 from jaxreward.reports.films import check_format
@@ -91,8 +92,11 @@ def film_command(args: list[str]) -> int:
         settings = parse(FilmSettings, configured(_of_header(Path(said), first.task), args), args, "film")
     if not said:
         raise UserError("say what to film: `jaxreward film RUN`, its folder or name, or `jaxreward film FILE.py`")
-    if settings.episodes < 3 or settings.frames < 4 or settings.steps < 0:
-        raise UserError("a film needs --episodes of at least 3, --frames of at least 4 and --steps of at least 0")
+    for name, least in (("episodes", 3), ("frames", 4), ("steps", 0), ("seed", 0)):
+        if getattr(settings, name) < least:
+            raise UserError(f"--{name} must be at least {least}, not {getattr(settings, name)}")
+    if of_file and settings.candidate:
+        raise UserError("--candidate is for a run: `jaxreward film RUN --candidate ID`")
     subject = _of_file(Path(said), settings) if of_file else _of_run(said, settings)
     check_format(subject.target)
     shown = _film(subject, settings)
@@ -107,18 +111,17 @@ def _of_header(path: Path, task: str) -> FilmSettings:
     """The defaults for an interface file: the task of its header, and what a quick search trains that with."""
     if not path.is_file():
         raise UserError(f"there is no interface file {path}")
-    name, *arguments = (task,) if task else named_task(path.read_text(encoding="utf-8")) or ("",)
+    name, *arguments = (task,) if task else named_task(read_program(path)) or ("",)
     if not name:
         raise UserError(f"{path} does not say which task it is for: give --task NAME")
     check_file_task(name, task, f"the header of {path}")
-    return FilmSettings(task=name, task_arg=tuple(arguments), ppo=quick_learner(name), steps=quick_steps(name))
+    return FilmSettings(task=name, task_arg=tuple(arguments), ppo=quick_learner(name))
 
 
 def _of_file(path: Path, settings: FilmSettings) -> _Subject:
-    if settings.candidate:
-        raise UserError("--candidate is for a run: `jaxreward film RUN --candidate ID`")
-    source, task = path.read_text(encoding="utf-8"), tasks.make_task_of(settings.task, settings.task_arg)
-    return _Subject(source, task, settings.ppo, settings.steps, settings.out or path.with_suffix(".gif"))
+    source, task = read_program(path), tasks.make_task_of(settings.task, settings.task_arg)
+    steps = settings.steps or quick_steps(settings.task)
+    return _Subject(source, task, settings.ppo, steps, settings.out or path.with_suffix(".gif"), candidate=str(path))
 
 
 def _of_run(said: str, settings: FilmSettings) -> _Subject:
@@ -164,7 +167,7 @@ def _film(subject: _Subject, settings: FilmSettings) -> Any:
     with programs.Checker(unsafe_no_sandbox=settings.unsafe_no_sandbox) as checker:
         ((verdict, program),) = checker.check_many([subject.source], subject.task)
     if program is None:
-        raise UserError(f"it is not a program for {subject.task.name}: {verdict.failure}")
+        raise UserError(f"{subject.candidate} is not a program for {subject.task.name}: {verdict.failure}")
     check_drawable(subject.task)  # before a training, not after it
     with Progress(console=Console(stderr=True), transient=True) as bars:
         variables, origin = None, "the agent that the search trained, the best of its seeds"

@@ -95,7 +95,9 @@ def parse(kind: type[D], base: D | None, args: Sequence[str] | None, command: st
         if not option.flag and rest:
             said[option.path], rest = (rest, []) if option.several else (rest[0], rest[1:])
     if rest:
-        raise UserError(f"there is no place for '{rest[0]}' here; {program(command)} --help shows what there is")
+        meant = "interfaces" in options and rest[0].endswith(".py")
+        hint = f"did you mean --interfaces {rest[0]}?" if meant else f"{program(command)} --help shows what there is"
+        raise UserError(f"there is no place for '{rest[0]}' here; {hint}")
     values = {path: _value(options[path], words) for path, words in said.items()}
     missing = [o.placeholder for o in options.values() if o.required and o.path not in values and base is None]
     if missing:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -66,6 +67,8 @@ def show(settings: PromptSettings) -> Shown:
     Raises:
         UserError: no such run, request, candidate or task; options that exclude each other.
     """
+    if settings.operator:
+        _check_operator(settings.operator, settings.prompts)
     if settings.run is None:
         if settings.request or settings.parent:
             raise UserError("--request and --parent name something of a run: give it with --run")
@@ -103,6 +106,15 @@ def show(settings: PromptSettings) -> Shown:
     started = replace(started, out=settings.run.parent, name=settings.run.name)
     words = words_of(started.make_task(), given_observation(started), started.ppo)
     return _composed(request, words, llm, started.seed)
+
+
+def _check_operator(name: str, prompts: Path | None) -> None:
+    """Raise UserError for an operator that there is not, neither ours nor one that a folder of templates serves."""
+    if name in OPERATORS or (prompts is not None and (prompts / f"operator_{name}.j2").is_file()):
+        return
+    near = get_close_matches(name, OPERATORS, 1)
+    hint = f"did you mean {near[0]}?" if near else f"choose from {', '.join(OPERATORS)}"
+    raise UserError(f"there is no operator '{name}'; {hint}")
 
 
 def _composed(request: Request, words: TaskCard, llm: LlmSettings, seed: int) -> Shown:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,6 +12,7 @@ import numpy as np
 from jaxreward.errors import UserError
 from jaxreward.options import Arg
 from jaxreward.programs import Checker, Program
+from jaxreward.programs.checker import read_program
 from jaxreward.reports.tables import score_json
 from jaxreward.tasks import Task, make_task_of
 from jaxreward.training import PPO, How, Progress, TrainResult, train
@@ -68,6 +70,10 @@ class TrainSettings:
                 raise UserError(f"--{name.replace('_', '-')} must be at least 1, not {getattr(self, name)}")
         if self.first_seed < 0:
             raise UserError(f"--first-seed must not be negative, not {self.first_seed}")
+        if self.memory_gb is not None and not 0 < self.memory_gb < math.inf:
+            raise UserError(f"--memory-gb must be a positive number, not {self.memory_gb}")
+        if self.chunk is not None and self.chunk < 1:
+            raise UserError(f"--chunk must be at least 1, not {self.chunk}")
         if self.plot is not None and self.plot.suffix not in (".png", ".svg"):
             raise UserError(f"--plot {self.plot} must end in .png or .svg")
         for path in self.interfaces:
@@ -121,7 +127,7 @@ def retrain(settings: TrainSettings, progress: Any = None) -> Retrained:
     names: list[str] = []
     programs: list[Program] = []
     with Checker(unsafe_no_sandbox=settings.unsafe_no_sandbox) as checker:
-        sources = [path.read_text(encoding="utf-8") for path in settings.interfaces]
+        sources = [read_program(path) for path in settings.interfaces]
         for path, (verdict, program) in zip(settings.interfaces, checker.check_many(sources, task), strict=True):
             if program is None:
                 raise UserError(f"{path} is not a program for {task.name}: {verdict.failure}")

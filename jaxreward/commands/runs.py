@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import heapq
 import json
-import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -110,13 +109,7 @@ def runs_command(args: Sequence[str]) -> int:
         near = get_close_matches(name, _COMMANDS, 1)
         hint = f"did you mean '{near[0]}'?" if near else f"choose from {', '.join(_COMMANDS)}"
         raise UserError(f"there is no command 'runs {name}'; {hint}")
-    try:
-        code = _COMMANDS[name](rest)
-        sys.stdout.flush()
-        return code
-    except BrokenPipeError:  # `| head` has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else the interpreter complains at its end
-        return 0
+    return _COMMANDS[name](rest)
 
 
 _CONTROL = {

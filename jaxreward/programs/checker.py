@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from jaxreward.errors import UserError
+from jaxreward.errors import UserError, why_unreadable
 from jaxreward.programs.constants import FloatLiteral
 from jaxreward.programs.cost import Cost
 from jaxreward.programs.limits import Limits
@@ -326,10 +326,15 @@ def _read(path_or_source: str | Path) -> tuple[str, str]:
     if isinstance(path_or_source, str) and ("\n" in text or len(text) > 4096):
         return text, "program"
     path = Path(text)
+    return read_program(path), path.name
+
+
+def read_program(path: Path) -> str:
+    """The source in a file; `UserError` where it cannot be read."""
     try:
-        return path.read_text(encoding="utf-8"), path.name
+        return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"cannot read the program {path}: {error}") from error
+        raise UserError(f"cannot read the program {path}: {why_unreadable(error)}") from error
 
 
 # ---- a checker for those who need no other

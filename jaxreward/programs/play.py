@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxreward.errors import UserError
+from jaxreward.errors import UserError, in_a_line
 
 N = 256
 _STEPS, _PHYSICS_STEPS = 50_000, 8_000
@@ -51,7 +51,7 @@ def sample_transitions(task: Any, n: int = N, seed: int = 0) -> tuple[Any, Any, 
                 _cache[key] = (task, _sample(task, n, seed))
             except Exception as error:
                 name = getattr(task, "name", "the task")
-                text = f"'{name}' cannot be played with random actions: {type(error).__name__}: {str(error)[:300]}"
+                text = f"'{name}' cannot be played with random actions: {in_a_line(error)[:400]}"
                 raise UserError(text) from error
             while len(_cache) > 32:
                 _cache.popitem(last=False)

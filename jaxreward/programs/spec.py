@@ -10,7 +10,7 @@ import jax
 import numpy as np
 from jax import tree_util
 
-from jaxreward.errors import UserError
+from jaxreward.errors import UserError, in_a_line
 
 DTYPES = ("bool", "int8", "int16", "int32", "uint8", "uint16", "uint32", "float16", "bfloat16", "float32")
 
@@ -75,7 +75,7 @@ class Spec:
             try:
                 view = jax.eval_shape(lambda: task.view(task.reset(jax.random.key(0))))
             except Exception as error:
-                raise UserError(f"the view of the task cannot be traced: {type(error).__name__}: {error}") from error
+                raise UserError(f"the view of the task cannot be traced: {in_a_line(error)}") from error
             space = task.action_space
             if hasattr(space, "n"):
                 return Spec._build(view, Leaf("action", (), "int32"), actions=int(space.n))

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from jaxreward.errors import UserError
+from jaxreward.errors import UserError, why_unreadable
 from jaxreward.proposers.fences import without
 from jaxreward.proposers.statements import Statement, fresh_name, split
 
@@ -35,8 +35,11 @@ class FixedObservation:
         try:
             statements = split(path.read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError) as error:
-            raise UserError(f"--observation {path} cannot be read: {error}") from error
-        except (SyntaxError, ValueError, RecursionError) as error:
+            raise UserError(f"--observation {path} cannot be read: {why_unreadable(error)}") from error
+        except SyntaxError as error:
+            where = f" (line {error.lineno})" if error.lineno else ""
+            raise UserError(f"--observation {path} is not a Python file: {error.msg}{where}") from error
+        except (ValueError, RecursionError) as error:
             raise UserError(f"--observation {path} is not a Python file: {error}") from error
         self.path = path
         self.statements = tuple(s for s in statements if not _defines(s, *_REWARDS))

@@ -103,6 +103,8 @@ class LlmSettings:
             except ValueError:
                 raise UserError(f"--model {item}: the weight after = must be a number, not {weight!r}") from None
             name = name or item
+            if not name:
+                raise UserError("--model names nothing: give a name of litellm's, e.g. anthropic/claude-sonnet-4-5")
             if not 0 < value < math.inf:
                 raise UserError(f"--model {item}: the weight must be a positive number")
             if name in found:

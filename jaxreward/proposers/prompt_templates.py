@@ -19,7 +19,7 @@ from jinja2 import (
 )
 from jinja2.sandbox import SandboxedEnvironment
 
-from jaxreward.errors import UserError
+from jaxreward.errors import UserError, why_unreadable
 from jaxreward.proposers.prompt_sections import fenced
 
 _T = TypeVar("_T")
@@ -116,7 +116,7 @@ class Templates:
             except TemplateSyntaxError as error:
                 raise UserError(f"the prompt template {path}, line {error.lineno}: {error.message}") from error
             except (OSError, UnicodeDecodeError, TemplateError) as error:
-                raise UserError(f"the prompt template {path} cannot be read: {error}") from error
+                raise UserError(f"the prompt template {path} cannot be read: {why_unreadable(error)}") from error
             names.add(name)
         return names
 

@@ -7,7 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from jaxreward.errors import ProposerStopped, UserError
+from pydantic import ValidationError
+
+from jaxreward.errors import ProposerStopped, UserError, why_unreadable
 from jaxreward.proposers.proposer import Answers, Desk, RngOf
 from jaxreward.records import Exchange, Proposal, Request
 
@@ -43,8 +45,14 @@ class ReplayProposer:
             path = path / "events.jsonl" if path.is_dir() else path
             self.where = str(path)
             self.proposals: dict[str, Proposal] = {}
-            self._read([record.get("event", record) for record in _lines(path, "the log")])
-            self._read_transcript(path.parent / "transcripts" / "exchanges.jsonl")
+            try:
+                self._read([record.get("event", record) for record in _lines(path, "the log")])
+                self._read_transcript(path.parent / "transcripts" / "exchanges.jsonl")
+            except (KeyError, TypeError, AttributeError, ValidationError) as error:
+                raise UserError(
+                    f"{path} or the transcript beside it has a line of another form than a run writes: give the "
+                    "events.jsonl of a run as this jaxreward writes it"
+                ) from error
         if not self.proposals:
             raise UserError(
                 f"{self.where} holds no proposals: give the events.jsonl of a run that has proposed something"
@@ -112,8 +120,10 @@ def _lines(path: Path, what: str) -> list[dict[str, Any]]:
     """The JSON objects in a file, one a line; a torn last line is left out."""
     try:
         lines = path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
-    except OSError as error:
-        raise UserError(f"cannot read the recording {path}: {error.strerror}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(
+            f"cannot read the recording {path} ({why_unreadable(error)}): give the folder of a run or its events.jsonl"
+        ) from None
     found = []
     for number, line in enumerate(lines, 1):
         try:

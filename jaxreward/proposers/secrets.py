@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, quote_plus
 
-from jaxreward.errors import UserError
+from jaxreward.errors import UserError, why_unreadable
 
 _SURE = re.compile(
     r"PASSWORD|PASSWD|PASSPHRASE|PASS$|^PGPASS|_PAT$|SECRET|CREDENTIAL|API_?KEY|ACCESS_?KEY|PRIVATE_?KEY|"
@@ -113,7 +113,7 @@ def _read(folder: Path) -> dict[str, str]:
     try:
         return {name: value for name, value in dotenv_values(path).items() if value is not None}
     except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"cannot read the keys in {path}: {error}") from None
+        raise UserError(f"cannot read the keys in {path}: {why_unreadable(error)}") from None
 
 
 def _is_secret(name: str, value: str) -> bool:

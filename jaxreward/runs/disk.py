@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from jaxreward.errors import UserError
+from jaxreward.errors import UserError, why_unreadable
 
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 
@@ -28,6 +28,23 @@ def explain_full_disk(path: Path) -> Iterator[None]:
         ) from error
 
 
+def make_folder(path: Path) -> None:
+    """Make a folder and those that it lies in; `UserError` where that cannot be."""
+    with explain_full_disk(path):
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            if error.errno in FULL:
+                raise
+            raise UserError(f"cannot make the folder {path}: {_hindrance(path, error)}; name another") from error
+
+
+def _hindrance(folder: Path, error: OSError) -> str:
+    """Why a folder cannot be made: a file in its way, which the system says less clearly, or what it says."""
+    file = next((p for p in (folder, *folder.parents) if p.exists() and not p.is_dir()), None)
+    return f"{file} is a file" if file else why_unreadable(error)
+
+
 def check_target(path: Path) -> None:
     """Make the folder of a file that is about to be written; `UserError` where the file cannot be."""
     try:
@@ -35,9 +52,9 @@ def check_target(path: Path) -> None:
         with tempfile.TemporaryFile(dir=path.parent):
             pass
     except OSError as error:
-        raise UserError(f"cannot write {path}: {error.strerror or error}") from error
+        raise UserError(f"cannot write {path}: {_hindrance(path.parent, error)}; name another file") from error
     if path.is_dir():
-        raise UserError(f"cannot write {path}: it is a folder")
+        raise UserError(f"cannot write {path}: it is a folder; name a file")
 
 
 def fsync_directory(directory: Path) -> None:

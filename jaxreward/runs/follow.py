@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from jaxreward.errors import UserError
-from jaxreward.runs.log import Entry, decode_lines
+from jaxreward.runs.log import Entry, decode_lines, unreadable
 
 
 class LogReader:
@@ -25,10 +25,14 @@ class LogReader:
         """The entries since the last time, and whether they begin anew: all those before count no more.
 
         Raises:
-            UserError: a line cannot be read.
+            UserError: the log, or a line of it, cannot be read.
         """
-        if not self.path.exists():  # not begun
-            return [], False
+        try:
+            return self._news() if self.path.exists() else ([], False)  # it may not have begun
+        except OSError as error:
+            raise unreadable(self.path, error) from error
+
+    def _news(self) -> tuple[list[Entry], bool]:
         with open(self.path, "rb") as file:
             status = os.fstat(file.fileno())
             begun = self._inode is not None

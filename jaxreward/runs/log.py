@@ -22,7 +22,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from jaxreward.errors import UserError
+from jaxreward.errors import UserError, why_unreadable
 from jaxreward.runs.disk import explain_full_disk, fsync_directory
 from jaxreward.runs.events import EVENT_TYPES, Event, event_adapter, json_ready
 
@@ -129,7 +129,18 @@ def _encode(entry: Entry) -> bytes:
 
 def _read(path: Path) -> tuple[list[Entry], int]:
     """The entries of a log and the number of bytes that they fill."""
-    return decode_lines(path.read_bytes(), path) if path.exists() else ([], 0)
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        return [], 0
+    except OSError as error:
+        raise unreadable(path, error) from error
+    return decode_lines(data, path)
+
+
+def unreadable(path: Path, error: OSError) -> UserError:
+    """What to say of a log that is there and cannot be read."""
+    return UserError(f"the log {path} cannot be read ({why_unreadable(error)}): put it back from a copy of the run")
 
 
 def decode_lines(data: bytes, path: Path, known: int = 0) -> tuple[list[Entry], int]:
@@ -148,8 +159,9 @@ def decode_lines(data: bytes, path: Path, known: int = 0) -> tuple[list[Entry], 
         except ValueError as error:  # also bytes that are no text
             if number == known + len(lines) and not torn:
                 break  # a last line whose end reached the disk before its middle
+            reason = "it is not JSON" if isinstance(error, json.JSONDecodeError) else "it is not text"
             raise UserError(
-                f"{path} line {number} is damaged ({error}): restore the file from a copy, or cut it before "
+                f"{path} line {number} is damaged ({reason}): restore the file from a copy, or cut it before "
                 f"that line to resume from the {number - 1} events that precede it."
             ) from error
         entries.append(_decode(record, path, number))

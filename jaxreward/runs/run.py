@@ -10,8 +10,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from jaxreward.errors import UserError
-from jaxreward.runs.disk import explain_full_disk, write_atomic
+from jaxreward.errors import UserError, why_unreadable
+from jaxreward.runs.disk import make_folder, write_atomic
 from jaxreward.runs.events import Event
 from jaxreward.runs.log import Entry, EventLog
 from jaxreward.runs.provenance import Provenance, with_header
@@ -37,9 +37,8 @@ class Run:
         check_name(path.name, "run")
         if (path / "events.jsonl").is_dir() or (path.exists() and not path.is_dir()):
             raise UserError(f"{path} is not a directory for a run: choose another name.")
-        with explain_full_disk(path):
-            for folder in ("programs", "transcripts", "checkpoints"):
-                (path / folder).mkdir(parents=True, exist_ok=True)
+        for folder in ("programs", "transcripts", "checkpoints"):
+            make_folder(path / folder)
         log = EventLog(path / "events.jsonl")
         try:
             if log.entries:
@@ -55,7 +54,7 @@ class Run:
         """Take up the run in `path`, with the configuration that it was created with."""
         config = read_config(path)
         for folder in ("programs", "transcripts", "checkpoints"):
-            (path / folder).mkdir(exist_ok=True)
+            make_folder(path / folder)
         return cls(path, config, EventLog(path / "events.jsonl"))
 
     def update_config(self, config: Mapping[str, Any]) -> None:
@@ -122,7 +121,11 @@ def read_config(path: Path) -> dict[str, Any]:
     try:
         text = (path / "config.toml").read_text(encoding="utf-8")
     except (FileNotFoundError, NotADirectoryError) as error:
-        raise UserError(f"There is no run in {path} to resume.{_neighbour(path)}") from error
+        raise UserError(f"there is no run in {path}; {_neighbour(path)}") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(
+            f"{path / 'config.toml'} cannot be read ({why_unreadable(error)}): put it back from a copy of the run"
+        ) from error
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -142,4 +145,4 @@ def check_name(name: str, what: str) -> str:
 def _neighbour(path: Path) -> str:
     runs = [config.parent.name for config in path.parent.glob("*/config.toml")] if path.parent.is_dir() else []
     close = difflib.get_close_matches(path.name, sorted(runs), n=1)
-    return f" Did you mean {path.parent / close[0]}?" if close else " Start one without asking to resume."
+    return f"did you mean {path.parent / close[0]}?" if close else "name the folder of one that was started"

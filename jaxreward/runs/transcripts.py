@@ -11,7 +11,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from jaxreward.errors import UserError
+from jaxreward.errors import UserError, why_unreadable
 from jaxreward.records import Exchange
 from jaxreward.runs.disk import explain_full_disk, fsync_directory
 
@@ -70,7 +70,10 @@ def _read(path: Path) -> tuple[list[Exchange], int]:
         return [], 0
     found: list[Exchange] = []
     size = 0
-    *lines, torn = path.read_bytes().split(b"\n")
+    try:
+        *lines, torn = path.read_bytes().split(b"\n")
+    except OSError as error:
+        raise UserError(f"the transcript {path} cannot be read ({why_unreadable(error)}): move it away") from error
     for number, line in enumerate(lines, start=1):
         try:
             fields = json.loads(line)
@@ -80,7 +83,7 @@ def _read(path: Path) -> tuple[list[Exchange], int]:
         except ValueError as error:
             if number == len(lines) and not torn:
                 break  # a last line whose end reached the disk before its middle
-            reason = str(error).splitlines()[0]
+            reason = "it is not text" if isinstance(error, UnicodeDecodeError) else str(error).splitlines()[0]
             raise UserError(
                 f"{path} line {number} is damaged ({reason}): restore the file from a copy, or cut it before that line"
             ) from error

@@ -17,6 +17,10 @@ SHARED = ("evolve", "budget", "bandit", "models")
 """Options that all strategies have; a run sets them from settings of its own."""
 
 
+_KINDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a word"}
+_LIST = "numbers with commas between them"
+
+
 def read_options(strategy: str, texts: Sequence[str]) -> dict[str, Any]:
     """The options in `texts`, e.g. `eta=0.5`, `carry=iteration`, `counts=2,2,2,1,1`, by name.
 
@@ -29,7 +33,7 @@ def read_options(strategy: str, texts: Sequence[str]) -> dict[str, Any]:
     for text in texts:
         name, equals, value = text.partition("=")
         name = name.strip().replace("-", "_")
-        if not equals:
+        if not equals or not name:
             raise UserError(f"--option {text} must be KEY=VALUE; {strategy} has {', '.join(own_options(strategy))}")
         if name in SHARED:
             raise UserError(f"--option {text}: {name} is set by the run and not by --option")
@@ -65,5 +69,5 @@ def _value(strategy: str, name: str, text: str, kind: Any) -> Any:
             return adapter.validate_json(candidate, strict=True)
         except ValidationError:
             continue
-    wanted = typing.get_args(kind) if typing.get_origin(kind) is typing.Literal else (getattr(kind, "__name__", kind),)
+    wanted = typing.get_args(kind) if typing.get_origin(kind) is typing.Literal else (_KINDS.get(kind, _LIST),)
     raise UserError(f"--option {name}={text}: {strategy} takes {' or '.join(map(str, wanted))} there")

@@ -24,7 +24,7 @@ STRATEGIES: dict[str, type[SearchStrategy[Any]]] = {
 def strategy_class(name: str) -> type[SearchStrategy[Any]]:
     """The class of the strategy called `name`; `UserError` if there is none."""
     if name not in STRATEGIES:
-        raise UserError(f"There is no strategy {name!r}. {_instead(name, STRATEGIES)}")
+        raise UserError(f"there is no strategy '{name}'; {_instead(name, STRATEGIES)}")
     return STRATEGIES[name]
 
 
@@ -33,7 +33,7 @@ def known_options(name: str, options: Iterable[str]) -> None:
     known = [field.name for field in dataclasses.fields(strategy_class(name))]
     for option in options:
         if option not in known:
-            raise UserError(f"Strategy {name} has no option {option!r}. {_instead(option, known)}")
+            raise UserError(f"strategy {name} has no option '{option}'; {_instead(option, known)}")
 
 
 def make_strategy(name: str, **options: Any) -> SearchStrategy[Any]:
@@ -45,4 +45,4 @@ def make_strategy(name: str, **options: Any) -> SearchStrategy[Any]:
 def _instead(word: str, known: Iterable[str]) -> str:
     known = sorted(known)
     close = difflib.get_close_matches(word, known, n=1)
-    return f"Did you mean {close[0]!r}?" if close else f"Choose one of: {', '.join(known)}."
+    return f"did you mean '{close[0]}'?" if close else f"choose one of {', '.join(known)}"

@@ -59,7 +59,13 @@ def made(name: str, maker: Callable[..., Any], options: dict[str, Any]) -> Any:
         UserError: options that it does not take. A mistake inside `maker` stays what it is.
     """
     try:
-        inspect.signature(maker).bind(**options)
+        signature = inspect.signature(maker)
+        signature.bind(**options)
     except TypeError as error:
+        needed = [
+            p.name for p in signature.parameters.values() if p.default is p.empty and p.kind is p.POSITIONAL_OR_KEYWORD
+        ]
+        if lacking := [key for key in needed if key not in options]:
+            raise UserError(f"task '{name}' cannot be made without '{lacking[0]}': give that a default") from error
         raise UserError(f"task '{name}' does not take these options: {error}") from error
     return maker(**options)

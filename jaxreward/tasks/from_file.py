@@ -9,9 +9,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from jaxreward.errors import UserError
-from jaxreward.tasks.checks import made
-from jaxreward.tasks.task import Task
+from jaxreward.errors import FILE_OF_USER, UserError, in_a_line
+from jaxreward.tasks.checks import check_horizon, made
+from jaxreward.tasks.task import Box, Discrete, Task
 
 _NEEDED = tuple(name for name in dir(Task) if not name.startswith("_"))
 _DIGEST = "_jaxreward_digest"
@@ -57,7 +57,14 @@ def task_from_file(name: str, **options: Any) -> Task:
         nearest = min(own, key=lambda c: len(_lacking(c)), default=None)
         why = f"; {nearest.__name__} lacks {', '.join(_lacking(nearest))}" if nearest else ""
         raise UserError(f"{path} has no class that is a task{why} (see docs/tasks.md)")
-    return made(name, tasks[wanted or next(iter(tasks))], options)
+    task = made(name, tasks[wanted or next(iter(tasks))], options)
+    if not isinstance(task.action_space, Discrete | Box):
+        kind = type(task.action_space).__name__
+        raise UserError(
+            f"the action space of '{name}' must be a jaxreward.tasks.Discrete or Box, not a value of {kind}"
+        )
+    check_horizon(task.horizon, f"the horizon of '{name}'")
+    return task
 
 
 def _lacking(kind: type) -> list[str]:
@@ -76,10 +83,11 @@ def _imported(path: Path) -> ModuleType:
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # dataclasses look their module up
+    vars(module)[FILE_OF_USER] = str(path)
     vars(module)[_DIGEST] = hashlib.sha256(path.read_bytes()).hexdigest()
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         del sys.modules[name]
-        raise UserError(f"{path} cannot be imported: {type(error).__name__}: {error}") from error
+        raise UserError(f"{path} cannot be imported: {in_a_line(error)}") from error
     return module

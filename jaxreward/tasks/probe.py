@@ -24,6 +24,7 @@ import jax.numpy as jnp
 import numpy as np
 from flax import struct
 
+from jaxreward.errors import UserError
 from jaxreward.records import Fragment, Vocabulary
 from jaxreward.tasks.task import Box, Discrete
 
@@ -59,6 +60,10 @@ class Probe:
     kind: str
     length: int = 6
     state_notes: str = ""
+
+    def __post_init__(self) -> None:
+        if self.length < 1:
+            raise UserError(f"length must be at least 1, not {self.length}")
 
     @property
     def name(self) -> str:

@@ -84,6 +84,9 @@ def make_task(name: str, **options: Any) -> Task:
     near = get_close_matches(name, _TASKS, 1)
     raise UserError(
         f"there is no task '{name}'"
-        + (f"; did you mean '{near[0]}'?" if near else ".")
-        + f" Choose one of {', '.join(task_names())}, xland/<environment>/<ruleset>, or a FILE.py."
+        + (
+            f"; did you mean '{near[0]}'?"
+            if near
+            else f"; choose one of {', '.join(task_names())}, xland/<environment>/<ruleset>, or a FILE.py"
+        )
     )

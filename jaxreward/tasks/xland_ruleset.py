@@ -21,7 +21,7 @@ from xminigrid.core.goals import MAX_GOAL_ENCODING_LEN, NUM_GOALS
 from xminigrid.core.rules import MAX_RULE_ENCODING_LEN, NUM_RULES
 from xminigrid.types import RuleSet
 
-from jaxreward.errors import UserError
+from jaxreward.errors import UserError, why_unreadable
 from jaxreward.tasks.xland import XLand
 
 
@@ -76,9 +76,9 @@ def _from_benchmark(name: str, number: str) -> RuleSet:
 
 def _from_file(path: Path) -> tuple[RuleSet, str, int | None]:
     try:
-        data = tomllib.loads(path.read_text())
-    except OSError as error:
-        raise UserError(f"the ruleset file {path} cannot be read: {error.strerror}") from error
+        data = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"the ruleset file {path} cannot be read: {why_unreadable(error)}") from error
     except tomllib.TOMLDecodeError as error:
         raise UserError(f"the ruleset file {path} is not TOML: {error}") from error
     unknown = set(data) - {"goal", "rules", "init_tiles", "description", "horizon"}

@@ -149,14 +149,18 @@ class PPO(struct.PyTreeNode):
             if getattr(self, name) not in known:
                 raise UserError(f"PPO.{name} must be one of {', '.join(known)}, not '{getattr(self, name)}'")
         if not self.hidden or min((*self.hidden, *self.value_hidden)) < 1:
+            said = " ".join(map(str, (*self.hidden, *self.value_hidden))) or "nothing"
             raise UserError(
-                f"PPO.hidden must list at least one width, and widths are positive, not {self.hidden} and "
-                f"{self.value_hidden}"
+                f"PPO.hidden must list at least one width, and widths, those of PPO.value_hidden too, are positive, "
+                f"not {said}"
             )
 
     def _check_memory(self) -> None:
-        if self.gru < 0 or self.action_embedding < 1 or min((1, *self.heads)) < 1:
-            raise UserError("PPO.gru is not negative, PPO.action_embedding and PPO.heads are positive")
+        if self.gru < 0:
+            raise UserError(f"PPO.gru must not be negative, not {self.gru}; 0 is for no memory")
+        for name, least in (("action_embedding", self.action_embedding), ("heads", min((1, *self.heads)))):
+            if least < 1:
+                raise UserError(f"PPO.{name} must be at least 1, not {least}")
         if not self.gru:
             if self.heads or not self.reset_memory or self.action_embedding != PPO.action_embedding:
                 raise UserError("PPO.heads, PPO.action_embedding and PPO.reset_memory are a GRU's: give PPO.gru units")

@@ -51,9 +51,9 @@ def test_an_open_run_is_refused_to_others(tmp_path):
 
 def test_resuming_what_is_not_there_suggests_a_neighbour(tmp_path):
     Run.create(tmp_path / "medium-1", CONFIG).close()
-    with pytest.raises(UserError, match="no run in .*medium-2 to resume. Did you mean .*medium-1"):
+    with pytest.raises(UserError, match="no run in .*medium-2; did you mean .*medium-1"):
         Run.resume(tmp_path / "medium-2")
-    with pytest.raises(UserError, match="Start one without asking to resume"):
+    with pytest.raises(UserError, match="name the folder of one that was started"):
         Run.resume(tmp_path / "nowhere" / "zzz")
 
 
@@ -77,6 +77,8 @@ def test_a_file_in_the_way_is_named(tmp_path):
     (tmp_path / "r").write_text("")
     with pytest.raises(UserError, match="is not a directory for a run"):
         Run.create(tmp_path / "r", CONFIG)
+    with pytest.raises(UserError, match="r is a file; name another"):
+        Run.create(tmp_path / "r" / "s", CONFIG)
 
 
 def test_writing_is_all_or_nothing(tmp_path, monkeypatch):

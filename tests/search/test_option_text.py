@@ -22,13 +22,13 @@ def test_values_are_read_as_the_types_of_the_options():
     ("strategy", "text", "says"),
     [
         ("limen", "islands", "must be KEY=VALUE"),
-        ("limen", "ilands=2", "Did you mean 'islands'"),
-        ("limen", "islands=two", "limen takes int there"),
-        ("limen", "islands=2.5", "limen takes int there"),
+        ("limen", "ilands=2", "did you mean 'islands'"),
+        ("limen", "islands=two", "limen takes a whole number there"),
+        ("limen", "islands=2.5", "limen takes a whole number there"),
         ("eureka", "carry=globl", "global or iteration"),
-        ("rf-agent", "align=maybe", "takes bool there"),
+        ("rf-agent", "align=maybe", "takes true or false there"),
         ("best-of-n", "islands=2", "no option"),
-        ("limn", "islands=2", "Did you mean 'limen'"),
+        ("limn", "islands=2", "did you mean 'limen'"),
     ],
 )
 def test_a_mistake_is_named(strategy, text, says):

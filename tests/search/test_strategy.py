@@ -97,9 +97,9 @@ def test_best_of_n_shows_nothing(landscape):
 @pytest.mark.parametrize(
     ("name", "options", "message"),
     [
-        ("limn", {}, "Did you mean 'limen'"),
-        ("zzz", {}, "Choose one of: best-of-n, eureka, forge, limen, revolve, rf-agent"),
-        ("limen", {"island": 2}, "Did you mean 'islands'"),
+        ("limn", {}, "did you mean 'limen'"),
+        ("zzz", {}, "choose one of best-of-n, eureka, forge, limen, revolve, rf-agent"),
+        ("limen", {"island": 2}, "did you mean 'islands'"),
         ("limen", {"islands": 0}, "at least 1"),
         ("limen", {"islands": 2.5}, "whole number"),
         ("limen", {"global_share": 1.5}, "from 0 to 1"),
