@@ -13,7 +13,7 @@ import numpy as np
 from jaxreward.programs import Program
 from jaxreward.reports.films import write_film
 from jaxreward.reports.gauges import Gauges
-from jaxreward.reports.reel import Scene, clock, panelled
+from jaxreward.reports.reel import COLOURS, Scene, clock, panelled
 from jaxreward.reports.tables import figure
 from jaxreward.runs.checkpoint import Checkpoints
 from jaxreward.tasks import Drawable, Task, compiler_options, measure_of
@@ -102,7 +102,7 @@ def film(
             progress(done, total)
         value = figure(episode.success, rate=measure.rate)
         scenes.append(Scene(f"{name}: {measure.name} {value}", pictures, episode.terms, program.terms))
-    write_film(path, panelled(scenes, moments), step_ms=_step_ms(len(ticks)))
+    write_film(path, panelled(scenes, moments), step_ms=_step_ms(len(ticks)), colours=COLOURS)
     return shown
 
 

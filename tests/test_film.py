@@ -20,7 +20,7 @@ from jaxreward.programs import Program
 from jaxreward.records import SUCCESS, Measure
 from jaxreward.reports.films import write_film
 from jaxreward.reports.gauges import Gauges
-from jaxreward.reports.reel import Scene, clock, panelled
+from jaxreward.reports.reel import COLOURS, Scene, clock, panelled
 from jaxreward.runs.checkpoint import Checkpoints
 from jaxreward.training import PPO
 from jaxreward.training.episodes import Episode, play, telling
@@ -86,6 +86,17 @@ def test_a_film_may_be_mp4(tmp_path):
     assert "Duration: 00:00:03.00" in told, "the last frame stays for a second and a half"
     with pytest.raises(UserError, match="as .gif or .mp4, not as a.avi"):
         write_film(tmp_path / "a.avi", [frames])
+
+
+def test_a_gif_of_few_colours_keeps_those_that_mean_something(tmp_path):
+    rng = np.random.default_rng(0)
+    frames = [rng.integers(0, 256, (60, 80, 1), np.uint8).repeat(3, -1) for _ in range(4)]  # all shades of grey
+    for frame in frames:
+        frame[:2, :5] = COLOURS[2]
+    write_film(tmp_path / "a.gif", [frames], colours=COLOURS)
+    with Image.open(tmp_path / "a.gif") as picture:
+        assert (np.asarray(picture.convert("RGB"))[:2, :5] == COLOURS[2]).all()
+    write_film(tmp_path / "b.gif", [[np.zeros((4, 4, 3), np.uint8)]], colours=COLOURS)  # fewer colours than it may have
 
 
 def test_a_film_that_cannot_be_written_says_so_and_leaves_the_one_before(tmp_path, monkeypatch):

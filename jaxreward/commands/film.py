@@ -68,7 +68,7 @@ class FilmSettings:
 @dataclass(frozen=True)
 class _Subject:
     """What is filmed: a program's source, its task and learner, the `run` that may hold its policy, for its best only
-    with `winner`, and the run whose `report` shows the film."""
+    with `winner`, and the run whose `report` shows the film; `candidate` is its id, or the file that it came from."""
 
     source: str
     task: Task

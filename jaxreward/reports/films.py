@@ -20,13 +20,16 @@ _FRAME_MS, _LAST_MS = 120, 1500
 _MOMENTS = 8
 
 
-def write_film(path: Path, episodes: Sequence[Frames], step_ms: int = _FRAME_MS) -> None:
+def write_film(
+    path: Path, episodes: Sequence[Frames], step_ms: int = _FRAME_MS, colours: Sequence[tuple[int, int, int]] = ()
+) -> None:
     """A film of episodes side by side; one that is over shows its last frame until all are.
 
     Args:
         path: its suffix is the format, `.gif` or `.mp4`.
         episodes: of frames of one height.
         step_ms: how long a frame is shown; the last one stays longer.
+        colours: those that mean something, which a GIF of few colours must not lose.
 
     Raises:
         UserError: another format, or a full disk.
@@ -38,7 +41,10 @@ def write_film(path: Path, episodes: Sequence[Frames], step_ms: int = _FRAME_MS)
     half = path.with_name(f".{path.stem}.part{path.suffix}")
     try:
         with explain_full_disk(path):
-            (_write_mp4 if path.suffix == ".mp4" else _write_gif)(half, rows, step_ms)
+            if path.suffix == ".mp4":
+                _write_mp4(half, rows, step_ms)
+            else:
+                _write_gif(half, rows, step_ms, colours)
             os.replace(half, path)
     finally:
         half.unlink(missing_ok=True)
@@ -51,12 +57,14 @@ def check_format(path: Path) -> None:
     check_target(path)
 
 
-def _write_gif(path: Path, rows: Sequence[np.ndarray], step_ms: int) -> None:
+def _write_gif(path: Path, rows: Sequence[np.ndarray], step_ms: int, colours: Sequence[tuple[int, int, int]]) -> None:
     from PIL import Image
 
     # Colours that all frames share: with their own they flicker, and the file is larger by a third.
     some = rows[:: max(1, len(rows) // 8)]
-    palette = Image.fromarray(np.concatenate(some)).quantize(64)
+    found = Image.fromarray(np.concatenate(some)).quantize(64 - len(colours)).getpalette() or []
+    palette = Image.new("P", (1, 1))
+    palette.putpalette([*found[: 3 * (64 - len(colours))], *(level for colour in colours for level in colour)])
     images = [Image.fromarray(row).quantize(palette=palette, dither=Image.Dither.NONE) for row in rows]
     durations = [step_ms] * (len(rows) - 1) + [_LAST_MS]
     images[0].save(path, save_all=True, append_images=images[1:], duration=durations, loop=0)

@@ -15,6 +15,8 @@ _NARROW = 240
 """Pictures of less than half of it are shown larger."""
 _GROUND, _INK, _SOFT = (255, 255, 255), (28, 36, 48), (200, 206, 214)
 _GAIN, _LOSS = (47, 134, 201), (210, 82, 95)
+COLOURS = (_GROUND, _INK, _GAIN, _LOSS)
+"""Of the words and bars: whoever makes a picture of few colours keeps them."""
 
 
 @dataclass(frozen=True)
