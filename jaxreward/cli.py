@@ -39,6 +39,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(args: list[str]) -> int:
+    if args[:1] in (["-h"], ["--help"]) and args[1:2] and args[1] in COMMANDS:
+        args = [args[1], "--help", *args[2:]]
     if not args or args[0] in ("-h", "--help"):
         print(overview(COMMANDS, "jaxreward", "jaxreward COMMAND --help lists the options of a command."))
         return 0
@@ -299,7 +301,7 @@ def prompt_command(args: list[str]) -> int:
     """Show what a language model would be sent."""
     if args[:1] != ["show"]:
         if args and args[0] in ("-h", "--help"):
-            args = ["show", "--help"]
+            args = ["show", *args]
         else:
             raise UserError("say `jaxreward prompt show`, with --task for a new search or --run for a run")
     from jaxreward.commands.parsing import parse

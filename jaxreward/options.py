@@ -48,6 +48,11 @@ def merged_options(base: Sequence[str], given: Sequence[str]) -> tuple[str, ...]
     return (*(o for o in base if key(o) not in map(key, given)), *given)
 
 
+def _arg_of(hint: Any) -> Arg:
+    """What a field says of itself in `Annotated`."""
+    return next((said for said in getattr(hint, "__metadata__", ()) if isinstance(said, Arg)), Arg())
+
+
 def _strict(kind: Any, value: Any) -> Any:
     """`value` as `kind` without guessing: "3" is no number, true is no 1, a date is nothing; lists serve as tuples."""
     return TypeAdapter(kind).validate_json(json.dumps(value, default=lambda other: {}), strict=True)
@@ -77,9 +82,16 @@ def apply(base: D, values: Mapping[str, Any], origin: str, prefix: str = "") -> 
         UserError: a key that is no field (with the nearest one), or a value of the wrong type.
     """
     hints = typing.get_type_hints(type(base), include_extras=False)
+    args = {name: _arg_of(hint) for name, hint in typing.get_type_hints(type(base), include_extras=True).items()}
+    hints = {name: hint for name, hint in hints.items() if not args[name].hidden}
+    flat = {f.name: name for name in hints if args[name].flat for f in dataclasses.fields(getattr(base, name))}
     changes: dict[str, Any] = {}
     for written, value in values.items():
         key = written.replace("-", "_")
+        if key not in hints and key in flat:  # as on the command line, where its group has no name
+            group = flat[key]
+            changes[group] = apply(changes.get(group, getattr(base, group)), {written: value}, origin, prefix)
+            continue
         if key not in hints:
             near = difflib.get_close_matches(key, hints, 1)
             hint = f"; did you mean '{prefix}{near[0]}'?" if near else f"; known are {', '.join(sorted(hints))}"
@@ -88,8 +100,10 @@ def apply(base: D, values: Mapping[str, Any], origin: str, prefix: str = "") -> 
         if dataclasses.is_dataclass(current):
             if not isinstance(value, Mapping):
                 raise UserError(f"{origin}: '{prefix}{written}' is a table, write [{prefix}{written}]")
-            changes[key] = apply(current, value, origin, f"{prefix}{written}.")
+            changes[key] = apply(changes.get(key, current), value, origin, f"{prefix}{written}.")
             continue
+        if hints[key] is int and isinstance(value, float) and value.is_integer():
+            value = int(value)  # 1e6
         try:
             changes[key] = _strict(hints[key], value)
         except ValidationError as error:

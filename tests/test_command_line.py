@@ -20,6 +20,8 @@ from jaxreward.commands.parsing import parse
 from jaxreward.errors import UserError
 from jaxreward.options import Arg
 
+ROOT = Path(__file__).resolve().parents[1]
+
 
 @dataclass(frozen=True)
 class Oven:
@@ -37,10 +39,14 @@ class Bakery:
 
     bread: Annotated[str, Arg(positional="BREAD")] = ""
     """What to bake."""
-    loaves: int = 3
+    loaves: Annotated[int, Arg(short="-n")] = 3
     """How many. More take longer."""
     wait_s: float | None = None
     """How long to wait."""
+    mood: str | None = None
+    """How the baker is."""
+    sizes: tuple[int, ...] = ()
+    """How large."""
     shape: Literal["round", "long"] = "round"
     """How it looks."""
     flour: tuple[str, ...] = ("rye",)
@@ -77,6 +83,12 @@ def bake(words: str, base: Bakery | None = None) -> Bakery:
         ("--wait-s 2.5", "wait_s", 2.5),
         ("--wait_s inf", "wait_s", float("inf")),
         ("--wait-s 3 --wait-s none", "wait_s", None),
+        ("--wait-s -1e-3", "wait_s", -0.001),
+        ("--mood none", "mood", "none"),
+        ("--sizes 1 -2 3e2", "sizes", (1, -2, 300)),
+        ("-n5", "loaves", 5),
+        ("-qn5", "loaves", 5),
+        ("-- -odd", "bread", "-odd"),
         ("--shape long", "shape", "long"),
         ("--flour oat rice", "flour", ("oat", "rice")),
         ("--flour oat --flour rice", "flour", ("rice",)),
@@ -114,12 +126,15 @@ def test_what_is_not_typed_is_as_it_was():
         ("--loaves 2.5", "--loaves must be a whole number, not '2.5'"),
         ("--loaves inf", "--loaves must be a whole number, not 'inf'"),
         ("--loaves none", "--loaves must be a whole number, not 'none'"),
+        ("--loaves 1,5", "--loaves must be a whole number, not '1,5'"),
+        ("--sizes 64,64", "--sizes must be a whole number, not '64,64'; put blanks between several"),
+        ("--sizes 1,000", "put blanks between several"),
+        ("--out=", "--out needs a value"),
         ("--wait-s long", "--wait-s must be a number, not 'long'"),
         ("--shape lang", "--shape must be one of round, long, not 'lang'; did you mean long?"),
         ("--quick=yes", "--quick takes no value"),
         ("-x", "there is no option -x"),
         ("rolls buns", "there is no place for 'buns' here"),
-        ("--help flavour", "there is no help on 'flavour'"),
     ],
 )
 def test_a_mistake_is_a_sentence(words, says):
@@ -134,9 +149,9 @@ def test_help_of_settings_without_a_page(capsys):
     text = capsys.readouterr().out
     assert left.value.code == 0
     assert "usage: bake.py [BREAD] [options]" in text and "Bake. With settings of every kind." in text
-    assert "--wait-s SECONDS" in text and "How it looks. One of round, long. [round]" in text
+    assert "--wait-s SECONDS" in text and "--shape round|long" in text and "How it looks. [round]" in text
     assert "--oven.heat X" in text and "[180]" in text and "--heat X" in text and "[90]" in text
-    assert "--oven.no-fan" in text and "Do not blow." in text and "secret" not in text
+    assert "--oven.fan" in text and "Blow. [on; --oven.no-fan turns it off]" in text and "secret" not in text
 
 
 # ---- the pages
@@ -185,7 +200,13 @@ def test_help_tells_the_defaults_of_the_task_with_their_units(capsys):
         (["evolve", "--help", "llm"], "[180 s]"),
         (["evolve", "-h", "budget"], "[10 USD]"),
         (["evolve", "--preset", "paper-budget", "--help", "training"], "[500,000 steps]"),
-        (["evolve", "--help", "all"], "--ppo.reset-memory"),
+        (["evolve", "--help", "all"], "--ppo.no-reset-memory turns it off"),
+        (["evolve", "--help=llm"], "[180 s]"),
+        (["--help", "film"], "usage: jaxreward film"),
+        (["film", "--help", str(ROOT / "interfaces" / "hopper" / "expert.py")], "usage: jaxreward film"),
+        (["film", str(ROOT / "interfaces" / "hopper" / "expert.py"), "--help", "ppo"], "[30]"),
+        (["compare", "--tasks", "hopper", "--help", "ppo"], "[30]"),
+        (["evolve", "--task", "hopper", "--help"], "[1 seed]"),
         (["tell", "--help"], "answer the requests of `jaxreward ask`"),
         (["runs", "tail", "--help"], "-f, --follow"),
         (["prompt", "--help"], "usage: jaxreward prompt show"),
@@ -195,9 +216,38 @@ def test_help_tells_the_defaults_of_the_task_with_their_units(capsys):
             status = main(words)
         except SystemExit as left:
             status = left.code
-        assert status == 0 and says.replace("reset", "no-reset") in capsys.readouterr().out, words
+        assert status == 0 and says in capsys.readouterr().out, words
     assert main(["evolve", "--help", "trainin"]) == 2
     assert "did you mean 'training'?" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("columns", ["5", "25", "40"])
+def test_a_narrow_terminal_has_help_too(columns, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", columns)
+    with pytest.raises(SystemExit):
+        main(["runs", "tail", "--help"])
+    assert max(map(len, capsys.readouterr().out.splitlines()[3:-1])) <= max(30, int(columns))
+
+
+def test_the_last_of_two_flags_counts_for_the_defaults_too(capsys, tmp_path):
+    (tmp_path / "a.toml").write_text("candidates = 3\n")
+    (tmp_path / "b.toml").write_text("candidates = 5\nsteps = 1e5\nmax_usd = 2.0\n[llm]\nretries = 1\n")
+    configs = ["--config", str(tmp_path / "a.toml"), "--config", str(tmp_path / "b.toml")]
+    said = ["--proposer", "llm", "--model", "openai/x", "--price", "openai/x=1,1"]
+    words = ["evolve", "--task", "hopper", "--task", "xland-easy", *configs, *said, "--dry-run", "--json"]
+    assert main(words) == 0
+    settings = json.loads(capsys.readouterr().out.splitlines()[-1])["settings"]
+    assert (settings["task"], settings["seeds"], settings["candidates"], settings["steps"]) == (
+        "xland-easy", 2, 5, 100_000
+    )  # fmt: skip
+    assert (settings["llm"]["max_usd"], settings["llm"]["retries"]) == (2.0, 1), "flat as on a command line, or a table"
+    assert main(["evolve", "--config", "--dry-run"]) == 2
+    assert "--config needs a value" in capsys.readouterr().err
+
+
+def test_what_is_of_no_use_is_refused(capsys):
+    for words in (["ask", "--track", "wandb"], ["tell", "--wait-s", "30"], ["tell", "--name", "x", "--preset=quick"]):
+        assert main(words) == 2 and "has no use for --" in capsys.readouterr().err
 
 
 def test_a_config_that_is_misspelt_is_known(capsys):

@@ -96,6 +96,14 @@ def test_a_gif_of_few_colours_keeps_those_that_mean_something(tmp_path):
     write_film(tmp_path / "a.gif", [frames], colours=COLOURS)
     with Image.open(tmp_path / "a.gif") as picture:
         assert (np.asarray(picture.convert("RGB"))[:2, :5] == COLOURS[2]).all()
+    frames = [np.full((60, 80, 3), 40, np.uint8) for _ in range(40)]
+    frames[7][20:30, 20:30] = (220, 30, 40)
+    write_film(tmp_path / "c.gif", [frames])
+    with Image.open(tmp_path / "c.gif") as picture:
+        picture.seek(1)  # the first that differs
+        assert abs(np.asarray(picture.convert("RGB"))[25, 25].astype(int) - (220, 30, 40)).max() < 20, (
+            "seen in one frame"
+        )
     write_film(tmp_path / "b.gif", [[np.zeros((4, 4, 3), np.uint8)]], colours=COLOURS)  # fewer colours than it may have
 
 

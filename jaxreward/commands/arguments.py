@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from jaxreward.commands.compare_settings import CompareSettings, Typed
-from jaxreward.commands.parsing import parse
+from jaxreward.commands.parsing import help_asked, last, parse, without_help
 from jaxreward.commands.retrain import TrainSettings
 from jaxreward.errors import UserError
 from jaxreward.options import apply, read_toml
@@ -19,30 +19,6 @@ from jaxreward.tasks import has_real_actions, is_file
 from jaxreward.training import PPO
 
 D = TypeVar("D")
-
-
-def take(args: list[str], flag: str) -> str | None:
-    """Remove `flag VALUE` or `flag=VALUE` from args and return the value."""
-    for i, arg in enumerate(args):
-        if arg == flag:
-            if i + 1 >= len(args):
-                raise UserError(f"{flag} needs a value")
-            value = args[i + 1]
-            del args[i : i + 2]
-        elif arg.startswith(flag + "="):
-            del args[i]
-            value = arg.removeprefix(flag + "=")
-        else:
-            continue
-        if not value:
-            raise UserError(f"{flag} needs a value")
-        return value
-    return None
-
-
-def peek(args: list[str], flag: str, default: str) -> str:
-    value = take(list(args), flag)
-    return default if value is None else value
 
 
 def check_file_task(named: str, said: str, where: str) -> None:
@@ -68,7 +44,7 @@ def _evolve(base: EvolveSettings, args: list[str], command: str) -> EvolveSettin
 
 
 def configured(base: D, args: list[str]) -> D:
-    path = take(args, "--config")
+    path = last(args, "--config")
     return base if path is None else apply(base, read_toml(Path(path)), path)
 
 
@@ -81,12 +57,15 @@ _MAY_CHANGE = {
 }
 
 
+_IDLE = {"ask": ("--track", "--profile"), "tell": ("--wait-s", "--preset")}
+"""Options of `evolve` that mean nothing to a search one step at a time."""
+
+
 def train_settings(args: list[str]) -> TrainSettings:
     """The settings of `jaxreward train`; steps and learner are by default those for the task on two cores, with
     `--preset paper` those of the paper."""
-    name = take(args, "--preset") or "quick"
-    named = configured(TrainSettings(), list(args))
-    task = peek(args, "--task", named.task)
+    name = last(args, "--preset") or "quick"
+    task = last(args, "--task") or configured(TrainSettings(), args).task
     base = TrainSettings(task=task)
     if name != "quick":
         of_paper = preset(name, task)
@@ -103,22 +82,26 @@ def evolve_settings(args: list[str], command: str = "evolve") -> EvolveSettings:
     A replay starts from the settings of the recorded run.
     """
     given_to_people = command in ("ask", "tell")
-    if given_to_people and (proposer := peek(args, "--proposer", "manual")) != "manual":
+    if given_to_people and (proposer := last(args, "--proposer") or "manual") != "manual":
         raise UserError(
             f"{command} is for --proposer manual, not {proposer}: leave --proposer out, or say jaxreward evolve"
         )
-    preset_name = take(args, "--preset") or "quick"
-    config = list(args)
+    for flag in _IDLE.get(command, ()):
+        if sum(arg.partition("=")[0] == flag for arg in args) > (flag == "--wait-s"):  # which `tell` says itself
+            raise UserError(f"{command} has no use for {flag}: leave it out, or say jaxreward evolve --proposer manual")
     # Task and strategy decide the preset, so they are looked up first, on the command line and then in the file.
-    named = configured(EvolveSettings(), list(args))
-    task, strategy = peek(args, "--task", named.task), peek(args, "--strategy", named.strategy)
-    recorded = _recorded(Path(peek(args, "--recording", "")))
-    base = configured(recorded or preset(preset_name, task, strategy), config)
-    settings = _evolve(base, config, command)
+    named = configured(EvolveSettings(), args)
+    task, strategy = last(args, "--task") or named.task, last(args, "--strategy") or named.strategy
+    recorded = _recorded(Path(last(args, "--recording") or ""))
+    base = configured(recorded or preset(last(args, "--preset") or "quick", task, strategy), args)
+    settings = _evolve(base, without_help(args), command)
+    resumes = settings.resume and (settings.out / settings.run_name / "config.toml").exists()
+    if help_asked(args) is not None and not resumes:
+        _evolve(base, args, command)  # prints it
     if not settings.resume:
         return settings if settings.name else dataclasses.replace(settings, name=_free_name(settings))
     path = settings.out / settings.run_name
-    if not (path / "config.toml").exists():
+    if not resumes:
         # What a scheduler runs again is the same command: the first time there is nothing to resume.
         return dataclasses.replace(settings, name=settings.run_name, resume=False)
     started = apply(EvolveSettings(), read_config(path), str(path / "config.toml"))
@@ -142,11 +125,15 @@ def compare_settings(args: list[str]) -> CompareSettings:
     """The settings of a comparison. What is said of the learner is said of that of each task: whatever is not said is
     as `evolve` has it, and a value that happens to be the default of `PPO()` is said too."""
 
+    plain = without_help(args)
+
     def typed(ppo: PPO) -> Typed:
-        rest = list(args)
-        return parse(Typed, configured(Typed(ppo=ppo), rest), rest, "compare")
+        return parse(Typed, configured(Typed(ppo=ppo), plain), plain, "compare")
 
     said = typed(PPO())
+    if help_asked(args) is not None:
+        learner = quick_learner(said.tasks[0]) if said.tasks else PPO()
+        parse(Typed, dataclasses.replace(said, ppo=learner), args, "compare")  # prints it
     if "--merge" in args and not said.merge:
         raise UserError("--merge needs a value: the folders of comparisons or shards to put together")
     learners = {task: typed(quick_learner(task)).ppo for task in said.tasks}

@@ -15,7 +15,7 @@ from jaxreward.options import Arg
 class CheckSettings:
     """Check programs without training them: the verdict, the digest, the cost."""
 
-    interfaces: tuple[Path, ...] = ()
+    interfaces: Annotated[tuple[Path, ...], Arg(adds=True)] = ()
     """Program files."""
     task: str = "xland-easy"
     """What they are for (`jaxreward tasks`)."""

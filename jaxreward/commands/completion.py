@@ -63,8 +63,13 @@ def command_parser(commands: Mapping[str, str]) -> argparse.ArgumentParser:
 def _fill(parser: argparse.ArgumentParser, name: str, page: Page) -> None:
     import shtab
 
+    from jaxreward.commands.compare_settings import PROPOSERS as COMPARED
+
     topics = topics_of(name)
-    parser.add_argument("--help", "-h", nargs="?", choices=topics, help="what options there are")
+    if topics:
+        parser.add_argument("--help", "-h", choices=topics, help="what options there are")
+    else:
+        parser.add_argument("--help", "-h", action="store_true", help="what options there are")
     values = _values()
     for option in options_of(page.kind):
         text = option.brief
@@ -74,10 +79,12 @@ def _fill(parser: argparse.ArgumentParser, name: str, page: Page) -> None:
         if option.is_switch:
             continue
         choices = option.choices or values.get(option.path.rpartition(".")[2], tuple)()
+        if name == "compare" and option.path == "proposers":
+            choices = COMPARED
         if choices:
             action.choices = list(choices)
         elif option.placeholder == "RUN":
-            action.complete = shtab.DIRECTORY  # type: ignore[attr-defined]
+            action.complete = shtab.cmd("ls runs 2>/dev/null")  # type: ignore[attr-defined]
         elif issubclass(option.kind, Path) or "|" in option.placeholder:
             action.complete = shtab.DIRECTORY if option.placeholder == "DIR" else shtab.FILE  # type: ignore[attr-defined]
     if page.presets:
@@ -89,6 +96,7 @@ def _fill(parser: argparse.ArgumentParser, name: str, page: Page) -> None:
 
 def _values() -> Mapping[str, Callable[[], Sequence[str]]]:
     """Values of options that take a name, by the last part of the option's path."""
+    from jaxreward.operators import OPERATORS
     from jaxreward.presets import PRESETS
     from jaxreward.proposers.proposer import NAMES
     from jaxreward.search import STRATEGIES
@@ -98,5 +106,6 @@ def _values() -> Mapping[str, Callable[[], Sequence[str]]]:
     return {
         "task": task_names, "tasks": task_names, "baselines": lambda: BASELINES, "preset": lambda: list(PRESETS),
         "strategy": lambda: list(STRATEGIES), "strategies": lambda: list(STRATEGIES),
-        "proposer": lambda: NAMES, "proposers": lambda: NAMES,
+        "operator": lambda: list(OPERATORS), "activation": lambda: ("tanh", "relu", "swish"),
+        "initializer": lambda: ("orthogonal", "lecun"), "proposer": lambda: NAMES,
     }  # fmt: skip

@@ -70,6 +70,8 @@ class Option:
             return self.arg.positional or self.arg.unit
         if self.is_switch:
             return ""
+        if self.choices and len(every := "|".join(self.choices)) <= 25:
+            return every
         for end, (unit, _) in _MEASURES.items():
             if name.endswith(end):
                 return unit
@@ -95,7 +97,8 @@ class Option:
         number = f"{value:,}" if isinstance(value, int) else f"{value:,g}"
         units = [short for end, (_, short) in _MEASURES.items() if name.endswith(end)]
         counted = [word for word in _COUNTED if word in name.split("_")] if isinstance(value, int) else []
-        return " ".join([number, *(units or counted)[:1]])
+        unit = (units or counted)[:1]
+        return " ".join([number, *(u.removesuffix("s") if value == 1 and u in counted else u for u in unit)])
 
     def of(self, settings: Any) -> Any:
         """Its value in some settings."""

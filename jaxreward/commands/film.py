@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from jaxreward import programs, tasks
 from jaxreward.commands.arguments import check_file_task, configured
 from jaxreward.commands.output import console_of, print_json
-from jaxreward.commands.parsing import parse
+from jaxreward.commands.parsing import parse, without_help
 from jaxreward.errors import UserError
 from jaxreward.filming import EPISODES, MOST_FRAMES, check_drawable, film, policy_of
 from jaxreward.keeping import POLICY
@@ -83,13 +83,12 @@ class _Subject:
 
 def film_command(args: list[str]) -> int:
     """Film an agent; `args` are those of the command line, RUN or INTERFACE first."""
-    config = list(args)
-    first = parse(FilmSettings, configured(FilmSettings(), config), config, "film")
+    first = parse(FilmSettings, configured(FilmSettings(), args), without_help(args), "film")
     said = first.subject
     of_file = said.endswith(".py")
-    settings = first
-    if of_file:  # its task decides the learner and the steps
-        settings = parse(FilmSettings, configured(_of_header(Path(said), first.task), args), args, "film")
+    # The task of a file decides the learner and the steps.
+    base = _of_header(Path(said), first.task) if of_file else FilmSettings()
+    settings = parse(FilmSettings, configured(base, args), args, "film")
     if not said:
         raise UserError("say what to film: `jaxreward film RUN`, its folder or name, or `jaxreward film FILE.py`")
     for name, least in (("episodes", 3), ("frames", 4), ("steps", 0), ("seed", 0)):

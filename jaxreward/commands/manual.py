@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pydoc
+import sys
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,6 +17,7 @@ from jaxreward.errors import UserError
 
 WIDEST = 110
 """Characters of a line; longer ones are hard to read, however wide the terminal."""
+_JOINT = "\N{NO-BREAK SPACE}"
 _INDENT = 27
 """Where the text of an option begins; a longer flag has a line of its own."""
 
@@ -170,8 +173,12 @@ def print_page(command: str, topic: str, kind: type, base: Any) -> None:
     Raises:
         UserError: there is no such topic.
     """
-    width = min(get_terminal_size((80, 24)).columns, WIDEST)
-    print("\n".join(page_lines(command, PAGES.get(command) or Page(kind, config=False), topic, base, width)))
+    width = max(30, min(get_terminal_size((80, 24)).columns, WIDEST))
+    lines = page_lines(command, PAGES.get(command) or Page(kind, config=False), topic, base, width)
+    if sys.stdout.isatty() and len(lines) >= get_terminal_size().lines:
+        pydoc.pager("\n".join(lines))
+    else:
+        print("\n".join(lines))
 
 
 def page_lines(command: str, page: Page, topic: str, base: Any, width: int) -> list[str]:
@@ -185,9 +192,9 @@ def page_lines(command: str, page: Page, topic: str, base: Any, width: int) -> l
     if base is None:  # what has no default is not asked for it
         base = page.kind if any(o.required for o in options_of(page.kind)) else page.kind()
     if topic not in ("", "all", *page.topics):
-        near = get_close_matches(topic, page.topics, 1)
-        hint = f"did you mean '{near[0]}'?" if near else f"choose from {', '.join([*page.topics, 'all'])}"
-        raise UserError(f"there is no help on '{topic}'; {hint}")
+        if near := get_close_matches(topic, page.topics, 1):
+            raise UserError(f"there is no help on '{topic}'; did you mean '{near[0]}'?")
+        topic = ""  # the word is the command's
     options = page.options(topic)
     positional = " ".join(
         (o.placeholder if o.required else f"[{o.placeholder}]") + " ..." * o.several
@@ -209,24 +216,26 @@ def page_lines(command: str, page: Page, topic: str, base: Any, width: int) -> l
 
 def option_lines(option: Option, base: Any, width: int, *, whole: bool) -> list[str]:
     """An option with what it means and its default; not `whole`: the first sentence of it."""
-    on = option.is_switch and option.of(base) is True
-    flag = (option.negation if on else option.flag) or option.placeholder
-    name = ", ".join(filter(None, [option.arg.short, flag]))
+    name = ", ".join(filter(None, [option.arg.short, option.flag or option.placeholder]))
     values = f"{option.placeholder} ..." if option.several else option.placeholder
     head = f"{name} {values}".rstrip() if option.flag else name
     text = option.text if whole else f"{option.brief}."
-    if on:
-        text = f"Do not {text[0].lower()}{text[1:]}"
-    told = [choice for choice in option.choices if choice not in text]
-    if told:
+    if any(choice not in text + head for choice in option.choices):
         text += f" One of {', '.join(option.choices)}."
-    default = "" if on or option.required else option.shown(option.of(base))
-    return _row(head, f"{text} [{default}]" if default else text, width)
+    default = "" if option.required else option.shown(option.of(base))
+    if option.is_switch and option.of(base) is True:
+        default = f"on; {option.negation} turns it off"
+    text += f" [{default}]".replace(" ", _JOINT).replace(_JOINT, " ", 1) if default else ""
+    return _row(head, text, width)
 
 
 def _row(head: str, text: str, width: int) -> list[str]:
-    lines = textwrap.wrap(text, width - _INDENT, break_on_hyphens=False) or [""]
     first = f"  {head}"
+    if width < 60:  # too narrow for two columns
+        return [first, *textwrap.wrap(text.replace(_JOINT, " "), width, initial_indent=" " * 6,
+                                      subsequent_indent=" " * 6, break_on_hyphens=False)]  # fmt: skip
+    lines = textwrap.wrap(text, width - _INDENT, break_on_hyphens=False) or [""]
+    lines = [line.replace(_JOINT, " ") for line in lines]
     rows = [f"{first:{_INDENT}}{lines[0]}"] if len(first) < _INDENT else [first, " " * _INDENT + lines[0]]
     return rows + [" " * _INDENT + line for line in lines[1:]]
 
@@ -251,7 +260,7 @@ def overview(commands: Mapping[str, Any], title: str, last: str) -> str:
 def shared_flags(command: str) -> list[str]:
     """Flags of a command that are read before its settings are."""
     page = PAGES.get(command) or Page(object, config=False)
-    return ["--help", *["--config"] * page.config, *["--preset"] * page.presets]
+    return [*["--config"] * page.config, *["--preset"] * page.presets]
 
 
 def topics_of(command: str) -> Sequence[str]:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import difflib
+import itertools
 import math
 import re
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 from jaxreward.commands.fields import Option, options_of
@@ -19,10 +21,20 @@ from jaxreward.options import merged_options
 D = TypeVar("D")
 
 _HELP = ("-h", "--help")
+_SHARED = "shared by commands"
+"""Where argparse puts what is read before settings are."""
+
+
+_NUMBER = re.compile(r"[+-]?(\d[\d_,]*\.?\d*|\.\d+)(e[+-]?\d+)?|[+-]?(inf|nan)", re.IGNORECASE)
+_GROUPED = re.compile(r"[+-]?\d{1,3}(,\d{3})+")
 
 
 class _Parser(argparse.ArgumentParser):
-    """argparse, whose complaints are for the caller to print."""
+    """argparse, whose complaints are for the caller to print, and to which -1e-3 is a number."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self._negative_number_matcher = _NUMBER
 
     def error(self, message: str) -> NoReturn:
         said = re.fullmatch(r"argument (?:\S*/)?(\S+): (.*)", message)
@@ -61,7 +73,33 @@ def help_asked(args: Sequence[str]) -> str | None:
     for i, arg in enumerate(args):
         if arg in _HELP:
             return args[i + 1] if i + 1 < len(args) and not args[i + 1].startswith("-") else ""
+        if arg.startswith("--help="):
+            return arg.removeprefix("--help=")
     return None
+
+
+def without_help(args: Sequence[str]) -> list[str]:
+    """The words of a command line but for `--help` and the topic behind it."""
+    topic, words = help_asked(args), list(args)
+    if topic is not None:
+        at = next(i for i, arg in enumerate(words) if arg in _HELP or arg.startswith("--help="))
+        del words[at : at + (2 if topic and words[at] in _HELP else 1)]
+    return words
+
+
+def last(args: Sequence[str], flag: str) -> str | None:
+    """The value that a flag is given, the last time; None where it is not given.
+
+    Raises:
+        UserError: it has no value.
+    """
+    value = None
+    for arg, after in itertools.pairwise([*args, "-"]):
+        if arg == flag or arg.startswith(flag + "="):
+            value = after if arg == flag else arg.removeprefix(flag + "=")
+            if not value or (arg == flag and after.startswith("-")):
+                raise UserError(f"{flag} needs a value")
+    return value
 
 
 def parse(kind: type[D], base: D | None, args: Sequence[str] | None, command: str) -> D:
@@ -87,10 +125,15 @@ def parse(kind: type[D], base: D | None, args: Sequence[str] | None, command: st
     flags = {
         flag for o in options.values() for flag in (o.flag, o.arg.short, o.negation if o.is_switch else "") if flag
     }
+    flags |= set(shared_flags(command))
     words = [_dashed(arg) for arg in args]
     _check_flags(words, flags, command)
-    given, rest = parser_of(kind, program(command)).parse_known_args(words)
-    said = vars(given)
+    parser = parser_of(kind, program(command))
+    for flag in shared_flags(command):  # which are read before
+        parser.add_argument(flag, dest=_SHARED)
+    given, rest = parser.parse_known_args(words)
+    said = {path: value for path, value in vars(given).items() if path != _SHARED}
+    rest = rest[1:] if rest[:1] == ["--"] else rest
     for option in options.values():
         if not option.flag and rest:
             said[option.path], rest = (rest, []) if option.several else (rest[0], rest[1:])
@@ -118,11 +161,12 @@ def _dashed(arg: str) -> str:
 
 def _check_flags(words: Sequence[str], flags: set[str], command: str) -> None:
     """Raise UserError for a flag that there is not, or a value of a flag that is missing; argparse is less clear."""
-    for word in words:
+    for word in words[: words.index("--")] if "--" in words else words:
         flag = word.partition("=")[0]
-        if not word.startswith("-") or flag in flags or word in ("-", "--") or _is_number(word):
+        attached = not word.startswith("--") and word[:2] in flags  # -n5
+        if not word.startswith("-") or flag in flags or attached or word == "-" or _NUMBER.fullmatch(word):
             continue
-        near = difflib.get_close_matches(flag, [*flags, *shared_flags(command)], 1)
+        near = difflib.get_close_matches(flag, [*flags, "--help"], 1)
         hint = f"did you mean {near[0]}?" if near else f"{program(command)} --help lists what there is"
         raise UserError(f"there is no option {flag}; {hint}")
 
@@ -148,8 +192,10 @@ def _one(option: Option, word: str) -> Any:
         UserError: it is none.
     """
     name = option.flag or option.placeholder
-    if option.optional and word.lower() == "none":
+    if option.optional and option.kind in (int, float) and word.lower() == "none":
         return None
+    if not word and (option.kind is Path or option.path in ("task", "tasks")):
+        raise UserError(f"{name} needs a value")
     if option.choices:
         if word not in option.choices:
             near = difflib.get_close_matches(word, option.choices, 1)
@@ -157,7 +203,7 @@ def _one(option: Option, word: str) -> Any:
             raise UserError(f"{name} must be one of {', '.join(option.choices)}, not '{word}'{hint}")
         return word
     if option.kind is int:
-        return _whole(name, word)
+        return _whole(name, word, option.several)
     if option.kind is float:
         if not _is_number(word):
             raise UserError(f"{name} must be a number, not '{word}'")
@@ -165,15 +211,16 @@ def _one(option: Option, word: str) -> Any:
     return option.kind(word)
 
 
-def _whole(name: str, word: str) -> int:
+def _whole(name: str, word: str, several: bool) -> int:
     """A whole number, also one that is written 1e6, 1_000_000 or 1,000,000."""
-    bare = word.replace(",", "")
+    bare = word.replace(",", "") if _GROUPED.fullmatch(word) and not several else word
     try:
         return int(bare)
     except ValueError:
         number = float(bare) if _is_number(bare) else math.nan
     if not number.is_integer():
-        raise UserError(f"{name} must be a whole number, not '{word}'")
+        hint = "; put blanks between several" if several and "," in word else ""
+        raise UserError(f"{name} must be a whole number, not '{word}'{hint}")
     return int(number)
 
 

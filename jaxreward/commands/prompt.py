@@ -18,6 +18,7 @@ from jaxreward.proposers.llm_settings import LlmSettings
 from jaxreward.proposers.prompt import PromptBook
 from jaxreward.records import Evolve, Request, Result, TaskCard
 from jaxreward.runs import Asked, Progress, Repair, fold, read_log
+from jaxreward.runs.folders import find_run
 from jaxreward.runs.run import read_config
 from jaxreward.search import make_strategy
 from jaxreward.search.seeding import derive_rng
@@ -31,7 +32,7 @@ class PromptSettings:
     """Print what a language model would be sent, word for word: by a new search on --task, or by --run next."""
 
     run: Path | None = None
-    """Folder of a run."""
+    """A run, its folder or its name in runs/."""
     request: str = ""
     """Of the run: what this request asked, such as g0002-01. As in its events.jsonl."""
     parent: str = ""
@@ -69,6 +70,8 @@ def show(settings: PromptSettings) -> Shown:
     """
     if settings.operator:
         _check_operator(settings.operator, settings.prompts)
+    if settings.run is not None:
+        settings = replace(settings, run=find_run(str(settings.run), Path("runs")))
     if settings.run is None:
         if settings.request or settings.parent:
             raise UserError("--request and --parent name something of a run: give it with --run")

@@ -27,7 +27,7 @@ class TrainSettings:
     """What to solve (`jaxreward tasks`). Also xland/<environment>/<ruleset>, or a Python file, which is executed."""
     task_arg: Annotated[tuple[str, ...], Arg(adds=True)] = ()
     """Options of the task. Each is KEY=VALUE, such as push_force_scale=2; `jaxreward tasks NAME` lists them."""
-    interfaces: tuple[Path, ...] = ()
+    interfaces: Annotated[tuple[Path, ...], Arg(adds=True)] = ()
     """Program files; none: the task's own interface."""
     seeds: int = 10
     """Training seeds of each interface."""
