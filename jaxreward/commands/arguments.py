@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from jaxreward.commands.compare_settings import CompareSettings, Typed
-from jaxreward.commands.parsing import help_asked, last, parse, without_help
+from jaxreward.commands.parsing import given, help_asked, last, parse, without_help
 from jaxreward.commands.retrain import TrainSettings
 from jaxreward.errors import UserError
 from jaxreward.options import apply, read_toml
@@ -82,9 +82,9 @@ def evolve_settings(args: list[str], command: str = "evolve") -> EvolveSettings:
     A replay starts from the settings of the recorded run.
     """
     given_to_people = command in ("ask", "tell")
-    if given_to_people and (proposer := last(args, "--proposer") or "manual") != "manual":
+    if given_to_people and (others := [name for name in given(args, "--proposer") if name != "manual"]):
         raise UserError(
-            f"{command} is for --proposer manual, not {proposer}: leave --proposer out, or say jaxreward evolve"
+            f"{command} is for --proposer manual, not {others[0]}: leave --proposer out, or say jaxreward evolve"
         )
     for flag in _IDLE.get(command, ()):
         if sum(arg.partition("=")[0] == flag for arg in args) > (flag == "--wait-s"):  # which `tell` says itself

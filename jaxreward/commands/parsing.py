@@ -87,19 +87,24 @@ def without_help(args: Sequence[str]) -> list[str]:
     return words
 
 
-def last(args: Sequence[str], flag: str) -> str | None:
-    """The value that a flag is given, the last time; None where it is not given.
+def given(args: Sequence[str], flag: str) -> list[str]:
+    """The values that a flag is given, in their order.
 
     Raises:
         UserError: it has no value.
     """
-    value = None
+    values = []
     for arg, after in itertools.pairwise([*args, "-"]):
         if arg == flag or arg.startswith(flag + "="):
-            value = after if arg == flag else arg.removeprefix(flag + "=")
-            if not value or (arg == flag and after.startswith("-")):
+            values.append(after if arg == flag else arg.removeprefix(flag + "="))
+            if not values[-1] or (arg == flag and after.startswith("-")):
                 raise UserError(f"{flag} needs a value")
-    return value
+    return values
+
+
+def last(args: Sequence[str], flag: str) -> str | None:
+    """The value that counts of a flag; None where it is not given."""
+    return next(reversed(given(args, flag)), None)
 
 
 def parse(kind: type[D], base: D | None, args: Sequence[str] | None, command: str) -> D:
@@ -131,8 +136,8 @@ def parse(kind: type[D], base: D | None, args: Sequence[str] | None, command: st
     parser = parser_of(kind, program(command))
     for flag in shared_flags(command):  # which are read before
         parser.add_argument(flag, dest=_SHARED)
-    given, rest = parser.parse_known_args(words)
-    said = {path: value for path, value in vars(given).items() if path != _SHARED}
+    found, rest = parser.parse_known_args(words)
+    said = {path: value for path, value in vars(found).items() if path != _SHARED}
     rest = rest[1:] if rest[:1] == ["--"] else rest
     for option in options.values():
         if not option.flag and rest:
