@@ -23,8 +23,6 @@ D = TypeVar("D")
 _HELP = ("-h", "--help")
 _SHARED = "shared by commands"
 """Where argparse puts what is read before settings are."""
-
-
 _NUMBER = re.compile(r"[+-]?(\d[\d_,]*\.?\d*|\.\d+)(e[+-]?\d+)?|[+-]?(inf|nan)", re.IGNORECASE)
 _GROUPED = re.compile(r"[+-]?\d{1,3}(,\d{3})+")
 

@@ -8,12 +8,12 @@ from PIL import Image
 from jaxreward.reports.films import write_film, write_strip
 
 
-def frames(length: int, shade: int) -> list[np.ndarray]:
-    return [np.full((6, 10, 3), shade + t, np.uint8) for t in range(length)]
+def frames(length: int, shade: int, step: int = 1) -> list[np.ndarray]:
+    return [np.full((6, 10, 3), shade + step * t, np.uint8) for t in range(length)]
 
 
 def test_a_film_is_as_long_as_its_longest_episode(tmp_path):
-    write_film(tmp_path / "a.gif", [frames(3, 10), frames(5, 100)])
+    write_film(tmp_path / "a.gif", [frames(3, 10, 20), frames(5, 100, 20)])  # of shades that a GIF tells apart
     with Image.open(tmp_path / "a.gif") as film:
         assert getattr(film, "n_frames", 1) == 5 and film.size == (10 + 4 + 10, 6)
 

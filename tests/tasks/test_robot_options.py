@@ -83,7 +83,10 @@ class Mine(MuJoCoTask):
         super().__post_init__()
         if self.legs == 5:
             len(self.legs)
-    xml = "<mujoco/>"
+    xml = (
+        "<mujoco><worldbody><body><joint name='j'/><geom size='1'/></body></worldbody>"
+        "<actuator><motor joint='j' ctrlrange='-1 1'/></actuator></mujoco>"
+    )
     def score(self): ...
     def default_observation(self, view): ...
     def sparse_reward(self, view, action, next_view): ...
