@@ -36,7 +36,8 @@ _WAYS = {"one_by_one": "one by one", "separate": "as separate processes", "naive
 
 @dataclass(frozen=True)
 class ThroughputSettings:
-    """Time candidates trained together, the same one by one, and environment steps alone."""
+    """Time candidates trained together, the same one by one, and environment steps alone. --config FILE.toml reads any
+    of these options; the command line wins."""
 
     candidates: tuple[int, ...] = (1, 4, 16, 64)
     """Numbers of candidates, one row each."""

@@ -48,7 +48,7 @@ def merged_options(base: Sequence[str], given: Sequence[str]) -> tuple[str, ...]
     return (*(o for o in base if key(o) not in map(key, given)), *given)
 
 
-def _arg_of(hint: Any) -> Arg:
+def arg_of(hint: Any) -> Arg:
     """What a field says of itself in `Annotated`."""
     return next((said for said in getattr(hint, "__metadata__", ()) if isinstance(said, Arg)), Arg())
 
@@ -82,7 +82,7 @@ def apply(base: D, values: Mapping[str, Any], origin: str, prefix: str = "") -> 
         UserError: a key that is no field (with the nearest one), or a value of the wrong type.
     """
     hints = typing.get_type_hints(type(base), include_extras=False)
-    args = {name: _arg_of(hint) for name, hint in typing.get_type_hints(type(base), include_extras=True).items()}
+    args = {name: arg_of(hint) for name, hint in typing.get_type_hints(type(base), include_extras=True).items()}
     hints = {name: hint for name, hint in hints.items() if not args[name].hidden}
     flat = {f.name: name for name in hints if args[name].flat for f in dataclasses.fields(getattr(base, name))}
     changes: dict[str, Any] = {}

@@ -16,7 +16,7 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
-from jaxreward.options import Arg
+from jaxreward.options import Arg, arg_of
 
 _MEASURES = {"_s": ("SECONDS", "s"), "_gb": ("GB", "GB"), "_usd": ("USD", "USD")}
 """Ends of names that say in what a value is measured: as a placeholder, and behind a number."""
@@ -116,10 +116,9 @@ def options_of(kind: type) -> tuple[Option, ...]:
 def _options(kind: type, path: str, prefix: str) -> Iterator[Option]:
     hints, texts = typing.get_type_hints(kind, include_extras=True), field_texts(kind)
     for field in dataclasses.fields(kind):
-        hint, arg = hints[field.name], Arg()
+        hint, arg = hints[field.name], arg_of(hints[field.name])
         if typing.get_origin(hint) is typing.Annotated:
-            hint, *said = typing.get_args(hint)
-            arg = next((s for s in said if isinstance(s, Arg)), arg)
+            hint = typing.get_args(hint)[0]
         if arg.hidden:
             continue
         if dataclasses.is_dataclass(hint):
