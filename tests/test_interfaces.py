@@ -28,14 +28,13 @@ PATHS = sorted(ROOT.glob("*/*.py"))
 
 @pytest.fixture(scope="module")
 def loaded(checker, task_of):
-    """The program in a file, checked when it is first asked for; one of ours for a robot on random inputs of the task's
-    shapes, for its simulation takes long to compile, and one that was found on true states: it may need them."""
+    """The program in a file, checked when it is first asked for: on states of the task; of a robot, whose simulation
+    takes long to compile, on random inputs of its shapes."""
 
     @functools.cache
     def load(path: Path) -> Program:
         task = task_of(TASKS[path.parent.name])
-        true = path.parent.name in GRIDS or path.name == "genetic.py"
-        verdict, program = checker.check(path.read_text(), task if true else Spec.of(task))
+        verdict, program = checker.check(path.read_text(), task if path.parent.name in GRIDS else Spec.of(task))
         assert program is not None, verdict.failure
         return program
 

@@ -15,6 +15,7 @@ import pytest
 
 from benchmarks import candidate_throughput, gpu, regimes, scaling, table
 from benchmarks.measure import Apart, Seconds, median
+from jaxreward import cli
 from jaxreward.errors import UserError
 from jaxreward.tasks import make_task
 from jaxreward.training import PPO, quick_real
@@ -182,13 +183,30 @@ def test_the_growth_with_candidates_is_drawn(tmp_path: Path, capsys: pytest.Capt
     assert "holds no rows" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("part", ["throughput", "regimes", "search", "gru", "panda", "go1", "robots"])
-def test_the_script_for_a_gpu_prints_its_commands(part: str, tmp_path: Path):
-    words = [sys.executable, str(ROOT / "benchmarks" / "gpu.py"), part, "--dry-run", "--out", str(tmp_path)]
+def test_the_script_for_a_gpu_runs_what_it_prints(tmp_path: Path):
+    words = [sys.executable, str(ROOT / "benchmarks" / "gpu.py"), "throughput", "--dry-run", "--out", str(tmp_path)]
     done = subprocess.run(words, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
+    assert "candidate_throughput.py --seeds 2 --candidates 1 4" in done.stdout
+    assert "16 candidates whole and in chunks" in done.stdout, "what that script itself says"
+
+
+def here(words: list[str], **_: Any) -> SimpleNamespace:
+    """What a script of the project does, in this process, which has imported it all."""
+    script, arguments = Path(words[2]), words[3:]
+    if script.parent.name == "scripts":
+        return SimpleNamespace(returncode=cli.main([script.stem, *arguments]))
+    assert script.stem == "candidate_throughput"
+    return SimpleNamespace(returncode=candidate_throughput.main(arguments))
+
+
+@pytest.mark.parametrize("part", ["throughput", "regimes", "search", "gru", "panda", "go1", "robots"])
+def test_the_script_for_a_gpu_prints_its_commands(part: str, tmp_path: Path, monkeypatch, capsys):
+    monkeypatch.setattr(gpu.subprocess, "run", here)
+    assert gpu.main([part, "--dry-run", "--out", str(tmp_path)]) == 0
+    printed = "".join(capsys.readouterr())
     trains = part in ("panda", "go1")
-    assert ("interfaces of" if trains else "candidates") in done.stdout + done.stderr
+    assert ("interfaces of" if trains else "candidates") in printed
     assert not list(tmp_path.iterdir())
     tiny = gpu.command(gpu.GpuSettings(part=part, tiny=True))  # type: ignore[arg-type]
     assert ("--steps" if trains else "--candidates") in tiny

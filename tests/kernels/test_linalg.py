@@ -43,12 +43,14 @@ def test_cholesky_factors_are_those_of_numpy(kind):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("n", [N, pytest.param(linalg.LARGEST + 1, id="large")])
 def test_triangular_solves_solve_by_whatever_path(kind, n):
-    """Through JAX's own function, all 32 ways."""
+    """Through JAX's own function, all 32 ways of complex and 16 of real matrices."""
     linalg.keep_off_the_pool()
     a = np.asarray(some(kind, n, n) / n + 2.0 * np.eye(n), kind)
     names = ("left_side", "lower", "transpose_a", "conjugate_a", "unit_diagonal")
     for flags in itertools.product((True, False), repeat=5):
         how = dict(zip(names, flags, strict=True))
+        if how["conjugate_a"] and kind is np.float32:
+            continue  # is what it is without
         b = some(kind, n, 3, seed=1) if how["left_side"] else some(kind, 3, n, seed=1)
         found = np.asarray(jax.lax.linalg.triangular_solve(jnp.asarray(a), jnp.asarray(b), **how))
         half = np.tril(a) if how["lower"] else np.triu(a)
@@ -60,7 +62,7 @@ def test_triangular_solves_solve_by_whatever_path(kind, n):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(("m", "n"), [(5, 5), (5, 3), (3, 5), (1, 1), (70, 66), (66, 70), (140, 130)])
+@pytest.mark.parametrize(("m", "n"), [(5, 5), (5, 3), (3, 5), (1, 1), (66, 70), (140, 130)])
 def test_lu_factors_are_those_of_lapack(kind, m, n):
     from scipy.linalg import lu_factor
 

@@ -87,12 +87,12 @@ def test_ranges_of_real_actions():
 
 
 def test_how_an_episode_ends_is_said():
-    last = {name: document_state(make_task(name)).splitlines()[-1] for name in NAMES}
-    assert (
-        last["xland-easy"] == "An episode ends in a state that the task declares final, at the latest after 80 steps."
+    easy, corridor, choice = (
+        document_state(make_task(name)).splitlines()[-1] for name in ("xland-easy", "probe-corridor", "probe-choice")
     )
-    assert last["probe-corridor"].endswith("at the latest after 18 steps.")
-    assert last["probe-choice"] == "An episode ends after 1 step, never earlier."
+    assert easy == "An episode ends in a state that the task declares final, at the latest after 80 steps."
+    assert corridor.endswith("at the latest after 18 steps.")
+    assert choice == "An episode ends after 1 step, never earlier."
     assert "Reaching the goal ends the episode." in document_state(make_task("xland-hard"))
 
 

@@ -134,7 +134,7 @@ if __name__ == "__main__":
     with Checker() as checker:
         found = [program for _, program in checker.check_many(sources, TASK)]
     what_was_compiled_ahead_is_found(found)
-    for collector in ("fused", "hasty", "linked"):
+    for collector in ("hasty", "linked"):
         whole = results_do_not_depend_on_devices(found, collector)
         survivors_are_dealt_out_anew(found, collector, whole)
     what_was_stopped_goes_on(found, whole)
