@@ -26,7 +26,7 @@ evolve: $(RUN)
 	@$(PY) scripts/evolve.py --task xland-easy --baselines sparse best-of-n $(ARGS)
 
 test: $(DEV)
-	@$(PY) -m pytest -m "not slow" -n $(JOBS) --dist loadfile
+	@$(PY) -m pytest -m "not slow" -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
 lint: $(DEV)
 	@$(PY) -m ruff check

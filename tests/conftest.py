@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import functools
 import os
+import shutil
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from typing import TYPE_CHECKING
@@ -21,6 +23,21 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")
 os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
 os.environ.setdefault("MPLBACKEND", "agg")
 os.environ["JAX_NUM_CPU_DEVICES"] = "1"  # chunks are cut by devices
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """What one process of a run compiles, the others and those that they start find on disk."""
+    if hasattr(config, "workerinput") or "JAX_COMPILATION_CACHE_DIR" in os.environ:
+        return
+    folder = tempfile.mkdtemp(prefix="jaxreward-tests-")
+    config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
+    os.environ["JAX_COMPILATION_CACHE_DIR"] = folder
+    os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.1"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The room of the longest tests first, so that no worker is left alone with one of them at the end."""
+    items.sort(key=lambda item: item.path.parent.name != "training")
 
 
 @pytest.fixture(scope="session")

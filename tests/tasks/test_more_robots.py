@@ -168,6 +168,7 @@ def test_the_drawer_opens_when_it_is_pulled():
     assert d.site("handle").xpos[0] == pytest.approx(0.72 - drawn), "towards the arm"
 
 
+@pytest.mark.slow
 def test_the_gripper_pulls_the_drawer_by_its_handle(stepped):
     """A scripted pull, from the fingers astride the handle to success, in MJX as in MuJoCo."""
     task, step, reset = stepped["panda-cabinet"]

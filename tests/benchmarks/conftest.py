@@ -1,0 +1,14 @@
+"""Benchmarks switch off what the tests keep on disk of compiled functions: for themselves alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import jax
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def kept_for_other_tests() -> Iterator[None]:
+    yield
+    jax.config.update("jax_enable_compilation_cache", True)
