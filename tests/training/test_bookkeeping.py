@@ -135,7 +135,7 @@ def test_survivors_of_a_rung_go_on_as_if_nothing_had_happened(whole, passed):
         assert_close_trees(params(whole, k), params(passed, k), atol=1e-6)
 
 
-@pytest.mark.parametrize("collector", ["fused", "hasty", "linked"])
+@pytest.mark.parametrize("collector", ["hasty", "linked"])
 def test_a_rung_stops_and_compacts(easy, mixed, tiny, whole, passed, monkeypatch, collector):
     """With a threshold between the candidates' successes, the rest trains on in a smaller chunk. Linked
     chunks are made up to what `common_size` says by rows that nobody asks for."""
