@@ -26,12 +26,13 @@ CONFIG: Spec = {
     "axis": {
         "labelColor": "currentColor", "titleColor": "currentColor", "tickColor": "currentColor",
         "domainColor": "currentColor", "gridColor": "currentColor", "gridOpacity": 0.12, "domainOpacity": 0.4,
-        "tickOpacity": 0.4, "labelFontSize": 12, "titleFontSize": 12, "titleFontWeight": "normal", "labelLimit": 240,
+        "tickOpacity": 0.4, "labelFontSize": 12, "titleFontSize": 12, "titleFontWeight": "normal",
+        "labelLimit": {"expr": "min(240, 0.42 * containerSize()[0])"},
     },
     "legend": {
         "labelColor": "currentColor", "titleColor": "currentColor", "labelFontSize": 12, "titleFontSize": 12,
-        "titleFontWeight": "normal", "orient": "bottom", "labelLimit": 300, "columns": 1, "symbolOpacity": 1,
-        "symbolType": "circle",
+        "titleFontWeight": "normal", "orient": "bottom", "columns": 1, "symbolOpacity": 1, "symbolType": "circle",
+        "labelLimit": {"expr": "min(300, containerSize()[0] - 90)"},
     },
     "text": {"color": "currentColor"},
     "range": {"category": list(COLOURS)},
@@ -151,7 +152,7 @@ def archive(cells: Sequence[Row], candidates: Sequence[Row], measure: Measure) -
     """The map of an archive: `cells` with `x`, `x2`, `y`, `y2` and the `mean` of the elite; candidates with
     `reward_nodes`, `observation_size`, `mean`, `id`, `operator`. Without cells, the candidates alone."""
     colour = _shade(measure)
-    x = {"field": "reward_nodes", "type": "quantitative", "title": "reward complexity (nodes of its syntax tree)",
+    x = {"field": "reward_nodes", "type": "quantitative", "title": "reward complexity (syntax nodes)",
          "axis": {"grid": False}}  # fmt: skip
     y = {"field": "observation_size", "type": "quantitative", "title": "observation size", "axis": {"grid": False}}
     point: Spec = {
@@ -232,7 +233,8 @@ def bars(rows: Sequence[Row], value: str, name: str, title: str, description: st
 
 def time(rows: Sequence[Row]) -> Spec:
     """Where the wall clock went: rows with `stretch`, `phase`, `seconds` and `order`, by which they are stacked."""
-    phase = {"field": "phase", "type": "nominal", "sort": None, "title": None, "legend": {"columns": 3}}
+    legend = {"columns": {"expr": "containerSize()[0] < 360 ? 2 : 3"}}
+    phase = {"field": "phase", "type": "nominal", "sort": None, "title": None, "legend": legend}
     height = 24 * len({row["stretch"] for row in rows})
     return _spec(
         "wall-clock seconds by generation and what was done", height, data=_values(rows),

@@ -25,7 +25,7 @@ from jaxreward.runs.provenance import Provenance
 from jaxreward.runs.transcripts import TRANSCRIPT, TranscriptLog
 
 STEPS = tuple(range(20_000, 200_001, 20_000))
-TERMS = ("near_goal", "holding", "step_cost")
+TERMS = ("closer_to_blue_pyramid_empty_handed", "holding", "step_cost")
 MODEL = "openai/made-up"
 
 
@@ -42,7 +42,7 @@ def source_of(id: str, rng: np.random.Generator) -> str:
         "def get_observation(state):\n    return jnp.concatenate([state.agent.position, state.agent.position])\n\n"
         "def compute_reward(state, action, next_state):\n"
         f"    total = {' + '.join(f'helper_{k}(next_state)' for k in range(12))}\n"
-        "    return total, {'near_goal': total}\n"
+        "    return total, {'closer_to_blue_pyramid_empty_handed': total}\n"
     )
 
 

@@ -150,13 +150,24 @@ def test_a_point_of_a_chart_opens_its_candidate(reader, report):
     assert page.locator("#candidate-title").inner_text().startswith("g0000-")
 
 
-@pytest.mark.parametrize("width", [360, 768])
+CUT_OFF = """() => [...document.querySelectorAll("[data-chart] svg, #candidate svg")].flatMap((chart) => {
+    const edge = chart.getBoundingClientRect();
+    return [...chart.querySelectorAll("text")].filter((word) => {
+        const at = word.getBoundingClientRect();
+        const seen = at.width && getComputedStyle(word).opacity !== "0";
+        return seen && (at.left < edge.left - 1 || at.right > edge.right + 1);
+    }).map((word) => word.textContent);
+})"""
+
+
+@pytest.mark.parametrize("width", [320, 360, 768])
 def test_nothing_stands_over_the_edge_of_a_small_screen(chromium, report, width):
     reader = Reader(chromium, viewport={"width": width, "height": 740}, has_touch=True)
     page = reader.read(report, "#c=g0001-00")
     opened(page, "g0001-00")
     for measured in ("document.documentElement", "document.getElementById('candidate')"):
         assert page.evaluate(f"{measured}.scrollWidth") <= width
+    assert page.evaluate(CUT_OFF) == [], "words of charts"
     assert reader.was_quiet(report)
     page.close()
 
