@@ -14,6 +14,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax.experimental.compilation_cache import compilation_cache
 
 from benchmarks.machine import peak_resident, start_peak
 from jaxreward.programs import Program
@@ -29,6 +30,7 @@ _MANY = 10**6
 def forget() -> None:
     """Drop every compiled function and every trace, as if the process had just started."""
     jax.config.update("jax_enable_compilation_cache", False)
+    compilation_cache.reset_cache()  # JAX decides once whether it asks the disk
     forget_compiled()
     jax.clear_caches()
     gc.collect()

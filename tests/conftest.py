@@ -24,15 +24,16 @@ os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
 os.environ.setdefault("MPLBACKEND", "agg")
 os.environ["JAX_NUM_CPU_DEVICES"] = "1"  # chunks are cut by devices
 
-
-def pytest_configure(config: pytest.Config) -> None:
-    """What one process of a run compiles, the others and those that they start find on disk."""
-    if hasattr(config, "workerinput") or "JAX_COMPILATION_CACHE_DIR" in os.environ:
-        return
-    folder = tempfile.mkdtemp(prefix="jaxreward-tests-")
-    config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
-    os.environ["JAX_COMPILATION_CACHE_DIR"] = folder
+COMPILED = None if "JAX_COMPILATION_CACHE_DIR" in os.environ else tempfile.mkdtemp(prefix="jaxreward-tests-")
+"""What one worker compiles, the others find here, and so do the commands that tests start."""
+if COMPILED:
+    os.environ["JAX_COMPILATION_CACHE_DIR"] = COMPILED
     os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.1"
+
+
+def pytest_unconfigure() -> None:
+    if COMPILED:
+        shutil.rmtree(COMPILED, ignore_errors=True)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -19,6 +19,9 @@ COLOURS = ("#2f86c9", "#e0782f", "#2fa37a", "#b665b0", "#c99a1e", "#63b7e6", "#d
 FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, sans-serif'
 """As in report.css: Vega measures words before it draws them."""
 
+ROOM = "(containerSize()[0] + 0 * width)"
+"""Pixels from edge to edge of a chart; it names `width` to be computed again when a phone is turned."""
+
 CONFIG: Spec = {
     "background": None,
     "font": FONT,
@@ -27,12 +30,12 @@ CONFIG: Spec = {
         "labelColor": "currentColor", "titleColor": "currentColor", "tickColor": "currentColor",
         "domainColor": "currentColor", "gridColor": "currentColor", "gridOpacity": 0.12, "domainOpacity": 0.4,
         "tickOpacity": 0.4, "labelFontSize": 12, "titleFontSize": 12, "titleFontWeight": "normal",
-        "labelLimit": {"expr": "min(240, 0.42 * containerSize()[0])"},
+        "labelLimit": {"expr": f"min(240, 0.42 * {ROOM})"},
     },
     "legend": {
         "labelColor": "currentColor", "titleColor": "currentColor", "labelFontSize": 12, "titleFontSize": 12,
         "titleFontWeight": "normal", "orient": "bottom", "columns": 1, "symbolOpacity": 1, "symbolType": "circle",
-        "labelLimit": {"expr": "min(300, containerSize()[0] - 90)"},
+        "labelLimit": {"expr": f"min(300, {ROOM} - 90)"},
     },
     "text": {"color": "currentColor"},
     "range": {"category": list(COLOURS)},
@@ -233,7 +236,7 @@ def bars(rows: Sequence[Row], value: str, name: str, title: str, description: st
 
 def time(rows: Sequence[Row]) -> Spec:
     """Where the wall clock went: rows with `stretch`, `phase`, `seconds` and `order`, by which they are stacked."""
-    legend = {"columns": {"expr": "containerSize()[0] < 360 ? 2 : 3"}}
+    legend = {"columns": {"expr": f"{ROOM} < 360 ? 2 : 3"}}
     phase = {"field": "phase", "type": "nominal", "sort": None, "title": None, "legend": legend}
     height = 24 * len({row["stretch"] for row in rows})
     return _spec(

@@ -6,9 +6,11 @@ from collections.abc import Iterator
 
 import jax
 import pytest
+from jax.experimental.compilation_cache import compilation_cache
 
 
 @pytest.fixture(autouse=True)
 def kept_for_other_tests() -> Iterator[None]:
     yield
     jax.config.update("jax_enable_compilation_cache", True)
+    compilation_cache.reset_cache()
