@@ -30,7 +30,7 @@ CONFIG: Spec = {
         "labelColor": "currentColor", "titleColor": "currentColor", "tickColor": "currentColor",
         "domainColor": "currentColor", "gridColor": "currentColor", "gridOpacity": 0.12, "domainOpacity": 0.4,
         "tickOpacity": 0.4, "labelFontSize": 12, "titleFontSize": 12, "titleFontWeight": "normal",
-        "labelLimit": {"expr": f"min(240, 0.42 * {ROOM})"},
+        "labelLimit": {"expr": f"min(240, {ROOM} / 2)"},
     },
     "legend": {
         "labelColor": "currentColor", "titleColor": "currentColor", "labelFontSize": 12, "titleFontSize": 12,

@@ -11,6 +11,7 @@ from jax.experimental.compilation_cache import compilation_cache
 
 @pytest.fixture(autouse=True)
 def kept_for_other_tests() -> Iterator[None]:
+    before = jax.config.values["jax_enable_compilation_cache"]
     yield
-    jax.config.update("jax_enable_compilation_cache", True)
+    jax.config.update("jax_enable_compilation_cache", before)
     compilation_cache.reset_cache()

@@ -169,6 +169,7 @@ def test_nothing_stands_over_the_edge_of_a_small_screen(chromium, report, width)
         assert page.evaluate(f"{measured}.scrollWidth") <= width
     assert page.evaluate(CUT_OFF) == [], "words of charts"
     page.set_viewport_size({"width": 320, "height": 900})
+    page.wait_for_function("document.querySelector('[data-chart] svg').getBoundingClientRect().width < 320")
     page.wait_for_function(f"({CUT_OFF})().length === 0")
     assert reader.was_quiet(report)
     page.close()

@@ -54,13 +54,13 @@ def test_parameters_are_those_of_the_network(task, initializer):
 
 
 @functools.cache
-def rollout(kind: str, reset: bool, updates: int = 2):
+def rollout(kind: str, reset: bool):
     """A chunk of one program, its state before an update and what that collected."""
     task, ppo = Recall() if kind == "recall" else make_task("probe-aim"), GRU.replace(reset_memory=reset)
     chunk = Chunk(task, Population([Program.default(task)]), ppo, SEEDS, jax.devices()[0])
     chunk.compile()
     state, stats = chunk.start(), chunk.fresh_stats()
-    for index in range(updates):
+    for index in range(2):
         state, stats, _ = chunk.update(state, stats, index, 0.0)
     variables, lanes = jax.tree.map(jnp.copy, (state.agents.variables, state.lanes))
     pool, noise = chunk._resets(chunk._keys), chunk._noise(jax.random.split(jax.random.key(5), len(SEEDS)))
