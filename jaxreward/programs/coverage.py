@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from jax.extend import core
 
+from jaxreward.programs.loops import scan_sizes
 from jaxreward.programs.names import words
 
 Array = np.ndarray[Any, Any]
@@ -99,7 +100,7 @@ def _depend(jaxpr: Any, dependent: list[bool], found: set[int]) -> list[bool]:
         if name in ("jit", "pjit"):
             outs = _depend(params["jaxpr"].jaxpr, ins, found)
         elif name == "scan":
-            consts, n = params["num_consts"], params["num_carry"]
+            consts, n = scan_sizes(e)
             while True:
                 outs = _depend(params["jaxpr"].jaxpr, ins, found)
                 carry = [a or b for a, b in zip(ins[consts : consts + n], outs[:n], strict=True)]

@@ -12,6 +12,7 @@ from jax import lax
 from jax.extend import core
 
 from jaxreward.programs.limits import Limits
+from jaxreward.programs.loops import scan_sizes
 from jaxreward.programs.primitives import SCATTERS, replayable
 from jaxreward.programs.spec import DTYPES
 from jaxreward.programs.tape import COMMUTATIVE, Tape, TapeError, bodies, count, input_digest, node_digest
@@ -142,6 +143,11 @@ class _Builder:
             self.refuse("it has side effects", "return everything that you compute")
         if name in _INLINE:
             return self.run(*_callee(params), operands)
+        if name == "call_hi_primitive":  # what custom derivatives are from JAX 0.12 on
+            expanded = _expanded(equation)
+            return self.run(expanded.jaxpr, expanded.consts, operands)
+        if name == "empty":  # functions of JAX fill it before they read it
+            return [self.const(np.zeros(params["shape"], params["dtype"]))]
         if name == "custom_linear_solve":
             sizes = params["const_lengths"]
             first, rest = sizes.matvec + sizes.vecmat, sum(sizes)
@@ -165,7 +171,8 @@ class _Builder:
         if name == "scan":
             if params["length"] > self.limits.iterations:
                 self.refuse(f"a loop of {params['length']} iterations", f"at most {self.limits.iterations}", "limits")
-            tape = {"consts": int(params["num_consts"]), "carry": int(params["num_carry"]),
+            consts, carry = scan_sizes(equation)
+            tape = {"consts": consts, "carry": carry,
                     "length": int(params["length"]), "reverse": bool(params["reverse"])}  # fmt: skip
             return self.add("scan", {**tape, "body": self.body(params["jaxpr"])}, operands, outputs)
         if name == "while":
@@ -269,6 +276,17 @@ def _callee(params: dict[str, Any]) -> tuple[Any, Sequence[Any]]:
         if inner is not None:
             return inner, ()
     raise TapeError("a call without a body")
+
+
+def _expanded(equation: Any) -> Any:
+    """The jaxpr of a `jax.experimental.hijax` primitive, in terms of other primitives."""
+    primitive = equation.params["_prim"]
+
+    def expand(*arguments: Any) -> list[Any]:
+        return jax.tree.leaves(primitive.expand(*jax.tree.unflatten(primitive.in_tree, arguments)))
+
+    avals = [v.aval for v in equation.invars]
+    return jax.make_jaxpr(expand)(*[jax.ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type) for a in avals])
 
 
 def _fold(array: np.ndarray[Any, Any], dtype: Any) -> np.ndarray[Any, Any] | None:

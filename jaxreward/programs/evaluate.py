@@ -13,6 +13,8 @@ import jax
 import numpy as np
 from jax.extend import core
 
+from jaxreward.programs.loops import scan_sizes
+
 Rule = Callable[..., Any]
 Watch = Callable[[Any, Any, list[Any], list[Any]], None]
 
@@ -48,7 +50,7 @@ def _run(jaxpr: Any, consts: Any, arguments: list[Any], watch: Watch | None) -> 
         if name in ("jit", "pjit"):
             results = _run(params["jaxpr"].jaxpr, params["jaxpr"].consts, operands, watch)
         elif name == "scan" and params["length"] * len(params["jaxpr"].jaxpr.eqns) <= _TURNS:
-            results = _scan(operands, params, watch)
+            results = _scan(operands, equation, watch)
         elif name == "while" and len(params["body_jaxpr"].jaxpr.eqns) <= _TURNS // 256:
             results = _while(operands, params, watch)
         elif name in _RULES and all(o.dtype.kind in "biuf" for o in operands):
@@ -66,8 +68,9 @@ def _run(jaxpr: Any, consts: Any, arguments: list[Any], watch: Watch | None) -> 
     return [read(atom) for atom in jaxpr.outvars]
 
 
-def _scan(operands: list[Any], params: dict[str, Any], watch: Watch | None) -> list[Any]:
-    consts, carries, body = params["num_consts"], params["num_carry"], params["jaxpr"]
+def _scan(operands: list[Any], equation: Any, watch: Watch | None) -> list[Any]:
+    params, (consts, carries) = equation.params, scan_sizes(equation)
+    body = params["jaxpr"]
     fixed, carry, rows = operands[:consts], operands[consts : consts + carries], operands[consts + carries :]
     turns = range(params["length"])
     stacked: list[list[Any]] = []
@@ -185,9 +188,9 @@ _RULES: dict[str, Rule] = {
     for name, function in {
         "add": np.add, "sub": np.subtract, "mul": np.multiply, "max": np.maximum, "min": np.minimum, "neg": np.negative,
         "abs": np.abs, "floor": np.floor, "ceil": np.ceil, "sin": np.sin, "cos": np.cos, "tan": np.tan,
-        "tanh": np.tanh, "exp": np.exp, "exp2": np.exp2, "log": np.log, "log1p": np.log1p, "expm1": np.expm1,
-        "sqrt": np.sqrt, "square": np.square, "atan2": np.arctan2, "sinh": np.sinh, "cosh": np.cosh,
-        "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater,
+        "tanh": np.tanh, "exp": np.exp, "exp2": np.exp2, "log": np.log, "log1p": np.log1p, "log2": np.log2,
+        "expm1": np.expm1, "sqrt": np.sqrt, "square": np.square, "atan2": np.arctan2, "sinh": np.sinh,
+        "cosh": np.cosh, "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater,
         "ge": np.greater_equal, "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor,
         "not": np.invert, "is_finite": np.isfinite, "rsqrt": lambda x: 1 / np.sqrt(x), "pow": np.power,
         "logistic": lambda x: 1 / (1 + np.exp(-x)), "add_any": np.add, "stop_gradient": lambda x: x,

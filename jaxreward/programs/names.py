@@ -23,8 +23,8 @@ bfloat16 bincount bitwise_and bitwise_count bitwise_invert bitwise_left_shift bi
 bitwise_right_shift bitwise_xor blackman block bool_ broadcast_arrays broadcast_shapes broadcast_to c_ can_cast cbrt
 ceil choose clip column_stack compress concat concatenate conj conjugate convolve copy copysign corrcoef correlate cos
 cosh count_nonzero cov cross cumprod cumsum cumulative_prod cumulative_sum deg2rad degrees delete diag diag_indices
-diag_indices_from diagflat diagonal diff digitize divide divmod dot dsplit dstack dtype e ediff1d einsum empty
-empty_like equal euler_gamma exp exp2 expand_dims expm1 extract eye fabs fill_diagonal finfo flatnonzero flip fliplr
+diag_indices_from diagflat diagonal diff digitize divide divmod dot dsplit dstack dtype e ediff1d einsum
+equal euler_gamma exp exp2 expand_dims expm1 extract eye fabs fill_diagonal finfo flatnonzero flip fliplr
 flipud float16 float32 float_power floating floor floor_divide fmax fmin fmod frexp fromfunction full full_like gcd
 geomspace gradient greater greater_equal hamming hanning heaviside histogram histogram2d histogram_bin_edges
 histogramdd hsplit hstack hypot i0 identity iinfo imag index_exp indices inexact inf inner insert int16 int32 int8
@@ -116,6 +116,8 @@ NOT_NUMERIC = {
     "complex64": "complex numbers are not supported",
     "complex128": "complex numbers are not supported",
     "random": "programs are deterministic: no random numbers",
+    "empty": "its values are undefined: use jnp.zeros",
+    "empty_like": "its values are undefined: use jnp.zeros_like",
     "debug": "programs have no side effects",
     "tree_util": "write the leaves out by name",
     "tree": "write the leaves out by name",

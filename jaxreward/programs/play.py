@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxreward.devices import supported
 from jaxreward.errors import UserError, in_a_line
 
 N = 256
@@ -72,8 +73,9 @@ def _sample(task: Any, n: int, seed: int) -> tuple[Any, Any, Any]:
     view = jax.eval_shape(lambda: task.view(task.reset(jax.random.key(0))))
     steps = _STEPS if hasattr(task.action_space, "n") else _PHYSICS_STEPS
     lanes = min(max(steps // task.horizon, 16), 1024, max(_MOST_BYTES // max(_bytes(view), 1), 4))
-    options = task.compiler_options(jax.default_backend()) if hasattr(task, "compiler_options") else {}
-    play = jax.jit(partial(_play, task, lanes), compiler_options=dict(options) or None)
+    platform = jax.default_backend()
+    options = supported(task.compiler_options(platform), platform) if hasattr(task, "compiler_options") else {}
+    play = jax.jit(partial(_play, task, lanes), compiler_options=options or None)
     rng = np.random.default_rng(seed)
     key = jax.random.key(seed)
     nowhere = np.full(n, -1, np.int32)

@@ -14,9 +14,10 @@ from jaxreward.programs.names import words
 ELEMENTWISE = words(
     """
 abs acos acosh asin asinh atan atanh cbrt ceil cos cosh erf erf_inv erfc exp exp2 expm1 floor is_finite lgamma digamma
-log log1p logistic neg not round rsqrt sign sin sinh sqrt square tan tanh population_count clz integer_pow add and atan2
-div eq ge gt le lt max min mul ne nextafter or pow rem shift_left shift_right_arithmetic shift_right_logical sub xor
-le_to lt_to eq_to add_any clamp select_n convert_element_type bitcast_convert_type reduce_precision
+log log1p log2 logistic neg not round rsqrt sign sin sinh sqrt square tan tanh population_count clz integer_pow add and
+atan2 div eq ge gt le lt max min mul ne nextafter or pow rem shift_left shift_right_arithmetic shift_right_logical sub
+xor le_to lt_to eq_to add_any one_minus_square polynomial clamp select_n convert_element_type bitcast_convert_type
+reduce_precision
 """
 )
 REDUCTIONS = words(

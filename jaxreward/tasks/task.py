@@ -15,6 +15,7 @@ from typing import Any, Protocol, runtime_checkable
 import jax
 import numpy as np
 
+from jaxreward.devices import supported
 from jaxreward.errors import UserError
 from jaxreward.records import SUCCESS, Measure, Vocabulary
 
@@ -202,5 +203,5 @@ def measure_of_metric(metric: Metric) -> Measure:
 
 
 def compiler_options(task: Task, platform: str) -> dict[str, Any]:
-    """What XLA needs to be told on `platform` to compile `task`; mostly nothing."""
-    return dict(task.compiler_options(platform)) if isinstance(task, Compiled) else {}
+    """XLA's options for `task` on `platform`, without those that the installed XLA does not know; mostly none."""
+    return supported(task.compiler_options(platform), platform) if isinstance(task, Compiled) else {}

@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxreward.clock import CLOCK
+from jaxreward.devices import supported
 from jaxreward.training.plan import Device
 
 _EMITTERS, _LEVEL = "xla_cpu_use_fusion_emitters", "xla_backend_optimization_level"
@@ -24,9 +25,9 @@ HASTY = SMALL | {_LEVEL: 1}
 
 
 def xla_options(platform: str, options: Mapping[str, Any] | None = None) -> dict[str, Any] | None:
-    """What XLA is told: `options`, and on a CPU to have LLVM optimise less. That compiles sooner to code that is as
-    fast, but for tasks that do without XLA's fusion emitters."""
-    options = dict(options or {})
+    """XLA's options: those of `options` that the installed one knows, and on a CPU fewer optimisations by LLVM, which
+    compiles sooner to code that is as fast, but for tasks that do without XLA's fusion emitters."""
+    options = supported(options or {}, platform)
     if platform == "cpu" and options.get(_EMITTERS, True):
         options.setdefault(_LEVEL, 1)
     return options or None

@@ -106,6 +106,7 @@ CASES: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "observation_with_star": (
         "contract", HEAD + "def get_observation(*state):\n    return state[0].pos\n" + PAY, ("1 positional",),
     ),
+    "uninitialised": ("guard", obs("return jnp.empty(3) + state.pos[0]"), ("undefined", "jnp.zeros")),
     "observation_empty": ("contract", obs("return jnp.zeros((0,))"), ("1 to 512", "not 0", "line 4")),
     "observation_too_wide": ("contract", obs("return jnp.concatenate([state.pos, jnp.zeros(511)])"), ("not 513",)),
     "observation_scalar": ("contract", obs("return state.pos[0]"), ("shape ()",)),

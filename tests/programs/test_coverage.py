@@ -64,7 +64,6 @@ WRITTEN: dict[str, dict[str, Callable[..., Any]]] = {
         "diag_indices": lambda f, a, i, b, u, m, s, k: m[f(3)],
         "dsplit": lambda f, a, i, b, u, m, s, k: f(a.reshape(1, 1, 4), 2),
         "einsum": lambda f, a, i, b, u, m, s, k: f("ij,jk->ik", m, m),
-        "empty": lambda f, a, i, b, u, m, s, k: f((2,)) * 0 + s,
         "extract": lambda f, a, i, b, u, m, s, k: f(b, a, size=3),
         "eye": lambda f, a, i, b, u, m, s, k: f(3, k=1) * s,
         "fill_diagonal": lambda f, a, i, b, u, m, s, k: f(m, s, inplace=False),

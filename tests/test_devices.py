@@ -1,0 +1,27 @@
+"""Compile options are asked of the installed XLA, not assumed."""
+
+from __future__ import annotations
+
+import jax
+
+from jaxreward.devices import supported
+from jaxreward.tasks import compiler_options, make_task
+from jaxreward.training.compiled import HASTY, SMALL, xla_options
+
+
+def test_options_that_xla_does_not_know_are_left_out():
+    known = {"xla_backend_optimization_level": 1}
+    assert supported({"xla_no_such_option": True} | known, "cpu") == known
+    assert supported({}, "no such platform") == {}
+
+
+def test_a_function_compiles_with_whatever_is_asked_for():
+    lowered = jax.jit(lambda x: x * 2.0).lower(1.0)
+    for options in (HASTY, SMALL, {"xla_no_such_option": 7}, None):
+        assert lowered.compile(xla_options("cpu", options))(3.0) == 6.0
+
+
+def test_a_task_asks_for_options_that_the_installed_xla_knows(monkeypatch):
+    task = make_task("inverted-pendulum")
+    monkeypatch.setattr(type(task), "compiler_options", lambda *_: {"xla_no_such_option": 1})
+    assert compiler_options(task, "cpu") == {}
