@@ -24,7 +24,8 @@ def command(*words: str) -> None:
 
 
 def checked(interfaces: Path) -> None:
-    command("check", "--task", "xland-easy", "--interfaces", *map(str, sorted((interfaces / "xland_easy").glob("*.py"))))
+    files = [str(p) for p in sorted((interfaces / "xland_easy").glob("*.py"))]
+    command("check", "--task", "xland-easy", "--interfaces", *files)
     task = jr.make_task("xland-easy")
     source = "def compute_reward(state, action, next_state):\n    return open('x')\n"
     verdict = jr.check_program(source, task)
