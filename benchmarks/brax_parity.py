@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import subprocess
 import statistics
 import sys
 import time
@@ -195,13 +196,23 @@ def draw(path: Path, rows: list[dict[str, Any]]) -> None:
     figure.savefig(path, dpi=150)
 
 
+def unfused_flags() -> str:
+    """Flags by which XLA on CPU compiles Brax's resets well, which its trainer has in every step; our tasks ask for the
+    same by themselves. XLA reads its flags once and dies of an unknown one, so another process asks what it takes."""
+    ask = (
+        "from jaxreward.devices import supported; from jaxreward.tasks.simulation import UNFUSED; "
+        "print(*(f'--{name}={str(value).lower()}' for name, value in supported(UNFUSED, 'cpu').items()))"
+    )
+    asked = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, timeout=300, check=True)
+    return asked.stdout.strip()
+
+
 def run(s: ParitySettings) -> dict[str, Any]:
     """All tasks; the file is written after each."""
     from benchmarks.machine import machine
 
     s.check()
-    # XLA on CPU compiles Brax's resets, which its trainer has in every step, badly; our tasks turn this off themselves.
-    os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + " --xla_cpu_use_fusion_emitters=false"
+    os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {unfused_flags()}".strip()
     report: dict[str, Any] = {"benchmark": "brax_parity", "seeds": s.seeds, **machine(), "rows": []}
     for name in s.tasks:
         row = compare(name, s)
