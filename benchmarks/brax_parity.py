@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import itertools
 import os
-import subprocess
 import statistics
+import subprocess
 import sys
 import time
 from collections.abc import Mapping

@@ -49,9 +49,12 @@ def _run(jaxpr: Any, consts: Any, arguments: list[Any], watch: Watch | None) -> 
         name, params = equation.primitive.name, equation.params
         if name in ("jit", "pjit"):
             results = _run(params["jaxpr"].jaxpr, params["jaxpr"].consts, operands, watch)
-        elif name == "scan" and params["length"] * len(params["jaxpr"].jaxpr.eqns) <= _TURNS:
+        elif name == "cond":  # under vmap those are left whose choice is one for the batch
+            branch = params["branches"][int(np.clip(operands[0], 0, len(params["branches"]) - 1))]
+            results = _run(branch.jaxpr, branch.consts, operands[1:], watch)
+        elif name == "scan" and _is_short(params["length"], params["jaxpr"], watch):
             results = _scan(operands, equation, watch)
-        elif name == "while" and len(params["body_jaxpr"].jaxpr.eqns) <= _TURNS // 256:
+        elif name == "while" and _is_short(256, params["body_jaxpr"], watch):
             results = _while(operands, params, watch)
         elif name in _RULES and all(o.dtype.kind in "biuf" for o in operands):
             aval = equation.outvars[0].aval
@@ -66,6 +69,24 @@ def _run(jaxpr: Any, consts: Any, arguments: list[Any], watch: Watch | None) -> 
         if watch is not None and results:
             watch(jaxpr, equation, operands, results)
     return [read(atom) for atom in jaxpr.outvars]
+
+
+def _is_short(turns: int, body: Any, watch: Watch | None) -> bool:
+    """Whether a loop is run here: it is short, or somebody watches the `while` loops in it."""
+    return turns * len(body.jaxpr.eqns) <= _TURNS or (watch is not None and _holds_while(body.jaxpr))
+
+
+def _holds_while(jaxpr: Any) -> bool:
+    bodies = [v for e in jaxpr.eqns for p in e.params.values() for v in (p if isinstance(p, tuple) else (p,))]
+    return any(e.primitive.name == "while" for e in jaxpr.eqns) or any(
+        _holds_while(b.jaxpr) for b in bodies if isinstance(b, core.ClosedJaxpr)
+    )
+
+
+def still_going(equation: Any, operands: list[Any], carry: list[Any]) -> np.ndarray[Any, Any]:
+    """Whether the condition of a `while` equation holds for `carry`: a scalar, or one value for each of a batch."""
+    condition, consts = equation.params["cond_jaxpr"], operands[: equation.params["cond_nconsts"]]
+    return np.asarray(_run(condition.jaxpr, condition.consts, [*consts, *carry], None)[0])
 
 
 def _scan(operands: list[Any], equation: Any, watch: Watch | None) -> list[Any]:

@@ -10,14 +10,12 @@ import ast
 import builtins
 import re
 import symtable
-from dataclasses import dataclass
+from itertools import pairwise
 from typing import NoReturn
 
+from jaxreward.programs.entries import ENTRIES, FILE, Guarded, Refused, entries
 from jaxreward.programs.limits import Limits
-from jaxreward.programs.names import API, ATTRIBUTES, BUILTINS, MODULES, NEVER_FIELDS, NOT_NUMERIC, words
-
-FILE = "<candidate>"
-ENTRIES = {"get_observation": 1, "compute_reward": 3, "reward": 1}
+from jaxreward.programs.names import API, ATTRIBUTES, BUILTINS, KEYWORDS, MODULES, NEVER_FIELDS, NOT_NUMERIC, words
 
 _NODES = words(
     """
@@ -54,27 +52,9 @@ _NO_BUILTIN = {
     "next": "index the list",
     "type": "compare dtypes or shapes",
 }
+_ANOTHER = "choose another name"
 _FORMAT = re.compile(r"[<>^=]?[+-]?0?[0-9]{0,2}(\.[0-9]{1,2})?[a-zA-Z%]?")
 _TYPE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.]*")
-
-
-class Refused(Exception):
-    """A program that its source alone condemns, or that broke its contract when traced."""
-
-    def __init__(self, message: str, line: int | None = None, hint: str = "", stage: str = "guard") -> None:
-        super().__init__(message)
-        self.message, self.line, self.hint, self.stage = message, line, hint, stage
-        self.half: str | None = None
-
-
-@dataclass(frozen=True)
-class Guarded:
-    """Source that passed: its tree, its entry points, and the size of the reward's part."""
-
-    tree: ast.Module
-    observation: str | None
-    reward: str | None
-    reward_nodes: int
 
 
 def guard(source: str, fields: frozenset[str] = frozenset(), limits: Limits | None = None) -> Guarded:
@@ -101,7 +81,7 @@ def guard(source: str, fields: frozenset[str] = frozenset(), limits: Limits | No
         raise Refused(message, hint="write loops instead of long expressions", stage="limits")
     _Guard(tree, nodes, fields).check()
     _check_scopes(source, nodes)
-    return _entries(tree)
+    return entries(tree)
 
 
 def _parse(source: str) -> ast.Module:
@@ -121,6 +101,8 @@ class _Guard:
         self.fields = {f for f in fields if not f.startswith("_") and f not in NEVER_FIELDS}
         self.parent = {child: node for node in nodes for child in ast.iter_child_nodes(node)}
         self.modules: dict[str, str] = {}
+        self.transformations: dict[str, str] = {}
+        self.annotations = {id(part) for note in _annotations(nodes) for part in ast.walk(note)}
         self.line = 1
 
     def refuse(self, message: str, hint: str = "", stage: str = "guard") -> NoReturn:
@@ -164,6 +146,8 @@ class _Guard:
                 self._bind(a.asname or a.name, full)
             elif a.name not in API[node.module]:
                 self.refuse(f"'{full}' is not available to programs", NOT_NUMERIC.get(a.name, ""))
+            elif node.module == "jax" and a.name in KEYWORDS:
+                self.transformations[a.asname or a.name] = a.name
 
     def _alias(self, node: ast.alias) -> None:
         statement = self.parent[node]
@@ -204,6 +188,8 @@ class _Guard:
                 return
             if rest[0] not in API[module]:
                 self.refuse(f"'{module}.{rest[0]}' is not available to programs", _elsewhere(rest[0]))
+            if module == "jax" and rest[0] in KEYWORDS:
+                self._transformation(node, rest[0])
             if len(rest) == 1:
                 return
         if node.attr.startswith("_") or node.attr in NEVER_FIELDS:
@@ -222,13 +208,47 @@ class _Guard:
             self.refuse(f"the name '{node.id}' is not allowed")
         if node.id in self.modules:
             if not isinstance(node.ctx, ast.Load):
-                self.refuse(f"the module name '{node.id}' is assigned to", "choose another name")
+                self.refuse(f"the module name '{node.id}' is assigned to", _ANOTHER)
             if not isinstance(self.parent.get(node), ast.Attribute):
                 self.refuse(f"the module '{node.id}' is used as a value", f"write {node.id}.name in full")
 
+        if node.id in self.transformations:
+            if not isinstance(node.ctx, ast.Load):
+                self.refuse(f"the name '{node.id}' of jax.{self.transformations[node.id]} is assigned to", _ANOTHER)
+            self._transformation(node, self.transformations[node.id])
+        if node.id == "str" and isinstance(node.ctx, ast.Load) and not self._is_text(node):
+            self.refuse("str is used as a value", "call it, or use an f-string")
+
+    def _is_text(self, node: ast.Name) -> bool:
+        """Whether `str` is called with one value, stands for a type in `isinstance`, or in an annotation."""
+        call = self.parent[node]
+        if isinstance(call, ast.Tuple):
+            call = self.parent[call]
+        if not isinstance(call, ast.Call) or id(node) in self.annotations:
+            return id(node) in self.annotations
+        if call.func is node:
+            return len(call.args) == 1 and not call.keywords and not isinstance(call.args[0], ast.Starred)
+        return isinstance(call.func, ast.Name) and call.func.id == "isinstance"
+
+    def _transformation(self, node: ast.expr, name: str) -> None:
+        """`jax.jit` and its like may only be applied, and with keywords that do nothing outside of the computation."""
+        call = self.parent[node]
+        if isinstance(call, ast.FunctionDef) and node in call.decorator_list:
+            return
+        if not isinstance(call, ast.Call) or call.func is not node:
+            self.refuse(f"jax.{name} is used as a value", f"write jax.{name}(function)")
+        if any(isinstance(a, ast.Starred) for a in call.args) or any(k.arg is None for k in call.keywords):
+            self.refuse(f"the arguments of jax.{name} are spread out of a list or a dictionary", "write them out")
+        if len(call.args) > (1 if name == "jit" else 3):
+            self.refuse(f"jax.{name} with {len(call.args)} positional arguments", "name those after the function")
+        for keyword in call.keywords:
+            if keyword.arg not in KEYWORDS[name]:
+                allowed = ", ".join(sorted(KEYWORDS[name]))
+                self.refuse(f"the keyword '{keyword.arg}' of jax.{name} is not allowed", f"these are: {allowed}")
+
     def _arg(self, node: ast.arg) -> None:
-        if node.arg.startswith("__") or node.arg in self.modules:
-            self.refuse(f"an argument may not be called '{node.arg}'", "choose another name")
+        if node.arg.startswith("__") or node.arg in self.modules or node.arg in self.transformations:
+            self.refuse(f"an argument may not be called '{node.arg}'", _ANOTHER)
         self._annotation(node.annotation)
 
     def _annotation(self, node: ast.expr | None) -> None:
@@ -244,15 +264,28 @@ class _Guard:
             self.refuse(f"the keyword '{node.arg}' is not allowed")
 
     def _functiondef(self, node: ast.FunctionDef) -> None:
-        if node.name.startswith("__") or node.name in self.modules:
-            self.refuse(f"a function may not be called '{node.name}'", "choose another name")
+        if node.name.startswith("__") or node.name in self.modules or node.name in self.transformations:
+            self.refuse(f"a function may not be called '{node.name}'", _ANOTHER)
         if node.name in ENTRIES and node.name != "reward" and self.parent.get(node) is not self.tree:
             self.refuse(f"{node.name} must be defined at the top level", stage="contract")
         self._annotation(node.returns)
         for decorator in node.decorator_list:
             root, names = self._chain(decorator) if isinstance(decorator, ast.Attribute) else (None, [])
-            if ".".join([self.modules.get(root or "", ""), *names]) not in ("jax.jit", "jax.vmap"):
+            full = ".".join([self.modules.get(root or "", ""), *names])
+            if isinstance(decorator, ast.Name) and decorator.id in self.transformations:
+                full = f"jax.{self.transformations[decorator.id]}"
+            if full not in ("jax.jit", "jax.vmap"):
                 self.refuse("only @jax.jit and @jax.vmap may decorate a function", "call the function instead")
+
+    def _compare(self, node: ast.Compare) -> None:
+        sides = [node.left, *node.comparators]
+        for op, pair in zip(node.ops, pairwise(sides), strict=True):
+            if isinstance(op, ast.Is | ast.IsNot) and not any(_is_singleton(side) for side in pair):
+                self.refuse("'is' compares two objects, which another run may share or not", "use ==, or 'is None'")
+
+    def _augassign(self, node: ast.AugAssign) -> None:
+        if isinstance(node.op, ast.Mod):
+            self.refuse("%= is not allowed", "write x = x % y")
 
     # ---- literals
 
@@ -277,6 +310,16 @@ class _Guard:
             self.refuse("a format of more than a width and a precision of two digits", "name terms plainly")
 
 
+def _annotations(nodes: list[ast.AST]) -> list[ast.expr]:
+    found = [n.annotation for n in nodes if isinstance(n, ast.arg | ast.AnnAssign)]
+    found += [n.returns for n in nodes if isinstance(n, ast.FunctionDef)]
+    return [note for note in found if note is not None]
+
+
+def _is_singleton(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and (node.value is None or isinstance(node.value, bool))
+
+
 def _elsewhere(name: str) -> str:
     """Where an unavailable name is to be had, or why it is not."""
     homes = [f"{module}.{name}" for module, names in API.items() if name in names]
@@ -292,7 +335,7 @@ def _check_scopes(source: str, nodes: list[ast.AST]) -> None:
     own = {s.get_name() for s in top.get_symbols() if s.is_assigned() or s.is_imported() or s.is_namespace()}
     for name in sorted(own):
         if hasattr(builtins, name) and name not in BUILTINS:
-            _refuse_name(nodes, name, f"the builtin '{name}' is assigned to", "choose another name")
+            _refuse_name(nodes, name, f"the builtin '{name}' is assigned to", _ANOTHER)
     tables = [top]
     for table in tables:
         tables.extend(table.get_children())
@@ -309,53 +352,3 @@ def _check_scopes(source: str, nodes: list[ast.AST]) -> None:
 def _refuse_name(nodes: list[ast.AST], name: str, message: str, hint: str) -> NoReturn:
     lines = [n.lineno for n in nodes if isinstance(n, ast.Name) and n.id == name]
     raise Refused(message, min(lines, default=None), hint)
-
-
-def _entries(tree: ast.Module) -> Guarded:
-    functions: dict[str, ast.FunctionDef] = {}
-    for node in tree.body:
-        if isinstance(node, ast.FunctionDef):
-            if node.name in functions and node.name in ENTRIES:
-                raise Refused(f"{node.name} is defined twice", node.lineno, "keep one of them", "contract")
-            functions[node.name] = node
-    for node in ast.walk(tree):
-        if not isinstance(node, ast.Name) or isinstance(node.ctx, ast.Load):
-            continue
-        if node.id in ("get_observation", "compute_reward"):
-            raise Refused(f"{node.id} is assigned to", node.lineno, f"define it by 'def {node.id}'", "contract")
-    observation = "get_observation" if "get_observation" in functions else None
-    reward = "compute_reward" if "compute_reward" in functions else None
-    if reward is None and "reward" in functions and _arity(functions["reward"]) == 1:
-        reward = "reward"
-    for name in (observation, reward):
-        if name is not None and _arity(functions[name]) != ENTRIES[name]:
-            wanted = {1: "(state)", 3: "(state, action, next_state)"}[ENTRIES[name]]
-            raise Refused(
-                f"{name} must take {ENTRIES[name]} positional argument(s) without defaults",
-                functions[name].lineno, f"write def {name}{wanted}:", "contract",
-            )  # fmt: skip
-    if observation is None and reward is None:
-        hint = "write def get_observation(state): and def compute_reward(state, action, next_state):"
-        raise Refused("the program defines neither get_observation nor compute_reward", hint=hint, stage="contract")
-    return Guarded(tree, observation, reward, _size(functions, reward))
-
-
-def _arity(function: ast.FunctionDef) -> int:
-    a = function.args
-    return -1 if a.vararg or a.kwarg or a.kwonlyargs or a.defaults else len(a.posonlyargs) + len(a.args)
-
-
-def _size(functions: dict[str, ast.FunctionDef], entry: str | None) -> int:
-    """Syntax nodes of a function and of the helpers that it reaches."""
-    reached: set[str] = set()
-    todo, total = [entry] if entry else [], 0
-    while todo:
-        name = todo.pop()
-        if name in reached:
-            continue
-        reached.add(name)
-        for node in ast.walk(functions[name]):
-            total += 1
-            if isinstance(node, ast.Name) and node.id in functions:
-                todo.append(node.id)
-    return total

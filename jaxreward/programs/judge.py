@@ -12,7 +12,7 @@ from jax.extend import core
 
 from jaxreward.programs.cost import Cost, measure
 from jaxreward.programs.coverage import BATCH
-from jaxreward.programs.evaluate import evaluate
+from jaxreward.programs.evaluate import Watch, evaluate, still_going
 from jaxreward.programs.limits import Limits
 from jaxreward.programs.novelty import Sketch, sketch
 from jaxreward.programs.primitives import replayable
@@ -99,9 +99,10 @@ def judge(
     _dependence(observation, reward, spec, own, notices)
     _compile(closed, structs, total)
     if own[0]:
-        _observed(_evaluate(closed[0], samples.states), limits, random, notices)
+        _observed(_evaluate(closed[0], samples.states, _Loops(limits, "observation", random)), limits, random, notices)
     if own[1]:
-        _rewarded(_evaluate(closed[1], samples.transition()), terms, limits, random, notices)
+        paid = _evaluate(closed[1], samples.transition(), _Loops(limits, "reward", random))
+        _rewarded(paid, terms, limits, random, notices)
     return total, tuple(notices), _sketch(closed, given, own, total)
 
 
@@ -204,9 +205,37 @@ def _compile(closed: list[Any], structs: Any, cost: Cost) -> None:
         jax.jit(jax.vmap(core.jaxpr_as_fun(jaxpr))).lower(*batched).compile()
 
 
-def _evaluate(closed: Any, arrays: list[Any]) -> list[np.ndarray[Any, Any]]:
+def _evaluate(closed: Any, arrays: list[Any], watch: Watch | None = None) -> list[np.ndarray[Any, Any]]:
     structs = [jax.ShapeDtypeStruct(a.shape, a.dtype) for a in arrays]
-    return evaluate(jax.make_jaxpr(jax.vmap(core.jaxpr_as_fun(closed)))(*structs), arrays)
+    return evaluate(jax.make_jaxpr(jax.vmap(core.jaxpr_as_fun(closed)))(*structs), arrays, watch)
+
+
+@dataclass(frozen=True)
+class _Loops:
+    """Watches an evaluation for `while` loops that the tape stops before their condition does.
+
+    Raises:
+        Judged: at the first of them. Its outputs are not those of the source: floats are NaN, integers and booleans
+            are those of the last turn, which nothing tells from others.
+    """
+
+    limits: Limits
+    half: str
+    random: bool
+
+    def __call__(self, jaxpr: Any, equation: Any, operands: list[Any], results: list[Any]) -> None:
+        if equation.primitive.name != "while":
+            return
+        turns, most = np.asarray(results[0]), self.limits.while_iterations  # see `replay`: the first of its carry
+        if turns.max() < most:
+            return
+        cut = still_going(equation, operands, [np.zeros_like(turns), *results[1:]])
+        share = (cut & (turns >= most)).mean()
+        if share > 0:
+            where = _where(self.random) if not cut.ndim else f"{share:.0%} of {len(cut)} {_where(self.random)}"
+            message = f"a while loop has not ended after {most} turns on {where}"
+            hint = "bound its turns, or use jax.lax.fori_loop with constant bounds"
+            raise Judged("limits", message, hint, self.half)
 
 
 def _where(random: bool) -> str:

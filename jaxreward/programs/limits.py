@@ -18,8 +18,8 @@ class Limits:
         terms: named reward terms.
         flops, elements: per environment step, and of the largest intermediate array.
         constant_bytes: of one constant.
-        iterations: of one `scan` or `fori_loop`; a `while_loop` is stopped after `while_iterations`, its floats
-            then NaN.
+        iterations: of one `scan` or `fori_loop`; a `while_loop` is stopped after `while_iterations`, which no
+            judged transition may reach.
         magnitude: of rewards and observations on sample states.
         wall_s, cpu_s, memory_mb: to execute and trace the source.
         verify_s: to compile and evaluate the tape.

@@ -76,6 +76,15 @@ transpose while_loop
 """
 )
 
+KEYWORDS = {
+    "jit": words("static_argnums static_argnames inline keep_unused"),
+    "vmap": words("in_axes out_axes axis_size"),
+    "grad": words("argnums has_aux"),
+    "value_and_grad": words("argnums has_aux"),
+}
+"""What may be said to the transformations of `jax`. Others write files (`compiler_options`), take a caller's arrays
+away (`donate_argnums`) or name devices."""
+
 API = {"jax": JAX, "jax.numpy": NUMPY, "jax.numpy.linalg": LINALG, "jax.nn": NN, "jax.lax": LAX}
 
 BUILTINS = words(
@@ -97,7 +106,7 @@ values index count eps tiny bits
 
 NEVER_FIELDS = words(
     """
-format format_map join encode decode translate mro tofile dump dumps tobytes replace partition rpartition
+compile format format_map join encode decode translate mro tofile dump dumps tobytes replace partition rpartition
 gi_frame gi_code gi_yieldfrom cr_frame cr_code ag_frame ag_code f_back f_globals f_locals f_builtins f_code tb_frame
 tb_next func_globals func_code co_code ctypes data_ptr base
 """

@@ -14,11 +14,11 @@ from jaxreward.programs.process import SandboxError
 from jaxreward.records import Failure
 
 _STAGES = ("guard", "trace", "contract", "limits", "numeric", "killed")
-_LOOPS = "loops of Python run while the program is traced: make them shorter"
+LOOPS = "loops of Python and nested derivatives run while the program is traced: use fewer"
 _ENDS = {
-    "timeout": ("it did not finish in {wall_s:g} s", _LOOPS),
+    "timeout": ("it did not finish in {wall_s:g} s", LOOPS),
     "flood": ("it answered more than {reply_bytes} bytes", "it unrolls too much, or tried to flood the checker"),
-    "SIGXCPU": ("it used more than {cpu_s} s of processor time", _LOOPS),
+    "SIGXCPU": ("it used more than {cpu_s} s of processor time", LOOPS),
     "SIGKILL": ("it was killed: out of processor time or memory", "compute less while the program is traced"),
     "signal": (
         "the process that traced it died ({detail})",

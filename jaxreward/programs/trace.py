@@ -11,9 +11,11 @@ import jax
 import jax.numpy as jnp
 
 from jaxreward.programs.constants import HOLDER, FloatLiteral, lift, literals
+from jaxreward.programs.determinism import CHECKS, add_checks
 from jaxreward.programs.diagnose import diagnose
 from jaxreward.programs.encode import trace as tape_of
-from jaxreward.programs.guard import FILE, Guarded, Refused, guard
+from jaxreward.programs.entries import FILE, Guarded, Refused
+from jaxreward.programs.guard import guard
 from jaxreward.programs.limits import Limits
 from jaxreward.programs.spec import Spec
 from jaxreward.programs.tape import reads
@@ -30,13 +32,13 @@ def serve(request: dict[str, Any], send: Callable[[dict[str, Any]], None]) -> No
     source, spec, limits = request["source"], Spec.from_json(request["spec"]), Limits(**request["limits"])
     try:
         checked = guard(source, spec.fields(), limits)
-        code = compile(checked.tree, FILE, "exec", dont_inherit=True)
+        constants = literals(checked.tree, checked.reward, checked.observation) if checked.reward else ()
+        code = compile(add_checks(checked.tree), FILE, "exec", dont_inherit=True)
     except BaseException as error:
         send({"failure": diagnose(error, source, spec)})
         return
     names = {"observation": checked.observation, "reward": checked.reward}
     lines = {half: return_line(checked.tree, name) for half, name in names.items() if name}
-    constants = literals(checked.tree, checked.reward, checked.observation) if checked.reward else ()
     places = [[c.line, c.start, c.end, c.value] for c in constants]
     send({**names, "reward_nodes": checked.reward_nodes, "lines": lines, "constants": places})
     try:
@@ -78,7 +80,7 @@ def _tapes(code: Any, checked: Guarded, spec: Spec, limits: Limits) -> dict[str,
 
 
 def _execute(code: Any, **more: Any) -> dict[str, Any]:
-    names = namespace() | more
+    names = namespace() | CHECKS | more
     exec(code, names)
     return names
 

@@ -71,10 +71,12 @@ def run(request: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
     os.close(reader)
     if end != "exit":
         os.kill(pid, signal.SIGKILL)
-    _, status = os.waitpid(pid, 0)
+    _, status, used = os.wait4(pid, 0)
     if end == "exit" and os.WIFSIGNALED(status):
-        number = os.WTERMSIG(status)
-        return {"end": "signal", "detail": signal.Signals(number).name}, bytes(data)
+        name = signal.Signals(os.WTERMSIG(status)).name
+        if name == "SIGKILL" and used.ru_utime + used.ru_stime >= limits["cpu_s"]:
+            name = "SIGXCPU"  # by the kernel at the hard limit: something had caught the exception of the soft one
+        return {"end": "signal", "detail": name}, bytes(data)
     return {"end": end, "detail": ""}, bytes(data)
 
 

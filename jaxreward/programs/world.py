@@ -81,6 +81,14 @@ class Fields:
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError("a state is read-only")
 
+    def __bool__(self) -> bool:
+        raise TypeError("a state has no truth value: compare its fields")
+
+    def __eq__(self, other: object) -> bool:
+        raise TypeError("states are not compared as a whole: compare their fields")
+
+    __hash__ = None  # type: ignore[assignment]
+
     def tree_flatten(self) -> tuple[tuple[Any, ...], tuple[str, ...]]:
         return self._values, self._names
 

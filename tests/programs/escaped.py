@@ -24,7 +24,7 @@ def main() -> None:
     from pointtask import PointTask
 
     from jaxreward.programs import trace, worker
-    from jaxreward.programs.guard import Guarded
+    from jaxreward.programs.entries import Guarded
     from jaxreward.programs.limits import Limits
     from jaxreward.programs.spec import Spec
 

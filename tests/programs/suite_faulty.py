@@ -9,7 +9,29 @@ from __future__ import annotations
 from suite_parts import HEAD, OBSERVE, PAY, line, mod, obs, rew
 
 CASES: dict[str, tuple[str, str, tuple[str, ...]]] = {
+    # ---- what differs between a trace and a run, or between two processes
+    "text_of_an_array": ("trace", obs("return state.pos * (1.0 if 'Traced' in str(state.pos) else 2.0)"), ("into text", "plain numbers")),
+    "text_of_an_array_in_an_f_string": ("trace", line("s = f'{state.pos}'"), (*("into text", "plain numbers"), "line 4")),
+    "text_of_a_function": ("trace", obs("return state.pos * len(f'{get_observation}')"), ("into text", "plain numbers")),
+    "text_by_remainder": ("trace", obs("return state.pos * len('%s' % get_observation)"), ("formatted with %", "f-string")),
+    "text_by_remainder_of_a_name": ("trace", line("s = '%s'\nt = s % state.pos"), ("formatted with %",)),
+    "text_of_a_list": ("trace", line("s = str([state.pos])"), ("into text",)),
+    "order_of_a_set": ("trace", obs("return jnp.stack([state.pos[0] * len(n) for n in set(['a', 'bb', 'ccc'])])"), ("order of a set", "sorted")),
+    "order_of_a_set_literal": ("trace", line("x = list({'a', 'bb', 'ccc'})"), ("order of a set",)),
+    "order_of_keys": ("trace", line("a = {'a': 1, 'bb': 2}\nx = [k for k in a.keys() & ['a', 'bb']]"), ("order of a set",)),
+    "order_of_a_set_unpacked": ("trace", line("a, b = {'a', 'bb'}"), ("order of a set",)),
+    "order_of_a_set_spread": ("trace", line("x = [*{'a', 'bb'}]"), ("order of a set",)),
+    "order_of_a_set_popped": ("trace", line("s = {'a', 'bb'}\nx = s.pop()"), ("order of a set",)),
+    "order_of_a_set_sorted_by_a_key": ("trace", line("x = sorted({'ab', 'bc'}, key=len)"), ("order of a set",)),
+    "type_of_the_state": ("trace", obs("return state.pos * (1.0 if isinstance(state, tuple) else 2.0)"), ("type of the state",)),
+    "truth_of_the_state": ("trace", line("x = 1 if state else 2"), ("no truth value",)),
+    "equality_of_states": ("trace", rew("return jnp.sum(action) * (state == next_state)"), ("compare their fields",)),
     # ---- resources while it is traced
+    "nested_derivatives": (
+        "killed",
+        mod("def f(x):\n    return jnp.tanh(x)\nfor _ in range(12):\n    f = jax.grad(f)\nX = f(1.0)"),
+        ("processor time", "nested derivatives"),
+    ),
     "infinite_for": ("killed", line("x = 0\nfor i in range(4000000000):\n    x = x + i"), ("processor time", "line ")),
     "unroll_bomb": ("limits|killed", obs("x = state.pos\nfor i in range(200000):\n    x = jnp.sin(x)\nreturn x"), ()),
     "unroll_small": (
@@ -207,7 +229,7 @@ CASES: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "reward_huge": ("numeric", rew("return 1e12 * next_state.pos[0]"), ("1e+06", "scale")),
     "term_nan": ("numeric", rew("return jnp.sum(action), {'a': jnp.sum(action) / 0.0}"), ("term 'a'",)),
     "observation_constant": ("numeric", obs("return jnp.ones(8)"), ("no field of the state",)),
-    "while_loop_forever": ("numeric", obs("return jnp.tanh(jax.lax.while_loop(lambda c: True, lambda c: c + 1.0, state.pos))"), ("not finite",)),
+    "while_loop_forever": ("limits", obs("return jnp.tanh(jax.lax.while_loop(lambda c: True, lambda c: c + 1.0, state.pos))"), ("256 turns", "line 4")),
     "observation_nan": ("numeric", obs("return state.pos / (state.pos - state.pos)"), ("features 0, 1",)),
     "observation_one_bad": ("numeric", obs("return jnp.stack([state.pos[0], jnp.log(state.pos[1])])"), ("features 1",)),
     "observation_huge": ("numeric", obs("return state.pos * 1e9"), ("1e+06",)),

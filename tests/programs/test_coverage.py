@@ -18,7 +18,8 @@ import pytest
 from jax import lax
 
 from jaxreward.programs.encode import trace
-from jaxreward.programs.guard import Refused, guard
+from jaxreward.programs.entries import Refused
+from jaxreward.programs.guard import guard
 from jaxreward.programs.limits import Limits
 from jaxreward.programs.names import API
 from jaxreward.programs.replay import replay

@@ -11,7 +11,8 @@ import suite_hostile
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from jaxreward.programs.guard import Guarded, Refused, guard
+from jaxreward.programs.entries import Guarded, Refused
+from jaxreward.programs.guard import guard
 
 SOURCES = [source for source, _ in suite_good.CASES.values()]
 HOSTILE = [source for _, source in suite_hostile.CASES.values()]

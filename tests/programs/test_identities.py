@@ -181,10 +181,34 @@ def test_tape_equals_source(good, task, name):
 
 
 def test_a_while_loop_that_the_cap_cuts_short_is_not_a_number(checker, task):
-    """A tape stops its loops, a source does not: where they would differ, the tape says NaN."""
+    """A tape stops its loops, a source does not: a program whose loop is cut short where it is judged is refused."""
     loop = "return jax.lax.while_loop(lambda c: c[0] < {}.0, lambda c: c + 1.0, state.pos * 0.0)"
     view = task.view(task.reset(jax.random.key(0)))
     long_enough = checker.load(obs(loop.format(256)), task)
     np.testing.assert_array_equal(jax.jit(long_enough.observe)(view), [256.0, 256.0])
     verdict, _ = checker.check(obs(loop.format(257)), task)
-    assert verdict.failure.stage == "numeric" and "not finite" in verdict.failure.message
+    assert verdict.failure.stage == "limits" and "256 turns" in verdict.failure.message
+
+
+TURNS = "jax.lax.while_loop(lambda c: c < {}, lambda c: c + 1, 0 * state.t)"
+CUT_SHORT = {
+    "integers": f"n = {TURNS}",
+    "integers in another loop": f"n = jax.lax.fori_loop(0, 3, lambda i, n: n + {TURNS}, 0 * state.t)",
+    "integers in a branch": f"n = jax.lax.cond(jnp.ones(()) > 0, lambda: {TURNS}, lambda: 0 * state.t)",
+    "integers in lanes": "n = jax.vmap(lambda k: jax.lax.while_loop(lambda c: c < k, lambda c: c + 1, 0 * state.t))"
+    "(jnp.array([1, {}]))[0]",
+    "booleans": "n = jax.lax.while_loop(lambda c: c[1].sum() < {}, lambda c: (~c[0], c[1] + 1), "
+    "(state.t < 0, 0 * state.t))[0]",
+}
+"""Loops of 256 turns, or one more, that give no float."""
+
+
+@pytest.mark.parametrize("name", CUT_SHORT)
+def test_a_loop_of_whole_numbers_that_the_cap_cuts_short_is_refused(checker, task, name):
+    body = CUT_SHORT[name] + "\nreturn state.pos * n"
+    verdict, program = checker.check(obs(body.format(256)), task)
+    assert program is not None, verdict.failure
+    compare(program, obs(body.format(256)), task)
+    verdict, _ = checker.check(obs(body.format(257)), task)
+    assert verdict.failure is not None, "what the tape computes is not what the source does"
+    assert verdict.failure.stage == "limits" and "256 turns" in verdict.failure.message

@@ -11,7 +11,8 @@ import pytest
 
 from jaxreward.errors import UserError
 from jaxreward.parts import words_of
-from jaxreward.programs.guard import Refused, guard
+from jaxreward.programs.entries import Refused
+from jaxreward.programs.guard import guard
 from jaxreward.programs.limits import Limits
 from jaxreward.programs.names import BUILTINS, MODULES
 from jaxreward.proposers import prompt as prompt_module
