@@ -7,7 +7,7 @@ import difflib
 import json
 import tomllib
 import typing
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -46,6 +46,36 @@ def merged_options(base: Sequence[str], given: Sequence[str]) -> tuple[str, ...]
         return option.partition("=")[0].strip().replace("-", "_")
 
     return (*(o for o in base if key(o) not in map(key, given)), *given)
+
+
+_ELSEWHERE = {
+    "clip_coef": "clip", "clip_range": "clip", "ent_coef": "entropy", "gamma": "discount",
+    "lam": "gae_lambda", "n_epochs": "epochs", "n_steps": "unroll", "num_envs": "envs", "num_epochs": "epochs",
+    "num_minibatches": "minibatches", "num_steps": "unroll", "total_timesteps": "steps", "unroll_length": "unroll",
+    "update_epochs": "epochs", "vf_coef": "value_coefficient",
+}  # fmt: skip
+"""What other PPOs (Stable-Baselines3, CleanRL, Brax) call settings of ours."""
+
+
+def nearest(name: str, known: Collection[str]) -> str | None:
+    """The name of an option that was most likely meant by one that there is not.
+
+    An option may be meant by its initials (`lr`), by what another library calls it (`gamma`), or be mistyped.
+    Names may be those of flags and of nested settings, `--ppo.learning-rate`.
+    """
+    head, own = _parts(name)
+    for candidate in sorted(known):
+        other_head, other = _parts(candidate)
+        initials = "".join(word[:1] for word in other.split("_"))
+        if head == other_head and (_ELSEWHERE.get(own) == other or (len(own) > 1 and own == initials)):
+            return candidate
+    return next(iter(difflib.get_close_matches(name, sorted(known), 1)), None)
+
+
+def _parts(name: str) -> tuple[str, str]:
+    """The group of an option and its name there, with underscores."""
+    head, _, own = name.removeprefix("--").replace("-", "_").rpartition(".")
+    return head, own
 
 
 def arg_of(hint: Any) -> Arg:
@@ -93,8 +123,8 @@ def apply(base: D, values: Mapping[str, Any], origin: str, prefix: str = "") -> 
             changes[group] = apply(changes.get(group, getattr(base, group)), {written: value}, origin, prefix)
             continue
         if key not in hints:
-            near = difflib.get_close_matches(key, hints, 1)
-            hint = f"; did you mean '{prefix}{near[0]}'?" if near else f"; known are {', '.join(sorted(hints))}"
+            near = nearest(key, hints)
+            hint = f"; did you mean '{prefix}{near}'?" if near else f"; known are {', '.join(sorted(hints))}"
             raise UserError(f"{origin}: unknown key '{prefix}{written}'{hint}")
         current = getattr(base, key)
         if dataclasses.is_dataclass(current):

@@ -92,6 +92,8 @@ MISTAKES = [
     (["train", "--chunk", "0"], "--chunk must be at least 1, not 0"),
     (["train", "--task", "probe-choice", "--ppo.hidden", "0"], "are positive, not 0"),
     (["train", "--task", "probe-choice", "--ppo.gru", "-1"], "PPO.gru must not be negative, not -1"),
+    (["train", "--task", "probe-choice", "--ppo.lr", "1"], "no option --ppo.lr; did you mean --ppo.learning-rate?"),
+    (["train", "--task", "probe-choice", "--ppo.gamma", "1"], "no option --ppo.gamma; did you mean --ppo.discount?"),
     (["tasks", "probe-choise"], "there is no task 'probe-choise'; did you mean 'probe-choice'?\n"),
     (["tasks", "probe-corridor", "--task-arg", "length=0"], "length must be at least 1, not 0"),
     (["evolve", "--option", "islands=x"], "limen takes a whole number there"),
@@ -216,6 +218,7 @@ def test_a_reader_that_has_seen_enough_is_no_fault():
     ("text", "says"),
     [
         ("candidtes = 3", "unknown key 'candidtes'; did you mean 'candidates'?"),
+        ("[ppo]\nlr = 1e-3", "unknown key 'ppo.lr'; did you mean 'ppo.learning_rate'?"),
         ("[ppo]\nlearning_rat = 1e-3", "unknown key 'ppo.learning_rat'; did you mean 'ppo.learning_rate'?"),
         ("steps = '1000'", "'steps' cannot be '1000'"),
         ("candidates = true", "'candidates' cannot be true"),

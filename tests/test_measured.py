@@ -157,6 +157,14 @@ def test_what_is_measured_falls_where_less_is_better(trained):
     assert trained.success[1, best] == trained.success[1].min()
 
 
+def test_a_result_prints_in_a_line(trained):
+    """Also where less is better."""
+    best = int(trained.success.mean(1).argmin())
+    shown = repr(trained)
+    assert f"by candidate {best} '{trained.programs[best].name}'" in shown and len(shown) < 200
+    assert "candidates=2, seeds=2" in shown and f"{trained.success[best].mean():.3f}" in shown
+
+
 def test_the_held_out_steps_of_a_plan_are_those_taken(trained):
     agents = len(trained.programs) * len(trained.seeds)
     assert trained.eval_steps == agents * held_out_steps(TASK, SMALL, len(trained.steps), 64)

@@ -16,7 +16,7 @@ from typing import Any, NoReturn, TypeVar
 from jaxreward.commands.fields import Option, options_of
 from jaxreward.commands.manual import print_page, program, shared_flags
 from jaxreward.errors import UserError
-from jaxreward.options import merged_options
+from jaxreward.options import merged_options, nearest
 
 D = TypeVar("D")
 
@@ -169,8 +169,8 @@ def _check_flags(words: Sequence[str], flags: set[str], command: str) -> None:
         attached = not word.startswith("--") and word[:2] in flags  # -n5
         if not word.startswith("-") or flag in flags or attached or word == "-" or _NUMBER.fullmatch(word):
             continue
-        near = difflib.get_close_matches(flag, [*flags, "--help"], 1)
-        hint = f"did you mean {near[0]}?" if near else f"{program(command)} --help lists what there is"
+        near = nearest(flag, [*flags, "--help"])
+        hint = f"did you mean {near}?" if near else f"{program(command)} --help lists what there is"
         raise UserError(f"there is no option {flag}; {hint}")
 
 

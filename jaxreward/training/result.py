@@ -66,6 +66,22 @@ class TrainResult:
     reasons: tuple[str, ...] = ()
     collector: str = ""
 
+    def __repr__(self) -> str:
+        means = self.success.mean(1)
+        best = max(range(len(means)), key=lambda i: self.measure.oriented(means[i]), default=None)
+        parts = [
+            f"candidates={len(self.programs)}", f"seeds={len(self.seeds)}",
+            f"steps={self.steps[-1] if len(self.steps) else 0}",
+        ]  # fmt: skip
+        if best is not None:
+            name = self.programs[best].name
+            parts.append(f"best {self.measure.name} {means[best]:.3f} by candidate {best} {name!r}")
+        if self.diverged.any():
+            parts.append(f"{int(self.diverged.sum())} agents diverged")
+        if self.stopped.any():
+            parts.append(f"{int((self.stopped > 0).sum())} candidates stopped early")
+        return f"TrainResult({', '.join(parts)}, {self.wall_s:.1f} s)"
+
     def _curve(self, name: str) -> np.ndarray:
         return np.stack([np.moveaxis(getattr(h, name)[:, 0], 0, -1) for h in self.histories])
 
