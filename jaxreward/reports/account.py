@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from jaxreward.records import Exchange
-from jaxreward.reports.course import Stopwatch, phase
+from jaxreward.reports.course import FINAL, Stopwatch, phase
+from jaxreward.reports.facts import BEST_OF_N
 from jaxreward.runs import Asked, Baseline, Entry, Finished, Trained
 
 
@@ -15,7 +16,7 @@ class Stretch:
     """A generation, or what came outside of any.
 
     Attributes:
-        name: e.g. `generation 3`, `final`.
+        name: e.g. `generation 3`, `best-of-n`, `final`.
         seconds: of the wall clock by `course.phase`.
         compile_s: device seconds of compiling.
         run_s: device seconds of training.
@@ -33,8 +34,29 @@ class Stretch:
         return sum(self.seconds.values())
 
 
-def stretches(entries: Sequence[Entry]) -> list[Stretch]:
-    """The generations of a run in order, and its final training."""
+def stretches(entries: Sequence[Entry], samples: Sequence[Entry] = ()) -> list[Stretch]:
+    """The generations of a run in order, the search of independent samples that it is compared with, and its final
+    training.
+
+    Args:
+        entries: the log of the run.
+        samples: the log of that other search, which ends before the first event of the final training.
+    """
+    found = _of_log(entries)
+    final = next((s for s in found if s.name == "final"), None)
+    if final is not None and samples:
+        other = Stretch(BEST_OF_N)
+        for part in _of_log(samples):
+            other.compile_s, other.run_s = other.compile_s + part.compile_s, other.run_s + part.run_s
+            other.candidates += part.candidates
+            for name, seconds in part.seconds.items():
+                other.seconds[name] = other.seconds.get(name, 0.0) + seconds
+        final.seconds[FINAL] = max(0.0, final.seconds.get(FINAL, 0.0) - other.wall_s)
+        found.insert(found.index(final), other)
+    return [s for s in found if s.wall_s > 0.05 or s.candidates]
+
+
+def _of_log(entries: Sequence[Entry]) -> list[Stretch]:
     found: list[Stretch] = []
     watch = Stopwatch()
     for entry in entries:
@@ -51,7 +73,7 @@ def stretches(entries: Sequence[Entry]) -> list[Stretch]:
             last.compile_s += event.compile_s
             last.run_s += event.run_s
             last.candidates += len(event.results) if isinstance(event, Trained) else 1
-    return [s for s in found if s.wall_s > 0.05 or s.candidates]
+    return found
 
 
 @dataclass

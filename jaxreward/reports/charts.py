@@ -182,9 +182,11 @@ def tree(nodes: Sequence[Row], edges: Sequence[Row], measure: Measure) -> Spec:
     """Who came from whom: nodes with `x`, `depth`, `id`, `operator`, `state`, `mean` (absent where there is no score);
     edges with `x`, `depth`, `x2`, `depth2`."""
     x = {"field": "x", "type": "quantitative", "axis": None, "scale": {"nice": False, "zero": False, "padding": 12}}
+    deepest = max((int(node["depth"]) for node in nodes), default=0)
+    ticks = list(range(0, deepest + 1, 1 + deepest // 10))  # Vega's own lie between whole numbers
     y = {"field": "depth", "type": "quantitative", "title": "generations from a founder",
          "scale": {"reverse": True, "padding": 12, "zero": True, "nice": False},
-         "axis": {"tickMinStep": 1, "grid": False, "format": "d"}}  # fmt: skip
+         "axis": {"values": ticks, "grid": False, "format": "d"}}  # fmt: skip
     colour = _shade(measure)
     tips = _tips(
         id="candidate", operator="operator", state="came to", mean="score#", q="Q of the tree#", visits="visits"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import base64
 import gzip
 import json
@@ -40,6 +41,7 @@ _SECTIONS = {
     "cost": "Time and cost", "again": "Reproduce",
 }  # fmt: skip
 
+_ENTRIES = ("get_observation", "compute_reward", "reward")
 QUESTIONS = (
     ("Which candidate won, and by how much?", "headline", "the headline and the sentences below it"),
     ("Is it noise?", "headline", "the intervals of the winner and the baselines"),
@@ -127,6 +129,7 @@ def render(facts: RunFacts) -> str:
         film=_film(facts),
         film_command=shlex.join(["jaxreward", "film", str(facts.path)]),
         highlighted=Markup(_highlighted(told.source)),
+        functions=Markup(_highlighted(entry_functions(told.source))),
         sections=sections,
         questions=[q for q in QUESTIONS if shown.get(q[1], True)],
         figures=_figures(told),
@@ -216,6 +219,20 @@ def _finite(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_finite(v) for v in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def entry_functions(source: str) -> str:
+    """The functions of a program that the trainer calls, without constants and helpers; all of it if it has none."""
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return source
+    lines, found = source.split("\n"), list[str]()
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef) and node.name in _ENTRIES:
+            first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
+            found.append("\n".join(lines[first - 1 : node.end_lineno]))
+    return "\n\n\n".join(found) or source
 
 
 def _highlighted(source: str) -> str:

@@ -97,7 +97,7 @@ def story(facts: RunFacts) -> Story:
         doubts=doubts(facts, found),
         pedigree=pedigree(facts.results, best.candidate.id) if best else [],
         failures=failures(facts),
-        stretches=stretches(facts.entries),
+        stretches=_stretches(facts),
         bills=bills([*facts.exchanges, *(facts.beside.exchanges if facts.beside else ())]),
         commands=commands(facts),
         charts={name: chart for name, chart in _charts(facts, found).items() if chart},
@@ -223,9 +223,13 @@ def _course(facts: RunFacts) -> dict[str, Any] | None:
     return charts.course(points, best, facts.measure) if points else None
 
 
+def _stretches(facts: RunFacts) -> list[Stretch]:
+    return stretches(facts.entries, facts.beside.entries if facts.beside else ())
+
+
 def _time(facts: RunFacts) -> list[dict[str, Any]]:
     order = (PROPOSING, CHECKING, TRAINING, FINAL, REST)
     return [
         {"stretch": s.name, "phase": phase, "seconds": round(s.seconds[phase], 2), "order": rank}
-        for s in stretches(facts.entries) for rank, phase in enumerate(order) if s.seconds.get(phase, 0.0) > 0.005
+        for s in _stretches(facts) for rank, phase in enumerate(order) if s.seconds.get(phase, 0.0) > 0.005
     ]  # fmt: skip

@@ -16,14 +16,17 @@ import pytest
 
 from jaxreward.errors import UserError
 from jaxreward.records import Candidate, Measure, Result, Score
+from jaxreward.reports import charts
+from jaxreward.reports.account import stretches
 from jaxreward.reports.contenders import WINNER, Contender, contenders, gap, verdicts
+from jaxreward.reports.course import FINAL, REST, TRAINING
 from jaxreward.reports.doubts import doubts
 from jaxreward.reports.facts import RunFacts
 from jaxreward.reports.family import cells, forest, placed
-from jaxreward.reports.page import QUESTIONS, render, write_report
+from jaxreward.reports.page import QUESTIONS, entry_functions, render, write_report
 from jaxreward.reports.pedigree import changes, pedigree
 from jaxreward.reports.story import story
-from jaxreward.runs import EventLog, Resumed
+from jaxreward.runs import Asked, Baseline, Entry, EventLog, Finished, Resumed, Trained
 from tests.reports.made_run import make_run
 
 
@@ -150,6 +153,32 @@ def test_the_account_adds_up(facts):
     assert (bill.calls, bill.usd) == (40, pytest.approx(0.4))
 
 
+def test_the_search_that_a_run_is_compared_with_is_no_final_training():
+    """It runs before the first event of the final training, in a log of its own."""
+
+    def log(*events: tuple[float, Any]) -> list[Entry]:
+        return [Entry(i, at, event) for i, (at, event) in enumerate(events)]
+
+    asked, trained = Asked(generation=0, requests=()), Trained(results=(), compile_s=4.0, run_s=5.0)
+    whole = log((0, asked), (10, trained), (50, Baseline(name="best", run_s=7.0)), (53, Finished(reason="budget")))
+    samples = log((11, asked), (12, trained), (41, Finished(reason="budget")))
+    found = {s.name: s for s in stretches(whole, samples)}
+    assert list(found) == ["generation 0", "best-of-n", "final"]
+    assert found["best-of-n"].seconds == {TRAINING: 1, REST: 29} and found["best-of-n"].run_s == 5.0
+    assert found["final"].seconds == {FINAL: 40 - 30, REST: 3} and found["final"].run_s == 7.0
+    assert [s.name for s in stretches(whole)] == ["generation 0", "final"]
+
+
+def test_depths_of_a_family_are_whole_numbers():
+    def ticks(deepest: int) -> list[int]:
+        nodes = [{"x": 0.0, "depth": d, "id": str(d), "operator": "o", "state": "scored"} for d in range(deepest + 1)]
+        y = charts.tree(nodes, [], Measure())["layer"][0]["encoding"]["y"]
+        return y["axis"]["values"]
+
+    assert ticks(0) == [0] and ticks(1) == [0, 1] and ticks(4) == [0, 1, 2, 3, 4]
+    assert len(ticks(100)) <= 11
+
+
 def test_failures_are_counted_with_examples(facts):
     lost = Counter(r.failure.stage for r in facts.results.values() if r.failure)
     told = story(facts).failures
@@ -227,6 +256,15 @@ def test_the_page_holds_the_program_and_all_candidates(page, facts):
     assert behind[best.id]["source"] == best.source.rstrip()
     assert "Write a program for" in behind[best.id]["said"][0]["messages"][0]["content"]
     assert '<span class="nf">get_observation</span>' in page, "the winner's source is highlighted"
+    functions, whole = page.split("The whole file, with its constants and helpers")
+    assert functions.rfind("compute_reward</span>") > functions.rfind("get_observation</span>") > 0
+    assert '<span class="nf">helper_3</span>' in whole and '<span class="nf">helper_3</span>' not in functions
+
+
+def test_the_functions_of_a_program():
+    source = "import jax\nA = 1\n\n@jax.jit\ndef get_observation(state):\n    return state.x\n\ndef h():\n    pass\n"
+    assert entry_functions(source) == "@jax.jit\ndef get_observation(state):\n    return state.x"
+    assert entry_functions("not a program(") == "not a program("
 
 
 def test_nothing_that_a_model_said_becomes_markup(page):
