@@ -218,6 +218,7 @@ class Feedback(Record):
     return_solved: float | None = None
     return_failed: float | None = None
     return_success_correlation: float | None = None
+    return_success_interval: tuple[float, float] | None = Field(default=None, exclude_if=lambda x: x is None)
     diverged: int = 0
     beside: dict[str, float] = Field(default_factory=dict)
     measure: Measure = Field(default=SUCCESS, exclude_if=lambda m: m == SUCCESS)

@@ -37,7 +37,8 @@ from jaxreward.tasks import card, measure_of
 from jaxreward.tasks.metrics import Beside, Mean, Reached, Sum
 from jaxreward.tasks.probe import Probe
 from jaxreward.training import PPO, Progress, Rung, train
-from jaxreward.training.notices import correlation, notices
+from jaxreward.training.association import association
+from jaxreward.training.notices import notices
 from jaxreward.training.plan import held_out_steps
 
 pytestmark = pytest.mark.usefixtures("hasty")
@@ -178,8 +179,8 @@ def test_the_correlation_is_that_of_the_episodes():
     returns = 0.5 * value + rng.normal(size=(2, 40))
     expected = np.corrcoef(returns.ravel(), value.ravel())[0, 1]
     history = _history(returns.tolist(), value.tolist())
-    assert correlation(history, 0, COST) == pytest.approx(expected, abs=1e-3)
-    assert correlation(history, 0, MISS) == pytest.approx(-expected, abs=1e-3)
+    assert association(history, 0, COST).correlation == pytest.approx(expected, abs=1e-3)
+    assert association(history, 0, MISS).correlation == pytest.approx(-expected, abs=1e-3)
 
 
 def test_an_agent_that_diverges_counts_as_the_worst():
@@ -236,7 +237,9 @@ def test_notices_use_the_range_of_the_metric():
     assert "farmed" in kinds((2.0, 0.5, 0.4, 1.0, 1.5, 1.9), (1, 2, 3, 4, 5, 6))
     assert "plateau" in kinds((2.0, 1.0, 1.0, 1.0, 1.0, 1.0), (1, 2, 3, 4, 5, 6))
     assert "plateau" not in kinds((2.0, 0.2, 0.2, 0.2, 0.2, 0.2), (1, 2, 3, 4, 5, 6)), "as good as a person's"
-    assert "uncorrelated" in kinds(falling, (1, 2, 3, 4, 5, 6), return_success_correlation=0.05)
+    assert "uncorrelated" in kinds(
+        falling, (1, 2, 3, 4, 5, 6), return_success_correlation=0.05, return_success_interval=(0.0, 0.1)
+    )
     assert "seed_spread" in {
         n.kind
         for n in notices(Feedback(success=falling, episode_return=falling, seed_success=(0.3, 1.0), measure=MISS), 4)

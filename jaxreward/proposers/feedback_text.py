@@ -82,7 +82,7 @@ def _facts(result: Result, feedback: Feedback) -> Iterable[str]:
 def _alignment(feedback: Feedback) -> Iterable[str]:
     """Whether the reward ranks episodes as the task does."""
     solved, failed = feedback.return_solved, feedback.return_failed
-    farmed = any(notice.kind == "farmed" for notice in feedback.notices)
+    farmed = any(notice.kind in ("farmed", "failure_pays") for notice in feedback.notices)
     if solved is not None and failed is not None:
         if not (farmed and failed > solved):  # the notice has both numbers
             yield f"mean return of episodes that succeed: {number(solved)}, that fail: {number(failed)}"

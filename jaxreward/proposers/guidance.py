@@ -77,8 +77,8 @@ def repaired(genome: Genome, result: Result, variation: Variation) -> Genome:
 
 
 def is_farmed(feedback: Feedback) -> bool:
-    """A notice says so, or failed episodes earn more than solved ones (in all but a solved task)."""
-    if any("farm" in notice.kind for notice in feedback.notices):
+    """Reward is collected without success, as a notice says, or failed episodes of an unsolved task return more."""
+    if any(notice.kind in ("farmed", "unreached") for notice in feedback.notices):
         return True
     solved, failed = feedback.return_solved, feedback.return_failed
     if solved is None or failed is None or (feedback.success and feedback.success[-1] >= 0.95):

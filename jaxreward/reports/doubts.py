@@ -11,6 +11,8 @@ from jaxreward.reports.tables import figure
 
 _MEANS = {
     "farmed": "The reward pays for something that is not the goal: watch the agent before you use it.",
+    "failure_pays": "The agent succeeds in spite of its reward: train it for longer before you rely on it.",
+    "unreached": "Compare it with a longer training, and watch what the agent does instead.",
     "uncorrelated": "What the agent maximises is hardly what you measure: the curve may fall with longer training.",
     "dominant_term": "The other terms may as well not be there: try the program without them, or scale them up.",
     "flat_term": "It teaches nothing: delete it, or reward something that happens.",

@@ -11,9 +11,10 @@ import numpy as np
 
 from jaxreward.programs import Program
 from jaxreward.records import SUCCESS, Feedback, Measure, Score, TermCurve
+from jaxreward.training.association import FEW, association, won_or_lost
 from jaxreward.training.history import History
 from jaxreward.training.networks import Variables, unpad
-from jaxreward.training.notices import FEW, correlation, notices, won_or_lost
+from jaxreward.training.notices import notices
 from jaxreward.training.rungs import Standing
 
 _TERM_POINTS = 10
@@ -181,6 +182,7 @@ class TrainResult:
         episodes = history.episodes[last, 0]
         solved = float((history.success[last, 0] * episodes).sum())
         failed, decided = float(episodes.sum()) - solved, won_or_lost(history, last, self.measure)
+        related = association(history, last, self.measure)
         flat = (history.obs_max[0] - history.obs_min[0])[:, :size] <= 1e-8
         fields: dict[str, Any] = {
             "steps": tuple(int(s) for s in self.steps[: last + 1]),
@@ -196,7 +198,8 @@ class TrainResult:
             "value_fit": float(history.value_fit[last, 0].mean()),
             "return_solved": _mean_or_none(history.ret_solved[last, 0]) if decided and solved >= FEW else None,
             "return_failed": _mean_or_none(history.ret_failed[last, 0]) if decided and failed >= FEW else None,
-            "return_success_correlation": correlation(history, last, self.measure),
+            "return_success_correlation": related and related.correlation,
+            "return_success_interval": related and (related.low, related.high),
             "diverged": int(self.diverged[candidate].sum()),
             "measure": self.measure,
             "beside": {name: float(self.beside(name)[candidate].mean()) for name in self.told},

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from jaxreward.records import SUCCESS, Feedback, Measure, TermCurve
+from jaxreward.training.association import association, won_or_lost
 from jaxreward.training.history import History
 from jaxreward.training.measure import Stats
-from jaxreward.training.notices import correlation, notices, won_or_lost
+from jaxreward.training.notices import notices
 from jaxreward.training.ppo import LearnStats
 from jaxreward.training.result import TrainResult
 
@@ -41,6 +43,8 @@ def test_a_healthy_training_is_not_remarked_on():
             "episode_return": (1, 5, 8, 9),
             "return_solved": 12.0,
             "return_failed": 50.0,
+            "return_success_correlation": -0.7,
+            "return_success_interval": (-0.8, -0.6),
         },
         # success pays more and yet is little of what is returned
         {
@@ -49,8 +53,6 @@ def test_a_healthy_training_is_not_remarked_on():
             "return_solved": 20.0,
             "return_failed": 14.8,
         },
-        # the return rises, success never moves
-        {"success": (0.0,) * 6, "episode_return": (0.0, 1.0, 4.0, 8.0, 12.0, 15.0)},
     ],
 )
 def test_a_farmed_reward_is_called_that(fields):
@@ -88,6 +90,34 @@ def test_what_is_not_farmed_is_not_called_that(fields):
     assert "farmed" not in kinds(**fields)
 
 
+@pytest.mark.parametrize("success", [0.3, 0.966])
+def test_paying_for_failure_is_said_of_winners_too(success):
+    """With another weight: the metric saw them succeed."""
+    curve = (*RISING[:-1], success)
+    fields: dict[str, Any] = {"success": curve, "episode_return": curve, "return_solved": 3.11, "return_failed": 8.23}
+    found = kinds(**fields, return_success_correlation=-0.79, return_success_interval=(-0.83, -0.75))
+    assert found & {"farmed", "failure_pays"} == {"failure_pays" if success > 0.95 else "farmed"}
+    assert "uncorrelated" not in found
+
+
+def test_a_difference_that_episodes_do_not_settle_is_none():
+    """Nor is one that is sure and small."""
+    curve = (*RISING[:-1], 0.6)
+    fields: dict[str, Any] = {"success": curve, "episode_return": curve, "return_solved": 1.92, "return_failed": 1.96}
+    few = kinds(**fields, return_success_correlation=-0.3, return_success_interval=(-0.7, 0.2))
+    small = kinds(**fields, return_success_correlation=-0.1, return_success_interval=(-0.15, -0.05))
+    assert not (few | small) & {"farmed", "failure_pays"}
+
+
+def test_a_return_without_success_is_said_to_be_unreached():
+    """Whether the reward or the training is to blame, no episode tells."""
+    never = {"success": (0.0,) * 6}
+    for returns in ((0.0, 1.0, 4.0, 8.0, 12.0, 15.0), (15.0,) * 6):
+        assert "unreached" in kinds(**never, episode_return=returns, return_failed=15.0)
+    assert "unreached" not in kinds(**never, episode_return=(0.0,) * 6, return_failed=0.0), "a sparse reward"
+    assert "unreached" not in kinds(**never, episode_return=(-9.0, -5.0, -4.0, -3.0), return_failed=-3.0), "costs"
+
+
 def test_terms_features_and_seeds_are_remarked_on():
     found = kinds(
         success=RISING,
@@ -102,21 +132,30 @@ def test_terms_features_and_seeds_are_remarked_on():
 
 
 @pytest.mark.parametrize(
-    ("correlation", "success", "said"),
-    [(0.03, 0.5, True), (-0.4, 0.5, True), (0.25, 0.5, False), (0.03, 0.97, False), (None, 0.5, False)],
-)
-def test_a_return_that_does_not_tell_success_from_failure(correlation, success, said):
+    ("correlation", "error", "success", "said"),
+    [(0.03, 0.1, 0.5, True), (0.03, 0.2, 0.5, False), (0.25, 0.01, 0.5, False), (0.03, 0.1, 0.97, False),
+     (None, 0.0, 0.5, False)],
+)  # fmt: skip
+def test_a_return_that_does_not_tell_success_from_failure(correlation, error, success, said):
     curve = (*RISING[:-1], success)
-    found = kinds(success=curve, episode_return=curve, return_success_correlation=correlation)
+    interval = None if correlation is None else (correlation - error, correlation + error)
+    found = kinds(
+        success=curve, episode_return=curve, return_success_correlation=correlation, return_success_interval=interval
+    )
     assert ("uncorrelated" in found) is said
 
 
 def test_what_is_farmed_is_not_called_uncorrelated_too():
     found = kinds(
         success=(0.2, 0.6, 0.7, 0.75), episode_return=(1, 5, 8, 9), return_solved=12.0, return_failed=50.0,
-        return_success_correlation=-0.9,
+        return_success_correlation=-0.9, return_success_interval=(-0.95, -0.8),
     )  # fmt: skip
     assert "farmed" in found and "uncorrelated" not in found
+
+
+def correlation(history: History, point: int, measure: Measure = SUCCESS) -> float | None:
+    found = association(history, point, measure)
+    return found and found.correlation
 
 
 def _history(returns: list[list[float]], success: list[list[float]]) -> History:
@@ -145,6 +184,21 @@ def test_the_correlation_is_that_of_the_episodes():
     assert found == pytest.approx(expected, abs=1e-4) and 0.2 < expected < 0.6
     exact = success * 2.0 - 1.0
     assert correlation(_history(exact.tolist(), success.tolist()), 0) == pytest.approx(1.0, abs=1e-5)
+
+
+@pytest.mark.parametrize(("share", "effect"), [(0.5, -1.0), (0.9, -2.0), (0.95, 0.0), (0.2, 0.5)])
+def test_the_interval_of_a_correlation_holds_the_true_one(share, effect):
+    """19 times of 20, also where hardly an episode fails."""
+    rng, held, draws = np.random.default_rng(3), 0, 80
+    spread = effect**2 * share * (1 - share)
+    true = np.sign(effect) * np.sqrt(spread / (spread + 1.0))
+    for _ in range(draws):
+        success = (rng.uniform(size=(2, 150)) < share).astype(float)
+        returns = effect * success + rng.normal(size=(2, 150))
+        found = association(_history(returns.tolist(), success.tolist()), 0)
+        assert found is not None and found.low <= found.correlation <= found.high
+        held += found.low <= true <= found.high
+    assert 0.88 * draws <= held
 
 
 def test_what_is_constant_has_no_correlation():
@@ -192,7 +246,8 @@ def test_values_near_zero_and_one_are_won_or_lost(shift):
 def test_words_of_winning_are_for_what_is_won():
     def said(**fields) -> str:
         curve = RISING[:5]
-        told = {"seed_success": (0.5,), "success": curve, "episode_return": curve, "return_success_correlation": 0.0}
+        told: dict[str, Any] = {"seed_success": (0.5,), "success": curve, "episode_return": curve}
+        told |= {"return_success_correlation": 0.0, "return_success_interval": (-0.1, 0.1)}
         return notices(Feedback(**told, **fields), 10)[0].message
 
     assert "tells success from failure" in said(return_solved=1.0, return_failed=0.9)
