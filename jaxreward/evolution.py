@@ -117,6 +117,7 @@ class Evolution:
             name=name or run.path.name,
             elsewhere=elsewhere,
             foresee=self._foresee,
+            calling=watcher.note,
         )
         self.proposer.open(desk)
         if self.judge is not None:

@@ -11,6 +11,7 @@ from jaxreward.commands.compare_settings import CompareSettings, Typed
 from jaxreward.commands.parsing import given, help_asked, last, parse, without_help
 from jaxreward.commands.retrain import TrainSettings
 from jaxreward.errors import UserError
+from jaxreward.files import is_there
 from jaxreward.options import apply, read_toml
 from jaxreward.presets import preset, quick_learner, quick_steps
 from jaxreward.runs.run import read_config
@@ -95,7 +96,7 @@ def evolve_settings(args: list[str], command: str = "evolve") -> EvolveSettings:
     recorded = _recorded(Path(last(args, "--recording") or ""))
     base = configured(recorded or preset(last(args, "--preset") or "quick", task, strategy), args)
     settings = _evolve(base, without_help(args), command)
-    resumes = settings.resume and (settings.out / settings.run_name / "config.toml").exists()
+    resumes = settings.resume and is_there(settings.out / settings.run_name / "config.toml")
     if help_asked(args) is not None and not resumes:
         _evolve(base, args, command)  # prints it
     if not settings.resume:
@@ -148,7 +149,7 @@ def compare_settings(args: list[str]) -> CompareSettings:
 def _recorded(recording: Path) -> EvolveSettings | None:
     """The settings of a recorded run, where the recording is the folder of one."""
     path = recording / "config.toml"
-    if recording == Path() or not path.is_file():
+    if recording == Path() or not is_there(path):
         return None
     settings = apply(EvolveSettings(), read_config(recording), str(path))
     llm = dataclasses.replace(settings.llm, prompts=None)

@@ -28,16 +28,15 @@ if TYPE_CHECKING:
 
 def compare_command(args: list[str]) -> int:
     """Compare search strategies at equal budget."""
-    from rich.console import Console
-
     from jaxreward.commands.arguments import compare_settings
+    from jaxreward.commands.output import console_of
     from jaxreward.proposers.secrets import Secrets
     from jaxreward.reports.live import Live
 
     secrets = Secrets()
     command = secrets.redact(shlex.join(["jaxreward", "compare", *args]))
     settings = dataclasses.replace(compare_settings(args), command=command)
-    console = Console(stderr=settings.json, soft_wrap=True, markup=False, highlight=False)
+    console = console_of(settings.json)
     if settings.merge:
         return merge(settings.merge, settings.out, console, settings.json)
     settings.check()

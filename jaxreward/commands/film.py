@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
-from jaxreward import programs, tasks
+from jaxreward import files, programs, tasks
 from jaxreward.commands.arguments import check_file_task, configured
 from jaxreward.commands.output import console_of, print_json
 from jaxreward.commands.parsing import parse, without_help
+from jaxreward.documents import parse_json
 from jaxreward.errors import UserError
 from jaxreward.filming import EPISODES, MOST_FRAMES, check_drawable, film, policy_of
 from jaxreward.keeping import POLICY
@@ -144,7 +145,7 @@ def _of_run(said: str, settings: FilmSettings) -> _Subject:
 def _kept_is_of(facts: RunFacts, winner: Result) -> bool:
     """Whether the best policy of a run is that of its winner: while a generation trains it may be the next one's."""
     try:
-        digest = json.loads((facts.path / POLICY).read_text(encoding="utf-8"))["digest"]
+        digest = parse_json(files.read_text(facts.path / POLICY))["digest"]
     except (OSError, ValueError, KeyError, TypeError):
         return facts.standing == "finished"  # of an earlier version, which did not say
     return winner.candidate.summary is not None and digest == winner.candidate.summary.digest

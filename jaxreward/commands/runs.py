@@ -18,6 +18,7 @@ from typing import Annotated, Any, TypeVar
 
 from jaxreward.commands.manual import overview
 from jaxreward.commands.parsing import parse
+from jaxreward.display import printable
 from jaxreward.errors import UserError
 from jaxreward.options import Arg
 from jaxreward.reports.facts import BEST_OF_N, RunFacts, is_written
@@ -112,17 +113,9 @@ def runs_command(args: Sequence[str]) -> int:
     return _COMMANDS[name](rest)
 
 
-_CONTROL = {
-    code: None
-    for code in (*range(32), *range(127, 160), 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
-    if chr(code) not in "\n\t"
-}
-"""What would move the cursor, change the terminal, or turn the order of what is read."""
-
-
 def _say(text: str) -> None:
     """Print what a log says, as text: models, servers and programs have written in it."""
-    print(text.translate(_CONTROL), flush=True)
+    print(printable(text), flush=True)
 
 
 def _parse(kind: type[D], name: str, args: list[str]) -> D:

@@ -73,6 +73,7 @@ class Endpoint:
         settings: how to ask.
         note: is told, once a model, of options that it does not have.
         redact: takes keys out of whatever comes back, before it is shortened.
+        calling: is told, before the first call of a model, where its calls go.
     """
 
     def __init__(
@@ -80,11 +81,13 @@ class Endpoint:
         settings: LlmSettings,
         note: Callable[[str], None] = lambda _: None,
         redact: Callable[[str], str] = lambda text: text,
+        calling: Callable[[str], None] = lambda _: None,
     ) -> None:
-        self.settings, self.note, self.redact = settings, note, redact
+        self.settings, self.note, self.redact, self.calling = settings, note, redact, calling
         self._supported: dict[str, frozenset[str]] = {}
         self._origins: dict[str, Origin] = {}
         self._providers: dict[str, str] = {}
+        self._told: set[tuple[str, str]] = set()
 
     def origin(self, model: str) -> Origin:
         """Whom calls of a model go to.
@@ -149,18 +152,21 @@ class Endpoint:
     async def _call(
         self, model: str, messages: Sequence[Message], parameters: Mapping[str, Any], received: list[str]
     ) -> Heard:
+        from jaxreward.proposers.transport import LARGEST_REPLY, LARGEST_STREAM, watched
+
         litellm, stream = import_litellm(), self.settings.stream
-        response = await litellm.acompletion(
-            model=model,
-            messages=[dict(message) for message in messages],
-            api_base=self.settings.api_base,
-            stream=stream,
-            timeout=self.settings.timeout_s,
-            max_retries=0,
-            num_retries=0,
-            **({"stream_options": {"include_usage": True}} if stream else {}),
-            **parameters,
-        )
+        with watched(LARGEST_STREAM if stream else LARGEST_REPLY, lambda address: self._tell(model, address)):
+            response = await litellm.acompletion(
+                model=model,
+                messages=[dict(message) for message in messages],
+                api_base=self.settings.api_base,
+                stream=stream,
+                timeout=self.settings.timeout_s,
+                max_retries=0,
+                num_retries=0,
+                **({"stream_options": {"include_usage": True}} if stream else {}),
+                **parameters,
+            )
         if stream:
             heard = await _listen(response, received)
             return Heard(clean(self.redact(heard.text)), clean(heard.finish), heard.usage)
@@ -170,6 +176,12 @@ class Endpoint:
         text = choices[0].message.content or ""
         finish = "length" if len(text) > REPLY_LIMIT else choices[0].finish_reason or ""
         return Heard(clean(self.redact(text)), clean(finish), _usage(getattr(response, "usage", None)))
+
+    def _tell(self, model: str, address: str) -> None:
+        """Say once where the calls of a model go."""
+        if (model, address) not in self._told:
+            self._told.add((model, address))
+            self.calling(f"{model} is asked at {address}")
 
     def _given(self, request_id: str) -> dict[str, Any]:
         s = self.settings

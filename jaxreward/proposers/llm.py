@@ -67,9 +67,10 @@ class LlmProposer(Unplanned):
         """
         secrets, note = self.secrets, desk.note
         secrets.install()
+        calling = desk.calling
         desk = dataclasses.replace(desk, note=lambda text: note(secrets.redact(text)))
         self.bill.spent = Amount.of(desk.transcript.exchanges()) + Amount.of(desk.elsewhere)
-        endpoint = Endpoint(self.settings, desk.note, secrets.redact)
+        endpoint = Endpoint(self.settings, desk.note, secrets.redact, lambda text: calling(secrets.redact(text)))
         for model in self.settings.weights():
             secrets.guard(endpoint.provider(model), endpoint.origin(model).key)
         self._check_address()

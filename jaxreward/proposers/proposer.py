@@ -54,6 +54,7 @@ class Desk:
         status: shows what is going on now, replacing what it showed before.
         name: of the run that a user would resume; the folder's where it is empty.
         elsewhere: what searches beside this one, under the same budgets, said before.
+        calling: told, before the first call of each language model, where its calls go.
         foresee: told of a proposal as soon as there is one, from any thread; it will be among the answers.
     """
 
@@ -65,6 +66,7 @@ class Desk:
     name: str = ""
     elsewhere: Sequence[Exchange] = ()
     foresee: Callable[[Proposal], None] = lambda _: None
+    calling: Callable[[str], None] = lambda _: None
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 from pydantic import Field, ValidationError
 
+from jaxreward import files
+from jaxreward.documents import Malformed, parse_json
 from jaxreward.errors import UserError
 from jaxreward.records import SUCCESS, Measure, Record, Score
 from jaxreward.reports.facts import BEST_OF_N
@@ -174,11 +176,11 @@ def read_sparse(path: Path) -> Sparse | None:
     Raises:
         UserError: the file is damaged.
     """
-    if not path.exists():
+    if not files.is_there(path):
         return None
     try:
-        return Sparse.model_validate_json(path.read_text(encoding="utf-8"))
-    except (ValidationError, UnicodeDecodeError) as error:
+        return Sparse.model_validate(parse_json(files.read_text(path)))
+    except (ValidationError, Malformed, UnicodeDecodeError) as error:
         raise UserError(f"{path} is damaged: delete it, and it is trained again") from error
     except OSError as error:
         raise UserError(f"{path} cannot be read ({error.strerror or error}): mend that, or move it away") from error
