@@ -26,6 +26,7 @@ from jaxreward.reports.page import ABOUT_FILM, FILM, write_report
 from jaxreward.runs.checkpoint import Checkpoints
 from jaxreward.runs.disk import write_atomic
 from jaxreward.runs.folders import find_run
+from jaxreward.runs.odd import as_written
 from jaxreward.runs.provenance import named_task
 from jaxreward.runs.run import read_config
 from jaxreward.settings import EvolveSettings
@@ -126,8 +127,9 @@ def _of_file(path: Path, settings: FilmSettings) -> _Subject:
 
 def _of_run(said: str, settings: FilmSettings) -> _Subject:
     path = find_run(said, Path("runs"))
-    facts = RunFacts.read(path)
-    result = _candidate(facts, settings.candidate)
+    with as_written(path):
+        facts = RunFacts.read(path)
+        result = _candidate(facts, settings.candidate)
     own = apply(EvolveSettings(), read_config(path), str(path / "config.toml"))
     if settings.task not in ("", own.task) or settings.task_arg or settings.ppo != PPO():
         raise UserError("a run has its own task and learner: --task, --task-arg and --ppo are for an interface file")

@@ -97,6 +97,10 @@ class Proposer(Protocol):
     @property
     def mends(self) -> bool: ...
 
+    def prepare(self, told: Callable[[str], None]) -> None:
+        """Called before a run is created: raises UserError if nobody could be asked, and tells who will be."""
+        ...
+
     def open(self, desk: Desk) -> None:
         """Called once, before the first request, with what the run lends."""
         ...
@@ -110,7 +114,14 @@ class Proposer(Protocol):
         ...
 
 
-class Unplanned:
+class Unprepared:
+    """Base of proposers that need nothing from outside."""
+
+    def prepare(self, told: Callable[[str], None]) -> None:
+        return None
+
+
+class Unplanned(Unprepared):
     """Base of proposers that leave the size of a generation to the run."""
 
     def planned(self, generation: int) -> int | None:

@@ -29,6 +29,10 @@ class TooLarge(httpx.DecodingError):
     """A response that is larger than the limit, or compressed in a way that was not asked for."""
 
 
+class NotSent(Exception):
+    """A request that was prepared, and kept from being sent."""
+
+
 @dataclass(frozen=True)
 class _Watch:
     largest: int
@@ -44,7 +48,8 @@ def watched(largest: int, told: Callable[[str], None]) -> Iterator[None]:
 
     Args:
         largest: bytes of a response's body, decompressed.
-        told: called before each request with scheme, host and port of where it goes, never with a path or a password.
+        told: called before each request with scheme, host and port of where it goes, never with a path or a password;
+            what it raises keeps the request from being sent.
     """
     token = _WATCH.set(_Watch(largest, told))
     try:

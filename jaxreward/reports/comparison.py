@@ -22,6 +22,7 @@ from jaxreward.reports.facts import BEST_OF_N
 from jaxreward.reports.tables import Difference, mean_over, paired_difference, task_title
 from jaxreward.runs import Finished, Paused, Spent, Trained, fold, read_log
 from jaxreward.runs.events import Config
+from jaxreward.runs.odd import as_written
 
 
 class Grid(Record):
@@ -125,6 +126,11 @@ def read_search(path: Path) -> Search | None:
     Raises:
         UserError: a log that is damaged or contradicts itself.
     """
+    with as_written(path):
+        return _read_search(path)
+
+
+def _read_search(path: Path) -> Search | None:
     events = [entry.event for entry in read_log(path / "events.jsonl")]
     # What a strategy made of the results is its own matter: nothing here needs its state.
     progress = fold(events, None, lambda state, _: state)

@@ -23,6 +23,7 @@ from jaxreward.reports.facts import RunFacts
 from jaxreward.reports.family import cells
 from jaxreward.reports.story import Story, story
 from jaxreward.runs.disk import check_target, write_atomic
+from jaxreward.runs.odd import as_written
 from jaxreward.runs.provenance import versions
 from jaxreward.runs.toml import to_toml
 
@@ -88,7 +89,8 @@ def write_report(path: Path, target: Path | None = None) -> Path:
         UserError: there is no run, its log is damaged, or the disk is full.
     """
     target = target or path / PAGE
-    text = render(RunFacts.read(path))
+    with as_written(path):
+        text = render(RunFacts.read(path))
     check_target(target)
     write_atomic(target, text)
     return target
