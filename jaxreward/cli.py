@@ -17,7 +17,9 @@ from typing import TYPE_CHECKING
 
 from jaxreward.commands.manual import overview
 from jaxreward.commands.output import console_of, print_json
+from jaxreward.display import printable
 from jaxreward.errors import USAGE_EXIT_CODE, UserError, in_a_line, users_line
+from jaxreward.files import NotAFile
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -75,7 +77,7 @@ def _run(args: list[str]) -> int:
         print(f"jaxreward {name}: interrupted", file=sys.stderr)
         return 130
     except OSError as error:
-        if error.errno not in _MISHAPS or error.filename is None:
+        if not (isinstance(error, NotAFile) or error.errno in _MISHAPS) or error.filename is None:
             raise
         return _refuse(name, f"{error.filename} cannot be used: {error.strerror}; mend that, or name another")
     except Exception as error:
@@ -84,13 +86,16 @@ def _run(args: list[str]) -> int:
         return _refuse(name, f"the code of the task fails: {in_a_line(error)}; mend it there, and try again")
 
 
-_MISHAPS = {errno.EACCES, errno.EPERM, errno.EROFS, errno.EIO, errno.ENAMETOOLONG, errno.ENOSPC, errno.EDQUOT}
+_MISHAPS = {
+    *(errno.EACCES, errno.EPERM, errno.EROFS, errno.EIO, errno.ENAMETOOLONG, errno.ENOSPC, errno.EDQUOT, errno.EFBIG),
+    *(errno.EISDIR, errno.ENOTDIR, errno.ELOOP),
+}
 """What can befall any file, whoever opens it."""
 
 
 def _refuse(name: str, sentence: str) -> int:
     """Say in one line why a command does not go on; returns the exit status."""
-    print(f"jaxreward {name}: {' '.join(sentence.split())}", file=sys.stderr)
+    print(printable(f"jaxreward {name}: {' '.join(sentence.split())}"), file=sys.stderr)
     return USAGE_EXIT_CODE
 
 
@@ -142,7 +147,7 @@ def _come_to(command: str, outcome: Outcome, console: Console) -> int:
     show_outcome(outcome, console)
     _write_report(outcome, console)
     if outcome.exit_code:
-        print(f"jaxreward {command}: {outcome.reason}", file=sys.stderr)
+        _refuse(command, outcome.reason)
     if outcome.settings.json:
         print_json(evolve_json(outcome))
     return outcome.exit_code
@@ -310,11 +315,9 @@ def prompt_command(args: list[str]) -> int:
     settings = parse(PromptSettings, PromptSettings(), args[1:], "prompt show")
     shown = show(settings)
     out = sys.stderr if settings.json else sys.stdout
-    print(
-        f"request {shown.request.id}, operator {shown.request.operator}, model {shown.model or 'not given'}", file=out
-    )
-    for message in shown.messages:
-        print(f"\n---- {message['role']} ----\n{message['content'].rstrip()}", file=out)
+    lines = [f"request {shown.request.id}, operator {shown.request.operator}, model {shown.model or 'not given'}"]
+    lines += [f"\n---- {message['role']} ----\n{message['content'].rstrip()}" for message in shown.messages]
+    print(printable("\n".join(lines)), file=out)
     if settings.json:
         print_json({"request": shown.request.id, "model": shown.model, "messages": list(shown.messages)})
     return 0

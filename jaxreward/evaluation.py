@@ -8,6 +8,7 @@ import numpy as np
 
 from jaxreward.records import Candidate, Failure, Measure, Result
 from jaxreward.reports.films import write_film, write_strip
+from jaxreward.runs.disk import make_folder
 from jaxreward.tasks import Drawable, Task
 from jaxreward.training import PPO, TrainResult
 from jaxreward.training.episodes import play
@@ -54,12 +55,12 @@ def _hint(value: float, measure: Measure, name: str) -> str:
 def draw_agents(task: Task, candidate: Candidate, trained: TrainResult, row: int, ppo: PPO, folder: Path) -> None:
     """A film and a strip, `<id>.gif` and `<id>.png`, of a candidate that was trained to the end.
 
-    All candidates play the same episodes. The task must be `Drawable`.
+    `folder` lies in that of a run. All candidates play the same episodes. The task must be `Drawable`.
     """
     assert isinstance(task, Drawable)
-    folder.mkdir(exist_ok=True)
+    make_folder(folder, below=folder.parent)
     seed = int(np.flatnonzero(~trained.diverged[row])[0])
     episodes = play(task, trained.programs[row], trained.variables(row, seed), ppo)
     frames = [[task.draw(episode.state(t)) for t in range(episode.length + 1)] for episode in episodes]
-    write_film(folder / f"{candidate.id}.gif", frames)
-    write_strip(folder / f"{candidate.id}.png", frames)
+    write_film(folder / f"{candidate.id}.gif", frames, below=folder.parent)
+    write_strip(folder / f"{candidate.id}.png", frames, below=folder.parent)

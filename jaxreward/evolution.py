@@ -50,6 +50,7 @@ from jaxreward.runs import (
 )
 from jaxreward.runs.checkpoint import Checkpoints
 from jaxreward.runs.disk import write_atomic
+from jaxreward.runs.odd import as_written
 from jaxreward.runs.provenance import versions
 from jaxreward.runs.transcripts import TRANSCRIPT
 from jaxreward.search.seeding import derive_rng
@@ -104,7 +105,8 @@ class Evolution:
         self.hear = hear
         self.store = Checkpoints(run.checkpoints)
         events = [entry.event for entry in run.entries]
-        self.progress: Progress[Any] = fold(events, self.strategy.init(), self.strategy.tell)
+        with as_written(run.path):
+            self.progress: Progress[Any] = fold(events, self.strategy.init(), self.strategy.tell)
         self.transcript = TranscriptLog(run.transcripts / TRANSCRIPT)
         self._begun = False
         self.profile = Profile(run.path / "profile", len(jax.local_devices())) if settings.profile else None
@@ -117,6 +119,7 @@ class Evolution:
             name=name or run.path.name,
             elsewhere=elsewhere,
             foresee=self._foresee,
+            calling=watcher.note,
         )
         self.proposer.open(desk)
         if self.judge is not None:

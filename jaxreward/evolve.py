@@ -12,6 +12,7 @@ from jaxreward.evolution import Evolution, Watcher
 from jaxreward.finals import BEST_OF_N, compare
 from jaxreward.parts import Parts
 from jaxreward.programs import Checker
+from jaxreward.proposers.consent import remember
 from jaxreward.proposers.manual import ManualProposer
 from jaxreward.proposers.secrets import Secrets
 from jaxreward.records import Result, Score
@@ -77,6 +78,9 @@ def evolve(
     settings.check()
     stop = stop or StopSignal()
     path, parts = settings.out / settings.run_name, Parts.of(settings, task)
+    if not settings.resume:
+        parts.proposer.prepare(watcher.note)  # before there is a folder
+    _remember(settings, watcher)
     opened = Run.resume(path) if settings.resume else Run.create(path, settings.as_config())
     with opened as run, _tracker(settings, path, watcher) as tracker, _checking(settings, checker) as checking:
         if settings.resume:
@@ -115,6 +119,7 @@ def ask(settings: EvolveSettings, watcher: Watcher, *, task: Task | None = None)
     path, parts = settings.out / settings.run_name, Parts.of(settings, task)
     if not isinstance(parts.proposer, ManualProposer):
         raise UserError(f"only --proposer manual can be asked for files; this run's is {settings.proposer}")
+    _remember(settings, watcher)
     opened = Run.resume(path) if settings.resume else Run.create(path, settings.as_config())
     with opened as run, Checker() as checker:
         if settings.resume:
@@ -133,6 +138,16 @@ def ask(settings: EvolveSettings, watcher: Watcher, *, task: Task | None = None)
         if pages:
             main.log(Paused(reason=f"{len(pages)} requests wait for answers"))
         return list(zip(pages, map(writer.reply_path, requests), strict=True)), why
+
+
+def _remember(settings: EvolveSettings, watcher: Watcher) -> None:
+    """What somebody called this with, they may resume the run with; whoever resumes a run has made sure before."""
+    why = remember(settings.proposer, settings.llm)
+    if why:
+        watcher.note(
+            f"it cannot be remembered that you chose these language models ({why}): say --model, --api-base and "
+            "--prompts again when you resume the run"
+        )
 
 
 def _paused(main: Evolution, path: Path, reason: str, exit_code: int) -> Outcome:

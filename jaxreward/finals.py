@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import dataclasses
 
+from jaxreward import files
 from jaxreward.evolution import Evolution
 from jaxreward.parts import Parts
 from jaxreward.programs import Program
 from jaxreward.records import Failure, Score
 from jaxreward.reports.facts import BEST_OF_N, FINAL_BEST
 from jaxreward.runs import Baseline, Finished, Run
+from jaxreward.runs.disk import explain_full_disk
 from jaxreward.runs.events import json_ready
 
 # Seeds of the final training start here, out of reach of any number of training seeds.
@@ -92,7 +94,9 @@ def _best_of_n(main: Evolution) -> Program | None:
         out=main.run.path, name=BEST_OF_N,
     )  # fmt: skip
     path = inner.out / inner.run_name
-    begun = (path / "config.toml").exists()
+    with explain_full_disk(path):
+        files.require_folder(path)
+    begun = files.is_there(path / "config.toml")
     with Run.resume(path) if begun else Run.create(path, inner.as_config()) as run:
         parts = Parts.of(inner, main.task, main.observation)
         other = Evolution(run, inner, parts, main.checker, main.watcher, main.stop,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import json
-import tomllib
 import typing
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
@@ -13,6 +12,8 @@ from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
+from jaxreward import files
+from jaxreward.documents import Malformed, parse_toml
 from jaxreward.errors import UserError, why_unreadable
 
 D = TypeVar("D")
@@ -96,10 +97,10 @@ def _typed(value: Any) -> str:
 def read_toml(path: Path) -> dict[str, Any]:
     """The content of a settings file; UserError where it cannot be read or is not TOML."""
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return parse_toml(files.read_text(path, links=True))
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"the settings file {path} cannot be read: {why_unreadable(error)}") from error
-    except tomllib.TOMLDecodeError as error:
+    except Malformed as error:
         raise UserError(f"the settings file {path} is not valid TOML: {error}") from error
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from jaxreward import files
 from jaxreward.errors import UserError
 from jaxreward.proposers.fixed import FixedObservation
 from jaxreward.proposers.judge import Judge
@@ -63,8 +64,8 @@ def given_observation(settings: EvolveSettings) -> FixedObservation | None:
     folders = [settings.out / settings.run_name]
     if settings.recording is not None:
         folders.append(settings.recording if settings.recording.is_dir() else settings.recording.parent)
-    kept = [folder / OBSERVATION for folder in folders if (folder / OBSERVATION).exists()]
-    return FixedObservation([*kept, settings.observation][0])
+    kept = [folder / OBSERVATION for folder in folders if files.is_there(folder / OBSERVATION)]
+    return FixedObservation(kept[0], links=False) if kept else FixedObservation(settings.observation)
 
 
 def words_of(task: Task, observation: FixedObservation | None, ppo: PPO) -> TaskCard:
@@ -83,7 +84,7 @@ def keep_task(settings: EvolveSettings, folder: Path) -> None:
         return
     file, kept = file_of(settings.task), folder / TASK
     text = file.read_text(encoding="utf-8")
-    if kept.exists() and kept.read_text(encoding="utf-8") != text:
+    if files.is_there(kept) and files.read_text(kept) != text:
         raise UserError(
             f"{file} has changed since {folder} began with it: its copy is {kept}; give that back, or start another "
             "run with --name"

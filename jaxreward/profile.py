@@ -8,7 +8,8 @@ from pathlib import Path
 
 import jax
 
-from jaxreward.runs.disk import write_atomic
+from jaxreward import files
+from jaxreward.runs.disk import explain_full_disk, make_folder, write_atomic
 from jaxreward.training import Progress
 
 PAGE, TRACE = "account.md", "trace"
@@ -37,13 +38,15 @@ and beside each other, so that their seconds are not part of any sum.
 
 
 class Profile:
-    """Writes `account.md` into a folder, a section for each generation, and a trace of XLA's profiler: what every
-    device did between two points of the learning curves, the first time that there are two."""
+    """Writes `account.md` into a folder of a run, a section for each generation, and a trace of XLA's profiler: what
+    every device did between two points of the learning curves, the first time that there are two."""
 
     def __init__(self, folder: Path, devices: int) -> None:
         self.folder, self.devices = folder, devices
+        with explain_full_disk(folder):
+            files.require_tree(folder)  # the profiler opens files by itself
         page = folder / PAGE
-        self._page = page.read_text() if page.is_file() else _HEAD
+        self._page = files.read_text(page) if files.is_file(page) else _HEAD
         self._lock, self._tracing, self._traced = threading.Lock(), False, False
 
     def progress(self, progress: Progress) -> None:
@@ -71,8 +74,8 @@ class Profile:
         """Write down a generation."""
         self.close()  # where the training ended at its first point
         self._page += section(name, wall_s, seconds, counts, self.devices)
-        self.folder.mkdir(parents=True, exist_ok=True)
-        write_atomic(self.folder / PAGE, self._page)
+        make_folder(self.folder, below=self.folder.parent)
+        write_atomic(self.folder / PAGE, self._page, below=self.folder.parent)
 
 
 def section(name: str, wall_s: float, seconds: Mapping[str, float], counts: Mapping[str, int], devices: int) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 
 def dollars(amount: float) -> str:
     """`$0.0123`, `$12.30`: small amounts to a hundredth of a cent."""
@@ -13,7 +15,9 @@ _COUNTS = (("k", 1e3), ("M", 1e6), ("G", 1e9), ("T", 1e12))
 
 
 def span(seconds: float) -> str:
-    """`0.4 s`, `42 s`, `3.9 min`, `2.1 h`, `3.5 d`: a length of time to two or three digits."""
+    """`0.4 s`, `42 s`, `3.9 min`, `2.1 h`, `3.5 d`: a length of time to two or three digits; `unknown` for infinity."""
+    if not math.isfinite(seconds):
+        return "unknown"
     unit, size = next((unit, size) for unit, size, until in _TIMES if seconds < until)
     value = max(0.0, seconds) / size
     return f"{value:.0f} {unit}" if value >= 9.95 or value == 0.0 else f"{value:.1f} {unit}"

@@ -24,6 +24,10 @@ os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
 os.environ.setdefault("MPLBACKEND", "agg")
 os.environ["JAX_NUM_CPU_DEVICES"] = "1"  # chunks are cut by devices
 
+STATE = tempfile.mkdtemp(prefix="jaxreward-state-")
+"""What the user of the tests has said before; not what who runs them has."""
+os.environ["XDG_STATE_HOME"] = STATE
+
 COMPILED = None if "JAX_COMPILATION_CACHE_DIR" in os.environ else tempfile.mkdtemp(prefix="jaxreward-tests-")
 """What one worker compiles, the others find here, and so do the commands that tests start."""
 if COMPILED:
@@ -32,6 +36,7 @@ if COMPILED:
 
 
 def pytest_unconfigure() -> None:
+    shutil.rmtree(STATE, ignore_errors=True)
     if COMPILED:
         shutil.rmtree(COMPILED, ignore_errors=True)
 

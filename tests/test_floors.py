@@ -19,27 +19,33 @@ FLOORS: dict[str, set[str]] = {
     "devices": set(),
     "clock": set(),
     "quantities": set(),
+    "files": set(),
+    "documents": set(),
+    "display": set(),
     "kernels": set(),
-    "programs": {"records", "errors", "kernels", "devices"},
+    "programs": {"records", "errors", "files", "kernels", "devices"},
     "tasks": {"records", "errors", "kernels", "cores", "devices"},
     "search": {"records", "errors", "operators"},
-    "runs": {"records", "errors", "operators"},
+    "runs": {"records", "errors", "operators", "files", "documents", "display"},
     "training": {"records", "errors", "kernels", "programs", "tasks", "clock", "devices"},
-    "proposers": {"records", "errors", "operators", "options", "programs", "quantities"},
-    "reports": {"records", "errors", "operators", "quantities", "runs"},
+    "proposers": {
+        *("records", "errors", "operators", "options", "programs", "quantities"),
+        *("files", "documents", "display"),
+    },
+    "reports": {"records", "errors", "operators", "quantities", "runs", "files", "documents", "display"},
 }
-FLOORS["options"] = {"errors"}
-FLOORS["tracking"] = {"records", "errors", "runs", "reports"}
+FLOORS["options"] = {"errors", "files", "documents"}
+FLOORS["tracking"] = {"records", "errors", "runs", "reports", "files", "documents"}
 FLOORS["settings"] = {"records", "errors", "options", "runs", "search", "tasks", "tracking", "training", "proposers"}
 FLOORS["presets"] = {"errors", "settings", "tasks", "training"}
 FLOORS["mending"] = {"records", "runs"}
-FLOORS["evaluation"] = {"records", "reports", "tasks", "training"}
+FLOORS["evaluation"] = {"records", "reports", "runs", "tasks", "training"}
 FLOORS["filming"] = {"errors", "programs", "records", "reports", "runs", "tasks", "training"}
 FLOORS["tuning"] = {"records", "programs", "search", "tasks", "training"}
 FLOORS["exports"] = {"errors", "programs", "proposers", "records", "runs", "tasks"}
-FLOORS["profile"] = {"runs", "training"}
+FLOORS["profile"] = {"files", "runs", "training"}
 FLOORS["protocol"] = {"evaluation", "programs", "records", "settings", "tasks", "training", "tuning"}
-FLOORS["parts"] = {"records", "errors", "proposers", "runs", "search", "settings", "tasks", "training"}
+FLOORS["parts"] = {"records", "errors", "files", "proposers", "runs", "search", "settings", "tasks", "training"}
 FLOORS["budget"] = {"proposers", "records", "runs", "search", "settings"}
 FLOORS["keeping"] = {"evaluation", "proposers", "protocol", "records", "runs", "settings", "tasks", "training"}
 FLOORS["evolution"] = set(FLOORS)

@@ -286,4 +286,4 @@ def test_a_log_cannot_speak_to_the_terminal(runs: Path, tmp_path: Path, capsys):
     for command in ("show", "tail"):
         text = said(capsys, command, str(folder))
         assert not set(text) & set("\x1b\x07\u202e")
-    assert "]0;pwnednear makes up" in " ".join(said(capsys, "show", str(folder)).split())
+    assert "\\x1b]0;pwned\\x07\\u202enear makes up" in " ".join(said(capsys, "show", str(folder)).split())

@@ -8,11 +8,14 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from jaxreward.commands.compare_settings import CompareSettings, Typed
+from jaxreward.commands.own import require_own
 from jaxreward.commands.parsing import given, help_asked, last, parse, without_help
 from jaxreward.commands.retrain import TrainSettings
 from jaxreward.errors import UserError
+from jaxreward.files import is_there
 from jaxreward.options import apply, read_toml
 from jaxreward.presets import preset, quick_learner, quick_steps
+from jaxreward.proposers.llm_settings import LlmSettings
 from jaxreward.runs.run import read_config
 from jaxreward.settings import EvolveSettings
 from jaxreward.tasks import has_real_actions, is_file
@@ -95,7 +98,7 @@ def evolve_settings(args: list[str], command: str = "evolve") -> EvolveSettings:
     recorded = _recorded(Path(last(args, "--recording") or ""))
     base = configured(recorded or preset(last(args, "--preset") or "quick", task, strategy), args)
     settings = _evolve(base, without_help(args), command)
-    resumes = settings.resume and (settings.out / settings.run_name / "config.toml").exists()
+    resumes = settings.resume and is_there(settings.out / settings.run_name / "config.toml")
     if help_asked(args) is not None and not resumes:
         _evolve(base, args, command)  # prints it
     if not settings.resume:
@@ -104,9 +107,11 @@ def evolve_settings(args: list[str], command: str = "evolve") -> EvolveSettings:
     if not resumes:
         # What a scheduler runs again is the same command: the first time there is nothing to resume.
         return dataclasses.replace(settings, name=settings.run_name, resume=False)
-    started = apply(EvolveSettings(), read_config(path), str(path / "config.toml"))
+    started = _started(path)
     started = dataclasses.replace(started, out=settings.out, name=settings.name or path.name, resume=True)
     again = _evolve(configured(started, args), args, command)
+    typed = _evolve(configured(dataclasses.replace(started, llm=LlmSettings()), args), args, command)
+    require_own(path, again.proposer, started.llm, typed.llm, again.llm)
     for name, before, now in _fields(started, again):
         if name not in _MAY_CHANGE and not name.startswith("llm.") and now != before:
             if name == "proposer" and given_to_people:
@@ -119,6 +124,13 @@ def evolve_settings(args: list[str], command: str = "evolve") -> EvolveSettings:
                 "when it is resumed; leave it out, or start another run with --name"
             )
     return again
+
+
+def _started(path: Path) -> EvolveSettings:
+    """The settings that a run was started with. Its folder cannot take the sandbox away from its programs: that is for
+    whoever types the command."""
+    found = apply(EvolveSettings(), read_config(path), str(path / "config.toml"))
+    return dataclasses.replace(found, unsafe_no_sandbox=False)
 
 
 def compare_settings(args: list[str]) -> CompareSettings:
@@ -147,10 +159,9 @@ def compare_settings(args: list[str]) -> CompareSettings:
 
 def _recorded(recording: Path) -> EvolveSettings | None:
     """The settings of a recorded run, where the recording is the folder of one."""
-    path = recording / "config.toml"
-    if recording == Path() or not path.is_file():
+    if recording == Path() or not is_there(recording / "config.toml"):
         return None
-    settings = apply(EvolveSettings(), read_config(recording), str(path))
+    settings = _started(recording)
     llm = dataclasses.replace(settings.llm, prompts=None)
     # Without a short rung nobody said the threshold that is written there.
     threshold = settings.filter_threshold if settings.filter_steps else None

@@ -28,16 +28,15 @@ if TYPE_CHECKING:
 
 def compare_command(args: list[str]) -> int:
     """Compare search strategies at equal budget."""
-    from rich.console import Console
-
     from jaxreward.commands.arguments import compare_settings
+    from jaxreward.commands.output import console_of
     from jaxreward.proposers.secrets import Secrets
     from jaxreward.reports.live import Live
 
     secrets = Secrets()
     command = secrets.redact(shlex.join(["jaxreward", "compare", *args]))
     settings = dataclasses.replace(compare_settings(args), command=command)
-    console = Console(stderr=settings.json, soft_wrap=True, markup=False, highlight=False)
+    console = console_of(settings.json)
     if settings.merge:
         return merge(settings.merge, settings.out, console, settings.json)
     settings.check()
@@ -46,6 +45,7 @@ def compare_command(args: list[str]) -> int:
     if settings.dry_run:
         return _plan(settings, cells, console)
     _confirm(cells)
+    _prepare(cells, tasks, console)
     if not idle(settings.out, settings.grid(), cells):  # else it is not this process whose versions matter
         keep_record(settings.out, settings.grid(), settings.part(), command)
     with StopSignal() as stop, Live(console, settings.candidates) as live:
@@ -57,6 +57,15 @@ def compare_command(args: list[str]) -> int:
         return stop.exit_code
     conclude(settings.out, settings.grid(), settings.part(), troubles, console, settings.json)
     return exit_code(troubles)
+
+
+def _prepare(cells: Sequence[Cell], tasks: Mapping[str, Task], console: Console) -> None:
+    """Raise UserError if a search that has not begun could ask nobody, before there is a folder."""
+    from jaxreward.parts import Parts
+
+    asking = [c.settings for c in cells if isinstance(c, SearchCell) and not c.begun and c.settings.proposer == "llm"]
+    for settings in asking[:1]:  # all ask the same models
+        Parts.of(settings, tasks[settings.task]).proposer.prepare(console.print)
 
 
 def hiding(secrets: Secrets, llm: LlmSettings) -> Callable[[str], str]:

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
+from jaxreward import files
+from jaxreward.display import printable
 from jaxreward.errors import USAGE_EXIT_CODE, ProposerStopped, UserError
 from jaxreward.evolution import Watcher
 from jaxreward.evolve import evolve
@@ -109,7 +111,7 @@ class SearchCell:
 
     @property
     def begun(self) -> bool:
-        return (self.path / "config.toml").exists()
+        return files.is_there(self.path / "config.toml")
 
     def status(self) -> Status:
         with suppress(UserError):  # a damaged log: running it says what to do
@@ -207,19 +209,14 @@ def attempt(cell: Cell, task: Task, tools: Tools) -> Trouble | None:
     except UserError as error:
         return Trouble(cell.label, str(error), isinstance(error, ProposerStopped) and error.later)
     except Exception as error:
-        first = _printable(tools.redact(str(error))).strip().partition("\n")[0]
+        first = printable(tools.redact(str(error))).strip().partition("\n")[0]
         said = ": ".join(filter(None, (type(error).__name__, first)))
-        kept = _keep_traceback(cell, _printable(tools.redact(traceback.format_exc())), tools.watcher)
+        kept = _keep_traceback(cell, printable(tools.redact(traceback.format_exc())), tools.watcher)
         memory = isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in str(error)
         mend = "let training take less with --memory-gb" if memory else "mend what it says"
         reason = f"{said} (traceback: {kept}); {mend}, and give the same command again"
         # Not later: what is out of memory or broken would be so again, and a scheduler would try for ever.
         return Trouble(cell.label, reason, later=False)
-
-
-def _printable(text: str) -> str:
-    """What cannot be written, such as half of a surrogate pair from a file name, spelt out."""
-    return text.encode(errors="backslashreplace").decode()
 
 
 def error_file(path: Path) -> Path:
@@ -232,7 +229,7 @@ def _keep_traceback(cell: Cell, text: str, watcher: Watcher) -> str:
     file = error_file(cell.path)
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        earlier = file.read_text(encoding="utf-8") + "\n" if file.exists() else ""
+        earlier = files.read_text(file) + "\n" if files.is_there(file) else ""
         write_atomic(file, f"{earlier}{time.strftime('%Y-%m-%d %H:%M:%S')}, {cell.label}\n{text}")
     except (OSError, ValueError, UserError):  # such as the full disk that it tells of
         watcher.note(text)
@@ -279,13 +276,13 @@ def spelt_out_ppo(ppo: Mapping[str, Any]) -> dict[str, Any]:
     return {**json_ready(EvolveSettings().as_config()["ppo"]), **ppo}
 
 
-def given_digest(file: Path | None) -> str:
-    """A given observation by what the file says, wherever it lies; empty for none.
+def given_digest(file: Path | None, *, links: bool = True) -> str:
+    """A given observation by what the file says, wherever it lies; empty for none. `links` as in `FixedObservation`.
 
     Raises:
         UserError: the file cannot be read or parsed.
     """
-    return hashlib.sha256(FixedObservation(file).source.encode()).hexdigest() if file else ""
+    return hashlib.sha256(FixedObservation(file, links=links).source.encode()).hexdigest() if file else ""
 
 
 def observation_digest(path: Path, config: Mapping[str, Any]) -> str | None:
@@ -297,8 +294,8 @@ def observation_digest(path: Path, config: Mapping[str, Any]) -> str | None:
     if config.get("observation") is None:
         return ""
     copy = path / OBSERVATION
-    if copy.exists():
-        return given_digest(copy)
+    if files.is_there(copy):
+        return given_digest(copy, links=False)
     if read_search(path) is None:
         return None
     raise UserError(f"{copy} is missing, the observation that the search was given: put it back from a copy of the "

@@ -13,6 +13,7 @@ from typing import Any
 
 from rich.console import Console
 
+from jaxreward import files
 from jaxreward.commands.compare_cells import (
     HARMLESS,
     Cell,
@@ -138,8 +139,8 @@ def _labels(grid: Grid) -> set[str]:
 
 def _failures(paths: Sequence[Path]) -> str:
     """Where the tracebacks of an unfinished cell are, if it has failed before."""
-    files = [str(file) for path in paths if (file := error_file(path)).exists()]
-    return f"; tracebacks of earlier failures are in {' and '.join(files)}" if files else ""
+    kept = [str(file) for path in paths if files.is_there(file := error_file(path))]
+    return f"; tracebacks of earlier failures are in {' and '.join(kept)}" if kept else ""
 
 
 def _same_sparse(paths: Sequence[Path]) -> Sparse | None:
@@ -221,7 +222,7 @@ def require_fitting(out: Path, cells: Sequence[Cell]) -> None:
     each = []
     for task, strategy, proposer, seed in searches_of([shard.grid for shard in read_shards(out)]):
         path = out / folder_of(task) / name_of(strategy, proposer, seed)
-        if path not in mine and (path / "config.toml").exists():
+        if path not in mine and files.is_there(path / "config.toml"):
             config = spelt_out(_logged_config(path), strategy)  # as `gather` will compare it in the end
             each.append(_Budgeted.of(path, config, (task, strategy, proposer)))
     for cell in asked:
@@ -320,7 +321,7 @@ def report(gathered: Gathered, out: Path, console: Console, as_json: bool) -> No
         with tempfile.TemporaryDirectory(prefix=".comparison-", dir=out) as folder:
             drawn = Path(folder) / "comparison.png"
             search_curves(drawn, rows)
-            drawn.replace(out / "comparison.png")
+            write_atomic(out / "comparison.png", drawn.read_bytes())
     console.print(f"table in {out / 'comparison.md'}, picture beside it, all figures in comparison.json")
     if as_json:
         print_json({"out": str(out), "finished": not gathered.missing, "rows": table, "notes": apart,

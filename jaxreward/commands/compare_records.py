@@ -9,7 +9,9 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from jaxreward import files
 from jaxreward.cores import cores
+from jaxreward.documents import Malformed, parse_json
 from jaxreward.errors import UserError
 from jaxreward.records import Record
 from jaxreward.reports.comparison import Grid
@@ -47,9 +49,10 @@ def keep_record(out: Path, grid: Grid, part: tuple[int, int], command: str) -> N
     # Named after what it says: two processes that begin at once cannot overwrite each other's.
     digest = hashlib.sha256(shard.model_dump_json().encode()).hexdigest()[:8]
     path = out / "shards" / f"{part[0]}-of-{part[1]}-{digest}.json"
-    make_folder(path.parent)
-    if not path.exists():
-        write_atomic(path, shard.model_copy(update={"at": time.time()}).model_dump_json(indent=1) + "\n")
+    make_folder(path.parent, below=out)
+    if not files.is_there(path):
+        text = shard.model_copy(update={"at": time.time()}).model_dump_json(indent=1) + "\n"
+        write_atomic(path, text, below=out)
 
 
 def read_records(folder: Path) -> list[tuple[Path, Shard]]:
@@ -61,8 +64,8 @@ def read_records(folder: Path) -> list[tuple[Path, Shard]]:
     found = []
     for path in sorted((folder / "shards").glob("*-of-*.json"), key=lambda p: (len(p.name), p.name)):
         try:
-            found.append((path, Shard.model_validate_json(path.read_text(encoding="utf-8"))))
-        except (ValidationError, UnicodeDecodeError) as error:
+            found.append((path, Shard.model_validate(parse_json(files.read_text(path, below=folder)))))
+        except (ValidationError, Malformed, UnicodeDecodeError) as error:
             raise UserError(f"{path} is damaged: delete it, and give the command that wrote it again") from error
         except OSError as error:  # a directory of that name, too
             reason = error.strerror or error

@@ -123,7 +123,10 @@ def _models(settings: DoctorSettings) -> Iterator[Finding]:
     from jaxreward.proposers.bill import dollars
     from jaxreward.proposers.llm import ping
 
-    for answer in ping(_llm(settings)):
+    notes: list[str] = []
+    answers = ping(_llm(settings), notes.append)
+    yield from (Finding("language models", True, note) for note in notes)
+    for answer in answers:
         price = "price unknown" if answer.cost_usd is None else dollars(answer.cost_usd)
         text = f"replied in {answer.latency_s:.1f} s, {answer.tokens} tokens, {price}"
         yield Finding(f"model {answer.model}", not answer.error, answer.error or text)

@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
+from jaxreward import files
 from jaxreward.commands.arguments import check_file_task
 from jaxreward.errors import UserError
 from jaxreward.exports import Export, Target, export
@@ -89,11 +90,12 @@ def write_export(settings: ExportSettings) -> Written:
 def _read(interface: Path) -> str:
     if not interface.exists() and interface.suffix != ".py":
         interface = find_run(str(interface), Path("runs"))
-    path = interface / BEST if interface.is_dir() else interface
-    if not path.is_file():
-        what = f"{interface} has no {BEST}: no candidate of it has a score yet" if interface.is_dir() else ""
+    of_run = interface.is_dir()
+    path = interface / BEST if of_run else interface
+    if not (files.is_there(path) if of_run else path.is_file()):
+        what = f"{interface} has no {BEST}: no candidate of it has a score yet" if of_run else ""
         raise UserError(what or f"there is no interface file {path}")
-    return read_program(path)
+    return read_program(path, links=not of_run)
 
 
 def _task_of(settings: ExportSettings, source: str) -> tuple[str, tuple[str, ...]]:

@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
-from jaxreward import programs, tasks
+from jaxreward import files, programs, tasks
 from jaxreward.commands.arguments import check_file_task, configured
 from jaxreward.commands.output import console_of, print_json
 from jaxreward.commands.parsing import parse, without_help
+from jaxreward.documents import parse_json
 from jaxreward.errors import UserError
 from jaxreward.filming import EPISODES, MOST_FRAMES, check_drawable, film, policy_of
 from jaxreward.keeping import POLICY
@@ -25,6 +26,7 @@ from jaxreward.reports.page import ABOUT_FILM, FILM, write_report
 from jaxreward.runs.checkpoint import Checkpoints
 from jaxreward.runs.disk import write_atomic
 from jaxreward.runs.folders import find_run
+from jaxreward.runs.odd import as_written
 from jaxreward.runs.provenance import named_task
 from jaxreward.runs.run import read_config
 from jaxreward.settings import EvolveSettings
@@ -125,8 +127,9 @@ def _of_file(path: Path, settings: FilmSettings) -> _Subject:
 
 def _of_run(said: str, settings: FilmSettings) -> _Subject:
     path = find_run(said, Path("runs"))
-    facts = RunFacts.read(path)
-    result = _candidate(facts, settings.candidate)
+    with as_written(path):
+        facts = RunFacts.read(path)
+        result = _candidate(facts, settings.candidate)
     own = apply(EvolveSettings(), read_config(path), str(path / "config.toml"))
     if settings.task not in ("", own.task) or settings.task_arg or settings.ppo != PPO():
         raise UserError("a run has its own task and learner: --task, --task-arg and --ppo are for an interface file")
@@ -144,7 +147,7 @@ def _of_run(said: str, settings: FilmSettings) -> _Subject:
 def _kept_is_of(facts: RunFacts, winner: Result) -> bool:
     """Whether the best policy of a run is that of its winner: while a generation trains it may be the next one's."""
     try:
-        digest = json.loads((facts.path / POLICY).read_text(encoding="utf-8"))["digest"]
+        digest = parse_json(files.read_text(facts.path / POLICY))["digest"]
     except (OSError, ValueError, KeyError, TypeError):
         return facts.standing == "finished"  # of an earlier version, which did not say
     return winner.candidate.summary is not None and digest == winner.candidate.summary.digest

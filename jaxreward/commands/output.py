@@ -12,10 +12,9 @@ if TYPE_CHECKING:
 
 def console_of(as_json: bool) -> Console:
     """The console for people: standard error where standard output belongs to programs."""
-    from rich.console import Console
+    from jaxreward.reports.screen import PlainConsole
 
-    # What models, servers and programs say is shown as it is: brackets are no markup.
-    return Console(stderr=as_json, soft_wrap=True, markup=False, highlight=False)
+    return PlainConsole(stderr=as_json)
 
 
 def print_json(value: dict[str, Any]) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any
 
 from jaxreward.budget import next_requests
+from jaxreward.commands.own import require_own
 from jaxreward.errors import UserError
 from jaxreward.operators import OPERATORS
 from jaxreward.options import Arg, apply
@@ -17,8 +19,9 @@ from jaxreward.proposers.llm import LlmProposer
 from jaxreward.proposers.llm_settings import LlmSettings
 from jaxreward.proposers.prompt import PromptBook
 from jaxreward.records import Evolve, Request, Result, TaskCard
-from jaxreward.runs import Asked, Progress, Repair, fold, read_log
+from jaxreward.runs import Asked, Event, Progress, Repair, fold, read_log
 from jaxreward.runs.folders import find_run
+from jaxreward.runs.odd import as_written
 from jaxreward.runs.run import read_config
 from jaxreward.search import make_strategy
 from jaxreward.search.seeding import derive_rng
@@ -87,8 +90,22 @@ def show(settings: PromptSettings) -> Shown:
     if settings.request and settings.parent:
         raise UserError("give --request or --parent, not both")
     started = apply(EvolveSettings(), read_config(settings.run), str(settings.run / "config.toml"))
+    if settings.prompts is None:
+        only = LlmSettings(prompts=started.llm.prompts)
+        require_own(settings.run, "manual", only, LlmSettings(), only)
     strategy = make_strategy(started.strategy, **started.strategy_options())
     events = [entry.event for entry in read_log(settings.run / "events.jsonl")]
+    with as_written(settings.run):
+        request = _request_of(settings, started, strategy, events)
+    llm = started.llm if settings.prompts is None else LlmSettings(model=started.llm.model, prompts=settings.prompts)
+    # Its folder may lie elsewhere now: what it kept of the observation lies in it.
+    started = replace(started, out=settings.run.parent, name=settings.run.name)
+    words = words_of(started.make_task(), given_observation(started), started.ppo)
+    return _composed(request, words, llm, started.seed)
+
+
+def _request_of(settings: PromptSettings, started: EvolveSettings, strategy: Any, events: Sequence[Event]) -> Request:
+    """The request of a run that the settings name, or the next one."""
     if settings.request:
         until = next(
             (i for i, e in enumerate(events)
@@ -98,17 +115,10 @@ def show(settings: PromptSettings) -> Shown:
             raise UserError(f"{settings.run} has no request '{settings.request}'; see the events of type asked")
         opened = fold(events[: until + 1], strategy.init(), strategy.tell).open
         assert opened is not None
-        request = next(r for r in opened.requests if r.id == settings.request)
-    else:
-        progress = fold(events, strategy.init(), strategy.tell)
-        request = _about(settings, started, progress) if settings.parent else _next(started, strategy, progress)
-        if settings.operator:
-            request = request.model_copy(update={"operator": settings.operator})
-    llm = started.llm if settings.prompts is None else LlmSettings(model=started.llm.model, prompts=settings.prompts)
-    # Its folder may lie elsewhere now: what it kept of the observation lies in it.
-    started = replace(started, out=settings.run.parent, name=settings.run.name)
-    words = words_of(started.make_task(), given_observation(started), started.ppo)
-    return _composed(request, words, llm, started.seed)
+        return next(r for r in opened.requests if r.id == settings.request)
+    progress = fold(events, strategy.init(), strategy.tell)
+    request = _about(settings, started, progress) if settings.parent else _next(started, strategy, progress)
+    return request.model_copy(update={"operator": settings.operator}) if settings.operator else request
 
 
 def _check_operator(name: str, prompts: Path | None) -> None:

@@ -18,6 +18,7 @@ from typing import Annotated, Any, TypeVar
 
 from jaxreward.commands.manual import overview
 from jaxreward.commands.parsing import parse
+from jaxreward.display import printable
 from jaxreward.errors import UserError
 from jaxreward.options import Arg
 from jaxreward.reports.facts import BEST_OF_N, RunFacts, is_written
@@ -26,6 +27,7 @@ from jaxreward.runs import Entry, Finished
 from jaxreward.runs.events import json_ready
 from jaxreward.runs.folders import LOG, find_run, runs_under
 from jaxreward.runs.follow import LogReader
+from jaxreward.runs.odd import as_written
 from jaxreward.tracking import SinkName, Tracker, require
 
 D = TypeVar("D")
@@ -112,17 +114,9 @@ def runs_command(args: Sequence[str]) -> int:
     return _COMMANDS[name](rest)
 
 
-_CONTROL = {
-    code: None
-    for code in (*range(32), *range(127, 160), 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
-    if chr(code) not in "\n\t"
-}
-"""What would move the cursor, change the terminal, or turn the order of what is read."""
-
-
 def _say(text: str) -> None:
     """Print what a log says, as text: models, servers and programs have written in it."""
-    print(text.translate(_CONTROL), flush=True)
+    print(printable(text), flush=True)
 
 
 def _parse(kind: type[D], name: str, args: list[str]) -> D:
@@ -151,9 +145,12 @@ def list_command(args: list[str]) -> int:
     for path in runs_under(settings.folder):
         name = path.name if path == settings.folder else str(path.relative_to(settings.folder))
         try:
-            found.append((name, RunFacts.read(path)))
-        except (UserError, OSError) as error:
-            unreadable.append((name, " ".join(str(error).split())))
+            with as_written(path):
+                facts = RunFacts.read(path)
+                summary_json(facts, name), list_lines([(name, facts)])  # what cannot be told of one hides no other
+            found.append((name, facts))
+        except (UserError, OSError, MemoryError) as error:
+            unreadable.append((name, " ".join(str(error).split()) or type(error).__name__))
     found.sort(key=lambda run: run[1].last_at, reverse=True)
     if settings.json:
         rows = [summary_json(facts, name) for name, facts in found]
@@ -171,11 +168,14 @@ def show_command(args: list[str]) -> int:
     from jaxreward.reports.run_text import run_json, run_lines
 
     settings = _parse(ShowSettings, "show", args)
-    facts = RunFacts.read(find_run(settings.run, settings.out))
+    path = find_run(settings.run, settings.out)
+    with as_written(path):
+        facts = RunFacts.read(path)
+        told = json_ready(run_json(facts)) if settings.json else run_lines(facts, _width() or 100)
     if settings.json:
-        _print_json(run_json(facts))
+        _print_json(told)
     else:
-        _say("\n".join(run_lines(facts, _width() or 100)))
+        _say("\n".join(told))
     return 0
 
 
@@ -190,7 +190,12 @@ def compare_command(args: list[str]) -> int:
     names = [path.name for path in paths]
     if len(set(names)) < len(names):  # of several comparisons
         names = [str(said) for said in settings.runs]
-    sheet = SideBySide([(name, RunFacts.read(p)) for name, p in zip(names, paths, strict=True)], settings.levels)
+    runs: list[tuple[str, RunFacts]] = []
+    for name, path in zip(names, paths, strict=True):
+        with as_written(path):
+            runs.append((name, RunFacts.read(path)))
+            SideBySide(runs[-1:], settings.levels).lines()
+    sheet = SideBySide(runs, settings.levels)
     if settings.json:
         _print_json(sheet.json())
     else:
@@ -270,11 +275,12 @@ class Tail:
         entries, again = log.reader.read()
         if entries or again:
             log.last = entries[-1] if entries else None
+        if again:
+            log.narrator = Narrator(log.of)
+        with as_written(self.path):
+            lines = [(entry.at, log.narrator.line(entry)) for entry in entries]
         if not again:
-            return [(entry.at, log.narrator.line(entry)) for entry in entries]
-        log.narrator = Narrator(log.of)
-        for entry in entries:  # told already, as far as it has happened
-            log.narrator.line(entry)
+            return lines  # else they are told already, as far as it has happened
         where = f"{log.of}: " if log.of else ""
         return [(time.time(), f"{where}the log was cut or replaced: {len(entries)} events are left")]
 

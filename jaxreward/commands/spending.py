@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 
+from jaxreward.commands.questions import confirmed
 from jaxreward.errors import UserError
 from jaxreward.parts import given_observation, words_of
 from jaxreward.proposers.bill import EXPECTED_REPLY, Estimate, dollars, estimate_cost, too_small
@@ -76,13 +76,13 @@ def confirm(spending: Spending | None, settings: EvolveSettings) -> None:
     if e.expected_usd <= limit and (limit > 0 or not e.unknown_models):
         return
     about = dollars(e.expected_usd) + (" and an unknown amount" if e.unknown_models else "")
-    if not sys.stdin.isatty():
+    answer = confirmed(f"This will cost about {about}. Go on?")
+    if answer is None:
         raise UserError(
             f"the run will cost about {about}, which is above --confirm-usd {limit:g}, and nobody "
             "can be asked: raise --confirm-usd, or set a cap with --max-usd"
         )
-    print(f"This will cost about {about}. Go on? [y/N] ", end="", file=sys.stderr, flush=True)
-    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+    if not answer:
         raise UserError("not started: the cost was not confirmed")
 
 

@@ -10,6 +10,7 @@ from rich.console import Console
 
 from jaxreward.commands.retrain import Retrained, TrainSettings
 from jaxreward.cores import cores
+from jaxreward.errors import UserError
 from jaxreward.evolve import Outcome
 from jaxreward.proposers.bill import Amount
 from jaxreward.records import Result, Score, normalised
@@ -42,9 +43,14 @@ def show_outcome(outcome: Outcome, console: Console) -> None:
     if outcome.best.feedback is not None:
         for notice in outcome.best.feedback.notices:
             console.print(f"{notice.kind}: {notice.message}")
-    search_course(outcome.path / "search.png", _trained(outcome), title=f"{task}, search seed {s.seed}")
+    picture = outcome.path / "search.png"
+    try:
+        search_course(picture, _trained(outcome), title=f"{task}, search seed {s.seed}")
+        drawn = f"how the search went: {picture}"
+    except UserError as error:  # what was found is not lost for want of a picture
+        drawn = f"the picture of the search was not drawn: {error}"
     console.print(f"{outcome.reason}; the best interface is {outcome.path / 'best_interface.py'}")
-    console.print(f"how the search went: {outcome.path / 'search.png'}")
+    console.print(drawn)
     if outcome.exit_code:
         console.print(f"unfinished: go on with --name {outcome.path.name} --resume")
 

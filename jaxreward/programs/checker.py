@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from jaxreward import files
 from jaxreward.errors import UserError, why_unreadable
 from jaxreward.programs.constants import FloatLiteral
 from jaxreward.programs.cost import Cost
@@ -329,10 +330,11 @@ def _read(path_or_source: str | Path) -> tuple[str, str]:
     return read_program(path), path.name
 
 
-def read_program(path: Path) -> str:
-    """The source in a file; `UserError` where it cannot be read."""
+def read_program(path: Path, *, links: bool = True) -> str:
+    """The source in a file that the user named, maybe by a link, or, without `links`, in that of a run; `UserError`
+    where it cannot be read."""
     try:
-        return path.read_text(encoding="utf-8")
+        return files.read_text(path, links=links)
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"cannot read the program {path}: {why_unreadable(error)}") from error
 

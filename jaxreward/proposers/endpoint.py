@@ -7,10 +7,10 @@ import contextlib
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 from jaxreward.errors import UserError
-from jaxreward.proposers.faults import Fault, Origin, explain, unusable
+from jaxreward.proposers.faults import Fault, Origin, explain, no_key, unusable
 from jaxreward.proposers.llm_settings import LlmSettings
 from jaxreward.proposers.prompt import estimate_tokens
 from jaxreward.proposers.quiet_litellm import import_litellm
@@ -24,6 +24,8 @@ IMAGE_TOKENS = 1_500
 
 # What a chat format adds to a message, and to a conversation.
 _OVERHEAD = 16
+
+_REHEARSAL_S = 30.0
 
 _OPTIONS = ("max_tokens", "reasoning_effort", "temperature", "top_p", "seed")
 
@@ -73,6 +75,7 @@ class Endpoint:
         settings: how to ask.
         note: is told, once a model, of options that it does not have.
         redact: takes keys out of whatever comes back, before it is shortened.
+        calling: is told, before the first call of a model, where its calls go.
     """
 
     def __init__(
@@ -80,11 +83,13 @@ class Endpoint:
         settings: LlmSettings,
         note: Callable[[str], None] = lambda _: None,
         redact: Callable[[str], str] = lambda text: text,
+        calling: Callable[[str], None] = lambda _: None,
     ) -> None:
-        self.settings, self.note, self.redact = settings, note, redact
+        self.settings, self.note, self.redact, self.calling = settings, note, redact, calling
         self._supported: dict[str, frozenset[str]] = {}
         self._origins: dict[str, Origin] = {}
         self._providers: dict[str, str] = {}
+        self.told: set[tuple[str, str]] = set()
 
     def origin(self, model: str) -> Origin:
         """Whom calls of a model go to.
@@ -149,18 +154,22 @@ class Endpoint:
     async def _call(
         self, model: str, messages: Sequence[Message], parameters: Mapping[str, Any], received: list[str]
     ) -> Heard:
+        from jaxreward.proposers import transport
+
         litellm, stream = import_litellm(), self.settings.stream
-        response = await litellm.acompletion(
-            model=model,
-            messages=[dict(message) for message in messages],
-            api_base=self.settings.api_base,
-            stream=stream,
-            timeout=self.settings.timeout_s,
-            max_retries=0,
-            num_retries=0,
-            **({"stream_options": {"include_usage": True}} if stream else {}),
-            **parameters,
-        )
+        largest = transport.LARGEST_STREAM if stream else transport.LARGEST_REPLY
+        with transport.watched(largest, lambda address: self._tell(model, address)):
+            response = await litellm.acompletion(
+                model=model,
+                messages=[dict(message) for message in messages],
+                api_base=self.settings.api_base,
+                stream=stream,
+                timeout=self.settings.timeout_s,
+                max_retries=0,
+                num_retries=0,
+                **({"stream_options": {"include_usage": True}} if stream else {}),
+                **parameters,
+            )
         if stream:
             heard = await _listen(response, received)
             return Heard(clean(self.redact(heard.text)), clean(heard.finish), heard.usage)
@@ -170,6 +179,40 @@ class Endpoint:
         text = choices[0].message.content or ""
         finish = "length" if len(text) > REPLY_LIMIT else choices[0].finish_reason or ""
         return Heard(clean(self.redact(text)), clean(finish), _usage(getattr(response, "usage", None)))
+
+    def _tell(self, model: str, address: str) -> None:
+        """Say once where the calls of a model go."""
+        if (model, address) not in self.told:
+            self.told.add((model, address))
+            self.calling(f"{model} is asked at {address}")
+
+    async def rehearse(self, model: str) -> None:
+        """Prepare a call and do not send it: `calling` is told where calls of the model go.
+
+        Raises:
+            Fault: there is no key for it. Whatever else is wrong, the first call will tell.
+        """
+        from jaxreward.proposers import transport
+
+        told: list[str] = []
+
+        def stop(address: str) -> NoReturn:
+            told.append(address)
+            raise transport.NotSent(address)
+
+        try:
+            with transport.watched(0, stop):
+                async with asyncio.timeout(_REHEARSAL_S):
+                    await import_litellm().acompletion(
+                        model=model, messages=[{"role": "user", "content": "hello"}], api_base=self.settings.api_base,
+                        max_retries=0, num_retries=0,
+                    )  # fmt: skip
+        except Exception as error:
+            fault = None if told else explain(error, self.origin(model), self.redact)
+            if fault is not None and fault.sentence == no_key(self.origin(model)).sentence:
+                raise fault from error
+        for address in told[:1]:
+            self._tell(model, address)
 
     def _given(self, request_id: str) -> dict[str, Any]:
         s = self.settings

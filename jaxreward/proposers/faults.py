@@ -86,7 +86,11 @@ def explain(error: BaseException, origin: Origin, redact: Callable[[str], str] =
     reply that it cannot read, an error 500; so the HTTP status and the kind of connection error are read
     from what caused it. A status that no response had counts as charged.
     """
+    from jaxreward.proposers.transport import TooLarge
+
     chain, said = list(_chain(error)), _said(error, redact)
+    if (large := next((e for e in chain if isinstance(e, TooLarge)), None)) is not None:
+        return unusable(str(large))
     response = next((r for e in chain if (r := _response_of(e)) is not None), None)
     if response is not None:
         return _of_status(response.status_code, response.headers, error, origin, said)

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from jaxreward import files
 from jaxreward.errors import UserError, why_unreadable
 from jaxreward.proposers.fences import without
 from jaxreward.proposers.statements import Statement, fresh_name, split
@@ -27,13 +28,17 @@ class FixedObservation:
 
     The file is parsed and never executed.
 
+    Args:
+        path: the file.
+        links: whether it may be a link, as one that the user names may.
+
     Raises:
         UserError: the file cannot be read or parsed, or has no get_observation.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, links: bool = True) -> None:
         try:
-            statements = split(path.read_text(encoding="utf-8"))
+            statements = split(files.read_text(path, links=links))
         except (OSError, UnicodeDecodeError) as error:
             raise UserError(f"--observation {path} cannot be read: {why_unreadable(error)}") from error
         except SyntaxError as error:

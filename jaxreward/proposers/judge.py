@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import select
-import shutil
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -12,7 +11,8 @@ from typing import Literal, TextIO
 
 import numpy as np
 
-from jaxreward.errors import ProposerStopped
+from jaxreward import files
+from jaxreward.errors import ProposerStopped, UserError
 from jaxreward.proposers.mailbox import Mailbox
 from jaxreward.proposers.proposer import Answers, Desk, RngOf
 from jaxreward.proposers.words import read_words
@@ -62,7 +62,7 @@ class Judge:
         """Write the pages of requests that have none yet; returns those of all."""
         assert self.box is not None
         for request in requests:
-            if not self.box.page_path(request.id).exists():
+            if not files.is_there(self.box.page_path(request.id)):
                 _show(self.box, request.id, _sides(request, rng_of(request)))
         return [self.box.post(request.id, _page(self.box, request.id)) for request in requests]
 
@@ -171,13 +171,17 @@ def _sides(request: Request, rng: np.random.Generator) -> tuple[Result, Result]:
 
 def _show(box: Mailbox, id: str, sides: tuple[Result, Result]) -> list[Path]:
     """Copy the pictures of both agents to names that do not say whose they are; returns those of the films."""
-    page = box.page_path(id)
-    page.parent.mkdir(exist_ok=True)
-    for side, result in zip(_SIDES, sides, strict=True):
-        for suffix in (".gif", ".png"):
-            picture = box.desk.folder / PICTURES / f"{result.candidate.id}{suffix}"
-            if picture.is_file():
-                shutil.copyfile(picture, page.with_name(f"{id}-{side}{suffix}"))
+    page, run = box.page_path(id), box.desk.folder
+    try:
+        files.make_folder(page.parent, below=run)
+        for side, result in zip(_SIDES, sides, strict=True):
+            for suffix in (".gif", ".png"):
+                picture = run / PICTURES / f"{result.candidate.id}{suffix}"
+                if files.is_there(picture):
+                    copy = page.with_name(f"{id}-{side}{suffix}")
+                    files.replace(copy, files.read_bytes(picture, below=run), below=run)
+    except files.NotAFile as error:
+        raise UserError(f"{error.filename} cannot be used: {error.strerror}; move it away") from error
     return [page.with_name(f"{id}-{side}.gif") for side in _SIDES]
 
 

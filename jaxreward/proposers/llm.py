@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -58,6 +58,24 @@ class LlmProposer(Unplanned):
         self.bill = Bill(self.settings)
         self.clock = Clock()
         self._office: Office | None = None
+        self._told: set[tuple[str, str]] = set()
+
+    def prepare(self, told: Callable[[str], None]) -> None:
+        """Tell where the calls of every model will go; nothing is sent.
+
+        Raises:
+            UserError: there is no key for a model, or a model of no known provider.
+        """
+        for sentence in self.secrets.install():
+            told(sentence)
+        endpoint = Endpoint(self.settings, redact=self.secrets.redact, calling=lambda t: told(self.secrets.redact(t)))
+        for model in self.settings.weights():
+            self.secrets.guard(endpoint.provider(model), endpoint.origin(model).key)
+            try:
+                run_calls(endpoint.rehearse(model))
+            except Fault as fault:
+                raise UserError(self.secrets.redact(str(fault))) from fault
+        self._told = endpoint.told
 
     def open(self, desk: Desk) -> None:
         """Begin, or go on where the transcript ends.
@@ -66,10 +84,13 @@ class LlmProposer(Unplanned):
             UserError: a model of no known provider, or a key in the address.
         """
         secrets, note = self.secrets, desk.note
-        secrets.install()
+        for sentence in secrets.install():
+            note(sentence)
+        calling = desk.calling
         desk = dataclasses.replace(desk, note=lambda text: note(secrets.redact(text)))
         self.bill.spent = Amount.of(desk.transcript.exchanges()) + Amount.of(desk.elsewhere)
-        endpoint = Endpoint(self.settings, desk.note, secrets.redact)
+        endpoint = Endpoint(self.settings, desk.note, secrets.redact, lambda text: calling(secrets.redact(text)))
+        endpoint.told = self._told
         for model in self.settings.weights():
             secrets.guard(endpoint.provider(model), endpoint.origin(model).key)
         self._check_address()
@@ -155,8 +176,8 @@ class Ping:
     error: str = ""
 
 
-def ping(settings: LlmSettings) -> list[Ping]:
-    """Ask every model of the settings for one word, once.
+def ping(settings: LlmSettings, note: Callable[[str], None] = lambda _: None) -> list[Ping]:
+    """Ask every model of the settings for one word, once; `note` is told where, and what in `.env` is ignored.
 
     Raises:
         UserError: no model, or settings that cannot be.
@@ -165,10 +186,12 @@ def ping(settings: LlmSettings) -> list[Ping]:
     if not settings.model:
         raise UserError(_NO_MODEL)
     secrets = Secrets()
-    secrets.install()
+    for sentence in secrets.install():
+        note(sentence)
     for model in settings.weights():
         secrets.guard(model.partition("/")[0])
-    endpoint, bill = Endpoint(settings, redact=secrets.redact), Bill(dataclasses.replace(settings, max_usd=None))
+    endpoint = Endpoint(settings, redact=secrets.redact, calling=lambda text: note(secrets.redact(text)))
+    bill = Bill(dataclasses.replace(settings, max_usd=None))
     return [run_calls(_ping(model, endpoint, bill, secrets)) for model in settings.weights()]
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from jaxreward.errors import ProposerStopped, UserError
+from jaxreward import files
+from jaxreward.errors import ProposerStopped, UserError, why_unreadable
 from jaxreward.proposers.proposer import Desk
 from jaxreward.proposers.reply import REPLY_LIMIT
 from jaxreward.proposers.secrets import Secrets
@@ -55,11 +56,12 @@ class Mailbox:
 
     def post(self, id: str, text: str) -> Path:
         """Write a question, unless it was written before."""
-        for folder in (self.questions, self.answers):
-            (self.desk.folder / folder).mkdir(exist_ok=True)
         path = self.page_path(id)
-        if not path.exists():
-            _write(path, text)
+        with _explained():
+            for folder in (self.questions, self.answers):
+                files.make_folder(self.desk.folder / folder, below=self.desk.folder)
+            if not files.is_there(path):
+                files.replace(path, text.encode(), below=self.desk.folder)
         return path
 
     def collect(
@@ -116,7 +118,7 @@ class Mailbox:
         found, faults = {}, []
         for id in ids:
             path = self._file(id)
-            text = _text(path, unsettled) if path is not None else ""
+            text = self._text(path, unsettled) if path is not None else ""
             problem = fault(id, text) if text else ""
             if problem:
                 faults.append(f"{path} cannot be read as a {self.what}: {problem}")
@@ -134,27 +136,30 @@ class Mailbox:
 
     def _file(self, id: str) -> Path | None:
         paths = [self.desk.folder / self.answers / f"{id}{suffix}" for suffix in self.suffixes]
-        found = [path for path in paths if path.is_file()]
+        found = [path for path in paths if files.is_there(path)]
         if len(found) > 1:
             raise UserError(f"{found[0]} and {found[1].name} answer the same request: keep one of them")
         return found[0] if found else None
 
+    def _text(self, path: Path, unsettled: bool) -> str:
+        """What a file says; empty if nothing, or if it was touched just now and `unsettled` does not count."""
+        try:
+            with _explained():
+                data = files.read_bytes(path, below=self.desk.folder)
+            # The time is taken after the text, so that what was read is what has settled.
+            touched = path.stat().st_mtime
+        except FileNotFoundError:  # an editor puts another in its place
+            return ""
+        if not unsettled and time.time() - touched <= _SETTLED_S:
+            return ""
+        text = data.decode("utf-8", "replace").replace("\r\n", "\n").replace("\r", "\n")
+        return text if text.strip() else ""
 
-def _text(path: Path, unsettled: bool) -> str:
-    """What a file says; empty if nothing, or if it was touched just now and `unsettled` does not count."""
+
+@contextmanager
+def _explained() -> Iterator[None]:
+    """Turns a path that is refused into a UserError."""
     try:
-        text = path.read_text(encoding="utf-8", errors="replace")
-        # The time is taken after the text, so that what was read is what has settled.
-        touched = path.stat().st_mtime
-    except FileNotFoundError:  # an editor puts another in its place
-        return ""
-    if not unsettled and time.time() - touched <= _SETTLED_S:
-        return ""
-    return text if text.strip() else ""
-
-
-def _write(path: Path, text: str) -> None:
-    """So that a reader sees the whole file or none."""
-    unfinished = path.with_name(f".{path.name}.tmp")
-    unfinished.write_text(text, encoding="utf-8")
-    os.replace(unfinished, path)
+        yield
+    except files.NotAFile as error:
+        raise UserError(f"{error.filename} cannot be used: {why_unreadable(error)}; put a file in its place") from error

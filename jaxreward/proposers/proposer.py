@@ -54,6 +54,7 @@ class Desk:
         status: shows what is going on now, replacing what it showed before.
         name: of the run that a user would resume; the folder's where it is empty.
         elsewhere: what searches beside this one, under the same budgets, said before.
+        calling: told, before the first call of each language model, where its calls go.
         foresee: told of a proposal as soon as there is one, from any thread; it will be among the answers.
     """
 
@@ -65,6 +66,7 @@ class Desk:
     name: str = ""
     elsewhere: Sequence[Exchange] = ()
     foresee: Callable[[Proposal], None] = lambda _: None
+    calling: Callable[[str], None] = lambda _: None
 
 
 @dataclass(frozen=True)
@@ -95,6 +97,10 @@ class Proposer(Protocol):
     @property
     def mends(self) -> bool: ...
 
+    def prepare(self, told: Callable[[str], None]) -> None:
+        """Called before a run is created: raises UserError if nobody could be asked, and tells who will be."""
+        ...
+
     def open(self, desk: Desk) -> None:
         """Called once, before the first request, with what the run lends."""
         ...
@@ -108,7 +114,14 @@ class Proposer(Protocol):
         ...
 
 
-class Unplanned:
+class Unprepared:
+    """Base of proposers that need nothing from outside."""
+
+    def prepare(self, told: Callable[[str], None]) -> None:
+        return None
+
+
+class Unplanned(Unprepared):
     """Base of proposers that leave the size of a generation to the run."""
 
     def planned(self, generation: int) -> int | None:

@@ -13,7 +13,7 @@ from typing import Any
 
 @cache
 def import_litellm() -> Any:
-    """litellm without its network lookups, its printing and its own search for a `.env`."""
+    """litellm without its network lookups, its printing and its own search for a `.env`, over HTTP that is watched."""
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
     os.environ.setdefault("LITELLM_LOCAL_ANTHROPIC_BETA_HEADERS", "True")
     os.environ.setdefault("LITELLM_MODE", "PRODUCTION")  # else it loads a .env from above its own files
@@ -26,6 +26,9 @@ def import_litellm() -> Any:
         logging.getLogger("LiteLLM").setLevel(logging.CRITICAL)
     # A model that repeats itself has replied; litellm would call it a broken server.
     litellm.REPEATED_STREAMING_CHUNK_LIMIT = 10**9
+    from jaxreward.proposers.transport import wrap_transports
+
+    wrap_transports()
     return litellm
 
 

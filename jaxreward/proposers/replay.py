@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
+from jaxreward import files
+from jaxreward.documents import Malformed, parse_json
 from jaxreward.errors import ProposerStopped, UserError, why_unreadable
-from jaxreward.proposers.proposer import Answers, Desk, RngOf
+from jaxreward.proposers.proposer import Answers, Desk, RngOf, Unprepared
 from jaxreward.records import Exchange, Proposal, Request
 
 
-class ReplayProposer:
+class ReplayProposer(Unprepared):
     """Recorded proposals by request id, with the exchanges that led to them.
 
     The replay has generations of the recorded sizes, runs out of a budget of its proposer where the
@@ -111,15 +112,19 @@ class ReplayProposer:
                 self.proposals[proposal.request_id] = proposal
 
     def _read_transcript(self, path: Path) -> None:
-        if path.exists():
-            for record in _lines(path, "the transcript"):
+        if files.is_there(path):
+            for record in _lines(path, "the transcript", below=path.parents[1]):
                 self.exchanges.append(Exchange.model_validate({k: v for k, v in record.items() if k != "v"}))
 
 
-def _lines(path: Path, what: str) -> list[dict[str, Any]]:
+_LARGEST = 4 << 30
+"""Bytes of a recording."""
+
+
+def _lines(path: Path, what: str, below: Path | None = None) -> list[dict[str, Any]]:
     """The JSON objects in a file, one a line; a torn last line is left out."""
     try:
-        lines = path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
+        lines = files.read_text(path, below=below, largest=_LARGEST).removesuffix("\n").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(
             f"cannot read the recording {path} ({why_unreadable(error)}): give the folder of a run or its events.jsonl"
@@ -127,11 +132,11 @@ def _lines(path: Path, what: str) -> list[dict[str, Any]]:
     found = []
     for number, line in enumerate(lines, 1):
         try:
-            record = json.loads(line)
-        except ValueError:
+            record = parse_json(line)
+        except Malformed as error:
             if number == len(lines):
                 break
-            raise UserError(f"{path}, line {number}, is not JSON: {what} is damaged") from None
+            raise UserError(f"{path}, line {number}, cannot be read ({error}): {what} is damaged") from None
         if isinstance(record, dict):
             found.append(record)
     return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import io
 import json
 import os
 import re
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, quote_plus
 
+from jaxreward import files
 from jaxreward.errors import UserError, why_unreadable
 
 _SURE = re.compile(
@@ -21,6 +23,13 @@ _SURE = re.compile(
 
 _PERHAPS = re.compile(r"KEY|TOKEN|AUTH(?!OR(?!I))")
 """Names of variables that hold secrets, or something else: SORT_KEY, MAX_TOKENS, AUTH_MODE."""
+
+_KEY = re.compile(r"(API_?KEY|_KEY|_TOKEN|_API_SECRET)$|^AWS_(ACCESS_KEY_ID|BEARER_TOKEN_BEDROCK)$")
+"""Names of the variables in which providers of language models, or litellm, look for a key."""
+
+_LARGEST = 1 << 20
+_NAMED = 8
+_SAID: set[tuple[object, ...]] = set()
 
 SHORTEST = 8
 """Characters; shorter values are no secrets but switches and numbers, and would match everywhere. A key
@@ -40,7 +49,7 @@ HIDDEN = "***"
 
 
 class Secrets:
-    """The secrets of the process environment and of a `.env` file.
+    """The secrets of the process environment and of a `.env` file, of which only keys are used.
 
     A value is a secret if the name of its variable and its look say so (words of letters are none, and
     would match in programs), or if it is the key of a provider that is asked, whatever it looks like.
@@ -53,14 +62,29 @@ class Secrets:
     """
 
     def __init__(self, folder: Path | None = None) -> None:
-        self._values = _read(folder or Path.cwd())
+        self._file = (folder or Path.cwd()) / ".env"
+        self._values = _read(self._file)
         self._providers: set[str] = set()
         self._names: set[str] = set()
 
-    def install(self) -> None:
-        """Set the variables of `.env` that the environment lacks; the environment wins."""
+    def install(self) -> list[str]:
+        """Set the keys of `.env` that the environment lacks; the environment wins.
+
+        Returns:
+            A sentence if the file has anything else: whoever wrote it could send keys elsewhere with that, so it is
+            ignored. Once a process for each file.
+        """
+        ignored = []
         for name, value in self._values.items():
-            os.environ.setdefault(name, value)
+            if _KEY.search(name):
+                os.environ.setdefault(name, value)
+            elif os.environ.get(name) != value:
+                ignored.append(name)
+        if not ignored or (self._file, *ignored) in _SAID:
+            return []
+        _SAID.add((self._file, *ignored))
+        names = ", ".join(ignored[:_NAMED]) + (f" and {len(ignored) - _NAMED} more" if len(ignored) > _NAMED else "")
+        return [f"{self._file} may set keys alone: {names} in it is ignored; set it in the environment if you want it"]
 
     def guard(self, provider: str, *names: str) -> None:
         """Hide the keys of a provider, e.g. `openai`, in variables that begin with its name or are named."""
@@ -104,14 +128,14 @@ class Secrets:
         return name in self._names or (asked and bool(_SURE.search(name) or _PERHAPS.search(name)))
 
 
-def _read(folder: Path) -> dict[str, str]:
-    path = folder / ".env"
+def _read(path: Path) -> dict[str, str]:
     if not path.is_file():
         return {}
     from dotenv import dotenv_values
 
     try:
-        return {name: value for name, value in dotenv_values(path).items() if value is not None}
+        text = files.read_text(path, links=True, largest=_LARGEST)
+        return {name: value for name, value in dotenv_values(stream=io.StringIO(text)).items() if value is not None}
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"cannot read the keys in {path}: {why_unreadable(error)}") from None
 

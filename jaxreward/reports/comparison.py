@@ -14,12 +14,15 @@ from typing import Any
 import numpy as np
 from pydantic import Field, ValidationError
 
+from jaxreward import files
+from jaxreward.documents import Malformed, parse_json
 from jaxreward.errors import UserError
 from jaxreward.records import SUCCESS, Measure, Record, Score
 from jaxreward.reports.facts import BEST_OF_N
 from jaxreward.reports.tables import Difference, mean_over, paired_difference, task_title
 from jaxreward.runs import Finished, Paused, Spent, Trained, fold, read_log
 from jaxreward.runs.events import Config
+from jaxreward.runs.odd import as_written
 
 
 class Grid(Record):
@@ -123,6 +126,11 @@ def read_search(path: Path) -> Search | None:
     Raises:
         UserError: a log that is damaged or contradicts itself.
     """
+    with as_written(path):
+        return _read_search(path)
+
+
+def _read_search(path: Path) -> Search | None:
     events = [entry.event for entry in read_log(path / "events.jsonl")]
     # What a strategy made of the results is its own matter: nothing here needs its state.
     progress = fold(events, None, lambda state, _: state)
@@ -174,11 +182,11 @@ def read_sparse(path: Path) -> Sparse | None:
     Raises:
         UserError: the file is damaged.
     """
-    if not path.exists():
+    if not files.is_there(path):
         return None
     try:
-        return Sparse.model_validate_json(path.read_text(encoding="utf-8"))
-    except (ValidationError, UnicodeDecodeError) as error:
+        return Sparse.model_validate(parse_json(files.read_text(path)))
+    except (ValidationError, Malformed, UnicodeDecodeError) as error:
         raise UserError(f"{path} is damaged: delete it, and it is trained again") from error
     except OSError as error:
         raise UserError(f"{path} cannot be read ({error.strerror or error}): mend that, or move it away") from error

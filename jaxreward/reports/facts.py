@@ -10,7 +10,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
-from jaxreward.errors import UserError
+from jaxreward import files
+from jaxreward.errors import UserError, why_unreadable
 from jaxreward.records import SUCCESS, Candidate, Exchange, Measure, Result, Score
 from jaxreward.reports.course import Reached, course_of
 from jaxreward.runs import Baseline, Entry, Finished, Paused, Progress, RunStarted, fold, read_log, read_transcript
@@ -45,7 +46,7 @@ class RunFacts:
         """The run in `path`.
 
         Raises:
-            UserError: there is no run, or its log is damaged before its last line.
+            UserError: there is no run, its log is damaged before its last line, or one of its files is none.
         """
         entries = read_log(path / "events.jsonl")
         if not entries or not isinstance(entries[0].event, RunStarted):
@@ -94,11 +95,19 @@ class RunFacts:
         ended = self.progress.ended
         if isinstance(ended, Finished) and ended.best in self.results:
             return self.results[ended.best]
-        path = self.path / "best_interface.py"
-        digest = read_header(path.read_text(encoding="utf-8")).get("digest") if path.is_file() else None
+        digest = self._kept_digest()
         scored = [r for r in self.results.values() if r.score]
         kept = [r for r in scored if r.candidate.summary and r.candidate.summary.digest == digest]
         return max(kept or scored, key=lambda r: r.score.merit if r.score else 0.0, default=None)
+
+    def _kept_digest(self) -> str | None:
+        path = self.path / "best_interface.py"
+        try:
+            return read_header(files.read_text(path)).get("digest")
+        except FileNotFoundError:
+            return None
+        except (OSError, UnicodeDecodeError) as error:
+            raise UserError(f"{path} cannot be read ({why_unreadable(error)}): move it away") from error
 
     @property
     def ancestry(self) -> tuple[Candidate, ...]:
@@ -121,8 +130,9 @@ class RunFacts:
     def beside(self) -> RunFacts | None:
         """The search of independent samples that was run inside this one, if one was and its log can be read."""
         try:
+            files.require_folder(self.path / BEST_OF_N)
             return RunFacts.read(self.path / BEST_OF_N)
-        except UserError:
+        except (UserError, OSError):
             return None
 
     @cached_property
@@ -175,9 +185,16 @@ def _standing(path: Path, progress: Progress[None]) -> Standing:
 
 def is_written(path: Path) -> bool:
     """Whether a process writes the run in `path`, and so holds the lock of its log. A shared lock, held for a moment,
-    asks without disturbing."""
+    asks without disturbing.
+
+    Raises:
+        UserError: the lock is no file.
+    """
+    lock = path / "events.lock"
     try:
-        file = os.open(path / "events.lock", os.O_RDONLY | os.O_CLOEXEC)
+        file = files.open_file(lock)
+    except files.NotAFile as error:
+        raise UserError(f"{lock} cannot be used: {error.strerror}; move it away") from error
     except OSError:
         return False
     try:

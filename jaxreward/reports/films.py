@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import os
+import io
 import subprocess
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
 from jaxreward.errors import UserError
-from jaxreward.runs.disk import check_target, explain_full_disk
+from jaxreward.runs.disk import check_target, write_atomic
 
 Frames = Sequence[np.ndarray]
 """The frames of one episode, uint8 (H, W, 3), all of one size."""
@@ -21,7 +22,12 @@ _MOMENTS = 8
 
 
 def write_film(
-    path: Path, episodes: Sequence[Frames], step_ms: int = _FRAME_MS, colours: Sequence[tuple[int, int, int]] = ()
+    path: Path,
+    episodes: Sequence[Frames],
+    step_ms: int = _FRAME_MS,
+    colours: Sequence[tuple[int, int, int]] = (),
+    *,
+    below: Path | None = None,
 ) -> None:
     """A film of episodes side by side; one that is over shows its last frame until all are.
 
@@ -30,6 +36,7 @@ def write_film(
         episodes: of frames of one height.
         step_ms: how long a frame is shown; the last one stays longer.
         colours: those that mean something, which a GIF of few colours must not lose.
+        below: the trusted folder that `path` lies in, as in `files`; by default its own.
 
     Raises:
         UserError: another format, or a full disk.
@@ -37,17 +44,7 @@ def write_film(
     check_format(path)
     longest = max(map(len, episodes))
     rows = [_beside([e[min(t, len(e) - 1)] for e in episodes]) for t in range(longest)]
-    # Beside it first: a film that is half written takes nobody's place.
-    half = path.with_name(f".{path.stem}.part{path.suffix}")
-    try:
-        with explain_full_disk(path):
-            if path.suffix == ".mp4":
-                _write_mp4(half, rows, step_ms)
-            else:
-                _write_gif(half, rows, step_ms, colours)
-            os.replace(half, path)
-    finally:
-        half.unlink(missing_ok=True)
+    write_atomic(path, _mp4(rows, step_ms) if path.suffix == ".mp4" else _gif(rows, step_ms, colours), below=below)
 
 
 def check_format(path: Path) -> None:
@@ -57,7 +54,7 @@ def check_format(path: Path) -> None:
     check_target(path)
 
 
-def _write_gif(path: Path, rows: Sequence[np.ndarray], step_ms: int, colours: Sequence[tuple[int, int, int]]) -> None:
+def _gif(rows: Sequence[np.ndarray], step_ms: int, colours: Sequence[tuple[int, int, int]]) -> bytes:
     from PIL import Image
 
     # Colours that all frames share: with their own they flicker, and the file is larger by a third.
@@ -67,10 +64,12 @@ def _write_gif(path: Path, rows: Sequence[np.ndarray], step_ms: int, colours: Se
     palette.putpalette([*found[: 3 * free], *(level for colour in colours for level in colour)])
     images = [Image.fromarray(row).quantize(palette=palette, dither=Image.Dither.NONE) for row in rows]
     durations = [step_ms] * (len(rows) - 1) + [_LAST_MS]
-    images[0].save(path, save_all=True, append_images=images[1:], duration=durations, loop=0)
+    film = io.BytesIO()
+    images[0].save(film, "GIF", save_all=True, append_images=images[1:], duration=durations, loop=0)
+    return film.getvalue()
 
 
-def _write_mp4(path: Path, rows: Sequence[np.ndarray], step_ms: int) -> None:
+def _mp4(rows: Sequence[np.ndarray], step_ms: int) -> bytes:
     """H.264 with the pixel format that every browser plays, which wants even sizes."""
     import imageio_ffmpeg
 
@@ -79,19 +78,25 @@ def _write_mp4(path: Path, rows: Sequence[np.ndarray], step_ms: int) -> None:
     shown = [*rows, *[rows[-1]] * (_LAST_MS // step_ms)]
     pictures = b"".join(np.pad(row, padding, constant_values=255).tobytes() for row in shown)
     # Not by the package's own writer: it forks, which JAX's threads do not survive, and hides what ffmpeg says.
-    command = [
-        imageio_ffmpeg.get_ffmpeg_exe(), "-y", "-loglevel", "error",
-        *("-f", "rawvideo", "-pix_fmt", "rgb24", "-s", f"{width}x{height}", "-r", f"{1000 / step_ms:g}", "-i", "-"),
-        *("-an", "-vcodec", "libx264", "-pix_fmt", "yuv420p", "-crf", "20", str(path)),
-    ]  # fmt: skip
-    done = subprocess.run(command, input=pictures, capture_output=True)
-    if done.returncode:
-        said = done.stderr.decode(errors="replace").strip().splitlines() or ["it does not say why"]
-        raise UserError(f"ffmpeg could not write {path.name}: {said[-1]}")
+    with tempfile.TemporaryDirectory(prefix="jaxreward-") as folder:
+        film = Path(folder) / "film.mp4"
+        command = [
+            imageio_ffmpeg.get_ffmpeg_exe(), "-y", "-loglevel", "error",
+            *("-f", "rawvideo", "-pix_fmt", "rgb24", "-s", f"{width}x{height}", "-r", f"{1000 / step_ms:g}", "-i", "-"),
+            *("-an", "-vcodec", "libx264", "-pix_fmt", "yuv420p", "-crf", "20", str(film)),
+        ]  # fmt: skip
+        done = subprocess.run(command, input=pictures, capture_output=True)
+        if done.returncode:
+            said = done.stderr.decode(errors="replace").strip().splitlines() or ["it does not say why"]
+            raise UserError(f"ffmpeg could not write the film: {said[-1]}")
+        return film.read_bytes()
 
 
-def write_strip(path: Path, episodes: Sequence[Frames]) -> None:
-    """A picture with a row for each episode: moments spread evenly from its first frame to its last."""
+def write_strip(path: Path, episodes: Sequence[Frames], *, below: Path | None = None) -> None:
+    """A picture with a row for each episode: moments spread evenly from its first frame to its last.
+
+    `below` as in `write_film`.
+    """
     from PIL import Image
 
     rows = []
@@ -100,8 +105,9 @@ def write_strip(path: Path, episodes: Sequence[Frames]) -> None:
         rows.append(_beside([frames[t] for t in moments]))
     gap = np.full((_GAP, rows[0].shape[1], 3), 255, np.uint8)
     stacked = [piece for row in rows for piece in (row, gap)][:-1]
-    with explain_full_disk(path):
-        Image.fromarray(np.concatenate(stacked)).save(path)
+    strip = io.BytesIO()
+    Image.fromarray(np.concatenate(stacked)).save(strip, "PNG")
+    write_atomic(path, strip.getvalue(), below=below)
 
 
 def _beside(frames: Frames) -> np.ndarray:

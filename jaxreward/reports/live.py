@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.live import Live as Screen
 from rich.text import Text
 
+from jaxreward.display import printable
 from jaxreward.operators import WORDS
 from jaxreward.records import Measure, Result
 from jaxreward.reports.run_tables import told_score
@@ -174,4 +175,4 @@ def _fitting(parts: Sequence[str], width: int, style: str = "") -> Text:
         line = longer
     if not line:
         line = next(iter(filter(None, parts)), "")[:width]
-    return Text(line, style)
+    return Text(printable(line).replace("\n", " "), style)

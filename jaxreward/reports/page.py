@@ -14,6 +14,9 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from jaxreward import files
+from jaxreward.display import printable
+from jaxreward.documents import parse_json
 from jaxreward.quantities import count, dollars
 from jaxreward.reports import charts
 from jaxreward.reports.details import details
@@ -21,6 +24,7 @@ from jaxreward.reports.facts import RunFacts
 from jaxreward.reports.family import cells
 from jaxreward.reports.story import Story, story
 from jaxreward.runs.disk import check_target, write_atomic
+from jaxreward.runs.odd import as_written
 from jaxreward.runs.provenance import versions
 from jaxreward.runs.toml import to_toml
 
@@ -87,18 +91,11 @@ def write_report(path: Path, target: Path | None = None) -> Path:
         UserError: there is no run, its log is damaged, or the disk is full.
     """
     target = target or path / PAGE
-    text = _printable(render(RunFacts.read(path)))
+    with as_written(path):
+        text = render(RunFacts.read(path))
     check_target(target)
     write_atomic(target, text)
     return target
-
-
-_CONTROL = {code: None for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"}
-
-
-def _printable(text: str) -> str:
-    """Without control characters and halves of surrogate pairs, which no page may hold."""
-    return text.translate(_CONTROL).encode("utf-8", "replace").decode()
 
 
 def render(facts: RunFacts) -> str:
@@ -109,7 +106,7 @@ def render(facts: RunFacts) -> str:
     told = story(facts)
     environment = Environment(
         loader=PackageLoader("jaxreward.reports", "web"), autoescape=True, undefined=StrictUndefined,
-        trim_blocks=True, lstrip_blocks=True,
+        trim_blocks=True, lstrip_blocks=True, finalize=_shown,
     )  # fmt: skip
     best = facts.best
     summary = best.candidate.summary if best else None
@@ -128,8 +125,8 @@ def render(facts: RunFacts) -> str:
         packed=_packed(details(facts.results, facts.exchanges)),
         film=_film(facts),
         film_command=shlex.join(["jaxreward", "film", str(facts.path)]),
-        highlighted=Markup(_highlighted(told.source)),
-        functions=Markup(_highlighted(entry_functions(told.source))),
+        highlighted=Markup(_highlighted(printable(told.source))),
+        functions=Markup(_highlighted(entry_functions(printable(told.source)))),
         sections=sections,
         questions=[q for q in QUESTIONS if shown.get(q[1], True)],
         figures=_figures(told),
@@ -147,11 +144,12 @@ def _film(facts: RunFacts) -> dict[str, str] | None:
     is small enough for the page."""
     summary, file = facts.best.candidate.summary if facts.best else None, facts.path / f"{FILM}.gif"
     try:
-        about = json.loads((facts.path / ABOUT_FILM).read_text(encoding="utf-8"))
-        # Not what a link leads to, in a folder that somebody sent.
-        if summary is None or about["digest"] != summary.digest or file.is_symlink():
+        about = parse_json(files.read_text(facts.path / ABOUT_FILM))
+        if summary is None or about["digest"] != summary.digest:
             return None
-        data = file.read_bytes() if file.stat().st_size <= _LARGEST_FILM else b""
+        with files.open_binary(file) as opened:
+            data = opened.read(_LARGEST_FILM + 1)
+        data = data if len(data) <= _LARGEST_FILM else b""
     except (OSError, ValueError, KeyError, TypeError):
         return None
     if data and not data.startswith(b"GIF8"):
@@ -212,10 +210,18 @@ def _packed(value: Any) -> str:
     return base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
 
 
+def _shown(value: Any) -> Any:
+    """What the template prints: text of the run without characters that cannot be seen, markup of ours as it is."""
+    return printable(value) if type(value) is str else value
+
+
 def _finite(value: Any) -> Any:
-    """JSON has no infinities and no NaN: they become null."""
+    """JSON that a page may show: it has no infinities and no NaN, which become null, and no characters that cannot be
+    seen."""
+    if isinstance(value, str):
+        return printable(value)
     if isinstance(value, dict):
-        return {k: _finite(v) for k, v in value.items()}
+        return {_finite(k): _finite(v) for k, v in value.items()}
     if isinstance(value, list | tuple):
         return [_finite(v) for v in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value

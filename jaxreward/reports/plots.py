@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import numpy as np
 from jaxreward.records import SUCCESS, Measure, Result
 from jaxreward.reports.comparison import BEST_OF_N, Curve, Row, over_candidates, over_seconds
 from jaxreward.reports.tables import measure_of_scores
-from jaxreward.runs.disk import explain_full_disk
+from jaxreward.runs.disk import explain_full_disk, write_atomic
 
 _COLOURS = ("#2a6fb0", "#d1600a", "#3a8f4a", "#8a4fa3", "#b03a48", "#6b6b6b", "#1a9e96", "#b8860b")
 
@@ -83,8 +84,9 @@ def search_course(path: Path, searches: Mapping[str, Sequence[Result]], title: s
     axes.set(xlabel="trained candidates", title=title)
     _scale(axes, measure)
     axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
-    with explain_full_disk(path):
-        figure.savefig(path, dpi=150)
+    drawn = io.BytesIO()
+    figure.savefig(drawn, dpi=150, format=path.suffix.removeprefix("."))
+    write_atomic(path, drawn.getvalue())
 
 
 # Okabe and Ito's colours, which people with any form of colour blindness can tell apart; the baseline is black.

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shlex
+import stat
 import textwrap
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -246,4 +248,8 @@ def _generation_row(of: list[GenerationCourse]) -> tuple[str, ...]:
 
 
 def _is_there(path: Path) -> bool:
-    return path.exists() and (path.is_file() or any(path.iterdir()))
+    try:
+        status = os.lstat(path)
+        return stat.S_ISREG(status.st_mode) or (stat.S_ISDIR(status.st_mode) and any(path.iterdir()))
+    except OSError:
+        return False

@@ -18,8 +18,10 @@ from typing import Any
 
 import numpy as np
 
+from jaxreward import files
+from jaxreward.documents import parse_json
 from jaxreward.errors import UserError
-from jaxreward.runs.disk import explain_full_disk, fsync_directory, write_atomic
+from jaxreward.runs.disk import explain_full_disk, write_atomic
 from jaxreward.runs.run import check_name
 
 MANIFEST = "manifest"
@@ -31,7 +33,11 @@ class CheckpointMismatchError(Exception):
 
 
 class Checkpoints:
-    """The checkpoints in one directory."""
+    """The checkpoints in one directory.
+
+    orbax opens files by itself, so every call first makes sure that there is nothing but files and folders: a
+    `UserError` for a link or a special file, before anything is read or written.
+    """
 
     def __init__(self, root: Path) -> None:
         self.root = root.absolute()
@@ -46,6 +52,7 @@ class Checkpoints:
         check_name(tag, "checkpoint")
         with explain_full_disk(self.root / tag):
             self.root.mkdir(parents=True, exist_ok=True)
+            self._require_files()
             older = self._versions(tag)
             self._sweep(tag, keep=older)
             arrays = _encode(tree)
@@ -54,7 +61,7 @@ class Checkpoints:
             path = self._path(tag, older[0] + 1 if older else 0)
             ocp.PyTreeCheckpointer().save(path, arrays)
             write_atomic(path / CHECKSUMS, json.dumps(_checksums(path)))
-            fsync_directory(self.root)
+            files.sync_folder(self.root)
             self._sweep(tag, keep=[older[0] + 1 if older else 0])
 
     def restore(self, tag: str, like: Any) -> Any | None:
@@ -64,6 +71,7 @@ class Checkpoints:
         jax arrays come back as jax arrays on the default device, other leaves as what they were.
         """
         check_name(tag, "checkpoint")
+        self._require_files()
         for version in self._versions(tag):
             path = self._path(tag, version)
             try:
@@ -77,12 +85,18 @@ class Checkpoints:
     def delete(self, tag: str) -> None:
         """Remove what is stored under `tag`; nothing happens where nothing is."""
         check_name(tag, "checkpoint")
+        self._require_files()
         self._sweep(tag, keep=[])
 
     def tags(self) -> list[str]:
         """The tags with a complete checkpoint, sorted."""
+        self._require_files()
         names = (path.parent.name.rpartition(".") for path in self.root.glob(f"*/{CHECKSUMS}"))
         return sorted({tag for tag, _, version in names if version.isdigit()})
+
+    def _require_files(self) -> None:
+        with explain_full_disk(self.root):
+            files.require_tree(self.root)
 
     def _path(self, tag: str, version: int) -> Path:
         return self.root / f"{tag}.{version}"
@@ -199,17 +213,17 @@ def _require_alike(path: str, restored: Any, like: Any) -> None:
 
 def _checksums(path: Path) -> dict[str, str]:
     """A digest of every file of a checkpoint, by its name within it."""
-    files = sorted(file for file in path.rglob("*") if file.is_file() and file.name != CHECKSUMS)
-    return {str(file.relative_to(path)): _digest(file) for file in files}
+    found = sorted(file for file in path.rglob("*") if file.is_file() and file.name != CHECKSUMS)
+    return {str(file.relative_to(path)): _digest(file) for file in found}
 
 
 def _digest(path: Path) -> str:
-    with path.open("rb") as file:
+    with files.open_binary(path) as file:
         return hashlib.file_digest(file, "blake2b").hexdigest()[:32]
 
 
 def _require_undamaged(path: Path) -> None:
-    expected, found = json.loads((path / CHECKSUMS).read_text()), _checksums(path)
+    expected, found = parse_json(files.read_text(path / CHECKSUMS)), _checksums(path)
     if expected != found:
         changed = sorted(name for name in expected | found if expected.get(name) != found.get(name))
         raise CheckpointMismatchError(f"{changed[0]} is missing, new or damaged")

@@ -1,14 +1,14 @@
-"""Writing so that a crash leaves the old file or the new one, and a full disk is said in words."""
+"""Writing so that a crash leaves the old file or the new one, and what keeps a file from growing is said in words."""
 
 from __future__ import annotations
 
 import errno
-import os
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
+from jaxreward import files
 from jaxreward.errors import UserError, why_unreadable
 
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
@@ -16,10 +16,21 @@ FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 @contextmanager
 def explain_full_disk(path: Path) -> Iterator[None]:
-    """Turn "no space left" and "quota exceeded" inside the block into a `UserError`."""
+    """Turn "no space left", "quota exceeded", "file too large" and a refused path (`files.NotAFile`) inside the block
+    into a `UserError`."""
     try:
         yield
+    except files.NotAFile as error:
+        raise UserError(
+            f"{error.filename} cannot be used: {error.strerror}; a run has nothing but files and folders of its own: "
+            "move that away"
+        ) from error
     except OSError as error:
+        if error.errno == errno.EFBIG:
+            raise UserError(
+                f"{path} cannot grow: this process may not write files so large (`ulimit -f` says how large); raise "
+                "that, then resume the run. Nothing logged so far is lost."
+            ) from error
         if error.errno not in FULL:
             raise
         raise UserError(
@@ -28,11 +39,18 @@ def explain_full_disk(path: Path) -> Iterator[None]:
         ) from error
 
 
-def make_folder(path: Path) -> None:
-    """Make a folder and those that it lies in; `UserError` where that cannot be."""
+def make_folder(path: Path, *, below: Path | None = None) -> None:
+    """Make a folder and those that it lies in; `UserError` where that cannot be, or where one of those after `below`
+    is a link or no folder."""
     with explain_full_disk(path):
         try:
-            path.mkdir(parents=True, exist_ok=True)
+            if below is not None:
+                below.mkdir(parents=True, exist_ok=True)
+                files.make_folder(path, below=below)
+            else:
+                path.mkdir(parents=True, exist_ok=True)
+        except files.NotAFile:
+            raise
         except OSError as error:
             if error.errno in FULL:
                 raise
@@ -57,38 +75,14 @@ def check_target(path: Path) -> None:
         raise UserError(f"cannot write {path}: it is a folder; name a file")
 
 
-def fsync_directory(directory: Path) -> None:
-    """Make renames and new files in `directory` survive a power failure."""
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    except OSError as error:
-        # Some network file systems cannot sync a directory; the rename itself is still atomic.
-        if error.errno not in (errno.EINVAL, errno.ENOTSUP):
-            raise
-    finally:
-        os.close(descriptor)
+def write_atomic(path: Path, content: str | bytes, *, below: Path | None = None) -> None:
+    """Write `content` to `path`: readers and crashes see the old content or the new, nothing else.
 
+    Args:
+        below: the trusted folder that `path` lies in, at any depth, as in `files`; by default its own.
 
-def write_atomic(path: Path, text: str) -> None:
-    """Write `text` to `path`: readers and crashes see the old content or the new, nothing else."""
+    Raises:
+        UserError: a full disk, a limit on the size of files, or something else than a file in its place.
+    """
     with explain_full_disk(path):
-        descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        try:
-            with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            os.chmod(name, 0o666 & ~_umask())  # mkstemp makes files that only their owner can read
-            os.replace(name, path)
-        except BaseException:
-            with suppress(FileNotFoundError):
-                os.unlink(name)
-            raise
-        fsync_directory(path.parent)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+        files.replace(path, content.encode() if isinstance(content, str) else content, below=below)

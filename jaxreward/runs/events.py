@@ -85,9 +85,9 @@ class Baseline(Record):
 
 
 class AskedRequest(Record):
-    """A `Request` with candidates by id; the log holds their results already."""
+    """A `Request` with candidates by id; the log holds their results already. `id` becomes a part of names of files."""
 
-    id: str
+    id: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")
     operator: str
     island: int = 0
     evolve: Evolve = "both"

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from jaxreward.errors import UserError
+from jaxreward.files import is_there
 
 LOG = "events.jsonl"
 
@@ -16,29 +17,31 @@ _DEEPEST = 4
 
 
 def is_run(folder: Path) -> bool:
-    """Whether a run was started in `folder`, as far as its files tell."""
-    return (folder / LOG).is_file() or ((folder / "config.toml").is_file() and (folder / "programs").is_dir())
+    """Whether a run was started in `folder`, as far as names tell: what is no file is said when it is read."""
+    return is_there(folder / LOG) or (is_there(folder / "config.toml") and is_there(folder / "programs"))
 
 
 def runs_under(folder: Path) -> list[Path]:
     """The runs in `folder`, itself included if it is one, and those in the folders of comparisons, by name.
 
-    What lies inside a run is a part of it.
+    What lies inside a run is a part of it. Links in `folder` are followed: a run, or a folder of runs, may lie on
+    another disk. Those further inside are not.
 
     Raises:
         UserError: there is no such folder.
     """
     if not folder.is_dir():
         raise UserError(f"there is no folder {folder}: name the one that runs are in, as --out did when they began")
-    return sorted(_walk(folder, _DEEPEST))
+    return sorted(_walk(folder, _DEEPEST, links=True))
 
 
-def _walk(folder: Path, deeper: int) -> Iterator[Path]:
+def _walk(folder: Path, deeper: int, links: bool = False) -> Iterator[Path]:
     if is_run(folder):
         yield folder
         return
     try:
-        inner = [Path(entry.path) for entry in os.scandir(folder) if entry.is_dir() and not entry.name.startswith(".")]
+        entries = [entry for entry in os.scandir(folder) if not entry.name.startswith(".")]
+        inner = [Path(entry.path) for entry in entries if entry.is_dir(follow_symlinks=links)]
     except OSError:  # one that may not be read
         return
     for path in inner if deeper else ():

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import BinaryIO
 
+from jaxreward import files
 from jaxreward.errors import UserError
 from jaxreward.runs.log import Entry, decode_lines, unreadable
 
@@ -28,12 +30,12 @@ class LogReader:
             UserError: the log, or a line of it, cannot be read.
         """
         try:
-            return self._news() if self.path.exists() else ([], False)  # it may not have begun
+            return self._news() if files.is_there(self.path) else ([], False)  # it may not have begun
         except OSError as error:
             raise unreadable(self.path, error) from error
 
     def _news(self) -> tuple[list[Entry], bool]:
-        with open(self.path, "rb") as file:
+        with files.open_binary(self.path) as file:
             status = os.fstat(file.fileno())
             begun = self._inode is not None
             if begun and (status.st_ino != self._inode or status.st_size < self._offset):
@@ -42,18 +44,16 @@ class LogReader:
             else:
                 again = False
             self._inode = status.st_ino
-            file.seek(self._offset)
-            data = file.read()
             try:
-                return self._take(data), again
+                return self._take(file), again
             except UserError:
                 if not self._offset:
                     raise
             self._offset = self._known = 0  # cut, and longer by now than it was
-            file.seek(0)
-            return self._take(file.read()), True
+            return self._take(file), True
 
-    def _take(self, data: bytes) -> list[Entry]:
-        entries, size = decode_lines(data, self.path, self._known)
+    def _take(self, file: BinaryIO) -> list[Entry]:
+        file.seek(self._offset)
+        entries, size = decode_lines(file, self.path, self._known)
         self._offset, self._known = self._offset + size, self._known + len(entries)
         return entries

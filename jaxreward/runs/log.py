@@ -13,17 +13,21 @@ import os
 import socket
 import time
 import warnings
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, BinaryIO
 
 from pydantic import ValidationError
 
+from jaxreward import files
+from jaxreward.display import printable
+from jaxreward.documents import Garbled, Malformed, parse_json
 from jaxreward.errors import UserError, why_unreadable
-from jaxreward.runs.disk import explain_full_disk, fsync_directory
+from jaxreward.runs.disk import explain_full_disk
 from jaxreward.runs.events import EVENT_TYPES, Event, event_adapter, json_ready
 
 LOG_VERSION = 1
@@ -60,8 +64,8 @@ class EventLog:
         try:
             self.entries, self._size = _read(path)
             with explain_full_disk(path):
-                self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-                fsync_directory(path.parent)
+                self._file = files.open_file(path, os.O_RDWR | os.O_CREAT)
+                files.sync_folder(path.parent)
         except BaseException:
             os.close(self._lock)
             raise
@@ -130,12 +134,12 @@ def _encode(entry: Entry) -> bytes:
 def _read(path: Path) -> tuple[list[Entry], int]:
     """The entries of a log and the number of bytes that they fill."""
     try:
-        data = path.read_bytes()
+        with files.open_binary(path) as file:
+            return decode_lines(file, path)
     except FileNotFoundError:
         return [], 0
     except OSError as error:
         raise unreadable(path, error) from error
-    return decode_lines(data, path)
 
 
 def unreadable(path: Path, error: OSError) -> UserError:
@@ -143,30 +147,57 @@ def unreadable(path: Path, error: OSError) -> UserError:
     return UserError(f"the log {path} cannot be read ({why_unreadable(error)}): put it back from a copy of the run")
 
 
-def decode_lines(data: bytes, path: Path, known: int = 0) -> tuple[list[Entry], int]:
-    """The entries in `data`, what the log in `path` holds after its first `known` lines, and the number of bytes that
-    they fill: a last line that is torn is left out.
+LONGEST_LINE = 256 << 20
+"""Bytes of a line: a generation of a thousand candidates with the longest sources and curves has far less."""
+
+LATEST = 253_402_300_799.0
+"""The last second that has a date."""
+
+
+def lines_of(file: BinaryIO) -> Iterator[tuple[bytes, bool]]:
+    """The lines of a file from where it stands, without their ends, and whether each is whole: the last one may not be.
+
+    No more than a line of `LONGEST_LINE` is held at a time.
+
+    Raises:
+        Malformed: a line is longer.
+    """
+    while line := file.readline(LONGEST_LINE + 1):
+        if len(line) > LONGEST_LINE:
+            raise Malformed(f"it is longer than {LONGEST_LINE >> 20} MiB")
+        yield line.removesuffix(b"\n"), line.endswith(b"\n")
+
+
+def decode_lines(file: BinaryIO, path: Path, known: int = 0) -> tuple[list[Entry], int]:
+    """The entries in `file`, which stands after the first `known` lines of the log in `path`, and the number of bytes
+    that they fill: a last line that is torn is left out.
 
     Raises:
         UserError: another line cannot be read, or does not follow the one before it.
     """
     entries: list[Entry] = []
     size = 0
-    *lines, torn = data.split(b"\n")
-    for number, line in enumerate(lines, start=known + 1):
+    torn: Garbled | None = None
+    lines = lines_of(file)
+    while True:
+        number = known + len(entries) + 1
         try:
-            record = json.loads(line)
-        except ValueError as error:  # also bytes that are no text
-            if number == known + len(lines) and not torn:
-                break  # a last line whose end reached the disk before its middle
-            reason = "it is not JSON" if isinstance(error, json.JSONDecodeError) else "it is not text"
+            line, whole = next(lines, (b"", False))
+            if torn is not None and (line or whole):
+                raise torn  # it is not the last line
+            if not whole:
+                return entries, size
+            record = parse_json(line)
+        except Malformed as error:
+            if torn is None and isinstance(error, Garbled):
+                torn = error  # a last line whose end reached the disk before its middle
+                continue
             raise UserError(
-                f"{path} line {number} is damaged ({reason}): restore the file from a copy, or cut it before "
+                f"{path} line {number} is damaged ({error}): restore the file from a copy, or cut it before "
                 f"that line to resume from the {number - 1} events that precede it."
             ) from error
         entries.append(_decode(record, path, number))
         size += len(line) + 1
-    return entries, size
 
 
 def _decode(record: Any, path: Path, number: int) -> Entry:
@@ -175,20 +206,26 @@ def _decode(record: Any, path: Path, number: int) -> Entry:
         raise UserError(f"{where} is not an event: this file is no log of jaxreward, or was edited.")
     if record["v"] != LOG_VERSION:
         raise UserError(
-            f"{where} is of log version {record['v']} and this jaxreward reads version {LOG_VERSION}: "
+            f"{where} is of log version {_shown(record['v'])} and this jaxreward reads version {LOG_VERSION}: "
             "use the jaxreward that wrote this run."
         )
-    if record["seq"] != number - 1:
+    if record["seq"] != number - 1 or type(record["seq"]) is not int:
         raise UserError(
-            f"{where} has number {record['seq']} where {number - 1} was expected: lines were removed, "
+            f"{where} has number {_shown(record['seq'])} where {number - 1} was expected: lines were removed, "
             "repeated or reordered; restore the file from a copy."
+        )
+    at = record["at"]
+    if type(at) not in (int, float) or not 0 <= at <= LATEST:
+        raise UserError(
+            f"{where} says that it was written at {_shown(at)}, which is no time: it was edited; restore the "
+            "file from a copy."
         )
     event = record["event"]
     kind = event.get("type") if isinstance(event, dict) else None
-    if kind not in EVENT_TYPES:
-        raise UserError(f"{where} has an event of unknown type {kind!r}: use the jaxreward that wrote this run.")
+    if not isinstance(kind, str) or kind not in EVENT_TYPES:
+        raise UserError(f"{where} has an event of unknown type {_shown(kind)}: use the jaxreward that wrote this run.")
     try:
-        return Entry(record["seq"], float(record["at"]), event_adapter.validate_python(event))
+        return Entry(record["seq"], float(at), event_adapter.validate_python(event))
     except ValidationError as error:
         first = error.errors()[0]
         field = ".".join(str(part) for part in first["loc"])
@@ -198,10 +235,16 @@ def _decode(record: Any, path: Path, number: int) -> Entry:
         ) from error
 
 
+def _shown(value: Any) -> str:
+    """A value of a log in a sentence."""
+    text = repr(value)
+    return text if len(text) <= 40 else f"{text[:37]}..."
+
+
 def _take_lock(path: Path) -> int:
     """A descriptor that holds the lock `path` until it is closed or this process ends."""
     with explain_full_disk(path):
-        lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        lock = files.open_file(path, os.O_RDWR | os.O_CREAT)
     try:
         for wait_s in (0.05, 0.2, 0.75, None):
             try:
@@ -212,13 +255,18 @@ def _take_lock(path: Path) -> int:
                     raise
                 time.sleep(wait_s)
     except BlockingIOError as error:
-        owner = os.read(lock, 200).decode(errors="replace").strip() or "another process"
+        owner = printable(os.read(lock, 200).decode(errors="replace").strip()) or "another process"
         os.close(lock)
         raise UserError(
             f"The run {path.parent} is being written by {owner}: wait until it ends or stop it, or choose another name."
         ) from error
     except OSError as error:
         warnings.warn(f"{path.parent} has a file system without locks ({error}): start no second writer", stacklevel=3)
-    os.ftruncate(lock, 0)
-    os.pwrite(lock, f"process {os.getpid()} on {socket.gethostname()}\n".encode(), 0)
+    try:
+        with explain_full_disk(path):
+            os.ftruncate(lock, 0)
+            os.pwrite(lock, f"process {os.getpid()} on {socket.gethostname()}\n".encode(), 0)
+    except BaseException:
+        os.close(lock)
+        raise
     return lock

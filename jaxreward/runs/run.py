@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import difflib
 import re
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from jaxreward import files
+from jaxreward.documents import Malformed, parse_toml
 from jaxreward.errors import UserError, why_unreadable
 from jaxreward.runs.disk import make_folder, write_atomic
 from jaxreward.runs.events import Event
@@ -37,8 +38,7 @@ class Run:
         check_name(path.name, "run")
         if (path / "events.jsonl").is_dir() or (path.exists() and not path.is_dir()):
             raise UserError(f"{path} is not a directory for a run: choose another name.")
-        for folder in ("programs", "transcripts", "checkpoints"):
-            make_folder(path / folder)
+        _make_folders(path)
         log = EventLog(path / "events.jsonl")
         try:
             if log.entries:
@@ -53,8 +53,7 @@ class Run:
     def resume(cls, path: Path) -> Run:
         """Take up the run in `path`, with the configuration that it was created with."""
         config = read_config(path)
-        for folder in ("programs", "transcripts", "checkpoints"):
-            make_folder(path / folder)
+        _make_folders(path)
         return cls(path, config, EventLog(path / "events.jsonl"))
 
     def update_config(self, config: Mapping[str, Any]) -> None:
@@ -94,8 +93,8 @@ class Run:
     def save_program(self, digest: str, source: str) -> Path:
         """Keep a program under its digest; the first source with a digest stays."""
         path = self.program(digest)
-        if not path.exists():
-            write_atomic(path, source)
+        if not files.is_file(path, below=self.path):
+            write_atomic(path, source, below=self.path)
         return path
 
     def save_best(self, source: str, provenance: Provenance) -> Path:
@@ -116,10 +115,22 @@ class Run:
         self.close()
 
 
+_FOLDERS = ("programs", "transcripts", "checkpoints")
+
+
+def _make_folders(path: Path) -> None:
+    for folder in _FOLDERS:
+        make_folder(path / folder, below=path)
+
+
+LARGEST_CONFIG = 1 << 20
+"""Bytes of a config.toml that is read."""
+
+
 def read_config(path: Path) -> dict[str, Any]:
     """The configuration of the run in `path`; `UserError` where there is no run."""
     try:
-        text = (path / "config.toml").read_text(encoding="utf-8")
+        text = files.read_text(path / "config.toml", largest=LARGEST_CONFIG)
     except (FileNotFoundError, NotADirectoryError) as error:
         raise UserError(f"there is no run in {path}; {_neighbour(path)}") from error
     except (OSError, UnicodeDecodeError) as error:
@@ -127,8 +138,8 @@ def read_config(path: Path) -> dict[str, Any]:
             f"{path / 'config.toml'} cannot be read ({why_unreadable(error)}): put it back from a copy of the run"
         ) from error
     try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+        return parse_toml(text)
+    except Malformed as error:
         raise UserError(f"{path / 'config.toml'} is not valid TOML ({error}): undo the last edit of it.") from error
 
 

@@ -10,17 +10,23 @@ import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import BinaryIO
 
+from pydantic import ValidationError
+
+from jaxreward import files
+from jaxreward.documents import Garbled, Malformed, parse_json
 from jaxreward.errors import UserError, why_unreadable
 from jaxreward.records import Exchange
-from jaxreward.runs.disk import explain_full_disk, fsync_directory
+from jaxreward.runs.disk import explain_full_disk
+from jaxreward.runs.log import lines_of
 
 TRANSCRIPT = "exchanges.jsonl"
 TRANSCRIPT_VERSION = 1
 
 
 class TranscriptLog:
-    """The exchanges of a run, appended to `path`.
+    """The exchanges of a run, appended to `path`, which lies in a folder of the run's.
 
     A run holds one while it has the lock of its directory. The file is made by the first exchange.
     """
@@ -35,17 +41,21 @@ class TranscriptLog:
     def add(self, exchange: Exchange) -> None:
         """Append; returns once it is on the disk."""
         line = json.dumps({"v": TRANSCRIPT_VERSION, **exchange.model_dump()}, separators=(",", ":")).encode() + b"\n"
-        with explain_full_disk(self.path), open(self.path, "ab") as file:
+        with explain_full_disk(self.path), self._opened() as file:
             if file.tell() != self._size:
                 file.truncate(self._size)  # a torn last line of an earlier process, or of a full disk
             file.write(line)
             file.flush()
             os.fsync(file.fileno())
         if not self._size:
-            fsync_directory(self.path.parent)
+            files.sync_folder(self.path.parent)
         self._size += len(line)
         self._exchanges.append(exchange)
         self._of.setdefault(exchange.request_id, []).append(exchange)
+
+    def _opened(self) -> BinaryIO:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+        return os.fdopen(files.open_file(self.path, flags, below=self.path.parents[1]), "ab")
 
     def exchanges(self) -> Sequence[Exchange]:
         """All exchanges in the order in which they were added."""
@@ -57,35 +67,53 @@ class TranscriptLog:
 
 
 def read_transcript(path: Path) -> list[Exchange]:
-    """The exchanges in a file, also while another process writes it; [] where there is none.
+    """The exchanges in a file of a folder of a run, also while another process writes it; [] where there is none.
 
     Raises:
-        UserError: a line other than a torn last one cannot be read.
+        UserError: a line other than a torn last one cannot be read, or it is no file.
     """
     return _read(path)[0]
 
 
 def _read(path: Path) -> tuple[list[Exchange], int]:
-    if not path.exists():
-        return [], 0
-    found: list[Exchange] = []
-    size = 0
     try:
-        *lines, torn = path.read_bytes().split(b"\n")
+        with files.open_binary(path, below=path.parents[1]) as file:
+            return _decoded(file, path)
+    except FileNotFoundError:
+        return [], 0
     except OSError as error:
         raise UserError(f"the transcript {path} cannot be read ({why_unreadable(error)}): move it away") from error
-    for number, line in enumerate(lines, start=1):
+
+
+def _decoded(file: BinaryIO, path: Path) -> tuple[list[Exchange], int]:
+    found: list[Exchange] = []
+    size = 0
+    torn: Malformed | None = None
+    lines = lines_of(file)
+    while True:
         try:
-            fields = json.loads(line)
-            if not isinstance(fields, dict) or fields.pop("v", None) != TRANSCRIPT_VERSION:
-                raise ValueError("it is no exchange of this version")
-            found.append(Exchange.model_validate(fields))
-        except ValueError as error:
-            if number == len(lines) and not torn:
-                break  # a last line whose end reached the disk before its middle
-            reason = "it is not text" if isinstance(error, UnicodeDecodeError) else str(error).splitlines()[0]
+            line, whole = next(lines, (b"", False))
+            if torn is not None and (line or whole):
+                raise torn
+            if not whole:
+                return found, size
+            found.append(_exchange(line))
+        except Malformed as error:
+            if torn is None and isinstance(error, Garbled):
+                torn = error  # a last line whose end reached the disk before its middle
+                continue
             raise UserError(
-                f"{path} line {number} is damaged ({reason}): restore the file from a copy, or cut it before that line"
+                f"{path} line {len(found) + 1} is damaged ({error}): restore the file from a copy, or cut it before "
+                "that line"
             ) from error
         size += len(line) + 1
-    return found, size
+
+
+def _exchange(line: bytes) -> Exchange:
+    fields = parse_json(line)
+    if not isinstance(fields, dict) or fields.pop("v", None) != TRANSCRIPT_VERSION:
+        raise Garbled("it is no exchange of this version")
+    try:
+        return Exchange.model_validate(fields)
+    except ValidationError as error:
+        raise Garbled(f"{'.'.join(map(str, error.errors()[0]['loc']))}: {error.errors()[0]['msg']}") from None

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from jaxreward import files
 from jaxreward.reports.run_tables import told_score
 from jaxreward.tracking.items import Curve, Item, Program, Scalars, Started
 
@@ -29,6 +30,7 @@ class TensorBoard:
     def __init__(self, run: Path) -> None:
         self.folder = run / FOLDER
         self.fed = -1
+        files.require_tree(self.folder)  # tensorboardX opens files by itself
         for old in (self.folder / "search", self.folder / CANDIDATES):
             shutil.rmtree(old, ignore_errors=True)
         self._search = _EventFile(self.folder / "search")

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Literal, Protocol, get_args
 
+from jaxreward import files
 from jaxreward.errors import UserError
 from jaxreward.runs import Entry
 from jaxreward.tracking.items import Book, Item
@@ -180,7 +181,7 @@ def _lock(path: Path) -> int:
     Raises:
         BlockingIOError: another process holds it.
     """
-    lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    lock = files.open_file(path, os.O_RDWR | os.O_CREAT)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -11,6 +11,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from jaxreward import files
+from jaxreward.documents import parse_json
 from jaxreward.errors import UserError
 from jaxreward.reports.tables import interval
 from jaxreward.runs.disk import write_atomic
@@ -56,8 +58,10 @@ class WeightsAndBiases:
         self.path = run
         self._marker = run / "wandb" / "fed.json"
         self.fed = -1
-        with suppress(OSError, ValueError, TypeError, KeyError):
-            self.fed = int(json.loads(self._marker.read_text(encoding="utf-8"))["seq"])
+        # The links in it are its own: W&B makes them anew, and follows none to write.
+        files.require_folder(self._marker.parent)
+        with suppress(FileNotFoundError, ValueError, TypeError, KeyError):
+            self.fed = int(parse_json(files.read_text(self._marker))["seq"])
         self._run: Any = None
         self._row = 0
         self._started: Started | None = None
