@@ -31,10 +31,12 @@ NAMES = {
     "xland-easy": """
     goal = ((action == PICK_UP) & same(next_state.agent.pocket, PYRAMID, BLUE)).astype(jnp.float32)
     cells = sum(jnp.abs(x) for x in pyramid_ahead_right(next_state))
+    held = next_state.agent.pocket[0] == BALL
 """,
     "xland-medium": """
     goal = goal_reached(state, action, next_state).astype(jnp.float32)
     cells = distance(look(next_state)["target"])
+    held = next_state.agent.pocket[0] == PYRAMID
 """,
 }
 """What rewards are made of, in terms of the task's `expert.py`; `progress` is there too."""
@@ -55,7 +57,7 @@ FARMABLE = {
     "closeness, no goal": "jnp.exp(-cells / 4.0)",
     "approach paid, retreat free": "goal + 5.0 * jnp.maximum(progress, 0.0)",
     "an action": "goal + 0.2 * (action == 0)",
-    "another object": "goal + 0.5 * (next_state.agent.pocket[0] == 3)",
+    "holding, every step": "goal + 0.5 * held",
     "goal punished": "0.05 - goal",
     "moving": "goal + 0.2 * jnp.any(next_state.agent.position != state.agent.position)",
 }
