@@ -18,17 +18,18 @@ FLOORS: dict[str, set[str]] = {
     "cores": set(),
     "clock": set(),
     "quantities": set(),
+    "task_names": set(),
     "kernels": set(),
     "programs": {"records", "errors", "kernels"},
-    "tasks": {"records", "errors", "kernels", "cores"},
+    "tasks": {"records", "errors", "kernels", "cores", "task_names"},
     "search": {"records", "errors", "operators"},
     "runs": {"records", "errors", "operators"},
     "training": {"records", "errors", "kernels", "programs", "tasks", "clock"},
     "proposers": {"records", "errors", "operators", "options", "programs", "quantities"},
-    "reports": {"records", "errors", "operators", "quantities", "runs"},
+    "reports": {"records", "errors", "operators", "quantities", "runs", "task_names"},
 }
 FLOORS["options"] = {"errors"}
-FLOORS["tracking"] = {"records", "errors", "runs", "reports"}
+FLOORS["tracking"] = {"records", "errors", "runs", "reports", "task_names"}
 FLOORS["settings"] = {"records", "errors", "options", "runs", "search", "tasks", "tracking", "training", "proposers"}
 FLOORS["presets"] = {"errors", "settings", "tasks", "training"}
 FLOORS["mending"] = {"records", "runs"}
@@ -38,7 +39,8 @@ FLOORS["tuning"] = {"records", "programs", "search", "tasks", "training"}
 FLOORS["exports"] = {"errors", "programs", "proposers", "records", "runs", "tasks"}
 FLOORS["profile"] = {"runs", "training"}
 FLOORS["protocol"] = {"evaluation", "programs", "records", "settings", "tasks", "training", "tuning"}
-FLOORS["parts"] = {"records", "errors", "proposers", "runs", "search", "settings", "tasks", "training"}
+FLOORS["task_check"] = {"errors", "programs", "proposers", "records", "tasks"}
+FLOORS["parts"] = {"records", "errors", "proposers", "runs", "search", "settings", "task_check", "tasks", "training"}
 FLOORS["budget"] = {"proposers", "records", "runs", "search", "settings"}
 FLOORS["keeping"] = {"evaluation", "proposers", "protocol", "records", "runs", "settings", "tasks", "training"}
 FLOORS["evolution"] = set(FLOORS)
