@@ -272,12 +272,13 @@ def export_command(args: list[str]) -> int:
     from jaxreward.commands.arguments import configured
     from jaxreward.commands.export import ExportSettings, write_export
     from jaxreward.commands.parsing import parse
+    from jaxreward.task_names import label_of
 
     settings = parse(ExportSettings, configured(ExportSettings(), args), args, "export")
     console = console_of(settings.json)
     written = write_export(settings)
     needs = ", ".join(("jax", *written.export.needs))
-    console.print(f"{written.path}: {written.task} for {written.target}; it needs {needs}")
+    console.print(f"{written.path}: {label_of(written.task)} for {written.target}; it needs {needs}")
     if written.export.defaults:
         console.print(f"  the program has no {' and no '.join(written.export.defaults)}: there it is the task's own")
     if settings.json:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Sequence
 from typing import Any
 
@@ -48,7 +49,7 @@ def keep_interface(
         return
     started = progress.started
     provenance = Provenance(
-        task=" ".join((settings.task, *settings.task_arg)),
+        task=shlex.join((settings.task, *settings.task_arg)),
         digest=best.candidate.summary.digest,
         score=score or best.score,
         lineage=lineage(progress.results, best.candidate.id),

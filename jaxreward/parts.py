@@ -14,7 +14,8 @@ from jaxreward.records import TaskCard
 from jaxreward.runs.disk import write_atomic
 from jaxreward.search import Strategy, make_strategy
 from jaxreward.settings import EvolveSettings
-from jaxreward.tasks import Dense, Drawable, Task, card, file_of, is_file, measure_of
+from jaxreward.task_check import require_vocabulary
+from jaxreward.tasks import Dense, Drawable, Task, card, file_of, is_file, measure_of, require_sound
 from jaxreward.training import PPO
 
 # The copy of a given observation in the folder of a run.
@@ -39,6 +40,8 @@ class Parts:
     ) -> Parts:
         """The parts that `settings` name; `observation` in place of the file that they name, where it is at hand."""
         task = task or settings.make_task()
+        require_sound(task)
+        require_vocabulary(task, unsafe_no_sandbox=settings.unsafe_no_sandbox)
         measure = measure_of(task)
         if measure.rate and not 0.0 <= settings.threshold <= 1.0:
             raise UserError(f"--filter-threshold is a success rate in [0, 1], not {settings.threshold}")

@@ -20,11 +20,12 @@ FLOORS: dict[str, set[str]] = {
     "clock": set(),
     "quantities": set(),
     "files": set(),
+    "task_names": set(),
     "documents": set(),
     "display": set(),
     "kernels": set(),
     "programs": {"records", "errors", "files", "kernels", "devices"},
-    "tasks": {"records", "errors", "kernels", "cores", "devices"},
+    "tasks": {"records", "errors", "kernels", "cores", "devices", "task_names"},
     "search": {"records", "errors", "operators"},
     "runs": {"records", "errors", "operators", "files", "documents", "display"},
     "training": {"records", "errors", "kernels", "programs", "tasks", "clock", "devices"},
@@ -32,10 +33,10 @@ FLOORS: dict[str, set[str]] = {
         *("records", "errors", "operators", "options", "programs", "quantities"),
         *("files", "documents", "display"),
     },
-    "reports": {"records", "errors", "operators", "quantities", "runs", "files", "documents", "display"},
+    "reports": {"records", "errors", "operators", "quantities", "runs", "files", "documents", "display", "task_names"},
 }
 FLOORS["options"] = {"errors", "files", "documents"}
-FLOORS["tracking"] = {"records", "errors", "runs", "reports", "files", "documents"}
+FLOORS["tracking"] = {"records", "errors", "runs", "reports", "files", "documents", "task_names"}
 FLOORS["settings"] = {"records", "errors", "options", "runs", "search", "tasks", "tracking", "training", "proposers"}
 FLOORS["presets"] = {"errors", "settings", "tasks", "training"}
 FLOORS["mending"] = {"records", "runs"}
@@ -45,7 +46,10 @@ FLOORS["tuning"] = {"records", "programs", "search", "tasks", "training"}
 FLOORS["exports"] = {"errors", "programs", "proposers", "records", "runs", "tasks"}
 FLOORS["profile"] = {"files", "runs", "training"}
 FLOORS["protocol"] = {"evaluation", "programs", "records", "settings", "tasks", "training", "tuning"}
-FLOORS["parts"] = {"records", "errors", "files", "proposers", "runs", "search", "settings", "tasks", "training"}
+FLOORS["task_check"] = {"errors", "programs", "proposers", "records", "tasks"}
+FLOORS["parts"] = {
+    *("records", "errors", "files", "proposers", "runs", "search", "settings", "task_check", "tasks", "training"),
+}
 FLOORS["budget"] = {"proposers", "records", "runs", "search", "settings"}
 FLOORS["keeping"] = {"evaluation", "proposers", "protocol", "records", "runs", "settings", "tasks", "training"}
 FLOORS["evolution"] = set(FLOORS)

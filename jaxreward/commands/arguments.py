@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from jaxreward.commands.compare_settings import CompareSettings, Typed
+from jaxreward.commands.file_tasks import named_again
 from jaxreward.commands.own import require_own
 from jaxreward.commands.parsing import given, help_asked, last, parse, without_help
 from jaxreward.commands.retrain import TrainSettings
@@ -16,21 +17,13 @@ from jaxreward.files import is_there
 from jaxreward.options import apply, read_toml
 from jaxreward.presets import preset, quick_learner, quick_steps
 from jaxreward.proposers.llm_settings import LlmSettings
+from jaxreward.runs.folders import is_run
 from jaxreward.runs.run import read_config
 from jaxreward.settings import EvolveSettings
 from jaxreward.tasks import has_real_actions, is_file
 from jaxreward.training import PPO
 
 D = TypeVar("D")
-
-
-def check_file_task(named: str, said: str, where: str) -> None:
-    """Raise `UserError` if a file names a task that is a Python file, which would be executed, and nobody typed it."""
-    if is_file(named) and named != said:
-        raise UserError(
-            f"{where} names the Python file {named} as its task, which would be executed: look at it first, then "
-            f"say --task {named}"
-        )
 
 
 def _evolve(base: EvolveSettings, args: list[str], command: str) -> EvolveSettings:
@@ -47,8 +40,18 @@ def _evolve(base: EvolveSettings, args: list[str], command: str) -> EvolveSettin
 
 
 def configured(base: D, args: list[str]) -> D:
+    """`base` with what the file of `--config` says, where there is one.
+
+    Raises:
+        UserError: it cannot be read, or is that of a run and names a Python file as the task, which nobody typed.
+    """
     path = last(args, "--config")
-    return base if path is None else apply(base, read_toml(Path(path)), path)
+    if path is None:
+        return base
+    found = apply(base, read_toml(Path(path)), path)
+    if is_run(Path(path).parent):
+        named_again(getattr(found, "task", ""), last(args, "--task") or "", path)
+    return found
 
 
 # What may differ when a run is resumed: where it lies, how it is watched, its budgets, and all that concerns language
@@ -94,8 +97,11 @@ def evolve_settings(args: list[str], command: str = "evolve") -> EvolveSettings:
             raise UserError(f"{command} has no use for {flag}: leave it out, or say jaxreward evolve --proposer manual")
     # Task and strategy decide the preset, so they are looked up first, on the command line and then in the file.
     named = configured(EvolveSettings(), args)
-    task, strategy = last(args, "--task") or named.task, last(args, "--strategy") or named.strategy
+    said = last(args, "--task") or (named.task if last(args, "--config") else "")
+    task, strategy = said or named.task, last(args, "--strategy") or named.strategy
     recorded = _recorded(Path(last(args, "--recording") or ""))
+    if recorded is not None and not said:  # what is typed takes the place of what the recording names
+        named_again(recorded.task, said, f"the run {recorded.recording}", recorded.recording)
     base = configured(recorded or preset(last(args, "--preset") or "quick", task, strategy), args)
     settings = _evolve(base, without_help(args), command)
     resumes = settings.resume and is_there(settings.out / settings.run_name / "config.toml")
@@ -112,6 +118,9 @@ def evolve_settings(args: list[str], command: str = "evolve") -> EvolveSettings:
     again = _evolve(configured(started, args), args, command)
     typed = _evolve(configured(dataclasses.replace(started, llm=LlmSettings()), args), args, command)
     require_own(path, again.proposer, started.llm, typed.llm, again.llm)
+    if is_file(started.task):
+        started = dataclasses.replace(started, task=named_again(started.task, said, f"the run {path}", path))
+        again = dataclasses.replace(again, task=started.task)
     for name, before, now in _fields(started, again):
         if name not in _MAY_CHANGE and not name.startswith("llm.") and now != before:
             if name == "proposer" and given_to_people:

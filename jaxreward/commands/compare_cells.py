@@ -33,6 +33,7 @@ from jaxreward.runs.toml import flat
 from jaxreward.search.option_text import read_options, write_options
 from jaxreward.search.registry import STRATEGIES
 from jaxreward.settings import EvolveSettings
+from jaxreward.task_names import label_of
 from jaxreward.tasks import Task
 from jaxreward.training import Interrupted, train
 from jaxreward.training.plan import curve_points
@@ -67,12 +68,12 @@ class Trouble:
 
 def search_label(task: str, strategy: str, proposer: str, seed: int) -> str:
     """What a search is called."""
-    return f"{task}, {strategy}, {proposer}, search seed {seed}"
+    return f"{label_of(task)}, {strategy}, {proposer}, search seed {seed}"
 
 
 def sparse_label(task: str) -> str:
     """What the training of a task's own interface is called."""
-    return f"{task}, sparse"
+    return f"{label_of(task)}, sparse"
 
 
 class Cell(Protocol):
@@ -165,7 +166,9 @@ class SparseCell:
             return
         s, digest = self.settings, Program.default(task).digest
         if known.digest != digest:
-            raise UserError(f"{self.path} is of another version of {s.task}: compare in another folder with --out")
+            raise UserError(
+                f"{self.path} is of another version of {label_of(s.task)}: compare in another folder with --out"
+            )
         started = {
             "task_arg": list(known.task_arg), "final_seeds": known.seeds, "final_steps": known.steps,
             "ppo": spelt_out_ppo(known.ppo),

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 from jaxreward import files
-from jaxreward.commands.arguments import check_file_task
+from jaxreward.commands.file_tasks import task_of_interface
 from jaxreward.errors import UserError
 from jaxreward.exports import Export, Target, export
 from jaxreward.options import Arg, merged_options
@@ -16,7 +17,8 @@ from jaxreward.programs import Checker, Program, ProgramRejected
 from jaxreward.programs.checker import read_program
 from jaxreward.runs.disk import write_atomic
 from jaxreward.runs.folders import find_run
-from jaxreward.runs.provenance import named_task
+from jaxreward.task_check import require_vocabulary
+from jaxreward.task_names import class_of, file_of, is_file, label_of, named
 from jaxreward.tasks import make_task_of
 
 BEST = "best_interface.py"
@@ -54,7 +56,7 @@ class Written(NamedTuple):
     def as_json(self) -> dict[str, Any]:
         summary = self.export.summary
         return {
-            "out": str(self.path), "to": self.target, "task": self.task, "task_arg": list(self.task_arg),
+            "out": str(self.path), "to": self.target, "task": label_of(self.task), "task_arg": list(self.task_arg),
             "digest": summary.digest, "observation_size": summary.observation_size, "terms": list(summary.terms),
             "defaults": list(self.export.defaults), "needs": ["jax", *self.export.needs],
         }  # fmt: skip
@@ -76,8 +78,9 @@ def write_export(settings: ExportSettings) -> Written:
     task = make_task_of(name, arguments)
     path = settings.out or Path(f"{_stem(name)}_{settings.to}.py")
     with Checker(unsafe_no_sandbox=settings.unsafe_no_sandbox) as checker:
+        require_vocabulary(task, checker=checker)
         check = partial(_checked, checker, task, settings.interface.name)
-        written = export(source, task, name, settings.to, check)
+        written = export(source, task, name, settings.to, check, _beside(name, path))
     if path.is_dir() or (path.exists() and path.read_bytes() != written.text.encode()):
         raise UserError(f"{path} exists and is something else: name another file with --out, or move it away")
     try:
@@ -100,18 +103,21 @@ def _read(interface: Path) -> str:
 
 def _task_of(settings: ExportSettings, source: str) -> tuple[str, tuple[str, ...]]:
     """The name of the task and its options: what the settings say, before what the interface's first lines say."""
-    said = named_task(source)
-    if settings.task:
-        return settings.task, settings.task_arg
-    if not said:
-        raise UserError(f"{settings.interface} does not say which task it is for: give it with --task")
-    check_file_task(said[0], "", f"the header of {settings.interface}")
-    return said[0], merged_options(said[1:], settings.task_arg)
+    assert settings.interface is not None
+    name, *options = task_of_interface(source, settings.task, settings.interface)
+    return name, merged_options(tuple(options), settings.task_arg)
+
+
+def _beside(name: str, module: Path) -> str:
+    """The name of a task in a file as seen from the folder of a module; empty for any other task."""
+    if not is_file(name):
+        return ""
+    return named(Path(os.path.relpath(file_of(name).absolute(), module.absolute().parent)), class_of(name))
 
 
 def _stem(name: str) -> str:
     """A task's name as that of a module."""
-    stem = Path(name.partition(":")[0]).stem if name.partition(":")[0].endswith(".py") else name
+    stem = file_of(name).stem if is_file(name) else name
     return "".join(c if c.isalnum() else "_" for c in stem)
 
 

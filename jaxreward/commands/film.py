@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from jaxreward import files, programs, tasks
-from jaxreward.commands.arguments import check_file_task, configured
+from jaxreward.commands.arguments import configured
+from jaxreward.commands.file_tasks import named_again, task_of_interface
 from jaxreward.commands.output import console_of, print_json
 from jaxreward.commands.parsing import parse, without_help
 from jaxreward.documents import parse_json
@@ -27,9 +28,10 @@ from jaxreward.runs.checkpoint import Checkpoints
 from jaxreward.runs.disk import write_atomic
 from jaxreward.runs.folders import find_run
 from jaxreward.runs.odd import as_written
-from jaxreward.runs.provenance import named_task
 from jaxreward.runs.run import read_config
 from jaxreward.settings import EvolveSettings
+from jaxreward.task_check import require_vocabulary
+from jaxreward.task_names import is_file
 from jaxreward.tasks import Task
 from jaxreward.training import PPO, train
 
@@ -112,10 +114,7 @@ def _of_header(path: Path, task: str) -> FilmSettings:
     """The defaults for an interface file: the task of its header, and what a quick search trains that with."""
     if not path.is_file():
         raise UserError(f"there is no interface file {path}")
-    name, *arguments = (task,) if task else named_task(read_program(path)) or ("",)
-    if not name:
-        raise UserError(f"{path} does not say which task it is for: give --task NAME")
-    check_file_task(name, task, f"the header of {path}")
+    name, *arguments = task_of_interface(read_program(path), task, path)
     return FilmSettings(task=name, task_arg=tuple(arguments), ppo=quick_learner(name))
 
 
@@ -131,12 +130,12 @@ def _of_run(said: str, settings: FilmSettings) -> _Subject:
         facts = RunFacts.read(path)
         result = _candidate(facts, settings.candidate)
     own = apply(EvolveSettings(), read_config(path), str(path / "config.toml"))
-    if settings.task not in ("", own.task) or settings.task_arg or settings.ppo != PPO():
+    name = named_again(own.task, settings.task, f"the run {path}", path)
+    if (not is_file(own.task) and settings.task not in ("", own.task)) or settings.task_arg or settings.ppo != PPO():
         raise UserError("a run has its own task and learner: --task, --task-arg and --ppo are for an interface file")
-    check_file_task(own.task, settings.task, f"the run {path}")
     winner = facts.best is not None and result.candidate.id == facts.best.candidate.id
     target = settings.out or path / (f"{FILM}.gif" if winner else f"{FILM}-{result.candidate.id}.gif")
-    id, task = result.candidate.id, tasks.make_task_of(own.task, own.task_arg)
+    id, task = result.candidate.id, tasks.make_task_of(name, own.task_arg)
     return _Subject(
         result.candidate.source, task, own.ppo, settings.steps or own.steps, target,
         run=None if settings.steps else path, candidate=id, winner=winner and _kept_is_of(facts, result),
@@ -167,6 +166,7 @@ def _film(subject: _Subject, settings: FilmSettings) -> Any:
     from rich.progress import Progress
 
     with programs.Checker(unsafe_no_sandbox=settings.unsafe_no_sandbox) as checker:
+        require_vocabulary(subject.task, checker=checker)
         ((verdict, program),) = checker.check_many([subject.source], subject.task)
     if program is None:
         raise UserError(f"{subject.candidate} is not a program for {subject.task.name}: {verdict.failure}")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from jaxreward.budget import next_requests
+from jaxreward.commands.file_tasks import named_again
 from jaxreward.commands.own import require_own
 from jaxreward.errors import UserError
 from jaxreward.operators import OPERATORS
@@ -27,6 +28,7 @@ from jaxreward.search import make_strategy
 from jaxreward.search.seeding import derive_rng
 from jaxreward.search.selection import top, without
 from jaxreward.settings import EvolveSettings
+from jaxreward.task_names import is_file
 from jaxreward.tasks import make_task_of
 
 
@@ -43,7 +45,7 @@ class PromptSettings:
     operator: str = ""
     """What is asked for. By default scratch, or improve with --parent."""
     task: str = "xland-easy"
-    """The task, where there is no run."""
+    """The task, where there is no run. One that is a Python file is executed, so that it must be said, of a run too."""
     task_arg: Annotated[tuple[str, ...], Arg(adds=True)] = ()
     """Options of the task. Each is KEY=VALUE."""
     evolve: Evolve = "both"
@@ -100,6 +102,8 @@ def show(settings: PromptSettings) -> Shown:
     llm = started.llm if settings.prompts is None else LlmSettings(model=started.llm.model, prompts=settings.prompts)
     # Its folder may lie elsewhere now: what it kept of the observation lies in it.
     started = replace(started, out=settings.run.parent, name=settings.run.name)
+    said = settings.task if is_file(settings.task) else ""
+    started = replace(started, task=named_again(started.task, said, f"the run {settings.run}", settings.run))
     words = words_of(started.make_task(), given_observation(started), started.ppo)
     return _composed(request, words, llm, started.seed)
 

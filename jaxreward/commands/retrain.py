@@ -14,6 +14,7 @@ from jaxreward.options import Arg
 from jaxreward.programs import Checker, Program
 from jaxreward.programs.checker import read_program
 from jaxreward.reports.tables import score_json
+from jaxreward.task_check import require_vocabulary
 from jaxreward.tasks import Task, make_task_of
 from jaxreward.training import PPO, How, Progress, TrainResult, train
 from jaxreward.training.plan import EVAL_EPISODES, check_collector
@@ -127,6 +128,7 @@ def retrain(settings: TrainSettings, progress: Any = None) -> Retrained:
     names: list[str] = []
     programs: list[Program] = []
     with Checker(unsafe_no_sandbox=settings.unsafe_no_sandbox) as checker:
+        require_vocabulary(task, checker=checker)
         sources = [read_program(path) for path in settings.interfaces]
         for path, (verdict, program) in zip(settings.interfaces, checker.check_many(sources, task), strict=True):
             if program is None:

@@ -171,11 +171,10 @@ def show_command(args: list[str]) -> int:
     path = find_run(settings.run, settings.out)
     with as_written(path):
         facts = RunFacts.read(path)
-        told = json_ready(run_json(facts)) if settings.json else run_lines(facts, _width() or 100)
-    if settings.json:
-        _print_json(told)
-    else:
-        _say("\n".join(told))
+        if settings.json:
+            _print_json(json_ready(run_json(facts)))
+        else:
+            _say("\n".join(run_lines(facts, _width() or 100)))
     return 0
 
 

@@ -41,13 +41,16 @@ class Export(NamedTuple):
     defaults: tuple[str, ...]
 
 
-def export(source: str, task: Task, name: str, target: Target, check: Callable[[str], Program]) -> Export:
+def export(
+    source: str, task: Task, name: str, target: Target, check: Callable[[str], Program], beside: str = ""
+) -> Export:
     """The module that makes the program `source` what `target` expects. Nothing of the program is executed here.
 
     Args:
         name: by which `make_task` knows the task.
         check: the program of a source, once it has passed its checks, such as `Checker.load` for this task; what it
             raises is passed on.
+        beside: of a task in a file, its name by the path from the folder that the module will lie in.
 
     Raises:
         UserError: a target that is not for this task, or a half that the program lacks and no text of the task tells.
@@ -60,7 +63,7 @@ def export(source: str, task: Task, name: str, target: Target, check: Callable[[
         program = check(f"{given}\n\n\n{default}")
         if not is_usual(task, name) and not all(agrees(program, task, entry) for entry in missing):
             raise _no_text(name, missing)
-    simulation = simulation_of(task, name) if TARGETS[target].simulates else None
+    simulation = simulation_of(task, name, beside) if TARGETS[target].simulates else None
     needs = dict.fromkeys([*TARGETS[target].packages, *(simulation.packages if simulation else ())])
     parts: dict[str, Any] = {
         **(simulation.numbers if simulation else {"horizon": task.horizon}), "target": target, "task": task,

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxreward.tasks import Box, Task, file_of, is_file, make_task, measure_of, options_of
+from jaxreward.tasks import Box, Task, make_task, measure_of, options_of
 
 
 class Simulation(NamedTuple):
@@ -20,16 +20,20 @@ class Simulation(NamedTuple):
     numbers: Mapping[str, Any]
 
 
-def simulation_of(task: Task, name: str) -> Simulation:
+def simulation_of(task: Task, name: str, beside: str = "") -> Simulation:
     """How a module simulates `task`, which goes by `name`: by its simulator alone where nothing of ours is in it, else
-    by jaxreward."""
+    by jaxreward.
+
+    Args:
+        beside: of a task in a file, its name by the path from the module's folder.
+    """
     metric = re.sub(r"\W+", "_", measure_of(task).name)
     common = {"metric": metric, "horizon": task.horizon, "actions": _actions(task)}
     if is_grid(task):
         return Simulation("grid", ("xminigrid",), common | _grid(task))
     if (numbers := _brax(task)) is not None:
         return Simulation("brax_task", ("brax",), common | numbers)
-    return Simulation("ours", ("jaxreward",), common | _ours(task, name))
+    return Simulation("ours", ("jaxreward",), common | _ours(task, name, beside))
 
 
 def is_grid(task: Any) -> bool:
@@ -92,14 +96,17 @@ def _brax(task: Any) -> dict[str, Any] | None:
     }  # fmt: skip
 
 
-def _ours(task: Any, name: str) -> dict[str, Any]:
+def _ours(task: Any, name: str, beside: str) -> dict[str, Any]:
     usual = options_of(make_task(name))
     options = {key: value for key, value in options_of(task).items() if usual.get(key) != value}
-    if is_file(name):  # the module may be imported anywhere
-        _, colon, kind = name.partition(":")
-        name = f"{file_of(name).absolute()}{colon}{kind}"
     compiled = task.compiler_options("cpu") if hasattr(task, "compiler_options") else {}
-    return {"name": name, "task_options": options, "options": dict(compiled), "model_file": _model_file(task)}
+    return {
+        "name": beside or name,
+        "beside": beside,
+        "task_options": options,
+        "options": dict(compiled),
+        "model_file": _model_file(task),
+    }
 
 
 def _model_file(task: Any) -> str:

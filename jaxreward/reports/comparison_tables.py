@@ -13,6 +13,7 @@ from jaxreward.reports.tables import (
     interval,
     interval_over_searches,
     score_json,
+    task_title,
 )
 
 _NONE = "-"
@@ -114,7 +115,7 @@ def _measure(rows: Sequence[Row]) -> Measure:
 
 
 def _task(rows: Sequence[Row]) -> str:
-    return next((row.title for row in rows if row.searches), rows[0].task if rows else "")
+    return next((row.title for row in rows if row.searches), task_title(rows[0].task, ()) if rows else "")
 
 
 def _config(rows: Sequence[Row]) -> dict[str, Any]:

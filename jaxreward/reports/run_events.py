@@ -29,6 +29,7 @@ from jaxreward.runs import (
     Withdrawn,
 )
 from jaxreward.runs.toml import flat
+from jaxreward.task_names import label_of
 
 
 class Narrator:
@@ -62,7 +63,7 @@ class Narrator:
         match event:
             case RunStarted():
                 self._config = dict(flat(event.config))
-                what = f"{event.task}, {event.strategy}, {event.proposer}, search seed {event.seed}"
+                what = f"{label_of(event.task)}, {event.strategy}, {event.proposer}, search seed {event.seed}"
                 versions = ", ".join(f"{k} {v}" for k, v in event.versions.items() if k in ("jaxreward", "jax"))
                 return f"started: {what}, {event.config.get('candidates', '?')} candidates" + (
                     f" ({versions})" if versions else ""

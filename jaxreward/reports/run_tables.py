@@ -13,6 +13,7 @@ from jaxreward.reports.course import Reached, first_to_reach
 from jaxreward.reports.facts import RunFacts
 from jaxreward.reports.tables import figure, interval, score_json, task_title
 from jaxreward.runs.toml import flat
+from jaxreward.task_names import label_of
 
 GAP = "  "
 
@@ -52,7 +53,7 @@ def summary_json(facts: RunFacts, name: str) -> dict[str, Any]:
     return {
         "run": name,
         "path": str(facts.path),
-        "task": started.task,
+        "task": label_of(started.task),
         "task_arg": list(facts.progress.config.get("task_arg", ())),
         "strategy": started.strategy,
         "proposer": started.proposer,

@@ -20,6 +20,7 @@ from jaxreward.reports.family import cells, forest, placed, programs
 from jaxreward.reports.pedigree import Step, pedigree
 from jaxreward.reports.tables import figure, task_title
 from jaxreward.runs.provenance import without_header
+from jaxreward.task_names import label_of
 
 _EXAMPLES = 3
 
@@ -118,7 +119,7 @@ def failures(facts: RunFacts) -> list[Failures]:
 def commands(facts: RunFacts) -> dict[str, str]:
     """Command lines, by what they are for."""
     config, path = facts.started.config, facts.path
-    task = ["--task", facts.started.task]
+    task = ["--task", label_of(facts.started.task)]
     for option in config.get("task_arg") or ():
         task += ["--task-arg", option]
     steps = config.get("final_steps") or config.get("steps") or 0

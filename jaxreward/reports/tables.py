@@ -12,6 +12,7 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from jaxreward.records import SUCCESS, Feedback, Measure, Score
+from jaxreward.task_names import label_of
 
 # Two-sided 95 % quantiles of Student's t for 1 .. 30 degrees of freedom.
 _T95 = (
@@ -133,8 +134,10 @@ def figure(value: float, digits: int = 3, sign: bool = False, rate: bool = True)
 
 
 def task_title(task: str, arguments: Sequence[str]) -> str:
-    """What tables and pictures call a task: its name, and the options KEY=VALUE that it was given."""
-    return f"{task} ({', '.join(arguments)})" if arguments else task
+    """What tables and pictures call a task: its name, of one in a file without the folders, and the options KEY=VALUE
+    that it was given."""
+    name = label_of(task)
+    return f"{name} ({', '.join(arguments)})" if arguments else name
 
 
 def score_table(title: str, rows: Sequence[tuple[str, Score | None, Mapping[str, str]]]) -> Table:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 import re
+import shlex
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -76,7 +77,12 @@ def read_header(source: str) -> dict[str, str]:
 def named_task(source: str) -> tuple[str, ...]:
     """The task that the header of an interface names, a run's or that of a shipped one, then its options as KEY=VALUE;
     () where it names none."""
-    if named := read_header(source).get("task", "").split():
+    said = read_header(source).get("task", "")
+    try:
+        named = shlex.split(said)
+    except ValueError:  # a quotation without an end, in a path that an earlier version did not quote
+        named = said.split()
+    if named:
         return tuple(named)
     by_hand = _BY_HAND.match(source)
     return (by_hand[1],) if by_hand else ()

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from jaxreward.task_names import file_of, is_file, label_of
 from jaxreward.tasks.arguments import make_task_of, options_of
 from jaxreward.tasks.documentation import card, document_state
-from jaxreward.tasks.from_file import digest_of, file_of, is_file
+from jaxreward.tasks.findings import Author, Finding, Place
+from jaxreward.tasks.from_file import digest_of
 from jaxreward.tasks.lanes import at_once, stepper
-from jaxreward.tasks.registry import has_real_actions, make_task, task_names
+from jaxreward.tasks.registry import has_real_actions, make_task, task_names, unchecked_task
+from jaxreward.tasks.soundness import in_a_sentence, is_shipped, mistakes_in, require_sound
 from jaxreward.tasks.task import (
     Box,
     Compiled,
@@ -24,14 +27,17 @@ from jaxreward.tasks.task import (
 )
 
 __all__ = [
+    "Author",
     "Box",
     "Compiled",
     "Dense",
     "Discrete",
     "Drawable",
+    "Finding",
     "InSlices",
     "Measured",
     "Metric",
+    "Place",
     "Task",
     "Telling",
     "at_once",
@@ -41,12 +47,18 @@ __all__ = [
     "document_state",
     "file_of",
     "has_real_actions",
+    "in_a_sentence",
     "is_file",
+    "is_shipped",
+    "label_of",
     "make_task",
     "make_task_of",
     "measure_of",
+    "mistakes_in",
     "options_of",
+    "require_sound",
     "stepper",
     "task_names",
     "told_beside",
+    "unchecked_task",
 ]

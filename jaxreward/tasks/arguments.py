@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from typing import Any
 
 from jaxreward.errors import UserError
-from jaxreward.tasks.registry import make_task
+from jaxreward.tasks.registry import make_task, unchecked_task
 from jaxreward.tasks.task import Task
 
 _KINDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a word"}
@@ -27,15 +27,22 @@ def options_of(task: Task) -> dict[str, Any]:
     return {name: getattr(task, name) for name in names if type(getattr(task, name)) in _KINDS}
 
 
-def make_task_of(name: str, arguments: Sequence[str] = ()) -> Task:
+def make_task_of(name: str, arguments: Sequence[str] = (), make: Callable[..., Task] = make_task) -> Task:
     """The task called `name` with options KEY=VALUE in place of its defaults.
 
+    Args:
+        make: what to make it with, `unchecked_task` for one whose mistakes are to be listed.
+
     Raises:
-        UserError: no such task or option, a value of the wrong kind, or one that the task refuses.
+        UserError: no such task or option, a value of the wrong kind, or one that the task refuses; a mistake in the
+            task of a file.
     """
-    if not arguments:
-        return make_task(name)
-    task, given = make_task(name), dict[str, Any]()
+    return make(name, **_options(name, arguments) if arguments else {})
+
+
+def _options(name: str, arguments: Sequence[str]) -> dict[str, Any]:
+    """KEY=VALUE as options of the task called `name`."""
+    task, given = unchecked_task(name), dict[str, Any]()
     known = options_of(task)
     # A number with a whole default may be annotated as any number, in a file with postponed annotations by that word.
     fields = dataclasses.fields(task) if dataclasses.is_dataclass(task) else ()
@@ -55,7 +62,7 @@ def make_task_of(name: str, arguments: Sequence[str] = ()) -> Task:
         if key in given:
             raise UserError(f"--task-arg gives {key} twice; give it once")
         given[key] = _read(text, value.strip(), float if key in real else type(known[key]))
-    return make_task(name, **given)
+    return given
 
 
 def _read(text: str, value: str, kind: type) -> Any:

@@ -10,21 +10,12 @@ from types import ModuleType
 from typing import Any
 
 from jaxreward.errors import FILE_OF_USER, UserError, in_a_line
-from jaxreward.tasks.checks import check_horizon, made
-from jaxreward.tasks.task import Box, Discrete, Task
+from jaxreward.task_names import class_of, file_of
+from jaxreward.tasks.checks import made
+from jaxreward.tasks.task import Task
 
 _NEEDED = tuple(name for name in dir(Task) if not name.startswith("_"))
 _DIGEST = "_jaxreward_digest"
-
-
-def is_file(name: str) -> bool:
-    """Whether the name of a task is that of a file."""
-    return name.partition(":")[0].endswith(".py")
-
-
-def file_of(name: str) -> Path:
-    """The file in the name of such a task."""
-    return Path(name.partition(":")[0])
 
 
 def digest_of(task: Task) -> str:
@@ -35,11 +26,13 @@ def digest_of(task: Task) -> str:
 def task_from_file(name: str, **options: Any) -> Task:
     """The task in a file, `FILE.py` or `FILE.py:Class`, made with `options`. The file is imported: it is the user's.
 
+    The same file, class and options give the same object. Its methods are not called: see `soundness`.
+
     Raises:
         UserError: no such file or class, several of them, a file that cannot be imported, a class that is no task,
             options that it does not take.
     """
-    path, wanted = file_of(name), name.partition(":")[2]
+    path, wanted = file_of(name), class_of(name)
     if not path.is_file():
         raise UserError(f"there is no file {path} to take a task from")
     module = _imported(path)
@@ -57,14 +50,19 @@ def task_from_file(name: str, **options: Any) -> Task:
         nearest = min(own, key=lambda c: len(_lacking(c)), default=None)
         why = f"; {nearest.__name__} lacks {', '.join(_lacking(nearest))}" if nearest else ""
         raise UserError(f"{path} has no class that is a task{why} (see docs/tasks.md)")
-    task = made(name, tasks[wanted or next(iter(tasks))], options)
-    if not isinstance(task.action_space, Discrete | Box):
-        kind = type(task.action_space).__name__
-        raise UserError(
-            f"the action space of '{name}' must be a jaxreward.tasks.Discrete or Box, not a value of {kind}"
-        )
-    check_horizon(task.horizon, f"the horizon of '{name}'")
-    return task
+    kind = tasks[wanted or next(iter(tasks))]
+    known = (kind, repr(sorted(options.items())))
+    if known not in _made:
+        try:
+            _made[known] = made(name, kind, options)
+        except UserError:
+            raise
+        except Exception as error:
+            raise UserError(f"{kind.__name__} of {path} cannot be made: {in_a_line(error)}") from error
+    return _made[known]
+
+
+_made: dict[tuple[type, str], Task] = {}
 
 
 def _lacking(kind: type) -> list[str]:

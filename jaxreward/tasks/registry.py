@@ -10,8 +10,10 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from jaxreward.errors import UserError
+from jaxreward.task_names import is_file
 from jaxreward.tasks.checks import made
-from jaxreward.tasks.from_file import is_file, task_from_file
+from jaxreward.tasks.from_file import task_from_file
+from jaxreward.tasks.soundness import require_sound
 from jaxreward.tasks.task import Box, Task
 
 
@@ -56,7 +58,7 @@ def has_real_actions(name: str) -> bool:
     """Whether the actions of the task called `name` are real numbers; False for an unknown name. Only a task in a file
     is made for that."""
     if is_file(name):
-        return isinstance(make_task(name).action_space, Box)
+        return isinstance(unchecked_task(name).action_space, Box)
     return name in _TASKS and _TASKS[name].real
 
 
@@ -64,11 +66,20 @@ def make_task(name: str, **options: Any) -> Task:
     """The task called `name`; `options` go to its constructor (`horizon=`, ...).
 
     Besides the fixed names, `xland/<environment id>/<ruleset>` makes a task of any XLand-MiniGrid environment (see
-    `jaxreward.tasks.xland_ruleset`), and `FILE.py` or `FILE.py:Class` the task in a file of the user's.
+    `jaxreward.tasks.xland_ruleset`), and `FILE.py` or `FILE.py:Class` the task in a file of the user's, which must be
+    sound (see `jaxreward.tasks.soundness`).
 
     Raises:
-        UserError: unknown name, environment, ruleset, file or option.
+        UserError: unknown name, environment, ruleset, file or option; a mistake in the task of a file.
     """
+    task = unchecked_task(name, **options)
+    if is_file(name):
+        require_sound(task)
+    return task
+
+
+def unchecked_task(name: str, **options: Any) -> Task:
+    """As `make_task`, of a task in a file before it was examined."""
     if is_file(name):
         return task_from_file(name, **options)
     if name.startswith("xland/"):

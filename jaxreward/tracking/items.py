@@ -14,6 +14,7 @@ from jaxreward.records import TRAINED_STAGES, Feedback, Result, Score
 from jaxreward.runs import Baseline, Entry, Finished, Paused, Progress, RunStarted, Told, Trained, advance
 from jaxreward.runs.events import json_ready
 from jaxreward.runs.toml import flat
+from jaxreward.task_names import label_of
 
 
 @dataclass(frozen=True)
@@ -101,7 +102,7 @@ class Book:
         match event:
             case RunStarted():
                 config = {name: self._plain(value) for name, value in flat(event.config)}
-                title = f"{event.task}, {event.strategy}, {event.proposer}, search seed {event.seed}"
+                title = f"{label_of(event.task)}, {event.strategy}, {event.proposer}, search seed {event.seed}"
                 return [Started(entry.at, self.redact(title), config)]
             case Trained():
                 return self._trained(entry.at, event, before.spent.trained)

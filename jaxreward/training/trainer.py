@@ -23,7 +23,7 @@ from jaxreward.clock import CLOCK
 from jaxreward.errors import UserError
 from jaxreward.programs import Program
 from jaxreward.records import SUCCESS, Measure
-from jaxreward.tasks import Task, measure_of, told_beside
+from jaxreward.tasks import Task, measure_of, require_sound, told_beside
 from jaxreward.training.chunk import TrainerState
 from jaxreward.training.config import PPO, Collecting, How
 from jaxreward.training.executor import Done, Executor, Job, Store, Supervisor, WorkerLost
@@ -133,9 +133,10 @@ def train(
         Scores, curves and diagnostics.
 
     Raises:
-        UserError: impossible settings.
+        UserError: impossible settings, or a mistake in the task (see `jaxreward.check_task`).
         Interrupted: `should_stop` returned True.
     """
+    require_sound(task)
     ppo = quick(task) if ppo is None else ppo
     ppo.check()
     if isinstance(seeds, str | float):

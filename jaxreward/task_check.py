@@ -1,0 +1,172 @@
+"""Everything that can be found wrong with a task before anything is trained on it, its vocabulary included."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from jaxreward.errors import UserError
+from jaxreward.programs import Checker
+from jaxreward.programs.guard import ENTRIES
+from jaxreward.proposers.genome import Gene, Genome, write
+from jaxreward.proposers.lexicon import Lexicon
+from jaxreward.records import Failure, Fragment, Verdict, Vocabulary
+from jaxreward.tasks import Author, Finding, Place, in_a_sentence, is_shipped, mistakes_in
+
+_AT_ONCE = 12
+"""Fragments of a kind that are checked as one program: each alone only where that is rejected."""
+
+_TELLING = 5
+"""Characters of a line that is looked for in a file: shorter ones stand anywhere."""
+
+_KEPT = 32
+_sound: dict[int, Any] = {}
+"""Tasks whose vocabulary has no mistake; kept, so that no other has their id."""
+
+
+def check_task(task: Any, *, checker: Checker | None = None, unsafe_no_sandbox: bool = False) -> tuple[Finding, ...]:
+    """The mistakes in a task, those that others follow from first; none in a sound one.
+
+    Its methods are traced, some steps with random actions are computed, and every fragment of its vocabulary is checked
+    as a program is. Takes some seconds, on a simulation of bodies up to half a minute.
+
+    Args:
+        task: an object with the protocol `Task`, or one that is meant to have it.
+        checker: to check fragments with; one is started, and ended, if omitted.
+        unsafe_no_sandbox: check fragments without the sandbox, on systems that have none.
+
+    Returns:
+        Each mistake with the file and the line that it stands in, as far as they are known. `str()` gives a sentence.
+    """
+    return mistakes_in(task) or _of_vocabulary(task, checker, unsafe_no_sandbox)
+
+
+def require_vocabulary(task: Any, *, checker: Checker | None = None, unsafe_no_sandbox: bool = False) -> None:
+    """That no fragment of the vocabulary of a sound task is rejected. That of a task of this package is taken to have
+    none such; any other is examined once.
+
+    Raises:
+        UserError: one is: the first, and how many more there are.
+    """
+    if is_shipped(task) or id(task) in _sound:
+        return
+    if found := _of_vocabulary(task, checker, unsafe_no_sandbox):
+        raise UserError(in_a_sentence(found))
+    _sound[id(task)] = task
+    if len(_sound) > _KEPT:
+        del _sound[next(iter(_sound))]
+
+
+def _of_vocabulary(task: Any, checker: Checker | None, unsafe_no_sandbox: bool) -> tuple[Finding, ...]:
+    vocabulary, author = task.vocabulary(), Author(task)
+    if not vocabulary.fragments or (found := tuple(_unreadable(vocabulary, task, author))):
+        return () if not vocabulary.fragments else found
+    if checker is not None:
+        return tuple(_rejected(vocabulary, task, author, checker))
+    with Checker(unsafe_no_sandbox=unsafe_no_sandbox, lanes=1) as own:
+        return tuple(_rejected(vocabulary, task, author, own))
+
+
+# ---- the texts
+
+
+def _unreadable(vocabulary: Vocabulary, task: Any, author: Author) -> Iterator[Finding]:
+    """What is wrong with the texts of a vocabulary as such."""
+    texts = [(f"the constant '{name}'", name, f"{name} = {text}") for name, text in vocabulary.constants.items()]
+    texts += [(f"the helper '{name}'", name, text) for name, text in vocabulary.helpers.items()]
+    texts += [(_called(f), f.name, f.source) for f in vocabulary.fragments]
+    bound = Counter(name for _, name, _ in texts)
+    for what, name, text in texts:
+        try:
+            body = ast.parse(text.strip()).body
+        except (SyntaxError, ValueError) as error:
+            line = text.strip().splitlines()[(getattr(error, "lineno", None) or 1) - 1 :][:1]
+            said = getattr(error, "msg", None) or str(error)
+            place = _place(text.strip(), "".join(line).strip(), name, task, author)
+            yield Finding(f"{what} is not valid Python: {said}", *place)
+            continue
+        place = _place(text.strip(), "", name, task, author)
+        node = body[0] if len(body) == 1 else None
+        if what.startswith("the constant"):
+            if not isinstance(node, ast.Assign):
+                yield Finding(f"{what} must be one expression, such as 0.5", *place)
+        elif not isinstance(node, ast.FunctionDef) or node.name != name:
+            yield Finding(f"{what} must be the text of one function of that name: def {name}(...)", *place)
+        if name in ENTRIES:
+            yield Finding(f"{what} has the name of a function of a program: give it another", *place)
+        elif bound[name] > 1:
+            yield Finding(f"{what} has a name that another part of the vocabulary has: give each its own", *place)
+            bound[name] = 0  # told once
+
+
+def _called(fragment: Fragment) -> str:
+    return f"the {fragment.kind} '{fragment.name}'"
+
+
+def _place(text: str, words: str, name: str, task: Any, author: Author) -> Place:
+    """Where a line of a text of the vocabulary stands: the line itself, the text, its name, or what returns it."""
+    for known in (words, words.removeprefix("return ")):
+        if len(known) > _TELLING and (place := author.line_of_text(known)):
+            return place
+    return author.line_of_text(text) or author.line_of_text(name) or author.line_of_result(task.vocabulary)
+
+
+# ---- fragments as programs
+
+
+class _Still:
+    """A task less its `step`, so that nothing is played: its programs are checked on random arrays."""
+
+    def __init__(self, task: Any) -> None:
+        self.action_space = task.action_space
+        self.reset, self.view = task.reset, task.view
+        self.default_observation, self.sparse_reward = task.default_observation, task.sparse_reward
+
+
+def _rejected(vocabulary: Vocabulary, task: Any, author: Author, checker: Checker) -> Iterator[Finding]:
+    """Fragments that no program can use."""
+    lexicon, still = Lexicon(vocabulary), _Still(task)
+    kinds = [[f for f in vocabulary.fragments if f.kind == kind] for kind in ("feature", "term")]
+    groups = [some[k : k + _AT_ONCE] for some in kinds for k in range(0, len(some), _AT_ONCE)]
+    faults = _faults(groups, lexicon, still, checker)
+    alone = [[f] for group, fault in zip(groups, faults, strict=True) if fault is not None for f in group]
+    for (fragment,), fault in zip(alone, _faults(alone, lexicon, still, checker), strict=True):
+        if fault is not None:
+            lines = _program([fragment], lexicon).splitlines()
+            words = lines[fault.line - 1].strip() if fault.line and fault.line <= len(lines) else ""
+            yield Finding(
+                _sentence(fragment, fault), *_place(fragment.source.strip(), words, fragment.name, task, author)
+            )
+
+
+def _sentence(fragment: Fragment, failure: Failure) -> str:
+    hint = f": {failure.hint}" if failure.hint else ""
+    return f"{_called(fragment)} of the vocabulary is rejected ({failure.stage}), {failure.message}{hint}"
+
+
+def _faults(
+    groups: Sequence[Sequence[Fragment]], lexicon: Lexicon, task: _Still, checker: Checker
+) -> list[Failure | None]:
+    """Why a program of each group of fragments is rejected, whatever the states are; None where it is not."""
+    sources = [_program(group, lexicon) for group in groups]
+    verdicts = [verdict for verdict, _ in checker.check_many(sources, task)] if sources else []
+    return [_fault(group, verdict) for group, verdict in zip(groups, verdicts, strict=True)]
+
+
+def _fault(fragments: Sequence[Fragment], verdict: Verdict) -> Failure | None:
+    if verdict.failure is not None:
+        # The states are random here, and numbers that are not finite may never come up in the task.
+        return None if verdict.failure.stage == "numeric" else verdict.failure
+    says, has = sum(fragment.size for fragment in fragments), verdict.summary and verdict.summary.observation_size
+    if fragments[0].kind == "feature" and has != says:
+        return Failure(stage="contract", message=f"it has {has} values and says {says}", hint=f"write size={has}")
+    return None
+
+
+def _program(fragments: Sequence[Fragment], lexicon: Lexicon) -> str:
+    genes = tuple(Gene(fragment.name) for fragment in fragments)
+    genome = Genome(statements=lexicon.definition(gene.name for gene in genes))
+    part = "observation" if fragments[0].kind == "feature" else "reward"
+    return write(genome.with_half(part, genes))

@@ -1,0 +1,124 @@
+"""What of a task can be examined before anything of it is called: its attributes, and the arguments of its methods."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from jaxreward.errors import UserError
+from jaxreward.tasks.checks import check_horizon
+from jaxreward.tasks.findings import Author, Finding
+from jaxreward.tasks.task import Box, Discrete
+
+METHODS: Mapping[str, tuple[str, ...]] = {
+    "reset": ("key",),
+    "step": ("state", "action"),
+    "terminated": ("state",),
+    "view": ("state",),
+    "score": (),
+    "default_observation": ("view",),
+    "sparse_reward": ("view", "action", "next_view"),
+    "vocabulary": (),
+}
+"""The methods of a task and what each is given."""
+
+OPTIONAL: Mapping[str, tuple[str, ...]] = {
+    "dense_reward": ("view", "action", "next_view"),
+    "compiler_options": ("platform",),
+    "lanes_at_once": ("platform",),
+    "draw": ("state",),
+    "sample_transitions": (),
+}
+
+METRIC: Mapping[str, tuple[str, ...]] = {
+    "init": (),
+    "update": ("acc", "state", "action", "next_state"),
+    "value": ("acc",),
+}
+
+_ATTRIBUTES: Mapping[str, tuple[type | tuple[type, ...], str]] = {
+    "name": (str, "a text"),
+    "description": (str, "a text"),
+    "state_notes": (str, "a text, empty where there is nothing to say"),
+    "state_words": (Mapping, "a dictionary, from the path of an array of the view to a few words"),
+    "horizon": ((int, float), "a whole number of steps"),
+    "action_space": ((Discrete, Box), "a jaxreward.tasks.Discrete or Box"),
+}
+
+
+def attributes(task: Any, author: Author) -> Iterator[Finding]:
+    """What is wrong with the attributes of a task."""
+    for name, (kind, what) in _ATTRIBUTES.items():
+        try:
+            value = getattr(task, name)
+        except Exception as error:
+            place = author.line_of_class() if not _has(task, name) else author.line_of_error(error)
+            said = f"there is no `{name}`" if not _has(task, name) else f"`{name}` fails: {said_by(error)}"
+            yield Finding(f"{said}: it is {what}", *place)
+            continue
+        place = author.line_of_name(name)
+        if inspect.ismethod(value):
+            yield Finding(f"`{name}` is a method: write @property over its def", *place)
+        elif not isinstance(value, kind):
+            yield Finding(f"`{name}` is {a(value)}, and must be {what}", *place)
+        elif name == "horizon":
+            try:
+                check_horizon(value, "`horizon`")
+            except UserError as error:
+                yield Finding(str(error), *place)
+        elif name == "name" and not value.strip():
+            yield Finding("`name` is empty: give the task a name, which reports show", *place)
+
+
+def signatures(owner: Any, methods: Mapping[str, tuple[str, ...]], author: Author, of: str = "") -> Iterator[Finding]:
+    """What is wrong with the methods of a task, or of its metric: one that is missing or takes other arguments.
+
+    Args:
+        of: what to write before the name of a method, such as `score().`.
+    """
+    for name, given in methods.items():
+        method = getattr(owner, name, None)
+        if method is None:
+            place = author.line_of_class()
+            yield Finding(f"there is no `{of}{name}`: write def {name}({', '.join(('self', *given))})", *place)
+            continue
+        if not callable(method):
+            yield Finding(f"`{of}{name}` is {a(method)}, and must be a method", *author.line_of_name(name))
+            continue
+        place = author.line_of_result(method)
+        if inspect.iscoroutinefunction(method) or inspect.isgeneratorfunction(method):
+            yield Finding(f"`{of}{name}` must be a plain function: no async def, no yield", *place)
+            continue
+        try:
+            inspect.signature(method).bind(*given)
+        except TypeError:
+            takes = f"({', '.join(inspect.signature(method).parameters)})"
+            wanted = f"({', '.join(given)})"
+            own = author.line_of_name(name) if not of else place
+            yield Finding(
+                f"`{of}{name}` takes {takes} and is called with {wanted}: write def {name}"
+                f"({', '.join(('self', *given))})", *own
+            )  # fmt: skip
+        except ValueError:  # a function of C, which does not tell
+            pass
+
+
+def a(value: Any) -> str:
+    """A value in a sentence: `None`, or what kind of thing it is."""
+    if value is None:
+        return "None"
+    kind = type(value).__name__
+    return f"an {kind}" if kind[:1].lower() in "aeiou" else f"a {kind}"
+
+
+def said_by(error: BaseException, most: int = 300) -> str:
+    """An exception in one line."""
+    said = " ".join(str(error).split())
+    kind = type(error).__name__
+    return f"{kind}: {said[: most - 3]}..." if len(said) > most else f"{kind}: {said}" if said else kind
+
+
+def _has(task: Any, name: str) -> bool:
+    """Whether a task has an attribute, though it may fail to give it."""
+    return any(name in vars(kind) or name in getattr(kind, "__annotations__", {}) for kind in type(task).__mro__)

@@ -1,0 +1,187 @@
+"""Mistakes in a task, each with the line of the user's file that it stands in."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import sys
+import sysconfig
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from traceback import walk_tb
+from typing import Any, NamedTuple
+
+_PACKAGE = Path(__file__).resolve().parents[1]
+_LIBRARIES = tuple({str(Path(sysconfig.get_path(k)).resolve()) for k in ("stdlib", "platstdlib", "purelib", "platlib")})
+
+
+class Place(NamedTuple):
+    """A line of a file; an empty name and 0 where it is not known."""
+
+    file: str = ""
+    line: int = 0
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A mistake in a task: one sentence that says what is wrong and what to do, and where, as far as that is known.
+
+    Attributes:
+        message: the sentence, without its end.
+        file: the file that holds the mistake; empty if unknown.
+        line: its line, counted from 1; 0 if unknown.
+    """
+
+    message: str
+    file: str = ""
+    line: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.message} ({Path(self.file).name}, line {self.line})" if self.line else self.message
+
+
+class Author:
+    """What the author of a task wrote: finds the lines of it that a mistake stands in.
+
+    Args:
+        task: the task, an instance, or a metric of its own.
+        otherwise: where a mistake stands whose line cannot be told; by default where the class begins.
+    """
+
+    def __init__(self, task: Any, otherwise: Place | None = None) -> None:
+        self.kind = type(task)
+        self.file = _file_of(self.kind)
+        self._otherwise = otherwise
+
+    def wrote(self, file: str | None) -> bool:
+        """Whether `file` is the author's: that of the task's class, or another that is of no library."""
+        if not file or file.startswith("<"):
+            return False
+        return file == self.file or not _of_library(file)
+
+    def is_of(self, metric: Any) -> bool:
+        """Whether the author wrote the class of `metric`, or took one of a library."""
+        return self.wrote(_file_of(type(metric)))
+
+    def line_of_error(self, error: BaseException) -> Place:
+        """The innermost line of the author's that an exception passed through."""
+        frames = [(frame.f_code.co_filename, line) for frame, line in walk_tb(error.__traceback__)]
+        own = (Place(file, line) for file, line in reversed(frames) if self.wrote(file))
+        return next(own, self.line_of_class())
+
+    def line_of_value(self, equation: Any, function: Callable[..., Any]) -> Place:
+        """The innermost line of the author's that made an equation of a jaxpr; where there is none, or JAX does not
+        tell, that of what `function` returns."""
+        try:
+            frames = [Place(frame.file_name, frame.line_num) for frame in equation.source_info.traceback.frames]
+        except AttributeError:
+            frames = []
+        return next((place for place in frames if self.wrote(place.file)), None) or self.line_of_result(function)
+
+    def line_of_result(self, function: Callable[..., Any]) -> Place:
+        """The last `return` of a function, or its `def` where it has none; the class, if a library defines it."""
+        code = getattr(inspect.unwrap(getattr(function, "__func__", function)), "__code__", None)
+        if code is None or not self.wrote(code.co_filename):
+            return self.line_of_class()
+        found = _function(code.co_filename, code.co_name, code.co_firstlineno)
+        returns = [node.lineno for node in _own_nodes(found) if isinstance(node, ast.Return)] if found else []
+        return Place(code.co_filename, max(returns, default=found.lineno if found else code.co_firstlineno))
+
+    def line_of_name(self, name: str) -> Place:
+        """Where the body of the class, or of one that it derives from, binds `name`; else the class."""
+        for kind in self.kind.__mro__:
+            file = _file_of(kind)
+            if not self.wrote(file):
+                continue
+            for node in getattr(_class(file, kind), "body", ()):
+                if name in _binds(node):
+                    return Place(file, node.lineno)
+        return self.line_of_class()
+
+    def line_of_text(self, text: str) -> Place | None:
+        """The first string of the task's file that is `text`, or holds it where none is just that."""
+        strings = [
+            (node.value, node.lineno)
+            for node in ast.walk(_parsed(self.file) or ast.Module([], []))
+            if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        ]
+        exact = [line for value, line in strings if value == text]
+        holding = [line + value[: value.index(text)].count("\n") for value, line in strings if text in value]
+        return Place(self.file, (exact or holding)[0]) if exact or holding else None
+
+    def line_of_class(self) -> Place:
+        """Where the class of the task begins, or what was given in place of that."""
+        if self._otherwise is not None:
+            return self._otherwise
+        node = _class(self.file, self.kind)
+        return Place(self.file, node.lineno) if node else Place()
+
+    def calls_in(self, function: Callable[..., Any]) -> Iterator[tuple[str, Place]]:
+        """The names of what a function of the author's calls, as it writes them, with their lines."""
+        code = getattr(inspect.unwrap(getattr(function, "__func__", function)), "__code__", None)
+        found = _function(code.co_filename, code.co_name, code.co_firstlineno) if code else None
+        if code is None or found is None or not self.wrote(code.co_filename):
+            return
+        for node in ast.walk(found):
+            if isinstance(node, ast.Call):
+                yield ast.unparse(node.func), Place(code.co_filename, node.lineno)
+
+
+def _of_library(file: str) -> bool:
+    path = Path(file).resolve()
+    return path.is_relative_to(_PACKAGE) or any(path.is_relative_to(folder) for folder in _LIBRARIES)
+
+
+def _file_of(kind: type) -> str:
+    """The file that defines a class: that of its module, or of one of its functions where no module is known."""
+    file = getattr(sys.modules.get(kind.__module__), "__file__", None)
+    codes = (getattr(value, "__code__", None) for value in vars(kind).values())
+    return file or next((code.co_filename for code in codes if code and not code.co_filename.startswith("<")), "")
+
+
+@cache
+def _parsed_at(file: str, _stamp: float) -> ast.Module | None:
+    try:
+        return ast.parse(Path(file).read_text(encoding="utf-8"))
+    except (OSError, ValueError, SyntaxError):
+        return None
+
+
+def _parsed(file: str) -> ast.Module | None:
+    try:
+        return _parsed_at(file, Path(file).stat().st_mtime)
+    except OSError:
+        return None
+
+
+def _class(file: str, kind: type) -> ast.ClassDef | None:
+    nodes = ast.walk(_parsed(file) or ast.Module([], []))
+    return next((n for n in nodes if isinstance(n, ast.ClassDef) and n.name == kind.__name__), None)
+
+
+def _function(file: str, name: str, first: int) -> ast.FunctionDef | ast.Lambda | None:
+    """The function whose code begins at a line, which may be that of its first decorator."""
+    for node in ast.walk(_parsed(file) or ast.Module([], [])):
+        if isinstance(node, ast.FunctionDef) and node.name == name:
+            if first in (node.lineno, *(d.lineno for d in node.decorator_list)):
+                return node
+        elif isinstance(node, ast.Lambda) and name == "<lambda>" and node.lineno == first:
+            return node
+    return None
+
+
+def _own_nodes(function: ast.AST) -> Iterator[ast.AST]:
+    """The nodes of a function that are not of one inside it."""
+    for node in ast.iter_child_nodes(function):
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef):
+            yield node
+            yield from _own_nodes(node)
+
+
+def _binds(node: ast.stmt) -> set[str]:
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return {node.name}
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+    return {target.id for target in targets if isinstance(target, ast.Name)}

@@ -1,0 +1,118 @@
+"""A few real steps of a task: numbers that are not finite, and metrics that leave their range."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.extend import core
+
+from jaxreward.tasks.contract import said_by
+from jaxreward.tasks.findings import Author, Finding
+from jaxreward.tasks.task import Box, compiler_options, measure_of_metric
+from jaxreward.tasks.traces import Traced, label
+
+STEPS, LANES = 16, 4
+"""Steps of an episode, at most, and episodes beside each other, whose actions are random."""
+
+LARGE = 2_000
+"""Equations of a step that takes more than about a second to compile."""
+
+Traces = Mapping[str, Traced]
+_SOON = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
+"""What a CPU is told for a function that runs once."""
+
+
+def tried(task: Any, traces: Traces, metric: Any, author: Author, quick: bool = False) -> Iterator[Finding]:
+    """What is wrong with the numbers of a task whose methods were traced without fault.
+
+    Args:
+        traces: by name, `reset`, `step`, `view`, `default_observation`, `sparse_reward`, and `init`, `update` and
+            `value` of the metric.
+        quick: leave out a step that takes long to compile, a simulation of bodies for example: the numbers are those of
+            first states.
+    """
+    platform = jax.default_backend()
+    moves = not (quick and traces["step"].equations > LARGE)
+    try:
+        options = dict(compiler_options(task, platform)) | (_SOON if platform == "cpu" else {})
+        played = jax.jit(lambda key: _played(task, traces, key, moves), compiler_options=options)(jax.random.key(0))
+    except Exception as error:
+        yield Finding(f"a few steps cannot be compiled: {said_by(error)}", *author.line_of_name("compiler_options"))
+        return
+    values, found = np.asarray(played.pop("value")), jax.device_get(played)
+    for name, (method, text) in _SOURCES.items():
+        for path, leaf in jax.tree_util.tree_flatten_with_path(found[name])[0]:
+            if (bad := ~np.isfinite(leaf)).any():
+                where = text.format(label(path, "view"))
+                message = f"{where} {_not_finite(leaf[bad])} with random actions: guard divisions, roots and logarithms"
+                yield Finding(message, *author.line_of_result(getattr(task, method)))
+                break
+    measure, place = measure_of_metric(metric), author.line_of_result(metric.value)
+    if (bad := ~np.isfinite(values)).any():
+        yield Finding(
+            f"the value of the metric {_not_finite(values[bad])} after a few steps, and would count as the worst: "
+            "guard divisions, roots and logarithms", *place
+        )  # fmt: skip
+    elif measure.rate and (values.min() < 0.0 or values.max() > 1.0):
+        worst = values.max() if values.max() > 1.0 else values.min()
+        yield Finding(
+            f"the metric is a rate of success, between 0 and 1, and is {worst:.4g} after a few steps: divide by what "
+            "it can be, or give it a `measure` with rate=False", *place
+        )  # fmt: skip
+
+
+_SOURCES = {
+    "view": ("view", "{} of a state"),
+    "observed": ("default_observation", "the default observation"),
+    "paid": ("sparse_reward", "the sparse reward"),
+}
+
+
+def _not_finite(values: np.ndarray[Any, Any]) -> str:
+    return "is NaN" if np.isnan(values).any() else "is infinite"
+
+
+def _played(task: Any, traces: Traces, key: jax.Array, moves: bool) -> dict[str, Any]:
+    """Of `LANES` episodes of random actions: the values of the metric, the views, observations and rewards. Without
+    `moves`, every state is the first."""
+    call = {name: _again(trace) for name, trace in traces.items()}
+
+    def episode(key: jax.Array) -> dict[str, Any]:
+        first, acting = jax.random.split(key)
+        state = call["reset"](first)
+
+        def step(carry: Any, key: jax.Array) -> Any:
+            before, acc = carry
+            action = _action(task.action_space, key)
+            after = call["step"](before, action) if moves else before
+            acc = call["update"](acc, before, action, after)
+            view, next_view = call["view"](before), call["view"](after)
+            seen = {"view": _real(view), "observed": call["default_observation"](next_view)}
+            paid = jnp.asarray(call["sparse_reward"](view, action, next_view), jnp.float32)
+            return (after, acc), {**seen, "paid": paid, "value": jnp.asarray(call["value"](acc), jnp.float32)}
+
+        steps = jax.random.split(acting, min(STEPS, task.horizon))
+        return jax.lax.scan(step, (state, call["init"]()), steps)[1]
+
+    return jax.lax.map(episode, jax.random.split(key, LANES))  # batched, it would take longer to compile
+
+
+def _again(trace: Traced) -> Any:
+    """A traced method, called without tracing it anew."""
+    function, tree = core.jaxpr_as_fun(trace.jaxpr), jax.tree.structure(trace.out)
+    return lambda *arguments: jax.tree.unflatten(tree, function(*jax.tree.leaves(arguments)))
+
+
+def _real(tree: Any) -> Any:
+    """The arrays of real numbers in a tree; others in it become zeros."""
+    return jax.tree.map(lambda x: x if jnp.issubdtype(x.dtype, jnp.floating) else jnp.zeros(()), tree)
+
+
+def _action(space: Any, key: jax.Array) -> jax.Array:
+    if isinstance(space, Box):
+        return jax.random.uniform(key, space.shape, jnp.float32, space.low, space.high)
+    return jax.random.randint(key, (), 0, space.n, jnp.int32)
