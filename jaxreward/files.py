@@ -185,7 +185,10 @@ def _folder_of(path: Path, below: Path | None) -> Iterator[tuple[int, str]]:
         at = root
         for part in between:
             at = at / part
-            _require(at, os.stat(part, dir_fd=folder, follow_symlinks=False), stat.S_ISDIR, "it is a file")
+            try:
+                _require(at, os.stat(part, dir_fd=folder, follow_symlinks=False), stat.S_ISDIR, "it is a file")
+            except NotAFile as error:
+                raise NotAFile(at, f"{part} is no folder: {error.strerror}") from None
             inner = os.open(part, _FOLDER | os.O_NOFOLLOW, dir_fd=folder)
             os.close(folder)
             folder = inner

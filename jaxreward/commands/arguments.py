@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from jaxreward.commands.compare_settings import CompareSettings, Typed
 from jaxreward.commands.file_tasks import named_again
-from jaxreward.commands.own import require_own
+from jaxreward.commands.own import own_limit, require_own
 from jaxreward.commands.parsing import given, help_asked, last, parse, without_help
 from jaxreward.commands.retrain import TrainSettings
 from jaxreward.errors import UserError
@@ -117,6 +117,7 @@ def evolve_settings(args: list[str], command: str = "evolve") -> EvolveSettings:
     started = dataclasses.replace(started, out=settings.out, name=settings.name or path.name, resume=True)
     again = _evolve(configured(started, args), args, command)
     typed = _evolve(configured(dataclasses.replace(started, llm=LlmSettings()), args), args, command)
+    again = dataclasses.replace(again, llm=own_limit(again.proposer, started.llm, typed.llm, again.llm))
     require_own(path, again.proposer, started.llm, typed.llm, again.llm)
     if is_file(started.task):
         started = dataclasses.replace(started, task=named_again(started.task, said, f"the run {path}", path))

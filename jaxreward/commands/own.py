@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import shlex
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from jaxreward.proposers.llm_settings import LlmSettings
 
 
 def require_own(path: Path, proposer: str, found: LlmSettings, typed: LlmSettings, result: LlmSettings) -> None:
-    """Raise `UserError` if the folder in `path` alone says who is asked, with which templates or at which price.
+    """Raise `UserError` if the folder in `path` alone says who is asked, or with which templates.
 
     A person at a terminal is asked. The arguments are those of `consent.others`.
     """
@@ -29,3 +30,11 @@ def require_own(path: Path, proposer: str, found: LlmSettings, typed: LlmSetting
     if not answer:
         raise UserError("not resumed: the settings were not confirmed")
     consent.remember(proposer, result)
+
+
+def own_limit(proposer: str, found: LlmSettings, typed: LlmSettings, result: LlmSettings) -> LlmSettings:
+    """`result` with what it may cost unasked: a folder raises that only if this user chose its language models."""
+    usual = LlmSettings().confirm_usd
+    if result.confirm_usd == typed.confirm_usd or consent.is_known(proposer, found):
+        return result
+    return dataclasses.replace(result, confirm_usd=min(usual, result.confirm_usd))

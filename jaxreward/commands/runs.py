@@ -147,7 +147,8 @@ def list_command(args: list[str]) -> int:
         try:
             with as_written(path):
                 facts = RunFacts.read(path)
-                summary_json(facts, name), list_lines([(name, facts)])  # what cannot be told of one hides no other
+                summary_json(facts, name)  # what cannot be told of one hides no other
+                list_lines([(name, facts)])
             found.append((name, facts))
         except (UserError, OSError, MemoryError) as error:
             unreadable.append((name, " ".join(str(error).split()) or type(error).__name__))
@@ -171,10 +172,11 @@ def show_command(args: list[str]) -> int:
     path = find_run(settings.run, settings.out)
     with as_written(path):
         facts = RunFacts.read(path)
-        if settings.json:
-            _print_json(json_ready(run_json(facts)))
-        else:
-            _say("\n".join(run_lines(facts, _width() or 100)))
+        value, lines = run_json(facts), run_lines(facts, _width() or 100)
+    if settings.json:
+        _print_json(value)
+    else:
+        _say("\n".join(lines))
     return 0
 
 

@@ -21,10 +21,10 @@ from jaxreward import files
 from jaxreward.proposers.llm_settings import LlmSettings
 
 GUARDED: Mapping[str, tuple[str, ...]] = {
-    "llm": ("model", "api_base", "prompts", "price", "confirm_usd"),
+    "llm": ("model", "api_base", "prompts"),
     "manual": ("prompts",),
 }
-"""By proposer, the settings that say who is asked with which templates, and what may be spent without asking."""
+"""By proposer, the settings that say who is asked, and with which templates."""
 
 
 def others(proposer: str, found: LlmSettings, typed: LlmSettings, result: LlmSettings) -> tuple[str, ...]:
@@ -37,13 +37,13 @@ def others(proposer: str, found: LlmSettings, typed: LlmSettings, result: LlmSet
     """
     names = GUARDED.get(proposer, ())
     alone = tuple(name for name in names if getattr(result, name) != getattr(typed, name))
-    return () if not alone or _is_known(proposer, found) or _is_known(proposer, result) else alone
+    return () if not alone or is_known(proposer, found) or is_known(proposer, result) else alone
 
 
 def remember(proposer: str, llm: LlmSettings) -> str:
     """Remember that this user chose these settings; returns why that could not be, empty if it could."""
     # Templates by themselves too: `prompt show` asks nobody.
-    new = [chosen for p in {proposer, "manual"} if (chosen := _chosen(p, llm)) and not _is_known(p, llm)]
+    new = [chosen for p in {proposer, "manual"} if (chosen := _chosen(p, llm)) and not is_known(p, llm)]
     if proposer not in GUARDED or not new:
         return ""
     try:
@@ -67,7 +67,8 @@ def flags(names: tuple[str, ...], llm: LlmSettings) -> list[str]:
     return words
 
 
-def _is_known(proposer: str, llm: LlmSettings) -> bool:
+def is_known(proposer: str, llm: LlmSettings) -> bool:
+    """Whether this user has said the guarded ones of these settings before."""
     chosen = _chosen(proposer, llm)
     try:
         folder = _folder()

@@ -60,7 +60,7 @@ class Mailbox:
         with _explained():
             for folder in (self.questions, self.answers):
                 files.make_folder(self.desk.folder / folder, below=self.desk.folder)
-            if not files.is_there(path):
+            if not files.is_file(path, below=self.desk.folder):
                 files.replace(path, text.encode(), below=self.desk.folder)
         return path
 
@@ -162,4 +162,4 @@ def _explained() -> Iterator[None]:
     try:
         yield
     except files.NotAFile as error:
-        raise UserError(f"{error.filename} cannot be used: {why_unreadable(error)}; put a file in its place") from error
+        raise UserError(f"{error.filename} cannot be used: {why_unreadable(error)}; move it away") from error
