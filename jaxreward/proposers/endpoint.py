@@ -158,7 +158,7 @@ class Endpoint:
 
         litellm, stream = import_litellm(), self.settings.stream
         largest = transport.LARGEST_STREAM if stream else transport.LARGEST_REPLY
-        with transport.watched(largest, lambda address: self._tell(model, address)):
+        with transport.watched(largest, lambda request: self._tell(model, transport.address_of(request))):
             response = await litellm.acompletion(
                 model=model,
                 messages=[dict(message) for message in messages],
@@ -194,11 +194,11 @@ class Endpoint:
         """
         from jaxreward.proposers import transport
 
-        told: list[str] = []
+        prepared: list[Any] = []
 
-        def stop(address: str) -> NoReturn:
-            told.append(address)
-            raise transport.NotSent(address)
+        def stop(request: Any) -> NoReturn:
+            prepared.append(request)
+            raise transport.NotSent
 
         try:
             with transport.watched(0, stop):
@@ -208,11 +208,19 @@ class Endpoint:
                         max_retries=0, num_retries=0,
                     )  # fmt: skip
         except Exception as error:
-            fault = None if told else explain(error, self.origin(model), self.redact)
+            fault = None if prepared else explain(error, self.origin(model), self.redact)
             if fault is not None and fault.sentence == no_key(self.origin(model)).sentence:
                 raise fault from error
-        for address in told[:1]:
-            self._tell(model, address)
+        for request in prepared[:1]:
+            # Some providers' code sends a request without a key, to be told so.
+            if self.settings.api_base is None and self._lacks_key(model) and not transport.has_key(request):
+                raise no_key(self.origin(model))
+            self._tell(model, transport.address_of(request))
+
+    def _lacks_key(self, model: str) -> bool:
+        """Whether nothing but a key is missing, as far as litellm knows what a provider wants."""
+        missing = import_litellm().validate_environment(model=model).get("missing_keys", [])
+        return bool(missing) and all(name.endswith("_API_KEY") for name in missing)
 
     def _given(self, request_id: str) -> dict[str, Any]:
         s = self.settings

@@ -36,26 +36,40 @@ class NotSent(Exception):
 @dataclass(frozen=True)
 class _Watch:
     largest: int
-    told: Callable[[str], None]
+    before: Callable[[httpx.Request], None]
 
 
 _WATCH: ContextVar[_Watch | None] = ContextVar("watch", default=None)
 
 
 @contextmanager
-def watched(largest: int, told: Callable[[str], None]) -> Iterator[None]:
+def watched(largest: int, before: Callable[[httpx.Request], None]) -> Iterator[None]:
     """Bound the responses to requests of this task.
 
     Args:
         largest: bytes of a response's body, decompressed.
-        told: called before each request with scheme, host and port of where it goes, never with a path or a password;
-            what it raises keeps the request from being sent.
+        before: called with each request before it is sent; what it raises keeps it from being sent.
     """
-    token = _WATCH.set(_Watch(largest, told))
+    token = _WATCH.set(_Watch(largest, before))
     try:
         yield
     finally:
         _WATCH.reset(token)
+
+
+def address_of(request: httpx.Request) -> str:
+    """Scheme, host and port of where a request goes; never a path or a password, which may be a key."""
+    return str(httpx.URL(scheme=request.url.scheme, host=request.url.host, port=request.url.port))
+
+
+def has_key(request: httpx.Request) -> bool:
+    """Whether a request carries a key, as far as its headers and its address tell."""
+    said = [value for name, value in request.headers.items() if name in _KEYS]
+    said += [value for name, value in request.url.params.items() if "key" in name.lower()]
+    return any(value.removeprefix("Bearer").strip() not in ("", "None") for value in said)
+
+
+_KEYS = ("authorization", "x-api-key", "api-key", "x-goog-api-key", "ocp-apim-subscription-key")
 
 
 @cache
@@ -91,8 +105,7 @@ def _wrapped(handle: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _prepare(request: httpx.Request, watch: _Watch) -> None:
-    url = request.url
-    watch.told(str(httpx.URL(scheme=url.scheme, host=url.host, port=url.port)))
+    watch.before(request)
     request.headers["Accept-Encoding"] = "identity"
 
 

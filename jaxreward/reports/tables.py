@@ -47,7 +47,7 @@ def t95(n: int) -> float:
 
 def wilson(score: Score) -> tuple[float, float]:
     """Wilson's interval for a proportion, over the episodes."""
-    n, p, z = max(score.episodes, 1), score.mean, 1.96
+    n, p, z = max(score.episodes, 1), min(max(score.mean, 0.0), 1.0), 1.96
     centre = (p + z * z / (2 * n)) / (1 + z * z / n)
     half = z * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n)) / (1 + z * z / n)
     return centre - half, centre + half

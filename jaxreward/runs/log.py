@@ -238,7 +238,7 @@ def _decode(record: Any, path: Path, number: int) -> Entry:
 def _shown(value: Any) -> str:
     """A value of a log in a sentence."""
     text = repr(value)
-    return text if len(text) <= 40 else f"{text[:37]}..."
+    return text if len(text) <= 80 else f"{text[:77]}..."
 
 
 def _take_lock(path: Path) -> int:

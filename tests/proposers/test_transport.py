@@ -1,0 +1,195 @@
+"""HTTP below litellm, over loopback: how much of a response is read, and to whom calls go."""
+
+from __future__ import annotations
+
+import gzip
+import subprocess
+import sys
+import tracemalloc
+import zlib
+from pathlib import Path
+
+import pytest
+
+from jaxreward.errors import UserError
+from jaxreward.proposers import transport
+from jaxreward.proposers.endpoint import Endpoint
+from jaxreward.proposers.faults import Fault as CallFault
+from jaxreward.proposers.llm import LlmProposer, ping
+from jaxreward.proposers.llm_settings import LlmSettings
+from jaxreward.proposers.loop import run_calls
+from tests.proposers.material import XLAND
+from tests.proposers.server import Answer, ChatServer, Fault
+from tests.proposers.talk import GOOD, Talk
+
+pytestmark = pytest.mark.usefixtures("key")
+
+ASK = [{"role": "user", "content": "hello"}]
+CAP = 1 << 20
+BOMB = 64 << 20
+PIECE = b"\0" * (1 << 20)
+REPLY = (
+    b'{"id": "1", "object": "chat.completion", "created": 1, "model": "mine", "choices": [{"index": 0, '
+    b'"finish_reason": "stop", "message": {"role": "assistant", "content": "hello"}}]}'
+)
+
+
+@pytest.fixture
+def small(monkeypatch):
+    monkeypatch.setattr(transport, "LARGEST_REPLY", CAP)
+    monkeypatch.setattr(transport, "LARGEST_STREAM", CAP)
+
+
+def bomb(window: int) -> bytes:
+    packer = zlib.compressobj(9, wbits=window)
+    return b"".join([*(packer.compress(PIECE) for _ in range(BOMB >> 20)), packer.flush()])
+
+
+def packed(encoding: str) -> Fault:
+    body = bomb(31 if encoding == "gzip" else 15)
+    assert len(body) < BOMB / 500
+    return Fault(200, body=body, headers={"Content-Encoding": encoding})
+
+
+def asked(step: Fault | Answer, *, stream: bool = False) -> str:
+    with ChatServer([step]) as server:
+        endpoint = Endpoint(LlmSettings(api_base=server.url, stream=stream))
+        return run_calls(endpoint.call("openai/mine", ASK, {})).text
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+@pytest.mark.parametrize("encoding", ["gzip", "deflate"])
+@pytest.mark.parametrize("status", [200, 500])
+def test_a_bomb_is_cut_off_and_takes_no_memory(small, encoding, stream, status):
+    step = packed(encoding)
+    kind = "text/event-stream" if stream else "application/json"
+    step = Fault(status, body=step.body, headers=step.headers, content_type=kind)
+    with ChatServer([step]) as server:
+        endpoint = Endpoint(LlmSettings(api_base=server.url, stream=stream))
+        run_calls(endpoint.rehearse("openai/mine"))  # what is imported for a first call is no part of it
+        tracemalloc.start()
+        try:
+            with pytest.raises(CallFault) as caught:
+                run_calls(endpoint.call("openai/mine", ASK, {}))
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+    fault = caught.value
+    assert fault.sentence == "the response is larger than 1 MiB" and fault.kind == "again" and fault.charged
+    assert peak < BOMB // 2, f"{peak >> 20} MiB for a bomb of {BOMB >> 20} MiB"
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+def test_a_long_response_is_cut_off_without_compression(small, stream):
+    with pytest.raises(CallFault, match="the response is larger than 1 MiB"):
+        asked(Fault(200, body=b"data: " + b"x" * (4 << 20), content_type="text/event-stream"), stream=stream)
+
+
+@pytest.mark.parametrize(
+    ("encoding", "body"),
+    [
+        ("gzip", gzip.compress(REPLY)),
+        ("x-gzip", gzip.compress(REPLY)),
+        ("deflate", zlib.compress(REPLY)),
+        ("deflate", zlib.compress(REPLY, wbits=-15)),
+        ("identity", REPLY),
+    ],
+)
+def test_a_server_may_compress(encoding, body):
+    assert asked(Fault(200, body=body, headers={"Content-Encoding": encoding})) == "hello"
+
+
+@pytest.mark.parametrize("encoding", ["br", "zstd", "gzip, gzip"])
+def test_what_was_not_asked_for_is_refused(encoding):
+    with pytest.raises(CallFault, match="compressed by .* which was not asked for"):
+        asked(Fault(200, body=REPLY, headers={"Content-Encoding": encoding}))
+
+
+def test_no_compression_is_asked_for():
+    with ChatServer([Answer(GOOD)]) as server:
+        run_calls(Endpoint(LlmSettings(api_base=server.url)).call("openai/mine", ASK, {}))
+        assert server.seen[0].headers["accept-encoding"] == "identity"
+
+
+def test_a_bomb_is_a_fault_that_passes(small):
+    with ChatServer([packed("gzip"), Answer(GOOD)]) as server:
+        proposal = Talk(server.url).one()
+    assert proposal.failure is None and proposal.calls == 2
+
+
+def test_doctor_is_not_bombed(small):
+    with ChatServer([packed("gzip")]) as server:
+        (answer,) = ping(LlmSettings(model=("openai/mine",), api_base=server.url))
+    assert answer.error == "the response is larger than 1 MiB"
+
+
+def test_clients_of_others_are_left_alone():
+    """In the same process, litellm and httpx of a user's own code have no limit, and are told to nobody."""
+    import httpx
+
+    told: list[str] = []
+    with ChatServer([Fault(200, body=gzip.compress(REPLY), headers={"Content-Encoding": "gzip"})]) as server:
+        Endpoint(LlmSettings(api_base=server.url), calling=told.append).origin("openai/mine")
+        with httpx.Client() as client:
+            answer = client.post(server.url, json={})
+        assert answer.content == REPLY and "gzip" in server.seen[0].headers["accept-encoding"] and told == []
+
+
+# ---- to whom
+
+
+def test_where_calls_go_is_told_before_the_first_without_what_stands_in_the_address(monkeypatch):
+    told: list[str] = []
+    with ChatServer([Answer(GOOD)]) as server:
+        place = server.url.removesuffix("/v1")
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url + "/sk-in-path")
+        endpoint = Endpoint(LlmSettings(), calling=lambda text: told.append(f"{text}, {server.calls} calls before"))
+        for _ in range(2):
+            run_calls(endpoint.call("openai/mine", ASK, {}))
+        assert server.calls == 2 and told == [f"openai/mine is asked at {place}, 0 calls before"]
+
+
+def test_a_password_in_an_address_is_not_told():
+    import httpx
+
+    request = httpx.Request("GET", "http://me:pa55word@127.0.0.1:8000/sk-in-path?key=x")
+    assert transport.address_of(request) == "http://127.0.0.1:8000"
+
+
+def test_a_rehearsal_tells_the_address_and_sends_nothing():
+    told: list[str] = []
+    with ChatServer([Answer(GOOD)]) as server:
+        settings = LlmSettings(model=("openai/mine", "openai/other"), api_base=server.url)
+        LlmProposer(XLAND, settings).prepare(told.append)
+        assert server.calls == 0
+        place = server.url.removesuffix("/v1")
+    assert told == [f"openai/mine is asked at {place}", f"openai/other is asked at {place}"]
+
+
+@pytest.mark.parametrize(
+    ("model", "key"),
+    [("openai/x", "OPENAI_API_KEY"), ("anthropic/claude-sonnet-4-5", "ANTHROPIC_API_KEY"), ("groq/x", "GROQ_API_KEY")],
+)
+def test_a_rehearsal_misses_the_key(monkeypatch, model, key):
+    monkeypatch.delenv(key, raising=False)
+    proposer = LlmProposer(XLAND, LlmSettings(model=(model,)))
+    with pytest.raises(UserError, match=f"there is no key for {model}: set {key}"):
+        proposer.prepare(lambda _: None)
+    monkeypatch.setenv(key, "sk-0123456789")
+    told: list[str] = []
+    proposer.prepare(told.append)
+    assert len(told) == 1 and told[0].startswith(f"{model} is asked at https://")
+
+
+def test_a_model_without_a_key_is_no_mistake():
+    told: list[str] = []
+    settings = LlmSettings(model=("hosted_vllm/x", "ollama_chat/x"), api_base="http://127.0.0.1:1")
+    LlmProposer(XLAND, settings).prepare(told.append)
+    assert [text.split()[0] for text in told] == ["hosted_vllm/x", "ollama_chat/x"]
+
+
+def test_the_settings_alone_import_no_http():
+    code = "import sys, jaxreward.settings, jaxreward.proposers.llm; assert 'httpx' not in sys.modules"
+    root = Path(__file__).resolve().parents[2]
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, cwd=root)
+    assert done.returncode == 0, done.stderr
