@@ -29,6 +29,7 @@ FLOORS: dict[str, set[str]] = {
     "reports": {"records", "errors", "operators", "quantities", "runs", "task_names"},
 }
 FLOORS["options"] = {"errors"}
+FLOORS["endings"] = {"records", "runs", "settings", "task_names"}
 FLOORS["tracking"] = {"records", "errors", "runs", "reports", "task_names"}
 FLOORS["settings"] = {"records", "errors", "options", "runs", "search", "tasks", "tracking", "training", "proposers"}
 FLOORS["presets"] = {"errors", "settings", "tasks", "training"}
