@@ -125,6 +125,8 @@ def evolve_command(args: list[str]) -> int:
             print_json({"dry_run": True, "settings": settings.as_config()})
         return 0
     confirm(spending, settings)
+    if "--resume" in args and not settings.resume:
+        console.print(f"there is no run {settings.run_name} in {settings.out} to go on with: it begins now")
     from jaxreward.evolve import evolve
 
     settings = dataclasses.replace(settings, command=_typed("evolve", typed))
@@ -170,6 +172,7 @@ def ask_command(args: list[str]) -> int:
     from jaxreward.reports.live import Live
 
     typed = _typed("ask", args)
+    _refuse_dry_run("--dry-run" in args)
     settings = evolve_settings([*args, "--proposer", "manual", "--resume"], "ask")
     _refuse_dry_run(settings.dry_run)
     console = console_of(settings.json)
@@ -196,18 +199,22 @@ def _refuse_dry_run(dry_run: bool) -> None:
 def tell_command(args: list[str]) -> int:
     """Read, check and train the programs that answer them."""
     from jaxreward.commands.arguments import evolve_settings
+    from jaxreward.commands.summary import rejections
     from jaxreward.evolve import evolve
     from jaxreward.reports.live import Live
-    from jaxreward.runs import StopSignal
+    from jaxreward.runs import StopSignal, read_log
+    from jaxreward.runs.folders import LOG
 
     typed = _typed("tell", args)
+    _refuse_dry_run("--dry-run" in args)
     settings = evolve_settings([*args, "--proposer", "manual", "--resume", "--wait-s", "0"], "tell")
     _refuse_dry_run(settings.dry_run)
-    if not settings.resume:
-        raise UserError(f"there is no run in {settings.out / settings.run_name}; start one with jaxreward ask")
     console = console_of(settings.json)
     with StopSignal() as stop, Live(console, settings.candidates) as live:
+        known = len(read_log(settings.out / settings.run_name / LOG))
         outcome = evolve(dataclasses.replace(settings, command=typed), live, stop=stop, generations=1)
+    for line in rejections(read_log(outcome.path / LOG)[known:]):
+        console.print(line)
     return _come_to("tell", outcome, console)
 
 
@@ -261,7 +268,7 @@ def doctor_command(args: list[str]) -> int:
 
 
 def check_command(args: list[str]) -> int:
-    """Check programs without training them."""
+    """Check programs, or a task of your own, without training."""
     from jaxreward.commands.check import check
 
     return check(args)

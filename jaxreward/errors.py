@@ -9,6 +9,10 @@ USAGE_EXIT_CODE = 2
 """What a command leaves with after a mistake that has to be mended first."""
 
 
+FAILED_EXIT_CODE = 1
+"""What a command leaves with that did what it was told, where what came of it is no good."""
+
+
 class UserError(Exception):
     """A mistake outside the code: one clear sentence that says what to do.
 

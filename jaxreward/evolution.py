@@ -15,6 +15,7 @@ import numpy as np
 
 from jaxreward.budget import budget_spent, next_requests
 from jaxreward.clock import CLOCK
+from jaxreward.endings import ending
 from jaxreward.errors import UserError
 from jaxreward.keeping import keep_best_policy, keep_for_people, keep_interface
 from jaxreward.mending import requests_to_mend
@@ -33,6 +34,8 @@ from jaxreward.runs import (
     Checked,
     Entry,
     Event,
+    Failed,
+    Finished,
     Generation,
     Progress,
     Proposed,
@@ -155,6 +158,11 @@ class Evolution:
                 return f"{_BARREN} generations in a row had nothing to train"
         return reason
 
+    def end(self, reason: str) -> Finished | Failed:
+        """Log that the search has come to its end for `reason`; returns what was logged."""
+        self.log(event := ending(self.settings, self.progress, reason, self.strategy.best(self.progress.state)))
+        return event
+
     def begin(self) -> None:
         """Log, once, that the run starts or that this process takes it up."""
         if self._begun:
@@ -186,6 +194,11 @@ class Evolution:
         reason = budget_spent(self.settings, self.strategy, self.proposer, self.progress)
         owed = self.strategy.owes_votes(self.progress.state) and not self.progress.exhausted
         return None if owed else reason
+
+    @property
+    def asks(self) -> bool:
+        """Whether no generation is in work, or some of its requests have no answer."""
+        return self.progress.open is None or bool(self.progress.open.unproposed())
 
     def ask(self) -> tuple[Request, ...]:
         """Open a generation, unless one is in work; its requests that have no answer."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext, suppress
+import shutil
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from jaxreward.errors import USAGE_EXIT_CODE, ProposerStopped, UserError
+from jaxreward.errors import FAILED_EXIT_CODE, USAGE_EXIT_CODE, ProposerStopped, UserError
 from jaxreward.evolution import Evolution, Watcher
 from jaxreward.finals import BEST_OF_N, compare
 from jaxreward.parts import Parts
@@ -19,7 +21,7 @@ from jaxreward.records import Result, Score
 from jaxreward.runs import (
     REQUEUE_EXIT_CODE,
     Baseline,
-    Finished,
+    Failed,
     Paused,
     Progress,
     Run,
@@ -38,8 +40,8 @@ class Outcome:
     """What a run came to.
 
     `score` and `baselines` are of the final training on fresh seeds where there was one, else of
-    the search itself. `reason` is why it ended; `exit_code` is 0, the code of the signal, or that of
-    a proposer that stopped: 75 where it may go on later, 2 where something must be mended first.
+    the search itself. `reason` is why it ended; `exit_code` is 0, 1 where nothing was ever trained, the code of
+    the signal, or that of a proposer that stopped: 75 where it may go on later, 2 where something must be mended first.
     """
 
     settings: EvolveSettings
@@ -81,8 +83,10 @@ def evolve(
     if not settings.resume:
         parts.proposer.prepare(watcher.note)  # before there is a folder
     _remember(settings, watcher)
-    opened = Run.resume(path) if settings.resume else Run.create(path, settings.as_config())
-    with opened as run, _tracker(settings, path, watcher) as tracker, _checking(settings, checker) as checking:
+    with (
+        _opened(settings, path) as run, _tracker(settings, path, watcher) as tracker,
+        _checking(settings, checker) as checking,
+    ):  # fmt: skip
         if settings.resume:
             run.update_config(settings.as_config())
         for entry in run.entries:
@@ -93,15 +97,18 @@ def evolve(
             reason = main.search(generations)
             if reason is None:
                 return _paused(main, path, "the generations that were asked for are complete", 0)
-            score = compare(main)
+            score = compare(main) if main.progress.spent.trained else None
         except Interrupted as interrupted:
             return _paused(main, path, str(interrupted), stop.exit_code)
         except UserError as error:
+            if main.progress.started is None:
+                raise
             later = isinstance(error, ProposerStopped) and error.later
             return _paused(main, path, str(error), REQUEUE_EXIT_CODE if later else USAGE_EXIT_CODE)
         best = main.strategy.best(main.progress.state)
-        main.log(Finished(reason=reason, best=best.candidate.id if best else None))
-        return Outcome(settings, path, best, score, dict(main.progress.baselines), main.progress, reason)
+        end = main.end(reason)
+        code = FAILED_EXIT_CODE if isinstance(end, Failed) else 0
+        return Outcome(settings, path, best, score, dict(main.progress.baselines), main.progress, end.reason, code)
 
 
 def ask(settings: EvolveSettings, watcher: Watcher, *, task: Task | None = None) -> tuple[list[tuple[Path, Path]], str]:
@@ -120,15 +127,15 @@ def ask(settings: EvolveSettings, watcher: Watcher, *, task: Task | None = None)
     if not isinstance(parts.proposer, ManualProposer):
         raise UserError(f"only --proposer manual can be asked for files; this run's is {settings.proposer}")
     _remember(settings, watcher)
-    opened = Run.resume(path) if settings.resume else Run.create(path, settings.as_config())
-    with opened as run, Checker() as checker:
+    with _opened(settings, path) as run, Checker() as checker:
+        main = Evolution(run, settings, parts, checker, watcher, StopSignal())
+        why = main.spent() or ("" if main.asks else "all requests are answered")
+        if why and main.progress.started is not None:
+            return [], why  # the run stays as it stands
         if settings.resume:
             run.update_config(settings.as_config())
-        main = Evolution(run, settings, parts, checker, watcher, StopSignal())
         main.begin()
-        spent = main.spent()
-        requests = main.ask() if spent is None else ()
-        why = spent or ("" if requests else "all requests are answered")
+        requests = main.ask()
         writer = parts.proposer
         if requests and requests[0].operator == "prefer" and parts.judge is not None:
             if parts.judge.how == "terminal":
@@ -148,6 +155,19 @@ def _remember(settings: EvolveSettings, watcher: Watcher) -> None:
             f"it cannot be remembered that you chose these language models ({why}): say --model, --api-base and "
             "--prompts again when you resume the run"
         )
+
+
+@contextmanager
+def _opened(settings: EvolveSettings, path: Path) -> Iterator[Run]:
+    """The run of these settings, open. One that is begun here, and ends before anything is logged, leaves no trace."""
+    new = not path.exists()
+    with Run.resume(path) if settings.resume else Run.create(path, settings.as_config()) as run:
+        try:
+            yield run
+        except BaseException:
+            if new and not run.entries:
+                shutil.rmtree(path, ignore_errors=True)
+            raise
 
 
 def _paused(main: Evolution, path: Path, reason: str, exit_code: int) -> Outcome:

@@ -14,7 +14,7 @@ from jaxreward.parts import Parts
 from jaxreward.programs import Program
 from jaxreward.records import Failure, Score
 from jaxreward.reports.facts import BEST_OF_N, FINAL_BEST
-from jaxreward.runs import Baseline, Finished, Run
+from jaxreward.runs import Baseline, Run
 from jaxreward.runs.disk import explain_full_disk
 from jaxreward.runs.events import json_ready
 
@@ -106,7 +106,6 @@ def _best_of_n(main: Evolution) -> Program | None:
         if other.spent() is None:
             main.watcher.note("the same budget again for best-of-n, to compare with")
             reason = other.search() or ""
-            best = other.strategy.best(other.progress.state)
-            other.log(Finished(reason=reason, best=best.candidate.id if best else None))
+            other.end(reason)
         best = other.strategy.best(other.progress.state)
         return other.program(best.candidate) if best is not None else None

@@ -135,7 +135,8 @@ def _rejected(vocabulary: Vocabulary, task: Any, author: Author, checker: Checke
     for (fragment,), fault in zip(alone, _faults(alone, lexicon, still, checker), strict=True):
         if fault is not None:
             lines = _program([fragment], lexicon).splitlines()
-            words = lines[fault.line - 1].strip() if fault.line and fault.line <= len(lines) else ""
+            returns = [line.strip() for line in fragment.source.splitlines() if line.strip().startswith("return ")]
+            words = lines[fault.line - 1].strip() if fault.line and fault.line <= len(lines) else "".join(returns[-1:])
             yield Finding(
                 _sentence(fragment, fault), *_place(fragment.source.strip(), words, fragment.name, task, author)
             )

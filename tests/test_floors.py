@@ -36,6 +36,7 @@ FLOORS: dict[str, set[str]] = {
     "reports": {"records", "errors", "operators", "quantities", "runs", "files", "documents", "display", "task_names"},
 }
 FLOORS["options"] = {"errors", "files", "documents"}
+FLOORS["endings"] = {"records", "runs", "settings", "task_names"}
 FLOORS["tracking"] = {"records", "errors", "runs", "reports", "files", "documents", "task_names"}
 FLOORS["settings"] = {"records", "errors", "options", "runs", "search", "tasks", "tracking", "training", "proposers"}
 FLOORS["presets"] = {"errors", "settings", "tasks", "training"}

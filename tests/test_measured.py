@@ -37,7 +37,6 @@ from jaxreward.tasks import card, measure_of
 from jaxreward.tasks.metrics import Beside, Mean, Reached, Sum
 from jaxreward.tasks.probe import Probe
 from jaxreward.training import PPO, Progress, Rung, train
-from jaxreward.training.association import association
 from jaxreward.training.notices import notices
 from jaxreward.training.plan import held_out_steps
 
@@ -172,15 +171,15 @@ def test_the_held_out_steps_of_a_plan_are_those_taken(trained):
 
 
 def test_the_correlation_is_that_of_the_episodes():
-    from tests.training.test_notices import _history
+    from tests.training.test_notices import _history, correlation
 
     rng = np.random.default_rng(1)
     value = rng.normal(size=(2, 40)) * 3.0 - 5.0
     returns = 0.5 * value + rng.normal(size=(2, 40))
     expected = np.corrcoef(returns.ravel(), value.ravel())[0, 1]
     history = _history(returns.tolist(), value.tolist())
-    assert association(history, 0, COST).correlation == pytest.approx(expected, abs=1e-3)
-    assert association(history, 0, MISS).correlation == pytest.approx(-expected, abs=1e-3)
+    assert correlation(history, 0, COST) == pytest.approx(expected, abs=1e-3)
+    assert correlation(history, 0, MISS) == pytest.approx(-expected, abs=1e-3)
 
 
 def test_an_agent_that_diverges_counts_as_the_worst():

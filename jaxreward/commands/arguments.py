@@ -18,7 +18,7 @@ from jaxreward.options import apply, read_toml
 from jaxreward.presets import preset, quick_learner, quick_steps
 from jaxreward.proposers.llm_settings import LlmSettings
 from jaxreward.runs.folders import is_run
-from jaxreward.runs.run import read_config
+from jaxreward.runs.run import nearest, read_config
 from jaxreward.settings import EvolveSettings
 from jaxreward.tasks import has_real_actions, is_file
 from jaxreward.training import PPO
@@ -52,6 +52,12 @@ def configured(base: D, args: list[str]) -> D:
     if is_run(Path(path).parent):
         named_again(getattr(found, "task", ""), last(args, "--task") or "", path)
     return found
+
+
+def _task_of_config(args: list[str]) -> str:
+    """The task that the file of `--config` names; empty without."""
+    path = last(args, "--config")
+    return "" if path is None else str(read_toml(Path(path)).get("task", ""))
 
 
 # What may differ when a run is resumed: where it lies, how it is watched, its budgets, and all that concerns language
@@ -97,7 +103,7 @@ def evolve_settings(args: list[str], command: str = "evolve") -> EvolveSettings:
             raise UserError(f"{command} has no use for {flag}: leave it out, or say jaxreward evolve --proposer manual")
     # Task and strategy decide the preset, so they are looked up first, on the command line and then in the file.
     named = configured(EvolveSettings(), args)
-    said = last(args, "--task") or (named.task if last(args, "--config") else "")
+    said = last(args, "--task") or _task_of_config(args)
     task, strategy = said or named.task, last(args, "--strategy") or named.strategy
     recorded = _recorded(Path(last(args, "--recording") or ""))
     if recorded is not None and not said:  # what is typed takes the place of what the recording names
@@ -111,6 +117,10 @@ def evolve_settings(args: list[str], command: str = "evolve") -> EvolveSettings:
         return settings if settings.name else dataclasses.replace(settings, name=_free_name(settings))
     path = settings.out / settings.run_name
     if not resumes:
+        if command == "tell" or not (command == "ask" or said or recorded):
+            near = nearest(path)
+            begin = "start one with jaxreward ask" if command == "tell" else "say with --task what a new one searches"
+            raise UserError(f"there is no run in {path}; " + (f"did you mean {near.name}?" if near else begin))
         # What a scheduler runs again is the same command: the first time there is nothing to resume.
         return dataclasses.replace(settings, name=settings.run_name, resume=False)
     started = _started(path)

@@ -1,24 +1,35 @@
-"""`jaxreward check`: verdicts on programs, without training."""
+"""`jaxreward check`: verdicts on programs and on tasks, without training."""
 
 from __future__ import annotations
 
+import ast
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from jaxreward.commands.output import console_of, print_json
-from jaxreward.errors import UserError
+from jaxreward.errors import FAILED_EXIT_CODE, UserError, why_unreadable
 from jaxreward.options import Arg
+from jaxreward.task_names import class_of, file_of, is_file, label_of
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from jaxreward.programs import Checker
+    from jaxreward.tasks import Task
 
 
 @dataclass(frozen=True)
 class CheckSettings:
-    """Check programs without training them: the verdict, the digest, the cost."""
+    """Check programs and tasks without training: the verdict, the digest and the cost, or what is wrong and where."""
 
+    files: Annotated[tuple[str, ...], Arg(positional="FILE")] = ()
+    """Program files, or the file of a task. Its text tells which it is; a program is never executed, a task is."""
     interfaces: Annotated[tuple[Path, ...], Arg(adds=True)] = ()
     """Program files."""
     task: str = "xland-easy"
-    """What they are for (`jaxreward tasks`)."""
+    """What they are for (`jaxreward tasks`). Without programs, the task is checked."""
     task_arg: Annotated[tuple[str, ...], Arg(adds=True)] = ()
     """Options of the task. Each is KEY=VALUE; `jaxreward tasks NAME` lists them."""
     unsafe_no_sandbox: bool = False
@@ -28,25 +39,96 @@ class CheckSettings:
 
 
 def check(args: list[str]) -> int:
-    """Print a verdict on each program; `args` are those of the command line. Returns 1 if one is rejected."""
+    """Print a verdict on each program and task; `args` are those of the command line. Returns 1 if one is rejected."""
     from jaxreward.commands.arguments import configured
-    from jaxreward.commands.parsing import parse
+    from jaxreward.commands.parsing import last, parse
 
-    settings = parse(CheckSettings, configured(CheckSettings(), args), args, "check")
-    if not settings.interfaces:
-        raise UserError("give at least one program file with --interfaces")
+    base = configured(CheckSettings(), args)
+    settings = parse(CheckSettings, base, args, "check")
     for path in settings.interfaces:
         if not path.is_file():
             raise UserError(f"there is no interface file {path}")
+    tasks = [name for name in settings.files if _holds_task(name)]
+    programs = [*(Path(name) for name in settings.files if name not in tasks), *settings.interfaces]
+    said = last(args, "--task") is not None or base.task != CheckSettings.task
+    if said and not programs and not tasks:
+        tasks = [settings.task]
+    if not programs and not tasks:
+        raise UserError("name what to check: program files, or the file of a task")
+    if programs and not said and len(tasks) > 1:
+        raise UserError(f"say which task the programs are for: --task {tasks[0]} or --task {tasks[1]}")
     from jaxreward.programs import Checker
-    from jaxreward.programs.checker import read_program
-    from jaxreward.tasks import make_task_of
+    from jaxreward.tasks import make_task_of, unchecked_task_of
 
-    task, console = make_task_of(settings.task, settings.task_arg), console_of(settings.json)
+    console = console_of(settings.json)
     with Checker(unsafe_no_sandbox=settings.unsafe_no_sandbox) as checker:
-        outcomes = checker.check_many([read_program(p) for p in settings.interfaces], task)
+        made = {name: unchecked_task_of(name, settings.task_arg) for name in tasks}
+        found = [_check_task(name, task, checker, console) for name, task in made.items()]
+        told: dict[str, Any] = {"tasks": found} if tasks else {}
+        good = not any(row["findings"] for row in found)
+        if programs and good:
+            one = settings.task if said or not tasks else tasks[0]
+            told["rows"] = _check_programs(programs, make_task_of(one, settings.task_arg), checker, console)
+            good = not any(row["failure"] for row in told["rows"])
+    if settings.json:
+        print_json(told)
+    return 0 if good else FAILED_EXIT_CODE
+
+
+def _holds_task(name: str) -> bool:
+    """Whether a file holds a task, and no program, as far as its text tells. Nothing is executed.
+
+    Raises:
+        UserError: there is no such file, or it may be either, or neither.
+    """
+    if not is_file(name):
+        raise UserError(f"'{name}' is no Python file: name a program, FILE.py, or say --task NAME to check a task")
+    path = file_of(name)
+    try:
+        body = ast.parse(path.read_text(encoding="utf-8")).body
+    except FileNotFoundError as error:
+        raise UserError(f"there is no file {path}") from error
+    except SyntaxError as error:
+        raise UserError(f"{path}, line {error.lineno}, is not valid Python: {error.msg}") from error
+    except (OSError, ValueError) as error:
+        raise UserError(f"{path} cannot be read: {why_unreadable(error)}") from error
+    program = any(isinstance(node, ast.FunctionDef) and node.name in _ENTRIES for node in body)
+    task = any(isinstance(node, ast.ClassDef) for node in ast.walk(ast.Module(body, [])))
+    if class_of(name) or program != task:
+        return bool(class_of(name)) or task
+    if program:
+        raise UserError(
+            f"{path} holds the functions of a program and a class: say --interfaces {path} to check it as a program, "
+            f"or --task {path} as a task"
+        )
+    raise UserError(f"{path} holds neither a program ({', '.join(_ENTRIES)}) nor a class that is a task")
+
+
+_ENTRIES = ("get_observation", "compute_reward", "reward")
+
+
+def _check_task(name: str, task: Task, checker: Checker, console: Console) -> dict[str, Any]:
+    """Print what is wrong with a task; the same as JSON."""
+    from jaxreward.task_check import check_task
+    from jaxreward.tasks import measure_of
+
+    found = check_task(task, checker=checker)
+    for finding in found:
+        console.print(str(finding))
+    if not found:
+        fragments = len(task.vocabulary().fragments)
+        words = f"a vocabulary of {fragments} fragments" if fragments else "no vocabulary"
+        console.print(f"{label_of(name)}: ok, {task.name}, measured by {measure_of(task).label}, {words}")
+    rows = [{"message": finding.message, "file": finding.file, "line": finding.line or None} for finding in found]
+    return {"task": label_of(name), "findings": rows}
+
+
+def _check_programs(paths: Sequence[Path], task: Task, checker: Checker, console: Console) -> list[dict[str, Any]]:
+    """Print a verdict on each program; the same as JSON."""
+    from jaxreward.programs.checker import read_program
+
     rows = []
-    for path, (verdict, _) in zip(settings.interfaces, outcomes, strict=True):
+    for path, (verdict, _) in zip(paths, checker.check_many([read_program(p) for p in paths], task), strict=True):
         rows.append({"interface": str(path), **verdict.model_dump()})
         if verdict.summary is not None and verdict.ok:
             s = verdict.summary
@@ -58,6 +140,4 @@ def check(args: list[str]) -> int:
             console.print(f"{path}: {verdict.failure}")
         for notice in verdict.notices:
             console.print(f"  {notice.kind}: {notice.message}")
-    if settings.json:
-        print_json({"rows": rows})
-    return 0 if all(verdict.ok for verdict, _ in outcomes) else 1
+    return rows

@@ -15,7 +15,7 @@ from typing import Any, Literal, Protocol
 
 from jaxreward import files
 from jaxreward.display import printable
-from jaxreward.errors import USAGE_EXIT_CODE, ProposerStopped, UserError
+from jaxreward.errors import FAILED_EXIT_CODE, USAGE_EXIT_CODE, ProposerStopped, UserError
 from jaxreward.evolution import Watcher
 from jaxreward.evolve import evolve
 from jaxreward.finals import FIRST_SEED
@@ -138,7 +138,7 @@ class SearchCell:
     def run(self, task: Task, tools: Tools) -> Trouble | None:
         settings = dataclasses.replace(self.settings, resume=self.begun)
         outcome = evolve(settings, tools.watcher, task=task, stop=tools.stop, checker=tools.checker)
-        if not outcome.exit_code:
+        if outcome.exit_code in (0, FAILED_EXIT_CODE):  # a search that finds nothing is a result, the worst
             return None
         return Trouble(self.label, outcome.reason, outcome.exit_code != USAGE_EXIT_CODE)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -17,6 +18,7 @@ from jaxreward.programs import Checker, Program, ProgramRejected
 from jaxreward.programs.checker import read_program
 from jaxreward.runs.disk import write_atomic
 from jaxreward.runs.folders import find_run
+from jaxreward.runs.provenance import with_task
 from jaxreward.task_check import require_vocabulary
 from jaxreward.task_names import class_of, file_of, is_file, label_of, named
 from jaxreward.tasks import make_task_of
@@ -75,6 +77,8 @@ def write_export(settings: ExportSettings) -> Written:
         raise UserError("say what the module is for, e.g. --to gymnasium")
     source = _read(settings.interface)
     name, arguments = _task_of(settings, source)
+    if is_file(name):  # whoever has the module has no use for the folders of this machine
+        source = with_task(source, shlex.join((label_of(name), *arguments)))
     task = make_task_of(name, arguments)
     path = settings.out or Path(f"{_stem(name)}_{settings.to}.py")
     with Checker(unsafe_no_sandbox=settings.unsafe_no_sandbox) as checker:

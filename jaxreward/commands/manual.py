@@ -140,7 +140,8 @@ PAGES: dict[str, Page] = {
         ("film runs/first", "film interfaces/hopper/expert.py --out hopper.mp4"),
     ),
     "doctor": Page("jaxreward.commands.doctor:DoctorSettings", examples=("doctor --model openai/my-model",)),
-    "check": Page("jaxreward.commands.check:CheckSettings", examples=("check --task hopper --interfaces mine.py",)),
+    "check": Page("jaxreward.commands.check:CheckSettings",
+                  examples=("check swing_up.py", "check --task hopper --interfaces mine.py")),
     "export": Page("jaxreward.commands.export:ExportSettings", examples=("export runs/first --to gymnasium",)),
     "tasks": Page(
         "jaxreward.commands.tasks:TasksSettings", examples=("tasks", "tasks panda-tracking --task-arg speed_scale=2")

@@ -23,8 +23,8 @@ from jaxreward.errors import UserError
 from jaxreward.options import Arg
 from jaxreward.reports.facts import BEST_OF_N, RunFacts, is_written
 from jaxreward.reports.run_events import Narrator
-from jaxreward.runs import Entry, Finished
-from jaxreward.runs.events import json_ready
+from jaxreward.runs import Entry
+from jaxreward.runs.events import OVER, json_ready
 from jaxreward.runs.folders import LOG, find_run, runs_under
 from jaxreward.runs.follow import LogReader
 from jaxreward.runs.odd import as_written
@@ -235,7 +235,7 @@ def track_command(args: list[str]) -> int:
                 raise UserError(f"the log of {path} was cut or replaced while it was read: give the command again")
             for entry in entries:
                 tracker.feed(entry)
-            ended = entries and isinstance(entries[-1].event, Finished)
+            ended = entries and isinstance(entries[-1].event, OVER)
             if tracker.failed or ended or not settings.follow or not written:
                 return 1 if tracker.failed else 0
             time.sleep(POLL_S)
@@ -289,7 +289,7 @@ class Tail:
     def finished(self) -> bool:
         """Whether the last event of the run says so."""
         last = self._logs[0].last
-        return last is not None and isinstance(last.event, Finished)
+        return last is not None and isinstance(last.event, OVER)
 
     def until_finished(self) -> Iterator[str]:
         """Lines as they come; where no process works on the run it says so and waits for one."""

@@ -16,7 +16,7 @@ from jaxreward.proposers.bill import Amount
 from jaxreward.records import Result, Score, normalised
 from jaxreward.reports.plots import learning_curves, search_course
 from jaxreward.reports.tables import diagnosis, figure, measure_of_scores, score_json, score_table, task_title
-from jaxreward.runs import Trained, read_log, read_transcript
+from jaxreward.runs import Checked, Entry, Proposed, Trained, read_log, read_transcript
 from jaxreward.runs.log import wall_s
 from jaxreward.runs.provenance import VERSIONED, commit, device, versions
 from jaxreward.runs.transcripts import TRANSCRIPT
@@ -53,6 +53,26 @@ def show_outcome(outcome: Outcome, console: Console) -> None:
     console.print(drawn)
     if outcome.exit_code:
         console.print(f"unfinished: go on with --name {outcome.path.name} --resume")
+
+
+def rejections(entries: Sequence[Entry]) -> list[str]:
+    """What became of the programs that were rejected, a line each: the candidate, the stage, the line of its source,
+    the fault and a hint."""
+    found: list[str] = []
+    for event in (entry.event for entry in entries):
+        match event:
+            case Proposed(proposal=proposal) if proposal.failure is not None:
+                found.append(f"{proposal.request_id} is rejected, {proposal.failure}")
+            case Checked() if event.verdict.failure is not None:
+                found.append(f"{event.request_id} is rejected, {event.verdict.failure}")
+            case Checked() if event.duplicate_of is not None:
+                how = "its outputs equal those of" if event.by_outputs else "it computes the same as"
+                found.append(f"{event.request_id} is not trained, {how} {event.duplicate_of}")
+            case Trained(results=results):
+                found += [f"{r.candidate.id} has no score, {r.failure}" for r in results if r.failure]
+            case _:
+                pass
+    return found
 
 
 def _metric(rows: Sequence[tuple[str, Score | None, Any]]) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from jaxreward.records import Exchange
 from jaxreward.reports.course import FINAL, Stopwatch, phase
 from jaxreward.reports.facts import BEST_OF_N
-from jaxreward.runs import Asked, Baseline, Entry, Finished, Trained
+from jaxreward.runs import Asked, Baseline, Entry, Failed, Finished, Trained
 
 
 @dataclass
@@ -63,7 +63,7 @@ def _of_log(entries: Sequence[Entry]) -> list[Stretch]:
         event, took = entry.event, watch.add(entry)
         if isinstance(event, Asked):
             found.append(Stretch(f"generation {event.generation}"))
-        elif isinstance(event, Baseline | Finished) and (not found or found[-1].name != "final"):
+        elif isinstance(event, Baseline | Finished | Failed) and (not found or found[-1].name != "final"):
             found.append(Stretch("final"))
         if not found:
             found.append(Stretch("start"))

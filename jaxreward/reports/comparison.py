@@ -20,8 +20,8 @@ from jaxreward.errors import UserError
 from jaxreward.records import SUCCESS, Measure, Record, Score
 from jaxreward.reports.facts import BEST_OF_N
 from jaxreward.reports.tables import Difference, mean_over, paired_difference, task_title
-from jaxreward.runs import Finished, Paused, Spent, Trained, fold, read_log
-from jaxreward.runs.events import Config
+from jaxreward.runs import Finished, Spent, Trained, fold, read_log
+from jaxreward.runs.events import OVER, Config
 from jaxreward.runs.odd import as_written
 
 
@@ -140,7 +140,7 @@ def _read_search(path: Path) -> Search | None:
     batches = [event for event in events if isinstance(event, Trained)]
     after = np.cumsum([b.compile_s + b.run_s for b in batches])
     trained = [(r, float(s)) for b, s in zip(batches, after, strict=True) for r in b.results]
-    finished = isinstance(ended, Finished)
+    finished = isinstance(ended, OVER)  # one that found nothing counts as the worst
     if isinstance(ended, Finished):
         best = progress.results[ended.best].score if ended.best else None
     else:
@@ -149,7 +149,7 @@ def _read_search(path: Path) -> Search | None:
     return Search(
         path=path, task=started.task, strategy=started.strategy, proposer=started.proposer, seed=started.seed,
         config=progress.config, finished=finished,
-        reason=ended.reason if isinstance(ended, Finished | Paused) else "it was killed, or still runs",
+        reason=ended.reason if ended else "it was killed, or still runs",
         score=fresh.score if fresh and best else None, search_score=best,
         spent=progress.spent, compile_s=sum(b.compile_s for b in batches), run_s=sum(b.run_s for b in batches),
         scores=tuple(r.score.mean if r.score else None for r, _ in trained), device_s=tuple(s for _, s in trained),

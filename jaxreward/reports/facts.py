@@ -14,7 +14,7 @@ from jaxreward import files
 from jaxreward.errors import UserError, why_unreadable
 from jaxreward.records import SUCCESS, Candidate, Exchange, Measure, Result, Score
 from jaxreward.reports.course import Reached, course_of
-from jaxreward.runs import Baseline, Entry, Finished, Paused, Progress, RunStarted, fold, read_log, read_transcript
+from jaxreward.runs import Baseline, Entry, Finished, Progress, RunStarted, fold, read_log, read_transcript
 from jaxreward.runs.log import wall_s
 from jaxreward.runs.provenance import lineage, read_header
 from jaxreward.runs.transcripts import TRANSCRIPT
@@ -22,8 +22,9 @@ from jaxreward.runs.transcripts import TRANSCRIPT
 FINAL_BEST, BEST_OF_N = "best", "best-of-n"
 """Names of baselines: the winner trained again on fresh seeds, and that of the search of independent samples."""
 
-Standing = Literal["running", "finished", "paused", "stopped"]
-"""`stopped`: no process writes the run, and it did not say goodbye (killed, or the machine went down)."""
+Standing = Literal["running", "finished", "failed", "paused", "stopped"]
+"""`failed`: it came to its end, and nothing was ever trained. `stopped`: no process writes the run, and it did not say
+goodbye (killed, or the machine went down)."""
 
 
 @dataclass(frozen=True)
@@ -162,7 +163,7 @@ class RunFacts:
     def reason(self) -> str:
         """Why it ended, or last paused; empty while it goes on or where nobody said."""
         ended = self.progress.ended
-        return ended.reason if isinstance(ended, Finished | Paused) and self.standing != "running" else ""
+        return ended.reason if ended is not None and self.standing != "running" else ""
 
     @property
     def wall_s(self) -> float:
@@ -180,7 +181,7 @@ def _standing(path: Path, progress: Progress[None]) -> Standing:
         return "running"
     if progress.ended is None:
         return "stopped"
-    return "finished" if isinstance(progress.ended, Finished) else "paused"
+    return progress.ended.type
 
 
 def is_written(path: Path) -> bool:

@@ -27,6 +27,7 @@ from jaxreward.runs.disk import check_target, write_atomic
 from jaxreward.runs.odd import as_written
 from jaxreward.runs.provenance import versions
 from jaxreward.runs.toml import to_toml
+from jaxreward.task_names import label_of
 
 PAGE = "report.html"
 FILM = "film"
@@ -133,7 +134,7 @@ def render(facts: RunFacts) -> str:
         reads=sorted({*summary.observation_reads, *summary.reward_reads}) if summary else [],
         cells=bool(cells(facts)),
         stages=_STAGES,
-        settings=to_toml(dict(facts.progress.config)),
+        settings=to_toml({**facts.progress.config, "task": label_of(facts.started.task)}),
         version=versions()["jaxreward"],
         written=time.strftime("%Y-%m-%d %H:%M"),
     )

@@ -18,6 +18,7 @@ from jaxreward.runs import (
     Checked,
     Entry,
     Event,
+    Failed,
     Finished,
     Paused,
     Proposed,
@@ -55,7 +56,7 @@ class Narrator:
         if isinstance(event, Asked):
             self._generation = f"g{event.generation}"
         said = " ".join(self._words(event, entry.at).split())
-        where = self._generation if not isinstance(event, RunStarted | Finished | Paused | Baseline) else ""
+        where = self._generation if not isinstance(event, RunStarted | Finished | Failed | Paused | Baseline) else ""
         self._since = entry.at
         return f"{self._clock(entry.at)}  {where:<5}  {f'{self.of}: ' if self.of else ''}{said}"
 
@@ -91,6 +92,8 @@ class Narrator:
                 return f"generation {event.generation} is complete" + self._so_far()
             case Paused():
                 return f"paused: {event.reason}"
+            case Failed():
+                return f"failed: {event.reason}"
             case Finished():
                 return f"finished: {event.reason}" + (f"; the best is {event.best}" if event.best else "")
 

@@ -18,6 +18,7 @@ from jaxreward.reports.course import CHECKING, FINAL, PROPOSING, TRAINING, Gener
 from jaxreward.reports.facts import BEST_OF_N, RunFacts
 from jaxreward.reports.run_tables import aligned, summary_json, task_of, told_score
 from jaxreward.reports.tables import figure, score_json
+from jaxreward.task_names import is_file, label_of
 
 FILES = {
     "best_interface.py": "the best program",
@@ -67,10 +68,11 @@ def way_on(facts: RunFacts) -> str:
     out = "" if path.parent == Path("runs") else f" --out {shlex.quote(str(path.parent))}"
     how = "tell" if started.proposer == "manual" else "evolve"
     resume = "" if how == "tell" else " --resume"
-    command = f"jaxreward {how}{out} --name {shlex.quote(path.name)}{resume}"
+    task = f" --task {shlex.quote(label_of(started.task))}" if is_file(started.task) else ""
+    command = f"jaxreward {how}{out}{task} --name {shlex.quote(path.name)}{resume}"
     if facts.standing == "finished":
         return f"{command} --candidates N"
-    return command
+    return f"{command} --max-attempts N" if facts.standing == "failed" else command
 
 
 def run_json(facts: RunFacts) -> dict[str, Any]:

@@ -76,6 +76,7 @@ class Story:
         how = {
             "running": f"It is still running; this is how it stood at {at}.",
             "finished": f"It ended on {at}: {ended.reason if ended else ''}.",
+            "failed": f"It ended on {at}, and failed: {ended.reason if ended else ''}.",
             "paused": f"It stopped on {at} and can be resumed: {ended.reason if ended else ''}.",
             "stopped": f"Nobody works on it since {at}, and it did not end: it can be resumed.",
         }[facts.standing]

@@ -233,6 +233,18 @@ class Finished(Record):
     best: str | None = None
 
 
+class Failed(Record):
+    """The run reached its end and nothing was ever trained. `reason` says why and what to do, `budget` what ended
+    it."""
+
+    type: Literal["failed"] = "failed"
+    reason: str
+    budget: str = ""
+
+
+OVER = (Finished, Failed)
+"""Events after which no process goes on with a run unless it is told to."""
+
 Event = Annotated[
     RunStarted
     | Resumed
@@ -245,13 +257,14 @@ Event = Annotated[
     | Trained
     | Told
     | Paused
-    | Finished,
+    | Finished
+    | Failed,
     Field(discriminator="type"),
 ]
 
 EVENT_TYPES = (
     *("run_started", "resumed", "baseline", "asked", "repair", "withdrawn", "proposed", "checked", "trained", "told"),
-    *("paused", "finished"),
+    *("paused", "finished", "failed"),
 )
 
 event_adapter: TypeAdapter[Event] = TypeAdapter(Event)

@@ -19,6 +19,7 @@ from jaxreward.runs.events import (
     Baseline,
     Checked,
     Event,
+    Failed,
     Finished,
     Paused,
     Proposed,
@@ -152,7 +153,7 @@ class Progress(Generic[S]):
     checked so far compute to the first that did, `known` those firsts to their summaries; `exhausted`
     names the budget of the proposer that ended, until the run is resumed with another configuration or
     asks again;
-    `ended` is the last `Paused` or `Finished`, None while the run goes on.
+    `ended` is the last `Paused`, `Finished` or `Failed`, None while the run goes on.
     """
 
     state: S
@@ -165,7 +166,7 @@ class Progress(Generic[S]):
     baselines: Mapping[str, Baseline] = field(default_factory=dict)
     spent: Spent = field(default_factory=Spent)
     started: RunStarted | None = None
-    ended: Paused | Finished | None = None
+    ended: Paused | Finished | Failed | None = None
 
 
 def fold(events: Iterable[Event], state: S, tell: Tell[S]) -> Progress[S]:
@@ -185,7 +186,7 @@ def advance(progress: Progress[S], event: Event, tell: Tell[S]) -> Progress[S]:
         case Resumed():
             same = event.config == progress.config
             return replace(progress, ended=None, config=event.config, exhausted=progress.exhausted if same else "")
-        case Paused() | Finished():
+        case Paused() | Finished() | Failed():
             return replace(progress, ended=event)
         case Baseline():
             return _baseline(progress, event)

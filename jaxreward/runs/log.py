@@ -90,6 +90,12 @@ class EventLog:
         self.entries.append(entry)
         return entry
 
+    def clear(self) -> None:
+        """Remove all events."""
+        os.ftruncate(self._file, 0)
+        os.fsync(self._file)
+        self.entries, self._size, self._torn = [], 0, False
+
     def close(self) -> None:
         """Release the lock; closing twice is harmless."""
         if self._open:

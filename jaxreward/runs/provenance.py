@@ -60,6 +60,13 @@ def without_header(source: str) -> str:
     return "".join(lines[body:]).lstrip("\n")
 
 
+def with_task(source: str, task: str) -> str:
+    """`source` whose header, if it has one, says `task` in place of what it says."""
+    lines = source.splitlines(keepends=True)
+    body = len(lines) - len(without_header(source).splitlines())
+    return "".join(f"# task: {task}\n" if n < body and x.startswith("# task: ") else x for n, x in enumerate(lines))
+
+
 def read_header(source: str) -> dict[str, str]:
     """The fields of a header, {} where there is none."""
     lines = source.splitlines()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Mapping
+import shutil
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -13,7 +14,7 @@ from jaxreward import files
 from jaxreward.documents import Malformed, parse_toml
 from jaxreward.errors import UserError, why_unreadable
 from jaxreward.runs.disk import make_folder, write_atomic
-from jaxreward.runs.events import Event
+from jaxreward.runs.events import Asked, Event, Failed, Paused, Resumed, RunStarted
 from jaxreward.runs.log import Entry, EventLog
 from jaxreward.runs.provenance import Provenance, with_header
 from jaxreward.runs.toml import to_toml
@@ -34,7 +35,10 @@ class Run:
 
     @classmethod
     def create(cls, path: Path, config: Mapping[str, Any]) -> Run:
-        """Start a run in `path`, a new or empty directory; `UserError` where one has started."""
+        """Start a run in `path`, a new or empty directory; `UserError` where one has started.
+
+        A start that came to nothing is no run: where nothing was trained and nothing was paid for, it is cleared away.
+        """
         check_name(path.name, "run")
         if (path / "events.jsonl").is_dir() or (path.exists() and not path.is_dir()):
             raise UserError(f"{path} is not a directory for a run: choose another name.")
@@ -42,7 +46,9 @@ class Run:
         log = EventLog(path / "events.jsonl")
         try:
             if log.entries:
-                raise UserError(f"{path} holds a run already: resume it, or choose another name for a new one.")
+                if _worth_keeping(path, log.entries):
+                    raise UserError(f"{path} holds a run already: resume it, or choose another name for a new one.")
+                _clear(path, log)
             write_atomic(path / "config.toml", to_toml(config))
             return cls(path, read_config(path), log)
         except BaseException:
@@ -127,6 +133,34 @@ LARGEST_CONFIG = 1 << 20
 """Bytes of a config.toml that is read."""
 
 
+_OF_A_START = ("task.py", "observation.py", "report.html", "search.png", "profile", "tensorboard")
+"""What a run that came to nothing leaves beside its log, and the next one of its name would take for its own."""
+
+
+def _worth_keeping(path: Path, entries: Sequence[Entry]) -> bool:
+    """Whether something would be lost with a run: what a model or a person was asked, or the steps of a search that has
+    not failed."""
+    begun = all(isinstance(entry.event, RunStarted | Asked | Paused | Resumed) for entry in entries)
+    return _asked_others(path) or not (begun or isinstance(entries[-1].event, Failed))
+
+
+def _asked_others(path: Path) -> bool:
+    """Whether a model or a person was asked something."""
+    folders = (path / name for name in ("transcripts", "requests", "replies", "votes"))
+    return any(file.stat().st_size for folder in folders if folder.is_dir() for file in folder.iterdir())
+
+
+def _clear(path: Path, log: EventLog) -> None:
+    """Remove what a start that came to nothing has left; its log last."""
+    for name in _OF_A_START:
+        left = path / name
+        if left.is_dir() and not left.is_symlink():
+            shutil.rmtree(left)
+        else:
+            left.unlink(missing_ok=True)
+    log.clear()
+
+
 def read_config(path: Path) -> dict[str, Any]:
     """The configuration of the run in `path`; `UserError` where there is no run."""
     try:
@@ -153,7 +187,13 @@ def check_name(name: str, what: str) -> str:
     return name
 
 
-def _neighbour(path: Path) -> str:
+def nearest(path: Path) -> Path | None:
+    """The run beside `path` whose name is most like it, if one is."""
     runs = [config.parent.name for config in path.parent.glob("*/config.toml")] if path.parent.is_dir() else []
     close = difflib.get_close_matches(path.name, sorted(runs), n=1)
-    return f"did you mean {path.parent / close[0]}?" if close else "name the folder of one that was started"
+    return path.parent / close[0] if close else None
+
+
+def _neighbour(path: Path) -> str:
+    near = nearest(path)
+    return f"did you mean {near}?" if near else "name the folder of one that was started"

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from jaxreward.task_names import file_of, is_file, label_of
-from jaxreward.tasks.arguments import make_task_of, options_of
+from jaxreward.tasks.arguments import make_task_of, options_of, unchecked_task_of
 from jaxreward.tasks.documentation import card, document_state
 from jaxreward.tasks.findings import Author, Finding, Place
 from jaxreward.tasks.from_file import digest_of
 from jaxreward.tasks.lanes import at_once, stepper
-from jaxreward.tasks.registry import has_real_actions, make_task, task_names, unchecked_task
+from jaxreward.tasks.registry import has_real_actions, make_task, task_names
 from jaxreward.tasks.soundness import in_a_sentence, is_shipped, mistakes_in, require_sound
 from jaxreward.tasks.task import (
     Box,
@@ -60,5 +60,5 @@ __all__ = [
     "stepper",
     "task_names",
     "told_beside",
-    "unchecked_task",
+    "unchecked_task_of",
 ]

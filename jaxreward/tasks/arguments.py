@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from difflib import get_close_matches
 from typing import Any
 
@@ -27,21 +27,25 @@ def options_of(task: Task) -> dict[str, Any]:
     return {name: getattr(task, name) for name in names if type(getattr(task, name)) in _KINDS}
 
 
-def make_task_of(name: str, arguments: Sequence[str] = (), make: Callable[..., Task] = make_task) -> Task:
+def make_task_of(name: str, arguments: Sequence[str] = ()) -> Task:
     """The task called `name` with options KEY=VALUE in place of its defaults.
-
-    Args:
-        make: what to make it with, `unchecked_task` for one whose mistakes are to be listed.
 
     Raises:
         UserError: no such task or option, a value of the wrong kind, or one that the task refuses; a mistake in the
             task of a file.
     """
-    return make(name, **_options(name, arguments) if arguments else {})
+    return make_task(name, **_options(name, arguments))
+
+
+def unchecked_task_of(name: str, arguments: Sequence[str] = ()) -> Task:
+    """As `make_task_of`, of a task in a file before it was examined."""
+    return unchecked_task(name, **_options(name, arguments))
 
 
 def _options(name: str, arguments: Sequence[str]) -> dict[str, Any]:
     """KEY=VALUE as options of the task called `name`."""
+    if not arguments:
+        return {}
     task, given = unchecked_task(name), dict[str, Any]()
     known = options_of(task)
     # A number with a whole default may be annotated as any number, in a file with postponed annotations by that word.

@@ -103,12 +103,14 @@ class Author:
     def line_of_text(self, text: str) -> Place | None:
         """The first string of the task's file that is `text`, or holds it where none is just that."""
         strings = [
-            (node.value, node.lineno)
+            (node.value, node.lineno, (node.end_lineno or node.lineno) - node.lineno)
             for node in ast.walk(_parsed(self.file) or ast.Module([], []))
             if isinstance(node, ast.Constant) and isinstance(node.value, str)
         ]
-        exact = [line for value, line in strings if value == text]
-        holding = [line + value[: value.index(text)].count("\n") for value, line in strings if text in value]
+        exact = [line for value, line, _ in strings if value == text]
+        # Of a text over several lines, the line of the part; one on a line of its own may have escaped line breaks.
+        parts = ((value[: value.index(text)], line, span) for value, line, span in strings if text in value)
+        holding = [line + min(before.count("\n"), span) for before, line, span in parts]
         return Place(self.file, (exact or holding)[0]) if exact or holding else None
 
     def line_of_class(self) -> Place:

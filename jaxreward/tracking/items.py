@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from jaxreward.records import TRAINED_STAGES, Feedback, Result, Score
-from jaxreward.runs import Baseline, Entry, Finished, Paused, Progress, RunStarted, Told, Trained, advance
+from jaxreward.runs import Baseline, Entry, Failed, Finished, Paused, Progress, RunStarted, Told, Trained, advance
 from jaxreward.runs.events import json_ready
 from jaxreward.runs.toml import flat
 from jaxreward.task_names import label_of
@@ -112,7 +112,7 @@ class Book:
             case Baseline() if event.score is not None:
                 name = "best_on_fresh_seeds" if event.name == "best" else event.name
                 return [Scalars(entry.at, before.spent.trained, {f"final/{name}": event.score.mean})]
-            case Paused() | Finished():
+            case Paused() | Finished() | Failed():
                 return [Ended(entry.at, before.spent.trained)]
             case _:
                 return []

@@ -80,7 +80,9 @@ MISTAKES = {
         {"score": '    def score(self):  # <-\n        Reached(lambda state: state["at"] > 1.0)'},
         "`score` returns None: end it with a return statement",
     ),
-    "score gives a class": ({"score": "    def score(self):\n        return Reached  # <-"}, "returns the class Reached"),  # noqa: E501
+    "score gives a class": (
+        {"score": "    def score(self):\n        return Reached  # <-"}, "`score` returns the class Reached",
+    ),
     "score gives no metric": (
         {"score": "    def score(self):\n        return 0.5  # <-"}, "returns a float without init, update, value",
     ),
@@ -113,7 +115,7 @@ MISTAKES = {
         "`terminated` returns bool (2,)",
     ),
     "an if in terminated": (
-        {"terminated": '    def terminated(self, state):\n        if state["at"] > 1.0:  # <-\n            return True\n'  # noqa: E501
+        {"terminated": '    def terminated(self, state):\n        if state["at"] > 1:  # <-\n            return True\n'
                        "        return False"},
         "`terminated` fails: `if`, `while`, `and`, `or` or `not` is asked about an array",
     ),
@@ -192,7 +194,8 @@ MISTAKES = {
         "`default_observation` returns float32 (2, 3), and must return a float32 vector",
     ),
     "a default observation of integers": (
-        {"default_observation": '    def default_observation(self, view):\n        return jnp.stack([view["t"]])  # <-'},  # noqa: E501
+        {"default_observation": '    def default_observation(self, view):\n'
+                                '        return jnp.stack([view["t"]])  # <-'},
         "`default_observation` returns int32 (1,), and must return a float32 vector: add .astype(jnp.float32)",
     ),
     "a sparse reward of many": (
@@ -216,13 +219,14 @@ MISTAKES = {
                    "        return 8\n"},
         "`horizon` is a method: write @property over its def",
     ),
-    "a view with a key": ({"view": "    def view(self, state):\n        return state  # <-"}, "`view` shows a random key"),  # noqa: E501
+    "a view with a key": (
+        {"view": "    def view(self, state):\n        return state  # <-"}, "`view` shows a random key",
+    ),
     "a vocabulary that is a list": (
         {"vocabulary": "    def vocabulary(self):\n        return []  # <-"}, "`vocabulary` returns a list",
     ),
     "a fragment that cannot be": (
-        {"vocabulary": '    def vocabulary(self):\n        return Vocabulary(fragments=(Fragment(name="a", kind="noun", '  # noqa: E501
-                       'source=""),))  # <-'},
+        {"vocabulary": '    def vocabulary(self):\n        return Fragment(name="a", kind="noun", source="")  # <-'},
         "`vocabulary` fails: ValidationError: ",
     ),
     "a metric that is not a number": (
@@ -240,7 +244,8 @@ MISTAKES = {
         "the metric is a rate of success, between 0 and 1, and is 8 after a few steps",
     ),
     "a reward that is not a number": (
-        {"sparse_reward": '    def sparse_reward(self, view, action, next_view):\n        return 0.0 / jnp.zeros(())  # <-'},  # noqa: E501
+        {"sparse_reward": "    def sparse_reward(self, view, action, next_view):\n"
+                          "        return 0.0 / jnp.zeros(())  # <-"},
         "the sparse reward is NaN with random actions",
     ),
 }  # fmt: skip

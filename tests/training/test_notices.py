@@ -111,7 +111,7 @@ def test_a_difference_that_episodes_do_not_settle_is_none():
 
 def test_a_return_without_success_is_said_to_be_unreached():
     """Whether the reward or the training is to blame, no episode tells."""
-    never = {"success": (0.0,) * 6}
+    never: dict[str, Any] = {"success": (0.0,) * 6}
     for returns in ((0.0, 1.0, 4.0, 8.0, 12.0, 15.0), (15.0,) * 6):
         assert "unreached" in kinds(**never, episode_return=returns, return_failed=15.0)
     assert "unreached" not in kinds(**never, episode_return=(0.0,) * 6, return_failed=0.0), "a sparse reward"

@@ -1,0 +1,188 @@
+"""A task file that a run's folder or an interface names is executed only when the command line names it again."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from jaxreward.parts import TASK
+from jaxreward.runs import Asked, Paused, Run, RunStarted, read_log
+from jaxreward.runs.events import AskedRequest
+from jaxreward.runs.provenance import Provenance, named_task, with_header
+from jaxreward.settings import EvolveSettings
+from tests.test_cli import outcome
+
+TASK_TEXT = """
+from dataclasses import dataclass
+from pathlib import Path
+
+from jaxreward.tasks.probe import Probe
+
+Path(__file__).with_name("executed").touch()
+
+
+@dataclass(frozen=True)
+class Mine(Probe):
+    kind: str = "choice"
+"""
+PROGRAM = (
+    "import jax.numpy as jnp\n\n\ndef get_observation(state):\n    return jnp.stack([state.signal])\n\n\n"
+    "def compute_reward(state, action, next_state):\n    return next_state.hit.astype(jnp.float32)\n"
+)
+
+
+class Sent:
+    """A run that somebody sent, in `runs/sent`, whose task is a file elsewhere; nothing of it is executed yet."""
+
+    def __init__(self, folder: Path, proposer: str = "genetic") -> None:
+        (folder / "elsewhere").mkdir()
+        self.file = folder / "elsewhere" / "mine.py"
+        self.file.write_text(TASK_TEXT)
+        self.path = folder / "runs" / "sent"
+        settings = EvolveSettings(task=str(self.file), proposer=proposer)
+        with Run.create(self.path, settings.as_config()) as run:
+            run.append(
+                RunStarted(config=settings.as_config(), task=str(self.file), strategy="limen", proposer=proposer)
+            )
+            run.append(Asked(generation=0, requests=(AskedRequest(id="g0000-00", operator="scratch"),)))
+            run.append(Paused(reason="stopped by SIGTERM"))
+            (self.path / TASK).write_text(TASK_TEXT)
+            program = with_header(PROGRAM, Provenance(task=str(self.file), digest="d"))
+            (self.path / "best_interface.py").write_text(program)
+
+    @property
+    def executed(self) -> bool:
+        return (self.file.parent / "executed").exists() or (self.path / "executed").exists()
+
+    def state(self) -> dict[str, bytes]:
+        return {str(p): p.read_bytes() for p in sorted(self.path.rglob("*")) if p.is_file() and p.name != "events.lock"}
+
+
+@pytest.fixture
+def sent(tmp_path, monkeypatch) -> Sent:
+    monkeypatch.chdir(tmp_path)
+    return Sent(tmp_path)
+
+
+COMMANDS = [
+    ["prompt", "show", "--run", "sent"],
+    ["evolve", "--resume", "--name", "sent"],
+    ["evolve", "--resume", "--name", "sent", "--dry-run"],
+    ["evolve", "--proposer", "replay", "--recording", "runs/sent", "--dry-run"],
+    ["evolve", "--config", "runs/sent/config.toml", "--dry-run"],
+    ["export", "sent", "--to", "plain"],
+    ["film", "runs/sent/best_interface.py"],
+]
+
+
+@pytest.mark.parametrize("argv", COMMANDS, ids=" ".join)
+def test_no_command_executes_it_unasked(argv, sent, capsys):
+    before = sent.state()
+    status, _, err = outcome(capsys, *argv)
+    assert status == 2 and err.count("\n") == 1
+    assert f"names the Python file {sent.file} as its task, which would be executed: look at it first, then say" in err
+    assert f"--task {sent.file}" in err
+    assert not sent.executed and sent.state() == before
+
+
+@pytest.mark.parametrize("command", ["ask", "tell"])
+def test_neither_do_those_of_people(command, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    sent = Sent(tmp_path, "manual")
+    status, _, err = outcome(capsys, command, "--name", "sent")
+    assert status == 2 and f"--task {sent.file}" in err and not sent.executed
+
+
+def test_film_of_a_run_asks_too(sent, capsys, monkeypatch):
+    import jaxreward.commands.film as film
+
+    monkeypatch.setattr(film, "_candidate", lambda facts, id: None)
+    status, _, err = outcome(capsys, "film", "sent")
+    assert status == 2 and f"say --task {sent.file}" in err and not sent.executed
+
+
+def ways(sent: Sent) -> dict[str, str]:
+    (link := Path("link.py")).symlink_to(sent.file)
+    return {
+        "absolute": str(sent.file),
+        "relative": "elsewhere/mine.py",
+        "around": "runs/../elsewhere/mine.py",
+        "link": str(link),
+        "copy in the run": str(sent.path / TASK),
+    }
+
+
+@pytest.mark.parametrize("way", ["absolute", "relative", "around", "link", "copy in the run"])
+def test_any_path_that_leads_to_it_names_it(way, sent, capsys):
+    said = ways(sent)[way]
+    status, out, err = outcome(capsys, "prompt", "show", "--run", "sent", "--task", said)
+    assert status == 0, err
+    assert "Choose action 1 if the signal is 1" in out
+    status, _, err = outcome(capsys, "evolve", "--resume", "--name", "sent", "--task", said, "--dry-run")
+    assert status == 0, err
+    assert ("mine.py" in err or "mine.py" in outcome(capsys, "runs", "list")[1]) and sent.executed
+
+
+def test_a_file_that_moved_is_known_by_its_text(sent, capsys):
+    moved = Path("moved.py")
+    os.replace(sent.file, moved)
+    status, _, err = outcome(capsys, "prompt", "show", "--run", "sent")
+    assert status == 2 and f"say --task {sent.path.relative_to(Path.cwd()) / TASK}" in err, "the copy can be looked at"
+    assert outcome(capsys, "prompt", "show", "--run", "sent", "--task", "moved.py")[0] == 0
+
+
+def test_another_file_is_not_the_task(sent, capsys):
+    Path("other.py").write_text(TASK_TEXT + "\n# another\n")
+    status, _, err = outcome(capsys, "prompt", "show", "--run", "sent", "--task", "other.py")
+    assert status == 2 and "and --task other.py is another" in err and not Path("executed").exists()
+
+
+def test_a_file_that_has_changed_is_not_the_task_any_more(sent, capsys):
+    before = sent.state()
+    sent.file.write_text(TASK_TEXT + "\n# changed\n")
+    status, _, err = outcome(capsys, "prompt", "show", "--run", "sent", "--task", str(sent.file))
+    assert status == 2 and "has changed since the run runs/sent began with it" in err and not sent.executed
+    status, _, err = outcome(capsys, "evolve", "--resume", "--name", "sent", "--task", str(sent.file))
+    assert status == 2 and f"say --task runs/sent/{TASK}" in err and sent.state() == before
+
+
+def test_the_class_must_be_the_same(tmp_path, monkeypatch):
+    from jaxreward.task_names import lead_to_the_same
+
+    monkeypatch.chdir(tmp_path)
+    Path("a.py").touch()
+    assert lead_to_the_same("a.py", f"{tmp_path}/a.py:One")
+    assert lead_to_the_same("./a.py:One", f"{tmp_path}/a.py:One")
+    assert not lead_to_the_same("a.py:Two", f"{tmp_path}/a.py:One")
+    assert not lead_to_the_same("b.py", f"{tmp_path}/a.py")
+
+
+def test_lists_and_exported_modules_show_the_name_of_the_file(sent, capsys):
+    assert str(sent.file) not in outcome(capsys, "runs", "list")[1]
+    _, out, _ = outcome(capsys, "runs", "show", "sent")
+    assert "mine.py" in out and str(sent.file) not in out
+    assert "--task mine.py --name sent --resume" in out, "what is typed to go on says the task"
+    assert str(sent.file) not in outcome(capsys, "runs", "list", "--json")[1]
+    status, out, err = outcome(capsys, "report", "sent")
+    assert status == 0, err
+    page = (sent.path / "report.html").read_text()
+    assert str(sent.file) not in page
+    title = page[page.index("<title>") : page.index("</title>")]
+    assert "mine.py" in title
+    status, out, err = outcome(capsys, "export", "sent", "--to", "gymnasium", "--task", "elsewhere/mine.py")
+    assert status == 0, err
+    module = Path("mine_gymnasium.py").read_text()
+    assert str(sent.file) not in module and "# task: mine.py\n" in module
+    assert 'str(Path(__file__).parent / "elsewhere/mine.py")' in module
+    assert "mine.py for gymnasium" in out
+
+
+def test_paths_with_blanks_are_found_again():
+    task = "'/a b/mine.py' length=3"
+    assert named_task(with_header(PROGRAM, Provenance(task=task, digest="d"))) == ("/a b/mine.py", "length=3")
+
+
+def test_runs_of_earlier_versions_are_read(sent):
+    assert [entry.event.type for entry in read_log(sent.path / "events.jsonl")] == ["run_started", "asked", "paused"]
