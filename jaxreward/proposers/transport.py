@@ -22,6 +22,9 @@ import httpx
 LARGEST_REPLY, LARGEST_STREAM = 16 << 20, 64 << 20
 """Bytes of a response as a whole and of a stream, decompressed. A stream has some 300 bytes for every token."""
 
+LARGEST_EVENT = 4 << 20
+"""Bytes of an event of a stream: what reads them keeps an event together, copying it with every piece that comes."""
+
 _PIECE = 1 << 16
 
 
@@ -111,7 +114,8 @@ def _prepare(request: httpx.Request, watch: _Watch) -> None:
 
 def _bounded(response: httpx.Response, largest: int) -> httpx.Response:
     """The response with a body that is decompressed, and that breaks off with `TooLarge` after so many bytes."""
-    decoder = _Decoder(response.headers.get("content-encoding", ""), largest)
+    of_events = response.headers.get("content-type", "").startswith("text/event-stream")
+    decoder = _Decoder(response.headers.get("content-encoding", ""), largest, of_events)
     headers = [(k, v) for k, v in response.headers.raw if k.lower() not in (b"content-encoding", b"content-length")]
     stream = response.stream
     body = _AsyncBody(stream, decoder) if isinstance(stream, httpx.AsyncByteStream) else _Body(stream, decoder)
@@ -121,8 +125,9 @@ def _bounded(response: httpx.Response, largest: int) -> httpx.Response:
 class _Decoder:
     """Pieces of a body, decompressed and counted."""
 
-    def __init__(self, encoding: str, largest: int) -> None:
-        self.encoding, self.largest = encoding.strip().lower(), largest
+    def __init__(self, encoding: str, largest: int, of_events: bool) -> None:
+        self.encoding, self.largest, self.of_events = encoding.strip().lower(), largest, of_events
+        self._event = 0
         self._left = self._left_raw = largest
         self._inflate: Any = None
         if self.encoding in ("gzip", "x-gzip"):
@@ -134,7 +139,7 @@ class _Decoder:
         if self._inflate is None:
             if self.encoding not in ("", "identity"):
                 raise TooLarge(f"the response is compressed by {self.encoding[:20]!r}, which was not asked for")
-            self._count(len(data))
+            self._count(data)
             yield data
             return
         self._left_raw -= len(data)
@@ -143,7 +148,7 @@ class _Decoder:
         while data and not self._inflate.eof:
             piece = self._inflated(data)
             data = self._inflate.unconsumed_tail
-            self._count(len(piece))
+            self._count(piece)
             if piece:
                 yield piece
 
@@ -156,10 +161,15 @@ class _Decoder:
                 return self._inflated(data)
             raise httpx.DecodingError(str(error)) from error
 
-    def _count(self, size: int) -> None:
-        self._left -= size
+    def _count(self, piece: bytes) -> None:
+        self._left -= len(piece)
         if self._left < 0:
             self._refuse()
+        if self.of_events:
+            end = max(piece.rfind(mark) for mark in (b"\n\n", b"\r\n\r\n", b"\r\r"))
+            self._event = len(piece) - end if end >= 0 else self._event + len(piece)
+            if self._event > LARGEST_EVENT:
+                raise TooLarge(f"an event of the stream is larger than {LARGEST_EVENT / (1 << 20):g} MiB")
 
     def _refuse(self) -> None:
         raise TooLarge(f"the response is larger than {self.largest / (1 << 20):g} MiB")

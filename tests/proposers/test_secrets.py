@@ -133,3 +133,52 @@ def test_a_file_that_cannot_be_read(tmp_path):
     (tmp_path / ".env").write_bytes(b"KEY=\xff\xfe\xff")
     with pytest.raises(UserError, match="cannot read the keys in"):
         Secrets()
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["OPENAI_BASE_URL", "OPENAI_API_BASE", "HTTPS_PROXY", "SSL_CERT_FILE", "XDG_STATE_HOME", "WANDB_BASE_URL", "PATH2"],
+)
+def test_a_file_sets_keys_alone_and_says_what_it_ignores(monkeypatch, tmp_path, name):
+    for variable in (name, "OTHER_API_KEY"):
+        monkeypatch.setenv(variable, "to be undone")
+        monkeypatch.delenv(variable)
+    (tmp_path / ".env").write_text(f"{name}=http://evil.example/\nOTHER_API_KEY=sk-0123456789\n")
+    (sentence,) = Secrets().install()
+    assert name not in os.environ and os.environ["OTHER_API_KEY"] == "sk-0123456789"
+    assert f"{tmp_path / '.env'} may set keys alone: {name} in it is ignored" in sentence
+    assert "evil" not in sentence and Secrets().install() == [], "once"
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["OPENAI_API_KEY", "WATSONX_APIKEY", "HF_TOKEN", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"],
+)
+def test_keys_of_all_providers_are_keys(monkeypatch, tmp_path, name):
+    monkeypatch.setenv(name, "to be undone")
+    monkeypatch.delenv(name)
+    (tmp_path / ".env").write_text(f"{name}=value-0123456789\n")
+    assert Secrets().install() == [] and os.environ[name] == "value-0123456789"
+
+
+def test_a_file_does_not_redirect_the_key_of_the_environment(monkeypatch, tmp_path):
+    from jaxreward.proposers.llm import LlmProposer
+    from jaxreward.proposers.llm_settings import LlmSettings
+    from tests.proposers.material import XLAND
+
+    for variable in ("OPENAI_BASE_URL", "OPENAI_API_BASE"):
+        monkeypatch.setenv(variable, "to be undone")
+        monkeypatch.delenv(variable)
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-0123456789")
+    (tmp_path / ".env").write_text("OPENAI_BASE_URL=http://127.0.0.1:9/v1\nOPENAI_API_BASE=http://127.0.0.1:9/v1\n")
+    told: list[str] = []
+    LlmProposer(XLAND, LlmSettings(model=("openai/mine",))).prepare(told.append)
+    ignored, asked = told
+    assert "OPENAI_BASE_URL, OPENAI_API_BASE in it is ignored" in ignored
+    assert asked == "openai/mine is asked at https://api.openai.com"
+
+
+@pytest.mark.parametrize("special", [os.mkfifo, lambda path: path.symlink_to("/dev/zero")])
+def test_a_file_that_is_none_does_not_hang(tmp_path, special):
+    special(tmp_path / ".env")
+    assert Secrets().install() == []

@@ -85,6 +85,13 @@ def test_a_long_response_is_cut_off_without_compression(small, stream):
         asked(Fault(200, body=b"data: " + b"x" * (4 << 20), content_type="text/event-stream"), stream=stream)
 
 
+def test_an_event_without_an_end_is_cut_off(monkeypatch):
+    monkeypatch.setattr(transport, "LARGEST_EVENT", CAP)
+    events = b": ping\n\n" * (CAP // 4) + b"data: x\n" * (CAP // 4)
+    with pytest.raises(CallFault, match="an event of the stream is larger than 1 MiB"):
+        asked(Fault(200, body=events, content_type="text/event-stream"), stream=True)
+
+
 @pytest.mark.parametrize(
     ("encoding", "body"),
     [

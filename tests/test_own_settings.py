@@ -1,0 +1,204 @@
+"""Whom a run asks counts only if this user said so: a folder can come from anybody."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import json
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from jaxreward.cli import main
+from jaxreward.commands.arguments import evolve_settings
+from jaxreward.commands.prompt import PromptSettings, show
+from jaxreward.errors import UserError
+from jaxreward.evolve import evolve
+from jaxreward.proposers.consent import remember
+from jaxreward.proposers.llm_settings import LlmSettings
+from jaxreward.reports.live import Silent
+from jaxreward.runs import Run
+from jaxreward.settings import EvolveSettings
+from tests.proposers.server import Answer, ChatServer
+from tests.proposers.talk import KEY
+
+ELSEWHERE = "http://203.0.113.7:9/v1"
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A user who has said nothing yet."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "stdin", io.StringIO())
+    return tmp_path
+
+
+def settings(**llm: object) -> EvolveSettings:
+    asked = LlmSettings(**{"model": ("openai/mine",), "api_base": "http://127.0.0.1:1/v1", **llm})  # type: ignore[arg-type]
+    return EvolveSettings(task="probe-choice", proposer="llm", llm=asked, name="run")
+
+
+def folder(started: EvolveSettings, name: str = "run") -> Path:
+    """A run's folder as it comes from anywhere."""
+    Run.create(Path("runs") / name, started.as_config()).close()
+    return Path("runs") / name
+
+
+def resumed(*args: str, name: str = "run") -> EvolveSettings:
+    return evolve_settings(["--name", name, "--resume", *args])
+
+
+def test_a_folder_of_somebody_else_does_not_say_where_a_key_goes():
+    folder(settings(api_base=ELSEWHERE))
+    with pytest.raises(UserError) as caught:
+        resumed()
+    sentence = str(caught.value)
+    assert f"add --model openai/mine --api-base {ELSEWHERE} to the command" in sentence and "key" in sentence
+
+
+def test_what_it_says_is_typed_again():
+    folder(settings(api_base=ELSEWHERE, price=("openai/mine=1,2",), max_usd=1.0))
+    told = resumed("--model", "openai/mine", "--api-base", ELSEWHERE)
+    assert told.llm.api_base == ELSEWHERE and told.llm.max_usd == 1.0
+
+
+def test_or_something_else_is_typed():
+    folder(settings(api_base=ELSEWHERE))
+    told = resumed("--model", "openai/mine", "--api-base", "http://127.0.0.1:2/v1")
+    assert told.llm.api_base == "http://127.0.0.1:2/v1"
+    for part in (["--model", "openai/mine"], ["--api-base", ELSEWHERE]):
+        with pytest.raises(UserError, match="you have not said so before"):
+            resumed(*part)
+
+
+def test_a_settings_file_that_the_user_names_says_it_too():
+    folder(settings(api_base=ELSEWHERE))
+    Path("mine.toml").write_text(f'[llm]\nmodel = ["openai/mine"]\napi_base = "{ELSEWHERE}"\n')
+    assert resumed("--config", "mine.toml").llm.api_base == ELSEWHERE
+
+
+def test_templates_of_somebody_else_are_not_sent(tmp_path: Path):
+    theirs = tmp_path / "runs" / "run" / "prompts"
+    path = folder(settings(prompts=theirs))
+    theirs.mkdir()
+    remember("llm", settings().llm)
+    with pytest.raises(UserError, match=f"says --model openai/mine .* --prompts {theirs}"):
+        resumed()
+    with pytest.raises(UserError, match=f"says --prompts {theirs}"):
+        show(PromptSettings(run=path))
+    for command in ("ask", "tell"):
+        by_hand = folder(
+            EvolveSettings(task="probe-choice", proposer="manual", llm=LlmSettings(prompts=theirs)), command
+        )
+        assert main([command, "--name", command]) == 2 and not (by_hand / "requests").exists()
+
+
+@pytest.mark.parametrize("answer", ["y\n", "n\n", "\n"])
+def test_a_person_is_asked(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], answer: str):
+    folder(settings(api_base=ELSEWHERE))
+    terminal = io.StringIO(answer * 2)
+    terminal.isatty = lambda: True  # type: ignore[method-assign]
+    monkeypatch.setattr(sys, "stdin", terminal)
+    if answer == "y\n":
+        assert resumed().llm.api_base == ELSEWHERE
+        assert ELSEWHERE in capsys.readouterr().err
+        resumed()
+        assert capsys.readouterr().err == "", "once"
+    else:
+        with pytest.raises(UserError, match="not resumed"):
+            resumed()
+
+
+def test_one_s_own_runs_are_resumed_unattended_wherever_they_lie(home: Path):
+    """Begun from a command line or from Python; the folder may have moved since."""
+    with ChatServer([Answer("no program")]) as server:
+        mine = settings(api_base=server.url)
+        mine = dataclasses.replace(
+            mine, max_attempts=1, candidates=1, generation=1, baselines=(), final_seeds=0,
+            llm=dataclasses.replace(mine.llm, repairs=0),
+        )  # fmt: skip
+        evolve(mine, Silent())
+        assert server.calls
+    shutil.move("runs/run", "runs/moved")
+    assert resumed(name="moved").llm.api_base == mine.llm.api_base
+    kept = list((home / "state/jaxreward/endpoints").iterdir())
+    assert json.loads(kept[0].read_text())["api_base"] == mine.llm.api_base
+    assert (home / "state/jaxreward/endpoints").stat().st_mode & 0o077 == 0
+    theirs = Path("runs/moved/config.toml")
+    theirs.write_text(theirs.read_text().replace(server.url, ELSEWHERE))
+    with pytest.raises(UserError, match="you have not said so before"):
+        resumed(name="moved")
+
+
+def test_a_folder_vouches_for_nothing(home: Path):
+    """Whatever lies in it, or in the working directory, somebody else may have put there."""
+    path = folder(settings(api_base=ELSEWHERE))
+    remember("llm", settings(api_base=ELSEWHERE).llm)
+    shutil.copytree(home / "state", path / "state")
+    shutil.copytree(home / "state" / "jaxreward", path / "jaxreward")
+    shutil.rmtree(home / "state")
+    Path(".env").write_text(f"XDG_STATE_HOME={path.absolute() / 'state'}\n")
+    with pytest.raises(UserError, match="you have not said so before"):
+        resumed()
+
+
+@pytest.mark.parametrize("mode", [0o770, 0o707])
+def test_what_others_can_write_remembers_nothing(home: Path, mode: int):
+    folder(settings(api_base=ELSEWHERE))
+    remember("llm", settings(api_base=ELSEWHERE).llm)
+    resumed()
+    (home / "state/jaxreward/endpoints").chmod(mode)
+    with pytest.raises(UserError, match="you have not said so before"):
+        resumed()
+
+
+def test_a_state_folder_that_cannot_be_written_is_told(monkeypatch: pytest.MonkeyPatch):
+    Path("file").touch()
+    monkeypatch.setenv("XDG_STATE_HOME", str(Path("file").absolute()))
+    assert "Not a directory" in remember("llm", settings().llm) and remember("genetic", settings().llm) == ""
+
+
+def test_a_folder_does_not_raise_what_may_be_spent_unasked():
+    folder(settings(confirm_usd=1e6))
+    flags = ["--model", "openai/mine", "--api-base", "http://127.0.0.1:1/v1"]
+    assert resumed(*flags).llm.confirm_usd == LlmSettings().confirm_usd
+    assert resumed(*flags, "--confirm-usd", "20").llm.confirm_usd == 20.0
+    remember("llm", settings().llm)
+    assert resumed().llm.confirm_usd == 1e6, "one's own"
+
+
+def test_a_folder_does_not_take_the_sandbox_away():
+    folder(dataclasses.replace(EvolveSettings(task="probe-choice", name="run"), unsafe_no_sandbox=True))
+    assert not resumed().unsafe_no_sandbox and resumed("--unsafe-no-sandbox").unsafe_no_sandbox
+    assert not evolve_settings(["--proposer", "replay", "--recording", "runs/run"]).unsafe_no_sandbox
+
+
+def test_searches_without_language_models_ask_nothing():
+    folder(EvolveSettings(task="probe-choice", name="run"))
+    assert resumed().proposer == "genetic"
+
+
+def test_a_missing_key_is_noticed_before_there_is_a_folder(monkeypatch: pytest.MonkeyPatch, capsys):
+    monkeypatch.delenv("OPENAI_API_KEY")
+    command = ["--proposer", "llm", "--model", "openai/mine"]
+    assert main(["evolve", "--task", "probe-choice", "--name", "run", *command]) == 2
+    said = capsys.readouterr().err
+    assert "there is no key for openai/mine: set OPENAI_API_KEY" in said and not Path("runs").exists()
+    compared = ["--tasks", "probe-choice", "--strategies", "limen", "--proposers", *command[1:]]
+    assert main(["compare", *compared, "--search-seeds", "1"]) == 2
+    assert "there is no key for openai/mine" in capsys.readouterr().err and not Path("runs").exists()
+
+
+def test_where_calls_go_is_printed_before_there_is_a_folder(capsys):
+    with ChatServer([Answer("no program")]) as server:
+        place = server.url.removesuffix("/v1")
+        arguments = ["--task", "probe-choice", "--name", "run", "--proposer", "llm", "--model", "openai/mine"]
+        arguments += ["--api-base", server.url, "--repairs", "0", "--candidates", "1", "--max-attempts", "1"]
+        main(["evolve", *arguments, "--baselines", "--final-seeds", "0"])
+        assert f"openai/mine is asked at {place}\n" in capsys.readouterr().out
+        main(["evolve", "--name", "run", "--resume", "--candidates", "2", "--max-attempts", "2"])
+        assert f"openai/mine is asked at {place}\n" in capsys.readouterr().out and server.calls == 2
