@@ -10,6 +10,9 @@ from typing import Any
 from jaxreward.errors import UserError
 from jaxreward.programs import Checker
 from jaxreward.programs.guard import ENTRIES
+from jaxreward.programs.limits import Limits
+from jaxreward.programs.spec import Spec
+from jaxreward.programs.target import Target
 from jaxreward.proposers.genome import Gene, Genome, write
 from jaxreward.proposers.lexicon import Lexicon
 from jaxreward.records import Failure, Fragment, Verdict, Vocabulary
@@ -40,39 +43,56 @@ def check_task(task: Any, *, checker: Checker | None = None, unsafe_no_sandbox: 
     Returns:
         Each mistake with the file and the line that it stands in, as far as they are known. `str()` gives a sentence.
     """
-    return mistakes_in(task) or _of_vocabulary(task, checker, unsafe_no_sandbox)
+    return mistakes_in(task) or _of_programs(task, task, checker, unsafe_no_sandbox)
 
 
 def require_vocabulary(task: Any, *, checker: Checker | None = None, unsafe_no_sandbox: bool = False) -> None:
-    """That no fragment of the vocabulary of a sound task is rejected. That of a task of this package is taken to have
-    none such; any other is examined once.
+    """That programs can read the views of a sound task, and use every fragment of its vocabulary, whatever the states
+    are. A task of this package is taken to be so; any other is examined once.
 
     Raises:
-        UserError: one is: the first, and how many more there are.
+        UserError: they cannot: the first mistake, and how many more there are.
     """
     if is_shipped(task) or id(task) in _sound:
         return
-    if found := _of_vocabulary(task, checker, unsafe_no_sandbox):
+    if found := _of_programs(task, _Still(task), checker, unsafe_no_sandbox):
         raise UserError(in_a_sentence(found))
     _sound[id(task)] = task
     if len(_sound) > _KEPT:
         del _sound[next(iter(_sound))]
 
 
-def _of_vocabulary(task: Any, checker: Checker | None, unsafe_no_sandbox: bool) -> tuple[Finding, ...]:
+def _of_programs(task: Any, judged_on: Any, checker: Checker | None, unsafe_no_sandbox: bool) -> tuple[Finding, ...]:
+    """What keeps programs from being written for a task; `judged_on` is what the checker is given for it."""
     vocabulary, author = task.vocabulary(), Author(task)
-    if not vocabulary.fragments or (found := tuple(_unreadable(vocabulary, task, author))):
-        return () if not vocabulary.fragments else found
+    found = (*_unreadable_views(task, author), *_unreadable_texts(vocabulary, task, author))
+    if found or not vocabulary.fragments:
+        return found
     if checker is not None:
-        return tuple(_rejected(vocabulary, task, author, checker))
+        return tuple(_rejected(vocabulary, task, judged_on, author, checker))
     with Checker(unsafe_no_sandbox=unsafe_no_sandbox, lanes=1) as own:
-        return tuple(_rejected(vocabulary, task, author, own))
+        return tuple(_rejected(vocabulary, task, judged_on, author, own))
+
+
+def _unreadable_views(task: Any, author: Author) -> Iterator[Finding]:
+    """What programs cannot read of a task's views, or of the transitions that it gives."""
+    try:
+        spec = Spec.of(task)
+    except UserError as error:
+        yield Finding(str(error), *author.line_of_result(task.view))
+        return
+    if hasattr(task, "sample_transitions"):
+        try:
+            Target(task, spec, Limits().magnitude).samples(None)
+        except Exception as error:
+            said = error if isinstance(error, UserError) else f"{type(error).__name__}: {error}"
+            yield Finding(f"`sample_transitions` is of no use: {said}", *author.line_of_result(task.sample_transitions))
 
 
 # ---- the texts
 
 
-def _unreadable(vocabulary: Vocabulary, task: Any, author: Author) -> Iterator[Finding]:
+def _unreadable_texts(vocabulary: Vocabulary, task: Any, author: Author) -> Iterator[Finding]:
     """What is wrong with the texts of a vocabulary as such."""
     texts = [(f"the constant '{name}'", name, f"{name} = {text}") for name, text in vocabulary.constants.items()]
     texts += [(f"the helper '{name}'", name, text) for name, text in vocabulary.helpers.items()]
@@ -125,14 +145,14 @@ class _Still:
         self.default_observation, self.sparse_reward = task.default_observation, task.sparse_reward
 
 
-def _rejected(vocabulary: Vocabulary, task: Any, author: Author, checker: Checker) -> Iterator[Finding]:
+def _rejected(vocabulary: Vocabulary, task: Any, judged_on: Any, author: Author, checker: Checker) -> Iterator[Finding]:
     """Fragments that no program can use."""
-    lexicon, still = Lexicon(vocabulary), _Still(task)
+    lexicon = Lexicon(vocabulary)
     kinds = [[f for f in vocabulary.fragments if f.kind == kind] for kind in ("feature", "term")]
     groups = [some[k : k + _AT_ONCE] for some in kinds for k in range(0, len(some), _AT_ONCE)]
-    faults = _faults(groups, lexicon, still, checker)
+    faults = _faults(groups, lexicon, judged_on, checker)
     alone = [[f] for group, fault in zip(groups, faults, strict=True) if fault is not None for f in group]
-    for (fragment,), fault in zip(alone, _faults(alone, lexicon, still, checker), strict=True):
+    for (fragment,), fault in zip(alone, _faults(alone, lexicon, judged_on, checker), strict=True):
         if fault is not None:
             lines = _program([fragment], lexicon).splitlines()
             returns = [line.strip() for line in fragment.source.splitlines() if line.strip().startswith("return ")]
@@ -148,18 +168,20 @@ def _sentence(fragment: Fragment, failure: Failure) -> str:
 
 
 def _faults(
-    groups: Sequence[Sequence[Fragment]], lexicon: Lexicon, task: _Still, checker: Checker
+    groups: Sequence[Sequence[Fragment]], lexicon: Lexicon, task: Any, checker: Checker
 ) -> list[Failure | None]:
-    """Why a program of each group of fragments is rejected, whatever the states are; None where it is not."""
+    """Why a program of each group of fragments is rejected; None where it is not."""
     sources = [_program(group, lexicon) for group in groups]
     verdicts = [verdict for verdict, _ in checker.check_many(sources, task)] if sources else []
-    return [_fault(group, verdict) for group, verdict in zip(groups, verdicts, strict=True)]
+    real = not isinstance(task, _Still)
+    return [_fault(group, verdict, real) for group, verdict in zip(groups, verdicts, strict=True)]
 
 
-def _fault(fragments: Sequence[Fragment], verdict: Verdict) -> Failure | None:
+def _fault(fragments: Sequence[Fragment], verdict: Verdict, real: bool) -> Failure | None:
     if verdict.failure is not None:
-        # The states are random here, and numbers that are not finite may never come up in the task.
-        return None if verdict.failure.stage == "numeric" else verdict.failure
+        # On random arrays, numbers that are not finite may never come up in the task; a constant may have company.
+        numeric = verdict.failure.stage == "numeric"
+        return None if numeric and (not real or "is constant" in verdict.failure.message) else verdict.failure
     says, has = sum(fragment.size for fragment in fragments), verdict.summary and verdict.summary.observation_size
     if fragments[0].kind == "feature" and has != says:
         return Failure(stage="contract", message=f"it has {has} values and says {says}", hint=f"write size={has}")

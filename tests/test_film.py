@@ -169,6 +169,18 @@ def test_a_task_without_pictures_is_filmed_as_gauges(task_of, tmp_path):
         assert picture.size[0] == 3 * 320 + 2 * 4
 
 
+def test_states_with_random_keys_and_plain_numbers_are_filmed(tmp_path):
+    from tests.tasks.test_soundness import PARTS, module_of, written
+
+    reset = PARTS["reset"].replace("jnp.zeros((), jnp.int32)", "0")
+    task = module_of(written(tmp_path, reset=reset)).Ball()
+    program = Program.default(task)
+    network = ActorCritic.of(task, SMALL)
+    variables = network.init(jax.random.key(1), np.zeros(program.observation_size, np.float32), network.memory(()))
+    shown = film(tmp_path / "a.gif", task, program, variables, SMALL, episodes=3, frames=4)
+    assert shown["best"].states["key"].shape == (shown["best"].length + 1,)
+
+
 def test_a_gauge_goes_from_the_least_to_the_greatest():
     values = {"x": np.array([0.0, 5.0, 10.0]), "still": np.ones((3, 2)), "odd": np.array([np.nan, np.inf, 1.0])}
     gauges = Gauges(values)

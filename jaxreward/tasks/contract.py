@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -52,7 +53,7 @@ def attributes(task: Any, author: Author) -> Iterator[Finding]:
     for name, (kind, what) in _ATTRIBUTES.items():
         try:
             value = getattr(task, name)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             place = author.line_of_class() if not _has(task, name) else author.line_of_error(error)
             said = f"there is no `{name}`" if not _has(task, name) else f"`{name}` fails: {said_by(error)}"
             yield Finding(f"{said}: it is {what}", *place)
@@ -93,7 +94,8 @@ def signatures(owner: Any, methods: Mapping[str, tuple[str, ...]], author: Autho
         try:
             inspect.signature(method).bind(*given)
         except TypeError:
-            takes = f"({', '.join(inspect.signature(method).parameters)})"
+            bare = [p.replace(annotation=p.empty) for p in inspect.signature(method).parameters.values()]
+            takes = str(inspect.Signature(bare))
             wanted = f"({', '.join(given)})"
             own = author.line_of_name(name) if not of else place
             yield Finding(
@@ -114,9 +116,12 @@ def a(value: Any) -> str:
 
 def said_by(error: BaseException, most: int = 300) -> str:
     """An exception in one line."""
-    said = " ".join(str(error).split())
+    said = _ADDRESS.sub("", " ".join(str(error).split()))
     kind = type(error).__name__
     return f"{kind}: {said[: most - 3]}..." if len(said) > most else f"{kind}: {said}" if said else kind
+
+
+_ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 
 
 def _has(task: Any, name: str) -> bool:

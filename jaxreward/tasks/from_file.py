@@ -57,7 +57,7 @@ def task_from_file(name: str, **options: Any) -> Task:
             _made[known] = made(name, kind, options)
         except UserError:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise UserError(f"{kind.__name__} of {path} cannot be made: {in_a_line(error)}") from error
     return _made[known]
 

@@ -118,7 +118,7 @@ class _Examined:
         author = self.author
         try:
             self.metric = metric = cast(Any, self.task.score())
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise failed("score", error, author) from error
         place = author.line_of_result(self.task.score)
         if metric is None:
@@ -179,7 +179,7 @@ class _Examined:
     def _vocabulary(self, _: Any) -> Iterator[Finding]:
         try:
             found = self.task.vocabulary()
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise failed("vocabulary", error, self.author) from error
         if not isinstance(found, Vocabulary):
             place = self.author.line_of_result(self.task.vocabulary)

@@ -105,7 +105,7 @@ def traced(name: str, method: Callable[..., Any], arguments: tuple[Any, ...], au
         jaxpr, out = jax.make_jaxpr(call, return_shape=True)(*arguments)
     except Wrong:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise failed(name, error, author) from error
     for var, value in zip(jaxpr.jaxpr.constvars, jaxpr.consts, strict=True):
         if isinstance(value, Tracer):
@@ -114,7 +114,7 @@ def traced(name: str, method: Callable[..., Any], arguments: tuple[Any, ...], au
     return Traced(out, jaxpr)
 
 
-def failed(name: str, error: Exception, author: Author) -> Wrong:
+def failed(name: str, error: BaseException, author: Author) -> Wrong:
     """What an exception in a method means."""
     meaning = next((text for kind, text in _MEANING if isinstance(error, kind)), "")
     if isinstance(error, UserError):

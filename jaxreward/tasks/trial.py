@@ -50,7 +50,7 @@ def tried(task: Any, traces: Traces, metric: Any, author: Author, quick: bool = 
                 where = text.format(label(path, "view"))
                 message = f"{where} {_not_finite(leaf[bad])} with random actions: guard divisions, roots and logarithms"
                 yield Finding(message, *author.line_of_result(getattr(task, method)))
-                break
+                return  # what is computed from it is no better
     measure, place = measure_of_metric(metric), author.line_of_result(metric.value)
     if (bad := ~np.isfinite(values)).any():
         yield Finding(

@@ -19,8 +19,8 @@ from jaxreward.training.networks import ActorCritic, Variables, apply
 
 @dataclass(frozen=True)
 class Episode:
-    """One episode: `states`, a pytree of numpy arrays with a leading axis of `length` + 1; its `success`
-    by the task's metric; its undiscounted `ret` by the program, and what each reward term paid on each step,
+    """One episode: `states`, a pytree of numpy arrays, random keys apart, with a leading axis of `length` + 1; its
+    `success` by the task's metric; its undiscounted `ret` by the program, and what each reward term paid on each step,
     `terms` (length, K)."""
 
     states: Any
@@ -48,7 +48,7 @@ def play(
 
     def one(key: jax.Array) -> Any:
         reset, act = jax.random.split(key)
-        state = task.reset(reset)
+        state = jax.tree.map(jnp.asarray, task.reset(reset))
 
         def step(carry: Any, t: jax.Array) -> Any:
             state, acc, ret, over, held, memory, paid = carry
@@ -81,11 +81,16 @@ def play(
     states, lengths, success, returns, terms = played
     found = []
     for k, length in enumerate(np.asarray(lengths)):
-        kept = jax.tree.map(lambda x, k=k, end=int(length) + 1: np.asarray(x[k, :end]), states)
+        kept = jax.tree.map(lambda x, k=k, end=int(length) + 1: _on_host(x[k, :end]), states)
         found.append(
             Episode(kept, int(length), float(success[k]), float(returns[k]), np.asarray(terms[k, : int(length)]))
         )
     return found
+
+
+def _on_host(x: Any) -> Any:
+    """An array as one of numpy's, which has no random keys."""
+    return x if jnp.issubdtype(x.dtype, jax.dtypes.prng_key) else np.asarray(x)
 
 
 def telling(episodes: Sequence[Episode], measure: Measure) -> dict[str, Episode]:
