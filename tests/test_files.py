@@ -41,7 +41,7 @@ def listening(path: Path) -> None:
 SPECIAL = {"fifo": fifo, "zeros": zeros, "link": link, "dangling": dangling, "socket": listening, "folder": Path.mkdir}
 
 
-@pytest.fixture(params=SPECIAL.values(), ids=SPECIAL.keys())
+@pytest.fixture(params=SPECIAL.values(), ids=list(SPECIAL))
 def special(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     path = tmp_path / "a"
     request.param(path)
