@@ -36,6 +36,7 @@ from jaxreward.settings import EvolveSettings
 from jaxreward.tasks import card, measure_of
 from jaxreward.tasks.metrics import Beside, Mean, Reached, Sum
 from jaxreward.tasks.probe import Probe
+from jaxreward.tasks.trial import STEPS
 from jaxreward.training import PPO, Progress, Rung, train
 from jaxreward.training.notices import notices
 from jaxreward.training.plan import held_out_steps
@@ -195,11 +196,13 @@ def test_an_agent_that_diverges_counts_as_the_worst():
 
 def test_a_metric_without_a_value_counts_as_the_worst():
     @dataclass(frozen=True)
-    class Blind(Aim):
-        def score(self) -> Any:
-            return Sum(lambda s, a, t: t.error * jnp.nan, MISS)
+    class Blind(Probe):
+        """A task whose metric has no value after steps that its examination does not take."""
 
-    task = Blind("aim")
+        def score(self) -> Any:
+            return Sum(lambda s, a, t: jnp.where(t.t > STEPS, jnp.nan, 0.0), MISS)
+
+    task = Blind("endless", length=STEPS + 4)
     blind = train(task, [Program.default(task)], SMALL, seeds=1, steps=200, checkpoints=1, eval_episodes=16)
     assert (blind.success == MISS.worst).all() and not blind.diverged.any()
 

@@ -79,7 +79,7 @@ MISTAKES = [
     ([EASY, "--to", "gym"], "gymnasium"),
     (["nothing.py", "--to", "plain"], "there is no interface file nothing.py"),
     ([".", "--to", "plain"], "has no best_interface.py"),
-    (["unsaid.py", "--to", "plain"], "give it with --task"),
+    (["unsaid.py", "--to", "plain"], "give --task NAME"),
     ([EASY, "--to", "brax"], "--to brax is for tasks with real actions"),
     ([EASY, "--to", "plain", "--task", "xland-esy"], "did you mean 'xland-easy'"),
     ([EASY, "--to", "plain", "--task-arg", "horizn=3"], "did you mean horizon"),

@@ -70,6 +70,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
+from jaxreward.tasks.metrics import Mean
 from jaxreward.tasks.robots.mujoco_task import MuJoCoTask
 
 @dataclass(frozen=True)
@@ -87,9 +88,9 @@ class Mine(MuJoCoTask):
         "<mujoco><worldbody><body><joint name='j'/><geom size='1'/></body></worldbody>"
         "<actuator><motor joint='j' ctrlrange='-1 1'/></actuator></mujoco>"
     )
-    def score(self): ...
-    def default_observation(self, view): ...
-    def sparse_reward(self, view, action, next_view): ...
+    def score(self): return Mean(lambda s, a, t: (t.data.qvel[0] > self.speed).astype(float), self.horizon)
+    def default_observation(self, view): return view.data.qpos
+    def sparse_reward(self, view, action, next_view): return next_view.data.qvel[0]
 """
 
 
@@ -106,7 +107,7 @@ def test_annotations_of_a_file_may_be_postponed(tmp_path):
 def test_a_mistake_in_a_constructor_is_not_blamed_on_its_options(tmp_path):
     file = tmp_path / "mine.py"
     file.write_text(POSTPONED)
-    with pytest.raises(TypeError, match="has no len"):
+    with pytest.raises(UserError, match="Mine of .*mine.py cannot be made: .*has no len"):
         make_task(str(file), legs=5)
 
 

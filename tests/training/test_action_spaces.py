@@ -57,5 +57,5 @@ class Foreign(Probe):
 def test_a_foreign_space_gets_a_sentence():
     program = Program.default(make_task("probe-choice"))
     settings: dict[str, Any] = {"seeds": 1, "steps": 8, "checkpoints": 1, "eval_episodes": 8}
-    with pytest.raises(UserError, match="is a jaxreward.tasks.Discrete or Box, not SimpleNamespace"):
+    with pytest.raises(UserError, match="is a SimpleNamespace, and must be a jaxreward.tasks.Discrete or Box"):
         train(Foreign("choice"), [program], PPO(envs=8, unroll=1, minibatches=1), **settings)
