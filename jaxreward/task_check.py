@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import jax
+
 from jaxreward.errors import UserError
 from jaxreward.programs import Checker
 from jaxreward.programs.guard import ENTRIES
@@ -43,7 +45,11 @@ def check_task(task: Any, *, checker: Checker | None = None, unsafe_no_sandbox: 
     Returns:
         Each mistake with the file and the line that it stands in, as far as they are known. `str()` gives a sentence.
     """
-    return mistakes_in(task) or _of_programs(task, task, checker, unsafe_no_sandbox)
+    found = mistakes_in(task)
+    if not found:
+        return _of_programs(task, task, checker, unsafe_no_sandbox)
+    # Fragments read the view alone: where that is sound, theirs are told together with the others.
+    return (*found, *_of_programs(task, _Still(task), checker, unsafe_no_sandbox)) if _is_seen(task) else found
 
 
 def require_vocabulary(task: Any, *, checker: Checker | None = None, unsafe_no_sandbox: bool = False) -> None:
@@ -60,6 +66,18 @@ def require_vocabulary(task: Any, *, checker: Checker | None = None, unsafe_no_s
     _sound[id(task)] = task
     if len(_sound) > _KEPT:
         del _sound[next(iter(_sound))]
+
+
+def _is_seen(task: Any) -> bool:
+    """Whether a task with mistakes has views that programs can read, and defaults for what a program lacks."""
+    try:
+        spec = Spec.of(task)
+        view = jax.eval_shape(lambda key: task.view(task.reset(key)), jax.eval_shape(lambda: jax.random.key(0)))
+        seen = jax.eval_shape(task.default_observation, view)
+        paid = jax.eval_shape(task.sparse_reward, view, spec.action.struct(), view)
+        return seen.ndim == 1 and paid.shape == () and isinstance(task.vocabulary(), Vocabulary)
+    except (Exception, SystemExit):
+        return False
 
 
 def _of_programs(task: Any, judged_on: Any, checker: Checker | None, unsafe_no_sandbox: bool) -> tuple[Finding, ...]:

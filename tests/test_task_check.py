@@ -84,6 +84,19 @@ def test_a_sound_vocabulary_has_no_mistake(tmp_path, checker):
     assert check_task(module_of(with_fragments(tmp_path)).Ball(), checker=checker) == ()
 
 
+def test_fragments_are_checked_beside_mistakes_that_do_not_concern_them(tmp_path, checker):
+    score = "    def score(self):\n        return None"
+    vocabulary = FRAGMENTS.replace("{at}", "state['nowhere']").replace("{more}", "")
+    found = check_task(module_of(written(tmp_path, vocabulary=vocabulary, score=score)).Ball(), checker=checker)
+    assert [finding.message.split("'")[0] for finding in found] == [
+        "`score` returns None: end it with a return statement, such as return Reached(...)",
+        "the feature ",
+    ]
+    unseen = "    def view(self, state):\n        return None"
+    (finding,) = check_task(module_of(written(tmp_path, vocabulary=vocabulary, view=unseen)).Ball(), checker=checker)
+    assert finding.message.startswith("`view` returns None")
+
+
 def test_check_tells_all_mistakes_of_a_task(tmp_path, capsys):
     steps = "    def step(self, state, action):\n        return {**state, 't': state['t'] + 0.5}"
     file = written(tmp_path, step=steps, score="    def score(self):\n        return None")
