@@ -183,6 +183,8 @@ def test_every_command_has_a_transcript_and_what_quick_ones_print_is_so(capsys, 
     monkeypatch.chdir(tmp_path)
     (tmp_path / "interfaces").symlink_to(ROOT / "interfaces")
     (tmp_path / "bad.py").write_text("def get_observation(state):\n    return state.agent.positon\n")
+    task = re.findall(r"^```python\n(.*?)^```", page("add_a_task.md"), re.DOTALL | re.MULTILINE)[0]
+    (tmp_path / "swing_up.py").write_text(task.replace('"data.qpos":', '"data.qpso":').replace("return Mean", "Mean"))
     transcripts = re.findall(r"^```\n(\$ .*?)^```", page("commands.md"), re.DOTALL | re.MULTILINE)
     shown = [order for text in transcripts for order in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]]
     tried: set[str] = set()
