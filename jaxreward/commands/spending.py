@@ -35,10 +35,12 @@ class Spending:
         e = self.estimate
         line = (
             f"about {self.calls} calls of language models, prompts of about {self.prompt_tokens:,} and replies of "
-            f"about {EXPECTED_REPLY:,} tokens: about {dollars(e.expected_usd)}, at most {dollars(e.most_usd)} "
-            "without retries"
+            f"about {EXPECTED_REPLY:,} tokens"
         )
         unknown = ", ".join(e.unknown_models)
+        if unknown and not e.most_usd:
+            return f"{line}; the price of {unknown} is not known (--price)"
+        line += f": about {dollars(e.expected_usd)}, at most {dollars(e.most_usd)} without retries"
         return line + (f", and what {unknown} costs, whose price is not known (--price)" if unknown else "")
 
 
