@@ -180,7 +180,7 @@ def ask_command(args: list[str]) -> int:
         asked, why = ask(dataclasses.replace(settings, command=typed), live)
     run = settings.out / settings.run_name
     if not asked:
-        console.print(f"nothing to ask: {why}; jaxreward tell --name {run.name} goes on")
+        console.print(f"nothing to ask: {why}; jaxreward tell --name {run.name} goes on, --candidates N asks for more")
     for page, _ in asked:
         console.print(str(page))
     if settings.json:

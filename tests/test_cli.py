@@ -213,7 +213,7 @@ def test_people_are_asked_only_by_runs_of_theirs(capsys, tmp_path):
 
 
 def test_a_reader_that_has_seen_enough_is_no_fault():
-    command = f"{sys.executable} -m jaxreward.cli --help | true"
+    command = f"{sys.executable} -m jaxreward --help | true"
     done = subprocess.run(command, shell=True, capture_output=True, text=True, cwd=ROOT)
     assert not done.stderr
 
