@@ -15,10 +15,12 @@ from jaxreward.programs.entries import Refused
 from jaxreward.programs.world import Fields
 
 _PLAIN = (bool, int, float, str)
+_NUMBERS = (bool, int, float)
 _UNORDERED = (set, frozenset)
 _INDIFFERENT = {"all", "any", "bool", "isinstance", "len", "set"}
 _INDIFFERENT_WITHOUT_KEY = {"max", "min", "sorted"}
 """Builtins to which the order of a set means nothing."""
+_ITERATING = {"dict", "enumerate", "filter", "list", "map", "max", "min", "reversed", "sorted", "sum", "tuple", "zip"}
 
 
 def plain(value: Any) -> Any:
@@ -38,7 +40,7 @@ def remainder(value: Any) -> Any:
 
 def ordered(value: Any) -> Any:
     """`value`, whose order may matter."""
-    if isinstance(value, _UNORDERED) and not all(type(x) in (bool, int, float) for x in value):
+    if isinstance(value, _UNORDERED) and not all(type(x) in _NUMBERS and x == x for x in value):
         hint = "use a tuple, or sorted(...)"
         raise Refused("the order of a set is used, and every process has another", hint=hint, stage="trace")
     if isinstance(value, list | tuple):
@@ -46,6 +48,29 @@ def ordered(value: Any) -> Any:
             if isinstance(item, _UNORDERED):
                 ordered(item)
     return value
+
+
+def unpacked(value: Any) -> Any:
+    """`value`, which is assigned to several names: all of its parts may be taken apart as well."""
+    ordered(value)
+    if isinstance(value, list | tuple):
+        for item in value:
+            unpacked(item)
+    return value
+
+
+def each(values: Any) -> Any:
+    """`values`, each of which is assigned to several names."""
+    return (unpacked(value) for value in ordered(values))
+
+
+def iterating(function: Any) -> Any:
+    """`function`, a builtin that goes over its arguments: it is handed to another, such as `map`, that calls it."""
+
+    def called(*arguments: Any, **named: Any) -> Any:
+        return function(*map(ordered, arguments), **{name: ordered(a) for name, a in named.items()})
+
+    return called
 
 
 def known(value: Any) -> Any:
@@ -56,7 +81,8 @@ def known(value: Any) -> Any:
     return value
 
 
-CHECKS: dict[str, Callable[[Any], Any]] = {f"__{f.__name__}": f for f in (plain, remainder, ordered, known)}
+_ALL = (plain, remainder, ordered, unpacked, each, iterating, known)
+CHECKS: dict[str, Callable[[Any], Any]] = {f"__{f.__name__}": f for f in _ALL}
 """By the names that stand for them in a program, which no program may use."""
 
 
@@ -68,21 +94,59 @@ def add_checks(tree: ast.Module) -> ast.Module:
     own |= {n.asname or n.name for n in nodes if isinstance(n, ast.alias)}
     for node in nodes:
         match node:
+            case ast.AugAssign(op=ast.Add()):
+                node.value = _checked(ordered, node.value)
             case ast.FormattedValue():
                 node.value = _checked(plain, node.value)
             case ast.BinOp(op=ast.Mod()):
                 node.left = _checked(remainder, node.left)
             case ast.For() | ast.comprehension():
-                node.iter = _checked(ordered, node.iter)
+                node.iter = _checked(ordered if isinstance(node.target, ast.Name) else each, node.iter)
             case ast.Starred(ctx=ast.Load()) | ast.Attribute(attr="pop"):
                 node.value = _checked(ordered, node.value)
-            case ast.Assign() if not all(isinstance(t, ast.Name | ast.Subscript) for t in node.targets):
-                node.value = _checked(ordered, node.value)
+            case ast.Assign() if not all(_is_one(target) for target in node.targets):
+                node.value = _checked(unpacked, node.value)
             case ast.Call():
                 _add_to_call(node, own)
             case _:
                 pass
-    return tree
+    return _Handed(own).visit(tree)
+
+
+class _Handed(ast.NodeTransformer):
+    """Finds builtins that are handed to another function, or kept under another name, in place of being called."""
+
+    def __init__(self, own: set[str]) -> None:
+        self.names = _ITERATING - own
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        return _checked(iterating, node) if node.id in self.names else node
+
+    def visit_Call(self, node: ast.Call) -> ast.Call:
+        if not isinstance(node.func, ast.Name):
+            node.func = self.visit(node.func)
+        elif node.func.id == "isinstance":
+            return node
+        node.args = [self.visit(a) for a in node.args]
+        node.keywords = [self.visit(k) for k in node.keywords]
+        return node
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AnnAssign:
+        node.value = node.value and self.visit(node.value)
+        return node
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
+        node.body = [self.visit(statement) for statement in node.body]
+        node.args.defaults = [self.visit(value) for value in node.args.defaults]
+        node.args.kw_defaults = [value and self.visit(value) for value in node.args.kw_defaults]
+        return node
+
+
+def _is_one(target: ast.expr) -> bool:
+    """Whether what is assigned to `target` is kept in one piece, which a slice of a list does not."""
+    return isinstance(target, ast.Name) or (
+        isinstance(target, ast.Subscript) and isinstance(target.slice, ast.Constant)
+    )
 
 
 def _add_to_call(call: ast.Call, own: set[str]) -> None:

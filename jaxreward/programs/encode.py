@@ -176,6 +176,9 @@ class _Builder:
                     "length": int(params["length"]), "reverse": bool(params["reverse"])}  # fmt: skip
             return self.add("scan", {**tape, "body": self.body(params["jaxpr"])}, operands, outputs)
         if name == "while":
+            if at_import(equation):
+                hint = "use jax.lax.fori_loop with constant bounds"
+                self.refuse("a while loop runs when the module is imported", hint, "limits")
             tape = {"condition_consts": int(params["cond_nconsts"]), "body_consts": int(params["body_nconsts"])}
             loop = {"condition": self.body(params["cond_jaxpr"]), "body": self.body(params["body_jaxpr"])}
             return self.add("while", {**tape, **loop}, operands, outputs)
@@ -259,6 +262,8 @@ class _Builder:
                     done.add(i)
                     order.append(i)
         new = dict(zip(range(inputs), range(inputs), strict=True))
+        if any(node[0] == "while" and i not in done for i, node in enumerate(self.nodes)):
+            self.refuse("the result of a while loop is not used", "remove the loop: it may never end", "limits")
         nodes = []
         for i in order:
             op, params, operands, outputs = self.nodes[i]
@@ -311,6 +316,13 @@ def candidate_line(equation: Any) -> int | None:
         if getattr(frame, "file_name", "") == "<candidate>":
             return frame.line_num
     return None
+
+
+def at_import(equation: Any) -> bool:
+    """Whether an equation comes from a program's module level, and not from a call of its entry points."""
+    traceback = getattr(getattr(equation, "source_info", None), "traceback", None)
+    frames = getattr(traceback, "frames", None) or ()
+    return any(frame.file_name == "<candidate>" and frame.function_name == "<module>" for frame in frames)
 
 
 def trace(function: Any, structs: Sequence[Any], labels: Sequence[str], limits: Limits) -> Tape:

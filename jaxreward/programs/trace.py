@@ -13,12 +13,15 @@ import jax.numpy as jnp
 from jaxreward.programs.constants import HOLDER, FloatLiteral, lift, literals
 from jaxreward.programs.determinism import CHECKS, add_checks
 from jaxreward.programs.diagnose import diagnose
+from jaxreward.programs.encode import encode
 from jaxreward.programs.encode import trace as tape_of
 from jaxreward.programs.entries import FILE, Guarded, Refused
 from jaxreward.programs.guard import guard
+from jaxreward.programs.lasting import unchanged
 from jaxreward.programs.limits import Limits
 from jaxreward.programs.spec import Spec
-from jaxreward.programs.tape import reads
+from jaxreward.programs.tape import Tape, reads
+from jaxreward.programs.unused import refuse_unused
 from jaxreward.programs.world import build_state, namespace
 
 _SCALAR_KINDS = "biuf"
@@ -59,13 +62,19 @@ def _tapes(code: Any, checked: Guarded, spec: Spec, limits: Limits) -> dict[str,
     state_labels, reward_labels = spec.labels()
     state_structs, reward_structs = spec.structs()
     answer: dict[str, Any] = {}
+    traces: list[tuple[Any, Tape, Sequence[Any]]] = []
     if checked.observation:
 
         def observe(*arrays: Any) -> list[Any]:
             state = build_state(spec.tree, list(arrays))
-            return [_observation(_execute(code)["get_observation"](state), limits)]
+            names = _execute(code)
+            with unchanged(names, state):
+                seen = names["get_observation"](state)
+            return [_observation(seen, limits)]
 
-        answer["observation"] = tape_of(observe, state_structs, state_labels, limits)
+        closed = jax.make_jaxpr(observe)(*state_structs)
+        answer["observation"] = encode(closed, state_labels, limits)
+        traces.append((closed, answer["observation"], state_structs))
     if checked.reward:
         terms: list[str] = []
         entry = checked.reward
@@ -74,8 +83,11 @@ def _tapes(code: Any, checked: Guarded, spec: Spec, limits: Limits) -> dict[str,
             values, terms[:] = _paid(_execute(code), entry, spec, limits, arrays)
             return values
 
-        answer["reward"] = tape_of(reward, reward_structs, reward_labels, limits)
+        closed = jax.make_jaxpr(reward)(*reward_structs)
+        answer["reward"] = encode(closed, reward_labels, limits)
         answer["terms"] = terms
+        traces.append((closed, answer["reward"], reward_structs))
+    refuse_unused(traces, limits)
     return answer
 
 
@@ -92,9 +104,10 @@ def _paid(
     n = len(spec.leaves)
     state, action = build_state(spec.tree, list(arrays[:n])), arrays[n]
     next_state = build_state(spec.tree, list(arrays[n + 1 :]))
-    if entry == "reward":  # GRACE's form
-        return _reward(names["reward"](next_state), entry, limits)
-    return _reward(names["compute_reward"](state, action, next_state), entry, limits)
+    with unchanged(names, state, next_state):
+        # GRACE's form is `reward(state)`, of the state that an action led to.
+        value = names[entry](next_state) if entry == "reward" else names[entry](state, action, next_state)
+    return _reward(value, entry, limits)
 
 
 def _skeleton(

@@ -237,6 +237,52 @@ CASES: dict[str, tuple[str, str]] = {
         "def get_observation(state):\n    CACHE['p'] = state.pos\n    return state.pos\n"
         "def compute_reward(state, action, next_state):\n    return CACHE['p'][0]\n",
     ),
+    # ---- values of another call: what a module keeps
+    "counts_calls": ("trace", rew("CALLS.append(1)\nreturn jnp.sum(action) * len(CALLS)", "CALLS = []\n")),
+    "counts_in_a_table": ("trace", rew("T['n'] += 1\nreturn jnp.sum(action) * T['n']", "T = {'n': 0}\n")),
+    "counts_by_a_method": ("trace", rew("ADD(1)\nreturn jnp.sum(action) * len(C)", "C = []\nADD = C.append\n")),
+    "counts_in_a_default": (
+        "trace",
+        rew("return jnp.sum(action) * f()", "def f(calls=[]):\n    calls.append(1)\n    return len(calls)\n"),
+    ),
+    "counts_in_a_closure": (
+        "trace",
+        rew(
+            "return jnp.sum(action) * f(1.0)",
+            "def make():\n    calls = []\n    @jax.jit\n    def g(x):\n        calls.append(1)\n"
+            "        return x * len(calls)\n    return g\nf = make()\n",
+        ),
+    ),
+    "uses_up_a_generator": (
+        "trace",
+        rew("return jnp.sum(action) * len([x for x in G])", "G = (i for i in range(3))\n"),
+    ),
+    "uses_up_a_zip": ("trace", rew("return jnp.sum(action) * len(list(Z))", "Z = zip((1, 2), (3, 4))\n")),
+    "keeps_an_array": ("trace", rew("K.append(action)\nreturn jnp.sum(K[0])", "K = []\n")),
+    # ---- values of another process: the order of sets
+    "set_in_a_table": (
+        "trace",
+        rew("x = list(map(list, {0: {'a', 'b'}}.values()))\nreturn action[0] * (x[0][0] == 'a')"),
+    ),
+    "set_from_a_function": (
+        "trace",
+        rew(
+            "x = list(map(list, map(f, [1])))\nreturn action[0] * (x[0][0] == 'a')",
+            "def f(x):\n    return {'a', 'b'}\n",
+        ),
+    ),
+    "set_added_to_a_list": ("trace", rew("x = []\nx += {'a', 'b'}\nreturn action[0] * (x[0] == 'a')")),
+    "set_into_a_slice": ("trace", rew("x = [0]\nx[0:] = {'a', 'b'}\nreturn action[0] * (x[0] == 'a')")),
+    "set_taken_apart": ("trace", rew("y, (x, z) = 0, {'a', 'b'}\nreturn action[0] * (x == 'a')")),
+    "set_taken_apart_in_a_loop": (
+        "trace",
+        rew("for x, y in {0: {'a', 'b'}}.values():\n    pass\nreturn action[0] * (x == 'a')"),
+    ),
+    "set_of_nan": ("trace", rew("x = [v for v in {float('nan'), 1.0}]\nreturn action[0] * (x[0] == 1.0)")),
+    # ---- what is not used is on no tape, and runs when the module is imported or called
+    "endless_import": ("limits", mod("X = jax.lax.while_loop(lambda c: c > 0, lambda c: c, 1)")),
+    "endless_and_unused": ("limits", line("X = jax.lax.while_loop(lambda c: c > 0, lambda c: c, state.pos[0])")),
+    "huge_import": ("limits", mod("X = jnp.zeros((2**16, 2**14))")),
     "mutates_table_of_jax": (GUARD, rew("jnp.index_exp.maketuple = False\nreturn jnp.sum(action)")),
     "facade_setattr_by_augment": (GUARD, mod("jax.numpy.e *= 2")),
     "star_arguments": ("trace", rew("return jnp.sum(*[action, None, None, None, None, None, None, None, None])")),
