@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from jaxreward.records import Fragment, Measure, Vocabulary
 from jaxreward.task_names import file_of, is_file, label_of
 from jaxreward.tasks.arguments import make_task_of, options_of, unchecked_task_of
 from jaxreward.tasks.documentation import card, document_state
@@ -34,12 +35,15 @@ __all__ = [
     "Discrete",
     "Drawable",
     "Finding",
+    "Fragment",
     "InSlices",
+    "Measure",
     "Measured",
     "Metric",
     "Place",
     "Task",
     "Telling",
+    "Vocabulary",
     "at_once",
     "card",
     "compiler_options",

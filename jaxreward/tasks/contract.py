@@ -48,6 +48,9 @@ _ATTRIBUTES: Mapping[str, tuple[type | tuple[type, ...], str]] = {
 }
 
 
+_LONGEST_NAME = 100
+
+
 def attributes(task: Any, author: Author) -> Iterator[Finding]:
     """What is wrong with the attributes of a task."""
     for name, (kind, what) in _ATTRIBUTES.items():
@@ -70,6 +73,9 @@ def attributes(task: Any, author: Author) -> Iterator[Finding]:
                 yield Finding(str(error), *place)
         elif name == "name" and not value.strip():
             yield Finding("`name` is empty: give the task a name, which reports show", *place)
+        elif name == "name" and not (value.isprintable() and len(value) <= _LONGEST_NAME):
+            text = f"`name` must be one line of at most {_LONGEST_NAME} printable characters: put the rest into"
+            yield Finding(f"{text} `description`", *place)
 
 
 def signatures(owner: Any, methods: Mapping[str, tuple[str, ...]], author: Author, of: str = "") -> Iterator[Finding]:

@@ -65,6 +65,11 @@ class Author:
         """Whether the author wrote the class of `metric`, or took one of a library."""
         return self.wrote(_file_of(type(metric)))
 
+    def defines(self, function: Callable[..., Any]) -> bool:
+        """Whether the author wrote `function`, or it comes from a library."""
+        code = getattr(inspect.unwrap(getattr(function, "__func__", function)), "__code__", None)
+        return code is not None and self.wrote(code.co_filename)
+
     def line_of_error(self, error: BaseException) -> Place:
         """The innermost line of the author's that an exception passed through."""
         frames = [(frame.f_code.co_filename, line) for frame, line in walk_tb(error.__traceback__)]

@@ -10,10 +10,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax.extend import core
 
-from jaxreward.tasks.contract import said_by
+from jaxreward.errors import UserError
+from jaxreward.tasks.contract import a, said_by
 from jaxreward.tasks.findings import Author, Finding
 from jaxreward.tasks.task import Box, compiler_options, measure_of_metric
-from jaxreward.tasks.traces import Traced, label
+from jaxreward.tasks.traces import Traced, failed, label
 
 STEPS, LANES = 16, 4
 """Steps of an episode, at most, and episodes beside each other, whose actions are random."""
@@ -43,7 +44,8 @@ def tried(task: Any, traces: Traces, metric: Any, author: Author, quick: bool = 
     except Exception as error:
         yield Finding(f"a few steps cannot be compiled: {said_by(error)}", *author.line_of_name("compiler_options"))
         return
-    values, found = np.asarray(played.pop("value")), jax.device_get(played)
+    values, first = np.asarray(played.pop("value")), jax.tree.map(lambda x: x[0], played.pop("first"))
+    found = jax.device_get(played)
     for name, (method, text) in _SOURCES.items():
         for path, leaf in jax.tree_util.tree_flatten_with_path(found[name])[0]:
             if (bad := ~np.isfinite(leaf)).any():
@@ -63,6 +65,23 @@ def tried(task: Any, traces: Traces, metric: Any, author: Author, quick: bool = 
             f"the metric is a rate of success, between 0 and 1, and is {worst:.4g} after a few steps: divide by what "
             "it can be, or give it a `measure` with rate=False", *place
         )  # fmt: skip
+    if hasattr(task, "draw") and author.defines(task.draw):
+        yield from _drawn(task, jax.device_get(first), author)
+
+
+def _drawn(task: Any, state: Any, author: Author) -> Iterator[Finding]:
+    """What is wrong with a picture of `state`, which films are made of."""
+    try:
+        picture = task.draw(state)
+    except UserError:  # what this machine lacks to draw with is no mistake of the task
+        return
+    except (Exception, SystemExit) as error:
+        yield failed("draw", error, author).finding
+        return
+    kind = f"{picture.dtype} {picture.shape}" if isinstance(picture, np.ndarray) else a(picture)
+    if not isinstance(picture, np.ndarray) or picture.dtype != np.uint8 or picture.shape[2:] != (3,):
+        text = f"`draw` returns {kind}, and must return a numpy array, uint8 (height, width, 3)"
+        yield Finding(text, *author.line_of_result(task.draw))
 
 
 _SOURCES = {
@@ -77,8 +96,8 @@ def _not_finite(values: np.ndarray[Any, Any]) -> str:
 
 
 def _played(task: Any, traces: Traces, key: jax.Array, moves: bool) -> dict[str, Any]:
-    """Of `LANES` episodes of random actions: the values of the metric, the views, observations and rewards. Without
-    `moves`, every state is the first."""
+    """Of `LANES` episodes of random actions: the first states, and of each step the value of the metric, the view, the
+    observation and the reward. Without `moves`, every state is the first."""
     call = {name: _again(trace) for name, trace in traces.items()}
 
     def episode(key: jax.Array) -> dict[str, Any]:
@@ -96,7 +115,7 @@ def _played(task: Any, traces: Traces, key: jax.Array, moves: bool) -> dict[str,
             return (after, acc), {**seen, "paid": paid, "value": jnp.asarray(call["value"](acc), jnp.float32)}
 
         steps = jax.random.split(acting, min(STEPS, task.horizon))
-        return jax.lax.scan(step, (state, call["init"]()), steps)[1]
+        return {**jax.lax.scan(step, (state, call["init"]()), steps)[1], "first": state}
 
     return jax.lax.map(episode, jax.random.split(key, LANES))  # batched, it would take longer to compile
 

@@ -248,6 +248,18 @@ MISTAKES = {
                           "        return 0.0 / jnp.zeros(())  # <-"},
         "the sparse reward is NaN with random actions",
     ),
+    "a picture that fails": (
+        {"draw": '    def draw(self, state):\n        return state["nowhere"]  # <-'},
+        "`draw` fails: KeyError: 'nowhere'",
+    ),
+    "a picture of one colour": (
+        {"draw": "    def draw(self, state):\n        return np.zeros((8, 8))  # <-"},
+        "`draw` returns float64 (8, 8), and must return a numpy array, uint8 (height, width, 3)",
+    ),
+    "a name of two lines": (
+        {"fields": '    name = "a\\nball"  # <-\n    description = "Roll."\n    state_notes = ""\n    horizon = 8'},
+        "`name` must be one line of at most 100",
+    ),
 }  # fmt: skip
 
 
