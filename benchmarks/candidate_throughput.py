@@ -331,8 +331,8 @@ def measure(args: list[str]) -> int:
     """Run the benchmark; returns the exit status."""
     from rich.console import Console
 
-    from jaxreward.cores import use_cores
-    from jaxreward.options import apply, read_toml
+    from jaxreward.config import apply, read_toml
+    from jaxreward.devices import use_cores
 
     use_cores()
 

@@ -29,8 +29,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.command import save, status_of
 from jaxreward.commands.parsing import parse
+from jaxreward.config import Arg
 from jaxreward.errors import UserError
-from jaxreward.options import Arg
 
 ROOT = Path(__file__).resolve().parents[1]
 Part = Literal["throughput", "regimes", "search", "gru", "panda", "go1", "robots"]

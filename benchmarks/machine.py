@@ -10,7 +10,7 @@ from typing import Any
 
 import jax
 
-from jaxreward.cores import cores
+from jaxreward.devices import cores
 from jaxreward.runs.provenance import VERSIONED, commit, device, versions
 
 

@@ -6,7 +6,7 @@ from importlib.resources import files
 
 from jaxreward.errors import UserError
 from jaxreward.programs import Checker, Program
-from jaxreward.proposers.proposer import make_proposer
+from jaxreward.proposers.registry import make_proposer
 from jaxreward.records import Request
 from jaxreward.search.seeding import derive_rng
 from jaxreward.tasks import Task, card

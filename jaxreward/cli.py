@@ -15,11 +15,11 @@ from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
-from jaxreward.commands.manual import overview
+from jaxreward.commands.help_pages import overview
 from jaxreward.commands.output import console_of, print_json
-from jaxreward.display import printable
 from jaxreward.errors import USAGE_EXIT_CODE, UserError, in_a_line, users_line
 from jaxreward.files import NotAFile
+from jaxreward.formatting import printable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -60,7 +60,7 @@ def _run(args: list[str]) -> int:
                 + (f"; did you mean '{near[0]}'?" if near else f"; choose from {', '.join(COMMANDS)}")
             )
         if name in _TRAINING:
-            from jaxreward.cores import use_cores
+            from jaxreward.devices import use_cores
 
             use_cores()
         if name not in _SEARCHING:
@@ -112,9 +112,9 @@ def evolve_command(args: list[str]) -> int:
     settings = evolve_settings(args)
     settings.check()
     console = console_of(settings.json)
-    from jaxreward.commands.plan import describe
+    from jaxreward.commands.estimate import describe
     from jaxreward.commands.spending import confirm, foresee
-    from jaxreward.parts import Parts
+    from jaxreward.evolve.setup import Parts
 
     Parts.of(settings)  # a plan with a name that does not exist is no plan
     spending = foresee(settings)
@@ -137,7 +137,7 @@ def evolve_command(args: list[str]) -> int:
 
 def _typed(command: str, args: Sequence[str]) -> str:
     """What the user typed, for the log; should a key stand in it, hidden."""
-    from jaxreward.proposers.secrets import Secrets
+    from jaxreward.proposers.llm.secrets import Secrets
 
     return Secrets().redact(shlex.join(["jaxreward", command, *args]))
 
@@ -228,7 +228,7 @@ def train_command(args: list[str]) -> int:
     settings = train_settings(args)
     settings.check()
     console = console_of(settings.json)
-    from jaxreward.commands.plan import describe_training
+    from jaxreward.commands.estimate import describe_training
 
     settings.make_task()
     if settings.plot is not None and not settings.dry_run:
@@ -279,7 +279,7 @@ def export_command(args: list[str]) -> int:
     from jaxreward.commands.arguments import configured
     from jaxreward.commands.export import ExportSettings, write_export
     from jaxreward.commands.parsing import parse
-    from jaxreward.task_names import label_of
+    from jaxreward.config import label_of
 
     settings = parse(ExportSettings, configured(ExportSettings(), args), args, "export")
     console = console_of(settings.json)

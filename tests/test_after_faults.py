@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from jaxreward.proposers.bill import Amount
+from jaxreward.proposers.llm.cost import Amount
 from jaxreward.runs import Proposed, Withdrawn, read_log, read_transcript
 from tests.proposers.server import Answer, ChatServer, Fault
 from tests.proposers.talk import KEY

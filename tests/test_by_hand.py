@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from jaxreward.errors import UserError
-from jaxreward.proposers.llm_settings import LlmSettings
-from jaxreward.proposers.manual import ManualProposer
+from jaxreward.proposers.human.manual import ManualProposer
+from jaxreward.proposers.llm.llm_settings import LlmSettings
 from jaxreward.proposers.proposer import Desk
 from jaxreward.records import Request
 from jaxreward.reports.facts import RunFacts

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from jaxreward.cli import COMMANDS, main
+from jaxreward.evolve.settings import EvolveSettings
 from jaxreward.runs import Run
-from jaxreward.settings import EvolveSettings
 from jaxreward.training import PPO
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -15,10 +15,10 @@ import pytest
 from jaxreward.cli import COMMANDS, main
 from jaxreward.commands.completion import script
 from jaxreward.commands.fields import options_of
-from jaxreward.commands.manual import PAGES, page_lines
+from jaxreward.commands.help_pages import PAGES, page_lines
 from jaxreward.commands.parsing import parse
+from jaxreward.config import Arg
 from jaxreward.errors import UserError
-from jaxreward.options import Arg
 
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -17,12 +17,12 @@ import pytest
 
 import jaxreward.programs
 import jaxreward.tasks
-from jaxreward.commands import compare_cells
 from jaxreward.commands.compare import compare_command
-from jaxreward.commands.compare_cells import SearchCell
+from jaxreward.comparison import cells as compare_cells
+from jaxreward.comparison.cells import SearchCell
+from jaxreward.comparison.finished_searches import read_search
 from jaxreward.errors import UserError
 from jaxreward.programs import Checker
-from jaxreward.reports.comparison import read_search
 from jaxreward.runs import REQUEUE_EXIT_CODE, Baseline, Checked, Proposed, Resumed, Told, Trained, read_log
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -15,20 +15,20 @@ import jax
 import pytest
 
 import jaxreward.programs
-import jaxreward.proposers.endpoint
-from jaxreward.commands import compare_cells
+import jaxreward.proposers.llm.endpoint
 from jaxreward.commands.compare import compare_command, hiding
-from jaxreward.commands.compare_cells import SearchCell, SparseCell, error_file
-from jaxreward.commands.compare_records import Shard
-from jaxreward.commands.compare_settings import CompareSettings
+from jaxreward.comparison import cells as compare_cells
+from jaxreward.comparison.cells import SearchCell, SparseCell, error_file
+from jaxreward.comparison.compare_settings import CompareSettings
+from jaxreward.comparison.finished_searches import Grid, Sparse
+from jaxreward.comparison.shards import Shard
 from jaxreward.errors import UserError
-from jaxreward.evolution import Evolution
-from jaxreward.parts import OBSERVATION
+from jaxreward.evolve.loop import Evolution
+from jaxreward.evolve.setup import OBSERVATION
 from jaxreward.programs import Program
-from jaxreward.proposers.llm_settings import LlmSettings
-from jaxreward.proposers.secrets import Secrets
+from jaxreward.proposers.llm.llm_settings import LlmSettings
+from jaxreward.proposers.llm.secrets import Secrets
 from jaxreward.records import Result
-from jaxreward.reports.comparison import Grid, Sparse
 from jaxreward.runs import EventLog, Proposed, Resumed, Run, RunStarted, Trained, read_log
 from jaxreward.runs.events import json_ready
 from jaxreward.runs.toml import to_toml
@@ -251,7 +251,7 @@ def test_litellm_is_asked_when_there_is_something_to_hide(monkeypatch: pytest.Mo
         asked.append(None)
         raise ImportError("no litellm")
 
-    monkeypatch.setattr(jaxreward.proposers.endpoint, "import_litellm", missing)
+    monkeypatch.setattr(jaxreward.proposers.llm.endpoint, "import_litellm", missing)
     monkeypatch.setenv("OPENAI_API_KEY", "correct-horse-battery")
     redact = hiding(Secrets(tmp_path), LlmSettings(model=("openai/x",)))
     assert not asked

@@ -11,15 +11,16 @@ from typing import Any
 
 import pytest
 
-from jaxreward.commands import compare_outcome, compare_records
 from jaxreward.commands.compare import compare_command
-from jaxreward.commands.compare_cells import Cell, SearchCell, Tools, Trouble, attempt, error_file
-from jaxreward.commands.compare_records import Shard, differences, read_shards
-from jaxreward.commands.compare_settings import CompareSettings
+from jaxreward.comparison import outcome as compare_outcome
+from jaxreward.comparison import shards as compare_records
+from jaxreward.comparison.cells import Cell, SearchCell, Tools, Trouble, attempt, error_file
+from jaxreward.comparison.compare_settings import CompareSettings
+from jaxreward.comparison.finished_searches import Grid, Sparse
+from jaxreward.comparison.shards import Shard, differences, read_shards
 from jaxreward.errors import UserError
-from jaxreward.parts import OBSERVATION
+from jaxreward.evolve.setup import OBSERVATION
 from jaxreward.programs import Checker
-from jaxreward.reports.comparison import Grid, Sparse
 from jaxreward.reports.live import Silent
 from jaxreward.runs import EventLog, Run, RunStarted, StopSignal
 from jaxreward.tasks import make_task

@@ -10,7 +10,7 @@ import pytest
 
 from jaxreward.commands.arguments import compare_settings
 from jaxreward.commands.compare import compare_command
-from jaxreward.commands.compare_settings import CompareSettings, Typed
+from jaxreward.comparison.compare_settings import CompareSettings, Typed
 from jaxreward.errors import UserError
 from jaxreward.training import PPO, quick_real
 

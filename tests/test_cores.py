@@ -11,7 +11,7 @@ import pytest
 
 SHOW = """
 import json, jax
-from jaxreward.cores import cores, cores_of_a_device, use_cores
+from jaxreward.devices import cores, cores_of_a_device, use_cores
 if {late}:
     jax.numpy.zeros(1)
 use_cores()

@@ -8,7 +8,7 @@ import unicodedata
 import pytest
 from rich.table import Table
 
-from jaxreward.display import printable
+from jaxreward.formatting import printable
 from jaxreward.reports.screen import PlainConsole
 
 HIDDEN = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jaxreward.documents import DEEPEST, Garbled, Malformed, parse_json, parse_toml
+from jaxreward.config import DEEPEST, Garbled, Malformed, parse_json, parse_toml
 
 
 @pytest.mark.parametrize("text", ['{"a": [1, 2.5, "x", null]}', b"[]", "-9223372036854775807"])

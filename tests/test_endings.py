@@ -9,11 +9,11 @@ import pytest
 
 from jaxreward.errors import UserError
 from jaxreward.evolve import evolve
+from jaxreward.evolve.settings import EvolveSettings
 from jaxreward.reports.facts import RunFacts
 from jaxreward.reports.live import Silent
 from jaxreward.runs import Asked, Failed, Finished, Paused, Proposed, Run, RunStarted, read_log
 from jaxreward.runs.events import AskedRequest
-from jaxreward.settings import EvolveSettings
 from jaxreward.tasks import make_task
 from jaxreward.training import PPO
 from tests.test_cli import outcome

@@ -14,15 +14,15 @@ from typing import Any
 
 import pytest
 
-from jaxreward import evolution
 from jaxreward.commands.arguments import evolve_settings
 from jaxreward.errors import UserError
 from jaxreward.evolve import evolve
+from jaxreward.evolve import loop as evolution
+from jaxreward.evolve.settings import EvolveSettings
 from jaxreward.reports.live import Silent
 from jaxreward.runs import REQUEUE_EXIT_CODE, Baseline, Checked, Finished, Proposed, Told, Trained, fold, read_log
 from jaxreward.runs.provenance import read_header
 from jaxreward.search import make_strategy
-from jaxreward.settings import EvolveSettings
 from jaxreward.training import PPO, Interrupted
 from jaxreward.training.chunk import Chunk
 from tests.tracking.records import read_folder

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from jaxreward.parts import TASK
+from jaxreward.evolve.settings import EvolveSettings
+from jaxreward.evolve.setup import TASK
 from jaxreward.runs import Asked, Paused, Run, RunStarted, read_log
 from jaxreward.runs.events import AskedRequest
 from jaxreward.runs.provenance import Provenance, named_task, with_header
-from jaxreward.settings import EvolveSettings
 from tests.test_cli import outcome
 
 TASK_TEXT = """
@@ -149,7 +149,7 @@ def test_a_file_that_has_changed_is_not_the_task_any_more(sent, capsys):
 
 
 def test_the_class_must_be_the_same(tmp_path, monkeypatch):
-    from jaxreward.task_names import lead_to_the_same
+    from jaxreward.config import lead_to_the_same
 
     monkeypatch.chdir(tmp_path)
     Path("a.py").touch()

@@ -15,12 +15,12 @@ from PIL import Image
 
 from jaxreward.cli import main
 from jaxreward.errors import UserError
-from jaxreward.filming import film, policy_of
+from jaxreward.evolve.filming import film, policy_of
 from jaxreward.programs import Program
 from jaxreward.records import SUCCESS, Measure
 from jaxreward.reports.films import write_film
 from jaxreward.reports.gauges import Gauges
-from jaxreward.reports.reel import COLOURS, Scene, clock, panelled
+from jaxreward.reports.video import COLOURS, Scene, clock, panelled
 from jaxreward.runs.checkpoint import Checkpoints
 from jaxreward.training import PPO
 from jaxreward.training.episodes import Episode, play, telling

@@ -11,53 +11,42 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 
+BASE = {"records", "errors", "operators", "timing", "devices", "formatting", "config", "files"}
+"""Modules at the root that everything may import, as far as each row below says."""
+
 FLOORS: dict[str, set[str]] = {
-    "records": set(),
-    "operators": set(),
-    "errors": set(),
-    "cores": set(),
-    "devices": set(),
-    "clock": set(),
-    "quantities": set(),
-    "files": set(),
-    "task_names": set(),
-    "documents": set(),
-    "display": set(),
+    **{name: set() for name in ("records", "errors", "operators", "timing", "devices", "formatting", "files")},
+    "config": {"errors", "files"},
     "kernels": set(),
     "programs": {"records", "errors", "files", "kernels", "devices"},
-    "tasks": {"records", "errors", "kernels", "cores", "devices", "task_names"},
+    "tasks": {"records", "errors", "config", "kernels", "devices"},
     "search": {"records", "errors", "operators"},
-    "runs": {"records", "errors", "operators", "files", "documents", "display"},
-    "training": {"records", "errors", "kernels", "programs", "tasks", "clock", "devices"},
-    "proposers": {
-        *("records", "errors", "operators", "options", "programs", "quantities"),
-        *("files", "documents", "display"),
+    "runs": {"records", "errors", "operators", "files", "config", "formatting"},
+    "training": {"records", "errors", "kernels", "programs", "tasks", "timing", "devices"},
+    "proposers": {"records", "errors", "operators", "files", "config", "formatting", "programs", "proposers.replies"},
+    "proposers.genetic": {"records", "errors", "operators", "programs", "proposers"},
+    "proposers.replies": {"records", "errors", "operators"},
+    "proposers.prompts": {"records", "errors", "operators", "programs", "proposers.replies"},
+    "proposers.llm": {
+        *("records", "errors", "files", "config", "formatting"),
+        *("proposers", "proposers.prompts", "proposers.replies"),
     },
-    "reports": {"records", "errors", "operators", "quantities", "runs", "files", "documents", "display", "task_names"},
+    "proposers.human": {
+        *("records", "errors", "operators", "files"),
+        *("proposers", "proposers.llm", "proposers.prompts", "proposers.replies"),
+    },
+    "reports": {"records", "errors", "operators", "config", "files", "formatting", "runs"},
+    "tracking": {"records", "errors", "config", "files", "runs", "reports"},
+    "exports": {"records", "errors", "programs", "tasks", "runs"},
 }
-FLOORS["options"] = {"errors", "files", "documents"}
-FLOORS["endings"] = {"records", "runs", "settings", "task_names"}
-FLOORS["tracking"] = {"records", "errors", "runs", "reports", "files", "documents", "task_names"}
-FLOORS["settings"] = {"records", "errors", "options", "runs", "search", "tasks", "tracking", "training", "proposers"}
-FLOORS["presets"] = {"errors", "settings", "tasks", "training"}
-FLOORS["mending"] = {"records", "runs"}
-FLOORS["evaluation"] = {"records", "reports", "runs", "tasks", "training"}
-FLOORS["filming"] = {"errors", "programs", "records", "reports", "runs", "tasks", "training"}
-FLOORS["tuning"] = {"records", "programs", "search", "tasks", "training"}
-FLOORS["exports"] = {"errors", "programs", "proposers", "records", "runs", "tasks"}
-FLOORS["profile"] = {"files", "runs", "training"}
-FLOORS["protocol"] = {"evaluation", "programs", "records", "settings", "tasks", "training", "tuning"}
-FLOORS["task_check"] = {"errors", "programs", "proposers", "records", "tasks"}
-FLOORS["parts"] = {
-    *("records", "errors", "files", "proposers", "runs", "search", "settings", "task_check", "tasks", "training"),
+PROPOSERS = {name for name in FLOORS if name.startswith("proposers")}
+FLOORS["evolve"] = {
+    *(BASE | PROPOSERS),
+    *("programs", "tasks", "search", "runs", "training", "reports", "tracking"),
 }
-FLOORS["budget"] = {"proposers", "records", "runs", "search", "settings"}
-FLOORS["keeping"] = {"evaluation", "proposers", "protocol", "records", "runs", "settings", "tasks", "training"}
-FLOORS["evolution"] = set(FLOORS)
-FLOORS["finals"] = set(FLOORS)
-FLOORS["evolve"] = set(FLOORS)
-FLOORS["commands"] = set(FLOORS)
-FLOORS["cli"] = set(FLOORS)
+FLOORS["comparison"] = FLOORS["evolve"] | {"evolve"}
+FLOORS["commands"] = FLOORS["comparison"] | {"comparison", "exports"}
+FLOORS["cli"] = FLOORS["commands"] | {"commands"}
 """A room and what it may import besides itself; scripts, benchmarks and tests may import everything."""
 
 TOP = {
@@ -88,8 +77,8 @@ def imports(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def room_of(path: Path) -> str:
-    first, *rest = path.relative_to(ROOT).parts
-    return first if first == "kernels" else rest[0].removesuffix(".py")
+    first, *rest = path.relative_to(ROOT).with_suffix("").parts
+    return first if first == "kernels" else _room(rest)
 
 
 def imported_room(name: str) -> str | None:
@@ -97,7 +86,13 @@ def imported_room(name: str) -> str | None:
     first, *rest = name.split(".")
     if first == "kernels":
         return "kernels"
-    return rest[0] if first == "jaxreward" and rest else None
+    return _room(rest) if first == "jaxreward" and rest else None
+
+
+def _room(names: list[str]) -> str:
+    """The longest beginning of a dotted name that is a room."""
+    inner = ".".join(names[:2])
+    return inner if inner in FLOORS else names[0]
 
 
 def trespasses(path: Path) -> list[str]:
@@ -157,3 +152,31 @@ def test_only_the_agreed_entries_stand_at_the_top():
     if listing.returncode != 0:
         pytest.skip("not a git checkout")
     assert {name.split("/")[0] for name in listing.stdout.split("\0") if name} <= TOP
+
+
+def test_contributing_shows_this_table():
+    table = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    rows = {room: allowed for room, allowed in FLOORS.items() if allowed and "evolve" not in allowed | {room}}
+    assert len(rows) > 10
+    for room, allowed in rows.items():
+        assert f"| `{room}` | {', '.join(f'`{name}`' for name in sorted(allowed))} |\n" in table
+    lowest = ", ".join(f"`{room}`" for room in sorted(FLOORS) if not FLOORS[room])
+    assert f"| {lowest} | nothing of jaxreward |\n" in table
+
+
+def dependencies(path: Path, modules: dict[str, Path]) -> set[str]:
+    """The modules of ours that a file imports anywhere, also inside of functions."""
+    found = {name for _, name in imports(path)}
+    return {name if name in modules else name.rpartition(".")[0] for name in found} & set(modules)
+
+
+def test_no_module_imports_itself_by_way_of_others():
+    modules = {
+        ".".join(p.relative_to(ROOT).with_suffix("").parts): p
+        for p in sources("jaxreward")
+        if p.stem not in ("__init__", "__main__")
+    }
+    left = {name: dependencies(path, modules) - {name} for name, path in modules.items()}
+    while free := {name for name, needed in left.items() if not needed & set(left)}:
+        left = {name: needed for name, needed in left.items() if name not in free}
+    assert left == {}, "these import one another in a circle, or modules that do"

@@ -15,14 +15,14 @@ from PIL import Image
 
 from jaxreward.errors import UserError
 from jaxreward.evolve import ask, evolve
-from jaxreward.parts import Parts
-from jaxreward.proposers.judge import Judge
+from jaxreward.evolve.settings import EvolveSettings
+from jaxreward.evolve.setup import Parts
+from jaxreward.proposers.human.judge import Judge
 from jaxreward.proposers.proposer import Desk
 from jaxreward.records import Exchange, Request
 from jaxreward.reports.live import Silent
 from jaxreward.runs import REQUEUE_EXIT_CODE, Asked, read_log
 from jaxreward.search.elo import read_preference
-from jaxreward.settings import EvolveSettings
 from jaxreward.tasks import make_task
 from jaxreward.training import PPO
 from tests.search.conftest import make_result

@@ -18,7 +18,7 @@ import pytest
 from jaxreward.cli import main
 from jaxreward.errors import UserError
 from jaxreward.programs import Program
-from jaxreward.proposers.bill import Amount
+from jaxreward.proposers.llm.cost import Amount
 from jaxreward.runs import Checked, Proposed, Trained, read_log, read_transcript
 from jaxreward.runs.provenance import read_header
 from tests.proposers.server import Answer, ChatServer
@@ -213,8 +213,8 @@ def test_replies_are_checked_and_compiled_while_others_are_awaited(tmp_path, mon
     def train(*_: Any, **__: Any) -> None:
         raise UserError(enough)
 
-    monkeypatch.setattr("jaxreward.evolution.compile_ahead", compile_ahead)
-    monkeypatch.setattr("jaxreward.evolution.train_generation", train)
+    monkeypatch.setattr("jaxreward.evolve.loop.compile_ahead", compile_ahead)
+    monkeypatch.setattr("jaxreward.evolve.loop.train_generation", train)
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     monkeypatch.chdir(tmp_path)
     with ChatServer(reply) as server:

@@ -17,14 +17,15 @@ from pydantic import ValidationError
 from rich.console import Console
 
 from jaxreward.commands.summary import evolve_json, human_normalised, show_outcome
+from jaxreward.comparison.finished_searches import read_search
 from jaxreward.errors import UserError
 from jaxreward.evolve import evolve
-from jaxreward.parts import Parts
+from jaxreward.evolve.settings import EvolveSettings
+from jaxreward.evolve.setup import Parts
 from jaxreward.programs import Program
-from jaxreward.proposers.guidance import band, level
-from jaxreward.proposers.prompt import PromptBook
+from jaxreward.proposers.genetic.guidance import band, level
+from jaxreward.proposers.prompts.prompt_builder import PromptBook
 from jaxreward.records import SUCCESS, Candidate, Feedback, Measure, Request, Result, Score, normalised
-from jaxreward.reports.comparison import read_search
 from jaxreward.reports.live import Live, Silent
 from jaxreward.reports.tables import figure, interval, mean_over, paired_difference, score_json, score_table
 from jaxreward.runs import Trained, read_log
@@ -32,7 +33,6 @@ from jaxreward.runs.provenance import read_header
 from jaxreward.search.archive import Archive
 from jaxreward.search.seeding import derive_rng
 from jaxreward.search.selection import better, top
-from jaxreward.settings import EvolveSettings
 from jaxreward.tasks import card, measure_of
 from jaxreward.tasks.metrics import Beside, Mean, Reached, Sum
 from jaxreward.tasks.probe import Probe

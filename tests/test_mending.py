@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jaxreward.mending import requests_to_mend
+from jaxreward.evolve.repair import requests_to_mend
 from jaxreward.records import Failure, ProgramSummary, Proposal, Request, Result, Score, Verdict
 from jaxreward.runs import Checked, Generation
 

@@ -16,11 +16,11 @@ from jaxreward.commands.arguments import evolve_settings
 from jaxreward.commands.prompt import PromptSettings, show
 from jaxreward.errors import UserError
 from jaxreward.evolve import evolve
-from jaxreward.proposers.consent import remember
-from jaxreward.proposers.llm_settings import LlmSettings
+from jaxreward.evolve.settings import EvolveSettings
+from jaxreward.proposers.llm.consent import remember
+from jaxreward.proposers.llm.llm_settings import LlmSettings
 from jaxreward.reports.live import Silent
 from jaxreward.runs import Run
-from jaxreward.settings import EvolveSettings
 from tests.proposers.server import Answer, ChatServer
 from tests.proposers.talk import KEY
 

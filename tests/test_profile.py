@@ -8,11 +8,11 @@ import time
 
 import pytest
 
-from jaxreward.clock import Clock
 from jaxreward.evolve import evolve
-from jaxreward.profile import section
+from jaxreward.evolve.profiling import section
+from jaxreward.evolve.settings import EvolveSettings
 from jaxreward.reports.live import Silent
-from jaxreward.settings import EvolveSettings
+from jaxreward.timing import Clock
 from jaxreward.training import PPO
 
 

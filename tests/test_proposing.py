@@ -11,15 +11,15 @@ from typing import Any
 import pytest
 
 from jaxreward.errors import ProposerStopped
-from jaxreward.evolution import Evolution
-from jaxreward.parts import Parts
+from jaxreward.evolve.loop import Evolution
+from jaxreward.evolve.settings import EvolveSettings
+from jaxreward.evolve.setup import Parts
 from jaxreward.proposers.proposer import Answers, Desk, Unplanned
 from jaxreward.proposers.replay import ReplayProposer
 from jaxreward.records import Exchange, Failure, Proposal, Request
 from jaxreward.reports.live import Silent
 from jaxreward.runs import Checked, Proposed, Repair, Run, StopSignal, Told, Withdrawn, read_log, read_transcript
 from jaxreward.search import make_strategy
-from jaxreward.settings import EvolveSettings
 from jaxreward.training import PPO
 
 pytestmark = pytest.mark.usefixtures("hasty")

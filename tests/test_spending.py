@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from jaxreward.commands.spending import Spending
-from jaxreward.proposers.bill import Estimate
+from jaxreward.proposers.llm.cost import Estimate
 
 
 @pytest.mark.parametrize(

@@ -17,11 +17,12 @@ import numpy as np
 import pytest
 
 from jaxreward.errors import UserError
-from jaxreward.evolution import Evolution
+from jaxreward.evolve.loop import Evolution
+from jaxreward.evolve.settings import EvolveSettings
+from jaxreward.evolve.setup import Parts
 from jaxreward.operators import OPERATORS, WORDS
-from jaxreward.parts import Parts
 from jaxreward.programs import Checker
-from jaxreward.proposers.judge import Judge
+from jaxreward.proposers.human.judge import Judge
 from jaxreward.proposers.proposer import Answers, OneByOne
 from jaxreward.proposers.replay import ReplayProposer
 from jaxreward.records import Failure, ProgramSummary, Proposal, Request, Result, Score, Verdict
@@ -29,7 +30,6 @@ from jaxreward.reports.live import Silent
 from jaxreward.runs import Asked, Proposed, Run, StopSignal, Told, Trained, read_log
 from jaxreward.search import make_strategy
 from jaxreward.search.registry import STRATEGIES
-from jaxreward.settings import EvolveSettings
 from jaxreward.tasks import make_task
 
 SMALL = {

@@ -10,7 +10,7 @@ import pytest
 
 import jaxreward as jr
 from jaxreward.errors import UserError
-from jaxreward.task_check import check_task
+from jaxreward.evolve.task_check import check_task
 from jaxreward.tasks import make_task
 from tests.tasks.test_soundness import marked, module_of, written
 from tests.test_cli import outcome

@@ -7,19 +7,19 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
-from jaxreward.commands.compare_settings import CompareSettings, Typed
 from jaxreward.commands.file_tasks import named_again
 from jaxreward.commands.own import own_limit, require_own
 from jaxreward.commands.parsing import given, help_asked, last, parse, without_help
 from jaxreward.commands.retrain import TrainSettings
+from jaxreward.comparison.compare_settings import CompareSettings, Typed
+from jaxreward.config import apply, read_toml
 from jaxreward.errors import UserError
+from jaxreward.evolve.presets import preset, quick_learner, quick_steps
+from jaxreward.evolve.settings import EvolveSettings
 from jaxreward.files import is_there
-from jaxreward.options import apply, read_toml
-from jaxreward.presets import preset, quick_learner, quick_steps
-from jaxreward.proposers.llm_settings import LlmSettings
+from jaxreward.proposers.llm.llm_settings import LlmSettings
 from jaxreward.runs.folders import is_run
 from jaxreward.runs.run import nearest, read_config
-from jaxreward.settings import EvolveSettings
 from jaxreward.tasks import has_real_actions, is_file
 from jaxreward.training import PPO
 

@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from jaxreward.commands.output import console_of, print_json
+from jaxreward.config import Arg, class_of, file_of, is_file, label_of
 from jaxreward.errors import FAILED_EXIT_CODE, UserError, why_unreadable
-from jaxreward.options import Arg
-from jaxreward.task_names import class_of, file_of, is_file, label_of
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -109,7 +108,7 @@ _ENTRIES = ("get_observation", "compute_reward", "reward")
 
 def _check_task(name: str, task: Task, checker: Checker, console: Console) -> dict[str, Any]:
     """Print what is wrong with a task; the same as JSON."""
-    from jaxreward.task_check import check_task
+    from jaxreward.evolve.task_check import check_task
     from jaxreward.tasks import measure_of
 
     found = check_task(task, checker=checker)

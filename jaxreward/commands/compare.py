@@ -10,18 +10,18 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from jaxreward.commands.compare_cells import Cell, SearchCell, Tools, Trouble, attempt, exit_code
-from jaxreward.commands.compare_outcome import conclude, idle, merge, print_json, require_fitting
-from jaxreward.commands.compare_records import keep_record
-from jaxreward.commands.compare_settings import CompareSettings
+from jaxreward.comparison.cells import Cell, SearchCell, Tools, Trouble, attempt, exit_code
+from jaxreward.comparison.compare_settings import CompareSettings
+from jaxreward.comparison.outcome import conclude, idle, merge, print_json, require_fitting
+from jaxreward.comparison.shards import keep_record
 from jaxreward.runs import StopSignal
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from jaxreward.commands.spending import Spending
-    from jaxreward.proposers.llm_settings import LlmSettings
-    from jaxreward.proposers.secrets import Secrets
+    from jaxreward.proposers.llm.llm_settings import LlmSettings
+    from jaxreward.proposers.llm.secrets import Secrets
     from jaxreward.reports.live import Live
     from jaxreward.tasks import Task
 
@@ -30,7 +30,7 @@ def compare_command(args: list[str]) -> int:
     """Compare search strategies at equal budget."""
     from jaxreward.commands.arguments import compare_settings
     from jaxreward.commands.output import console_of
-    from jaxreward.proposers.secrets import Secrets
+    from jaxreward.proposers.llm.secrets import Secrets
     from jaxreward.reports.live import Live
 
     secrets = Secrets()
@@ -61,7 +61,7 @@ def compare_command(args: list[str]) -> int:
 
 def _prepare(cells: Sequence[Cell], tasks: Mapping[str, Task], console: Console) -> None:
     """Raise UserError if a search that has not begun could ask nobody, before there is a folder."""
-    from jaxreward.parts import Parts
+    from jaxreward.evolve.setup import Parts
 
     asking = [c.settings for c in cells if isinstance(c, SearchCell) and not c.begun and c.settings.proposer == "llm"]
     for settings in asking[:1]:  # all ask the same models
@@ -73,7 +73,7 @@ def hiding(secrets: Secrets, llm: LlmSettings) -> Callable[[str], str]:
 
     Whose a model is litellm knows, which takes seconds to import: it is asked when the first text comes.
     """
-    from jaxreward.proposers.endpoint import Endpoint
+    from jaxreward.proposers.llm.endpoint import Endpoint
 
     @functools.cache
     def guard() -> None:
@@ -92,7 +92,7 @@ def hiding(secrets: Secrets, llm: LlmSettings) -> Callable[[str], str]:
 
 def _examine(settings: CompareSettings) -> dict[str, Task]:
     """The tasks by name; UserError for a name that does not exist, or cells that do not fit what is there already."""
-    from jaxreward.parts import Parts
+    from jaxreward.evolve.setup import Parts
     from jaxreward.tasks import make_task_of
 
     tasks = {name: make_task_of(name, settings.task_arg) for name in settings.tasks}
@@ -162,7 +162,7 @@ class _Placed:
 
 def _plan(settings: CompareSettings, cells: Sequence[Cell], console: Console) -> int:
     """Print the cells of this shard, which are done, and what the others will cost."""
-    from jaxreward.commands.plan import cost_s, duration, search_s
+    from jaxreward.commands.estimate import cost_s, duration, search_s
     from jaxreward.reports.tables import Sheet
 
     rows = [(cell.label, cell.status()) for cell in cells]
@@ -192,7 +192,7 @@ def _plan(settings: CompareSettings, cells: Sequence[Cell], console: Console) ->
 def _foresee(cells: Sequence[Cell]) -> Spending | None:
     """What all searches together will spend on language models; None where none is asked."""
     from jaxreward.commands.spending import Spending, foresee
-    from jaxreward.proposers.bill import Estimate
+    from jaxreward.proposers.llm.cost import Estimate
 
     waiting = [c for c in cells if isinstance(c, SearchCell) and c.status() != "done"]
     each = [found for c in waiting if (found := foresee(dataclasses.replace(c.settings, resume=c.begun)))]

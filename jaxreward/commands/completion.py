@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from jaxreward.commands.fields import options_of
-from jaxreward.commands.manual import PAGES, Page, topics_of
+from jaxreward.commands.help_pages import PAGES, Page, topics_of
 from jaxreward.commands.parsing import add_flag, parse
+from jaxreward.config import Arg
 from jaxreward.errors import UserError
-from jaxreward.options import Arg
 
 Shell = Literal["bash", "zsh", "fish", "tcsh"]
 
@@ -63,7 +63,7 @@ def command_parser(commands: Mapping[str, str]) -> argparse.ArgumentParser:
 def _fill(parser: argparse.ArgumentParser, name: str, page: Page) -> None:
     import shtab
 
-    from jaxreward.commands.compare_settings import PROPOSERS as COMPARED
+    from jaxreward.comparison.compare_settings import PROPOSERS as COMPARED
 
     topics = topics_of(name)
     if topics:
@@ -96,11 +96,11 @@ def _fill(parser: argparse.ArgumentParser, name: str, page: Page) -> None:
 
 def _values() -> Mapping[str, Callable[[], Sequence[str]]]:
     """Values of options that take a name, by the last part of the option's path."""
+    from jaxreward.evolve.presets import PRESETS
+    from jaxreward.evolve.settings import BASELINES
     from jaxreward.operators import OPERATORS
-    from jaxreward.presets import PRESETS
-    from jaxreward.proposers.proposer import NAMES
+    from jaxreward.proposers.registry import NAMES
     from jaxreward.search import STRATEGIES
-    from jaxreward.settings import BASELINES
     from jaxreward.tasks import task_names
 
     return {

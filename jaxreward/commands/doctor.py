@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from jaxreward.options import Arg
+from jaxreward.config import Arg
 
 if TYPE_CHECKING:
-    from jaxreward.proposers.llm_settings import LlmSettings
+    from jaxreward.proposers.llm.llm_settings import LlmSettings
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ def _training() -> Finding:
 
 
 def _llm(settings: DoctorSettings) -> LlmSettings:
-    from jaxreward.proposers.llm_settings import LlmSettings
+    from jaxreward.proposers.llm.llm_settings import LlmSettings
 
     return LlmSettings(
         model=settings.model, api_base=settings.api_base, price=settings.price, max_tokens=256, timeout_s=60
@@ -120,8 +120,8 @@ def _llm(settings: DoctorSettings) -> LlmSettings:
 
 
 def _models(settings: DoctorSettings) -> Iterator[Finding]:
-    from jaxreward.proposers.bill import dollars
-    from jaxreward.proposers.llm import ping
+    from jaxreward.proposers.llm.cost import dollars
+    from jaxreward.proposers.llm.llm_proposer import ping
 
     notes: list[str] = []
     answers = ping(_llm(settings), notes.append)

@@ -11,16 +11,15 @@ from typing import Annotated, Any, NamedTuple
 
 from jaxreward import files
 from jaxreward.commands.file_tasks import task_of_interface
+from jaxreward.config import Arg, class_of, file_of, is_file, label_of, merged_options, named
 from jaxreward.errors import UserError
+from jaxreward.evolve.task_check import require_vocabulary
 from jaxreward.exports import Export, Target, export
-from jaxreward.options import Arg, merged_options
 from jaxreward.programs import Checker, Program, ProgramRejected
 from jaxreward.programs.checker import read_program
 from jaxreward.runs.disk import write_atomic
 from jaxreward.runs.folders import find_run
 from jaxreward.runs.provenance import with_task
-from jaxreward.task_check import require_vocabulary
-from jaxreward.task_names import class_of, file_of, is_file, label_of, named
 from jaxreward.tasks import make_task_of
 
 BEST = "best_interface.py"

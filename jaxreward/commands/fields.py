@@ -16,7 +16,7 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
-from jaxreward.options import Arg, arg_of
+from jaxreward.config import Arg, arg_of
 
 _MEASURES = {"_s": ("SECONDS", "s"), "_gb": ("GB", "GB"), "_usd": ("USD", "USD")}
 """Ends of names that say in what a value is measured: as a placeholder, and behind a number."""

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from jaxreward.config import class_of, file_of, is_file, lead_to_the_same, named
 from jaxreward.errors import UserError, why_unreadable
-from jaxreward.parts import TASK
+from jaxreward.evolve.setup import TASK
 from jaxreward.runs.provenance import named_task
-from jaxreward.task_names import class_of, file_of, is_file, lead_to_the_same, named
 
 
 def named_again(recorded: str, said: str, where: str, run: Path | None = None) -> str:

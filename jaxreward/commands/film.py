@@ -12,12 +12,13 @@ from jaxreward.commands.arguments import configured
 from jaxreward.commands.file_tasks import named_again, task_of_interface
 from jaxreward.commands.output import console_of, print_json
 from jaxreward.commands.parsing import parse, without_help
-from jaxreward.documents import parse_json
+from jaxreward.config import Arg, apply, is_file, parse_json
 from jaxreward.errors import UserError
-from jaxreward.filming import EPISODES, MOST_FRAMES, check_drawable, film, policy_of
-from jaxreward.keeping import POLICY
-from jaxreward.options import Arg, apply
-from jaxreward.presets import quick_learner, quick_steps
+from jaxreward.evolve.artifacts import POLICY
+from jaxreward.evolve.filming import EPISODES, MOST_FRAMES, check_drawable, film, policy_of
+from jaxreward.evolve.presets import quick_learner, quick_steps
+from jaxreward.evolve.settings import EvolveSettings
+from jaxreward.evolve.task_check import require_vocabulary
 from jaxreward.programs import Program
 from jaxreward.programs.checker import read_program
 from jaxreward.records import Result
@@ -29,9 +30,6 @@ from jaxreward.runs.disk import write_atomic
 from jaxreward.runs.folders import find_run
 from jaxreward.runs.odd import as_written
 from jaxreward.runs.run import read_config
-from jaxreward.settings import EvolveSettings
-from jaxreward.task_check import require_vocabulary
-from jaxreward.task_names import is_file
 from jaxreward.tasks import Task
 from jaxreward.training import PPO, train
 

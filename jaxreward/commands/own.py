@@ -8,8 +8,8 @@ from pathlib import Path
 
 from jaxreward.commands.questions import confirmed
 from jaxreward.errors import UserError
-from jaxreward.proposers import consent
-from jaxreward.proposers.llm_settings import LlmSettings
+from jaxreward.proposers.llm import consent
+from jaxreward.proposers.llm.llm_settings import LlmSettings
 
 
 def require_own(path: Path, proposer: str, found: LlmSettings, typed: LlmSettings, result: LlmSettings) -> None:

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 from jaxreward.commands.fields import Option, options_of
-from jaxreward.commands.manual import print_page, program, shared_flags
+from jaxreward.commands.help_pages import print_page, program, shared_flags
+from jaxreward.config import merged_options, nearest
 from jaxreward.errors import UserError
-from jaxreward.options import merged_options, nearest
 
 D = TypeVar("D")
 

@@ -8,17 +8,18 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any
 
-from jaxreward.budget import next_requests
 from jaxreward.commands.file_tasks import named_again
 from jaxreward.commands.own import require_own
+from jaxreward.config import Arg, apply, is_file
 from jaxreward.errors import UserError
+from jaxreward.evolve.budget import next_requests
+from jaxreward.evolve.presets import quick_learner
+from jaxreward.evolve.settings import EvolveSettings
+from jaxreward.evolve.setup import given_observation, words_of
 from jaxreward.operators import OPERATORS
-from jaxreward.options import Arg, apply
-from jaxreward.parts import given_observation, words_of
-from jaxreward.presets import quick_learner
-from jaxreward.proposers.llm import LlmProposer
-from jaxreward.proposers.llm_settings import LlmSettings
-from jaxreward.proposers.prompt import PromptBook
+from jaxreward.proposers.llm.llm_proposer import LlmProposer
+from jaxreward.proposers.llm.llm_settings import LlmSettings
+from jaxreward.proposers.prompts.prompt_builder import PromptBook
 from jaxreward.records import Evolve, Request, Result, TaskCard
 from jaxreward.runs import Asked, Event, Progress, Repair, fold, read_log
 from jaxreward.runs.folders import find_run
@@ -27,8 +28,6 @@ from jaxreward.runs.run import read_config
 from jaxreward.search import make_strategy
 from jaxreward.search.seeding import derive_rng
 from jaxreward.search.selection import top, without
-from jaxreward.settings import EvolveSettings
-from jaxreward.task_names import is_file
 from jaxreward.tasks import make_task_of
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from jaxreward.display import printable
+from jaxreward.formatting import printable
 
 
 def confirmed(question: str) -> bool | None:

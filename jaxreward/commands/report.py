@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Annotated
 
 from jaxreward.commands.output import console_of, print_json
+from jaxreward.config import Arg
 from jaxreward.errors import UserError
-from jaxreward.options import Arg
 
 
 @dataclass(frozen=True)

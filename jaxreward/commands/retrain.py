@@ -9,12 +9,12 @@ from typing import Annotated, Any
 
 import numpy as np
 
+from jaxreward.config import Arg
 from jaxreward.errors import UserError
-from jaxreward.options import Arg
+from jaxreward.evolve.task_check import require_vocabulary
 from jaxreward.programs import Checker, Program
 from jaxreward.programs.checker import read_program
 from jaxreward.reports.tables import score_json
-from jaxreward.task_check import require_vocabulary
 from jaxreward.tasks import Task, make_task_of
 from jaxreward.training import PPO, How, Progress, TrainResult, train
 from jaxreward.training.plan import EVAL_EPISODES, check_collector

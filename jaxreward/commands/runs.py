@@ -16,11 +16,11 @@ from pathlib import Path
 from shutil import get_terminal_size
 from typing import Annotated, Any, TypeVar
 
-from jaxreward.commands.manual import overview
+from jaxreward.commands.help_pages import overview
 from jaxreward.commands.parsing import parse
-from jaxreward.display import printable
+from jaxreward.config import Arg
 from jaxreward.errors import UserError
-from jaxreward.options import Arg
+from jaxreward.formatting import printable
 from jaxreward.reports.facts import BEST_OF_N, RunFacts, is_written
 from jaxreward.reports.run_events import Narrator
 from jaxreward.runs import Entry
@@ -221,7 +221,7 @@ def tail_command(args: list[str]) -> int:
 
 def track_command(args: list[str]) -> int:
     """Feed TensorBoard or Weights & Biases with a run."""
-    from jaxreward.proposers.secrets import Secrets
+    from jaxreward.proposers.llm.secrets import Secrets
 
     settings = _parse(TrackSettings, "track", args)
     require(settings.to)

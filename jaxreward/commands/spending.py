@@ -6,15 +6,15 @@ from dataclasses import dataclass
 
 from jaxreward.commands.questions import confirmed
 from jaxreward.errors import UserError
-from jaxreward.parts import given_observation, words_of
-from jaxreward.proposers.bill import EXPECTED_REPLY, Estimate, dollars, estimate_cost, too_small
-from jaxreward.proposers.prompt import PromptBook, estimate_tokens
-from jaxreward.proposers.prompt_sections import TOTAL
+from jaxreward.evolve.settings import EvolveSettings
+from jaxreward.evolve.setup import given_observation, words_of
+from jaxreward.proposers.llm.cost import EXPECTED_REPLY, Estimate, dollars, estimate_cost, too_small
+from jaxreward.proposers.prompts.prompt_builder import PromptBook, estimate_tokens
+from jaxreward.proposers.prompts.sections import TOTAL
 from jaxreward.records import Request
 from jaxreward.runs import Trained, read_log
 from jaxreward.search.registry import make_strategy
 from jaxreward.search.seeding import derive_rng
-from jaxreward.settings import EvolveSettings
 
 # A prompt that shows parents and feedback is longer than the first one by about this many tokens.
 _CONTEXT_TOKENS = 4_000

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from jaxreward.options import Arg
+from jaxreward.config import Arg
 from jaxreward.search.option_text import own_options, written
 from jaxreward.search.registry import STRATEGIES, strategy_class
 

@@ -9,10 +9,11 @@ from typing import Any
 from rich.console import Console
 
 from jaxreward.commands.retrain import Retrained, TrainSettings
-from jaxreward.cores import cores
+from jaxreward.devices import cores
 from jaxreward.errors import UserError
 from jaxreward.evolve import Outcome
-from jaxreward.proposers.bill import Amount
+from jaxreward.evolve.settings import plain
+from jaxreward.proposers.llm.cost import Amount
 from jaxreward.records import Result, Score, normalised
 from jaxreward.reports.plots import learning_curves, search_course
 from jaxreward.reports.tables import diagnosis, figure, measure_of_scores, score_json, score_table, task_title
@@ -20,7 +21,6 @@ from jaxreward.runs import Checked, Entry, Proposed, Trained, read_log, read_tra
 from jaxreward.runs.log import wall_s
 from jaxreward.runs.provenance import VERSIONED, commit, device, versions
 from jaxreward.runs.transcripts import TRANSCRIPT
-from jaxreward.settings import plain
 
 
 def show_outcome(outcome: Outcome, console: Console) -> None:

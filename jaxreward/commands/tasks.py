@@ -7,8 +7,8 @@ from typing import Annotated
 
 from jaxreward.commands.arguments import configured
 from jaxreward.commands.parsing import parse
+from jaxreward.config import Arg
 from jaxreward.errors import UserError
-from jaxreward.options import Arg
 from jaxreward.tasks import card, make_task_of, options_of, task_names
 
 

@@ -8,7 +8,7 @@ import re
 import symtable
 from collections.abc import Mapping
 
-from jaxreward.proposers.statements import fresh_name
+from jaxreward.programs.statements import fresh_name
 
 
 def bound(source: str) -> dict[str, str]:

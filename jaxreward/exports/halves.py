@@ -11,7 +11,7 @@ import jax
 import numpy as np
 
 from jaxreward.programs import Program
-from jaxreward.proposers.statements import Statement, closure, fresh_name, split
+from jaxreward.programs.statements import Statement, closure, fresh_name, split
 from jaxreward.tasks import make_task, options_of
 
 

@@ -23,9 +23,9 @@ from jaxreward.programs.limits import Limits
 from jaxreward.programs.novelty import Sketch
 from jaxreward.programs.process import Lost, Process, SandboxError
 from jaxreward.programs.program import Half, Program, ProgramRejected, Skeleton, assemble
-from jaxreward.programs.reply import Failed, read_reply
 from jaxreward.programs.spec import Spec
 from jaxreward.programs.target import Packed, Target
+from jaxreward.programs.worker_reply import Failed, read_reply
 from jaxreward.records import Failure, Notice, Verdict
 
 _WAIT_S = 10.0

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import jax
 
 from jaxreward.programs.entries import FILE, Refused
-from jaxreward.programs.reply import LOOPS
 from jaxreward.programs.spec import Spec
 from jaxreward.programs.tape import TapeError
+from jaxreward.programs.worker_reply import LOOPS
 
 _WHERE = "use jnp.where(condition, a, b) or jax.lax.select, and & | ~ in place of and, or, not"
 _HINTS: tuple[tuple[type[BaseException], str, str], ...] = (

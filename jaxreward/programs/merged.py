@@ -16,7 +16,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from jaxreward.programs.replay import Step, step_of
+from jaxreward.programs.interpret import Step, step_of
 from jaxreward.programs.tape import COMMUTATIVE, Tape, TapeError, dumps
 
 _Owners = tuple[int, ...]

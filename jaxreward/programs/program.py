@@ -17,9 +17,9 @@ from jaxreward.errors import UserError
 from jaxreward.programs.constants import FloatLiteral, write_back
 from jaxreward.programs.cost import Cost, measure
 from jaxreward.programs.encode import trace
+from jaxreward.programs.interpret import replay, shapes
 from jaxreward.programs.limits import Limits
 from jaxreward.programs.novelty import Sketch
-from jaxreward.programs.replay import replay, shapes
 from jaxreward.programs.spec import Spec
 from jaxreward.programs.tape import Tape, bind, count, digests, reads
 from jaxreward.records import ProgramSummary, Verdict

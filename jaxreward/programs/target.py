@@ -14,10 +14,10 @@ import numpy as np
 from jaxreward.errors import UserError
 from jaxreward.programs.play import can_play, how_many, sample_transitions
 from jaxreward.programs.program import Half, default_observation, default_reward
-from jaxreward.programs.reply import Failed
 from jaxreward.programs.samples import Samples
 from jaxreward.programs.spec import Spec
 from jaxreward.programs.verify import pack
+from jaxreward.programs.worker_reply import Failed
 from jaxreward.records import Failure
 
 _FEWEST = 32

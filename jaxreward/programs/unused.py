@@ -8,8 +8,8 @@ from typing import Any
 import jax
 
 from jaxreward.programs.cost import measure
+from jaxreward.programs.interpret import replay
 from jaxreward.programs.limits import Limits
-from jaxreward.programs.replay import replay
 from jaxreward.programs.tape import Tape, TapeError
 
 _TIMES = 16

@@ -17,11 +17,11 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from jaxreward.programs.judge import Inputs, Judged, is_skeleton, judge
 from jaxreward.programs.limits import Limits
 from jaxreward.programs.process import Lost, leave_with_parent, read_frame, write_frame
 from jaxreward.programs.samples import Samples
 from jaxreward.programs.spec import Spec, dtype_of
+from jaxreward.programs.validate import Inputs, Judged, is_skeleton, judge
 
 _MAX_REQUEST = 64 << 20
 

@@ -1,18 +1,17 @@
-"""What a proposer is, what a run lends it, and how to make one by name."""
+"""What a proposer is, and what a run lends it."""
 
 from __future__ import annotations
 
-import difflib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
-from jaxreward.errors import ProposerStopped, UserError
-from jaxreward.records import Exchange, Proposal, Request, TaskCard
+from jaxreward.errors import ProposerStopped
+from jaxreward.records import Exchange, Proposal, Request
 
 RngOf = Callable[[Request], np.random.Generator]
 """The random generator of a request, the same whenever it is asked for."""
@@ -142,53 +141,3 @@ class OneByOne(Unplanned, ABC):
     @abstractmethod
     def propose(self, request: Request, rng: np.random.Generator) -> Proposal:
         """The answer to one request."""
-
-
-NAMES = ("genetic", "llm", "manual", "replay")
-
-
-def make_proposer(name: str, card: TaskCard, **options: Any) -> Proposer:
-    """Make the proposer called `name` for a task.
-
-    Args:
-        name: `genetic` (no options); `llm` and `manual` with `settings`, an `LlmSettings`; `replay`
-            with `recording`: an events.jsonl, the folder that holds one, or a mapping from request
-            id to `Proposal`.
-        card: the task's words and vocabulary.
-
-    Raises:
-        UserError: if there is no such proposer, an option it does not have, or one it misses.
-    """
-    if name == "genetic":
-        from jaxreward.proposers.genetic import GeneticProposer
-
-        _only(name, options, ())
-        return GeneticProposer(card)
-    if name == "llm":
-        from jaxreward.proposers.llm import LlmProposer
-
-        _only(name, options, ("settings",))
-        return LlmProposer(card, **options)
-    if name == "manual":
-        from jaxreward.proposers.manual import ManualProposer
-
-        _only(name, options, ("settings",))
-        return ManualProposer(card, **options)
-    if name == "replay":
-        from jaxreward.proposers.replay import ReplayProposer
-
-        _only(name, options, ("recording",))
-        if "recording" not in options:
-            raise UserError("the replay proposer needs a recording: give it the events.jsonl of a run")
-        return ReplayProposer(options["recording"])
-    close = difflib.get_close_matches(name, NAMES, n=1)
-    hint = f"did you mean '{close[0]}'?" if close else f"choose from {', '.join(NAMES)}"
-    raise UserError(f"there is no proposer '{name}'; {hint}")
-
-
-def _only(name: str, options: dict[str, Any], known: tuple[str, ...]) -> None:
-    for option in options:
-        if option not in known:
-            close = difflib.get_close_matches(option, known, n=1)
-            hint = f"; did you mean '{close[0]}'?" if close else f"; it has {', '.join(known) or 'none'}"
-            raise UserError(f"the {name} proposer has no option '{option}'{hint}")

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from jaxreward import files
-from jaxreward.documents import Malformed, parse_json
+from jaxreward.config import Malformed, parse_json
 from jaxreward.errors import ProposerStopped, UserError, why_unreadable
 from jaxreward.proposers.proposer import Answers, Desk, RngOf, Unprepared
 from jaxreward.records import Exchange, Proposal, Request

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from jaxreward.records import Exchange
-from jaxreward.reports.course import FINAL, Stopwatch, phase
 from jaxreward.reports.facts import BEST_OF_N
+from jaxreward.reports.timeline import FINAL, Stopwatch, phase
 from jaxreward.runs import Asked, Baseline, Entry, Failed, Finished, Trained
 
 

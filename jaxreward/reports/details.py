@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from jaxreward.records import Exchange, Feedback, Result
-from jaxreward.reports.family import programs, state_of
+from jaxreward.reports.lineage import programs, state_of
 from jaxreward.reports.pedigree import changes
 from jaxreward.reports.tables import interval
 from jaxreward.runs.provenance import without_header

@@ -13,7 +13,7 @@ from typing import Literal
 from jaxreward import files
 from jaxreward.errors import UserError, why_unreadable
 from jaxreward.records import SUCCESS, Candidate, Exchange, Measure, Result, Score
-from jaxreward.reports.course import Reached, course_of
+from jaxreward.reports.timeline import Reached, course_of
 from jaxreward.runs import Baseline, Entry, Finished, Progress, RunStarted, fold, read_log, read_transcript
 from jaxreward.runs.log import wall_s
 from jaxreward.runs.provenance import lineage, read_header

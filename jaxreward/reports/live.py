@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.live import Live as Screen
 from rich.text import Text
 
-from jaxreward.display import printable
+from jaxreward.formatting import printable
 from jaxreward.operators import WORDS
 from jaxreward.records import Measure, Result
 from jaxreward.reports.run_tables import told_score

@@ -15,19 +15,17 @@ from pathlib import Path
 from typing import Any
 
 from jaxreward import files
-from jaxreward.display import printable
-from jaxreward.documents import parse_json
-from jaxreward.quantities import count, dollars
+from jaxreward.config import label_of, parse_json
+from jaxreward.formatting import count, dollars, printable
 from jaxreward.reports import charts
 from jaxreward.reports.details import details
 from jaxreward.reports.facts import RunFacts
-from jaxreward.reports.family import cells
+from jaxreward.reports.lineage import cells
 from jaxreward.reports.story import Story, story
 from jaxreward.runs.disk import check_target, write_atomic
 from jaxreward.runs.odd import as_written
 from jaxreward.runs.provenance import versions
 from jaxreward.runs.toml import to_toml
-from jaxreward.task_names import label_of
 
 PAGE = "report.html"
 FILM = "film"

@@ -6,11 +6,12 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from jaxreward.quantities import dollars, span
+from jaxreward.config import label_of
+from jaxreward.formatting import dollars, span
 from jaxreward.records import Measure, Result, Score
-from jaxreward.reports.course import better
 from jaxreward.reports.run_tables import told_score
 from jaxreward.reports.tables import figure
+from jaxreward.reports.timeline import better
 from jaxreward.runs import (
     Asked,
     AskedRequest,
@@ -30,7 +31,6 @@ from jaxreward.runs import (
     Withdrawn,
 )
 from jaxreward.runs.toml import flat
-from jaxreward.task_names import label_of
 
 
 class Narrator:

@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from jaxreward.quantities import count, dollars, span
+from jaxreward.config import label_of
+from jaxreward.formatting import count, dollars, span
 from jaxreward.records import Measure, Score
-from jaxreward.reports.course import Reached, first_to_reach
 from jaxreward.reports.facts import RunFacts
 from jaxreward.reports.tables import figure, interval, score_json, task_title
+from jaxreward.reports.timeline import Reached, first_to_reach
 from jaxreward.runs.toml import flat
-from jaxreward.task_names import label_of
 
 GAP = "  "
 

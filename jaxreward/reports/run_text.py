@@ -11,14 +11,14 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from jaxreward.quantities import count, dollars, span
+from jaxreward.config import is_file, label_of
+from jaxreward.formatting import count, dollars, span
 from jaxreward.records import Score
-from jaxreward.reports.contenders import Gap, gap
-from jaxreward.reports.course import CHECKING, FINAL, PROPOSING, TRAINING, GenerationCourse, Stopwatch, generations
+from jaxreward.reports.baselines import Gap, gap
 from jaxreward.reports.facts import BEST_OF_N, RunFacts
 from jaxreward.reports.run_tables import aligned, summary_json, task_of, told_score
 from jaxreward.reports.tables import figure, score_json
-from jaxreward.task_names import is_file, label_of
+from jaxreward.reports.timeline import CHECKING, FINAL, PROPOSING, TRAINING, GenerationCourse, Stopwatch, generations
 
 FILES = {
     "best_interface.py": "the best program",

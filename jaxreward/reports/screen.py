@@ -7,7 +7,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from jaxreward.display import printable
+from jaxreward.formatting import printable
 
 
 class PlainConsole(Console):

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from jaxreward.formatting import count, dollars, span
 from jaxreward.operators import WORDS
-from jaxreward.quantities import count, dollars, span
 from jaxreward.records import Measure, Score
-from jaxreward.reports.course import CHECKING, PROPOSING, TRAINING, Stopwatch, better
 from jaxreward.reports.run_tables import told_score
 from jaxreward.reports.tables import figure
+from jaxreward.reports.timeline import CHECKING, PROPOSING, TRAINING, Stopwatch, better
 from jaxreward.runs import Asked, Baseline, Entry, Generation, Progress, Spent, Told, Trained
 
 STATES: tuple[str, ...] = (

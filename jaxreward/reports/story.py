@@ -8,19 +8,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from jaxreward.config import label_of
 from jaxreward.records import Measure, Result
 from jaxreward.reports import charts
 from jaxreward.reports.account import ModelBill, Stretch, bills, stretches
-from jaxreward.reports.contenders import WINNER, Contender, contenders, verdicts
-from jaxreward.reports.course import CHECKING, FINAL, PROPOSING, REST, TRAINING
+from jaxreward.reports.baselines import WINNER, Contender, contenders, verdicts
 from jaxreward.reports.details import curve, shares, table, term_rows
-from jaxreward.reports.doubts import Doubt, doubts
 from jaxreward.reports.facts import BEST_OF_N, RunFacts
-from jaxreward.reports.family import cells, forest, placed, programs
+from jaxreward.reports.lineage import cells, forest, placed, programs
 from jaxreward.reports.pedigree import Step, pedigree
 from jaxreward.reports.tables import figure, task_title
+from jaxreward.reports.timeline import CHECKING, FINAL, PROPOSING, REST, TRAINING
+from jaxreward.reports.warnings import Doubt, doubts
 from jaxreward.runs.provenance import without_header
-from jaxreward.task_names import label_of
 
 _EXAMPLES = 3
 

@@ -11,8 +11,8 @@ from typing import Any
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
+from jaxreward.config import label_of
 from jaxreward.records import SUCCESS, Feedback, Measure, Score
-from jaxreward.task_names import label_of
 
 # Two-sided 95 % quantiles of Student's t for 1 .. 30 degrees of freedom.
 _T95 = (

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from jaxreward import files
-from jaxreward.documents import parse_json
+from jaxreward.config import parse_json
 from jaxreward.errors import UserError
 from jaxreward.runs.disk import explain_full_disk, write_atomic
 from jaxreward.runs.run import check_name

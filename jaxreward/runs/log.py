@@ -24,9 +24,9 @@ from typing import Any, BinaryIO
 from pydantic import ValidationError
 
 from jaxreward import files
-from jaxreward.display import printable
-from jaxreward.documents import Garbled, Malformed, parse_json
+from jaxreward.config import Garbled, Malformed, parse_json
 from jaxreward.errors import UserError, why_unreadable
+from jaxreward.formatting import printable
 from jaxreward.runs.disk import explain_full_disk
 from jaxreward.runs.events import EVENT_TYPES, Event, event_adapter, json_ready
 

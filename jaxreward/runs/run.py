@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any
 
 from jaxreward import files
-from jaxreward.documents import Malformed, parse_toml
+from jaxreward.config import Malformed, parse_toml
 from jaxreward.errors import UserError, why_unreadable
 from jaxreward.runs.disk import make_folder, write_atomic
 from jaxreward.runs.events import Asked, Event, Failed, Paused, Resumed, RunStarted

@@ -15,7 +15,7 @@ from typing import BinaryIO
 from pydantic import ValidationError
 
 from jaxreward import files
-from jaxreward.documents import Garbled, Malformed, parse_json
+from jaxreward.config import Garbled, Malformed, parse_json
 from jaxreward.errors import UserError, why_unreadable
 from jaxreward.records import Exchange
 from jaxreward.runs.disk import explain_full_disk

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from jaxreward.config import file_of, is_file, label_of
 from jaxreward.records import Fragment, Measure, Vocabulary
-from jaxreward.task_names import file_of, is_file, label_of
 from jaxreward.tasks.arguments import make_task_of, options_of, unchecked_task_of
 from jaxreward.tasks.documentation import card, document_state
 from jaxreward.tasks.findings import Author, Finding, Place

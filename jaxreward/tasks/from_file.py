@@ -9,8 +9,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from jaxreward.config import class_of, file_of
 from jaxreward.errors import FILE_OF_USER, UserError, in_a_line
-from jaxreward.task_names import class_of, file_of
 from jaxreward.tasks.checks import made
 from jaxreward.tasks.task import Task
 

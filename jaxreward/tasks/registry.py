@@ -9,8 +9,8 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from jaxreward.config import is_file
 from jaxreward.errors import UserError
-from jaxreward.task_names import is_file
 from jaxreward.tasks.checks import made
 from jaxreward.tasks.from_file import task_from_file
 from jaxreward.tasks.soundness import require_sound

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jaxreward.cores import cores_of_a_device
+from jaxreward.devices import cores_of_a_device
 
 UNFUSED = {"xla_cpu_use_fusion_emitters": False}
 """XLA's fusions cost some simulations dearly on CPU: those of the kinematics of a serial chain make each link cost ten

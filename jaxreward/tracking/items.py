@@ -10,11 +10,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from jaxreward.config import label_of
 from jaxreward.records import TRAINED_STAGES, Feedback, Result, Score
 from jaxreward.runs import Baseline, Entry, Failed, Finished, Paused, Progress, RunStarted, Told, Trained, advance
 from jaxreward.runs.events import json_ready
 from jaxreward.runs.toml import flat
-from jaxreward.task_names import label_of
 
 
 @dataclass(frozen=True)

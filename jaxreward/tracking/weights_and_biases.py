@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from jaxreward import files
-from jaxreward.documents import parse_json
+from jaxreward.config import parse_json
 from jaxreward.errors import UserError
 from jaxreward.reports.tables import interval
 from jaxreward.runs.disk import write_atomic

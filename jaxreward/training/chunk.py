@@ -24,13 +24,13 @@ from jaxreward.training.compiled import LEARNERS, bytes_of, compile_for, signatu
 from jaxreward.training.config import PPO, Collecting
 from jaxreward.training.distributions import Distribution
 from jaxreward.training.fused import Fused
-from jaxreward.training.linked import Linked, compile_structure
 from jaxreward.training.measure import Stats
 from jaxreward.training.networks import ActorCritic, init_padded
 from jaxreward.training.plan import Device
 from jaxreward.training.population import Population
 from jaxreward.training.ppo import Agent, LearnStats, learn, new_agent
 from jaxreward.training.rollout import Lanes, Trajectory, action_noise, reset_pool, start_lanes
+from jaxreward.training.stepwise import Linked, compile_structure
 
 # What a seed's random numbers are for; each purpose is folded into the key before anything else is.
 _ORDER, _POOL, _START, _NOISE, _LEVELS, _PLAY = range(6)

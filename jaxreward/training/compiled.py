@@ -11,8 +11,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from jaxreward.clock import CLOCK
 from jaxreward.devices import supported
+from jaxreward.timing import CLOCK
 from jaxreward.training.plan import Device
 
 _EMITTERS, _LEVEL = "xla_cpu_use_fusion_emitters", "xla_backend_optimization_level"

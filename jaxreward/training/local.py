@@ -9,7 +9,7 @@ from typing import Any
 
 import jax
 
-from jaxreward.clock import CLOCK
+from jaxreward.timing import CLOCK
 from jaxreward.training.chunk import Chunk
 from jaxreward.training.compiled import COMMON, POPULATIONS
 from jaxreward.training.executor import Done, Interrupted, Job, Supervisor

@@ -8,8 +8,8 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxreward.clock import CLOCK
 from jaxreward.tasks import measure_of, told_beside
+from jaxreward.timing import CLOCK
 from jaxreward.training.chunk import Chunk, TrainerState
 from jaxreward.training.executor import Interrupted, Job, Supervisor
 from jaxreward.training.history import History

@@ -19,17 +19,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxreward.clock import CLOCK
 from jaxreward.errors import UserError
 from jaxreward.programs import Program
 from jaxreward.records import SUCCESS, Measure
 from jaxreward.tasks import Task, measure_of, require_sound, told_beside
+from jaxreward.timing import CLOCK
 from jaxreward.training.chunk import TrainerState
 from jaxreward.training.config import PPO, Collecting, How
 from jaxreward.training.executor import Done, Executor, Job, Store, Supervisor, WorkerLost
 from jaxreward.training.history import History
 from jaxreward.training.learners import quick
-from jaxreward.training.linked import common_size
 from jaxreward.training.local import LocalExecutor
 from jaxreward.training.plan import (
     EVAL_EPISODES,
@@ -45,6 +44,7 @@ from jaxreward.training.plan import (
 from jaxreward.training.population import padded_sizes
 from jaxreward.training.result import TrainResult
 from jaxreward.training.rungs import Rung, Standing, verdicts
+from jaxreward.training.stepwise import common_size
 
 _LOSSES = 3
 """A job that is lost so many times ends the training."""

@@ -14,12 +14,12 @@ from pathlib import Path
 import pytest
 
 from jaxreward.cli import main
-from jaxreward.commands.manual import PAGES as PAGES_OF_HELP
-from jaxreward.options import apply
-from jaxreward.presets import PAPER_BUDGETS
+from jaxreward.commands.help_pages import PAGES as PAGES_OF_HELP
+from jaxreward.config import apply
+from jaxreward.evolve.presets import PAPER_BUDGETS
+from jaxreward.evolve.settings import EvolveSettings
 from jaxreward.programs import Checker
-from jaxreward.proposers.llm_settings import LlmSettings
-from jaxreward.settings import EvolveSettings
+from jaxreward.proposers.llm.llm_settings import LlmSettings
 from jaxreward.training import PPO
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -57,7 +57,7 @@ def test_the_new_task_trains_and_a_program_helps(monkeypatch: pytest.MonkeyPatch
 def test_the_new_task_keeps_the_protocol(monkeypatch: pytest.MonkeyPatch, checker: Checker):
     """A few updates; programs of its vocabulary pass their checks; what the wind will do is not in view."""
     from jaxreward.programs import Program
-    from jaxreward.proposers.proposer import make_proposer
+    from jaxreward.proposers.registry import make_proposer
     from jaxreward.records import Request
     from jaxreward.search.seeding import derive_rng
     from jaxreward.tasks import Task, card

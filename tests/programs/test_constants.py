@@ -13,11 +13,11 @@ import pytest
 from jaxreward.errors import UserError
 from jaxreward.programs import lockdown
 from jaxreward.programs.constants import FloatLiteral, literals, write_back
+from jaxreward.programs.interpret import replay
 from jaxreward.programs.limits import Limits
-from jaxreward.programs.replay import replay
-from jaxreward.programs.reply import read_reply
 from jaxreward.programs.samples import Samples
 from jaxreward.programs.spec import Spec
+from jaxreward.programs.worker_reply import read_reply
 
 SHARED = """
 import jax.numpy as jnp

@@ -20,9 +20,9 @@ from jax import lax
 from jaxreward.programs.encode import trace
 from jaxreward.programs.entries import Refused
 from jaxreward.programs.guard import guard
+from jaxreward.programs.interpret import replay
 from jaxreward.programs.limits import Limits
 from jaxreward.programs.names import API
-from jaxreward.programs.replay import replay
 from jaxreward.programs.tape import TapeError, check_tape, dumps
 from jaxreward.programs.world import modules
 

@@ -15,7 +15,7 @@ import pytest
 from jaxreward.programs import lockdown
 from jaxreward.programs.limits import Limits
 from jaxreward.programs.process import environment
-from jaxreward.programs.reply import Failed, read_reply
+from jaxreward.programs.worker_reply import Failed, read_reply
 
 pytestmark = pytest.mark.skipif(bool(lockdown.missing()), reason="no sandbox on this system")
 

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from jaxreward.programs.encode import trace
+from jaxreward.programs.interpret import replay
 from jaxreward.programs.limits import Limits
 from jaxreward.programs.loops import scan_sizes
-from jaxreward.programs.replay import replay
 
 X = jnp.arange(6.0)
 

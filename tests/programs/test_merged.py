@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from jaxreward.programs.encode import trace
+from jaxreward.programs.interpret import replay
 from jaxreward.programs.limits import Limits
 from jaxreward.programs.merged import Merged
-from jaxreward.programs.replay import replay
 from jaxreward.programs.tape import TapeError, bind, check_tape, count
 
 X, C = jax.ShapeDtypeStruct((6,), np.float32), jax.ShapeDtypeStruct((), np.float32)

@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 
 from jaxreward.programs.cost import measure
 from jaxreward.programs.encode import trace
-from jaxreward.programs.judge import Judged, judge
+from jaxreward.programs.interpret import replay, shapes
 from jaxreward.programs.limits import Limits
 from jaxreward.programs.primitives import PLAIN, primitives, replayable
-from jaxreward.programs.replay import replay, shapes
 from jaxreward.programs.spec import Spec
 from jaxreward.programs.tape import TapeError, check_tape, count, digests, dumps, reads
+from jaxreward.programs.validate import Judged, judge
 
 LIMITS = Limits()
 X = jax.ShapeDtypeStruct((6,), np.float32)

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from jaxreward.errors import ProposerStopped
-from jaxreward.proposers.breaker import Clock
-from jaxreward.proposers.llm import LlmProposer
-from jaxreward.proposers.llm_settings import LlmSettings
+from jaxreward.proposers.llm.circuit_breaker import Clock
+from jaxreward.proposers.llm.llm_proposer import LlmProposer
+from jaxreward.proposers.llm.llm_settings import LlmSettings
 from jaxreward.proposers.proposer import Answers, Desk, Transcript
 from jaxreward.records import Exchange, Proposal, Request
 from tests.proposers.material import XLAND

@@ -9,14 +9,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from jaxreward.mending import requests_to_mend
-from jaxreward.proposers.llm_settings import LlmSettings
-from jaxreward.proposers.manual import ManualProposer
-from jaxreward.proposers.prompt import PromptBook
+from jaxreward.evolve.repair import requests_to_mend
+from jaxreward.proposers.human.manual import ManualProposer
+from jaxreward.proposers.llm.llm_settings import LlmSettings
+from jaxreward.proposers.prompts.prompt_builder import PromptBook
 from jaxreward.proposers.proposer import Desk
 from jaxreward.proposers.replay import ReplayProposer
-from jaxreward.proposers.reply import THOUGHT_LIMIT, Reply, read_reply
-from jaxreward.proposers.words import SENTENCES, read_words
+from jaxreward.proposers.replies.program_reply import THOUGHT_LIMIT, Reply, read_reply
+from jaxreward.proposers.replies.words import SENTENCES, read_words
 from jaxreward.records import Candidate, Failure, Proposal, Request, Result, Score
 from jaxreward.runs import Generation
 from tests.proposers.material import HAND_WRITTEN, XLAND

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jaxreward.errors import UserError
-from jaxreward.proposers.bill import Amount, Bill, Estimate, Prices, dollars, estimate_cost, too_small
-from jaxreward.proposers.llm_settings import LlmSettings
+from jaxreward.proposers.llm.cost import Amount, Bill, Estimate, Prices, dollars, estimate_cost, too_small
+from jaxreward.proposers.llm.llm_settings import LlmSettings
 from jaxreward.records import Exchange
 
 MINE = LlmSettings(model=("openai/mine",), price=("openai/mine=1,2",), max_tokens=1_000)

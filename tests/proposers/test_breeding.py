@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from jaxreward.operators import OPERATORS, WORDS
-from jaxreward.proposers.breeding import BREEDERS
-from jaxreward.proposers.genetic import GeneticProposer
-from jaxreward.proposers.genome import ENTRY, Gene, Genome, Part, read, write
-from jaxreward.proposers.lexicon import Lexicon, subjects
-from jaxreward.proposers.lineage import next_step
-from jaxreward.proposers.planning import named
-from jaxreward.proposers.variation import MOST, Variation
+from jaxreward.proposers.genetic.breeding import BREEDERS
+from jaxreward.proposers.genetic.continuation import next_step
+from jaxreward.proposers.genetic.genetic_proposer import GeneticProposer
+from jaxreward.proposers.genetic.genome import ENTRY, Gene, Genome, Part, read, write
+from jaxreward.proposers.genetic.lexicon import Lexicon, subjects
+from jaxreward.proposers.genetic.planning import named
+from jaxreward.proposers.genetic.variation import MOST, Variation
 from jaxreward.records import Request, Result, TaskCard, Vocabulary
 from tests.proposers.material import HAND_WRITTEN, IN_FORM, ROBOT, XLAND, curve, feedback, request, result
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from jaxreward.proposers.breeding import BREEDERS
-from jaxreward.proposers.genetic import GeneticProposer
-from jaxreward.proposers.genome import Gene, Genome, write
+from jaxreward.proposers.genetic.breeding import BREEDERS
+from jaxreward.proposers.genetic.genetic_proposer import GeneticProposer
+from jaxreward.proposers.genetic.genome import Gene, Genome, write
 from jaxreward.records import Evolve, TaskCard
 from jaxreward.tasks import card
 from tests.proposers.material import HAND_WRITTEN, IN_FORM, curve, feedback, request, result

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from jaxreward.errors import UserError
-from jaxreward.proposers.breaker import FIRST_PAUSE_S, LONGEST_PAUSE_S, TRIPS, Breaker, Clock, backoff_s
-from jaxreward.proposers.endpoint import IMAGE_TOKENS, Endpoint, clean, prompt_tokens
-from jaxreward.proposers.faults import Fault as CallFault
-from jaxreward.proposers.llm_settings import LlmSettings
-from jaxreward.proposers.loop import run_calls
+from jaxreward.proposers.llm.call_errors import Fault as CallFault
+from jaxreward.proposers.llm.circuit_breaker import FIRST_PAUSE_S, LONGEST_PAUSE_S, TRIPS, Breaker, Clock, backoff_s
+from jaxreward.proposers.llm.endpoint import IMAGE_TOKENS, Endpoint, clean, prompt_tokens
+from jaxreward.proposers.llm.event_loop import run_calls
+from jaxreward.proposers.llm.llm_settings import LlmSettings
 from tests.proposers.server import Answer, ChatServer, Fault
 from tests.proposers.talk import GOOD
 
@@ -181,7 +181,8 @@ def python(code: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_importing_the_proposers_does_not_import_litellm():
-    assert python("import jaxreward.proposers.llm, sys; sys.exit('litellm' in sys.modules)").returncode == 0
+    code = "import jaxreward.proposers.llm.llm_proposer, sys; sys.exit('litellm' in sys.modules)"
+    assert python(code).returncode == 0
 
 
 def test_preparing_a_call_asks_no_network_and_prints_nothing():
@@ -192,9 +193,9 @@ def test_preparing_a_call_asks_no_network_and_prints_nothing():
             "import socket, sys\n"
             "asked = []\n"
             "socket.getaddrinfo = lambda *a, **k: asked.append(a) or sys.exit(3)\n"
-            "from jaxreward.proposers.bill import Prices\n"
-            "from jaxreward.proposers.endpoint import Endpoint\n"
-            "from jaxreward.proposers.llm_settings import LlmSettings\n"
+            "from jaxreward.proposers.llm.cost import Prices\n"
+            "from jaxreward.proposers.llm.endpoint import Endpoint\n"
+            "from jaxreward.proposers.llm.llm_settings import LlmSettings\n"
             "s = LlmSettings(temperature=0.5)\n"
             "e = Endpoint(s)\n"
             f"{first}\n"

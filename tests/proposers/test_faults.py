@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from jaxreward.proposers.faults import Origin, explain
-from jaxreward.proposers.reply import REPLY_LIMIT
+from jaxreward.proposers.llm.call_errors import Origin, explain
+from jaxreward.proposers.replies.program_reply import REPLY_LIMIT
 from tests.proposers.server import Answer, ChatServer, Fault, closed_port
 from tests.proposers.talk import GOOD, LONG, PROGRAM, Talk, ids
 

@@ -168,10 +168,10 @@ def test_a_prompt_shows_the_observation_that_is_given_and_a_run_keeps_it(tmp_pat
 
     import numpy as np
 
-    from jaxreward.parts import given_observation, words_of
-    from jaxreward.proposers.prompt import PromptBook
+    from jaxreward.evolve.settings import EvolveSettings
+    from jaxreward.evolve.setup import given_observation, words_of
+    from jaxreward.proposers.prompts.prompt_builder import PromptBook
     from jaxreward.records import Request
-    from jaxreward.settings import EvolveSettings
     from jaxreward.tasks import make_task
 
     path = tmp_path / "observation.py"

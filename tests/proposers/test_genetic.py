@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from jaxreward.errors import UserError
-from jaxreward.proposers.genetic import GeneticProposer
-from jaxreward.proposers.genome import Gene, Genome, read, write
-from jaxreward.proposers.guidance import dead_features, is_farmed, repaired
-from jaxreward.proposers.lexicon import Lexicon, subjects
-from jaxreward.proposers.proposer import make_proposer
-from jaxreward.proposers.variation import Variation
+from jaxreward.proposers.genetic.genetic_proposer import GeneticProposer
+from jaxreward.proposers.genetic.genome import Gene, Genome, read, write
+from jaxreward.proposers.genetic.guidance import dead_features, is_farmed, repaired
+from jaxreward.proposers.genetic.lexicon import Lexicon, subjects
+from jaxreward.proposers.genetic.variation import Variation
+from jaxreward.proposers.registry import make_proposer
 from jaxreward.records import Failure, Notice, TaskCard
 from tests.proposers.material import HAND_WRITTEN, IN_FORM, ROBOT, XLAND, curve, feedback, request, result
 

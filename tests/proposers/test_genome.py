@@ -7,9 +7,9 @@ import ast
 import numpy as np
 import pytest
 
-from jaxreward.proposers.genetic import GeneticProposer
-from jaxreward.proposers.genome import Gene, Genome, read, write
-from jaxreward.proposers.statements import Statement, closure, disentangled, fresh_name, split
+from jaxreward.programs.statements import Statement, closure, disentangled, fresh_name, split
+from jaxreward.proposers.genetic.genetic_proposer import GeneticProposer
+from jaxreward.proposers.genetic.genome import Gene, Genome, read, write
 from tests.proposers.material import HAND_WRITTEN, IN_FORM, XLAND, request
 
 

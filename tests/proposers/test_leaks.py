@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from jaxreward.errors import UserError
-from jaxreward.proposers.llm import ping
+from jaxreward.proposers.llm.llm_proposer import ping
 from jaxreward.runs.transcripts import TRANSCRIPT, TranscriptLog
 from tests.proposers.server import Answer, ChatServer, Fault
 from tests.proposers.talk import GOOD, KEY, Talk, ids

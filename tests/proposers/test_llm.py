@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from jaxreward.errors import UserError
-from jaxreward.proposers.endpoint import Endpoint
-from jaxreward.proposers.llm import LlmProposer, ping
-from jaxreward.proposers.llm_settings import LlmSettings
+from jaxreward.proposers.llm.endpoint import Endpoint
+from jaxreward.proposers.llm.llm_proposer import LlmProposer, ping
+from jaxreward.proposers.llm.llm_settings import LlmSettings
 from jaxreward.records import Exchange, Proposal
 from tests.proposers.material import XLAND
 from tests.proposers.server import Answer, ChatServer, Fault, closed_port

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from jaxreward.proposers.llm_settings import LlmSettings
-from jaxreward.proposers.mailbox import Mailbox
-from jaxreward.proposers.manual import ManualProposer
+from jaxreward.proposers.human.mailbox import Mailbox
+from jaxreward.proposers.human.manual import ManualProposer
+from jaxreward.proposers.llm.llm_settings import LlmSettings
 from jaxreward.proposers.proposer import Desk
 from jaxreward.records import Request
 from jaxreward.runs import TranscriptLog

@@ -9,14 +9,14 @@ import re
 import numpy as np
 import pytest
 
-from jaxreward.proposers.breeding import BREEDERS
-from jaxreward.proposers.edits import WEIGHING, edit
-from jaxreward.proposers.genetic import GeneticProposer
-from jaxreward.proposers.genome import ENTRY, Gene, Genome, number, read, write
-from jaxreward.proposers.lexicon import Lexicon
-from jaxreward.proposers.lineage import next_step
-from jaxreward.proposers.statements import Statement, fresh_name, split
-from jaxreward.proposers.variation import Variation, _nudgeable
+from jaxreward.programs.statements import Statement, fresh_name, split
+from jaxreward.proposers.genetic.breeding import BREEDERS
+from jaxreward.proposers.genetic.continuation import next_step
+from jaxreward.proposers.genetic.edits import WEIGHING, edit
+from jaxreward.proposers.genetic.genetic_proposer import GeneticProposer
+from jaxreward.proposers.genetic.genome import ENTRY, Gene, Genome, number, read, write
+from jaxreward.proposers.genetic.lexicon import Lexicon
+from jaxreward.proposers.genetic.variation import Variation, _nudgeable
 from tests.proposers.material import HAND_WRITTEN, IN_FORM, ROBOT, curve, feedback, request, result
 
 PROPOSER = GeneticProposer(ROBOT)

@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 from jaxreward.errors import UserError
-from jaxreward.parts import words_of
+from jaxreward.evolve.setup import words_of
 from jaxreward.programs.entries import Refused
 from jaxreward.programs.guard import guard
 from jaxreward.programs.limits import Limits
 from jaxreward.programs.names import BUILTINS, MODULES
-from jaxreward.proposers import prompt as prompt_module
-from jaxreward.proposers.prompt import PromptBook, estimate_tokens
-from jaxreward.proposers.prompt_sections import BUDGET, TOTAL, cut, excerpt, fenced
+from jaxreward.proposers.prompts import prompt_builder as prompt_module
+from jaxreward.proposers.prompts.prompt_builder import PromptBook, estimate_tokens
+from jaxreward.proposers.prompts.sections import BUDGET, TOTAL, cut, excerpt, fenced
 from jaxreward.records import (
     Candidate,
     Evolve,
@@ -445,8 +445,8 @@ def test_templates_ship_with_the_package():
 
     root = Path(__file__).resolve().parents[2]
     data = tomllib.loads((root / "pyproject.toml").read_text())["tool"]["setuptools"]["package-data"]
-    assert "prompts/*.j2" in data["jaxreward.proposers"]
-    assert Path(prompt_module.__file__).parent.joinpath("prompts", "system.j2").exists()
+    assert "*.j2" in data["jaxreward.proposers.prompts"]
+    assert Path(prompt_module.__file__).parent.joinpath("system.j2").exists()
 
 
 @pytest.mark.parametrize("operator", ["scratch", "improve", "crossover"])

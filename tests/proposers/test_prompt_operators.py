@@ -12,9 +12,9 @@ from jinja2 import UndefinedError
 
 from jaxreward.errors import UserError
 from jaxreward.operators import OPERATORS, WORDS
-from jaxreward.proposers.prompt import _FRAME, PromptBook, estimate_tokens
-from jaxreward.proposers.prompt_pages import Page
-from jaxreward.proposers.prompt_sections import PROGRAM, TOTAL, _cut, _size, parents, shown
+from jaxreward.proposers.prompts.pages import Page
+from jaxreward.proposers.prompts.prompt_builder import _FRAME, PromptBook, estimate_tokens
+from jaxreward.proposers.prompts.sections import PROGRAM, TOTAL, _cut, _size, parents, shown
 from jaxreward.records import Candidate, Evolve, Failure, Feedback, Request, Result, Stage
 from jaxreward.tasks import card, make_task
 from tests.proposers.test_prompt import CARD, PARENT, SOURCE, headings, prose, result, texts

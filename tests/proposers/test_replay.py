@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from jaxreward.errors import UserError
-from jaxreward.proposers.proposer import make_proposer
+from jaxreward.proposers.registry import make_proposer
 from jaxreward.proposers.replay import ReplayProposer
 from jaxreward.records import Failure, Proposal
 from tests.proposers.material import XLAND, request

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jaxreward.proposers.reply import REPLY_LIMIT, THOUGHT_LIMIT, Reply, read_reply
+from jaxreward.proposers.replies.program_reply import REPLY_LIMIT, THOUGHT_LIMIT, Reply, read_reply
 from jaxreward.records import Failure
 
 HEAD = "import jax\nimport jax.numpy as jnp\n\nSIZE = 9\n"

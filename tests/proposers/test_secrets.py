@@ -9,7 +9,7 @@ from urllib.parse import quote
 import pytest
 
 from jaxreward.errors import UserError
-from jaxreward.proposers.secrets import Secrets
+from jaxreward.proposers.llm.secrets import Secrets
 
 VALUE = "s3cret/with+signs=and a space"
 
@@ -162,8 +162,8 @@ def test_keys_of_all_providers_are_keys(monkeypatch, tmp_path, name):
 
 
 def test_a_file_does_not_redirect_the_key_of_the_environment(monkeypatch, tmp_path):
-    from jaxreward.proposers.llm import LlmProposer
-    from jaxreward.proposers.llm_settings import LlmSettings
+    from jaxreward.proposers.llm.llm_proposer import LlmProposer
+    from jaxreward.proposers.llm.llm_settings import LlmSettings
     from tests.proposers.material import XLAND
 
     for variable in ("OPENAI_BASE_URL", "OPENAI_API_BASE"):

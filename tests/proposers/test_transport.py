@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from jaxreward.errors import UserError
-from jaxreward.proposers import transport
-from jaxreward.proposers.endpoint import Endpoint
-from jaxreward.proposers.faults import Fault as CallFault
-from jaxreward.proposers.llm import LlmProposer, ping
-from jaxreward.proposers.llm_settings import LlmSettings
-from jaxreward.proposers.loop import run_calls
+from jaxreward.proposers.llm import transport
+from jaxreward.proposers.llm.call_errors import Fault as CallFault
+from jaxreward.proposers.llm.endpoint import Endpoint
+from jaxreward.proposers.llm.event_loop import run_calls
+from jaxreward.proposers.llm.llm_proposer import LlmProposer, ping
+from jaxreward.proposers.llm.llm_settings import LlmSettings
 from tests.proposers.material import XLAND
 from tests.proposers.server import Answer, ChatServer, Fault
 from tests.proposers.talk import GOOD, Talk
@@ -196,7 +196,9 @@ def test_a_model_without_a_key_is_no_mistake():
 
 
 def test_the_settings_alone_import_no_http():
-    code = "import sys, jaxreward.settings, jaxreward.proposers.llm; assert 'httpx' not in sys.modules"
+    code = (
+        "import sys, jaxreward.evolve.settings, jaxreward.proposers.llm.llm_proposer; assert 'httpx' not in sys.modules"
+    )
     root = Path(__file__).resolve().parents[2]
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, cwd=root)
     assert done.returncode == 0, done.stderr

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from jaxreward.proposers.breaker import Clock
+from jaxreward.proposers.llm.circuit_breaker import Clock
 from tests.proposers.server import Answer, ChatServer, Fault
 from tests.proposers.talk import GOOD, LONG, PRICE, PROGRAM, Talk, ids, rng_of, wanted
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from jaxreward.proposers import plans
-from jaxreward.proposers.planning import named
-from jaxreward.proposers.reply import THOUGHT_LIMIT
-from jaxreward.proposers.words import SENTENCES, read_words
+from jaxreward.proposers.genetic.planning import named
+from jaxreward.proposers.replies import plans
+from jaxreward.proposers.replies.program_reply import THOUGHT_LIMIT
+from jaxreward.proposers.replies.words import SENTENCES, read_words
 from jaxreward.records import Failure
 
 

@@ -13,9 +13,7 @@ import pytest
 from matplotlib.axes import Axes
 from rich.console import Console
 
-from jaxreward.errors import UserError
-from jaxreward.records import Failure, Measure, ProgramSummary, Proposal, Request, Result, Score, Verdict
-from jaxreward.reports.comparison import (
+from jaxreward.comparison.finished_searches import (
     Grid,
     Search,
     Sparse,
@@ -28,8 +26,10 @@ from jaxreward.reports.comparison import (
     rows_of,
     searches_of,
 )
-from jaxreward.reports.comparison_tables import notes, row_json, score_sheet, search_json, use_sheet
-from jaxreward.reports.plots import search_curves
+from jaxreward.comparison.plots import search_curves
+from jaxreward.comparison.tables import notes, row_json, score_sheet, search_json, use_sheet
+from jaxreward.errors import UserError
+from jaxreward.records import Failure, Measure, ProgramSummary, Proposal, Request, Result, Score, Verdict
 from jaxreward.reports.tables import Sheet, interval_over_searches, mean_over, paired_difference, wilson
 from jaxreward.runs import (
     Asked,

@@ -18,14 +18,14 @@ from jaxreward.errors import UserError
 from jaxreward.records import Candidate, Measure, Result, Score
 from jaxreward.reports import charts
 from jaxreward.reports.account import stretches
-from jaxreward.reports.contenders import WINNER, Contender, contenders, gap, verdicts
-from jaxreward.reports.course import FINAL, REST, TRAINING
-from jaxreward.reports.doubts import doubts
+from jaxreward.reports.baselines import WINNER, Contender, contenders, gap, verdicts
 from jaxreward.reports.facts import RunFacts
-from jaxreward.reports.family import cells, forest, placed
+from jaxreward.reports.lineage import cells, forest, placed
 from jaxreward.reports.page import QUESTIONS, entry_functions, render, write_report
 from jaxreward.reports.pedigree import changes, pedigree
 from jaxreward.reports.story import story
+from jaxreward.reports.timeline import FINAL, REST, TRAINING
+from jaxreward.reports.warnings import doubts
 from jaxreward.runs import Asked, Baseline, Entry, EventLog, Finished, Resumed, Trained
 from tests.reports.made_run import make_run
 

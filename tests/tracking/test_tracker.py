@@ -11,8 +11,8 @@ import pytest
 
 from jaxreward.cli import main
 from jaxreward.errors import UserError
+from jaxreward.evolve.settings import EvolveSettings
 from jaxreward.runs import Entry
-from jaxreward.settings import EvolveSettings
 from jaxreward.tracking import Tracker, require, tracker
 from jaxreward.tracking.items import Book, Curve, Ended, Item, Line, Program, Scalars, Started
 from tests.reports import story

@@ -145,7 +145,7 @@ def test_a_rung_stops_and_compacts(easy, mixed, tiny, whole, passed, monkeypatch
     success = passed.success_curve[:, :, point].mean(1)
     assert np.ptp(success) > 0, "the test needs candidates that differ"
     threshold = float(np.sort(success)[2])
-    monkeypatch.setattr("jaxreward.training.linked._SIZES", (3, 6))
+    monkeypatch.setattr("jaxreward.training.stepwise._SIZES", (3, 6))
     cut = train(easy, programs, tiny, rungs=[Rung(2 * tiny.batch, threshold)], collector=collector, **settings)
     stopped = success < threshold
     np.testing.assert_array_equal(cut.stopped > 0, stopped)

@@ -14,8 +14,8 @@ from jaxreward.training import How, train
 from jaxreward.training.chunk import Chunk
 from jaxreward.training.compiled import COMMON, HASTY, POPULATIONS, STRUCTURES, bytes_of, forget_compiled, xla_options
 from jaxreward.training.fused import Fused
-from jaxreward.training.linked import Linked
 from jaxreward.training.population import Population, padded_sizes
+from jaxreward.training.stepwise import Linked
 from tests.training.conftest import OBSERVATIONS, SEEDS, UPDATES, assert_close_trees, budget, params, program_source
 
 

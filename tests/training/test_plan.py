@@ -10,8 +10,8 @@ import pytest
 from jaxreward.errors import UserError
 from jaxreward.tasks import Task, make_task
 from jaxreward.training import PPO
-from jaxreward.training.linked import common_size, structure_size
 from jaxreward.training.plan import chunks_of, collector_of
+from jaxreward.training.stepwise import common_size, structure_size
 
 
 @pytest.mark.parametrize(("structures", "settings"), [(1, 16), (3, 5), (15, 16), (16, 1), (7, 4), (2, 40)])

@@ -1,0 +1,138 @@
+"""What a command is about to do and roughly what it will cost, before it does it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from jaxreward.commands.retrain import TrainSettings
+from jaxreward.evolve.settings import EvolveSettings
+from jaxreward.reports.tables import task_title
+from jaxreward.tasks import Task, has_real_actions
+from jaxreward.training import PPO
+from jaxreward.training.plan import EVAL_EPISODES, curve_points, held_out_steps
+
+
+class Rate(NamedTuple):
+    """What a task costs on two CPU cores: steps a second, seconds of compiling the task and a program more."""
+
+    steps_per_s: float
+    task_s: float
+    program_s: float
+
+
+# Rounded from generations of candidate_throughput.py and from task_speed.py on two cores with nothing beside it, as one
+# device; a GPU is not estimated.
+_GRID, _PHYSICS = Rate(350_000, 6.0, 0.6), Rate(10_000, 20.0, 0.3)
+_STEPS_PER_S = {
+    "ant": 15_000, "ant-lie-down": 16_000, "ant-patrol-return": 17_000, "go1-push-recovery": 8_000, "hopper": 45_000,
+    "humanoid": 10_000, "inverted-pendulum": 70_000, "panda-cabinet": 5_500, "panda-tracking": 9_000,
+    "quadcopter-hover": 40_000, "quadruped-velocity": 7_000, "reacher": 45_000, "walker2d": 25_000,
+}  # fmt: skip
+
+
+def rate(task: str) -> Rate:
+    """Roughly what the task of this name costs."""
+    usual = _PHYSICS if has_real_actions(task) else _GRID
+    return usual._replace(steps_per_s=_STEPS_PER_S.get(task, usual.steps_per_s))
+
+
+def duration(seconds: float) -> str:
+    """Seconds or minutes, rounded."""
+    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
+
+
+def _seeds(n: int, kind: str = "") -> str:
+    return f"{n} {kind}seed" + "s" * (n != 1)
+
+
+def cost_s(
+    task: Task,
+    ppo: PPO,
+    programs: int,
+    seeds: int,
+    steps: int,
+    *,
+    batches: int = 1,
+    points: int | None = None,
+    episodes: int = EVAL_EPISODES,
+) -> float:
+    """Seconds of compiling and training on two CPU cores, roughly, held-out episodes included.
+
+    Args:
+        task: what is solved.
+        ppo: the learner.
+        programs: all of them.
+        seeds: training seeds of each.
+        steps: environment steps of each seed.
+        batches: in how many parts the programs are trained.
+        points: of the learning curves; those of a search if omitted.
+        episodes: held-out episodes of each seed at the end.
+    """
+    each = rate(task.name)
+    points = curve_points(task, ppo, steps) if points is None else points
+    of_agent = steps + held_out_steps(task, ppo, points, episodes)
+    return programs * seeds * of_agent / each.steps_per_s + batches * each.task_s + programs * each.program_s
+
+
+def search_s(s: EvolveSettings, task: Task) -> float:
+    """The same of a search, its final training left out."""
+    batches = -(-s.candidates // s.generation)
+    whole = cost_s(task, s.ppo, s.candidates, max(s.seeds, s.contender_seeds), s.steps, batches=batches)
+    if s.restart:
+        whole += cost_s(task, s.ppo, s.candidates, 1, s.filter_steps, batches=batches)
+    if s.tune:  # settings of one structure are compiled as one
+        settings, each = s.candidates * s.tune, rate(task.name)
+        whole += cost_s(task, s.ppo, settings, s.seeds, s.tuning_steps, batches=batches, points=1)
+        whole -= (settings - s.candidates) * each.program_s
+    return whole
+
+
+def describe(s: EvolveSettings, spending: str = "") -> list[str]:
+    """The plan of a search in lines; `spending` is what it will cost, if that is not nothing."""
+    task = s.make_task()
+    steps = s.candidates * (max(s.seeds, s.contender_seeds) * s.steps + (s.filter_steps if s.restart else 0))
+    runs = 2 if "best-of-n" in s.baselines else 1
+    lines = [
+        f"{s.strategy} with the {s.proposer} proposer on {task_title(s.task, s.task_arg)}: {s.candidates} candidates, "
+        f"{s.generation} at a time, {_seeds(s.seeds)} x {s.steps:,} steps each"
+        + (f", evolving the {s.evolves}" if s.evolves != "both" else "")
+    ]
+    if s.filter_steps:
+        how = "trained apart with one seed" if s.restart else "as the first part of the same training"
+        lines.append(f"short rung of {s.filter_steps:,} steps, threshold {s.threshold}, {how}")
+    if s.halving:
+        lines.append(f"the better half of a generation goes on {'once' if s.halving == 1 else f'{s.halving} times'}")
+    if s.prune:
+        lines.append("candidates stop that cannot win any more")
+    if s.contender_seeds:
+        lines.append(f"candidates that may be the best: {_seeds(s.contender_seeds)}")
+    if s.tune:
+        judged = f"{_seeds(s.seeds)} x {s.tuning_steps:,} steps"
+        lines.append(f"{s.tune} weight settings of every reward before it is trained, each judged by {judged}")
+        steps += s.candidates * s.tune * s.seeds * s.tuning_steps
+    seconds = runs * search_s(s, task)
+    if s.baselines:
+        lines.append(f"baselines at the same budget: {', '.join(s.baselines)}")
+    if s.final_seeds:
+        final = s.final_steps or s.steps
+        names = 1 + len(s.baselines)
+        lines.append(
+            f"final training of the best and the baselines: {_seeds(s.final_seeds, 'fresh ')} x {final:,} steps"
+        )
+        seconds += cost_s(task, s.ppo, names, s.final_seeds, final)
+    lines.append(
+        f"at most {runs * steps:,} environment steps in the search, in all about {duration(seconds)} on two CPU "
+        f"cores; {'' if spending else 'cost 0 USD; '}run directory {s.out / s.run_name}"
+    )
+    return [*lines, spending] if spending else lines
+
+
+def describe_training(s: TrainSettings) -> list[str]:
+    """The plan of a training in lines."""
+    n = max(1, len(s.interfaces))
+    steps = n * s.seeds * s.steps
+    what = f"{n} interface{'s' if n > 1 else ''} of {task_title(s.task, s.task_arg)}"
+    what += f", {_seeds(s.seeds)} x {s.steps:,} steps"
+    expected = cost_s(s.make_task(), s.ppo, n, s.seeds, s.steps, points=s.checkpoints, episodes=s.eval_episodes)
+    seconds = duration(expected)
+    return [f"{what}: {steps:,} environment steps, about {seconds} on two CPU cores"]

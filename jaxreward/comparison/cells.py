@@ -1,0 +1,318 @@
+"""The cells of a comparison: one search each, and for every task the training of its own interface."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import shutil
+import time
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+from jaxreward import files
+from jaxreward.comparison.finished_searches import Sparse, read_search, read_sparse
+from jaxreward.config import apply, label_of
+from jaxreward.errors import FAILED_EXIT_CODE, USAGE_EXIT_CODE, ProposerStopped, UserError
+from jaxreward.evolve import evolve
+from jaxreward.evolve.final_evaluation import FIRST_SEED
+from jaxreward.evolve.loop import Watcher
+from jaxreward.evolve.settings import EvolveSettings
+from jaxreward.evolve.setup import OBSERVATION
+from jaxreward.formatting import printable
+from jaxreward.programs import Checker, Program
+from jaxreward.proposers.fixed import FixedObservation
+from jaxreward.runs import REQUEUE_EXIT_CODE, StopSignal
+from jaxreward.runs.checkpoint import Checkpoints
+from jaxreward.runs.disk import write_atomic
+from jaxreward.runs.events import json_ready
+from jaxreward.runs.run import read_config
+from jaxreward.runs.toml import flat
+from jaxreward.search.option_text import read_options, write_options
+from jaxreward.search.registry import STRATEGIES
+from jaxreward.tasks import Task
+from jaxreward.training import Interrupted, train
+from jaxreward.training.plan import curve_points
+
+Status = Literal["done", "begun", "to do"]
+
+# What may differ when a cell is resumed, because its result does not depend on it.
+HARMLESS = frozenset({
+    *("memory_gb", "unsafe_no_sandbox", "command", "llm.api_base", "llm.stream", "llm.concurrency", "llm.timeout_s"),
+    *("llm.retries", "llm.wait_s", "llm.confirm_usd"),
+})  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Tools:
+    """What the cells of one process share."""
+
+    checker: Checker
+    watcher: Watcher
+    stop: StopSignal
+    redact: Callable[[str], str]
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """Why a cell could not be finished; `later` is whether the same command may finish it later."""
+
+    cell: str
+    reason: str
+    later: bool
+
+
+def search_label(task: str, strategy: str, proposer: str, seed: int) -> str:
+    """What a search is called."""
+    return f"{label_of(task)}, {strategy}, {proposer}, search seed {seed}"
+
+
+def sparse_label(task: str) -> str:
+    """What the training of a task's own interface is called."""
+    return f"{label_of(task)}, sparse"
+
+
+class Cell(Protocol):
+    """A part of a comparison that is run, resumed and skipped as a whole."""
+
+    @property
+    def label(self) -> str: ...
+    @property
+    def path(self) -> Path: ...
+    @property
+    def settings(self) -> EvolveSettings: ...
+    def status(self) -> Status: ...
+    def require_same(self, task: Task) -> None:
+        """Raise a UserError if it was started with other settings."""
+        ...
+
+    def run(self, task: Task, tools: Tools) -> Trouble | None:
+        """Begin it or go on with it; use `attempt`, which makes exceptions troubles."""
+        ...
+
+
+@dataclass(frozen=True)
+class SearchCell:
+    """One search: an ordinary run, named after strategy, proposer and search seed."""
+
+    settings: EvolveSettings
+
+    @property
+    def label(self) -> str:
+        s = self.settings
+        return search_label(s.task, s.strategy, s.proposer, s.seed)
+
+    @property
+    def path(self) -> Path:
+        return self.settings.out / self.settings.run_name
+
+    @property
+    def begun(self) -> bool:
+        return files.is_there(self.path / "config.toml")
+
+    def status(self) -> Status:
+        with suppress(UserError):  # a damaged log: running it says what to do
+            search = read_search(self.path)
+            if search is not None and search.finished:
+                return "done"
+        return "begun" if self.begun else "to do"
+
+    def require_same(self, task: Task) -> None:
+        if not self.begun:
+            return
+        before, now = started_with(self.path), self.settings.as_config()
+        known, asked = observation_digest(self.path, before), given_digest(self.settings.observation)
+        if known is not None and known != asked:
+            copy = f"another observation (its copy is {self.path / OBSERVATION})" if known else "the task's observation"
+            file = f"that of {self.settings.observation}" if asked else "the task's"
+            raise UserError(
+                f"{self.path} was started with {copy} and is now asked for with {file}: give what it was started "
+                "with, or another folder with --out"
+            )
+        _require_same(self.path, before | {"observation": None}, now | {"observation": None})
+
+    def run(self, task: Task, tools: Tools) -> Trouble | None:
+        settings = dataclasses.replace(self.settings, resume=self.begun)
+        outcome = evolve(settings, tools.watcher, task=task, stop=tools.stop, checker=tools.checker)
+        if outcome.exit_code in (0, FAILED_EXIT_CODE):  # a search that finds nothing is a result, the worst
+            return None
+        return Trouble(self.label, outcome.reason, outcome.exit_code != USAGE_EXIT_CODE)
+
+
+@dataclass(frozen=True)
+class SparseCell:
+    """The task's own observation and reward, trained on the fresh seeds of the searches; no search."""
+
+    settings: EvolveSettings
+
+    @property
+    def label(self) -> str:
+        return sparse_label(self.settings.task)
+
+    @property
+    def path(self) -> Path:
+        return self.settings.out / "sparse.json"
+
+    def status(self) -> Status:
+        return "done" if read_sparse(self.path) else "to do"
+
+    def require_same(self, task: Task) -> None:
+        known = read_sparse(self.path)
+        if known is None:
+            return
+        s, digest = self.settings, Program.default(task).digest
+        if known.digest != digest:
+            raise UserError(
+                f"{self.path} is of another version of {label_of(s.task)}: compare in another folder with --out"
+            )
+        started = {
+            "task_arg": list(known.task_arg), "final_seeds": known.seeds, "final_steps": known.steps,
+            "ppo": spelt_out_ppo(known.ppo),
+        }  # fmt: skip
+        asked = {
+            "task_arg": list(s.task_arg), "final_seeds": s.final_seeds, "final_steps": s.final_steps or s.steps,
+            "ppo": s.as_config()["ppo"],
+        }  # fmt: skip
+        _require_same(self.path, started, json_ready(asked))
+
+    def run(self, task: Task, tools: Tools) -> Trouble | None:
+        s, steps = self.settings, self.settings.final_steps or self.settings.steps
+        program, half_done = Program.default(task), s.out / "sparse-checkpoints"
+        try:
+            trained = train(
+                task, [program], s.ppo, seeds=range(FIRST_SEED, FIRST_SEED + s.final_seeds), steps=steps,
+                checkpoints=curve_points(task, s.ppo, steps), memory_gb=s.memory_gb, chunk=s.chunk,
+                collector=s.collector, store=Checkpoints(half_done), tag="sparse",
+                progress=lambda p: tools.watcher.training("sparse", p), should_stop=lambda: tools.stop.requested,
+            )  # fmt: skip
+        except Interrupted as interrupted:
+            return Trouble(self.label, str(interrupted), later=True)
+        found = Sparse(
+            task=s.task, task_arg=s.task_arg, digest=program.digest, seeds=s.final_seeds, steps=steps,
+            ppo=s.as_config()["ppo"],
+            score=trained.score(0), env_steps=trained.env_steps, compile_s=trained.compile_s, run_s=trained.run_s,
+        )  # fmt: skip
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomic(self.path, found.model_dump_json(indent=1) + "\n")
+        shutil.rmtree(half_done, ignore_errors=True)
+        return None
+
+
+def attempt(cell: Cell, task: Task, tools: Tools) -> Trouble | None:
+    """Run a cell; whatever goes wrong in it is its own trouble, and keeps no other cell from being run.
+
+    The traceback of an error that is no UserError is added to `error_file(cell.path)`, keys hidden.
+    """
+    try:
+        return cell.run(task, tools)
+    except UserError as error:
+        return Trouble(cell.label, str(error), isinstance(error, ProposerStopped) and error.later)
+    except Exception as error:
+        first = printable(tools.redact(str(error))).strip().partition("\n")[0]
+        said = ": ".join(filter(None, (type(error).__name__, first)))
+        kept = _keep_traceback(cell, printable(tools.redact(traceback.format_exc())), tools.watcher)
+        memory = isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in str(error)
+        mend = "let training take less with --memory-gb" if memory else "mend what it says"
+        reason = f"{said} (traceback: {kept}); {mend}, and give the same command again"
+        # Not later: what is out of memory or broken would be so again, and a scheduler would try for ever.
+        return Trouble(cell.label, reason, later=False)
+
+
+def error_file(path: Path) -> Path:
+    """Where the tracebacks of the cell in `path` are kept."""
+    return path.with_name(f"{path.name}.error.txt")
+
+
+def _keep_traceback(cell: Cell, text: str, watcher: Watcher) -> str:
+    """Add a traceback to those of a cell; returns where it is."""
+    file = error_file(cell.path)
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        earlier = files.read_text(file) + "\n" if files.is_there(file) else ""
+        write_atomic(file, f"{earlier}{time.strftime('%Y-%m-%d %H:%M:%S')}, {cell.label}\n{text}")
+    except (OSError, ValueError, UserError):  # such as the full disk that it tells of
+        watcher.note(text)
+        return "above"
+    return str(file)
+
+
+def exit_code(troubles: Sequence[Trouble]) -> int:
+    """0 without troubles, the code that asks to be queued again if the same command may do, else that of a mistake."""
+    if not troubles:
+        return 0
+    return REQUEUE_EXIT_CODE if all(t.later for t in troubles) else USAGE_EXIT_CODE
+
+
+# ---- what cells were started with
+
+
+def config_of(path: Path) -> dict[str, Any]:
+    """The config.toml of the search in `path`; UserError where it cannot be read."""
+    return read_config(path)
+
+
+def started_with(path: Path) -> dict[str, Any]:
+    """The settings that the search in `path` was started with, defaults spelt out."""
+    return apply(EvolveSettings(), config_of(path), str(path / "config.toml")).as_config()
+
+
+def spelt_out(config: Mapping[str, Any], strategy: str) -> dict[str, Any]:
+    """The settings of a search with the defaults of those that its version did not have.
+
+    Unlike `started_with` it takes settings that this version does not have: all may have them alike.
+    """
+    found = json_ready(EvolveSettings(strategy=strategy).as_config()) if strategy in STRATEGIES else {}
+    for name, value in config.items():
+        table = found.get(name)
+        found[name] = {**table, **value} if isinstance(table, dict) and isinstance(value, Mapping) else value
+    with suppress(UserError):  # an option that this version does not have
+        found["option"] = list(write_options(strategy, read_options(strategy, found.get("option", ()))))
+    return found
+
+
+def spelt_out_ppo(ppo: Mapping[str, Any]) -> dict[str, Any]:
+    """As `spelt_out`, of a learner alone."""
+    return {**json_ready(EvolveSettings().as_config()["ppo"]), **ppo}
+
+
+def given_digest(file: Path | None, *, links: bool = True) -> str:
+    """A given observation by what the file says, wherever it lies; empty for none. `links` as in `FixedObservation`.
+
+    Raises:
+        UserError: the file cannot be read or parsed.
+    """
+    return hashlib.sha256(FixedObservation(file, links=links).source.encode()).hexdigest() if file else ""
+
+
+def observation_digest(path: Path, config: Mapping[str, Any]) -> str | None:
+    """As `given_digest`, of the observation that the search in `path` keeps; None before it has proposed anything.
+
+    Raises:
+        UserError: the copy is gone.
+    """
+    if config.get("observation") is None:
+        return ""
+    copy = path / OBSERVATION
+    if files.is_there(copy):
+        return given_digest(copy, links=False)
+    if read_search(path) is None:
+        return None
+    raise UserError(f"{copy} is missing, the observation that the search was given: put it back from a copy of the "
+                    "folder, or move the search away")  # fmt: skip
+
+
+def _require_same(path: Path, started: Mapping[str, Any], asked: Mapping[str, Any]) -> None:
+    before, now = dict(flat(started)), dict(flat(asked))
+    for name in sorted((before.keys() | now.keys()) - HARMLESS):
+        if before.get(name) != now.get(name):
+            raise UserError(
+                f"{path} was started with {name} {_said(before.get(name))} and is now asked for with "
+                f"{_said(now.get(name))}: give what it was started with, or another folder with --out"
+            )
+
+
+def _said(value: Any) -> str:
+    return "none" if value is None or value == [] or value == () else str(value)

@@ -1,0 +1,193 @@
+"""What `jaxreward compare` is told to do, and the cells that come of it."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated
+
+from jaxreward.comparison.cells import Cell, SearchCell, SparseCell
+from jaxreward.comparison.finished_searches import Grid, folder_of, name_of
+from jaxreward.config import Arg
+from jaxreward.errors import UserError
+from jaxreward.evolve.presets import preset
+from jaxreward.evolve.settings import EvolveSettings
+from jaxreward.proposers.llm.llm_settings import LlmSettings
+from jaxreward.records import Evolve
+from jaxreward.search import STRATEGIES
+from jaxreward.training import PPO, How
+
+PROPOSERS = ("genetic", "llm")
+
+
+@dataclass(frozen=True)
+class CompareSettings:
+    """Search with several strategies at equal budget, on the same tasks with the same search seeds, and compare what
+    they found on fresh seeds.
+
+    Every search is a run of its own in OUT/<task>/; the same command goes on where it stopped.
+    """
+
+    tasks: tuple[str, ...] = ("xland-easy",)
+    """What to solve (`jaxreward tasks`). Also xland/<environment>/<ruleset>."""
+    task_arg: Annotated[tuple[str, ...], Arg(adds=True)] = ()
+    """Options of the tasks. Each is KEY=VALUE; all of --tasks must have them."""
+    strategies: tuple[str, ...] = field(default_factory=lambda: tuple(STRATEGIES))
+    """How to search (`jaxreward strategies`). best-of-n among them is what the others are compared with."""
+    proposers: tuple[str, ...] = ("genetic",)
+    """Who proposes: genetic, llm or both. llm takes --model."""
+    search_seeds: int = 3
+    """Searches of each strategy and task. So many for each proposer; their seeds are 0 .. search_seeds-1."""
+    candidates: int = 30
+    """Candidates that each search trains."""
+    generation: int = 8
+    """Candidates proposed and trained side by side."""
+    seeds: int = 2
+    """Training seeds of a candidate."""
+    steps: int = 0
+    """Environment steps of each seed; 0: as `evolve`. What that has for the task by default."""
+    final_seeds: int = 5
+    """Fresh seeds of the final training. The best of each search is trained again on them."""
+    final_steps: int = 0
+    """Environment steps of each of them; 0: as in the search."""
+    evolve: Evolve = "reward"
+    """What may change; the other half is the task's own. The same for all strategies."""
+    observation: Path | None = None
+    """With --evolve reward: a file whose get_observation all have. It takes the place of the task's own."""
+    option: Annotated[tuple[str, ...], Arg(unit="STRATEGY.KEY=VALUE", adds=True)] = ()
+    """Options of a strategy. `jaxreward strategies NAME` lists them."""
+    bandit: bool = False
+    """Choose operators by what they have brought so far. Models are chosen so too, by cost as well."""
+    filter_steps: int = 0
+    """Short rung: when candidates that lag stop; 0 for none. A candidate lags below --filter-threshold."""
+    filter_threshold: float | None = None
+    """What the short rung asks for, in the task's metric. By default a success rate of 0.05."""
+    tune: int = 0
+    """Weight settings of each reward to try first; 0: none. They train side by side; the best is written into the
+    source before its candidate is trained."""
+    tune_steps: int = 0
+    """Environment steps of each setting and seed; 0: --steps / 4."""
+    max_attempts: int = 0
+    """Programs proposed in each search at most; 0: 4 x candidates. Failures and duplicates count."""
+    memory_gb: float | None = None
+    """Memory that training may take on a device. By default most of what is free."""
+    chunk: int | None = None
+    """Candidates compiled together, at most. By default what fits, on a CPU of at most 16 structures."""
+    collector: How = "auto"
+    """How experience is collected. fused: by one compiled function; hasty: by one that a CPU compiles sooner and that
+    takes longer; linked: by one for each structure of programs and one for the rest; auto: what should end first."""
+    llm: Annotated[LlmSettings, Arg(flat=True)] = field(default_factory=LlmSettings)
+    """Language models. Budgets such as --max-usd are of each search, not of all together."""
+    shard: Annotated[str, Arg(unit="I/N")] = "1/1"
+    """Which of how many parts of the work to do. --merge puts them together."""
+    merge: tuple[Path, ...] = ()
+    """Folders of comparisons or shards to put together. Nothing is searched."""
+    out: Path = Path("runs/compare")
+    """Folder of searches, table and picture."""
+    unsafe_no_sandbox: bool = False
+    """Check programs without the sandbox. For systems that have none, and programs you trust."""
+    dry_run: bool = False
+    """Print what is done, what is left and its cost alone."""
+    json: bool = False
+    """End standard output with one JSON object. All else goes to standard error."""
+
+    learners: Annotated[Mapping[str, PPO], Arg(hidden=True)] = field(default_factory=dict)
+    """The learner by task; a task that is not there has that of `jaxreward evolve`."""
+    command: Annotated[str, Arg(hidden=True)] = ""
+    """What the user typed, for the logs."""
+
+    def check(self) -> None:
+        """Raise a UserError for the first setting that cannot be."""
+        self.part()
+        for name in ("tasks", "strategies", "proposers"):
+            values = getattr(self, name)
+            if not values:
+                raise UserError(f"--{name} names nothing; name at least one")
+            if len(set(values)) < len(values):
+                raise UserError(f"--{name} names one of them twice; name each once")
+        for proposer in self.proposers:
+            if proposer not in PROPOSERS:
+                raise UserError(f"--proposers are {' and '.join(PROPOSERS)}, not {proposer}: nobody else can answer "
+                                "for all searches")  # fmt: skip
+        if self.llm != LlmSettings() and "llm" not in self.proposers:
+            raise UserError("--model and what else concerns language models are for --proposers llm; name it, or "
+                            "leave them out")  # fmt: skip
+        for name in ("search_seeds", "final_seeds"):
+            if getattr(self, name) < 1:
+                raise UserError(f"--{name.replace('_', '-')} must be at least 1, not {getattr(self, name)}")
+        if self.steps < 0:
+            raise UserError(f"--steps must not be negative, not {self.steps}; 0 is for the task's default")
+        for text in self.option:
+            strategy, dot, rest = text.partition(".")
+            if not dot or "=" not in rest:
+                raise UserError(f"--option {text} must be STRATEGY.KEY=VALUE, e.g. limen.islands=2")
+            if strategy not in self.strategies:
+                near = difflib.get_close_matches(strategy, self.strategies, 1)
+                raise UserError(f"--option {text} is for {strategy}, which is not among --strategies"
+                                + (f"; did you mean {near[0]}?" if near else ""))  # fmt: skip
+        paths = [folder_of(task) for task in self.tasks]
+        if len(set(paths)) < len(paths):
+            raise UserError("--tasks has two whose names make the same folder; compare them apart")
+        for cell in self.cells():
+            cell.settings.check()
+
+    def part(self) -> tuple[int, int]:
+        """The shard i of n, from 1."""
+        index, _, count = self.shard.partition("/")
+        if not (index.isdecimal() and count.isdecimal() and 1 <= int(index) <= int(count)):
+            raise UserError(f"--shard {self.shard} must be i/n with i from 1 to n, e.g. 2/4")
+        return int(index), int(count)
+
+    def grid(self) -> Grid:
+        """What is to be compared, whoever runs it."""
+        return Grid(
+            tasks=self.tasks, strategies=self.strategies, proposers=self.proposers, search_seeds=self.search_seeds
+        )
+
+    def cells(self) -> list[Cell]:
+        """All parts of the comparison: per task its own interface first, then seed by seed every strategy."""
+        found: list[Cell] = []
+        for task in self.tasks:
+            base = self._search(task)
+            found.append(SparseCell(base))
+            for seed in range(self.search_seeds):
+                for strategy in self.strategies:
+                    option = tuple(o.removeprefix(f"{strategy}.") for o in self.option if o.startswith(f"{strategy}."))
+                    for proposer in self.proposers:
+                        found.append(SearchCell(dataclasses.replace(
+                            base, strategy=strategy, option=option, bandit=self.bandit, proposer=proposer, seed=seed,
+                            llm=self.llm if proposer == "llm" else LlmSettings(),
+                            name=name_of(strategy, proposer, seed),
+                        )))  # fmt: skip
+        return found
+
+    def dealt(self) -> list[Cell]:
+        """The cells of this shard."""
+        index, count = self.part()
+        return self.cells()[index - 1 :: count]
+
+    def _search(self, task: str) -> EvolveSettings:
+        """What all searches on a task have in common."""
+        default = preset("quick", task)
+        return EvolveSettings(
+            task=task, task_arg=self.task_arg, evolve=self.evolve,
+            observation=self.observation and self.observation.absolute(), candidates=self.candidates,
+            generation=self.generation, seeds=self.seeds, steps=self.steps or default.steps,
+            filter_steps=self.filter_steps, filter_threshold=self.filter_threshold, baselines=(),
+            tune=self.tune, tune_steps=self.tune_steps,
+            final_seeds=self.final_seeds, final_steps=self.final_steps, max_attempts=self.max_attempts,
+            memory_gb=self.memory_gb, chunk=self.chunk, collector=self.collector,
+            ppo=self.learners.get(task, default.ppo), out=self.out / folder_of(task),
+            unsafe_no_sandbox=self.unsafe_no_sandbox, command=self.command,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Typed(CompareSettings):
+    __doc__ = CompareSettings.__doc__
+
+    ppo: PPO = field(default_factory=PPO)
+    """The learner. What is given here takes the place of what `jaxreward evolve` has for the task."""

@@ -1,0 +1,285 @@
+"""Finished searches, read from their logs and set against each other: rows of a table, curves of a picture."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, reduce
+from itertools import product
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+import numpy as np
+from pydantic import Field, ValidationError
+
+from jaxreward import files
+from jaxreward.config import Malformed, parse_json
+from jaxreward.errors import UserError
+from jaxreward.records import SUCCESS, Measure, Record, Score
+from jaxreward.reports.facts import BEST_OF_N
+from jaxreward.reports.tables import Difference, mean_over, paired_difference, task_title
+from jaxreward.runs import Finished, Spent, Trained, fold, read_log
+from jaxreward.runs.events import OVER, Config
+from jaxreward.runs.odd import as_written
+
+
+class Grid(Record):
+    """What is compared: every strategy with every proposer on every task, with search seeds from 0."""
+
+    tasks: tuple[str, ...]
+    strategies: tuple[str, ...]
+    proposers: tuple[str, ...]
+    search_seeds: int
+
+    def joined(self, other: Grid) -> Grid:
+        """The smallest grid that has all of both."""
+        return Grid(
+            tasks=tuple(dict.fromkeys((*self.tasks, *other.tasks))),
+            strategies=tuple(dict.fromkeys((*self.strategies, *other.strategies))),
+            proposers=tuple(dict.fromkeys((*self.proposers, *other.proposers))),
+            search_seeds=max(self.search_seeds, other.search_seeds),
+        )
+
+    def searches(self) -> Iterator[tuple[str, str, str, int]]:
+        """Task, strategy, proposer and seed of every search."""
+        return product(self.tasks, self.strategies, self.proposers, range(self.search_seeds))
+
+
+def joined(grids: Sequence[Grid]) -> Grid:
+    """The smallest grid that has all of `grids`, of which there is at least one."""
+    return reduce(Grid.joined, grids)
+
+
+def searches_of(grids: Sequence[Grid]) -> list[tuple[str, str, str, int]]:
+    """Task, strategy, proposer and seed of every search of one of `grids`, in the order of `joined`, which may have
+    more."""
+    asked = {search for grid in grids for search in grid.searches()}
+    return [search for search in joined(grids).searches() if search in asked] if grids else []
+
+
+def folder_of(task: str) -> str:
+    """The folder of a task in that of a comparison."""
+    return re.sub(r"[^A-Za-z0-9._-]", "-", task).lstrip("-.")
+
+
+def name_of(strategy: str, proposer: str, seed: int) -> str:
+    """The folder of a search in that of its task."""
+    return f"{strategy}-{proposer}-{seed}"
+
+
+@dataclass(frozen=True)
+class Search:
+    """One search, as its log tells.
+
+    `score` is of the best on fresh seeds, `search_score` what the search itself measured of it; both
+    are None where no candidate has a score. `scores` are those of the trained candidates in order,
+    None for a failure, and `device_s` the seconds of compiling and training after which each was known.
+    `spent`, `compile_s` and `run_s` are of the search, without the training on fresh seeds. `reason`
+    is why it ended, or last paused.
+    """
+
+    path: Path
+    task: str
+    strategy: str
+    proposer: str
+    seed: int
+    config: Mapping[str, Any]
+    finished: bool
+    reason: str
+    score: Score | None
+    search_score: Score | None
+    spent: Spent
+    compile_s: float
+    run_s: float
+    scores: tuple[float | None, ...]
+    device_s: tuple[float, ...]
+    measure: Measure = SUCCESS
+
+    @property
+    def budget(self) -> int:
+        """Candidates that it was to train."""
+        return int(self.config.get("candidates", 0))
+
+    @property
+    def used(self) -> dict[str, float]:
+        """What it used, by name."""
+        counts = ("attempts", "trained", "failed", "duplicate", "words", "env_steps", "calls", "tokens",
+                  "unpriced_tokens", "cost_usd")  # fmt: skip
+        return {
+            **{name: getattr(self.spent, name) for name in counts}, "compile_s": self.compile_s, "run_s": self.run_s,
+        }  # fmt: skip
+
+    @cached_property
+    def best_so_far(self) -> np.ndarray:
+        """Best score among the first k candidates, k = 0 .. N: the worst, 0 of a rate, before the first, and a failure
+        changes nothing."""
+        worst, sign = self.measure.worst, self.measure.oriented(1.0)
+        scores = np.asarray([worst, *(worst if s is None else s for s in self.scores)])
+        return sign * np.maximum.accumulate(sign * scores)
+
+
+def read_search(path: Path) -> Search | None:
+    """The search in the run directory `path`, None where none has begun.
+
+    Raises:
+        UserError: a log that is damaged or contradicts itself.
+    """
+    with as_written(path):
+        return _read_search(path)
+
+
+def _read_search(path: Path) -> Search | None:
+    events = [entry.event for entry in read_log(path / "events.jsonl")]
+    # What a strategy made of the results is its own matter: nothing here needs its state.
+    progress = fold(events, None, lambda state, _: state)
+    started, ended = progress.started, progress.ended
+    if started is None:
+        return None
+    batches = [event for event in events if isinstance(event, Trained)]
+    after = np.cumsum([b.compile_s + b.run_s for b in batches])
+    trained = [(r, float(s)) for b, s in zip(batches, after, strict=True) for r in b.results]
+    finished = isinstance(ended, OVER)  # one that found nothing counts as the worst
+    if isinstance(ended, Finished):
+        best = progress.results[ended.best].score if ended.best else None
+    else:
+        best = max((r.score for r, _ in trained if r.score), key=lambda score: score.merit, default=None)
+    fresh = progress.baselines.get("best")
+    return Search(
+        path=path, task=started.task, strategy=started.strategy, proposer=started.proposer, seed=started.seed,
+        config=progress.config, finished=finished,
+        reason=ended.reason if ended else "it was killed, or still runs",
+        score=fresh.score if fresh and best else None, search_score=best,
+        spent=progress.spent, compile_s=sum(b.compile_s for b in batches), run_s=sum(b.run_s for b in batches),
+        scores=tuple(r.score.mean if r.score else None for r, _ in trained), device_s=tuple(s for _, s in trained),
+        measure=started.measure,
+    )  # fmt: skip
+
+
+class Sparse(Record):
+    """The task's own observation and reward, trained on the seeds that the best of each search is trained on.
+
+    Kept as `sparse.json` beside the searches of the task; `ppo` is the learner, `env_steps` are of all
+    `seeds` together and `steps` of one.
+    """
+
+    task: str
+    digest: str
+    seeds: int
+    steps: int
+    task_arg: tuple[str, ...] = ()
+    ppo: Config = Field(default_factory=dict)
+    score: Score
+    env_steps: int = 0
+    compile_s: float = 0.0
+    run_s: float = 0.0
+
+
+def read_sparse(path: Path) -> Sparse | None:
+    """What `path` says of the task's own interface, None where there is no such file.
+
+    Raises:
+        UserError: the file is damaged.
+    """
+    if not files.is_there(path):
+        return None
+    try:
+        return Sparse.model_validate(parse_json(files.read_text(path)))
+    except (ValidationError, Malformed, UnicodeDecodeError) as error:
+        raise UserError(f"{path} is damaged: delete it, and it is trained again") from error
+    except OSError as error:
+        raise UserError(f"{path} cannot be read ({error.strerror or error}): mend that, or move it away") from error
+
+
+# ---- rows
+
+
+@dataclass(frozen=True)
+class Row:
+    """The searches of one strategy with one proposer on one task: `searches` have finished of those `asked` for."""
+
+    task: str
+    strategy: str
+    proposer: str
+    searches: tuple[Search, ...]
+    asked: int
+    versus_best_of_n: Difference | None = None
+
+    @property
+    def title(self) -> str:
+        """The task with the options that it was given, as far as a search tells."""
+        return task_title(self.task, self.searches[0].config.get("task_arg", ()) if self.searches else ())
+
+    @property
+    def measure(self) -> Measure:
+        """What the scores of the task are."""
+        return self.searches[0].measure if self.searches else SUCCESS
+
+    @property
+    def score(self) -> Score | None:
+        """On fresh seeds: mean over searches; None where none has finished."""
+        return mean_over([s.score for s in self.searches], self.measure)
+
+    @property
+    def search_score(self) -> Score | None:
+        """What the searches measured themselves of what they found, mean over searches."""
+        return mean_over([s.search_score for s in self.searches], self.measure)
+
+    @property
+    def used(self) -> dict[str, float]:
+        """What one search used, by name, mean over searches; {} where none has finished."""
+        each = [s.used for s in self.searches]
+        return {name: mean(used[name] for used in each) for name in (each[0] if each else ())}
+
+
+def rows_of(searches: Iterable[Search], *grids: Grid, wanted: Grid | None = None) -> list[Row]:
+    """A row for every task, strategy and proposer of one of `grids`, in this order; searches that have not finished
+    are left out.
+
+    Args:
+        wanted: what of that is asked for now; of the rest only what has finished counts.
+    """
+    found = {(s.task, s.strategy, s.proposer, s.seed): s for s in searches if s.finished}
+    asked: dict[tuple[str, str, str], list[int]] = {}
+    now = set(wanted.searches()) if wanted else None
+    for search in searches_of(grids):
+        if now is None or search in now or search in found:
+            asked.setdefault(search[:3], []).append(search[3])
+    rows = []
+    for (task, strategy, proposer), seeds in asked.items():
+        mine = {k: found[key] for k in seeds if (key := (task, strategy, proposer, k)) in found}
+        rivals = {k: found[key] for k in seeds if (key := (task, BEST_OF_N, proposer, k)) in found}
+        pairs = [] if strategy == BEST_OF_N else [(mine[k].score, rivals[k].score) for k in mine if k in rivals]
+        measure = next((s.measure for s in mine.values()), SUCCESS)
+        delta = paired_difference(pairs, measure)
+        rows.append(Row(task, strategy, proposer, tuple(mine.values()), len(seeds), delta))
+    return rows
+
+
+# ---- curves
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A step function for each of S searches: `values` (S, P), each holding from its place in `at` (P,) to the next."""
+
+    at: np.ndarray
+    values: np.ndarray
+
+
+def over_candidates(searches: Sequence[Search]) -> Curve:
+    """Best so far after k candidates, to the most that one of the searches trained; the others keep what they had."""
+    last = max(1, *(len(s.scores) for s in searches))
+    at = np.arange(1, last + 1)
+    return Curve(at, np.stack([s.best_so_far[np.minimum(at, len(s.scores))] for s in searches]))
+
+
+def over_seconds(searches: Sequence[Search]) -> Curve:
+    """Best so far after so many device seconds, from when each search knows its first candidates to the end of the
+    longest; the others keep what they had."""
+    times = [np.asarray(s.device_s or (0.0,)) for s in searches]
+    at = np.unique(np.concatenate(times))
+    at = at[at >= max(t[0] for t in times)]
+    known = [np.searchsorted(np.asarray(s.device_s), at, side="right") for s in searches]
+    return Curve(at, np.stack([s.best_so_far[k] for s, k in zip(searches, known, strict=True)]))

@@ -1,0 +1,345 @@
+"""What a comparison came to: its searches gathered from folders, as tables, a picture and `comparison.json`."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import tempfile
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from jaxreward import files
+from jaxreward.comparison.cells import (
+    HARMLESS,
+    Cell,
+    SearchCell,
+    Trouble,
+    config_of,
+    error_file,
+    given_digest,
+    observation_digest,
+    search_label,
+    sparse_label,
+    spelt_out,
+    spelt_out_ppo,
+)
+from jaxreward.comparison.finished_searches import (
+    Grid,
+    Search,
+    Sparse,
+    folder_of,
+    joined,
+    name_of,
+    read_search,
+    read_sparse,
+    rows_of,
+    searches_of,
+)
+from jaxreward.comparison.plots import search_curves
+from jaxreward.comparison.shards import Shard, differences, read_records, read_shards
+from jaxreward.comparison.tables import notes, row_json, score_sheet, search_json, use_sheet
+from jaxreward.errors import UserError
+from jaxreward.reports.tables import score_json
+from jaxreward.runs.disk import write_atomic
+from jaxreward.runs.events import json_ready
+from jaxreward.runs.toml import flat
+
+FORMAT = 1
+
+# So many of the cells that earlier commands asked for are named; comparison.json has them all.
+_NAMED = 3
+
+
+# ---- gathering
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """What some folders hold of what was asked for; `missing` says of each cell that is not finished why.
+
+    Where a process has a grid of its own, `wanted`, `missing` is of that, and `before` of what only others asked for,
+    in the records `before_in`.
+    """
+
+    grids: tuple[Grid, ...]
+    searches: tuple[Search, ...]
+    sparse: Mapping[str, Sparse]
+    missing: Mapping[str, str]
+    shards: tuple[Shard, ...]
+    wanted: Grid | None = None
+    before: Mapping[str, str] = field(default_factory=dict)
+    before_in: tuple[Path, ...] = ()
+
+
+def gather(folders: Sequence[Path], wanted: Grid | None = None) -> Gathered:
+    """Read all cells that were asked for in any of `folders`, each from the folder that has it.
+
+    Args:
+        wanted: what this process was asked for; without it all that ever was.
+
+    Raises:
+        UserError: a folder without a comparison, a cell that is finished in two folders, or cells of unequal budget.
+    """
+    records: list[tuple[Path, Shard]] = []
+    for folder in folders:
+        mine = read_records(folder)
+        if not mine:
+            raise UserError(f"{folder} is no folder of a comparison: give the --out of jaxreward compare")
+        records += mine
+    shards = [shard for _, shard in records]
+    grids = tuple(dict.fromkeys(shard.grid for shard in shards))
+    searches: list[Search] = []
+    missing: dict[str, str] = {}
+    for task, strategy, proposer, seed in searches_of(grids):
+        label = search_label(task, strategy, proposer, seed)
+        paths = [folder / folder_of(task) / name_of(strategy, proposer, seed) for folder in folders]
+        found: list[Search] = []
+        for path in paths:
+            try:
+                search = read_search(path)
+            except UserError as error:
+                missing[label] = str(error)
+                continue
+            if search is not None:
+                found.append(dataclasses.replace(search, config=spelt_out(search.config, search.strategy)))
+        done = [s for s in found if s.finished]
+        if len(done) > 1:
+            raise UserError(f"{done[0].path} and {done[1].path} are the same search: leave one of the folders out")
+        if done:
+            missing.pop(label, None)
+        else:
+            missing.setdefault(label, (found[0].reason if found else "it has not begun") + _failures(paths))
+        searches += done or found[:1]
+    sparse: dict[str, Sparse] = {}
+    for task in joined(grids).tasks:
+        paths = [folder / folder_of(task) / "sparse.json" for folder in folders]
+        known = _same_sparse(paths)
+        if known is not None:
+            sparse[task] = known
+        else:
+            missing[sparse_label(task)] = "it has not been trained" + _failures(paths)
+    each = [_Budgeted.of(s.path, s.config, (s.task, s.strategy, s.proposer)) for s in searches]
+    _require_equal_budgets(each, sparse, "leave one of the folders out")
+    mine = _labels(wanted) if wanted else missing.keys()
+    before = {cell: why for cell, why in missing.items() if cell not in mine}
+    missing = {cell: why for cell, why in missing.items() if cell in mine}
+    before_in = tuple(path for path, shard in records if not before.keys().isdisjoint(_labels(shard.grid)))
+    return Gathered(grids, tuple(searches), sparse, missing, tuple(shards), wanted, before, before_in)
+
+
+def _labels(grid: Grid) -> set[str]:
+    """What the cells of a grid are called."""
+    return {search_label(*search) for search in grid.searches()} | {sparse_label(task) for task in grid.tasks}
+
+
+def _failures(paths: Sequence[Path]) -> str:
+    """Where the tracebacks of an unfinished cell are, if it has failed before."""
+    kept = [str(file) for path in paths if files.is_there(file := error_file(path))]
+    return f"; tracebacks of earlier failures are in {' and '.join(kept)}" if kept else ""
+
+
+def _same_sparse(paths: Sequence[Path]) -> Sparse | None:
+    """The training of a task's own interface in those of the files that there are; UserError where they differ."""
+    known = [(path, sparse) for path in paths if (sparse := read_sparse(path)) is not None]
+    for path, other in known[1:]:
+        first, sparse = known[0]
+        a, b = (
+            dict(flat({"fresh seeds": s.seeds, "steps": s.steps, "ppo": spelt_out_ppo(s.ppo)})) for s in (sparse, other)
+        )
+        if sparse.digest != other.digest:
+            raise UserError(
+                f"{first} and {path} are of different versions of {other.task}: leave one of the folders out"
+            )
+        for name in sorted(a.keys() | b.keys()):
+            if a.get(name) != b.get(name):
+                raise UserError(f"{first} has {name} {a.get(name)} and {path} has {b.get(name)}: only trainings of "
+                                "equal budget can be compared; leave one of the folders out")  # fmt: skip
+    return known[0][1] if known else None
+
+
+# What sets the cells of a comparison apart; all else must be the same for them to be compared.
+_APART = HARMLESS | {"task", "strategy", "proposer", "seed", "chunk"}
+
+
+@dataclass(frozen=True)
+class _Budgeted:
+    """A search in `path` and its settings by name; of its observation the digest, None where nothing is known yet."""
+
+    path: Path
+    task: str
+    strategy: str
+    proposer: str
+    settings: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, path: Path, config: Mapping[str, Any], which: tuple[str, str, str]) -> _Budgeted:
+        return cls(path, *which, {**dict(flat(config)), "observation": observation_digest(path, config)})
+
+
+def _require_equal_budgets(searches: Sequence[_Budgeted], sparse: Mapping[str, Sparse], advice: str) -> None:
+    first: dict[tuple[str, ...], tuple[Any, Path]] = {}
+    known_names = {name for search in searches for name in search.settings}
+    for search in searches:
+        for name in sorted(known_names - _APART):
+            value = search.settings.get(name)
+            if name == "observation" and value is None:
+                continue
+            same = {"option": (search.strategy,)}.get(name, (search.proposer,) if name.startswith("llm.") else ())
+            other, where = first.setdefault((search.task, name, *same), (value, search.path))
+            if other == value:
+                continue
+            differ = f"{where} has {name} {other} and {search.path} has {value}"
+            if name == "observation":
+                differ = f"{where} and {search.path} have different observations"
+            raise UserError(f"{differ}: only searches of equal budget can be compared; {advice}")
+        if search.task in sparse:
+            _require_sparse_of(search, sparse[search.task], advice)
+
+
+def _require_sparse_of(search: _Budgeted, sparse: Sparse, advice: str) -> None:
+    s = search.settings
+    fresh = (s.get("final_seeds"), s.get("final_steps") or s.get("steps"))
+    if fresh != (sparse.seeds, sparse.steps):
+        raise UserError(f"{search.path} has {fresh[0]} fresh seeds x {fresh[1]} steps and sparse.json of {search.task} "
+                        f"has {sparse.seeds} x {sparse.steps}: {advice}")  # fmt: skip
+    mine = {name: value for name, value in s.items() if name.startswith("ppo.")}
+    its = dict(flat({"ppo": spelt_out_ppo(sparse.ppo)}))
+    for name in sorted(mine.keys() | its.keys()):
+        if mine.get(name) != its.get(name):
+            raise UserError(f"{search.path} has {name} {mine.get(name)} and sparse.json of {search.task} has "
+                            f"{its.get(name)}: {advice}")  # fmt: skip
+
+
+def require_fitting(out: Path, cells: Sequence[Cell]) -> None:
+    """Raise a UserError where `out` has searches of earlier commands that `cells` cannot be compared with."""
+    asked = [cell for cell in cells if isinstance(cell, SearchCell)]
+    mine = {cell.path for cell in asked}
+    each = []
+    for task, strategy, proposer, seed in searches_of([shard.grid for shard in read_shards(out)]):
+        path = out / folder_of(task) / name_of(strategy, proposer, seed)
+        if path not in mine and files.is_there(path / "config.toml"):
+            config = spelt_out(_logged_config(path), strategy)  # as `gather` will compare it in the end
+            each.append(_Budgeted.of(path, config, (task, strategy, proposer)))
+    for cell in asked:
+        s = cell.settings
+        settings = dict(flat(json_ready(s.as_config()))) | {"observation": given_digest(s.observation)}
+        each.append(_Budgeted(cell.path, s.task, s.strategy, s.proposer, settings))
+    _require_equal_budgets(each, {}, "give what the one was started with, or another folder with --out")
+
+
+def _logged_config(path: Path) -> Mapping[str, Any]:
+    """The settings of a search that has begun: those of its log, or where that says nothing those of config.toml."""
+    with suppress(UserError):  # damaged: what could not be read is not compared in the end
+        if (search := read_search(path)) is not None:
+            return search.config
+    return json_ready(config_of(path))
+
+
+def idle(out: Path, grid: Grid, cells: Sequence[Cell]) -> bool:
+    """Whether a process has nothing to do that is not done, and known to be asked for, already."""
+    known = searches_of([shard.grid for shard in read_shards(out)])
+    return set(grid.searches()) <= set(known) and all(cell.status() == "done" for cell in cells)
+
+
+# ---- the end of a process, and merging
+
+
+def conclude(
+    out: Path, grid: Grid, part: tuple[int, int], troubles: Sequence[Trouble], console: Console, as_json: bool
+) -> None:
+    """Say what this process came to; write table and picture unless other shards of its `grid` are still to come."""
+    gathered = gather([out], grid)
+    failed = {t.cell: t.reason for t in troubles}
+    if part[1] > 1 and gathered.missing:
+        _list_missing(failed, console)
+        console.print(
+            f"shard {part[0]} of {part[1]} has ended; when all are done, its table comes of jaxreward compare --merge "
+            f"{out}, with the --out of the other shards if they have their own"
+        )
+        if as_json:
+            print_json({"shard": f"{part[0]}/{part[1]}", "out": str(out), "finished": not troubles, "missing": failed})
+        return
+    report(dataclasses.replace(gathered, missing={**gathered.missing, **failed}), out, console, as_json)
+
+
+def merge(folders: Sequence[Path], out: Path, console: Console, as_json: bool) -> int:
+    """Compare what is in `folders`; returns 1 where cells of what was asked for there are missing.
+
+    Raises:
+        UserError: a folder that holds no comparison, searches of unequal budget.
+    """
+    gathered = gather(folders)
+    out.mkdir(parents=True, exist_ok=True)
+    report(gathered, out, console, as_json)
+    return 1 if gathered.missing else 0
+
+
+def report(gathered: Gathered, out: Path, console: Console, as_json: bool) -> None:
+    """Print the tables and write `comparison.md`, `comparison.json` and `comparison.png` into `out`."""
+    rows, grid = rows_of(gathered.searches, *gathered.grids, wanted=gathered.wanted), joined(gathered.grids)
+    pages = ["# Search strategies at equal budget\n"]
+    for task in grid.tasks:
+        mine, sparse = [row for row in rows if row.task == task], gathered.sparse.get(task)
+        if not mine:  # an earlier command asked for it, and none of its searches has finished
+            continue
+        for sheet in (score_sheet(mine, sparse), use_sheet(mine)):
+            console.print(sheet.rich())
+            pages.append(sheet.markdown())
+        for note in notes(mine, sparse):
+            console.print(note)
+            pages.append(f"{note}\n")
+    apart = differences(gathered.shards)
+    for note in apart:
+        console.print(note)
+        pages.append(f"{note}\n")
+    if gathered.missing:
+        _list_missing(gathered.missing, console)
+        pages.append("Not finished:\n\n" + "".join(f"- {cell}: {why}\n" for cell, why in gathered.missing.items()))
+    if gathered.before:
+        said = _said_before(gathered.before, gathered.before_in)
+        console.print(said)
+        pages.append(f"{said}\n")
+    pictured = any(row.searches for row in rows)
+    if pictured:
+        pages.append("![Best score so far, over trained candidates and over device seconds](comparison.png)\n")
+    write_atomic(out / "comparison.md", "\n".join(pages))
+    table = [row_json(row) for row in rows]
+    whole = {
+        "format": FORMAT, "grid": grid.model_dump(), "rows": table, "notes": apart,
+        "sparse": {task: s.model_dump() | {"score": score_json(s.score)} for task, s in gathered.sparse.items()},
+        "missing": dict(gathered.missing), "asked_before": dict(gathered.before),
+        "shards": [s.model_dump(exclude={"grid"}) for s in gathered.shards],
+        "cells": [search_json(s) for s in gathered.searches],
+    }  # fmt: skip
+    write_atomic(out / "comparison.json", json.dumps(json_ready(whole), indent=1, allow_nan=False) + "\n")
+    if pictured:  # last and in one step: figures are kept whatever becomes of it, and nobody sees half of it
+        with tempfile.TemporaryDirectory(prefix=".comparison-", dir=out) as folder:
+            drawn = Path(folder) / "comparison.png"
+            search_curves(drawn, rows)
+            write_atomic(out / "comparison.png", drawn.read_bytes())
+    console.print(f"table in {out / 'comparison.md'}, picture beside it, all figures in comparison.json")
+    if as_json:
+        print_json({"out": str(out), "finished": not gathered.missing, "rows": table, "notes": apart,
+                    "missing": dict(gathered.missing), "asked_before": dict(gathered.before)})  # fmt: skip
+
+
+def _said_before(cells: Mapping[str, str], files: Sequence[Path]) -> str:
+    """One line on what earlier commands asked for and this one did not."""
+    named = "; ".join(list(cells)[:_NAMED]) + (f"; and {len(cells) - _NAMED} more" if len(cells) > _NAMED else "")
+    return (f"Earlier commands asked for {len(cells)} more that are not finished: {named}. To withdraw them, delete "
+            f"{', '.join(map(str, files))} and give this command again.")  # fmt: skip
+
+
+def _list_missing(missing: Mapping[str, str], console: Console) -> None:
+    for cell, why in missing.items():
+        console.print(f"not finished: {cell}: {why}")
+
+
+def print_json(value: dict[str, Any]) -> None:
+    """One object as the last line of standard output."""
+    print(json.dumps(json_ready(value), allow_nan=False), flush=True)

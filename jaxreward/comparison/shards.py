@@ -1,0 +1,92 @@
+"""What was asked for in the folder of a comparison, by which commands and on which machines: `shards/`."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from jaxreward import files
+from jaxreward.comparison.finished_searches import Grid
+from jaxreward.config import Malformed, parse_json
+from jaxreward.devices import cores
+from jaxreward.errors import UserError
+from jaxreward.records import Record
+from jaxreward.runs.disk import make_folder, write_atomic
+from jaxreward.runs.provenance import commit, versions
+
+
+class Shard(Record):
+    """What one process was asked to compare, by which command, on which machine, `at` what Unix time it first was.
+
+    Kept in `shards/`, for every process that differs from the ones before it: what the cells of a folder were asked
+    for with, and trained on, is what all of them say.
+    """
+
+    grid: Grid
+    shard: str
+    command: str
+    device: str
+    cores: int
+    versions: dict[str, str]
+    commit: str = ""
+    at: float = 0.0
+
+
+def keep_record(out: Path, grid: Grid, part: tuple[int, int], command: str) -> None:
+    """Write down what this process is asked for, before it begins."""
+    import jax
+
+    devices = jax.local_devices()
+    kinds = {f"{d.platform} {d.device_kind}" for d in devices}
+    shard = Shard(
+        grid=grid, shard=f"{part[0]}/{part[1]}", command=command, device=f"{len(devices)} x {', '.join(sorted(kinds))}",
+        cores=cores(), versions=versions("jaxlib", "flax", "optax", "xminigrid"), commit=commit(),
+    )  # fmt: skip
+    # Named after what it says: two processes that begin at once cannot overwrite each other's.
+    digest = hashlib.sha256(shard.model_dump_json().encode()).hexdigest()[:8]
+    path = out / "shards" / f"{part[0]}-of-{part[1]}-{digest}.json"
+    make_folder(path.parent, below=out)
+    if not files.is_there(path):
+        text = shard.model_copy(update={"at": time.time()}).model_dump_json(indent=1) + "\n"
+        write_atomic(path, text, below=out)
+
+
+def read_records(folder: Path) -> list[tuple[Path, Shard]]:
+    """What was asked for in a folder and the files that say so, the first first.
+
+    Raises:
+        UserError: a record is damaged, or cannot be read.
+    """
+    found = []
+    for path in sorted((folder / "shards").glob("*-of-*.json"), key=lambda p: (len(p.name), p.name)):
+        try:
+            found.append((path, Shard.model_validate(parse_json(files.read_text(path, below=folder)))))
+        except (ValidationError, Malformed, UnicodeDecodeError) as error:
+            raise UserError(f"{path} is damaged: delete it, and give the command that wrote it again") from error
+        except OSError as error:  # a directory of that name, too
+            reason = error.strerror or error
+            raise UserError(f"{path} should be the record of a command and cannot be read ({reason}): if it is none, "
+                            "move it away") from error  # fmt: skip
+    return sorted(found, key=lambda record: record[1].at)
+
+
+def read_shards(folder: Path) -> list[Shard]:
+    """As `read_records`, without the files."""
+    return [shard for _, shard in read_records(folder)]
+
+
+def differences(shards: Sequence[Shard]) -> list[str]:
+    """A sentence that says in which commit, versions and device the processes differ; none where they are alike."""
+    said: dict[str, dict[str, None]] = {}
+    for shard in shards:
+        for name, value in {"commit": shard.commit, **shard.versions, "device": shard.device}.items():
+            said.setdefault(name, {})[value or "unknown"] = None
+    apart = [f"{name} {' and '.join(values)}" for name, values in said.items() if len(values) > 1]
+    if not apart:
+        return []
+    return [f"Not all processes were alike, and figures may differ for that alone: {', '.join(apart)}; `shards` in "
+            "comparison.json says which was which."]  # fmt: skip

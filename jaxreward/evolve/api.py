@@ -1,0 +1,189 @@
+"""`evolve`: a search in a run directory, from its settings to its outcome."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from jaxreward.errors import FAILED_EXIT_CODE, USAGE_EXIT_CODE, ProposerStopped, UserError
+from jaxreward.evolve.final_evaluation import BEST_OF_N, compare
+from jaxreward.evolve.loop import Evolution, Watcher
+from jaxreward.evolve.settings import EvolveSettings
+from jaxreward.evolve.setup import Parts
+from jaxreward.programs import Checker
+from jaxreward.proposers.human.manual import ManualProposer
+from jaxreward.proposers.llm.consent import remember
+from jaxreward.proposers.llm.secrets import Secrets
+from jaxreward.records import Result, Score
+from jaxreward.runs import (
+    REQUEUE_EXIT_CODE,
+    Baseline,
+    Failed,
+    Paused,
+    Progress,
+    Run,
+    StopSignal,
+    read_transcript,
+)
+from jaxreward.runs.transcripts import TRANSCRIPT
+from jaxreward.tasks import Task
+from jaxreward.tracking import Tracker
+from jaxreward.training import Interrupted
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a run came to.
+
+    `score` and `baselines` are of the final training on fresh seeds where there was one, else of
+    the search itself. `reason` is why it ended; `exit_code` is 0, 1 where nothing was ever trained, the code of
+    the signal, or that of a proposer that stopped: 75 where it may go on later, 2 where something must be mended first.
+    """
+
+    settings: EvolveSettings
+    path: Path
+    best: Result | None
+    score: Score | None
+    baselines: dict[str, Baseline]
+    progress: Progress[Any]
+    reason: str
+    exit_code: int = 0
+
+
+def evolve(
+    settings: EvolveSettings,
+    watcher: Watcher,
+    *,
+    task: Task | None = None,
+    stop: StopSignal | None = None,
+    checker: Checker | None = None,
+    generations: int | None = None,
+) -> Outcome:
+    """Run a search, or go on with one.
+
+    Args:
+        settings: what to do; for a resumed run, what it was started with and larger budgets.
+        watcher: who is told how it goes.
+        task: the task itself, where `settings.task` names none that `make_task` knows.
+        stop: an entered StopSignal; signals are not watched if omitted.
+        checker: to check programs with; one is started, and ended, if omitted.
+        generations: complete so many and leave the run open, to be resumed.
+
+    Raises:
+        UserError: settings that cannot be, a run that exists or does not. What goes wrong later ends
+            the run so that it can be resumed, and is the outcome's `reason`.
+    """
+    settings.check()
+    stop = stop or StopSignal()
+    path, parts = settings.out / settings.run_name, Parts.of(settings, task)
+    if not settings.resume:
+        parts.proposer.prepare(watcher.note)  # before there is a folder
+    _remember(settings, watcher)
+    with (
+        _opened(settings, path) as run, _tracker(settings, path, watcher) as tracker,
+        _checking(settings, checker) as checking,
+    ):  # fmt: skip
+        if settings.resume:
+            run.update_config(settings.as_config())
+        for entry in run.entries:
+            tracker.feed(entry)
+        beside = read_transcript(path / BEST_OF_N / "transcripts" / TRANSCRIPT)
+        main = Evolution(run, settings, parts, checking, watcher, stop, elsewhere=beside, hear=tracker.feed)
+        try:
+            reason = main.search(generations)
+            if reason is None:
+                return _paused(main, path, "the generations that were asked for are complete", 0)
+            score = compare(main) if main.progress.spent.trained else None
+        except Interrupted as interrupted:
+            return _paused(main, path, str(interrupted), stop.exit_code)
+        except UserError as error:
+            if main.progress.started is None:
+                raise
+            later = isinstance(error, ProposerStopped) and error.later
+            return _paused(main, path, str(error), REQUEUE_EXIT_CODE if later else USAGE_EXIT_CODE)
+        best = main.strategy.best(main.progress.state)
+        end = main.end(reason)
+        code = FAILED_EXIT_CODE if isinstance(end, Failed) else 0
+        return Outcome(settings, path, best, score, dict(main.progress.baselines), main.progress, end.reason, code)
+
+
+def ask(settings: EvolveSettings, watcher: Watcher, *, task: Task | None = None) -> tuple[list[tuple[Path, Path]], str]:
+    """Open the next generation of a run of the manual proposer, unless one waits for answers, and
+    write its requests as files.
+
+    Returns:
+        The file of every request without an answer with the file that will answer it, and where there
+        are none, why.
+
+    Raises:
+        UserError: settings that cannot be, a run that exists or does not, another proposer.
+    """
+    settings.check()
+    path, parts = settings.out / settings.run_name, Parts.of(settings, task)
+    if not isinstance(parts.proposer, ManualProposer):
+        raise UserError(f"only --proposer manual can be asked for files; this run's is {settings.proposer}")
+    _remember(settings, watcher)
+    with _opened(settings, path) as run, Checker() as checker:
+        main = Evolution(run, settings, parts, checker, watcher, StopSignal())
+        why = main.spent() or ("" if main.asks else "all requests are answered")
+        if why and main.progress.started is not None:
+            return [], why  # the run stays as it stands
+        if settings.resume:
+            run.update_config(settings.as_config())
+        main.begin()
+        requests = main.ask()
+        writer = parts.proposer
+        if requests and requests[0].operator == "prefer" and parts.judge is not None:
+            if parts.judge.how == "terminal":
+                return [], "people vote on the terminal"
+            writer = parts.judge
+        pages = writer.write_requests(requests, main.rng_of)
+        if pages:
+            main.log(Paused(reason=f"{len(pages)} requests wait for answers"))
+        return list(zip(pages, map(writer.reply_path, requests), strict=True)), why
+
+
+def _remember(settings: EvolveSettings, watcher: Watcher) -> None:
+    """What somebody called this with, they may resume the run with; whoever resumes a run has made sure before."""
+    why = remember(settings.proposer, settings.llm)
+    if why:
+        watcher.note(
+            f"it cannot be remembered that you chose these language models ({why}): say --model, --api-base and "
+            "--prompts again when you resume the run"
+        )
+
+
+@contextmanager
+def _opened(settings: EvolveSettings, path: Path) -> Iterator[Run]:
+    """The run of these settings, open. One that is begun here, and ends before anything is logged, leaves no trace."""
+    new = not path.exists()
+    with Run.resume(path) if settings.resume else Run.create(path, settings.as_config()) as run:
+        try:
+            yield run
+        except BaseException:
+            if new and not run.entries:
+                shutil.rmtree(path, ignore_errors=True)
+            raise
+
+
+def _paused(main: Evolution, path: Path, reason: str, exit_code: int) -> Outcome:
+    with suppress(UserError):  # a full disk
+        main.log(Paused(reason=reason))
+    best = main.strategy.best(main.progress.state)
+    return Outcome(main.settings, path, best, best.score if best else None, dict(main.progress.baselines),
+                   main.progress, reason, exit_code)  # fmt: skip
+
+
+def _tracker(settings: EvolveSettings, path: Path, watcher: Watcher) -> Tracker:
+    secrets = Secrets()
+    for model in settings.llm.weights():
+        secrets.guard(model.partition("/")[0])
+    return Tracker(settings.track, path, watcher.note, secrets.redact)
+
+
+def _checking(settings: EvolveSettings, checker: Checker | None) -> AbstractContextManager[Checker]:
+    return nullcontext(checker) if checker else Checker(unsafe_no_sandbox=settings.unsafe_no_sandbox)

@@ -1,0 +1,111 @@
+"""The end of a run: the best and the baselines, trained again on fresh seeds and side by side.
+
+What a search measured of its best is biased: it was selected for it. So the best and its rivals
+are trained from scratch with seeds, and on held-out levels, that no search has seen (LIMEN 5.5).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+from jaxreward import files
+from jaxreward.evolve.loop import Evolution
+from jaxreward.evolve.setup import Parts
+from jaxreward.programs import Program
+from jaxreward.records import Failure, Score
+from jaxreward.reports.facts import BEST_OF_N, FINAL_BEST
+from jaxreward.runs import Baseline, Run
+from jaxreward.runs.disk import explain_full_disk
+from jaxreward.runs.events import json_ready
+
+# Seeds of the final training start here, out of reach of any number of training seeds.
+FIRST_SEED = 1_000_000
+
+
+def compare(main: Evolution) -> Score | None:
+    """Train the best of a search and its baselines; returns the score of the best.
+
+    Every contender is logged as a `Baseline`, the best under the name `best`. One that was trained
+    before counts only if it was the same program, with the same seeds and steps.
+    """
+    s = main.settings
+    best = main.strategy.best(main.progress.state)
+    contenders = {FINAL_BEST: main.program(best.candidate)} if best is not None and s.final_seeds else {}
+    contenders |= _rivals(main)
+    seeds = range(FIRST_SEED, FIRST_SEED + s.final_seeds) if s.final_seeds else range(s.seeds)
+    steps = s.final_steps or s.steps
+    missing = [name for name, program in contenders.items() if not _done(main, name, program, len(seeds), steps)]
+    if missing:
+        # All of them and not the missing alone: so a run killed between two events rounds as it would have.
+        trained = main.train(list(contenders.values()), tag="final", label="final training", steps=steps, seeds=seeds)
+        for row, (name, program) in enumerate(contenders.items()):
+            if name in missing:
+                share = len(contenders)
+                main.log(Baseline(
+                    name=name, digest=program.digest, steps=steps, score=trained.score(row),
+                    feedback=trained.feedback(row),
+                    env_steps=trained.env_steps // share, compile_s=trained.compile_s / share,
+                    run_s=trained.run_s / share,
+                ))  # fmt: skip
+        main.forget("final")
+    final = main.progress.baselines.get(FINAL_BEST) if FINAL_BEST in contenders else None
+    score = final.score if final else (best.score if best else None)
+    main.store_best(score)
+    return score
+
+
+def _done(main: Evolution, name: str, program: Program, seeds: int, steps: int) -> bool:
+    known = main.progress.baselines.get(name)
+    return (
+        known is not None
+        and known.score is not None
+        and (known.digest, known.score.n, known.steps) == (program.digest, seeds, steps)
+    )
+
+
+def _rivals(main: Evolution) -> dict[str, Program]:
+    """The baselines by name; best-of-n is a search of its own at the same budget, run here."""
+    s = main.settings
+    rivals: dict[str, Program] = {}
+    if "sparse" in s.baselines:
+        rivals["sparse"] = Program.default(main.task)
+    if "dense" in s.baselines:
+        rivals["dense"] = Program.dense(main.task)
+    if BEST_OF_N in s.baselines:
+        best = _best_of_n(main)
+        if best is not None:
+            rivals[BEST_OF_N] = best
+        elif BEST_OF_N not in main.progress.baselines:
+            failure = Failure(stage="filtered", message="none of its candidates has a score")
+            main.log(Baseline(name=BEST_OF_N, failure=failure))
+    return rivals
+
+
+def _best_of_n(main: Evolution) -> Program | None:
+    """The best of as many independent samples, searched for in a run inside the run.
+
+    What it spends on language models counts into the budgets of the run.
+    """
+    s, recording = main.settings, main.settings.recording
+    if recording is not None:
+        recording = (recording if recording.is_dir() else recording.parent) / BEST_OF_N
+    inner = dataclasses.replace(
+        s, strategy=BEST_OF_N, option=(), bandit=False, evolve=s.evolves, baselines=(), recording=recording,
+        out=main.run.path, name=BEST_OF_N,
+    )  # fmt: skip
+    path = inner.out / inner.run_name
+    with explain_full_disk(path):
+        files.require_folder(path)
+    begun = files.is_there(path / "config.toml")
+    with Run.resume(path) if begun else Run.create(path, inner.as_config()) as run:
+        parts = Parts.of(inner, main.task, main.observation)
+        other = Evolution(run, inner, parts, main.checker, main.watcher, main.stop,
+                          name=s.run_name, elsewhere=main.transcript.exchanges())  # fmt: skip
+        if other.progress.config != json_ready(inner.as_config()):
+            other.begin()  # with other budgets than before, or for the first time
+        if other.spent() is None:
+            main.watcher.note("the same budget again for best-of-n, to compare with")
+            reason = other.search() or ""
+            other.end(reason)
+        best = other.strategy.best(other.progress.state)
+        return other.program(best.candidate) if best is not None else None

@@ -1,0 +1,403 @@
+"""The search loop: ask, propose, check, train, tell, append.
+
+It owns no state of its own. Every step appends an event, and what is in memory is the fold of the
+events so far; so a killed run, resumed, takes the same steps that it would have taken.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import jax
+import numpy as np
+
+from jaxreward.errors import UserError
+from jaxreward.evolve.artifacts import keep_best_policy, keep_for_people, keep_interface
+from jaxreward.evolve.budget import budget_spent, next_requests
+from jaxreward.evolve.endings import ending
+from jaxreward.evolve.generation import train_generation
+from jaxreward.evolve.profiling import Profile
+from jaxreward.evolve.repair import requests_to_mend
+from jaxreward.evolve.settings import EvolveSettings
+from jaxreward.evolve.setup import OBSERVATION, Parts, keep_task
+from jaxreward.programs import Checker, Program
+from jaxreward.programs.novelty import same_outputs
+from jaxreward.proposers.fixed import FixedObservation
+from jaxreward.proposers.llm.cost import Amount
+from jaxreward.proposers.proposer import Desk
+from jaxreward.records import Candidate, Exchange, ProgramSummary, Proposal, Request, Result, Score
+from jaxreward.runs import (
+    Asked,
+    AskedRequest,
+    Checked,
+    Entry,
+    Event,
+    Failed,
+    Finished,
+    Generation,
+    Progress,
+    Proposed,
+    Repair,
+    Resumed,
+    Run,
+    RunStarted,
+    StopSignal,
+    Told,
+    Trained,
+    TranscriptLog,
+    Withdrawn,
+    advance,
+    fold,
+)
+from jaxreward.runs.checkpoint import Checkpoints
+from jaxreward.runs.disk import write_atomic
+from jaxreward.runs.odd import as_written
+from jaxreward.runs.provenance import versions
+from jaxreward.runs.transcripts import TRANSCRIPT
+from jaxreward.search.seeding import derive_rng
+from jaxreward.tasks import measure_of
+from jaxreward.timing import CLOCK
+from jaxreward.training import Interrupted, TrainResult, train
+from jaxreward.training import Progress as TrainingProgress
+from jaxreward.training.ahead import compile_ahead
+from jaxreward.training.plan import curve_points
+
+# A generation in which nothing could be trained is asked for again; this many in a row end the run.
+_BARREN = 5
+
+# So many generations of words in a row end the run: words spend no attempts.
+_WORDY = 10
+
+
+class Watcher(Protocol):
+    """Who is told how a run goes; see `jaxreward.reports.live`."""
+
+    def generation(self, index: int, results: Sequence[Result], best: Result | None, spent: Any) -> None: ...
+    def training(self, label: str, progress: TrainingProgress) -> None: ...
+    def proposing(self, text: str) -> None: ...
+    def note(self, text: str) -> None: ...
+    def logged(self, entry: Entry, progress: Progress[Any]) -> None: ...
+
+
+class Evolution:
+    """One search in one run directory; use `evolve`.
+
+    Args:
+        name: the run that a user would resume, if this search is part of another.
+        elsewhere: what was said in searches beside this one, under the same budgets.
+        hear: called with every event that is logged.
+    """
+
+    def __init__(
+        self,
+        run: Run,
+        settings: EvolveSettings,
+        parts: Parts,
+        checker: Checker,
+        watcher: Watcher,
+        stop: StopSignal,
+        name: str = "",
+        elsewhere: Sequence[Exchange] = (),
+        hear: Callable[[Entry], None] = lambda _: None,
+    ) -> None:
+        self.run, self.settings, self.checker, self.watcher, self.stop = run, settings, checker, watcher, stop
+        self.task, self.strategy, self.proposer = parts.task, parts.strategy, parts.proposer
+        self.observation, self.judge = parts.observation, parts.judge
+        self.hear = hear
+        self.store = Checkpoints(run.checkpoints)
+        events = [entry.event for entry in run.entries]
+        with as_written(run.path):
+            self.progress: Progress[Any] = fold(events, self.strategy.init(), self.strategy.tell)
+        self.transcript = TranscriptLog(run.transcripts / TRANSCRIPT)
+        self._begun = False
+        self.profile = Profile(run.path / "profile", len(jax.local_devices())) if settings.profile else None
+        desk = Desk(
+            folder=run.path,
+            transcript=self.transcript,
+            should_stop=lambda: stop.requested,
+            note=watcher.note,
+            status=watcher.proposing,
+            name=name or run.path.name,
+            elsewhere=elsewhere,
+            foresee=self._foresee,
+            calling=watcher.note,
+        )
+        self.proposer.open(desk)
+        if self.judge is not None:
+            self.judge.open(desk)
+
+    def log(self, event: Event) -> None:
+        with CLOCK.part("write"):
+            entry = self.run.append(event)
+        self.progress = advance(self.progress, event, self.strategy.tell)
+        self.watcher.logged(entry, self.progress)
+        self.hear(entry)
+
+    # ---- the course of a run
+
+    def search(self, generations: int | None = None) -> str | None:
+        """Generations until a budget is spent; returns which one, None if so many are complete before."""
+        self.begin()
+        barren = spoken = done = 0
+        while (reason := self.spent()) is None:
+            if done == generations:
+                return None
+            before = self.progress.spent
+            self._generation()
+            done += 1
+            after = self.progress.spent
+            if after.words > before.words:  # neither a success nor a failure
+                spoken += 1
+                if spoken == _WORDY:
+                    return f"{_WORDY} generations in a row asked for nothing but words"
+                continue
+            spoken, barren = 0, 0 if after.trained > before.trained else barren + 1
+            if barren == _BARREN:
+                return f"{_BARREN} generations in a row had nothing to train"
+        return reason
+
+    def end(self, reason: str) -> Finished | Failed:
+        """Log that the search has come to its end for `reason`; returns what was logged."""
+        self.log(event := ending(self.settings, self.progress, reason, self.strategy.best(self.progress.state)))
+        return event
+
+    def begin(self) -> None:
+        """Log, once, that the run starts or that this process takes it up."""
+        if self._begun:
+            return
+        self._begun = True
+        command, soft = self.settings.command, versions()
+        keep_task(self.settings, self.run.path)
+        if self.progress.started is None:
+            s = self.settings
+            if self.observation is not None:
+                self._check_observation(self.observation)
+                write_atomic(self.run.path / OBSERVATION, self.observation.source)
+            self.log(RunStarted(config=s.as_config(), versions=soft, task=s.task, strategy=s.strategy,
+                                proposer=s.proposer, seed=s.seed, command=command,
+                                measure=measure_of(self.task)))  # fmt: skip
+        else:
+            self.log(Resumed(config=self.settings.as_config(), versions=soft, command=command))
+
+    def _check_observation(self, observation: FixedObservation) -> None:
+        """An observation that is rejected would have every candidate rejected."""
+        verdict, _ = self.checker.check_many([observation.source], self.task)[0]
+        if verdict.failure is not None:
+            raise UserError(f"--observation {observation.path} is rejected: {verdict.failure}")
+
+    def spent(self) -> str | None:
+        """The budget that has run out, if one has, no generation is in work and nobody has still to vote."""
+        if self.progress.open is not None:
+            return None
+        reason = budget_spent(self.settings, self.strategy, self.proposer, self.progress)
+        owed = self.strategy.owes_votes(self.progress.state) and not self.progress.exhausted
+        return None if owed else reason
+
+    @property
+    def asks(self) -> bool:
+        """Whether no generation is in work, or some of its requests have no answer."""
+        return self.progress.open is None or bool(self.progress.open.unproposed())
+
+    def ask(self) -> tuple[Request, ...]:
+        """Open a generation, unless one is in work; its requests that have no answer."""
+        if self.progress.open is None:
+            planned = self.proposer.planned(self.progress.state.generation)
+            self.log(Asked.of(next_requests(self.settings, self.strategy, self.progress, planned)))
+        return self._open.unproposed()
+
+    def rng_of(self, request: Request) -> np.random.Generator:
+        """The random generator of a request for the proposer."""
+        return derive_rng(self.settings.seed, "propose", request.id)
+
+    def _generation(self) -> None:
+        index, begin = self.progress.state.generation, time.perf_counter()
+        CLOCK.take()
+        try:
+            self._steps_of_generation()
+        finally:
+            if self.profile is not None:
+                self.profile.close()
+        if self.profile is not None:
+            self.profile.generation(f"generation {index}", time.perf_counter() - begin, *CLOCK.take())
+
+    def _steps_of_generation(self) -> None:
+        self.ask()
+        programs: dict[str, Program] = {}
+        while True:
+            with CLOCK.part("propose"):
+                self._propose()
+            with CLOCK.part("verify"):
+                programs |= self._check()
+            again = self._again()
+            if not again:
+                break
+            self.log(Repair(requests=again))
+        waiting = self._open.untrained()
+        if waiting:
+            self._train(waiting, programs)
+        done, before = self._open, self.progress.state
+        after = self.strategy.tell(before, done.results())
+        self.log(Told(generation=done.index, account=self.strategy.account(before, after)))
+        self.store_best()
+        self.watcher.generation(
+            done.index, done.results(), self.strategy.best(self.progress.state), self.progress.spent
+        )
+
+    def _propose(self) -> None:
+        waiting = self._open.unproposed()
+        if not waiting:
+            return
+        self._stop_here()
+        votes = [request for request in waiting if request.operator == "prefer"]
+        if votes and self.judge is not None:
+            answers = self.judge.judge_all(votes, self.rng_of)
+        else:
+            answers = self.proposer.propose_all(waiting, self.rng_of)
+        for proposal in answers.proposals:
+            self.log(Proposed(proposal=self._completed(proposal)))
+        self._stop_here()
+        if answers.stopped is not None:
+            raise answers.stopped
+        if answers.spent:
+            ids = {request.id for request in self._open.unproposed()}
+            lost = Amount.of(e for e in self.transcript.exchanges() if e.request_id in ids)
+            self.log(Withdrawn(reason=answers.spent, calls=lost.requests, tokens=lost.tokens, cost_usd=lost.usd,
+                               unpriced_tokens=lost.unpriced))  # fmt: skip
+
+    def _foresee(self, proposal: Proposal) -> None:
+        """Check a program, and compile what is its alone, while others are still being asked for."""
+        asked, s = [request.id for request in self._open.unproposed()], self.settings
+        place = asked.index(proposal.request_id) if proposal.request_id in asked else 0
+
+        def ahead(program: Program) -> None:
+            steps, seeds = (s.filter_steps, 1) if s.restart else (s.steps, s.seeds)
+            compile_ahead(
+                self.task, program, s.ppo, seeds=range(seeds), steps=steps, collector=s.collector, room=self._room(),
+                place=place, of=len(asked),
+            )  # fmt: skip
+
+        source = self._completed(proposal).source
+        self.checker.foresee(source, self.task, None if s.tune or s.chunk else ahead)
+
+    def _completed(self, proposal: Proposal) -> Proposal:
+        """With the observation that is given, where one is."""
+        if self.observation is None or not proposal.source:
+            return proposal
+        return proposal.model_copy(update={"source": self.observation.complete(proposal.source)})
+
+    def _again(self) -> tuple[AskedRequest, ...]:
+        """Rejected candidates that the proposer is asked to mend, within the budget of attempts."""
+        if not self.proposer.mends or self.progress.exhausted:
+            return ()
+        room = self.settings.attempts - self.progress.spent.attempts
+        found = requests_to_mend(self._open, self.settings.llm.repairs)
+        return tuple(map(AskedRequest.of, found[: max(0, room)]))
+
+    @property
+    def _open(self) -> Generation:
+        assert self.progress.open is not None
+        return self.progress.open
+
+    def _stop_here(self) -> None:
+        if self.stop.requested:
+            raise Interrupted(f"stopped by {self.stop.reason}")
+
+    def _check(self) -> dict[str, Program]:
+        """Check what was proposed; returns the programs by candidate id."""
+        known: dict[str, Program] = {}
+        unchecked = self._open.unchecked()
+        outcomes = self.checker.check_many([p.source for p in unchecked], self.task)
+        for proposal, (verdict, program) in zip(unchecked, outcomes, strict=True):
+            self._stop_here()
+            earlier, by_outputs = self._earlier(verdict.summary) if verdict.ok else (None, False)
+            if program is not None and earlier is None:
+                self.run.save_program(program.digest, proposal.source)
+                known[proposal.request_id] = program
+            self.log(
+                Checked(request_id=proposal.request_id, verdict=verdict, duplicate_of=earlier, by_outputs=by_outputs)
+            )
+        return known
+
+    def _earlier(self, summary: ProgramSummary | None) -> tuple[str | None, bool]:
+        """The candidate that computes the same, if one does, and whether only its outputs say so."""
+        if summary is None:
+            return None, False
+        if summary.digest in self.progress.digests:
+            return self.progress.digests[summary.digest], False
+        known = self.progress.known if self.settings.ppo.scale_rewards else {}  # else a factor matters
+        return next(((id, True) for id, k in known.items() if same_outputs(summary, k)), (None, False))
+
+    def program(self, candidate: Candidate, known: dict[str, Program] | None = None) -> Program:
+        """The program of a candidate that passed its check, maybe in an earlier process."""
+        known = {} if known is None else known
+        if candidate.id not in known:
+            verdict, program = self.checker.check_many([candidate.source], self.task)[0]
+            if program is None:
+                raise UserError(
+                    f"candidate {candidate.id} passed its check when it was proposed and now fails it "
+                    f"({verdict.failure}): the run was started with other versions; install those of its log"
+                )
+            known[candidate.id] = program
+        return known[candidate.id]
+
+    # ---- training
+
+    def _train(self, candidates: Sequence[Candidate], known: dict[str, Program]) -> None:
+        tag, label = f"generation-{self._open.index}", f"generation {self._open.index}"
+        programs, best = [self.program(c, known) for c in candidates], self.strategy.best(self.progress.state)
+        begin = time.perf_counter()
+        outcome = train_generation(
+            self.settings, candidates, programs, best and best.score, self.train, self.checker, self.task, tag, label
+        )
+        CLOCK.add("training", time.perf_counter() - begin)
+        with CLOCK.part("write"):
+            for program in outcome.programs:  # with other weights, some may be new
+                self.run.save_program(program.digest, program.source)
+            sound = [agents for agents in outcome.agents if agents.sound]
+            if self.judge is not None:
+                keep_for_people(self.run, self.store, sound, self.task, self.settings.ppo)
+            else:
+                keep_best_policy(self.run, self.store, sound, best)
+        self.log(Trained(results=outcome.results, compile_s=outcome.compile_s, run_s=outcome.run_s))
+        self.forget(tag)
+
+    def forget(self, tag: str) -> None:
+        """Delete what was kept of a training that is logged by now."""
+        for leftover in self.store.tags():
+            if leftover.startswith(f"{tag}-"):
+                self.store.delete(leftover)
+
+    def train(
+        self,
+        programs: Sequence[Program],
+        *,
+        tag: str,
+        label: str,
+        steps: int,
+        seeds: Any = None,
+        rungs: Any = (),
+        points: int | None = None,
+    ) -> TrainResult:
+        s = self.settings
+        return train(
+            self.task, programs, s.ppo, seeds=s.seeds if seeds is None else seeds, steps=steps, rungs=rungs,
+            checkpoints=points or curve_points(self.task, s.ppo, steps), memory_gb=s.memory_gb, chunk=s.chunk,
+            collector=s.collector, room=self._room(), store=self.store, tag=tag,
+            progress=lambda p: self._watch(label, p), should_stop=lambda: self.stop.requested,
+        )  # fmt: skip
+
+    def _watch(self, label: str, progress: TrainingProgress) -> None:
+        self.watcher.training(label, progress)
+        if self.profile is not None and self.progress.open is not None:  # a final training has no page
+            self.profile.progress(progress)
+
+    def _room(self) -> tuple[int, int]:
+        """The largest observation and number of terms that this run has seen."""
+        known = self.progress.known.values()
+        return max((k.observation_size for k in known), default=0), max((len(k.terms) for k in known), default=0)
+
+    def store_best(self, score: Score | None = None) -> None:
+        """Write `best_interface.py`, with `score` in place of that of the search."""
+        keep_interface(self.run, self.settings, self.progress, self.strategy.best(self.progress.state), score)

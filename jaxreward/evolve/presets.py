@@ -1,0 +1,78 @@
+"""Defaults of a search by name: what two cores can do, and the budgets of LIMEN's paper."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+
+from jaxreward.errors import UserError
+from jaxreward.evolve.settings import EvolveSettings
+from jaxreward.tasks import has_real_actions
+from jaxreward.training import PPO, paper, quick_real
+
+PRESETS = ("quick", "paper-budget", "paper")
+
+
+@dataclass(frozen=True)
+class Budget:
+    """The paper's protocol on one task (LIMEN, sections 5.3 and 5.7): steps of the full training with three seeds,
+    steps and threshold of the short rung, if there is one, seeds and steps of the final training, islands."""
+
+    steps: int
+    filter_steps: int = 0
+    filter_threshold: float = 0.05
+    final_seeds: int = 10
+    final_steps: int = 0
+    islands: int = 3
+
+
+PAPER_BUDGETS = {
+    "xland-easy": Budget(1_000_000, 500_000, 0.05, final_steps=2_000_000),
+    "xland-medium": Budget(2_000_000, 1_000_000, 0.02, final_steps=4_000_000),
+    "xland-hard": Budget(5_000_000, 3_000_000, 0.01, final_steps=6_000_000),
+    "go1-push-recovery": Budget(25_000_000, final_seeds=5, islands=2),
+    "panda-tracking": Budget(15_000_000, final_seeds=5, islands=2),
+}
+
+_QUICK_STEPS = {
+    "xland-medium": 500_000, "xland-hard": 1_000_000, "panda-tracking": 400_000, "go1-push-recovery": 2_000_000,
+}  # fmt: skip
+"""Steps of a seed where the default is not enough."""
+
+
+def quick_learner(task: str) -> PPO:
+    """The learner for the task of this name on two CPU cores."""
+    return quick_real() if has_real_actions(task) else PPO()
+
+
+def quick_steps(task: str) -> int:
+    """Steps of a seed in which a good interface of the task shows on two CPU cores."""
+    return _QUICK_STEPS.get(task, 400_000 if has_real_actions(task) else EvolveSettings.steps)
+
+
+def preset(name: str, task: str, strategy: str = EvolveSettings.strategy) -> EvolveSettings:
+    """Defaults by name.
+
+    `quick` is sized for two cores. `paper-budget` is the search of LIMEN's paper (30 candidates, one at a time) and its
+    budgets with the learner of `quick`; `paper` has the paper's learner too.
+
+    Raises:
+        UserError: no such preset, or none for this task.
+    """
+    if name not in PRESETS:
+        raise UserError(f"there is no preset '{name}'; choose {', '.join(PRESETS[:-1])} or {PRESETS[-1]}")
+    base = EvolveSettings(task=task, steps=quick_steps(task), ppo=quick_learner(task))
+    if name == "quick":
+        if has_real_actions(task):  # a simulator of physics is slower than a grid
+            return dataclasses.replace(base, seeds=1, final_seeds=3)
+        return dataclasses.replace(base, candidates=30) if task in _QUICK_STEPS else base
+    if task not in PAPER_BUDGETS:
+        raise UserError(f"the paper has no budget for '{task}'; --preset {name} is for {', '.join(PAPER_BUDGETS)}")
+    budget = PAPER_BUDGETS[task]
+    islands = () if budget.islands == 3 else (f"islands={budget.islands}",)
+    return dataclasses.replace(
+        base, candidates=30, generation=1, seeds=3, steps=budget.steps, filter_steps=budget.filter_steps,
+        filter_threshold=budget.filter_threshold, restart=budget.filter_steps > 0, final_seeds=budget.final_seeds,
+        final_steps=budget.final_steps, option=("initial=1", *islands) if strategy == "limen" else (),
+        ppo=paper(task) if name == "paper" else base.ppo,
+    )  # fmt: skip

@@ -1,0 +1,281 @@
+"""What a search is told to do: every option of `jaxreward evolve`, with its defaults and presets."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from jaxreward.config import Arg
+from jaxreward.errors import UserError
+from jaxreward.proposers.llm.llm_settings import LlmSettings
+from jaxreward.records import Evolve
+from jaxreward.runs.run import check_name
+from jaxreward.search.option_text import read_options, write_options
+from jaxreward.search.registry import make_strategy, strategy_class
+from jaxreward.tasks import Task, is_file, make_task_of
+from jaxreward.tracking import SinkName, require
+from jaxreward.training.config import PPO, How
+from jaxreward.training.plan import check_collector, make_schedule
+from jaxreward.training.rungs import Rung
+
+BASELINES = ("sparse", "dense", "best-of-n")
+Judge = Literal["files", "terminal"]
+
+
+@dataclass(frozen=True)
+class EvolveSettings:
+    """Search for an interface: programs are proposed, trained side by side, and improved on."""
+
+    task: str = "xland-easy"
+    """What to solve (`jaxreward tasks`). Also xland/<environment>/<ruleset>, or a Python file, which is executed."""
+    task_arg: Annotated[tuple[str, ...], Arg(adds=True)] = ()
+    """Options of the task. Each is KEY=VALUE, such as push_force_scale=2; `jaxreward tasks NAME` lists them."""
+    strategy: str = "limen"
+    """How to search (`jaxreward strategies`). One of limen, rf-agent, revolve, forge, eureka, best-of-n."""
+    option: Annotated[tuple[str, ...], Arg(keyed=True)] = ()
+    """Options of the strategy. Each is KEY=VALUE; `jaxreward strategies NAME` lists them."""
+    bandit: bool = False
+    """Choose operators by what they have brought so far. Models are chosen so too, by cost as well."""
+    proposer: str = "genetic"
+    """Who proposes: genetic, llm, manual, replay. genetic needs no network; llm takes --model; manual is a
+    person, through files; replay takes --recording."""
+    recording: Path | None = None
+    """With --proposer replay: the run whose programs are proposed again. Its folder, or its events.jsonl."""
+    evolve: Evolve | None = None
+    """What may change; the other half is the task's own. By default what the strategy was made for."""
+    observation: Path | None = None
+    """With --evolve reward: a file whose get_observation all have. It takes the place of the task's own."""
+    judge: Judge = "files"
+    """How people compare agents, where a strategy asks them. revolve does with fitness=preference: through files in
+    the run's folder, or on the terminal."""
+    candidates: int = 16
+    """Candidates to train."""
+    generation: int = 8
+    """Candidates proposed and trained side by side."""
+    seeds: int = 2
+    """Training seeds of a candidate."""
+    steps: int = 200_000
+    """Environment steps of each seed."""
+    filter_steps: int = 0
+    """Short rung: when candidates that lag stop; 0 for none. A candidate lags below --filter-threshold."""
+    filter_threshold: float | None = None
+    """What the short rung asks for, in the task's metric. By default a success rate of 0.05."""
+    restart: bool = False
+    """Train the short rung apart, what passes from scratch. It has one seed then: the paper's protocol."""
+    halving: int = 0
+    """How often half of a generation stops; 0 for never. Successive halving: at half of --steps, at half of that and
+    so on, the better half goes on."""
+    prune: bool = False
+    """Stop candidates that cannot win any more. Their learning curves decide, at 1/2, 3/4 and 7/8 of --steps."""
+    contender_seeds: int = 0
+    """Seeds of candidates that may be the best; 0: as others. 95 % intervals decide; the best so far is among them."""
+    tune: int = 0
+    """Weight settings of each reward to try first; 0: none. They train side by side, its own among them; the best is
+    written into the source before its candidate is trained."""
+    tune_steps: int = 0
+    """Environment steps of each setting and seed; 0: --steps / 4."""
+    baselines: tuple[str, ...] = ("sparse",)
+    """To compare with: sparse, dense, best-of-n. They get the same budget; sparse is the task's own interface, dense
+    has a person's reward, where there is one, best-of-n is a second search."""
+    final_seeds: int = 5
+    """Fresh seeds of the final training; 0 for none. The best and the baselines are trained again on them."""
+    final_steps: int = 0
+    """Environment steps of each of them; 0: --steps."""
+    seed: int = 0
+    """Seed of the search. Training seeds are 0 .. seeds-1 for every candidate."""
+    max_attempts: int = 0
+    """Programs proposed at most; 0: 4 x candidates. Failures and duplicates count."""
+    max_env_steps: int = 0
+    """Environment steps in training; 0 for no limit."""
+    max_device_s: float = 0.0
+    """Compiling and training; 0 for no limit. All devices count together, of which a CPU has one a core."""
+    memory_gb: float | None = None
+    """Memory that training may take on a device. By default most of what is free."""
+    chunk: int | None = None
+    """Candidates compiled together, at most. By default what fits, on a CPU of at most 16 structures."""
+    collector: How = "auto"
+    """How experience is collected. fused: by one compiled function; hasty: by one that a CPU compiles sooner and that
+    takes longer; linked: by one for each structure of programs and one for the rest; auto: what should end first."""
+    ppo: PPO = field(default_factory=PPO)
+    """The learner."""
+    llm: Annotated[LlmSettings, Arg(flat=True)] = field(default_factory=LlmSettings)
+    """Language models."""
+    out: Path = Path("runs")
+    """Folder of runs."""
+    name: str = ""
+    """Name of the run. By default made of task, strategy and seed, and numbered where it exists."""
+    resume: bool = False
+    """Go on with the run of this name, if it exists. It keeps its own settings but for larger budgets."""
+    unsafe_no_sandbox: bool = False
+    """Check programs without the sandbox. For systems that have none, and programs you trust."""
+    profile: bool = False
+    """Write down where the time went. `profile/account.md` in the run's folder has every generation; a trace of XLA's
+    profiler lies beside it."""
+    track: tuple[SinkName, ...] = ()
+    """Show the run in tensorboard, wandb or both as well. Each is an extra to install; wandb is Weights & Biases."""
+    dry_run: bool = False
+    """Print the plan and its estimated cost alone."""
+    json: bool = False
+    """End standard output with one JSON object. All else goes to standard error."""
+
+    command: Annotated[str, Arg(hidden=True)] = ""
+    """What the user typed, for the log and the provenance of what is found."""
+
+    @property
+    def run_name(self) -> str:
+        task = Path(self.task).name if is_file(self.task) else self.task
+        return self.name or re.sub(r"[^A-Za-z0-9._-]", "-", f"{task}-{self.strategy}-{self.seed}")
+
+    def make_task(self) -> Task:
+        """The task with its options."""
+        return make_task_of(self.task, self.task_arg)
+
+    @property
+    def attempts(self) -> int:
+        return self.max_attempts or 4 * self.candidates
+
+    @property
+    def evolves(self) -> Evolve:
+        """What may change: what was asked for, or what the strategy was made for."""
+        return self.evolve or strategy_class(self.strategy).natural
+
+    @property
+    def asks_people(self) -> bool:
+        """Whether the strategy has people compare agents."""
+        return make_strategy(self.strategy, **self.strategy_options()).asks_people
+
+    def check(self) -> None:
+        """Raise a UserError for the first setting that cannot be."""
+        for name in ("candidates", "generation", "seeds", "steps"):
+            if getattr(self, name) < 1:
+                raise UserError(f"--{name} must be at least 1, not {getattr(self, name)}")
+        amounts = ("filter_steps", "final_seeds", "final_steps", "seed", "max_attempts", "max_env_steps")
+        for name in (*amounts, "halving", "contender_seeds", "tune", "tune_steps"):
+            if getattr(self, name) < 0:
+                raise UserError(f"--{name.replace('_', '-')} must not be negative")
+        if self.filter_steps >= self.steps:
+            raise UserError(f"--filter-steps {self.filter_steps} must be smaller than --steps {self.steps}")
+        if self.restart and not self.filter_steps:
+            raise UserError("--restart trains the short rung apart: give it --filter-steps")
+        if not math.isfinite(self.threshold):
+            raise UserError(f"--filter-threshold is a value of the task's metric, not {self.filter_threshold}")
+        if 0 < self.contender_seeds <= self.seeds:
+            raise UserError(f"--contender-seeds are more than --seeds {self.seeds}, or 0, not {self.contender_seeds}")
+        if self.tune == 1:
+            raise UserError("--tune counts the reward's own setting: give it at least 2, or 0 for none")
+        if self.tune and self.evolves == "observation":
+            raise UserError("--tune searches the numbers of rewards, and this search evolves observations alone")
+        if self.tune_steps and not self.tune:
+            raise UserError("--tune-steps is for --tune")
+        if self.tune_steps > self.steps:
+            raise UserError(f"--tune-steps {self.tune_steps} must not be larger than --steps {self.steps}")
+        if self.memory_gb is not None and not 0 < self.memory_gb < math.inf:
+            raise UserError(f"--memory-gb must be a positive number, not {self.memory_gb}")
+        if not 0 <= self.max_device_s < math.inf:
+            raise UserError(f"--max-device-s must be a number that is not negative, not {self.max_device_s}")
+        if self.chunk is not None and self.chunk < 1:
+            raise UserError(f"--chunk must be at least 1, not {self.chunk}")
+        check_name(self.run_name, "run")
+        require(self.track)
+        if len(set(self.baselines)) < len(self.baselines):
+            raise UserError("--baselines names one of them twice; name each once")
+        if "best-of-n" in self.baselines and self.strategy == "best-of-n":
+            raise UserError("--strategy best-of-n cannot be compared with itself; leave it out of --baselines")
+        unknown = [b for b in self.baselines if b not in BASELINES]
+        if unknown:
+            raise UserError(f"there is no baseline '{unknown[0]}'; choose from {', '.join(BASELINES)}")
+        if self.judge != "files" and not self.asks_people:
+            raise UserError(
+                f"--judge is for strategies that ask people, and {self.strategy} with these options does not"
+            )
+        if self.observation is not None and self.evolves != "reward":
+            raise UserError(f"--observation is for --evolve reward; this search evolves {self.evolves}")
+        given = self.observation is None or self.resume or self.proposer == "replay"
+        if self.observation is not None and not (given or self.observation.is_file()):
+            raise UserError(f"--observation: there is no file {self.observation}")
+        if self.proposer == "replay" and self.recording is None:
+            raise UserError("--proposer replay needs --recording: the folder of a run or its events.jsonl")
+        if self.proposer != "replay" and self.recording is not None:
+            raise UserError(f"--recording is for --proposer replay; the {self.proposer} proposer has no use for it")
+        if self.proposer == "llm" and not self.llm.model:
+            raise UserError("--proposer llm needs --model: a name of litellm's, e.g. anthropic/claude-sonnet-4-5")
+        unused = [name for name in self._idle_llm_options() if getattr(self.llm, name) != getattr(LlmSettings(), name)]
+        if unused:
+            option = unused[0].replace("_", "-")
+            raise UserError(f"--{option} is for --proposer llm; the {self.proposer} proposer has no use for it")
+        self.llm.check()
+        self.ppo.check()
+        check_collector(self.collector, self.ppo)
+        if self.halving and self.generation < 2:
+            raise UserError("--halving stops the worse half of a generation: give it --generation 2 or more")
+        if self.halving and self.steps >> self.halving < self.ppo.batch:
+            raise UserError(
+                f"--halving {self.halving} would first cut after {self.steps >> self.halving} of {self.steps} steps, "
+                f"which is less than an update of {self.ppo.batch}"
+            )
+        if self.prune and self.steps < 8 * self.ppo.batch:
+            raise UserError(
+                f"--prune cuts at eighths of --steps, and {self.steps} are less than eight updates of {self.ppo.batch}"
+            )
+        make_schedule(self.ppo, self.steps, 1, self.rungs())
+
+    def _idle_llm_options(self) -> list[str]:
+        """Options of language models that the proposer has no use for; a replay takes those of its recording."""
+        if self.proposer in ("llm", "replay"):
+            return []
+        used = ("wait_s", "repairs", "prompts") if self.proposer == "manual" else ()
+        if self.asks_people:
+            used += ("wait_s",)
+        return [f.name for f in dataclasses.fields(LlmSettings) if f.name not in used]
+
+    def proposer_options(self) -> dict[str, Any]:
+        if self.proposer in ("llm", "manual"):
+            return {"settings": self.llm}
+        return {"recording": self.recording} if self.recording else {}
+
+    @property
+    def threshold(self) -> float:
+        """What the short rung asks for."""
+        return 0.05 if self.filter_threshold is None else self.filter_threshold
+
+    def rungs(self, incumbent: float | None = None) -> list[Rung]:
+        """The cuts of every training of the search; `incumbent` is the merit that `prune` has to beat."""
+        rungs = [Rung(self.filter_steps, self.threshold)] if self.filter_steps and not self.restart else []
+        rungs += [Rung(self.steps >> k, keep=0.5) for k in range(self.halving, 0, -1)]
+        if self.prune:
+            rungs += [Rung(self.steps * k // 8, prune=True, incumbent=incumbent) for k in (4, 6, 7)]
+        return rungs
+
+    @property
+    def tuning_steps(self) -> int:
+        """Environment steps of each seed by which a weight setting is judged."""
+        return self.tune_steps or -(-self.steps // 4)
+
+    def strategy_options(self) -> dict[str, Any]:
+        """The arguments of `make_strategy`; UserError for options that the strategy does not have."""
+        shared: dict[str, Any] = {"evolve": self.evolves, "budget": self.candidates}
+        if self.bandit:
+            shared |= {"bandit": True, "models": tuple(self.llm.weights())}
+        return shared | read_options(self.strategy, self.option)
+
+    def as_config(self) -> dict[str, Any]:
+        """TOML-ready values of everything that the course of the run depends on, the strategy's defaults spelt out."""
+        skip = {"out", "name", "resume", "profile", "track", "dry_run", "json", "command"}
+        values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name not in skip}
+        spelt_out = write_options(self.strategy, read_options(self.strategy, self.option))
+        return plain({**values, "option": spelt_out, "evolve": self.evolves, "filter_threshold": self.threshold})
+
+
+def plain(value: Any) -> Any:
+    """`value` as TOML and JSON write it: settings as tables, without those that are None, and paths as text."""
+    if isinstance(value, PPO | LlmSettings):
+        return plain({f.name: getattr(value, f.name) for f in dataclasses.fields(value)})
+    if isinstance(value, dict):
+        return {k: plain(v) for k, v in value.items() if v is not None}
+    if isinstance(value, list | tuple):
+        return [plain(v) for v in value]
+    return str(value) if isinstance(value, Path) else value

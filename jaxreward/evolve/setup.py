@@ -1,0 +1,96 @@
+"""What the settings of a search name: its task, strategy, proposer and judge."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from jaxreward import files
+from jaxreward.errors import UserError
+from jaxreward.evolve.settings import EvolveSettings
+from jaxreward.evolve.task_check import require_vocabulary
+from jaxreward.proposers.fixed import FixedObservation
+from jaxreward.proposers.human.judge import Judge
+from jaxreward.proposers.proposer import Proposer
+from jaxreward.proposers.registry import make_proposer
+from jaxreward.records import TaskCard
+from jaxreward.runs.disk import write_atomic
+from jaxreward.search import Strategy, make_strategy
+from jaxreward.tasks import Dense, Drawable, Task, card, file_of, is_file, measure_of, require_sound
+from jaxreward.training import PPO
+
+# The copy of a given observation in the folder of a run.
+OBSERVATION = "observation.py"
+# And of the file that its task is from.
+TASK = "task.py"
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What the settings name, made before anything is written: a name that does not exist costs nothing."""
+
+    task: Task
+    strategy: Strategy
+    proposer: Proposer
+    observation: FixedObservation | None = None
+    judge: Judge | None = None
+
+    @classmethod
+    def of(
+        cls, settings: EvolveSettings, task: Task | None = None, observation: FixedObservation | None = None
+    ) -> Parts:
+        """The parts that `settings` name; `observation` in place of the file that they name, where it is at hand."""
+        task = task or settings.make_task()
+        require_sound(task)
+        require_vocabulary(task, unsafe_no_sandbox=settings.unsafe_no_sandbox)
+        measure = measure_of(task)
+        if measure.rate and not 0.0 <= settings.threshold <= 1.0:
+            raise UserError(f"--filter-threshold is a success rate in [0, 1], not {settings.threshold}")
+        if not measure.rate and settings.filter_steps and settings.filter_threshold is None:
+            raise UserError(f"--filter-steps on {task.name} needs --filter-threshold: a value of its {measure.label}")
+        if "dense" in settings.baselines and not isinstance(task, Dense):
+            raise UserError(f"{task.name} has no dense reward by a person: leave dense out of --baselines")
+        strategy = make_strategy(settings.strategy, **settings.strategy_options())
+        observation = observation or given_observation(settings)
+        words = words_of(task, observation, settings.ppo)
+        proposer = make_proposer(settings.proposer, words, **settings.proposer_options())
+        if strategy.asks_people and not isinstance(task, Drawable):
+            raise UserError(f"people cannot compare agents of {task.name}: the task has no `draw`; use its score")
+        asks = strategy.asks_people and settings.proposer != "replay"  # a recording has the votes
+        judge = Judge(settings.judge, settings.llm.wait_s) if asks else None
+        return cls(task, strategy, proposer, observation, judge)
+
+
+def given_observation(settings: EvolveSettings) -> FixedObservation | None:
+    """The observation of `--observation`; a run keeps the file that it was started with."""
+    if settings.observation is None:
+        return None
+    folders = [settings.out / settings.run_name]
+    if settings.recording is not None:
+        folders.append(settings.recording if settings.recording.is_dir() else settings.recording.parent)
+    kept = [folder / OBSERVATION for folder in folders if files.is_there(folder / OBSERVATION)]
+    return FixedObservation(kept[0], links=False) if kept else FixedObservation(settings.observation)
+
+
+def words_of(task: Task, observation: FixedObservation | None, ppo: PPO) -> TaskCard:
+    """What a proposer is told of a task, and of who learns it."""
+    learner = {"discount": float(ppo.discount), "rewards_scaled": ppo.scale_rewards, "horizon_cuts": ppo.bootstrap}
+    return card(task).model_copy(update={"observation": observation.source if observation else "", **learner})
+
+
+def keep_task(settings: EvolveSettings, folder: Path) -> None:
+    """Keep a copy of the file that the task is from, where it is from one, in the folder of a run.
+
+    Raises:
+        UserError: the file is not the one that the run began with: another task is another run.
+    """
+    if not is_file(settings.task):
+        return
+    file, kept = file_of(settings.task), folder / TASK
+    text = file.read_text(encoding="utf-8")
+    if files.is_there(kept) and files.read_text(kept) != text:
+        raise UserError(
+            f"{file} has changed since {folder} began with it: its copy is {kept}; give that back, or start another "
+            "run with --name"
+        )
+    write_atomic(kept, text)

@@ -1,0 +1,213 @@
+"""Everything that can be found wrong with a task before anything is trained on it, its vocabulary included."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import jax
+
+from jaxreward.errors import UserError
+from jaxreward.programs import Checker
+from jaxreward.programs.guard import ENTRIES
+from jaxreward.programs.limits import Limits
+from jaxreward.programs.spec import Spec
+from jaxreward.programs.target import Target
+from jaxreward.proposers.genetic.genome import Gene, Genome, write
+from jaxreward.proposers.genetic.lexicon import Lexicon
+from jaxreward.records import Failure, Fragment, Verdict, Vocabulary
+from jaxreward.tasks import Author, Finding, Place, in_a_sentence, is_shipped, mistakes_in
+
+_AT_ONCE = 12
+"""Fragments of a kind that are checked as one program: each alone only where that is rejected."""
+
+_TELLING = 5
+"""Characters of a line that is looked for in a file: shorter ones stand anywhere."""
+
+_KEPT = 32
+_sound: dict[int, Any] = {}
+"""Tasks whose vocabulary has no mistake; kept, so that no other has their id."""
+
+
+def check_task(task: Any, *, checker: Checker | None = None, unsafe_no_sandbox: bool = False) -> tuple[Finding, ...]:
+    """The mistakes in a task, those that others follow from first; none in a sound one.
+
+    Its methods are traced, some steps with random actions are computed, and every fragment of its vocabulary is checked
+    as a program is. Takes some seconds, on a simulation of bodies up to half a minute.
+
+    Args:
+        task: an object with the protocol `Task`, or one that is meant to have it.
+        checker: to check fragments with; one is started, and ended, if omitted.
+        unsafe_no_sandbox: check fragments without the sandbox, on systems that have none.
+
+    Returns:
+        Each mistake with the file and the line that it stands in, as far as they are known. `str()` gives a sentence.
+    """
+    found = mistakes_in(task)
+    if not found:
+        return _of_programs(task, task, checker, unsafe_no_sandbox)
+    # Fragments read the view alone: where that is sound, theirs are told together with the others.
+    return (*found, *_of_programs(task, _Still(task), checker, unsafe_no_sandbox)) if _is_seen(task) else found
+
+
+def require_vocabulary(task: Any, *, checker: Checker | None = None, unsafe_no_sandbox: bool = False) -> None:
+    """That programs can read the views of a sound task, and use every fragment of its vocabulary, whatever the states
+    are. A task of this package is taken to be so; any other is examined once.
+
+    Raises:
+        UserError: they cannot: the first mistake, and how many more there are.
+    """
+    if is_shipped(task) or id(task) in _sound:
+        return
+    if found := _of_programs(task, _Still(task), checker, unsafe_no_sandbox):
+        raise UserError(in_a_sentence(found))
+    _sound[id(task)] = task
+    if len(_sound) > _KEPT:
+        del _sound[next(iter(_sound))]
+
+
+def _is_seen(task: Any) -> bool:
+    """Whether a task with mistakes has views that programs can read, and defaults for what a program lacks."""
+    try:
+        spec = Spec.of(task)
+        view = jax.eval_shape(lambda key: task.view(task.reset(key)), jax.eval_shape(lambda: jax.random.key(0)))
+        seen = jax.eval_shape(task.default_observation, view)
+        paid = jax.eval_shape(task.sparse_reward, view, spec.action.struct(), view)
+        return seen.ndim == 1 and paid.shape == () and isinstance(task.vocabulary(), Vocabulary)
+    except (Exception, SystemExit):
+        return False
+
+
+def _of_programs(task: Any, judged_on: Any, checker: Checker | None, unsafe_no_sandbox: bool) -> tuple[Finding, ...]:
+    """What keeps programs from being written for a task; `judged_on` is what the checker is given for it."""
+    vocabulary, author = task.vocabulary(), Author(task)
+    found = (*_unreadable_views(task, author), *_unreadable_texts(vocabulary, task, author))
+    if found or not vocabulary.fragments:
+        return found
+    if checker is not None:
+        return tuple(_rejected(vocabulary, task, judged_on, author, checker))
+    with Checker(unsafe_no_sandbox=unsafe_no_sandbox, lanes=1) as own:
+        return tuple(_rejected(vocabulary, task, judged_on, author, own))
+
+
+def _unreadable_views(task: Any, author: Author) -> Iterator[Finding]:
+    """What programs cannot read of a task's views, or of the transitions that it gives."""
+    try:
+        spec = Spec.of(task)
+    except UserError as error:
+        yield Finding(str(error), *author.line_of_result(task.view))
+        return
+    if hasattr(task, "sample_transitions"):
+        try:
+            Target(task, spec, Limits().magnitude).samples(None)
+        except Exception as error:
+            said = error if isinstance(error, UserError) else f"{type(error).__name__}: {error}"
+            yield Finding(f"`sample_transitions` is of no use: {said}", *author.line_of_result(task.sample_transitions))
+
+
+# ---- the texts
+
+
+def _unreadable_texts(vocabulary: Vocabulary, task: Any, author: Author) -> Iterator[Finding]:
+    """What is wrong with the texts of a vocabulary as such."""
+    texts = [(f"the constant '{name}'", name, f"{name} = {text}") for name, text in vocabulary.constants.items()]
+    texts += [(f"the helper '{name}'", name, text) for name, text in vocabulary.helpers.items()]
+    texts += [(_called(f), f.name, f.source) for f in vocabulary.fragments]
+    bound = Counter(name for _, name, _ in texts)
+    for what, name, text in texts:
+        try:
+            body = ast.parse(text.strip()).body
+        except (SyntaxError, ValueError) as error:
+            line = text.strip().splitlines()[(getattr(error, "lineno", None) or 1) - 1 :][:1]
+            said = getattr(error, "msg", None) or str(error)
+            place = _place(text.strip(), "".join(line).strip(), name, task, author)
+            yield Finding(f"{what} is not valid Python: {said}", *place)
+            continue
+        place = _place(text.strip(), "", name, task, author)
+        node = body[0] if len(body) == 1 else None
+        if what.startswith("the constant"):
+            if not isinstance(node, ast.Assign):
+                yield Finding(f"{what} must be one expression, such as 0.5", *place)
+        elif not isinstance(node, ast.FunctionDef) or node.name != name:
+            yield Finding(f"{what} must be the text of one function of that name: def {name}(...)", *place)
+        if name in ENTRIES:
+            yield Finding(f"{what} has the name of a function of a program: give it another", *place)
+        elif bound[name] > 1:
+            yield Finding(f"{what} has a name that another part of the vocabulary has: give each its own", *place)
+            bound[name] = 0  # told once
+
+
+def _called(fragment: Fragment) -> str:
+    return f"the {fragment.kind} '{fragment.name}'"
+
+
+def _place(text: str, words: str, name: str, task: Any, author: Author) -> Place:
+    """Where a line of a text of the vocabulary stands: the line itself, the text, its name, or what returns it."""
+    for known in (words, words.removeprefix("return ")):
+        if len(known) > _TELLING and (place := author.line_of_text(known)):
+            return place
+    return author.line_of_text(text) or author.line_of_text(name) or author.line_of_result(task.vocabulary)
+
+
+# ---- fragments as programs
+
+
+class _Still:
+    """A task less its `step`, so that nothing is played: its programs are checked on random arrays."""
+
+    def __init__(self, task: Any) -> None:
+        self.action_space = task.action_space
+        self.reset, self.view = task.reset, task.view
+        self.default_observation, self.sparse_reward = task.default_observation, task.sparse_reward
+
+
+def _rejected(vocabulary: Vocabulary, task: Any, judged_on: Any, author: Author, checker: Checker) -> Iterator[Finding]:
+    """Fragments that no program can use."""
+    lexicon = Lexicon(vocabulary)
+    kinds = [[f for f in vocabulary.fragments if f.kind == kind] for kind in ("feature", "term")]
+    groups = [some[k : k + _AT_ONCE] for some in kinds for k in range(0, len(some), _AT_ONCE)]
+    faults = _faults(groups, lexicon, judged_on, checker)
+    alone = [[f] for group, fault in zip(groups, faults, strict=True) if fault is not None for f in group]
+    for (fragment,), fault in zip(alone, _faults(alone, lexicon, judged_on, checker), strict=True):
+        if fault is not None:
+            lines = _program([fragment], lexicon).splitlines()
+            returns = [line.strip() for line in fragment.source.splitlines() if line.strip().startswith("return ")]
+            words = lines[fault.line - 1].strip() if fault.line and fault.line <= len(lines) else "".join(returns[-1:])
+            yield Finding(
+                _sentence(fragment, fault), *_place(fragment.source.strip(), words, fragment.name, task, author)
+            )
+
+
+def _sentence(fragment: Fragment, failure: Failure) -> str:
+    hint = f": {failure.hint}" if failure.hint else ""
+    return f"{_called(fragment)} of the vocabulary is rejected ({failure.stage}), {failure.message}{hint}"
+
+
+def _faults(
+    groups: Sequence[Sequence[Fragment]], lexicon: Lexicon, task: Any, checker: Checker
+) -> list[Failure | None]:
+    """Why a program of each group of fragments is rejected; None where it is not."""
+    sources = [_program(group, lexicon) for group in groups]
+    verdicts = [verdict for verdict, _ in checker.check_many(sources, task)] if sources else []
+    real = not isinstance(task, _Still)
+    return [_fault(group, verdict, real) for group, verdict in zip(groups, verdicts, strict=True)]
+
+
+def _fault(fragments: Sequence[Fragment], verdict: Verdict, real: bool) -> Failure | None:
+    if verdict.failure is not None:
+        # On random arrays, numbers that are not finite may never come up in the task; a constant may have company.
+        numeric = verdict.failure.stage == "numeric"
+        return None if numeric and (not real or "is constant" in verdict.failure.message) else verdict.failure
+    says, has = sum(fragment.size for fragment in fragments), verdict.summary and verdict.summary.observation_size
+    if fragments[0].kind == "feature" and has != says:
+        return Failure(stage="contract", message=f"it has {has} values and says {says}", hint=f"write size={has}")
+    return None
+
+
+def _program(fragments: Sequence[Fragment], lexicon: Lexicon) -> str:
+    genes = tuple(Gene(fragment.name) for fragment in fragments)
+    genome = Genome(statements=lexicon.definition(gene.name for gene in genes))
+    part = "observation" if fragments[0].kind == "feature" else "reward"
+    return write(genome.with_half(part, genes))

@@ -1,0 +1,65 @@
+"""Text for people: untrusted text made printable; dollars, times and counts in a few characters."""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+
+_INVISIBLE = {"Cc", "Cf", "Cs", "Zl", "Zp"}
+"""Categories of Unicode: control characters, format characters (those that turn the direction of text or have no
+width), halves of surrogate pairs, separators of lines and paragraphs."""
+
+
+class _Escapes(dict[int, str]):
+    """What stands for each character, found when it is first met."""
+
+    def __missing__(self, code: int) -> str:
+        char = chr(code)
+        hidden = char not in "\n\t" and unicodedata.category(char) in _INVISIBLE
+        self[code] = char if not hidden else _escaped(code)
+        return self[code]
+
+
+def _escaped(code: int) -> str:
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+_ESCAPES = _Escapes()
+
+
+def printable(text: str) -> str:
+    """The text with every character that cannot be seen as its escape, such as `\\x1b` or `\\u202e`.
+
+    These are control characters, which can move the cursor or change a terminal, characters that turn the direction of
+    text or have no width, which can make a program read as another, and halves of surrogate pairs. Line feeds and tabs
+    stay, and carriage return with line feed is a line feed.
+    """
+    return text.replace("\r\n", "\n").translate(_ESCAPES)
+
+
+def dollars(amount: float) -> str:
+    """`$0.0123`, `$12.30`: small amounts to a hundredth of a cent."""
+    return f"${amount:,.4f}" if 0 < amount < 0.1 else f"${amount:,.2f}"
+
+
+_TIMES = (("s", 1.0, 120.0), ("min", 60.0, 7200.0), ("h", 3600.0, 172_800.0), ("d", 86_400.0, float("inf")))
+_COUNTS = (("k", 1e3), ("M", 1e6), ("G", 1e9), ("T", 1e12))
+
+
+def span(seconds: float) -> str:
+    """`0.4 s`, `42 s`, `3.9 min`, `2.1 h`, `3.5 d`: a length of time to two or three digits; `unknown` for infinity."""
+    if not math.isfinite(seconds):
+        return "unknown"
+    unit, size = next((unit, size) for unit, size, until in _TIMES if seconds < until)
+    value = max(0.0, seconds) / size
+    return f"{value:.0f} {unit}" if value >= 9.95 or value == 0.0 else f"{value:.1f} {unit}"
+
+
+def count(number: float) -> str:
+    """`950`, `12.3k`, `1.23M`: a number to three digits."""
+    if abs(number) < 999.5:
+        return f"{number:.0f}"
+    suffix, size = next((pair for pair in _COUNTS if abs(number) < 999.5 * pair[1]), _COUNTS[-1])
+    value = number / size
+    digits = 2 if abs(value) < 9.995 else 1 if abs(value) < 99.95 else 0
+    return f"{value:.{digits}f}{suffix}"

@@ -1,0 +1,220 @@
+"""The operators of the genetic proposer: one function for each, from programs shown to a new one.
+
+Each works on the parts that may change and on nothing else. A half in the genome's form is changed
+gene by gene; an opaque one is nudged where weights are asked for, and opened where genes are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from jaxreward.programs.statements import Statement
+from jaxreward.proposers.genetic.continuation import next_step
+from jaxreward.proposers.genetic.edits import (
+    ONE_GENE,
+    STRUCTURAL,
+    WEIGHING,
+    applying,
+    completed,
+    edit,
+    edited,
+    part_of,
+)
+from jaxreward.proposers.genetic.genome import Gene, Genome, Part
+from jaxreward.proposers.genetic.guidance import band, level, repaired
+from jaxreward.proposers.genetic.lexicon import pick
+from jaxreward.proposers.genetic.planning import carried_out
+from jaxreward.proposers.genetic.variation import Variation
+from jaxreward.records import Result
+
+NEAR_ZERO = 0.05
+"""A parent of less success is as likely rewritten as mended, where its feedback is reflected on."""
+
+STRANGERS = 6
+"""Themes drawn for a program of another kind, of which the one with most that is new is taken."""
+
+
+class Parent(NamedTuple):
+    """A program that a request shows, taken apart."""
+
+    result: Result
+    genome: Genome
+
+
+@dataclass(frozen=True)
+class Brood:
+    """What a new program is made from.
+
+    `others` are programs shown beside the parents, `avoid` the keys of all that is shown, `plan` the
+    words to carry out.
+    """
+
+    variation: Variation
+    parents: Sequence[Parent]
+    others: Sequence[Parent] = ()
+    avoid: frozenset = frozenset()
+    plan: str = ""
+
+    def is_new(self, genome: Genome) -> bool:
+        return genome.key not in self.avoid
+
+
+def breed(operator: str, brood: Brood) -> Genome:
+    """A new genome by an operator; one that needs a parent and has none starts from scratch.
+
+    An operator that is not known acts like `improve`.
+    """
+    if operator not in PARENTLESS and not brood.parents:
+        return brood.variation.scratch()
+    return completed(BREEDERS.get(operator, improve)(brood), brood.variation)
+
+
+def scratch(brood: Brood) -> Genome:
+    return brood.variation.scratch()
+
+
+def improve(brood: Brood) -> Genome:
+    """Repairs that the feedback suggests, then random edits, more of them the worse the parent."""
+    result, genome = brood.parents[0]
+    mended = repaired(genome, result, brood.variation)
+    if mended.key != genome.key and brood.variation.rng.random() < 0.5:
+        return mended
+    return edited(mended, result, brood.variation)
+
+
+def structure(brood: Brood) -> Genome:
+    """Genes added, removed and replaced; those that stay keep their weights."""
+    child = _changed(brood, applying(band(brood.parents[0].result).edits, brood.variation.parts, STRUCTURAL))
+    for part in brood.variation.parts:  # a gene that went may have come back
+        had = dict(brood.parents[0].genome.genes(part))
+        if had and child.genes(part):
+            child = child.with_half(part, tuple(Gene(g.name, had.get(g.name, g.weight)) for g in child.genes(part)))
+    return child
+
+
+def weights(brood: Brood) -> Genome:
+    """Weights of one gene or more; of opaque halves, literals."""
+    return _changed(brood, applying(band(brood.parents[0].result).edits, brood.variation.parts, WEIGHING))
+
+
+def term(brood: Brood) -> Genome:
+    """Exactly one gene: another weight, another gene, one more or one less."""
+    return _changed(brood, applying(band(brood.parents[0].result).edits, brood.variation.parts, ONE_GENE), most=1)
+
+
+def _changed(brood: Brood, chances: Mapping[str, float], most: int = 20) -> Genome:
+    """The first parent after one edit or more of the kinds given, at most `most`."""
+    result, genome = brood.parents[0]
+    variation, rng, here = brood.variation, brood.variation.rng, band(result)
+    kinds = {k: c for k, c in chances.items() if k == "retarget" or genome.half(part_of(k)) is not None}
+    for _ in range(most):
+        kind = pick(rng, kinds)
+        if most == 1 and isinstance(genome.half(part_of(kind)), Statement):
+            kind = "rescale" if part_of(kind) == "observation" else "reweight"  # an opaque half: one literal
+        genome = _edit(kind, genome, variation, literals=min(most, 3))
+        if rng.random() >= here.go_on:
+            break
+    return genome
+
+
+def _edit(kind: str, genome: Genome, variation: Variation, literals: int) -> Genome:
+    """An edit of any half: of an opaque one up to so many literals, or what it can have of genes."""
+    half = genome.half(part_of(kind))
+    if kind == "retarget" or not isinstance(half, Statement):
+        return edit(kind, genome, variation)
+    part = part_of(kind)
+    if kind in WEIGHING:
+        return variation.nudge(genome, part, literals)
+    opened = variation.open(genome, part)
+    if opened.genes(part):
+        return variation.add_one(opened, part)
+    return variation.fresh_half(genome, part, variation.theme(genome))
+
+
+def reflect(brood: Brood) -> Genome:
+    """What the feedback suggests; where that is nothing, or shown already, one edit or two. A parent that
+    practically never succeeds may be rewritten."""
+    result, genome = brood.parents[0]
+    variation, rng = brood.variation, brood.variation.rng
+    if level(result) < NEAR_ZERO and rng.random() < 0.5:
+        return _rewritten(genome, variation)
+    mended = repaired(genome, result, variation)
+    # Requests of one generation do not know of each other: most go one edit further than the feedback.
+    if brood.is_new(mended) and rng.random() < 0.3:
+        return mended
+    chances = applying(band(result).edits, variation.parts)
+    edits = 1 if brood.is_new(mended) else int(rng.integers(1, 3))
+    for _ in range(edits):
+        mended = _any_edit(pick(rng, chances), mended, variation)
+    return mended
+
+
+def _any_edit(kind: str, genome: Genome, variation: Variation) -> Genome:
+    return edit(kind, genome, variation) if kind == "fresh" else _edit(kind, genome, variation, literals=3)
+
+
+def _rewritten(genome: Genome, variation: Variation) -> Genome:
+    """Every half that may change anew, about the same things or about others."""
+    theme = variation.theme(genome) if variation.rng.random() < 0.5 else variation.lexicon.theme(variation.rng)
+    for part in variation.parts:
+        genome = variation.fresh_half(genome, part, theme)
+    return genome
+
+
+def crossover(brood: Brood) -> Genome:
+    """The first parent with another, or with two others; alone, with one of those shown beside it."""
+    variation, rng = brood.variation, brood.variation.rng
+    result, genome = brood.parents[0]
+    mates = [p.genome for p in brood.parents[1:]] or [p.genome for p in brood.others if p.genome.key != genome.key]
+    if not mates:
+        return improve(brood)
+    mate = mates.pop(int(rng.integers(len(mates))))
+    child = variation.crossover(genome, mate)
+    if len(brood.parents) > 2 and rng.random() < 0.3:
+        child = variation.crossover(child, mates[int(rng.integers(len(mates)))])
+    if not brood.is_new(child) or rng.random() < 0.3:
+        child = edited(child, result, variation)
+    return child
+
+
+def path(brood: Brood) -> Genome:
+    """The next step of a line of programs; alone like `improve`."""
+    if len(brood.parents) < 2:
+        return improve(brood)
+    line = [(p.result.score.merit if p.result.score else None, p.genome) for p in brood.parents]
+    child = next_step(line, brood.variation)
+    return child if brood.is_new(child) else edited(child, brood.parents[0].result, brood.variation)
+
+
+def different(brood: Brood) -> Genome:
+    """A new program about other things than the parents are, with none of their genes as far as that goes."""
+    variation = brood.variation
+    genomes = [p.genome for p in brood.parents]
+    spoken = {subject for genome in genomes for subject in variation.theme(genome)}
+    themes = [variation.lexicon.theme(variation.rng) for _ in range(STRANGERS)]
+    theme = min(themes, key=lambda theme: sum(s in spoken for s in theme) / max(1, len(theme)))
+    child = Genome()
+    for part in variation.parts:
+        child = _unlike(child, part, theme, genomes, variation)
+    return child
+
+
+def _unlike(child: Genome, part: Part, theme: Sequence[str], genomes: Sequence[Genome], variation: Variation) -> Genome:
+    taken = {gene.name for genome in genomes for gene in genome.genes(part)}
+    half = variation.fresh_half(child, part, theme, avoid=taken)
+    return half if half.genes(part) else variation.fresh_half(child, part, theme)
+
+
+def implement(brood: Brood) -> Genome:
+    return carried_out(brood.plan, brood.variation)
+
+
+BREEDERS: Mapping[str, Callable[[Brood], Genome]] = {
+    breeder.__name__: breeder
+    for breeder in (scratch, improve, structure, weights, term, reflect, crossover, path, different, implement)
+}
+
+PARENTLESS = frozenset({"scratch", "implement"})
+"""Operators that start from nothing but the task and words."""

@@ -1,0 +1,88 @@
+"""Random edits of one program, as bold as its success is low."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+from jaxreward.programs.statements import Statement
+from jaxreward.proposers.genetic.genome import Genome, Part
+from jaxreward.proposers.genetic.guidance import band
+from jaxreward.proposers.genetic.lexicon import pick
+from jaxreward.proposers.genetic.variation import Variation
+from jaxreward.records import Result
+
+STRUCTURAL = frozenset(
+    {"retarget", "add feature", "replace feature", "remove feature", "add term", "replace term", "remove term"}
+)
+"""Edits after which every gene that is still there has the weight it had."""
+
+WEIGHING = frozenset({"rescale", "reweight"})
+"""Edits that change a weight and nothing else."""
+
+ONE_GENE = WEIGHING | STRUCTURAL - {"retarget"}
+"""Edits of a single gene."""
+
+RARE = 0.2
+"""How often an edit is drawn that the band of a parent does not list, where only some kinds are asked for."""
+
+
+def edited(genome: Genome, result: Result, variation: Variation) -> Genome:
+    """The genome after one edit or more; opaque halves are nudged or opened first."""
+    here = band(result)
+    rng = variation.rng
+    for part in variation.parts:
+        if isinstance(genome.half(part), Statement):
+            genome = variation.nudge(genome, part) if rng.random() < 0.5 else variation.open(genome, part)
+        elif genome.half(part) is None and rng.random() < 0.3:
+            genome = variation.fresh_half(genome, part, variation.theme(genome))
+    chances = applying(here.edits, variation.parts)
+    while True:
+        genome = edit(pick(rng, chances), genome, variation)
+        if rng.random() >= here.go_on:
+            return genome
+
+
+def edit(kind: str, genome: Genome, variation: Variation) -> Genome:
+    """One edit; the genome itself where the kind does not apply to it."""
+    verb = kind.partition(" ")[0]
+    if kind == "retarget":
+        return variation.retarget(genome)
+    if kind == "fresh":
+        part = variation.parts[int(variation.rng.integers(len(variation.parts)))]
+        theme = variation.theme(genome) if variation.rng.random() < 0.5 else variation.lexicon.theme(variation.rng)
+        return variation.fresh_half(genome, part, theme)
+    part = part_of(kind)
+    if not genome.genes(part):  # opaque, or left to the default
+        return genome
+    if verb == "add":
+        return variation.add_one(genome, part)
+    if verb == "remove":
+        return variation.remove(genome, part)
+    if verb == "replace":
+        return variation.replace(genome, part)
+    return variation.reweight(genome, part)
+
+
+def part_of(kind: str) -> Part:
+    """The half that an edit of one gene is of."""
+    return "observation" if kind.endswith("feature") or kind == "rescale" else "reward"
+
+
+def applying(
+    edits: Mapping[str, float], parts: Sequence[Part], kinds: Collection[str] | None = None
+) -> dict[str, float]:
+    """The chances of the edits that a search over `parts` may make.
+
+    Of a band's own, or of `kinds`, those that the band does not list being rare.
+    """
+    chances = edits if kinds is None else {kind: edits.get(kind, RARE) for kind in sorted(kinds)}
+    whole = ("retarget", "fresh")
+    return {kind: chance for kind, chance in chances.items() if kind in whole or part_of(kind) in parts}
+
+
+def completed(genome: Genome, variation: Variation) -> Genome:
+    """A half that a parent lacked is left to the task's default; one that came out empty is new."""
+    for part in variation.parts:
+        if genome.half(part) == ():
+            genome = variation.fresh_half(genome, part, variation.theme(genome))
+    return genome

@@ -1,0 +1,90 @@
+"""The built-in genetic proposer: programs from a task's vocabulary, no network needed."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from jaxreward.operators import WORDS
+from jaxreward.proposers.genetic.breeding import PARENTLESS, Brood, Parent, breed
+from jaxreward.proposers.genetic.genome import ENTRY, Genome, Part, read, write
+from jaxreward.proposers.genetic.lexicon import Lexicon
+from jaxreward.proposers.genetic.planning import plan
+from jaxreward.proposers.genetic.variation import Variation
+from jaxreward.proposers.proposer import OneByOne
+from jaxreward.records import Failure, Proposal, Request, Result, TaskCard
+
+ATTEMPTS = 40
+"""Draws before giving up on an operator, the last quarter of them by `improve`, and writing from scratch."""
+
+_LAST_RESORT = 200
+
+
+class GeneticProposer(OneByOne):
+    """Samples, mutates and crosses over programs; reads nothing but the request's records.
+
+    The operators are in `breeding`; an operator that is not known acts like `improve`, and a request
+    without a readable parent starts from scratch. It plans, and has no words for thoughts and
+    judgements. Never proposes a program equal to one that the request shows.
+    """
+
+    name = "genetic"
+
+    def __init__(self, card: TaskCard):
+        self.lexicon = Lexicon(card.vocabulary)
+
+    def propose(self, request: Request, rng: np.random.Generator) -> Proposal:
+        if request.operator in WORDS:
+            return self._words(request, rng)
+        parts: tuple[Part, ...] = tuple(ENTRY) if request.evolve == "both" else (request.evolve,)
+        brood = _brood(request, parts, Variation(self.lexicon, rng, parts))
+        return Proposal(request_id=request.id, source=write(_new(request.operator, brood)), proposer=self.name)
+
+    def _words(self, request: Request, rng: np.random.Generator) -> Proposal:
+        words = plan(Variation(self.lexicon, rng)) if request.operator == "plan" else ""
+        if words:
+            return Proposal(request_id=request.id, words=words, proposer=self.name)
+        message = f"the genetic proposer has no words for '{request.operator}'"
+        failure = Failure(stage="declined", message=message)
+        return Proposal(request_id=request.id, failure=failure, proposer=self.name)
+
+
+def _brood(request: Request, parts: tuple[Part, ...], variation: Variation) -> Brood:
+    def readable(results: tuple[Result, ...]) -> list[Parent]:
+        found = ((result, _genome(result, parts)) for result in results)
+        return [Parent(result, genome) for result, genome in found if genome is not None]
+
+    parents, others = readable(request.parents), readable((*request.best, *request.diverse))
+    failed = readable((*request.failures, *([request.failed] if request.failed else ())))
+    avoid = frozenset(shown.genome.key for shown in (*parents, *others, *failed))
+    return Brood(variation, parents, others, avoid, request.plan.words if request.plan else "")
+
+
+def _new(operator: str, brood: Brood) -> Genome:
+    """A program that is none of those shown."""
+    for attempt in range(ATTEMPTS):
+        given_up = attempt >= 0.75 * ATTEMPTS and operator not in PARENTLESS
+        child = breed("improve" if given_up else operator, brood)
+        if brood.is_new(child):
+            return child
+    for _ in range(_LAST_RESORT):
+        child = brood.variation.scratch()
+        if brood.is_new(child):
+            return child
+    for _ in range(_LAST_RESORT):  # a vocabulary so small that only weights are left to differ in
+        for part in brood.variation.parts:
+            child = brood.variation.reweight(child, part)
+        if brood.is_new(child):
+            break
+    return child
+
+
+def _genome(result: Result, parts: tuple[Part, ...]) -> Genome | None:
+    """The parts of a result's program that may change; None if it cannot be read."""
+    try:
+        genome = read(result.candidate.source)
+    except (SyntaxError, ValueError, RecursionError):
+        return None
+    for part in ENTRY:
+        if part not in parts:
+            genome = genome.with_half(part, None)
+    return genome if any(genome.half(part) for part in parts) else None

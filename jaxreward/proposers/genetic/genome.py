@@ -1,0 +1,227 @@
+"""A program as a genome: an ordered list of weighted features and one of weighted terms.
+
+A genome is written as an ordinary source file and read back from any source, by parsing alone:
+
+    def get_observation(state):
+        return jnp.concatenate(
+            [
+                agent_position(state),
+                2.0 * offset(state),
+            ]
+        )
+
+    def compute_reward(state, action, next_state):
+        terms = {
+            "closer": 0.1 * closer(state, action, next_state),
+        }
+        return sum(terms.values()), terms
+
+The functions named there are genes; whatever they need in the file travels with them. A function
+not in this form is carried whole (opaque). `write(read(write(g))) == write(g)`.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, NamedTuple
+
+from jaxreward.programs.statements import IMPORTS, Statement, closure, disentangled, split
+
+Part = Literal["observation", "reward"]
+ENTRY: Mapping[Part, str] = {"observation": "get_observation", "reward": "compute_reward"}
+LARGEST = 1e308
+"""What a weight is at most: programs say no `inf`."""
+
+
+class Gene(NamedTuple):
+    """A fragment function by name, and the number it is multiplied by."""
+
+    name: str
+    weight: float = 1.0
+
+
+Half = tuple[Gene, ...] | Statement | None
+"""Genes, an opaque function, or nothing (the task's default stands in)."""
+
+
+@dataclass(frozen=True)
+class Genome:
+    """A program in parts; `statements` define everything the two halves call."""
+
+    observation: Half = None
+    reward: Half = None
+    statements: tuple[Statement, ...] = ()
+
+    def half(self, part: Part) -> Half:
+        return self.observation if part == "observation" else self.reward
+
+    def genes(self, part: Part) -> tuple[Gene, ...]:
+        """The genes of a half; none where it is opaque or absent."""
+        half = self.half(part)
+        return half if isinstance(half, tuple) else ()
+
+    def with_half(self, part: Part, half: Half) -> Genome:
+        return replace(self, observation=half) if part == "observation" else replace(self, reward=half)
+
+    def only(self, part: Part) -> Genome:
+        """The genome without its other half."""
+        return replace(self, reward=None) if part == "observation" else replace(self, observation=None)
+
+    def with_statements(self, statements: Sequence[Statement]) -> tuple[Genome, dict[str, str]]:
+        """Add definitions; the second value maps those that had to be renamed to their new names."""
+        names = disentangled(self._definitions(), statements)
+        have = {s.shape for s in self.statements}
+        new = [r for r in (s.renamed(names) for s in statements) if r.shape not in have]
+        return replace(self, statements=(*self.statements, *new)), names
+
+    def _definitions(self) -> tuple[Statement, ...]:
+        opaque = [h for h in (self.observation, self.reward) if isinstance(h, Statement)]
+        return (*self.statements, *opaque)
+
+    def needed(self, part: Part) -> tuple[Statement, ...]:
+        """The statements that one half needs, each after those that it needs itself."""
+        half = self.half(part)
+        roots = half.needs if isinstance(half, Statement) else [g.name for g in half or ()]
+        return closure(roots, self.statements)
+
+    @property
+    def key(self) -> tuple:
+        """Equal for genomes that differ in order, layout and comments only."""
+        halves = []
+        for part in ENTRY:
+            half = self.half(part)
+            halves.append(half.shape if isinstance(half, Statement) else half and tuple(sorted(half)))
+        return (*halves, frozenset(s.shape for part in ENTRY for s in self.needed(part) if not s.is_import))
+
+
+def read(source: str) -> Genome:
+    """Take a program apart. Nothing is executed, and nothing is refused but what cannot be parsed.
+
+    Raises:
+        SyntaxError or ValueError: if the source cannot be parsed.
+    """
+    statements = split(source)
+    entries = {s.binds[0]: s for s in statements if s.is_function and s.binds[0] in ENTRY.values()}
+    others = tuple(s for s in statements if s not in entries.values())
+    functions = {s.binds[0] for s in others if s.is_function}
+    halves: dict[Part, Half] = {}
+    for part, name in ENTRY.items():
+        entry = entries.get(name)
+        genes = _genes(part, entry.node, functions) if entry and isinstance(entry.node, ast.FunctionDef) else None
+        halves[part] = genes or entry
+    for part, name in ENTRY.items():  # one entry may call the other: then it is a definition like any other
+        if any(name in s.needs for s in statements) and name in entries:
+            others = (*others, entries[name])
+            halves[part] = entries[name]
+    return Genome(halves["observation"], halves["reward"], others)
+
+
+def write(genome: Genome) -> str:
+    """The genome as readable source: imports, constants, helpers, fragments, the two functions."""
+    entries = [_entry(part, genome.half(part)) for part in ENTRY if genome.half(part) is not None]
+    genes = {gene.name for part in ENTRY for gene in genome.genes(part)}
+    used = list(dict.fromkeys(s for part in ENTRY for s in genome.needed(part)))
+    used = [s for s in used if s.text not in entries]
+    imports = [s.text for s in used if s.is_import]
+    words = {n for s in used for n in s.needs} | {n for e in entries for n in Statement(e).needs}
+    imports += [text for text in IMPORTS if Statement(text).binds[0] in words]
+    imports = sorted(dict.fromkeys(imports), key=lambda text: (text.startswith("from"), text))
+    rest = [s for s in used if not s.is_import]
+    plain = [s for s in rest if not s.is_function and not any(f.is_function for f in closure(s.needs, rest))]
+    helpers = [s for s in rest if s not in plain and s.binds[0] not in genes]
+    fragments = [s for s in rest if s not in plain and s not in helpers]
+    blocks = ["\n".join(imports), "\n".join(s.text for s in plain)]
+    text = "\n\n".join(block for block in blocks if block)
+    functions = [s.text for s in (*helpers, *fragments)] + entries
+    return "\n\n\n".join(block for block in (text, *functions) if block) + "\n"
+
+
+def number(value: float) -> float:
+    """A weight as written in a source: two significant digits, and finite."""
+    return float(f"{min(max(value, -LARGEST), LARGEST):.2g}")
+
+
+def _entry(part: Part, half: Half) -> str:
+    if isinstance(half, Statement):
+        return half.text
+    lines = []
+    if part == "observation":
+        for gene in half or ():
+            scale = "" if gene.weight == 1.0 else f"{gene.weight!r} * "
+            lines.append(f"            {scale}{gene.name}(state),")
+        head = ["def get_observation(state):", "    return jnp.concatenate(", "        ["]
+        return "\n".join([*head, *lines, "        ]", "    )"])
+    for gene in half or ():
+        lines.append(f'        "{gene.name}": {gene.weight!r} * {gene.name}(state, action, next_state),')
+    head = ["def compute_reward(state, action, next_state):", "    terms = {"]
+    return "\n".join([*head, *lines, "    }", "    return sum(terms.values()), terms"])
+
+
+def _genes(part: Part, entry: ast.FunctionDef, functions: set[str]) -> tuple[Gene, ...] | None:
+    """The genes of a function in the genome's form, or None if it is in another."""
+    parameters = [a.arg for a in entry.args.args]
+    if len(parameters) != {"observation": 1, "reward": 3}[part] or entry.decorator_list or entry.args.defaults:
+        return None
+    body = [s for s in entry.body if not (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant))]
+    local: dict[str, ast.expr] = {}
+    for statement in body[:-1]:
+        if not (isinstance(statement, ast.Assign) and len(statement.targets) == 1):
+            return None
+        target = statement.targets[0]
+        if not isinstance(target, ast.Name) or target.id in local:
+            return None
+        local[target.id] = statement.value
+    if not body or not isinstance(body[-1], ast.Return) or body[-1].value is None:
+        return None
+    items = (_concatenated if part == "observation" else _summed)(body[-1].value, local)
+    if not items:
+        return None
+    genes = [_gene(item, parameters, functions) for item in items]
+    found = [g for g in genes if g is not None]
+    return tuple(found) if len(found) == len(genes) == len({g.name for g in found}) else None
+
+
+def _concatenated(value: ast.expr, local: Mapping[str, ast.expr]) -> list[ast.expr] | None:
+    """The parts of `jnp.concatenate([...])`."""
+    if not (isinstance(value, ast.Call) and len(value.args) == 1 and not value.keywords):
+        return None
+    if ast.unparse(value.func) not in ("jnp.concatenate", "jnp.hstack", "jax.numpy.concatenate", "jax.numpy.hstack"):
+        return None
+    parts = value.args[0]
+    parts = local.get(parts.id, parts) if isinstance(parts, ast.Name) else parts
+    return list(parts.elts) if isinstance(parts, ast.List | ast.Tuple) and len(local) <= 1 else None
+
+
+def _summed(value: ast.expr, local: Mapping[str, ast.expr]) -> list[ast.expr] | None:
+    """The values of `sum(terms.values()), terms`."""
+    if not (isinstance(value, ast.Tuple) and len(value.elts) == 2 and len(local) == 1):
+        return None
+    ((name, terms),) = local.items()
+    if ast.unparse(value) != f"(sum({name}.values()), {name})" or not isinstance(terms, ast.Dict):
+        return None
+    return list(terms.values)
+
+
+def _gene(item: ast.expr, parameters: list[str], functions: set[str]) -> Gene | None:
+    """`f(state)`, `2.0 * f(state)` or `f(state) * 2.0`."""
+    weight = 1.0
+    if isinstance(item, ast.BinOp) and isinstance(item.op, ast.Mult):
+        sides = (item.left, item.right) if isinstance(item.right, ast.Call) else (item.right, item.left)
+        try:
+            literal = ast.literal_eval(sides[0])
+            if isinstance(literal, bool) or not isinstance(literal, int | float):
+                return None
+            weight, item = float(literal), sides[1]
+        except (ValueError, TypeError, OverflowError):
+            return None
+        if not math.isfinite(weight):  # could be read, but not written
+            return None
+    if not (isinstance(item, ast.Call) and isinstance(item.func, ast.Name) and not item.keywords):
+        return None
+    called_with = [a.id for a in item.args if isinstance(a, ast.Name)]
+    if item.func.id not in functions or called_with != parameters or len(item.args) != len(parameters):
+        return None
+    return Gene(item.func.id, weight)

@@ -1,0 +1,210 @@
+"""People who compare trained agents: requests of operator `prefer` (REvolve's human fitness)."""
+
+from __future__ import annotations
+
+import os
+import select
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Literal, TextIO
+
+import numpy as np
+
+from jaxreward import files
+from jaxreward.errors import ProposerStopped, UserError
+from jaxreward.proposers.human.mailbox import Mailbox
+from jaxreward.proposers.proposer import Answers, Desk, RngOf
+from jaxreward.proposers.replies.words import read_words
+from jaxreward.records import Failure, Proposal, Request, Result
+
+How = Literal["files", "terminal"]
+PICTURES = "pictures"
+"""Folder of a run with a film and a strip of every agent, `<id>.gif` and `<id>.png`."""
+
+_ASK = "left, right or equal, and a remark if you like: "
+_SIDES = ("left", "right")
+_POLL_S = 0.25
+_UNREADABLE = 5
+"""Lines in a row without a vote after which nobody is asked any more."""
+
+
+class Judge:
+    """Asks people which of two agents does better.
+
+    Which agent stands left is drawn for every request, and its film is shown under a name that does not say
+    which it is, so that nobody learns that the new one does. An answer is `left`, `right` or `equal`; what
+    follows it is a remark, which later prompts show. The words of a proposal are the verdict alone, or where
+    there is a remark
+
+        first              the better parent of the request: first, second or equal
+        left: second       the parent that stood left, to which `left` in the remark refers
+        it wastes no steps
+
+    Args:
+        how: `files`: `votes/<id>.md` in the run's folder, answered in `votes/<id>.txt`; `terminal`: asks
+            and waits.
+        wait_s: how long to wait for files before the run ends and can be resumed.
+        answers: what is typed on the terminal; standard input if omitted.
+    """
+
+    def __init__(self, how: How, wait_s: float, answers: TextIO | None = None) -> None:
+        self.how, self.wait_s = how, wait_s
+        self.lines = _Lines(answers or sys.stdin)
+        self.box: Mailbox | None = None
+
+    def open(self, desk: Desk) -> None:
+        name = desk.name or desk.folder.name
+        self.box = Mailbox(desk, "votes", "votes", (".txt",), "vote", "people", self.wait_s,
+                           f"jaxreward evolve --name {name} --resume")  # fmt: skip
+
+    def write_requests(self, requests: Sequence[Request], rng_of: RngOf) -> list[Path]:
+        """Write the pages of requests that have none yet; returns those of all."""
+        assert self.box is not None
+        for request in requests:
+            if not files.is_there(self.box.page_path(request.id)):
+                _show(self.box, request.id, _sides(request, rng_of(request)))
+        return [self.box.post(request.id, _page(self.box, request.id)) for request in requests]
+
+    def reply_path(self, request: Request) -> Path:
+        """Where the vote on a request is expected."""
+        assert self.box is not None
+        return self.box.reply_path(request.id)
+
+    def judge_all(self, requests: Sequence[Request], rng_of: RngOf) -> Answers:
+        """A proposal with words for every request that was answered."""
+        assert self.box is not None
+        if self.how == "files":
+            self.write_requests(requests, rng_of)
+            votes, stopped = self.box.collect([request.id for request in requests], lambda _, text: _fault(text))
+        else:
+            votes, stopped = self._on_terminal(self.box, requests, rng_of)
+        answered = [request for request in requests if request.id in votes]
+        found = [_proposal(r, votes[r.id], _sides(r, rng_of(r))) for r in answered]
+        return Answers(tuple(found), stopped=stopped)
+
+    def _on_terminal(
+        self, box: Mailbox, requests: Sequence[Request], rng_of: RngOf
+    ) -> tuple[dict[str, str], ProposerStopped | None]:
+        votes = {request.id: vote for request in requests if (vote := box.kept(request.id)) is not None}
+        for number, request in enumerate(requests, 1):
+            if request.id in votes:
+                continue
+            films = _show(box, request.id, _sides(request, rng_of(request)))
+            box.desk.note(f"\n{number} of {len(requests)}: which agent does better?")
+            for side, film in zip(_SIDES, films, strict=True):
+                box.desk.note(f"  {side}:  {film}")
+            try:
+                line = self._asked(box)
+            except ProposerStopped as stopped:
+                return votes, stopped
+            if line is None:
+                break
+            votes[request.id] = box.keep(request.id, line)
+        return votes, None
+
+    def _asked(self, box: Mailbox) -> str | None:
+        """The first line that is a vote; None if the run is asked to stop.
+
+        Raises:
+            ProposerStopped: the input ends, or nothing in it can be read.
+        """
+        fault = ""
+        for _ in range(_UNREADABLE):
+            box.desk.note(_ASK)
+            line = self.lines.read(box.desk.should_stop)
+            if line is None:
+                return None
+            if not line:
+                raise ProposerStopped(f"nobody answers on the terminal: go on with {box.how}", later=True)
+            fault = _fault(line)
+            if not fault:
+                return line.strip()
+            box.desk.note(f"please {fault}")
+        text = f"{_UNREADABLE} lines in a row cannot be read as a vote: {fault}, and go on with {box.how}"
+        raise ProposerStopped(text, later=True)
+
+
+class _Lines:
+    """Lines of a stream. Where it has a descriptor they are waited for such that the run can be stopped."""
+
+    def __init__(self, source: TextIO | None) -> None:
+        self._source = source
+        self._rest = b""
+
+    def read(self, should_stop: Callable[[], bool]) -> str | None:
+        """The next line; empty at the end of the input, None if the run is asked to stop before."""
+        if should_stop():
+            return None
+        if self._source is None:
+            return ""
+        try:
+            descriptor = self._source.fileno()
+        except (OSError, ValueError):  # text in memory
+            return self._source.readline()
+        # Read past the stream, whose buffer may hold lines that `select` does not know of.
+        while b"\n" not in self._rest:
+            if should_stop():
+                return None
+            if not select.select([descriptor], [], [], _POLL_S)[0]:
+                continue
+            more = os.read(descriptor, 4096)
+            if not more:
+                line, self._rest = self._rest, b""
+                return line.decode(errors="replace")
+            self._rest += more
+        line, self._rest = self._rest.split(b"\n", 1)
+        return line.decode(errors="replace") + "\n"
+
+
+def _fault(text: str) -> str:
+    """What is wrong with a vote."""
+    words = read_words("prefer", text)
+    return words.hint if isinstance(words, Failure) else ""
+
+
+def _sides(request: Request, rng: np.random.Generator) -> tuple[Result, Result]:
+    """Who stands left and who right."""
+    first, second = request.parents
+    return (first, second) if rng.random() < 0.5 else (second, first)
+
+
+def _show(box: Mailbox, id: str, sides: tuple[Result, Result]) -> list[Path]:
+    """Copy the pictures of both agents to names that do not say whose they are; returns those of the films."""
+    page, run = box.page_path(id), box.desk.folder
+    try:
+        files.make_folder(page.parent, below=run)
+        for side, result in zip(_SIDES, sides, strict=True):
+            for suffix in (".gif", ".png"):
+                picture = run / PICTURES / f"{result.candidate.id}{suffix}"
+                if files.is_there(picture):
+                    copy = page.with_name(f"{id}-{side}{suffix}")
+                    files.replace(copy, files.read_bytes(picture, below=run), below=run)
+    except files.NotAFile as error:
+        raise UserError(f"{error.filename} cannot be used: {error.strerror}; move it away") from error
+    return [page.with_name(f"{id}-{side}.gif") for side in _SIDES]
+
+
+def _page(box: Mailbox, id: str) -> str:
+    return "\n".join(
+        [
+            "Which of these two agents does better? The episodes begin alike.",
+            "",
+            *(f"- {side}: [film]({id}-{side}.gif), [moments]({id}-{side}.png)" for side in _SIDES),
+            "",
+            f"Answer in {box.reply_path(id)}: the first word is left, right or equal. What follows it is a remark",
+            "(what is good, what is missing); the author of the next program will read it.",
+            "",
+        ]
+    )
+
+
+def _proposal(request: Request, text: str, sides: tuple[Result, Result]) -> Proposal:
+    words = read_words("prefer", text)
+    if isinstance(words, Failure):
+        return Proposal(request_id=request.id, proposer="people", failure=words)
+    verdict, _, remark = words.partition("\n")
+    left, right = ("first", "second") if sides[0] is request.parents[0] else ("second", "first")
+    verdict = {"first": left, "second": right}.get(verdict, verdict)
+    lines = [verdict, f"left: {left}", remark] if remark else [verdict]
+    return Proposal(request_id=request.id, proposer="people", words="\n".join(lines))

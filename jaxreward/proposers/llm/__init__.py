@@ -1,0 +1,1 @@
+"""Language models as proposers: calls through litellm, their cost, their failures."""

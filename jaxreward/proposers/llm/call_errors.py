@@ -1,0 +1,235 @@
+"""Why a call of a language model brought no reply: what to tell the user, and what to do next."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import os
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from typing import Any, Literal
+
+from jaxreward.proposers.llm.quiet_litellm import import_litellm
+
+# `litellm.RateLimitError: `, `RateLimitError: OpenAIException - `, `APITimeoutError - `
+_WRAPPING = re.compile(r"(litellm\.)?\w*(Error|Exception)(: | - )")
+
+Kind = Literal["again", "prompt", "end"]
+"""What to do: ask `again` later, give this `prompt` up and go on with others, or `end` the run."""
+
+_SAID = 240
+"""Characters of a provider's own words that are shown."""
+
+_POLICY = ("content_policy", "content policy", "content_filter", "content management policy", "usage policy")
+_POLICY += ("safety system", "content filtering")
+_LONG = ("context_length_exceeded", "context length", "context window", "too many tokens", "prompt is too long")
+_BROKE = (
+    "insufficient_quota",
+    "exceeded your current quota",
+    "credit balance",
+    "billing_hard_limit",
+    "payment required",
+)
+_GARBLED = ("empty or invalid response", "unable to get json")
+_KEYLESS = ("missing credentials", "no key is set", "missing api key", "api_key client option must be set")
+_KEYLESS += ("api key not found", "no api key", "missing anthropic api key")
+
+
+@dataclass(eq=False)
+class Fault(Exception):
+    """A call without a reply.
+
+    Attributes:
+        kind: what to do.
+        sentence: what happened and, where the user can mend it, how.
+        finish: for `prompt`, the reason in the provider's terms: `content_filter`, `context_window`.
+        charged: whether it may have been charged.
+        after_s: how long the endpoint asks to wait.
+    """
+
+    kind: Kind
+    sentence: str
+    finish: str = ""
+    charged: bool = False
+    after_s: float | None = None
+
+    def __str__(self) -> str:
+        return self.sentence
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Whom a call went to, for sentences: `openai/x at http://localhost:8000/v1`."""
+
+    model: str
+    address: str | None = None
+    key: str = ""
+    """The variable with the key of its provider."""
+
+    def __str__(self) -> str:
+        return f"{self.model} at {self.address}" if self.address else self.model
+
+
+def unusable(reason: str) -> Fault:
+    """A response that was no reply."""
+    return Fault("again", reason, charged=True)
+
+
+def explain(error: BaseException, origin: Origin, redact: Callable[[str], str] = lambda text: text) -> Fault:
+    """What an exception of litellm means; `redact` takes keys out of what it says.
+
+    litellm derives its exceptions in part from words in the message, and calls a lost connection, or a
+    reply that it cannot read, an error 500; so the HTTP status and the kind of connection error are read
+    from what caused it. A status that no response had counts as charged.
+    """
+    from jaxreward.proposers.llm.transport import TooLarge
+
+    chain, said = list(_chain(error)), _said(error, redact)
+    if (large := next((e for e in chain if isinstance(e, TooLarge)), None)) is not None:
+        return unusable(str(large))
+    response = next((r for e in chain if (r := _response_of(e)) is not None), None)
+    if response is not None:
+        return _of_status(response.status_code, response.headers, error, origin, said)
+    for e in chain:
+        if (fault := _of_connection(e)) is not None:
+            return fault
+    status, raw = getattr(error, "status_code", None), str(error).lower()
+    if _any(_GARBLED, raw) or any(isinstance(e, json.JSONDecodeError) for e in chain):
+        return unusable(f"what came back is no reply of a chat API ({said})")
+    if _any(_KEYLESS, raw):
+        return no_key(origin)
+    if isinstance(status, int) and status < 500:
+        fault = _of_status(status, _headers(error), error, origin, said)
+        fault.charged = True
+        return fault
+    if isinstance(status, int):
+        return unusable(f"what came back is no reply of a chat API ({said})")
+    return Fault("again", f"the call failed ({type(error).__name__}: {said})", charged=True)
+
+
+def _of_status(status: int, headers: Mapping[str, str], error: BaseException, origin: Origin, said: str) -> Fault:
+    litellm = import_litellm()
+    text = f"{said} {getattr(error, 'body', '')}".lower()
+    if isinstance(error, litellm.ContentPolicyViolationError) or (status == 400 and _any(_POLICY, text)):
+        return Fault("prompt", f"{origin.model} refuses this prompt by its content policy ({said})", "content_filter")
+    if isinstance(error, litellm.ContextWindowExceededError) or status == 413 or (status == 400 and _any(_LONG, text)):
+        return Fault("prompt", f"the prompt is too long for {origin.model} ({said})", "context_window")
+    if status == 402 or (status in (400, 429) and _any(_BROKE, text)):
+        return Fault("end", f"the account for {origin} has no credit left ({said}): add some, then go on with --resume")
+    if status == 401:
+        return Fault("end", f"{origin} does not accept the key ({said}): {_mend_key(origin)}")
+    if status == 403:
+        return Fault("end", f"{origin} refuses access ({said}): use a key that may use this model, or another --model")
+    if status == 404:
+        return Fault("end", f"{origin} is not there ({said}): check --model and --api-base")
+    if status in (408, 504):
+        return Fault("again", f"a gateway gave up waiting for the model (HTTP {status})", charged=True)
+    if status == 429:
+        return Fault("again", f"too many requests (HTTP 429: {said})", after_s=_after(headers))
+    if status >= 500:
+        return Fault("again", f"the endpoint is broken or overloaded (HTTP {status}: {said})", after_s=_after(headers))
+    return Fault(
+        "end", f"{origin} rejects the request (HTTP {status}: {said}): change or leave out the option it names"
+    )
+
+
+def _of_connection(e: BaseException) -> Fault | None:
+    """A fault for one exception in a chain, if it tells what became of the connection."""
+    import httpx
+
+    if isinstance(e, httpx.ConnectTimeout):
+        return Fault("again", "the endpoint does not answer the connection")
+    if isinstance(e, httpx.ConnectError):
+        return Fault("again", f"the endpoint cannot be reached ({_cause(e)})")
+    if isinstance(e, httpx.TimeoutException | TimeoutError | asyncio.TimeoutError):
+        return Fault("again", "no reply in time", charged=True)
+    if isinstance(e, httpx.ReadError | httpx.RemoteProtocolError | httpx.NetworkError):
+        return Fault("again", "the connection broke before the reply was complete", charged=True)
+    return None
+
+
+def no_key(origin: Origin) -> Fault:
+    """There is no key to send."""
+    local = "; an endpoint of your own that wants none takes any value" if origin.address else ""
+    return Fault("end", f"there is no key for {origin}: {_mend_key(origin)}{local}")
+
+
+def _mend_key(origin: Origin) -> str:
+    return f"set {origin.key or 'its key'} in the environment or in a .env file"
+
+
+def _any(words: tuple[str, ...], text: str) -> bool:
+    return any(word in text for word in words)
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    """An exception and what led to it, the outermost first."""
+    seen: set[int] = set()
+    e: BaseException | None = error
+    while e is not None and id(e) not in seen:
+        seen.add(id(e))
+        yield e
+        original = getattr(e, "original_exception", None)
+        e = e.__cause__ or e.__context__ or (original if isinstance(original, BaseException) else None)
+
+
+def _response_of(e: BaseException) -> Any:
+    """The response that was really received: litellm makes some up for its own exceptions."""
+    import httpx
+
+    return e.response if isinstance(e, httpx.HTTPStatusError) else None
+
+
+def _headers(error: BaseException) -> Mapping[str, str]:
+    return getattr(error, "litellm_response_headers", None) or {}
+
+
+def _after(headers: Mapping[str, str]) -> float | None:
+    """Seconds that `Retry-After` asks for: a number, or a date."""
+    value = next((v for k, v in headers.items() if k.lower() == "retry-after"), "").strip()
+    try:
+        seconds = float(value)
+    except ValueError:
+        try:
+            seconds = parsedate_to_datetime(value).timestamp() - time.time()
+        except (ValueError, TypeError, IndexError, OverflowError, OSError):
+            return None
+    return max(0.0, seconds) if math.isfinite(seconds) else None
+
+
+def _cause(e: BaseException) -> str:
+    """`Connection refused` and the like, from the operating system's error."""
+    cause: Any = e.__cause__ or e
+    cause = getattr(cause, "os_error", None) or cause
+    number = getattr(cause, "errno", None)
+    return os.strerror(number) if number and number > 0 else _short(getattr(cause, "strerror", None) or str(cause))
+
+
+def _said(error: BaseException, redact: Callable[[str], str]) -> str:
+    """A provider's words without litellm's wrapping, on one line."""
+    text = " ".join(redact(str(getattr(error, "message", "") or error)).split())
+    while match := _WRAPPING.match(text):
+        text = text[match.end() :]
+    return _short(redact(_message_in(text)))
+
+
+def _message_in(text: str) -> str:
+    """The message of an error in JSON; an HTML page is not quoted."""
+    if text.startswith("{"):
+        try:
+            body = json.JSONDecoder().raw_decode(text)[0]
+            error = body.get("error", body)
+            text = str(error.get("message", text) if isinstance(error, dict) else error)
+        except ValueError:
+            pass
+    text = text.partition(" Traceback (most recent call last)")[0]
+    return "a page of HTML" if re.search(r"<(html|!doctype)", text[:200], re.IGNORECASE) else text
+
+
+def _short(text: str) -> str:
+    text = " ".join(text.split()) or "no reason given"
+    return text if len(text) <= _SAID else text[: _SAID - 1] + "…"

@@ -1,0 +1,145 @@
+"""How language models are asked: the options of `jaxreward evolve` that concern them."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+from urllib.parse import urlsplit
+
+from jaxreward.config import Arg
+from jaxreward.errors import UserError
+
+
+@dataclass(frozen=True)
+class LlmSettings:
+    """Language models: which, how they are asked, and what they may cost."""
+
+    model: Annotated[tuple[str, ...], Arg(adds=True)] = ()
+    """Language models, by litellm's names. For example anthropic/claude-sonnet-4-5 or openai/my-model; several, each
+    with a weight if wanted (NAME=2), take turns at random."""
+    api_base: Annotated[str | None, Arg(unit="URL")] = None
+    """Address of the endpoint, such as http://localhost:8000/v1. By default the provider's. Keys are read from the
+    environment or a .env file, never from options."""
+    temperature: float | None = None
+    """Sampling temperature (LIMEN: 0.7). By default the provider's."""
+    top_p: float | None = None
+    """Nucleus sampling. By default the provider's."""
+    max_tokens: int = 8192
+    """Longest reply. Thinking counts where the provider counts it."""
+    reasoning_effort: str | None = None
+    """For models that think: none, minimal, low, medium, high."""
+    model_seed: int | None = None
+    """Sampling seed, for providers that have one. Every request adds its own number to it."""
+    stream: bool = False
+    """Receive replies as they are written. For gateways that cut silent connections."""
+    concurrency: int = 8
+    """Requests in flight at most."""
+    timeout_s: float = 180.0
+    """Longest wait for one reply."""
+    retries: int = 5
+    """Attempts after the first. They are for an endpoint that is busy, broken or silent; then a prompt that fails while
+    others are answered is given up."""
+    wait_s: float = 900.0
+    """Patience with an endpoint that is down. With --proposer manual it is with a person. Then the run ends and can be
+    resumed; 0 ends it at once."""
+    repairs: int = 2
+    """How often a rejected program goes back; 0 for never. Its verdict goes with it, to a person too."""
+    prompts: Path | None = None
+    """Folder of prompt templates. They take the place of built-in ones of the same name, for a person too."""
+    max_usd: float | None = None
+    """What language models may cost."""
+    max_tokens_total: int | None = None
+    """Tokens of language models, prompts and replies together."""
+    max_requests: int | None = None
+    """Requests to language models. Retries that were answered count."""
+    confirm_usd: float = 10.0
+    """Ask before a run whose estimate is above this. Where nobody can be asked, refuse."""
+    price: Annotated[tuple[str, ...], Arg(unit="MODEL=IN,OUT", adds=True)] = ()
+    """Dollars per million tokens, of prompts and of replies. They take the place of litellm's price table."""
+
+    def check(self) -> None:
+        """Raise a UserError for the first setting that cannot be."""
+        asked = self.weights()
+        for model in self.prices():
+            if asked and model not in asked:
+                close = difflib.get_close_matches(model, asked, n=1) or list(asked)
+                raise UserError(f"--price names {model}, which no --model does; did you mean {close[0]}?")
+        for name in ("max_tokens", "concurrency"):
+            if getattr(self, name) < 1:
+                raise UserError(f"--{_dashed(name)} must be at least 1, not {getattr(self, name)}")
+        for name in ("retries", "repairs"):
+            if getattr(self, name) < 0:
+                raise UserError(f"--{name} must not be negative")
+        for name in ("max_tokens_total", "max_requests"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise UserError(f"--{_dashed(name)} must be at least 1, not {value}")
+        for name in ("timeout_s", "max_usd"):
+            value = getattr(self, name)
+            if value is not None and not 0 < value < math.inf:
+                raise UserError(f"--{_dashed(name)} must be a positive number, not {value}")
+        for name in ("wait_s", "confirm_usd"):
+            if not getattr(self, name) >= 0:
+                raise UserError(f"--{_dashed(name)} must be a number that is not negative, not {getattr(self, name)}")
+        if self.temperature is not None and not 0 <= self.temperature <= 2:
+            raise UserError(f"--temperature must lie in [0, 2], not {self.temperature}")
+        if self.top_p is not None and not 0 < self.top_p <= 1:
+            raise UserError(f"--top-p must lie in (0, 1], not {self.top_p}")
+        if self.prompts is not None and not self.prompts.is_dir():
+            raise UserError(f"--prompts {self.prompts} is not a folder of prompt templates")
+        if self.api_base is not None:
+            _check_address(self.api_base)
+
+    def weights(self) -> dict[str, float]:
+        """Models and their weights, which sum to 1."""
+        found: dict[str, float] = {}
+        for item in self.model:
+            name, _, weight = item.rpartition("=")
+            try:
+                value = float(weight) if name else 1.0
+            except ValueError:
+                raise UserError(f"--model {item}: the weight after = must be a number, not {weight!r}") from None
+            name = name or item
+            if not name:
+                raise UserError("--model names nothing: give a name of litellm's, e.g. anthropic/claude-sonnet-4-5")
+            if not 0 < value < math.inf:
+                raise UserError(f"--model {item}: the weight must be a positive number")
+            if name in found:
+                raise UserError(f"--model names {name} twice; name each model once, with a weight if wanted")
+            found[name] = value
+        total = sum(found.values())
+        return {name: value / total for name, value in found.items()}
+
+    def prices(self) -> dict[str, tuple[float, float]]:
+        """Overrides: dollars per token of input and of output, by model."""
+        found: dict[str, tuple[float, float]] = {}
+        for item in self.price:
+            model, _, pair = item.rpartition("=")
+            try:
+                given, taken = (float(value) / 1e6 for value in pair.split(","))
+            except ValueError:
+                raise UserError(
+                    f"--price {item} must be MODEL=INPUT,OUTPUT in dollars per million tokens, e.g. openai/x=0.5,1.5"
+                ) from None
+            if not model or not (0 <= given < math.inf and 0 <= taken < math.inf):
+                raise UserError(f"--price {item} must name a model and two prices that are not negative")
+            found[model] = (given, taken)
+        return found
+
+
+def _check_address(address: str) -> None:
+    parts = urlsplit(address)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise UserError(f"--api-base {address} must be an address such as http://localhost:8000/v1")
+    if parts.username or parts.password or parts.query or "#" in address:
+        raise UserError(
+            "--api-base must not carry a key, a password, a query or a fragment: put keys into the environment or "
+            "a .env file"
+        )
+
+
+def _dashed(name: str) -> str:
+    return name.replace("_", "-")

@@ -1,0 +1,1 @@
+"""What a language model or a person is asked: prompts from templates that users can replace."""

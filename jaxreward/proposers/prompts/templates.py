@@ -1,0 +1,143 @@
+"""The templates of prompts: built in, or a user's in their place, and what is wrong with those."""
+
+from __future__ import annotations
+
+import difflib
+import traceback
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+from jinja2 import (
+    ChoiceLoader,
+    FileSystemLoader,
+    PrefixLoader,
+    StrictUndefined,
+    TemplateError,
+    TemplateRuntimeError,
+    TemplateSyntaxError,
+)
+from jinja2.sandbox import SandboxedEnvironment
+
+from jaxreward.errors import UserError, why_unreadable
+from jaxreward.proposers.prompts.sections import fenced
+
+_T = TypeVar("_T")
+_BUILT_IN = Path(__file__).parent
+
+
+class Missing(TemplateRuntimeError):
+    """A template would have printed nothing where something must stand."""
+
+
+class Templates:
+    """Templates by name, rendered in Jinja's sandbox, strict about names and about values that are missing.
+
+    Args:
+        folder: templates that take the place of the built-in ones of the same name.
+
+    Raises:
+        UserError: if the folder has a template of an unknown name, or one that cannot be read.
+    """
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self.folder = folder
+        built_in = FileSystemLoader(_BUILT_IN)
+        own = [FileSystemLoader(folder)] if folder is not None else []
+        self._environment = SandboxedEnvironment(
+            loader=ChoiceLoader([*own, built_in, PrefixLoader({"builtin": built_in})]),
+            undefined=StrictUndefined,
+            finalize=_printed,
+            autoescape=False,
+            trim_blocks=True,
+            lstrip_blocks=True,
+            auto_reload=False,
+        )
+        self._environment.filters.update(fenced=fenced, filled=filled)
+        self.names = {path.name for path in _BUILT_IN.glob("*.j2")}
+        if folder is not None:
+            self.names |= self._own_names(folder)
+
+    @property
+    def operators(self) -> list[str]:
+        """Operators that have a page of their own."""
+        return sorted(n[len("operator_") : -len(".j2")] for n in self.names if n.startswith("operator_"))
+
+    def render(self, name: str, context: Mapping[str, Any]) -> str:
+        """The template called `name`, without its ending, filled in.
+
+        Raises:
+            UserError: if a user's template does not render, or a value that must be there is not.
+        """
+        try:
+            return self._environment.get_template(f"{name}.j2").render(context).strip("\n")
+        except Exception as error:
+            where = self._place(error)
+            if where is not None:
+                raise UserError(f"the prompt template {where}: {_what(error)}") from error
+            if isinstance(error, Missing):
+                raise UserError(f"the prompt template {name}.j2 cannot be filled in: {error}") from error
+            raise  # no template of the user's is involved
+
+    def _place(self, error: Exception) -> str | None:
+        """File and line in the user's folder where an error arose."""
+        if self.folder is None:
+            return None
+        if (
+            isinstance(error, TemplateSyntaxError)
+            and error.filename
+            and Path(error.filename).is_relative_to(self.folder)
+        ):
+            return f"{error.filename}, line {error.lineno}"
+        frames = traceback.extract_tb(error.__traceback__)
+        own = [frame for frame in frames if Path(frame.filename).is_relative_to(self.folder)]
+        return f"{own[-1].filename}, line {own[-1].lineno}" if own else None
+
+    def _own_names(self, folder: Path) -> set[str]:
+        """The templates in a user's folder, known by name and readable."""
+        if not folder.is_dir():
+            raise UserError(f"{folder} is not a folder of prompt templates")
+        names = set()
+        stems = {name.removesuffix(".j2") for name in self.names}
+        for path in sorted(p for p in folder.iterdir() if p.is_file()):
+            name = path.name
+            if path.suffix != ".j2":
+                if path.stem in stems:
+                    raise UserError(f"the prompt template {path} must be called {path.stem}.j2")
+                continue
+            if not (name in self.names or name.startswith(("_", "operator_"))):
+                close = difflib.get_close_matches(name, sorted(self.names), n=1)
+                hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(sorted(self.names))}"
+                raise UserError(f"there is no prompt template called {name}, which {folder} has; {hint}")
+            try:
+                text = path.read_text(encoding="utf-8")
+                self._environment.parse(text)
+                self._environment.get_template(name)
+            except TemplateSyntaxError as error:
+                raise UserError(f"the prompt template {path}, line {error.lineno}: {error.message}") from error
+            except (OSError, UnicodeDecodeError, TemplateError) as error:
+                raise UserError(f"the prompt template {path} cannot be read: {why_unreadable(error)}") from error
+            names.add(name)
+        return names
+
+
+def filled(value: _T, what: str = "a value") -> _T:
+    """The filter for what must be there: `{{ plan | filled("the plan") }}`.
+
+    Raises:
+        Missing: if it is None, empty or blank.
+    """
+    if value is None or not str(value).strip() or (isinstance(value, list | tuple) and not value):
+        raise Missing(f"{what} is missing")
+    return value
+
+
+def _printed(value: _T) -> _T:
+    """Whatever a template prints: anything but None."""
+    if value is None:
+        raise Missing("a value that is printed is None")
+    return value
+
+
+def _what(error: Exception) -> str:
+    return f"{error}" if isinstance(error, TemplateError) else f"{type(error).__name__}: {error}"

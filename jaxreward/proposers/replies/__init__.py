@@ -1,0 +1,1 @@
+"""What a language model or a person answered: programs, plans, thoughts and judgements read from text."""
