@@ -13,7 +13,7 @@ from jaxreward.errors import UserError
 from jaxreward.records import SUCCESS, Measure, Vocabulary
 from jaxreward.tasks.contract import METHODS, METRIC, OPTIONAL, a, attributes, signatures
 from jaxreward.tasks.findings import Author, Finding
-from jaxreward.tasks.task import Box, Telling
+from jaxreward.tasks.task import Box, ExtraMetrics
 from jaxreward.tasks.traces import Traced, Wrong, changed, failed, pure, scalar, traced, vector, words
 from jaxreward.tasks.trial import tried
 
@@ -145,7 +145,7 @@ class _Examined:
         yield from changed("score().update", gathered.out, update, metric.update, of)
         value = self.traces["value"] = traced("score().value", metric.value, (gathered.out,), of)
         scalar("score().value", value, "biuf", _NUMBER, metric.value, of)
-        if isinstance(metric, Telling):
+        if isinstance(metric, ExtraMetrics):
             told = traced("score().also", metric.also, (gathered.out,), of).out
             if getattr(told, "shape", None) != (len(metric.names),):
                 text = f"`score().also` must return an array of shape ({len(metric.names)},), one number for each name"

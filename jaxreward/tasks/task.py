@@ -80,7 +80,7 @@ class Metric(Protocol):
 
 
 @runtime_checkable
-class Telling(Protocol):
+class ExtraMetrics(Protocol):
     """A metric that has more to say than its value: `also` maps the accumulator to a float32 array, an entry for
     each of `names`, when the episode ends. Nothing is decided by it."""
 
@@ -186,10 +186,10 @@ class Task(Protocol):
     def vocabulary(self) -> Vocabulary: ...
 
 
-def told_beside(task: Task) -> tuple[str, ...]:
+def metric_names(task: Task) -> tuple[str, ...]:
     """Names of what the metric of `task` tells beside its value."""
     metric = task.score()
-    return tuple(metric.names) if isinstance(metric, Telling) else ()
+    return tuple(metric.names) if isinstance(metric, ExtraMetrics) else ()
 
 
 def measure_of(task: Task) -> Measure:

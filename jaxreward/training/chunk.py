@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from flax import struct
 
-from jaxreward.tasks import Task, compiler_options, told_beside
+from jaxreward.tasks import Task, compiler_options, metric_names
 from jaxreward.training.collector import Collection, Collector
 from jaxreward.training.compiled import LEARNERS, bytes_of, compile_for, signature, xla_options
 from jaxreward.training.config import PPO, Collecting
@@ -29,8 +29,8 @@ from jaxreward.training.networks import ActorCritic, init_padded
 from jaxreward.training.plan import Device
 from jaxreward.training.population import Population
 from jaxreward.training.ppo import Agent, LearnStats, learn, new_agent
-from jaxreward.training.rollout import Lanes, Trajectory, action_noise, reset_pool, start_lanes
-from jaxreward.training.stepwise import Linked, compile_structure
+from jaxreward.training.rollout import RolloutState, Trajectory, action_noise, reset_pool, start_rollout
+from jaxreward.training.stepwise import Stepwise, compile_structure
 
 # What a seed's random numbers are for; each purpose is folded into the key before anything else is.
 _ORDER, _POOL, _START, _NOISE, _LEVELS, _PLAY = range(6)
@@ -40,7 +40,7 @@ class TrainerState(struct.PyTreeNode):
     """Everything that a chunk's training depends on from here: leaves (C, S, ...), on the device."""
 
     agents: Agent
-    lanes: Lanes
+    rollout: RolloutState
 
 
 class Chunk:
@@ -77,10 +77,10 @@ class Chunk:
             return
         start = time.perf_counter()
         with jax.default_device(self.device):
-            agents, lanes, pool, stats = self._shapes()
-            what = self._collection(agents, lanes, pool, stats)
+            agents, rollout, pool, stats = self._shapes()
+            what = self._collection(agents, rollout, pool, stats)
             self._collect = self._collector(what)
-            learn_shapes = (agents, self._trajectory(lanes), stats.finite, self._keys, jnp.float32(0), self._hyper)
+            learn_shapes = (agents, self._trajectory(rollout), stats.finite, self._keys, jnp.float32(0), self._hyper)
             key = (self.network, jax.tree.structure(self.ppo), signature(learn_shapes), self.device)
             self._learn = LEARNERS.get(
                 key, lambda: compile_for(self._learn_all, learn_shapes, self.device, donate=(0,))
@@ -95,7 +95,7 @@ class Chunk:
             case "hasty":
                 return Fused(what, hasty=True)
             case "linked":
-                return Linked(what)
+                return Stepwise(what)
 
     def compile_program(self) -> None:
         """Compile what a linked collector has for the only program of this chunk, and nothing else."""
@@ -103,23 +103,23 @@ class Chunk:
         with jax.default_device(self.device):
             compile_structure(self._collection(*self._shapes()))
 
-    def _shapes(self) -> tuple[Agent, Lanes, Any, Stats]:
+    def _shapes(self) -> tuple[Agent, RolloutState, Any, Stats]:
         """Of agents, episodes, initial states and statistics."""
         one = init_padded(self.network, 0, self.population.widths[0], self.population.width)
         params = jax.tree.map(lambda x: jax.ShapeDtypeStruct((*self.shape, *x.shape), x.dtype), one)
         pool = jax.eval_shape(partial(reset_pool, self.task, envs=self.ppo.envs), self._keys)
         agents = jax.eval_shape(partial(_new_agents, self.ppo, self.population.width), params)
-        lanes = jax.eval_shape(partial(_new_lanes, self.task, self.network, self.shape[0]), pool)
-        return agents, lanes, pool, jax.eval_shape(self.fresh_stats)
+        rollout = jax.eval_shape(partial(_new_rollout, self.task, self.network, self.shape[0]), pool)
+        return agents, rollout, pool, jax.eval_shape(self.fresh_stats)
 
-    def _collection(self, agents: Agent, lanes: Lanes, pool: Any, stats: Stats) -> Collection:
-        ppo, shapes = self.ppo, (agents.variables, lanes, pool, jax.eval_shape(self._noise, self._keys), stats)
+    def _collection(self, agents: Agent, rollout: RolloutState, pool: Any, stats: Stats) -> Collection:
+        ppo, shapes = self.ppo, (agents.variables, rollout, pool, jax.eval_shape(self._noise, self._keys), stats)
         return Collection(self.task, self.population, self.network, ppo.length, ppo.action_repeat, self.device, shapes)
 
-    def _trajectory(self, start: Lanes) -> Trajectory:
+    def _trajectory(self, start: RolloutState) -> Trajectory:
         """Shapes of a trajectory; tracing `collect` for them would trace every program."""
-        lanes = (*self.shape, self.ppo.envs)
-        steps, more = (self.ppo.length, *lanes), (self.ppo.length + 1, *lanes)
+        envs = (*self.shape, self.ppo.envs)
+        steps, more = (self.ppo.length, *envs), (self.ppo.length + 1, *envs)
 
         def shape(shape: tuple[int, ...], dtype: Any = jnp.float32) -> Any:
             return jax.ShapeDtypeStruct(shape, dtype)
@@ -129,7 +129,7 @@ class Chunk:
         action = jax.eval_shape(lambda k, o: over.sample(o, over.noise(k, steps)), self._keys[0], outputs)
         return Trajectory(
             obs=shape((*more, self.population.width)), action=action, logp=shape(steps), value=shape(more),
-            reward=shape(steps), done=shape(steps, jnp.bool_), cut=shape(steps, jnp.bool_), memory=start.memory,
+            reward=shape(steps), done=shape(steps, jnp.bool_), truncated=shape(steps, jnp.bool_), memory=start.memory,
         )  # fmt: skip
 
     def peak_bytes(self) -> int:
@@ -168,12 +168,12 @@ class Chunk:
         with jax.default_device(self.device):
             pool = self._resets(_fold(self._keys, _START))
             agents = _new_agents(self.ppo, self.population.width, params)
-            return TrainerState(agents, _new_lanes(self.task, self.network, self.shape[0], pool))
+            return TrainerState(agents, _new_rollout(self.task, self.network, self.shape[0], pool))
 
     def fresh_stats(self, first_only: bool = False) -> Stats:
         with jax.default_device(self.device):
-            beside = len(told_beside(self.task))
-            return _zero_stats(*self.shape, self.population.width, self.population.terms, first_only, beside)
+            extra = len(metric_names(self.task))
+            return _zero_stats(*self.shape, self.population.width, self.population.terms, first_only, extra)
 
     def update(
         self, state: TrainerState, stats: Stats, index: int, progress: float
@@ -182,15 +182,15 @@ class Chunk:
         with jax.default_device(self.device):
             pool = self._resets(_fold(self._keys, _POOL, index))
             noise = self._noise(_fold(self._keys, _NOISE, index))
-            variables, lanes = state.agents.variables, state.lanes
+            variables, rollout = state.agents.variables, state.rollout
             assert self._collect is not None, "compile() comes first"
-            lanes, trajectory, stats = self._collect(variables, lanes, pool, noise, stats)
+            rollout, trajectory, stats = self._collect(variables, rollout, pool, noise, stats)
             del pool, noise
             spent = jax.device_put(np.float32(progress), self.device)
             agents, learned = self._learn(
                 state.agents, trajectory, stats.finite, _fold(self._keys, _ORDER, index), spent, self._hyper
             )
-        return TrainerState(agents, lanes), stats, learned
+        return TrainerState(agents, rollout), stats, learned
 
     def evaluate(self, state: TrainerState, rounds: int) -> Stats:
         """Held-out episodes: `rounds` x `envs` full episodes an agent.
@@ -204,10 +204,10 @@ class Chunk:
         with jax.default_device(self.device):
             for number in range(rounds):
                 pool = self._resets(_fold(self._keys, _LEVELS, number))
-                lanes = _new_lanes(self.task, self.network, self.shape[0], pool)
+                rollout = _new_rollout(self.task, self.network, self.shape[0], pool)
                 for part in range(-(-self.task.horizon // (self.ppo.length * self.ppo.action_repeat))):
                     noise = self._noise(_fold(self._keys, _PLAY, number, part))
-                    lanes, _, stats = self._collect(state.agents.variables, lanes, pool, noise, stats)
+                    rollout, _, stats = self._collect(state.agents.variables, rollout, pool, noise, stats)
         return stats
 
 
@@ -243,10 +243,10 @@ def _new_agents(ppo: PPO, width: int, params: Any) -> Agent:
 
 
 @partial(jax.jit, static_argnums=(0, 1, 2))
-def _new_lanes(task: Task, network: ActorCritic, candidates: int, pool: Any) -> Lanes:
-    return start_lanes(task, pool, candidates, network)
+def _new_rollout(task: Task, network: ActorCritic, candidates: int, pool: Any) -> RolloutState:
+    return start_rollout(task, pool, candidates, network)
 
 
 @partial(jax.jit, static_argnums=(0, 1, 2, 3, 4, 5))
-def _zero_stats(candidates: int, seeds: int, width: int, terms: int, first_only: bool, beside: int) -> Stats:
-    return Stats.zeros(candidates, seeds, width, terms, first_only, beside)
+def _zero_stats(candidates: int, seeds: int, width: int, terms: int, first_only: bool, extra: int) -> Stats:
+    return Stats.zeros(candidates, seeds, width, terms, first_only, extra)

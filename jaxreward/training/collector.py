@@ -11,16 +11,16 @@ from jaxreward.training.measure import Stats
 from jaxreward.training.networks import ActorCritic, Variables
 from jaxreward.training.plan import Device
 from jaxreward.training.population import Population
-from jaxreward.training.rollout import Lanes, Trajectory
+from jaxreward.training.rollout import RolloutState, Trajectory
 
 
 class Collector(Protocol):
     """`rollout.collect` for one population, compiled in one way or another."""
 
     def __call__(
-        self, variables: Variables, lanes: Lanes, pool: Any, noise: Any, stats: Stats
-    ) -> tuple[Lanes, Trajectory, Stats]:
-        """What `rollout.collect` returns; `lanes` and `stats` are used up."""
+        self, variables: Variables, rollout: RolloutState, pool: Any, noise: Any, stats: Stats
+    ) -> tuple[RolloutState, Trajectory, Stats]:
+        """What `rollout.collect` returns; `rollout` and `stats` are used up."""
         ...
 
     def peak_bytes(self) -> int:

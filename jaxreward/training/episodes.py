@@ -14,7 +14,8 @@ from jaxreward.programs import Program
 from jaxreward.records import Measure
 from jaxreward.tasks import Task, compiler_options
 from jaxreward.training.config import PPO
-from jaxreward.training.networks import ActorCritic, Variables, apply
+from jaxreward.training.networks import ActorCritic, Variables
+from jaxreward.training.rollout import act, finite_or_zero
 
 
 @dataclass(frozen=True)
@@ -44,32 +45,31 @@ def play(
         ppo: the settings that it was trained with; they say what its network looks like.
     """
     network = ActorCritic.of(task, ppo)
-    choice, metric = network.distribution, task.score()
+    policy, metric = network.distribution, task.score()
 
     def one(key: jax.Array) -> Any:
-        reset, act = jax.random.split(key)
+        reset, acts = jax.random.split(key)
         state = jax.tree.map(jnp.asarray, task.reset(reset))
 
         def step(carry: Any, t: jax.Array) -> Any:
             state, acc, ret, over, held, memory, paid = carry
-            obs = jnp.nan_to_num(program.observe(task.view(state)), nan=0.0, posinf=0.0, neginf=0.0)
-            outputs, _, hidden = apply(network, variables, obs, memory)
-            chosen = choice.sample(outputs, choice.noise(jax.random.fold_in(act, t), ()))
+            raw_obs, noise = program.observe(task.view(state)), policy.noise(jax.random.fold_in(acts, t), ())
+            chosen = act(network, variables, raw_obs, memory, noise)
             decides = t % ppo.action_repeat == 0
-            held = jnp.where(decides, chosen, held)
-            action = choice.action(held)
+            held = jnp.where(decides, chosen.sample, held)
+            action = policy.action(held)
             following = task.step(state, action)
             reward, terms = program.reward(task.view(state), action, task.view(following))
-            paid = jnp.where(decides, 0.0, paid) + jnp.nan_to_num(reward, nan=0.0, posinf=0.0, neginf=0.0)
-            if memory is not None and hidden is not None:
-                hidden = jnp.where(decides, hidden, memory.hidden)
+            paid = jnp.where(decides, 0.0, paid) + finite_or_zero(reward)
+            if memory is not None and chosen.hidden is not None:
+                hidden = jnp.where(decides, chosen.hidden, memory.hidden)
                 memory = network.remember(hidden, held, paid, jnp.zeros((), bool))
             acc_after = metric.update(acc, state, action, following)
             after = (following, acc_after, ret + reward, task.terminated(following), held, memory, paid)
             carry = jax.tree.map(lambda new, old: jnp.where(over, old, new), after, carry)
             return carry, (carry[0], over, terms)
 
-        first = jnp.zeros_like(choice.sample(jnp.zeros(choice.outputs), choice.noise(act, ())))
+        first = jnp.zeros_like(policy.sample(jnp.zeros(policy.outputs), policy.noise(acts, ())))
         start = (state, metric.init(), jnp.zeros(()), jnp.zeros((), bool), first, network.memory(()), jnp.zeros(()))
         (_, acc, ret, *_), (states, over, terms) = jax.lax.scan(step, start, jnp.arange(task.horizon))
         states = jax.tree.map(lambda first, rest: jnp.concatenate([first[None], rest]), state, states)

@@ -13,7 +13,7 @@ from jaxreward.training.collector import Collection
 from jaxreward.training.compiled import HASTY, POPULATIONS, bytes_of, compile_for
 from jaxreward.training.measure import Stats
 from jaxreward.training.networks import Variables
-from jaxreward.training.rollout import Lanes, Trajectory, collect
+from jaxreward.training.rollout import RolloutState, Trajectory, collect
 
 
 class Fused:
@@ -36,9 +36,9 @@ class Fused:
         self._collect = POPULATIONS.get(key, compiled, keep=what.task)
 
     def __call__(
-        self, variables: Variables, lanes: Lanes, pool: Any, noise: Any, stats: Stats
-    ) -> tuple[Lanes, Trajectory, Stats]:
-        return self._collect(self._constants, variables, lanes, pool, noise, stats)
+        self, variables: Variables, rollout: RolloutState, pool: Any, noise: Any, stats: Stats
+    ) -> tuple[RolloutState, Trajectory, Stats]:
+        return self._collect(self._constants, variables, rollout, pool, noise, stats)
 
     def peak_bytes(self) -> int:
         return bytes_of(self._collect)

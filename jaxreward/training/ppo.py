@@ -1,4 +1,6 @@
-"""Proximal policy optimisation of one agent, as pure functions; the population vmaps `learn`."""
+"""Proximal policy optimisation of one agent, as pure functions; the population vmaps `learn`.
+
+`rollout.collect` comes before it: an iteration is collect, `advantages`, and `epochs` of `update`."""
 
 from __future__ import annotations
 
@@ -71,7 +73,7 @@ class Batch(struct.PyTreeNode):
     target: Any = None
     reward: Any = None
     done: Any = None
-    cut: Any = None
+    truncated: Any = None
     memory: Memory | None = None
 
 
@@ -100,8 +102,8 @@ def ppo_loss(params: Params, moments: Any, key: jax.Array, network: ActorCritic,
     outputs, value = _outputs(network, _variables(params, moments), batch)
     advantage, target = batch.advantage, batch.target
     if hyper.fresh_values:
-        estimate = jax.vmap(lambda r, d, c, v: estimates(r, d, c, v, hyper))
-        advantage, target = estimate(batch.reward, batch.done, batch.cut, jax.lax.stop_gradient(value))
+        estimate = jax.vmap(lambda r, d, c, v: unroll_advantages(r, d, c, v, hyper))
+        advantage, target = estimate(batch.reward, batch.done, batch.truncated, jax.lax.stop_gradient(value))
         outputs, value = outputs[:, :-1], value[:, :-1]
     ratio = jnp.exp(policy.log_prob(outputs, batch.action) - batch.logp)
     advantage = (advantage - advantage.mean()) / (advantage.std() + 1e-8)
@@ -128,51 +130,53 @@ def _outputs(network: ActorCritic, variables: Variables, batch: Batch) -> tuple[
     return jax.tree.map(lambda x: jnp.swapaxes(x, 0, 1), found)
 
 
-def scaled_rewards(
-    scale: RewardScale, trajectory: Trajectory, discount: jax.Array | float
-) -> tuple[RewardScale, jax.Array]:
-    """Rewards (T, E) over the running root mean square of the discounted return."""
+def scaled_rewards(scale: RewardScale, trajectory: Trajectory, hyper: PPO) -> tuple[RewardScale, jax.Array]:
+    """Rewards (T, E) times `reward_scale`; with `scale_rewards` over the running root mean square of the discounted
+    return, clipped."""
+    if not hyper.scale_rewards:
+        return scale, trajectory.reward * hyper.reward_scale
 
     def step(ret: jax.Array, x: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         reward, done = x
-        ret = discount * ret + reward
+        ret = hyper.discount * ret + reward
         return jnp.where(done, 0.0, ret), ret
 
     last, returns = jax.lax.scan(step, scale.ret, (trajectory.reward, trajectory.done))
     count = scale.count + returns.size
     square = scale.square + (jnp.square(returns).mean() - scale.square) * returns.size / count
-    scaled = trajectory.reward / jnp.sqrt(square + 1e-8)
-    return RewardScale(last, square, count), jnp.clip(scaled, -MAX_SCALED_REWARD, MAX_SCALED_REWARD)
+    scaled = jnp.clip(trajectory.reward / jnp.sqrt(square + 1e-8), -MAX_SCALED_REWARD, MAX_SCALED_REWARD)
+    return RewardScale(last, square, count), scaled * hyper.reward_scale
 
 
-def estimates(
-    reward: jax.Array, done: jax.Array, cut: jax.Array, values: jax.Array, hyper: PPO
+def unroll_advantages(
+    reward: jax.Array, done: jax.Array, truncated: jax.Array, values: jax.Array, hyper: PPO
 ) -> tuple[jax.Array, jax.Array]:
     """Advantages and value targets (L,) of one unroll.
 
     The value after an episode's last step is that of another episode. So the end of an episode is terminal,
-    unless `hyper.bootstrap` tells its cutting by the horizon apart: such a step says nothing, as in Brax.
-    With `hyper.fresh_values` the advantage is that of one step followed by the lambda-return, as in Brax too.
+    unless `hyper.bootstrap` distinguishes truncation: a truncated step is masked, its advantage is 0 and its target
+    its own value, as in Brax. With `hyper.fresh_values` the advantage is that of one step followed by the
+    lambda-return, as in Brax too.
 
     Args:
         reward, done: (L,); `done` is where an episode ends.
-        cut: where it is the horizon alone that ends it, (L,).
+        truncated: where it is the horizon alone that ends it, (L,).
         values: of the states before each step and after the last, (L + 1,).
     """
-    if hyper.bootstrap:
-        reward = jnp.where(cut, values[:-1], reward)  # no temporal difference
+    counts = ~truncated if hyper.bootstrap else jnp.ones_like(truncated)
+    masked = lambda x: jnp.where(counts, x, 0.0)  # noqa: E731
     discount = hyper.discount * (1.0 - done)
-    advantage = gae(reward, discount, values[:-1], values[1:], hyper.gae_lambda)
+    advantage = gae(masked(reward), discount, masked(values[:-1]), values[1:], hyper.gae_lambda)
     target = advantage + values[:-1]
     if hyper.fresh_values:
-        advantage = reward + discount * jnp.concatenate([target[1:], values[-1:]]) - values[:-1]
+        advantage = masked(reward + discount * jnp.concatenate([target[1:], values[-1:]]) - values[:-1])
     return advantage, target
 
 
-def all_estimates(trajectory: Trajectory, reward: jax.Array, hyper: PPO) -> tuple[jax.Array, jax.Array]:
-    """Advantages and value targets (T, E) from the values that were estimated on the way."""
-    unrolls = [_unrolls(x, hyper) for x in (reward, trajectory.done, trajectory.cut, trajectory.value)]
-    per_env = jax.vmap(lambda r, d, c, v: estimates(r, d, c, v, hyper), in_axes=1, out_axes=1)
+def advantages(trajectory: Trajectory, reward: jax.Array, hyper: PPO) -> tuple[jax.Array, jax.Array]:
+    """Advantages and value targets (T, E) from the values that were estimated during collection."""
+    unrolls = [_unrolls(x, hyper) for x in (reward, trajectory.done, trajectory.truncated, trajectory.value)]
+    per_env = jax.vmap(lambda r, d, c, v: unroll_advantages(r, d, c, v, hyper), in_axes=1, out_axes=1)
     advantage, target = jax.vmap(per_env)(*unrolls)
     return advantage.reshape(reward.shape), target.reshape(reward.shape)
 
@@ -185,28 +189,52 @@ def _unrolls(x: jax.Array, hyper: PPO) -> jax.Array:
     return jnp.stack([x[k * L : (k + 1) * L + 1] for k in range(hyper.unrolls)])
 
 
-def _in_steps(trajectory: Trajectory, advantage: jax.Array, target: jax.Array) -> Batch:
+def batch_of(trajectory: Trajectory, reward: jax.Array, advantage: jax.Array, target: jax.Array, hyper: PPO) -> Batch:
+    """The samples of an iteration, in the layout that `hyper` asks for: unrolls with `fresh_values`, sequences
+    (E, T, ...) with a GRU, single steps (T E, ...) otherwise."""
     t = trajectory
-    whole = Batch(t.obs[:-1], t.action, t.logp, t.value[:-1], advantage=advantage, target=target)
-    return jax.tree.map(lambda x: x.reshape((-1, *x.shape[2:])), whole)
+    if hyper.fresh_values:
+        whole = Batch(t.obs, t.action, t.logp, t.value[:-1], reward=reward, done=t.done, truncated=t.truncated)
+        return jax.tree.map(lambda x: _flat(jnp.swapaxes(_unrolls(x, hyper), 1, 2)), whole)
+    steps = Batch(t.obs[:-1], t.action, t.logp, t.value[:-1], advantage, target)
+    if hyper.gru:
+        steps = steps.replace(reward=t.reward, done=t.done)
+        return jax.tree.map(lambda x: jnp.swapaxes(x, 0, 1), steps).replace(memory=t.memory)
+    return jax.tree.map(_flat, steps)
 
 
-def _in_unrolls(trajectory: Trajectory, reward: jax.Array, hyper: PPO) -> Batch:
-    t = trajectory
-    whole = Batch(t.obs, t.action, t.logp, t.value[:-1], reward=reward, done=t.done, cut=t.cut)
-
-    def cut(x: jax.Array) -> jax.Array:
-        x = jnp.swapaxes(_unrolls(x, hyper), 1, 2)  # (unrolls, E, L, ...)
-        return x.reshape((-1, *x.shape[2:]))
-
-    return jax.tree.map(cut, whole)
+def _flat(x: jax.Array) -> jax.Array:
+    """The first two axes as one."""
+    return x.reshape((-1, *x.shape[2:]))
 
 
-def _in_sequences(trajectory: Trajectory, advantage: jax.Array, target: jax.Array) -> Batch:
-    """(T, E, ...) to (E, T, ...)."""
-    t = trajectory
-    steps = Batch(t.obs[:-1], t.action, t.logp, t.value[:-1], advantage, target, t.reward, t.done)
-    return jax.tree.map(lambda x: jnp.swapaxes(x, 0, 1), steps).replace(memory=t.memory)
+def update(
+    params: Params, opt_state: Any, moments: Any, key: jax.Array, rate: jax.Array, batch: Batch,
+    network: ActorCritic, hyper: PPO,
+) -> tuple[Params, Any]:  # fmt: skip
+    """One gradient step on a minibatch, with learning rate `rate`."""
+    grads = jax.grad(ppo_loss)(params, moments, key, network, batch, hyper)
+    updates, opt_state = optimizer(hyper).update(grads, opt_state, params)
+    return optax.apply_updates(params, jax.tree.map(lambda u: -rate * u, updates)), opt_state
+
+
+def epochs(agent: Agent, batch: Batch, key: jax.Array, progress: jax.Array, network: ActorCritic, hyper: PPO) -> Agent:
+    """`hyper.epochs` passes over the samples in new orders, an `update` for each minibatch."""
+    n = batch.logp.shape[0]
+    rate = hyper.learning_rate * (1.0 - hyper.decay * progress)
+
+    def order(k: jax.Array) -> jax.Array:
+        return jax.random.permutation(k, n).reshape(hyper.minibatches, -1)
+
+    def minibatch(carry: tuple[Params, Any], x: tuple[jax.Array, jax.Array]) -> tuple[tuple[Params, Any], None]:
+        rows, k = x
+        part = jax.tree.map(lambda x: x[rows], batch)
+        return update(*carry, agent.moments, k, rate, part, network, hyper), None
+
+    rows = jax.vmap(order)(jax.random.split(key, hyper.epochs)).reshape(hyper.epochs * hyper.minibatches, -1)
+    keys = jax.random.split(jax.random.fold_in(key, 1), len(rows))
+    (params, opt_state), _ = jax.lax.scan(minibatch, (agent.params, agent.opt_state), (rows, keys))
+    return agent.replace(params=params, opt_state=opt_state)
 
 
 def learn(
@@ -218,7 +246,7 @@ def learn(
     network: ActorCritic,
     hyper: PPO,
 ) -> tuple[Agent, LearnStats]:
-    """One PPO update of one agent.
+    """What follows the collection in an iteration of PPO, for one agent.
 
     Args:
         trajectory: (T, E, ...), as in `Trajectory`.
@@ -229,42 +257,16 @@ def learn(
     Returns:
         The agent, unchanged but for `diverged` if anything was not finite, and the statistics.
     """
-    scale, reward = agent.scale, trajectory.reward
-    if hyper.scale_rewards:
-        scale, reward = scaled_rewards(scale, trajectory, hyper.discount)
-    reward = reward * hyper.reward_scale
+    scale, reward = scaled_rewards(agent.scale, trajectory, hyper)
     moments = agent.moments
     if moments is not None:
         moments = add_moments(moments, trajectory.obs[:-1])
-    advantage, target = all_estimates(trajectory, reward, hyper)
-    if hyper.fresh_values:
-        flat = _in_unrolls(trajectory, reward, hyper)
-    else:
-        flat = (_in_sequences if hyper.gru else _in_steps)(trajectory, advantage, target)
-    n = flat.logp.shape[0]
-    rate = hyper.learning_rate * (1.0 - hyper.decay * progress)
-    tx = optimizer(hyper)
+    advantage, target = advantages(trajectory, reward, hyper)
+    batch = batch_of(trajectory, reward, advantage, target, hyper)
+    learned = epochs(agent.replace(moments=moments, scale=scale), batch, key, progress, network, hyper)
 
-    def minibatch(carry: tuple[Params, Any], x: tuple[jax.Array, jax.Array]) -> tuple[tuple[Params, Any], None]:
-        params, opt_state = carry
-        rows, noise = x
-        batch = jax.tree.map(lambda x: x[rows], flat)
-        grads = jax.grad(ppo_loss)(params, moments, noise, network, batch, hyper)
-        updates, opt_state = tx.update(grads, opt_state, params)
-        params = optax.apply_updates(params, jax.tree.map(lambda u: -rate * u, updates))
-        return (params, opt_state), None
-
-    def order(k: jax.Array) -> jax.Array:
-        return jax.random.permutation(k, n).reshape(hyper.minibatches, -1)
-
-    rows = jax.vmap(order)(jax.random.split(key, hyper.epochs)).reshape(hyper.epochs * hyper.minibatches, -1)
-    noise = jax.random.split(jax.random.fold_in(key, 1), len(rows))
-    (params, opt_state), _ = jax.lax.scan(minibatch, (agent.params, agent.opt_state), (rows, noise))
-
-    logp_entropy = -trajectory.logp.mean()
-    spread = target.var()
-    fit = 1.0 - (target - trajectory.value[:-1]).var() / (spread + 1e-8)
-    learned = Agent(params, moments, opt_state, scale, agent.diverged)
-    sound = jax.tree.reduce(lambda ok, x: ok & jnp.isfinite(x).all(), (params, moments, scale), finite)
+    fit = 1.0 - (target - trajectory.value[:-1]).var() / (target.var() + 1e-8)
+    of_agent = (learned.params, learned.moments, learned.scale)
+    sound = jax.tree.reduce(lambda ok, x: ok & jnp.isfinite(x).all(), of_agent, finite)
     kept = jax.tree.map(lambda new, old: jnp.where(sound & ~agent.diverged, new, old), learned, agent)
-    return kept.replace(diverged=agent.diverged | ~sound), LearnStats(logp_entropy, fit)
+    return kept.replace(diverged=agent.diverged | ~sound), LearnStats(-trajectory.logp.mean(), fit)

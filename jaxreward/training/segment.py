@@ -8,7 +8,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxreward.tasks import measure_of, told_beside
+from jaxreward.tasks import measure_of, metric_names
 from jaxreward.timing import CLOCK
 from jaxreward.training.chunk import Chunk, TrainerState
 from jaxreward.training.executor import Interrupted, Job, Supervisor
@@ -60,4 +60,4 @@ def advance(chunk: Chunk, job: Job, supervisor: Supervisor) -> tuple[TrainerStat
 
 def _empty(job: Job) -> History:
     shape = (len(job.schedule.checkpoints), len(job.programs), len(job.seeds))
-    return History.empty(*shape, job.width, job.terms, len(told_beside(job.task)))
+    return History.empty(*shape, job.width, job.terms, len(metric_names(job.task)))

@@ -26,14 +26,14 @@ from jaxreward.training.compiled import COMMON, SMALL, STRUCTURES, bytes_of, com
 from jaxreward.training.measure import Stats
 from jaxreward.training.networks import Variables
 from jaxreward.training.population import Population
-from jaxreward.training.rollout import Lanes, Moves, Trajectory
+from jaxreward.training.rollout import PopulationEnv, RolloutState, Trajectory, finite_or_zero
 
 Responses = tuple[tuple[jax.Array, jax.Array, jax.Array], ...]
 """What each function of programs made of a step: rewards (W, n), terms (W, n, K), and observations (W, n, d) of what
 follows."""
 
 
-class Book(struct.PyTreeNode):
+class RolloutBuffer(struct.PyTreeNode):
     """What is written down of every step, (T + 1, C, S, E, ...), before anything is made of it."""
 
     obs: jax.Array
@@ -44,11 +44,11 @@ class Book(struct.PyTreeNode):
     reward: jax.Array
     terms: jax.Array
     done: jax.Array
-    cut: jax.Array
+    truncated: jax.Array
     episode: jax.Array
     success: jax.Array
     elapsed: jax.Array
-    beside: jax.Array
+    extra: jax.Array
 
 
 def structure_size(structures: Sequence[Any]) -> int:
@@ -69,7 +69,7 @@ def common_size(structures: Sequence[Any]) -> int:
     return next((size for size in _SIZES if size >= n), -(-n // 8) * 8)
 
 
-class Linked:
+class Stepwise:
     """`rollout.collect`, but for actions that are repeated and agents that remember, in pieces."""
 
     def __init__(self, what: Collection) -> None:
@@ -78,7 +78,7 @@ class Linked:
         populations = [Population(group, what.population.width, what.population.terms) for group in groups]
         self._constants = [jax.device_put(population.constants, what.device) for population in populations]
         self._steps = [jax.device_put(np.int32(t), what.device) for t in range(what.length + 1)]
-        pieces = _Pieces(what, size)
+        pieces = _Functions(what, size)
         self._no_action = jax.device_put(pieces.no_action, what.device)
         shared = (what.key, len(groups))
         make = [
@@ -90,15 +90,15 @@ class Linked:
         (self._act, self._close, self._open), self._units = compiled[: len(pieces.names)], compiled[len(pieces.names) :]
 
     def __call__(
-        self, variables: Variables, lanes: Lanes, pool: Any, noise: Any, stats: Stats
-    ) -> tuple[Lanes, Trajectory, Stats]:
-        book, ret, views = self._open(lanes)
+        self, variables: Variables, rollout: RolloutState, pool: Any, noise: Any, stats: Stats
+    ) -> tuple[RolloutState, Trajectory, Stats]:
+        buffer, ret, views = self._open(rollout)
         before, moved = views, [(self._no_action, view, view) for view in views]  # for the observations alone
         for t in self._steps:
             responses = tuple(map(_call, self._units, self._constants, before, moved))
-            lanes, book, moved = self._act(variables, lanes, responses, book, pool, noise, t)
+            rollout, buffer, moved = self._act(variables, rollout, responses, buffer, pool, noise, t)
             before, views = views, [following for _, _, following in moved]
-        return self._close(lanes, book, ret, stats)
+        return self._close(rollout, buffer, ret, stats)
 
     def peak_bytes(self) -> int:
         kept = self._act.memory_analysis()
@@ -113,26 +113,26 @@ def _call(unit: Any, constants: jax.Array, view: Any, moved: tuple[Any, Any, Any
 
 def compile_structure(what: Collection) -> None:
     """Compile what depends on the only program of a population, for later collectors that it is part of."""
-    _Pieces(what, 1).unit(what.population)
+    _Functions(what, 1).unit(what.population)
 
 
-class _Pieces:
+class _Functions:
     """What is compiled, by the shapes of its arguments. `key` is all that units depend on but for their program."""
 
     names = ("act", "close", "open")
 
     def __init__(self, what: Collection, size: int) -> None:
-        variables, lanes, pool, noise, stats = what.shapes
-        C, S, E = lanes.elapsed.shape
+        variables, rollout, pool, noise, stats = what.shapes
+        C, S, E = rollout.elapsed.shape
         self.what, self.size = what, size
-        self.moves = Moves(what.task, what.network, what.device.platform, C, S, E)
+        self.env = PopulationEnv(what.task, what.network, what.device.platform, C, S, E)
         width, terms = what.population.width, what.population.terms
-        book, ret, views = jax.eval_shape(self._opening, lanes)
+        buffer, ret, views = jax.eval_shape(self._opening, rollout)
         one = tuple(jax.ShapeDtypeStruct((size, S * E, *more), jnp.float32) for more in ((), (terms,), (width,)))
         self.arguments = {
-            "act": (variables, lanes, (one,) * (C // size), book, pool, noise, jax.ShapeDtypeStruct((), jnp.int32)),
-            "close": (lanes, book, ret, stats),
-            "open": (lanes,),
+            "act": (variables, rollout, (one,) * (C // size), buffer, pool, noise, jax.ShapeDtypeStruct((), jnp.int32)),
+            "close": (rollout, buffer, ret, stats),
+            "open": (rollout,),
         }
         _, _, moved = jax.eval_shape(self._acting, *self.arguments["act"])
         self.step = (views[0], *moved[0])
@@ -142,11 +142,11 @@ class _Pieces:
     @property
     def _opening(self) -> Any:
         population = self.what.population
-        return partial(_open, self.moves, self.what.length, population.width, population.terms, self.size)
+        return partial(_open, self.env, self.what.length, population.width, population.terms, self.size)
 
     @property
     def _acting(self) -> Any:
-        return partial(_act, self.moves, self.what.length, self.size)
+        return partial(_act, self.env, self.what.length, self.size)
 
     def common(self, name: str) -> Any:
         fn = {"act": self._acting, "close": partial(_close, self.what.length), "open": self._opening}[name]
@@ -166,22 +166,22 @@ class _Pieces:
 
 
 def _open(
-    moves: Moves, length: int, width: int, terms: int, size: int, lanes: Lanes
-) -> tuple[Book, jax.Array, list[Any]]:
-    """An empty book, the returns so far, and what the programs of every unit see."""
-    shape = (length + 1, *lanes.elapsed.shape)
-    over = moves.network.distribution
+    env: PopulationEnv, length: int, width: int, terms: int, size: int, rollout: RolloutState
+) -> tuple[RolloutBuffer, jax.Array, list[Any]]:
+    """An empty buffer, the returns so far, and what the programs of every unit see."""
+    shape = (length + 1, *rollout.elapsed.shape)
+    over = env.network.distribution
     outputs = jax.ShapeDtypeStruct((*shape, over.outputs), jnp.float32)
     sample = jax.eval_shape(lambda k, o: over.sample(o, over.noise(k, shape)), jax.random.key(0), outputs)
-    beside = jax.eval_shape(lambda: moves.values(lanes)[1])
+    extra = jax.eval_shape(lambda: env.values(rollout)[1])
     number, flag, count = jnp.zeros(shape), jnp.zeros(shape, bool), jnp.zeros(shape, jnp.int32)
-    book = Book(
+    buffer = RolloutBuffer(
         obs=jnp.zeros((*shape, width)), finite=jnp.zeros(shape[:-1], bool),
         sample=jnp.zeros(sample.shape, sample.dtype), logp=number, value=number, reward=number,
-        terms=jnp.zeros((*shape, terms)), done=flag, cut=flag, episode=count, success=number, elapsed=count,
-        beside=jnp.zeros((length + 1, *beside.shape)),
+        terms=jnp.zeros((*shape, terms)), done=flag, truncated=flag, episode=count, success=number, elapsed=count,
+        extra=jnp.zeros((length + 1, *extra.shape)),
     )  # fmt: skip
-    return book, lanes.ret, _by_unit(size, moves.view(lanes))
+    return buffer, rollout.ret, _by_unit(size, env.view(rollout))
 
 
 def _by_unit(size: int, tree: Any) -> list[Any]:
@@ -198,44 +198,46 @@ def _respond(
 
 
 def _act(
-    moves: Moves, length: int, size: int, variables: Variables, lanes: Lanes, responses: Responses, book: Book,
+    env: PopulationEnv, length: int, size: int, variables: Variables, rollout: RolloutState, responses: Responses, buffer: RolloutBuffer,
     pool: Any, noise: jax.Array, t: jax.Array,
-) -> tuple[Lanes, Book, list[tuple[Any, Any, Any]]]:  # fmt: skip
+) -> tuple[RolloutState, RolloutBuffer, list[tuple[Any, Any, Any]]]:  # fmt: skip
     """Step `t`: write down what programs made of the step before, and move on. For every unit: the actions, what its
     programs see then, and what they see where an episode that ended has begun again."""
-    rewards, terms, obs = (moves.split_programs(jnp.concatenate(x)) for x in zip(*responses, strict=True))
+    rewards, terms, obs = (env.split_programs(jnp.concatenate(x)) for x in zip(*responses, strict=True))
     before = jnp.maximum(t, 1) - 1  # before the first step nothing was made of anything; step 1 writes over it
-    book = book.replace(reward=book.reward.at[before].set(rewards), terms=book.terms.at[before].set(terms))
-    chosen = moves.choose(variables, obs, None, noise[t])
-    ended, next_view, terminated = moves.move(lanes, chosen.action)
-    late = ended.elapsed >= moves.task.horizon
-    done = terminated | late
-    success, beside = moves.values(ended)
-    following = moves.begin_again(ended, done, pool, t)
-    following = jax.tree.map(lambda new, old: jnp.where(t < length, new, old), following, lanes)
+    buffer = buffer.replace(reward=buffer.reward.at[before].set(rewards), terms=buffer.terms.at[before].set(terms))
+    chosen = env.choose(variables, obs, None, noise[t])
+    ended, next_view, terminated = env.move(rollout, chosen.action)
+    truncated = (ended.elapsed >= env.task.horizon) & ~terminated
+    done = terminated | truncated
+    success, extra = env.values(ended)
+    following = env.reset_done(ended, done, pool, t)
+    following = jax.tree.map(lambda new, old: jnp.where(t < length, new, old), following, rollout)
     row = {
         "obs": chosen.obs, "finite": chosen.finite, "sample": chosen.sample, "logp": chosen.logp, "value": chosen.value,
-        "done": done, "cut": late & ~terminated, "episode": lanes.episode, "success": success, "elapsed": ended.elapsed,
-        "beside": beside,
+        "done": done, "truncated": truncated, "episode": rollout.episode, "success": success, "elapsed": ended.elapsed,
+        "extra": extra,
     }  # fmt: skip
-    book = book.replace(**{name: getattr(book, name).at[t].set(x) for name, x in row.items()})
-    moved = (moves.by_program(chosen.action), next_view, moves.view(following))
-    return following, book, _by_unit(size, moved)
+    buffer = buffer.replace(**{name: getattr(buffer, name).at[t].set(x) for name, x in row.items()})
+    moved = (env.by_program(chosen.action), next_view, env.view(following))
+    return following, buffer, _by_unit(size, moved)
 
 
-def _close(length: int, lanes: Lanes, book: Book, ret: jax.Array, stats: Stats) -> tuple[Lanes, Trajectory, Stats]:
-    """The trajectory and the statistics of what was written down; `ret` are the returns as the book was opened."""
+def _close(
+    length: int, rollout: RolloutState, buffer: RolloutBuffer, ret: jax.Array, stats: Stats
+) -> tuple[RolloutState, Trajectory, Stats]:
+    """The trajectory and the statistics of what was written down; `ret` are the returns as the buffer was opened."""
 
-    def step(carry: tuple[jax.Array, Stats], row: Book) -> tuple[tuple[jax.Array, Stats], jax.Array]:
+    def step(carry: tuple[jax.Array, Stats], row: RolloutBuffer) -> tuple[tuple[jax.Array, Stats], jax.Array]:
         ret, stats = carry
-        reward = jnp.nan_to_num(row.reward, nan=0.0, posinf=0.0, neginf=0.0)
+        reward = finite_or_zero(row.reward)
         ret = ret + reward
         finite = row.finite & jnp.isfinite(row.reward).all(-1)
-        ends = (row.success, ret, row.elapsed, row.beside)
+        ends = (row.success, ret, row.elapsed, row.extra)
         stats = stats.add(row.obs, row.terms, finite, row.done, row.episode, *ends)
         return (jnp.where(row.done, 0.0, ret), stats), reward
 
-    taken = jax.tree.map(lambda x: x[:length], book)
+    taken = jax.tree.map(lambda x: x[:length], buffer)
     (ret, stats), reward = jax.lax.scan(step, (ret, stats), taken)
-    trajectory = Trajectory(book.obs, taken.sample, taken.logp, book.value, reward, taken.done, taken.cut)
-    return lanes.replace(ret=ret), trajectory, stats
+    trajectory = Trajectory(buffer.obs, taken.sample, taken.logp, buffer.value, reward, taken.done, taken.truncated)
+    return rollout.replace(ret=ret), trajectory, stats

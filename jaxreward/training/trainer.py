@@ -22,7 +22,7 @@ import numpy as np
 from jaxreward.errors import UserError
 from jaxreward.programs import Program
 from jaxreward.records import SUCCESS, Measure
-from jaxreward.tasks import Task, measure_of, require_sound, told_beside
+from jaxreward.tasks import Task, measure_of, metric_names, require_sound
 from jaxreward.timing import CLOCK
 from jaxreward.training.chunk import TrainerState
 from jaxreward.training.config import PPO, Collecting, How
@@ -257,7 +257,7 @@ class _Run:
             wall_s=time.perf_counter() - begin,
             chunks=self.sizes,
             peak_bytes=self.peak,
-            told=told_beside(self.task),
+            told=metric_names(self.task),
             measure=self.measure,
             collector=self._how,
         )

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from jaxreward.errors import UserError
-from jaxreward.tasks import make_task, measure_of, told_beside
+from jaxreward.tasks import make_task, measure_of, metric_names
 from tests.tasks.cases import course
 
 
@@ -33,11 +33,11 @@ def test_return_and_speed_by_hand():
     paid: Any = make_task("ant", horizon=10)
     value, told = course(paid.score(), states, first)
     assert value == 1.5 and told == pytest.approx({"speed": 0.3 / 0.5}), "0.3 m in the 0.5 s of the horizon"
-    assert (measure_of(paid).name, measure_of(paid).rate, told_beside(paid)) == ("return", False, ("speed",))
+    assert (measure_of(paid).name, measure_of(paid).rate, metric_names(paid)) == ("return", False, ("speed",))
     fast: Any = make_task("ant", horizon=10, metric="speed")
     value, told = course(fast.score(), states, first)
     assert value == pytest.approx(0.6) and told == {"return": 1.5}
-    assert (measure_of(fast).unit, told_beside(fast)) == ("m/s", ("return",))
+    assert (measure_of(fast).unit, metric_names(fast)) == ("m/s", ("return",))
     value, told = course(paid.score(), [*states, at(9.0, reward=0.0, broken=True)], first)
     assert np.isnan(value) and told["speed"] == pytest.approx(0.6), "what is told beside stays a number"
 

@@ -18,8 +18,8 @@ from jaxreward.training.distributions import TanhNormal
 from jaxreward.training.measure import Stats
 from jaxreward.training.networks import ActorCritic, add_moments, apply, init_padded, new_moments, normalized
 from jaxreward.training.population import Population
-from jaxreward.training.ppo import estimates
-from jaxreward.training.rollout import action_noise, collect, reset_pool, start_lanes
+from jaxreward.training.ppo import unroll_advantages
+from jaxreward.training.rollout import action_noise, collect, reset_pool, start_rollout
 
 SMALL: dict[str, Any] = {"envs": 32, "unroll": 4, "unrolls": 4, "epochs": 2, "minibatches": 4, "hidden": (32,)}
 DISCOUNT = 0.8
@@ -57,23 +57,23 @@ def test_an_end_is_an_end_without_bootstrap():
     assert (least - 0.1 < value(1.0, 0.0, 0.0)).all() and (value(1.0, 0.0, 0.0) < most + 0.1).all()
 
 
-def test_estimates_by_hand():
+def test_advantages_by_hand():
     """Three steps: an ordinary one, one that the horizon cuts, the first of another episode."""
     values, rewards = jnp.array([1.0, 2.0, 3.0, 4.0]), jnp.array([1.0, 1.0, 1.0])
     done, cut = jnp.array([False, True, False]), jnp.array([False, True, False])
     ppo = PPO(discount=0.5, gae_lambda=0.5, bootstrap=True)
-    advantage, target = estimates(rewards, done, cut, values, ppo)
+    advantage, target = unroll_advantages(rewards, done, cut, values, ppo)
     np.testing.assert_allclose(advantage, [1 + 0.5 * 2 - 1, 0.0, 1 + 0.5 * 4 - 3])
     np.testing.assert_allclose(target, advantage + values[:-1])
-    advantage, _ = estimates(rewards, done, cut, values, ppo.replace(bootstrap=False))
+    advantage, _ = unroll_advantages(rewards, done, cut, values, ppo.replace(bootstrap=False))
     np.testing.assert_allclose(advantage, [1.0 + 0.25 * (1 - 2), 1 - 2, 0.0])
     # a step, then the lambda-return, as Brax has it
-    advantage, target = estimates(rewards, done, cut, values, ppo.replace(bootstrap=False, fresh_values=True))
+    advantage, target = unroll_advantages(rewards, done, cut, values, ppo.replace(bootstrap=False, fresh_values=True))
     np.testing.assert_allclose(advantage, [1 + 0.5 * 1 - 1, 1 - 2, 0.0])
     np.testing.assert_allclose(target, [1.75, 1.0, 3.0])
 
 
-def test_estimates_are_those_of_brax():
+def test_advantages_are_those_of_brax():
     from brax.training.agents.ppo.losses import compute_gae
 
     rng = np.random.default_rng(0)
@@ -86,7 +86,9 @@ def test_estimates_are_those_of_brax():
         jnp.array(values[-1]), lambda_=0.9, discount=0.97,
     )  # fmt: skip
     ppo = PPO.brax(discount=0.97, gae_lambda=0.9)
-    ours = jax.vmap(lambda r, d, c, v: estimates(r, d, c, v, ppo), in_axes=1, out_axes=1)(rewards, done, cut, values)
+    ours = jax.vmap(lambda r, d, c, v: unroll_advantages(r, d, c, v, ppo), in_axes=1, out_axes=1)(
+        rewards, done, cut, values
+    )
     np.testing.assert_allclose(ours[0], advantages, atol=1e-5)
     np.testing.assert_allclose(ours[1], targets, atol=1e-5)
 
@@ -162,7 +164,7 @@ def test_an_action_that_is_repeated_pays_for_all_its_steps_and_none_after_the_en
         "cpu",
         jnp.asarray(population.constants),
         variables,
-        start_lanes(task, pool, 1),
+        start_rollout(task, pool, 1),
         pool,
         action_noise(network.distribution, 2, 7, keys),
         stats,

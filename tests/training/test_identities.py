@@ -15,7 +15,7 @@ from jaxreward.training.chunk import Chunk
 from jaxreward.training.compiled import COMMON, HASTY, POPULATIONS, STRUCTURES, bytes_of, forget_compiled, xla_options
 from jaxreward.training.fused import Fused
 from jaxreward.training.population import Population, padded_sizes
-from jaxreward.training.stepwise import Linked
+from jaxreward.training.stepwise import Stepwise
 from tests.training.conftest import OBSERVATIONS, SEEDS, UPDATES, assert_close_trees, budget, params, program_source
 
 
@@ -178,8 +178,8 @@ def test_views_are_kept_apart_from_the_environment(easy, mixed, tiny):
 def test_memory_counts_what_lies_there_while_programs_run(easy, mixed, tiny):
     chunk = Chunk(easy, Population(mixed[:2]), tiny, SEEDS, jax.devices()[0], "linked")
     chunk.compile()
-    assert isinstance(chunk._collect, Linked)
-    held = sum(x.nbytes for x in jax.tree.leaves(chunk.start().lanes))
+    assert isinstance(chunk._collect, Stepwise)
+    held = sum(x.nbytes for x in jax.tree.leaves(chunk.start().rollout))
     assert chunk.peak_bytes() >= held + max(map(bytes_of, chunk._collect._units))
 
 

@@ -46,8 +46,8 @@ def test_no_episode_is_longer_than_the_horizon_and_failures_last_that_long(chunk
     longest = 0
     for index in range(3 * easy.horizon // chunk.ppo.unroll):
         state, stats, _ = chunk.update(state, stats, index, 0.0)
-        longest = max(longest, int(state.lanes.elapsed.max()))
-        assert (np.asarray(state.lanes.state.step_num) == np.asarray(state.lanes.elapsed)).all()
+        longest = max(longest, int(state.rollout.elapsed.max()))
+        assert (np.asarray(state.rollout.state.step_num) == np.asarray(state.rollout.elapsed)).all()
     assert longest < easy.horizon
     held_out = jax.device_get(chunk.evaluate(state, 1))
     won = np.round(held_out.success * held_out.episodes)
@@ -58,7 +58,7 @@ def test_no_episode_is_longer_than_the_horizon_and_failures_last_that_long(chunk
 
 def test_levels_are_common_to_all_candidates_and_new_in_every_update(twins):
     state = twins.start()
-    grid = np.asarray(state.lanes.state.grid)
+    grid = np.asarray(state.rollout.state.grid)
     np.testing.assert_array_equal(grid[0], grid[1])
     assert (grid[0, 0] != grid[0, 1]).any()
     assert len({g.tobytes() for g in grid[0, 0]}) == twins.ppo.envs

@@ -21,7 +21,7 @@ from jaxreward.training.episodes import play
 from jaxreward.training.networks import ActorCritic, apply, init_padded
 from jaxreward.training.plan import collector_of
 from jaxreward.training.population import Population
-from jaxreward.training.ppo import _in_sequences, _outputs
+from jaxreward.training.ppo import _outputs, batch_of
 from tests.training.conftest import OBSERVATIONS, SEEDS, assert_close_trees, budget, params, program_source
 
 GRU = PPO(envs=8, unroll=8, minibatches=2, epochs=1, hidden=(8,), gru=8, action_embedding=4, heads=(8,))
@@ -62,7 +62,7 @@ def rollout(kind: str, reset: bool):
     state, stats = chunk.start(), chunk.fresh_stats()
     for index in range(2):
         state, stats, _ = chunk.update(state, stats, index, 0.0)
-    variables, lanes = jax.tree.map(jnp.copy, (state.agents.variables, state.lanes))
+    variables, lanes = jax.tree.map(jnp.copy, (state.agents.variables, state.rollout))
     pool, noise = chunk._resets(chunk._keys), chunk._noise(jax.random.split(jax.random.key(5), len(SEEDS)))
     assert chunk._collect is not None
     _, trajectory, _ = chunk._collect(variables, lanes, pool, noise, chunk.fresh_stats())
@@ -79,7 +79,7 @@ def test_learning_recomputes_what_acting_computed(reset, kind):
     assert bool(np.abs(np.asarray(t.memory.hidden)).max() > 0) == remembers
     memory = jax.tree.map(lambda x: x[0, 0], t.memory)
     one = jax.tree.map(lambda x: x[:, 0, 0], t.replace(memory=None)).replace(memory=memory)
-    batch = _in_sequences(one, one.reward, one.reward)
+    batch = batch_of(one, one.reward, one.reward, one.reward, GRU)
     variables = jax.tree.map(lambda x: x[0, 0], state.agents.variables)
     outputs, value = _outputs(chunk.network, variables, batch)
     np.testing.assert_allclose(value, batch.value, atol=1e-5)
