@@ -198,7 +198,8 @@ def _respond(
 
 
 def _act(
-    env: PopulationEnv, length: int, size: int, variables: Variables, rollout: RolloutState, responses: Responses, buffer: RolloutBuffer,
+    env: PopulationEnv, length: int, size: int, variables: Variables, rollout: RolloutState,
+    responses: Responses, buffer: RolloutBuffer,
     pool: Any, noise: jax.Array, t: jax.Array,
 ) -> tuple[RolloutState, RolloutBuffer, list[tuple[Any, Any, Any]]]:  # fmt: skip
     """Step `t`: write down what programs made of the step before, and move on. For every unit: the actions, what its
