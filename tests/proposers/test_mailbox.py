@@ -101,7 +101,7 @@ def test_words_by_hand_that_cannot_be_read_are_left_to_be_mended(tmp_path):
     path = made.reply_path(request)
     path.write_text("I cannot think of anything")
     answers = made.propose_all([request], lambda r: derive_rng(0, r.id))
-    assert answers.proposals == () and "names no components" in str(answers.stopped)
+    assert answers.proposals == () and "no JSON object" in str(answers.stopped)
     path.write_text("- near: being near the ball")
     answers = made.propose_all([request], lambda r: derive_rng(0, r.id))
     assert [p.words for p in answers.proposals] == ["- near: being near the ball"]

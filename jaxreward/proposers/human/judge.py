@@ -14,8 +14,8 @@ import numpy as np
 from jaxreward import files
 from jaxreward.errors import ProposerStopped, UserError
 from jaxreward.proposers.human.mailbox import Mailbox
+from jaxreward.proposers.human.vote import read_vote
 from jaxreward.proposers.proposer import Answers, Desk, RngOf
-from jaxreward.proposers.replies.words import read_words
 from jaxreward.records import Failure, Proposal, Request, Result
 
 How = Literal["files", "terminal"]
@@ -159,7 +159,7 @@ class _Lines:
 
 def _fault(text: str) -> str:
     """What is wrong with a vote."""
-    words = read_words("prefer", text)
+    words = read_vote(text)
     return words.hint if isinstance(words, Failure) else ""
 
 
@@ -200,7 +200,7 @@ def _page(box: Mailbox, id: str) -> str:
 
 
 def _proposal(request: Request, text: str, sides: tuple[Result, Result]) -> Proposal:
-    words = read_words("prefer", text)
+    words = read_vote(text)
     if isinstance(words, Failure):
         return Proposal(request_id=request.id, proposer="people", failure=words)
     verdict, _, remark = words.partition("\n")

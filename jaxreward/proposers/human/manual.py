@@ -22,6 +22,7 @@ _WHAT = {
     "align": "the description, in at most four sentences",
     "verify": "the judgement, a number from -1 to 1 in square brackets",
 }
+"""What a person writes in place of the JSON object that the page asks for."""
 
 
 class ManualProposer(Unplanned):
@@ -76,7 +77,7 @@ class ManualProposer(Unplanned):
     def _text(self, request: Request, rng_of: RngOf) -> str:
         where = self.reply_path(request)
         if request.operator in WORDS:
-            head = f"<!-- Write {_WHAT[request.operator]}, into {where}. -->"
+            head = f"<!-- Write {_WHAT[request.operator]}, into {where}, or the JSON object asked for. -->"
         else:
             head = f"<!-- Answer in {where} (Python), or beside it as .md with the program in a fence. -->"
         messages = self.book.messages(request, rng_of(request))

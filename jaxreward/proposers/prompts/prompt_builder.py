@@ -17,6 +17,7 @@ from jaxreward.proposers.prompts.pages import OTHER, PAGES, Page, page_name
 from jaxreward.proposers.prompts.rehearsal import rehearsals
 from jaxreward.proposers.prompts.sections import BUDGET, LEAST, MANY, OPTIONAL, PROGRAM, TOTAL, estimate_tokens, plain
 from jaxreward.proposers.prompts.templates import Templates
+from jaxreward.proposers.replies.schemas import schema_text
 from jaxreward.records import Request, Result, TaskCard
 
 __all__ = ["PromptBook", "estimate_tokens"]
@@ -99,6 +100,7 @@ class PromptBook:
             **sections.gain(self.card.measure),
             "asks_observation": request.evolve != "reward",
             "asks_reward": request.evolve != "observation",
+            "schema": schema_text(request.operator),
             "modules": MODULES,
             "builtins": sorted(BUILTINS),
             "limits": Limits(),

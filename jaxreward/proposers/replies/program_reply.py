@@ -106,6 +106,11 @@ def legible(text: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n").translate(_INVISIBLE | _SPACES)
 
 
+def shortened(text: str, limit: int) -> str:
+    """At most `limit` characters; an ellipsis marks a cut."""
+    return text if len(text) <= limit else text[: limit - 1].rstrip() + "…"
+
+
 def _squeezed(source: str) -> str:
     return "".join(source.split())
 
@@ -258,8 +263,7 @@ def _thought(said: str, source: str, fields: dict[str, list[str]]) -> str:
         ]
         braces = _BRACES.search(before)
         text = braces[1] if braces else before
-    text = re.sub(r"\n\s*\n", "\n\n", legible(text)).strip()
-    return text if len(text) <= THOUGHT_LIMIT else text[: THOUGHT_LIMIT - 1].rstrip() + "…"
+    return shortened(re.sub(r"\n\s*\n", "\n\n", legible(text)).strip(), THOUGHT_LIMIT)
 
 
 def _empty(text: str, finish: str) -> Failure:

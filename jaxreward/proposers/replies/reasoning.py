@@ -47,6 +47,12 @@ def spoken(text: str) -> str:
     return "\n".join(kept)
 
 
+def without_reasoning(text: str) -> str:
+    """The text after the last block of reasoning, also where its opening tag is missing."""
+    rest = _END.split(text)[-1]
+    return spoken(rest if rest.strip() else text)
+
+
 def _end(line: str, mark: str) -> re.Match[str] | None:
     """The first closing tag in a line; no comment, and within a fence only one that nothing but a fence precedes."""
     end = _END.search(line)
