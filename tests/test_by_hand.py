@@ -12,7 +12,7 @@ import pytest
 from jaxreward.errors import UserError
 from jaxreward.proposers.human.manual import ManualProposer
 from jaxreward.proposers.llm.llm_settings import LlmSettings
-from jaxreward.proposers.proposer import Desk
+from jaxreward.proposers.proposer import Context
 from jaxreward.records import Request
 from jaxreward.reports.facts import RunFacts
 from jaxreward.runs import TranscriptLog
@@ -87,7 +87,7 @@ def words():
 
 def proposer(words, folder: Path, **settings) -> ManualProposer:
     made = ManualProposer(words, LlmSettings(**settings))
-    made.open(Desk(folder=folder, transcript=TranscriptLog(folder / "exchanges.jsonl")))
+    made.open(Context(folder=folder, transcript=TranscriptLog(folder / "exchanges.jsonl")))
     return made
 
 
@@ -125,7 +125,7 @@ def test_it_ends_resumably_when_nobody_answers(words, tmp_path):
 
 def test_it_gives_way_to_a_signal(words, tmp_path):
     made = ManualProposer(words, LlmSettings())
-    made.open(Desk(folder=tmp_path, should_stop=lambda: True))
+    made.open(Context(folder=tmp_path, should_stop=lambda: True))
     assert made.propose_all(REQUESTS, rng_of).proposals == ()
 
 

@@ -137,7 +137,7 @@ def _composed(request: Request, words: TaskCard, llm: LlmSettings, seed: int) ->
     rng = derive_rng(seed, "propose", request.id)
     if not llm.model:
         return Shown(request, "", tuple(PromptBook(words, llm.prompts).messages(request, rng)))
-    question = LlmProposer(words, replace(llm, max_usd=None)).question(request, rng)
+    question = LlmProposer(words, replace(llm, max_usd=None)).call_for(request, rng)
     return Shown(request, question.model, tuple(dict(message) for message in question.messages))
 
 

@@ -26,7 +26,7 @@ from jaxreward.programs import Checker, Program
 from jaxreward.programs.novelty import same_outputs
 from jaxreward.proposers.fixed import FixedObservation
 from jaxreward.proposers.llm.cost import Amount
-from jaxreward.proposers.proposer import Desk
+from jaxreward.proposers.proposer import Context
 from jaxreward.records import Candidate, Exchange, ProgramSummary, Proposal, Request, Result, Score
 from jaxreward.runs import (
     Asked,
@@ -113,20 +113,20 @@ class Evolution:
         self.transcript = TranscriptLog(run.transcripts / TRANSCRIPT)
         self._begun = False
         self.profile = Profile(run.path / "profile", len(jax.local_devices())) if settings.profile else None
-        desk = Desk(
+        context = Context(
             folder=run.path,
             transcript=self.transcript,
             should_stop=lambda: stop.requested,
             note=watcher.note,
             status=watcher.proposing,
             name=name or run.path.name,
-            elsewhere=elsewhere,
-            foresee=self._foresee,
-            calling=watcher.note,
+            shared_exchanges=elsewhere,
+            prefetch=self._prefetch,
+            on_endpoint=watcher.note,
         )
-        self.proposer.open(desk)
+        self.proposer.open(context)
         if self.judge is not None:
-            self.judge.open(desk)
+            self.judge.open(context)
 
     def log(self, event: Event) -> None:
         with CLOCK.part("write"):
@@ -266,7 +266,7 @@ class Evolution:
             self.log(Withdrawn(reason=answers.spent, calls=lost.requests, tokens=lost.tokens, cost_usd=lost.usd,
                                unpriced_tokens=lost.unpriced))  # fmt: skip
 
-    def _foresee(self, proposal: Proposal) -> None:
+    def _prefetch(self, proposal: Proposal) -> None:
         """Check a program, and compile what is its alone, while others are still being asked for."""
         asked, s = [request.id for request in self._open.unproposed()], self.settings
         place = asked.index(proposal.request_id) if proposal.request_id in asked else 0
@@ -279,7 +279,7 @@ class Evolution:
             )  # fmt: skip
 
         source = self._completed(proposal).source
-        self.checker.foresee(source, self.task, None if s.tune or s.chunk else ahead)
+        self.checker.prefetch(source, self.task, None if s.tune or s.chunk else ahead)
 
     def _completed(self, proposal: Proposal) -> Proposal:
         """With the observation that is given, where one is."""
@@ -289,7 +289,7 @@ class Evolution:
 
     def _again(self) -> tuple[AskedRequest, ...]:
         """Rejected candidates that the proposer is asked to mend, within the budget of attempts."""
-        if not self.proposer.mends or self.progress.exhausted:
+        if not self.proposer.accepts_repairs or self.progress.exhausted:
             return ()
         room = self.settings.attempts - self.progress.spent.attempts
         found = requests_to_mend(self._open, self.settings.llm.repairs)

@@ -14,7 +14,7 @@ from jaxreward.evolve.repair import requests_to_mend
 from jaxreward.proposers.human.manual import ManualProposer
 from jaxreward.proposers.llm.llm_settings import LlmSettings
 from jaxreward.proposers.prompts.prompt_builder import PromptBook
-from jaxreward.proposers.proposer import Desk
+from jaxreward.proposers.proposer import Context
 from jaxreward.proposers.replay import ReplayProposer
 from jaxreward.proposers.replies.program_reply import THOUGHT_LIMIT, Reply, read_reply
 from jaxreward.proposers.replies.schemas import SENTENCES
@@ -180,9 +180,9 @@ def test_a_request_may_name_its_model():
     drawn, named = [], []
     for k in range(60):
         plain = Request(id=f"g0000-{k:02d}", generation=0, operator="scratch")
-        one = talk.proposer.question(plain, rng_of(plain))
-        other = talk.proposer.question(plain.model_copy(update={"model": "openai/b"}), rng_of(plain))
-        strange = talk.proposer.question(plain.model_copy(update={"model": "openai/c"}), rng_of(plain))
+        one = talk.proposer.call_for(plain, rng_of(plain))
+        other = talk.proposer.call_for(plain.model_copy(update={"model": "openai/b"}), rng_of(plain))
+        strange = talk.proposer.call_for(plain.model_copy(update={"model": "openai/c"}), rng_of(plain))
         assert one.messages == other.messages and strange == one
         drawn.append(one.model)
         named.append(other.model)
@@ -197,7 +197,7 @@ def test_the_draw_of_a_model_is_what_it_was():
         request = Request(id=f"g0000-{k:02d}", generation=0, operator="scratch")
         rng = rng_of(request)
         expected = ["openai/a", "openai/b"][int(rng.choice(2, p=weights))]
-        question = talk.proposer.question(request, rng_of(request))
+        question = talk.proposer.call_for(request, rng_of(request))
         assert question.model == expected and f"number {rng.integers(1000)}" in question.messages[0]["content"]
 
 
@@ -216,7 +216,7 @@ def test_the_bill_is_that_of_the_model_that_was_asked():
 
 def manual(folder: Path, **more) -> ManualProposer:
     made = ManualProposer(XLAND, LlmSettings(wait_s=0))
-    made.open(Desk(folder=folder, transcript=MemoryTranscript(), name="by-hand", **more))
+    made.open(Context(folder=folder, transcript=MemoryTranscript(), name="by-hand", **more))
     return made
 
 

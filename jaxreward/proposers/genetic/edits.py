@@ -27,12 +27,12 @@ RARE = 0.2
 
 
 def edited(genome: Genome, result: Result, variation: Variation) -> Genome:
-    """The genome after one edit or more; opaque halves are nudged or opened first."""
+    """The genome after one edit or more; opaque halves are perturbed or opened first."""
     here = band(result)
     rng = variation.rng
     for part in variation.parts:
         if isinstance(genome.half(part), Statement):
-            genome = variation.nudge(genome, part) if rng.random() < 0.5 else variation.open(genome, part)
+            genome = variation.perturb(genome, part) if rng.random() < 0.5 else variation.open(genome, part)
         elif genome.half(part) is None and rng.random() < 0.3:
             genome = variation.fresh_half(genome, part, variation.theme(genome))
     chances = applying(here.edits, variation.parts)

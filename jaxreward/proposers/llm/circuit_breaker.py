@@ -1,4 +1,4 @@
-"""A circuit breaker: while an endpoint is down nobody calls it but one probe at growing pauses."""
+"""A circuit breaker: while an endpoint is down, one probe at a time is sent, at growing pauses."""
 
 from __future__ import annotations
 
@@ -88,8 +88,8 @@ class Breaker:
 
         Args:
             probe: whether it was sent while the endpoint was down already.
-            after_s: how long the endpoint asks to wait; nobody calls it before.
-            exhausted: whether the request has no retries left and nobody was answered meanwhile.
+            after_s: how long the endpoint asks to wait; it gets no call before.
+            exhausted: whether the request has no retries left and no other call was answered meanwhile.
         """
         now = self.clock.now()
         if not self.failures:

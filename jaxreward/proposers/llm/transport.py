@@ -1,4 +1,4 @@
-"""HTTP below litellm: to whom a call goes is told before it is sent, and no response is larger than a limit.
+"""HTTP below litellm: the address of a call is reported before it is sent, and no response is larger than a limit.
 
 Whatever client a provider's code uses, its requests go through one of a few transports of httpx. These are wrapped once
 in a process; the wrapper does something only within `watched`, in the task of a call.

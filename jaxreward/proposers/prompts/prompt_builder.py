@@ -56,7 +56,7 @@ class PromptBook:
         """The system and the user message for a request, in the form of chat APIs.
 
         Optional sections are drawn and shuffled by `rng` (none is left out with `every_section`).
-        A request to mend a failed candidate shows that candidate and its verdict; one whose reply
+        A request to repair a failed candidate shows that candidate and its verdict; one whose reply
         was unusable repeats the original question and says what was wrong.
 
         Raises:
@@ -82,7 +82,7 @@ class PromptBook:
         elif words or failed.failure.stage == "reply":
             user = self._render("retry", {**context, "prompt": question(left - _NOTE)})
         else:
-            user = self._mending(failed, context, left)
+            user = self._repair_page(failed, context, left)
         return [{"role": "system", "content": system}, {"role": "user", "content": plain(user)}]
 
     def _context(self, request: Request, page: Page) -> dict[str, Any]:
@@ -153,7 +153,7 @@ class PromptBook:
     def _tokens(self, section: str, context: dict[str, Any]) -> int:
         return estimate_tokens(self._render(f"section_{section}", context))
 
-    def _mending(self, failed: Result, context: dict[str, Any], left: int) -> str:
+    def _repair_page(self, failed: Result, context: dict[str, Any], left: int) -> str:
         """The page for a program that was rejected, or failed in training."""
         left = self._remaining(context, left, ["constraints"], 1)
         self._fill("failed", context, left, lambda tokens: sections.failed(failed, tokens))

@@ -41,7 +41,7 @@ def _result(name: str, mean: float | None = None, stage: Stage = "trace") -> Res
 
 
 def rehearsals(operators: Sequence[str]) -> Iterator[Request]:
-    """A request of every operator, half and band, with and without what it may carry, and to mend every kind of
+    """A request of every operator, half and band, with and without what it may carry, and to repair every kind of
     failure; `operators` are those that have a page of their own."""
 
     def request(evolve: Evolve, operator: str, *parents: Result, **more: Any) -> Request:

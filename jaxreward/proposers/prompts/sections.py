@@ -37,7 +37,7 @@ BANDS = ((0.02, "zero"), (0.3, "low"), (0.6, "middle"), (0.9, "high"), (math.inf
 """Success of the parent below which each piece of guidance is given."""
 
 _OVERHEAD = 120
-"""Tokens that a prompt says about a program besides its source, terms and thought."""
+"""Tokens that a prompt says about a program in addition to its source, terms and thought."""
 
 _THOUGHT = 600
 """Tokens of a thought that is as long as thoughts are kept, with room for some letters that are not ASCII."""
@@ -270,7 +270,7 @@ def failures(results: Sequence[Result], budget: int) -> list[Shown]:
 
 
 def failed(result: Result, budget: int) -> Shown:
-    """The program to mend: its verdict, then its feedback and its source with what they leave, cut where needed."""
+    """The program to repair: its verdict, then its feedback and its source with what they leave, cut where needed."""
     program = shown(result)
     left = budget - _verdict(program) - _OVERHEAD
     lines = _fitting(program.feedback, min(BUDGET["feedback"], left // 3)) if program.feedback else ()

@@ -7,6 +7,9 @@ import re
 import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
+
+from markdown_it import MarkdownIt
 
 PARSE_LIMIT = 65_536
 """Longest text that is parsed, in characters: twice what a program may have."""
@@ -15,6 +18,7 @@ _WORK, _EXTEND = 1_000_000, 20
 """Characters parsed in search of bare code, or of the end of a block with fences in its strings; and how many
 unindented lines a statement, or fences a block, may go over."""
 
+_MARKDOWN = MarkdownIt("zero").enable("fence").disable(["normalize", "inline", "text_join"])
 _OPENER = re.compile(r"[ \t]*(`{3,}|~{3,})[ \t]*([^`]*)$")
 _CODE_TAGS = frozenset({"", "python", "python3", "py", "jax", "tool_code"})
 _CODE_IN_INFO = re.compile(r"(?:import|from|def|@)\b|@")
@@ -106,46 +110,51 @@ def fences(text: str) -> list[Fence]:
     that does not parse goes on to a later fence if it does parse then: a string in it holds fences.
     """
     found: list[Fence] = []
-    mark, tag, body = "", "", []
-    lines, work, resume = text.split("\n"), _WORK, 0
-    for at, line in enumerate(lines):
-        if at < resume:
-            continue
-        opener = _opening(line, anywhere=not mark)
-        if mark and opener and opener[0].startswith(mark) and (not opener[1] or _is_tag(opener[1])):
-            block = dedented("\n".join(body))
-            if work > 0 and tag in _CODE_TAGS and block and parsed(block) is None:
-                block, resume, cost = _extended(body, mark, lines, at)
+    lines = text.split("\n")
+    start, work = 0, _WORK
+    while start < len(lines):
+        begin, start = start, len(lines)
+        for first, last, closed in _blocks(lines, begin):
+            mark, info = _opening(lines[first]) or ("", "")
+            tag, code = _split_info(info)
+            body = [*filter(None, [code]), *lines[first + 1 : last]]
+            plain = "\n".join(body)
+            if not closed and (end := re.search(re.escape(mark) + r"[ \t]*$", plain, re.MULTILINE)):
+                plain, closed = plain[: end.start()], True  # closed at the end of a line of code
+            block = dedented(plain)
+            if closed and work > 0 and tag in _CODE_TAGS and block and parsed(block) is None:
+                longer, resume, cost = _extended(body, mark, lines, last)
                 work -= cost
                 if resume:
-                    found.append(Fence(tag, block))
-                    mark = ""
-                    continue
-                block = dedented("\n".join(body))
-            found.append(Fence(tag, block))
-            mark = ""
-            if not opener[1]:
-                continue
-        if mark:
-            body.append(line)
-        elif opener:
-            mark, (tag, first) = opener[0], _split_info(opener[1])
-            body = [first] if first else []
-    if mark:
-        rest = "\n".join(body)
-        end = re.search(re.escape(mark) + r"[ \t]*$", rest, re.MULTILINE)  # closed at the end of a line of code
-        found.append(Fence(tag, dedented(rest[: end.start()] if end else rest), closed=end is not None))
+                    found.append(Fence(tag, longer))
+                    start, work = resume, work - len(lines)
+                    break
+            found.append(Fence(tag, block, closed))
     return found
 
 
-def mark_after(line: str, mark: str) -> str:
-    """The fence that is open after a line, given the one that is open before it; empty for none."""
-    opener = _opening(line, anywhere=not mark)
-    if opener is None or (mark and not opener[0].startswith(mark)):
-        return mark
-    if not mark:
-        return opener[0]
-    return "" if not opener[1] else opener[0] if _is_tag(opener[1]) else mark
+def fenced_lines(text: str) -> frozenset[int]:
+    """The numbers of the lines that stand in fenced blocks, from 0."""
+    blocks = _blocks(text.split("\n"))
+    return frozenset(line for first, last, _ in blocks for line in range(first + 1, last))
+
+
+def _blocks(lines: list[str], start: int = 0) -> Iterator[tuple[int, int, bool]]:
+    """Fenced blocks from a line on: the line that opens each, the line after its text, and whether it is closed."""
+    marks = [_mark(line) for line in lines[start:]]
+    for token in _MARKDOWN.parse("".join(f"{mark}\n" for mark in marks)):
+        first, end = token.map or (0, 0)
+        inner = [i for i in range(first + 1, end) if marks[i].startswith(token.markup)]
+        closed = inner[-1:] == [end - 1] and not marks[end - 1].strip("`~")
+        stops = [first, *(i for i in inner if _is_tag(marks[i].lstrip("`~"))), end - closed]
+        for one, other in pairwise(stops):
+            yield one + start, other + start, closed or other != stops[-1]
+
+
+def _mark(line: str) -> str:
+    """What Markdown sees of a line: its fence, if it has one. A fence after words opens a block and closes none."""
+    opener = _opening(line)
+    return "" if opener is None else opener[0] + opener[1] if _OPENER.match(line) else f"{opener[0]} after words"
 
 
 def _extended(body: list[str], mark: str, lines: list[str], at: int) -> tuple[str, int, int]:
@@ -243,7 +252,7 @@ def _bound(tree: ast.Module) -> frozenset[str]:
 
 
 def _only_definitions(tree: ast.Module) -> bool:
-    """Imports, functions, constants in capitals and assertions about them, as they stand beside an interface."""
+    """Imports, functions, constants in capitals and assertions about them, as they stand next to an interface."""
 
     def fits(node: ast.stmt) -> bool:
         if isinstance(node, ast.Assign | ast.AnnAssign):
@@ -265,11 +274,11 @@ def _indent(line: str) -> int:
     return len(line) - len(line.lstrip(" \t"))
 
 
-def _opening(line: str, anywhere: bool) -> tuple[str, str] | None:
-    """The fence that a line opens, or closes, and what follows it."""
+def _opening(line: str) -> tuple[str, str] | None:
+    """The fence in a line, at its beginning or after words, and what follows the fence."""
     found = _OPENER.match(line)
-    if found is None and anywhere and (at := line.find("```")) > 0:
-        found = _OPENER.match(line[at:])  # after words on the same line
+    if found is None and (at := line.find("```")) > 0:
+        found = _OPENER.match(line[at:])
         if found is not None and found[2].strip() and not _is_tag(found[2].strip()):
             return None
     return (found[1], found[2].strip()) if found else None
