@@ -113,24 +113,10 @@ def _changed(context: BreedingContext, chances: Mapping[str, float], most: int =
         kind = pick(rng, kinds)
         if most == 1 and isinstance(genome.half(part_of(kind)), Statement):
             kind = "rescale" if part_of(kind) == "observation" else "reweight"  # an opaque half: one literal
-        genome = _edit(kind, genome, variation, literals=min(most, 3))
+        genome = edit(kind, genome, variation, literals=min(most, 3))
         if rng.random() >= here.go_on:
             break
     return genome
-
-
-def _edit(kind: str, genome: Genome, variation: Variation, literals: int) -> Genome:
-    """An edit of any half: of an opaque one up to so many literals, or what it can have of genes."""
-    half = genome.half(part_of(kind))
-    if kind == "retarget" or not isinstance(half, Statement):
-        return edit(kind, genome, variation)
-    part = part_of(kind)
-    if kind in WEIGHING:
-        return variation.perturb(genome, part, literals)
-    opened = variation.open(genome, part)
-    if opened.genes(part):
-        return variation.add_one(opened, part)
-    return variation.fresh_half(genome, part, variation.theme(genome))
 
 
 def reflect(context: BreedingContext) -> Genome:
@@ -147,12 +133,8 @@ def reflect(context: BreedingContext) -> Genome:
     chances = applying(band(result).edits, variation.parts)
     edits = 1 if context.is_new(child) else int(rng.integers(1, 3))
     for _ in range(edits):
-        child = _any_edit(pick(rng, chances), child, variation)
+        child = edit(pick(rng, chances), child, variation, literals=3)
     return child
-
-
-def _any_edit(kind: str, genome: Genome, variation: Variation) -> Genome:
-    return edit(kind, genome, variation) if kind == "fresh" else _edit(kind, genome, variation, literals=3)
 
 
 def _rewritten(genome: Genome, variation: Variation) -> Genome:

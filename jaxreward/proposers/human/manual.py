@@ -11,7 +11,7 @@ from jaxreward.proposers.human.mailbox import Mailbox
 from jaxreward.proposers.llm.llm_settings import LlmSettings
 from jaxreward.proposers.prompts.prompt_builder import PromptBook
 from jaxreward.proposers.proposer import Answers, Context, RngOf, Unplanned
-from jaxreward.proposers.replies.answer import proposal_with, read_answer
+from jaxreward.proposers.replies.answer import proposal_in
 from jaxreward.records import Failure, Proposal, Request, TaskCard
 
 PROGRAMS, TEXTS = (".py", ".md", ".txt"), (".txt", ".md", ".py")
@@ -89,10 +89,10 @@ class ManualProposer(Unplanned):
             return Proposal(request_id=request.id, proposer=self.name, failure=failure)
         if text is None:
             return None
-        return proposal_with(read_answer(request, text), request_id=request.id, proposer=self.name)
+        return proposal_in(request, text, proposer=self.name)
 
 
 def _problem(request: Request, text: str) -> str:
     """What is wrong with words; programs are left to the checker, whose verdict goes back."""
-    read = read_answer(request, text) if request.operator in WORDS else text
-    return f"{read.message}; {read.hint}" if isinstance(read, Failure) else ""
+    failure = proposal_in(request, text).failure if request.operator in WORDS else None
+    return f"{failure.message}; {failure.hint}" if failure else ""

@@ -63,12 +63,14 @@ class CallError(Exception):
 
 @dataclass(frozen=True)
 class Origin:
-    """Whom a call went to, for sentences: `openai/x at http://localhost:8000/v1`."""
+    """Where calls of a model go, for sentences: `openai/x at http://localhost:8000/v1`."""
 
     model: str
     address: str | None = None
     key: str = ""
     """The variable with the key of its provider."""
+    provider: str = ""
+    """By litellm's name, e.g. `openai`."""
 
     def __str__(self) -> str:
         return f"{self.model} at {self.address}" if self.address else self.model

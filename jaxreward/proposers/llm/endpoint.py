@@ -88,7 +88,6 @@ class Endpoint:
         self.settings, self.note, self.redact, self.on_endpoint = settings, note, redact, on_endpoint
         self._supported: dict[str, frozenset[str]] = {}
         self._origins: dict[str, Origin] = {}
-        self._providers: dict[str, str] = {}
         self.shown: set[tuple[str, str]] = set()
 
     def origin(self, model: str) -> Origin:
@@ -106,16 +105,11 @@ class Endpoint:
                     f"litellm does not know whose model '{model}' is: put the provider before it, e.g. openai/{model} "
                     "for an OpenAI-compatible endpoint"
                 ) from None
-            self._providers[model] = provider
             missing = litellm.validate_environment(model=model).get("missing_keys", [])
             keys = [name for name in missing if name.endswith("KEY")]
-            self._origins[model] = Origin(model, self.settings.api_base, (keys or [f"{provider.upper()}_API_KEY"])[-1])
+            key = (keys or [f"{provider.upper()}_API_KEY"])[-1]
+            self._origins[model] = Origin(model, self.settings.api_base, key, provider)
         return self._origins[model]
-
-    def provider(self, model: str) -> str:
-        """Whose model it is, by litellm's name, e.g. `openai`; raises as `origin` does."""
-        self.origin(model)
-        return self._providers[model]
 
     def parameters(self, model: str, request_id: str) -> dict[str, Any]:
         """The settings that are given and that the model has."""

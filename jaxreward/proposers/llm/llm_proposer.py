@@ -6,6 +6,7 @@ import dataclasses
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -21,7 +22,7 @@ from jaxreward.proposers.llm.model_queue import Call
 from jaxreward.proposers.llm.secrets import Secrets
 from jaxreward.proposers.prompts.prompt_builder import PromptBook
 from jaxreward.proposers.proposer import Answers, Context, RngOf, Unplanned
-from jaxreward.proposers.replies.answer import proposal_with, read_answer
+from jaxreward.proposers.replies.answer import proposal_in
 from jaxreward.records import Exchange, Failure, Proposal, Request, TaskCard
 
 _NO_MODEL = "say which language model to ask with --model, e.g. --model anthropic/claude-sonnet-4-5"
@@ -66,16 +67,12 @@ class LlmProposer(Unplanned):
         Raises:
             UserError: there is no key for a model, or a model of no known provider.
         """
-        for sentence in self.secrets.install():
-            note(sentence)
-        redact = self.secrets.redact
-        endpoint = Endpoint(self.settings, redact=redact, on_endpoint=lambda text: note(redact(text)))
+        endpoint = _endpoint(self.settings, self.secrets, note, note)
         for model in self.settings.weights():
-            self.secrets.guard(endpoint.provider(model), endpoint.origin(model).key)
             try:
                 run_calls(endpoint.rehearse(model))
             except CallError as error:
-                raise UserError(redact(str(error))) from error
+                raise UserError(self.secrets.redact(str(error))) from error
         self._shown = endpoint.shown
 
     def open(self, context: Context) -> None:
@@ -84,17 +81,12 @@ class LlmProposer(Unplanned):
         Raises:
             UserError: a model of no known provider, or a key in the address.
         """
-        secrets, note, on_endpoint = self.secrets, context.note, context.on_endpoint
-        for sentence in secrets.install():
-            note(sentence)
-        context = dataclasses.replace(context, note=lambda text: note(secrets.redact(text)))
-        self.cost.spent = Amount.of(context.transcript.exchanges()) + Amount.of(context.shared_exchanges)
-        endpoint = Endpoint(self.settings, context.note, secrets.redact, lambda text: on_endpoint(secrets.redact(text)))
+        endpoint = _endpoint(self.settings, self.secrets, context.note, context.on_endpoint)
         endpoint.shown = self._shown
-        for model in self.settings.weights():
-            secrets.guard(endpoint.provider(model), endpoint.origin(model).key)
+        context = dataclasses.replace(context, note=endpoint.note)
+        self.cost.spent = Amount.of(context.transcript.exchanges()) + Amount.of(context.shared_exchanges)
         self._check_address()
-        self._session = Session(endpoint, self.cost, context, secrets, self.clock)
+        self._session = Session(endpoint, self.cost, context, self.secrets, self.clock)
 
     def _check_address(self) -> None:
         address = self.settings.api_base
@@ -139,26 +131,40 @@ class LlmProposer(Unplanned):
         return Proposal(request_id=request.id, proposer=self.name, failure=Failure(stage="declined", message=message))
 
 
+def _endpoint(
+    settings: LlmSettings, secrets: Secrets, note: Callable[[str], None], on_endpoint: Callable[[str], None]
+) -> Endpoint:
+    """An endpoint that has the keys of `.env` and shows no key."""
+    for sentence in secrets.install():
+        note(sentence)
+
+    def redacted(show: Callable[[str], None]) -> Callable[[str], None]:
+        return lambda text: show(secrets.redact(text))
+
+    endpoint = Endpoint(settings, redacted(note), secrets.redact, redacted(on_endpoint))
+    for model in settings.weights():
+        origin = endpoint.origin(model)
+        secrets.guard(origin.provider, origin.key)
+    return endpoint
+
+
 def proposal_of(request: Request, exchanges: Sequence[Exchange]) -> Proposal | None:
     """The proposal that the exchanges for a request amount to; None if they did not lead to one yet."""
     last = answered(exchanges)
     if last is None:
         return None
-    if last.error:
-        read = Failure(stage="refused", message=last.error)
-    else:
-        read = read_answer(request, last.reply, last.finish)
     spent = Amount.of(exchanges)
-    return proposal_with(
-        read,
-        request_id=request.id,
-        proposer=LlmProposer.name,
-        model=last.model,
-        calls=spent.requests,
-        tokens=spent.tokens,
-        cost_usd=spent.usd,
-        unpriced_tokens=spent.unpriced,
-    )
+    about: dict[str, Any] = {
+        "proposer": LlmProposer.name,
+        "model": last.model,
+        "calls": spent.requests,
+        "tokens": spent.tokens,
+        "cost_usd": spent.usd,
+        "unpriced_tokens": spent.unpriced,
+    }
+    if last.error:
+        return Proposal(request_id=request.id, failure=Failure(stage="refused", message=last.error), **about)
+    return proposal_in(request, last.reply, last.finish, **about)
 
 
 @dataclass(frozen=True)
@@ -201,7 +207,8 @@ async def _ping(model: str, endpoint: Endpoint, cost: Cost, secrets: Secrets) ->
     try:
         parameters = endpoint.parameters(model, "ping")
         began = time.monotonic()  # without the import of litellm
-        secrets.guard(endpoint.provider(model), endpoint.origin(model).key)
+        origin = endpoint.origin(model)
+        secrets.guard(origin.provider, origin.key)
         completion = await endpoint.call(model, messages, parameters)
     except (CallError, UserError) as error:
         return Ping(model, time.monotonic() - began, error=secrets.redact(str(error)))

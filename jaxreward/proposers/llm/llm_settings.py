@@ -67,16 +67,13 @@ class LlmSettings:
             if asked and model not in asked:
                 close = difflib.get_close_matches(model, asked, n=1) or list(asked)
                 raise UserError(f"--price names {model}, which no --model does; did you mean {close[0]}?")
-        for name in ("max_tokens", "concurrency"):
-            if getattr(self, name) < 1:
-                raise UserError(f"--{_dashed(name)} must be at least 1, not {getattr(self, name)}")
-        for name in ("retries", "repairs"):
-            if getattr(self, name) < 0:
-                raise UserError(f"--{name} must not be negative")
-        for name in ("max_tokens_total", "max_requests"):
+        for name in ("max_tokens", "concurrency", "max_tokens_total", "max_requests"):
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise UserError(f"--{_dashed(name)} must be at least 1, not {value}")
+        for name in ("retries", "repairs"):
+            if getattr(self, name) < 0:
+                raise UserError(f"--{name} must not be negative")
         for name in ("timeout_s", "max_usd"):
             value = getattr(self, name)
             if value is not None and not 0 < value < math.inf:

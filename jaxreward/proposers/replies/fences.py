@@ -27,8 +27,8 @@ _STATEMENT = re.compile(
 )
 _CONTINUES = re.compile(r"(else|elif|except|finally)\b")
 _DEFINITE = re.compile(r"def\s+\w+\s*\(|@\w|import\s+\w+|from\s+[\w.]+\s+import\b")
-_NAMES = ("get_observation", "compute_reward", "reward")
-_WANTED = re.compile(rf"^[ \t]*def[ \t]+({'|'.join(_NAMES)})[ \t]*\(", re.MULTILINE)
+NAMES = ("get_observation", "compute_reward", "reward")
+_WANTED = re.compile(rf"^[ \t]*def[ \t]+({'|'.join(NAMES)})[ \t]*\(", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ def fences(text: str) -> list[Fence]:
     while start < len(lines):
         begin, start = start, len(lines)
         for first, last, closed in _blocks(lines, begin):
-            mark, info = _opening(lines[first]) or ("", "")
+            mark, info, _ = _opening(lines[first])
             tag, code = _split_info(info)
             body = [*filter(None, [code]), *lines[first + 1 : last]]
             plain = "\n".join(body)
@@ -141,7 +141,8 @@ def fenced_lines(text: str) -> frozenset[int]:
 
 def _blocks(lines: list[str], start: int = 0) -> Iterator[tuple[int, int, bool]]:
     """Fenced blocks from a line on: the line that opens each, the line after its text, and whether it is closed."""
-    marks = [_mark(line) for line in lines[start:]]
+    # A fence after words opens a block and closes none: to Markdown it has an info string, which is no language.
+    marks = [mark + (" after words" if at else info) for mark, info, at in map(_opening, lines[start:])]
     for token in _MARKDOWN.parse("".join(f"{mark}\n" for mark in marks)):
         first, end = token.map or (0, 0)
         inner = [i for i in range(first + 1, end) if marks[i].startswith(token.markup)]
@@ -149,12 +150,6 @@ def _blocks(lines: list[str], start: int = 0) -> Iterator[tuple[int, int, bool]]
         stops = [first, *(i for i in inner if _is_tag(marks[i].lstrip("`~"))), end - closed]
         for one, other in pairwise(stops):
             yield one + start, other + start, closed or other != stops[-1]
-
-
-def _mark(line: str) -> str:
-    """What Markdown sees of a line: its fence, if it has one. A fence after words opens a block and closes none."""
-    opener = _opening(line)
-    return "" if opener is None else opener[0] + opener[1] if _OPENER.match(line) else f"{opener[0]} after words"
 
 
 def _extended(body: list[str], mark: str, lines: list[str], at: int) -> tuple[str, int, int]:
@@ -209,7 +204,7 @@ def whole(text: str) -> str:
     """
     text = dedented(text)
     tree = parsed(text) if defined(text) else None
-    if tree is None or not any(isinstance(node, ast.FunctionDef) and node.name in _NAMES for node in tree.body):
+    if tree is None or not any(isinstance(node, ast.FunctionDef) and node.name in NAMES for node in tree.body):
         return ""
     examples: list[ast.stmt] = []
     for node in reversed(tree.body):
@@ -267,21 +262,21 @@ def _only_definitions(tree: ast.Module) -> bool:
 
 def _calls_interface(node: ast.stmt) -> bool:
     calls = (n.func for n in ast.walk(node) if isinstance(n, ast.Call))
-    return any(isinstance(called, ast.Name) and called.id in _NAMES for called in calls)
+    return any(isinstance(called, ast.Name) and called.id in NAMES for called in calls)
 
 
 def _indent(line: str) -> int:
     return len(line) - len(line.lstrip(" \t"))
 
 
-def _opening(line: str) -> tuple[str, str] | None:
-    """The fence in a line, at its beginning or after words, and what follows the fence."""
-    found = _OPENER.match(line)
-    if found is None and (at := line.find("```")) > 0:
-        found = _OPENER.match(line[at:])
-        if found is not None and found[2].strip() and not _is_tag(found[2].strip()):
-            return None
-    return (found[1], found[2].strip()) if found else None
+def _opening(line: str) -> tuple[str, str, int]:
+    """The fence in a line (empty for none), what follows it, and where it begins: 0, or after words."""
+    if found := _OPENER.match(line):
+        return found[1], found[2].strip(), 0
+    at = line.find("```")
+    found = _OPENER.match(line[at:]) if at > 0 else None
+    info = found[2].strip() if found else ""
+    return (found[1], info, at) if found and (not info or _is_tag(info)) else ("", "", 0)
 
 
 def _is_tag(info: str) -> bool:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jaxreward.proposers.replies.fences import (
+    NAMES,
     Fence,
     bare,
     dedented,
@@ -118,14 +119,12 @@ def _squeezed(source: str) -> str:
 def _in_class(source: str) -> bool:
     """Whether the wanted functions are all methods."""
     tree = parsed(source)
-    wanted = {"get_observation", "compute_reward", "reward"}
 
     def has(body: Sequence[ast.stmt]) -> bool:
-        return any(isinstance(node, ast.FunctionDef) and node.name in wanted for node in body)
+        return any(isinstance(node, ast.FunctionDef) and node.name in NAMES for node in body)
 
-    if tree is None or has(tree.body):
-        return False
-    return any(isinstance(node, ast.ClassDef) and has(node.body) for node in tree.body)
+    classes = [node for node in tree.body if isinstance(node, ast.ClassDef)] if tree is not None else []
+    return tree is not None and not has(tree.body) and any(has(node.body) for node in classes)
 
 
 def _is_diff(text: str) -> bool:
