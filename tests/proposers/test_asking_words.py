@@ -19,7 +19,7 @@ from jaxreward.proposers.replay import ReplayProposer
 from jaxreward.proposers.replies.program_reply import THOUGHT_LIMIT, Reply, read_reply
 from jaxreward.proposers.replies.schemas import SENTENCES
 from jaxreward.proposers.replies.words import read_words
-from jaxreward.records import Candidate, Failure, Proposal, Request, Result, Score
+from jaxreward.records import Candidate, Exchange, Failure, Proposal, Request, Result, Score
 from jaxreward.runs import Generation
 from tests.proposers.material import HAND_WRITTEN, XLAND
 from tests.proposers.server import Answer, ChatServer
@@ -278,3 +278,24 @@ def test_words_are_replayed():
     requests = [asked("plan"), asked("verify", "g0001-01")]
     answers = ReplayProposer(recording).propose_all(requests, lambda _: np.random.default_rng(0))
     assert list(answers.proposals) == list(recording.values())
+
+
+@pytest.mark.parametrize("operator", ANSWERS)
+def test_a_run_from_before_json_replays_and_resumes(operator: str, tmp_path: Path):
+    """Its transcript holds prose: a replay takes the proposals that were logged, a resumed run reads the plain form."""
+    said, words = BY_HAND[operator], ANSWERS[operator][1]
+    exchange = Exchange(request_id="g0001-00", turn=0, model="openai/mine", reply=said, finish="stop")
+    logged = Proposal(request_id="g0001-00", words=words, proposer="llm", model="openai/mine")
+    events = [
+        {"type": "asked", "generation": 1, "requests": [{"id": "g0001-00"}]},
+        {"type": "proposed", "proposal": logged.model_dump(mode="json")},
+    ]
+    (tmp_path / "transcripts").mkdir()
+    (tmp_path / "transcripts" / "exchanges.jsonl").write_text(exchange.model_dump_json() + "\n")
+    (tmp_path / "events.jsonl").write_text("".join(json.dumps(event) + "\n" for event in events))
+    replay, transcript = ReplayProposer(tmp_path), MemoryTranscript()
+    replay.open(Context(folder=tmp_path, transcript=transcript))
+    assert replay.propose_all([asked(operator)], rng_of).proposals == (logged,)
+    assert transcript.kept == [exchange]
+    (proposal,) = real(None, transcript=transcript).proposer.propose_all([asked(operator)], rng_of).proposals
+    assert proposal.words == words and proposal.failure is None
