@@ -24,12 +24,12 @@ def exchange(prompt: int, completion: int, cost: float | None, error: str = "") 
 def test_prices():
     prices = Prices(LlmSettings(price=("openai/gpt-4o-mini=7,8", "mine=0,0")))
     given = prices.of("openai/gpt-4o-mini")
-    assert given is not None and (given.given, given.taken) == (7e-6, 8e-6)
+    assert given is not None and (given.input, given.output) == (7e-6, 8e-6)
     free = prices.of("mine")
     assert free is not None and free.of(1000, 1000) == 0.0
     listed = Prices(LlmSettings()).of("openai/gpt-4o-mini")
     assert listed == Prices(LlmSettings()).of("gpt-4o-mini") and listed is not None
-    assert 0 < listed.given < listed.taken < 1e-4
+    assert 0 < listed.input < listed.output < 1e-4
     for model in ("openai/nobody-knows", "huggingface/some/model", "no provider at all", "ollama/nobody-knows"):
         assert Prices(LlmSettings()).of(model) is None, model
 

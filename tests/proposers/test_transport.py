@@ -66,7 +66,7 @@ def test_a_bomb_is_cut_off_and_takes_no_memory(small, encoding, stream, status):
     step = Fault(status, body=step.body, headers=step.headers, content_type=kind)
     with ChatServer([step]) as server:
         endpoint = Endpoint(LlmSettings(api_base=server.url, stream=stream))
-        run_calls(endpoint.rehearse("openai/mine"))  # what is imported for a first call is no part of it
+        run_calls(endpoint.dry_run("openai/mine"))  # what is imported for a first call is no part of it
         tracemalloc.start()
         try:
             with pytest.raises(CallError) as caught:
@@ -163,7 +163,7 @@ def test_a_password_in_an_address_is_not_told():
     assert transport.address_of(request) == "http://127.0.0.1:8000"
 
 
-def test_a_rehearsal_tells_the_address_and_sends_nothing():
+def test_a_dry_run_tells_the_address_and_sends_nothing():
     told: list[str] = []
     with ChatServer([Answer(GOOD)]) as server:
         settings = LlmSettings(model=("openai/mine", "openai/other"), api_base=server.url)
@@ -177,7 +177,7 @@ def test_a_rehearsal_tells_the_address_and_sends_nothing():
     ("model", "key"),
     [("openai/x", "OPENAI_API_KEY"), ("anthropic/claude-sonnet-4-5", "ANTHROPIC_API_KEY"), ("groq/x", "GROQ_API_KEY")],
 )
-def test_a_rehearsal_misses_the_key(monkeypatch, model, key):
+def test_a_dry_run_misses_the_key(monkeypatch, model, key):
     monkeypatch.delenv(key, raising=False)
     proposer = LlmProposer(XLAND, LlmSettings(model=(model,)))
     with pytest.raises(UserError, match=f"there is no key for {model}: set {key}"):

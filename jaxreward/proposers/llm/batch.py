@@ -47,7 +47,7 @@ class Session:
 
 
 def answered(exchanges: Sequence[Exchange]) -> Exchange | None:
-    """The exchange that settles a request: a reply, or a prompt that was given up."""
+    """The exchange that settles a request: a reply, or a prompt that was prompt up."""
     return next((e for e in exchanges if not e.error or e.finish), None)
 
 
@@ -198,13 +198,13 @@ class Batch:
         received: str,
         latency_s: float,
     ) -> Exchange:
-        secrets, prompt = self.session.secrets, prompt_tokens(call.messages)
+        secrets, estimate = self.session.secrets, prompt_tokens(call.messages)
         charged = completion is not None or (error is not None and error.charged)
-        given, taken, estimated = 0, 0, charged
+        prompt, written, estimated = 0, 0, charged
         if completion is not None:
-            given, taken, estimated = completion.tokens(prompt, self.settings.max_tokens)
+            prompt, written, estimated = completion.tokens(estimate, self.settings.max_tokens)
         elif charged:  # unknown: as much as the model may have written, so that caps hold
-            given, taken = prompt, max(self.settings.max_tokens, estimate_tokens(received))
+            prompt, written = estimate, max(self.settings.max_tokens, estimate_tokens(received))
         final = error is None or error.kind == "skip"
         return Exchange(
             request_id=call.request_id,
@@ -215,10 +215,10 @@ class Batch:
             reply=completion.text if completion else "",
             finish=completion.finish if completion else error.finish if error else "",
             error=clean(secrets.redact(error.sentence)) if error else "",
-            prompt_tokens=given,
-            completion_tokens=taken,
+            prompt_tokens=prompt,
+            completion_tokens=written,
             estimated=estimated,
-            cost_usd=self.cost.usd(call.model, given, taken) if charged else 0.0,
+            cost_usd=self.cost.usd(call.model, prompt, written) if charged else 0.0,
             latency_s=round(latency_s, 3),
         )
 

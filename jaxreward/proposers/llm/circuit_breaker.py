@@ -110,6 +110,6 @@ class Breaker:
 
 
 def backoff_s(request_id: str, attempt: int) -> float:
-    """The pause after failed attempt 0, 1, ...: doubled each time, and spread so that requests do not march in step."""
+    """The pause after failed attempt 0, 1, ...: exponential, with jitter that depends on the request alone."""
     spread = zlib.crc32(f"{request_id}/{attempt}".encode()) / 2**32
     return min(_BACKOFF_S * 2.0**attempt, _LONGEST_BACKOFF_S) * (0.5 + 0.5 * spread)

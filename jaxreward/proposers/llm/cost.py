@@ -26,12 +26,12 @@ _ASKED_OVER_THE_NETWORK = ("huggingface", "ollama", "ollama_chat", "lemonade")
 class Price:
     """Dollars per token of input and of output."""
 
-    given: float
-    taken: float
+    input: float
+    output: float
 
     def of(self, prompt: int, completion: int) -> float:
         """Dollars for so many tokens."""
-        return prompt * self.given + completion * self.taken
+        return prompt * self.input + completion * self.output
 
 
 class Prices:
@@ -42,11 +42,11 @@ class Prices:
     """
 
     def __init__(self, settings: LlmSettings) -> None:
-        self._given = {model: Price(*pair) for model, pair in settings.prices().items()}
+        self._overrides = {model: Price(*pair) for model, pair in settings.prices().items()}
 
     def of(self, model: str) -> Price | None:
         """The price of a model by the name that `--model` gives it."""
-        return self._given.get(model) or _listed(model)
+        return self._overrides.get(model) or _listed(model)
 
 
 @cache
@@ -61,10 +61,10 @@ def _listed(model: str) -> Price | None:
     except Exception:  # an unknown name raises what it likes
         return None
     entry = entry or {}
-    given, taken = entry.get("input_cost_per_token"), entry.get("output_cost_per_token")
-    if given is None or taken is None:
+    input_usd, output_usd = entry.get("input_cost_per_token"), entry.get("output_cost_per_token")
+    if input_usd is None or output_usd is None:
         return None
-    return Price(float(given), max(float(taken), float(entry.get("output_cost_per_reasoning_token") or 0.0)))
+    return Price(float(input_usd), max(float(output_usd), float(entry.get("output_cost_per_reasoning_token") or 0.0)))
 
 
 @dataclass(frozen=True)

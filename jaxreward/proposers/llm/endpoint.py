@@ -25,7 +25,7 @@ IMAGE_TOKENS = 1_500
 # What a chat format adds to a message, and to a conversation.
 _OVERHEAD = 16
 
-_REHEARSAL_S = 30.0
+_DRY_RUN_S = 30.0
 
 _OPTIONS = ("max_tokens", "reasoning_effort", "temperature", "top_p", "seed")
 
@@ -55,13 +55,10 @@ class Completion:
         reply = estimate_tokens(self.text)
         if self.finish == "length":
             reply = max(reply, longest)
-        given = _possible(self.usage[0], prompt, least=1)
-        taken = _possible(self.usage[1], longest + reply, least=1 if self.text else 0)
-        return (
-            prompt if given is None else given,
-            reply if taken is None else taken,
-            given is None or taken is None,
-        )
+        counted = _possible(self.usage[0], prompt, least=1)
+        written = _possible(self.usage[1], longest + reply, least=1 if self.text else 0)
+        estimated = counted is None or written is None
+        return prompt if counted is None else counted, reply if written is None else written, estimated
 
 
 def _possible(count: int | None, expected: int, least: int) -> int | None:
@@ -180,7 +177,7 @@ class Endpoint:
             self.shown.add((model, address))
             self.on_endpoint(f"{model} is asked at {address}")
 
-    async def rehearse(self, model: str) -> None:
+    async def dry_run(self, model: str) -> None:
         """Prepare a call and do not send it: `on_endpoint` gets the address.
 
         Raises:
@@ -196,7 +193,7 @@ class Endpoint:
 
         try:
             with transport.watched(0, stop):
-                async with asyncio.timeout(_REHEARSAL_S):
+                async with asyncio.timeout(_DRY_RUN_S):
                     await import_litellm().acompletion(
                         model=model, messages=[{"role": "user", "content": "hello"}], api_base=self.settings.api_base,
                         max_retries=0, num_retries=0,
@@ -269,8 +266,8 @@ async def _listen(stream: Any, received: list[str]) -> Completion:
 
 def _usage(usage: Any) -> tuple[int | None, int | None]:
     """The provider's counts; litellm says 0 for one that it did not get."""
-    given, taken = (_count(getattr(usage, f"{part}_tokens", None)) for part in ("prompt", "completion"))
-    return (given, taken) if given or taken else (None, None)
+    counts = _count(getattr(usage, "prompt_tokens", None)), _count(getattr(usage, "completion_tokens", None))
+    return counts if any(counts) else (None, None)
 
 
 def _count(value: Any) -> int | None:

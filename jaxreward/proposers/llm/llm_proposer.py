@@ -70,7 +70,7 @@ class LlmProposer(Unplanned):
         endpoint = _endpoint(self.settings, self.secrets, note, note)
         for model in self.settings.weights():
             try:
-                run_calls(endpoint.rehearse(model))
+                run_calls(endpoint.dry_run(model))
             except CallError as error:
                 raise UserError(self.secrets.redact(str(error))) from error
         self._shown = endpoint.shown
@@ -212,6 +212,8 @@ async def _ping(model: str, endpoint: Endpoint, cost: Cost, secrets: Secrets) ->
         completion = await endpoint.call(model, messages, parameters)
     except (CallError, UserError) as error:
         return Ping(model, time.monotonic() - began, error=secrets.redact(str(error)))
-    given, taken, _ = completion.tokens(prompt_tokens(messages), endpoint.settings.max_tokens)
+    prompt, written, _ = completion.tokens(prompt_tokens(messages), endpoint.settings.max_tokens)
     latency = time.monotonic() - began
-    return Ping(model, latency, given + taken, cost.usd(model, given, taken), secrets.redact(completion.text.strip()))
+    return Ping(
+        model, latency, prompt + written, cost.usd(model, prompt, written), secrets.redact(completion.text.strip())
+    )

@@ -14,7 +14,7 @@ from jaxreward.programs.limits import Limits
 from jaxreward.programs.names import BUILTINS, MODULES
 from jaxreward.proposers.prompts import sections
 from jaxreward.proposers.prompts.pages import OTHER, PAGES, Page, page_name
-from jaxreward.proposers.prompts.rehearsal import rehearsals
+from jaxreward.proposers.prompts.sample_requests import sample_requests
 from jaxreward.proposers.prompts.sections import BUDGET, LEAST, MANY, OPTIONAL, PROGRAM, TOTAL, estimate_tokens, plain
 from jaxreward.proposers.prompts.templates import Templates
 from jaxreward.proposers.replies.schemas import schema_text
@@ -47,7 +47,7 @@ class PromptBook:
     def __init__(self, card: TaskCard, folder: Path | None = None) -> None:
         self.card, self._templates = card, Templates(folder)
         if folder is not None:
-            for request in rehearsals(self._templates.operators):
+            for request in sample_requests(self._templates.operators):
                 self.messages(request, np.random.default_rng(0), every_section=True)
 
     def messages(
