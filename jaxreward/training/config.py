@@ -9,12 +9,11 @@ from flax import struct
 
 from jaxreward.errors import UserError
 
-Collecting = Literal["fused", "hasty", "linked"]
-"""How experience is collected: by one compiled function; by one that is compiled sooner and runs longer; or by one for
-each structure of programs and one for everything else."""
-
-How = Literal["auto", "fused", "hasty", "linked"]
-"""The same, or what should be done soonest."""
+CollectorName = Literal["fused", "stepwise"]
+CompileName = Literal["full", "fast"]
+CollectorOption = Literal["auto", "fused", "stepwise"]
+CompileOption = Literal["auto", "full", "fast"]
+"""How experience is collected, see `execution.Execution`."""
 
 
 class PPO(struct.PyTreeNode):

@@ -174,7 +174,7 @@ def test_an_action_that_is_repeated_pays_for_all_its_steps_and_none_after_the_en
     assert seen.reward[:, 0, 0, 0].tolist() == paid
     over = [(i + 1) % len(once) == 0 for i in range(6)]
     assert seen.done[:, 0, 0, 0].tolist() == over
-    assert seen.cut[:, 0, 0, 0].tolist() == [o and not ends for o in over]
+    assert seen.truncated[:, 0, 0, 0].tolist() == [o and not ends for o in over]
     assert bool(stats.finite.all()), "what would have come after the end is nobody's"
     assert float(stats.ret[0, 0]) == 15.0 and float(stats.length[0, 0] / stats.episodes[0, 0]) == 5.0
     assert float(stats.term_sum[0, 0, 0]) == 2 * sum(paid)
