@@ -17,7 +17,7 @@ Device = Any
 """A `jax.Device`, which type checkers take for a variable."""
 
 # Beyond this many structures in one compiled function XLA on CPU saves little more, and running gets slower per
-# candidate, not faster (docs/benchmarks.md). A GPU has not been measured.
+# candidate, not faster (docs/appendix/benchmarks.md). A GPU has not been measured.
 _MAX_STRUCTURES_CPU = 16
 
 _FEW_STEPS, _MANY_STEPS = 20_000, 1_000_000
@@ -170,8 +170,8 @@ def most_structures(platform: str) -> int | None:
 def collector_of(how: How, task: Task, ppo: PPO, seeds: int, steps: int, platform: str, alike: int = 1) -> Collecting:
     """The collector of a training: `how`, or what `auto` stands for.
 
-    On CPU what saves compiling costs steps a second (docs/benchmarks.md). Pieces cost a simulation of bodies hardly
-    any, a grid so many that they pay where a candidate takes up to twenty thousand steps, its `seeds` together.
+    On CPU what saves compiling costs steps a second (docs/appendix/benchmarks.md). Pieces cost a simulation of bodies
+    hardly any, a grid so many that they pay where a candidate takes up to twenty thousand steps, its `seeds` together.
     Haste pays where a structure, that of `alike` candidates, takes up to a million; tasks with compiler options of
     their own are compiled as they ask. Limits are rounded up to whole updates, as `steps` are. A GPU has not been
     measured, nor haste with agents that remember.
