@@ -2,7 +2,7 @@
 
     python benchmarks/candidate_throughput.py --candidates 1 4 16 64 --seeds 2 --out benchmarks/results/cpu.json
 
-docs/benchmarks.md says what each column means and how the comparison is kept fair.
+docs/appendix/benchmarks.md says what each column means and how the comparison is kept fair.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ SMALL = {_EMITTERS: False, "xla_cpu_parallel_codegen_split_count": 1}
 """Options by which XLA compiles a small function on CPU sooner, to code that is as fast."""
 
 FAST = SMALL | {_LEVEL: 1}
-"""Options by which it compiles a large one sooner, to code that runs longer (docs/benchmarks.md)."""
+"""Options by which it compiles a large one sooner, to code that runs longer (docs/appendix/benchmarks.md)."""
 
 
 def xla_options(platform: str, options: Mapping[str, Any] | None = None) -> dict[str, Any] | None:

@@ -19,7 +19,7 @@ CompileOption = Literal["auto", "full", "fast"]
 class PPO(struct.PyTreeNode):
     """Proximal policy optimisation (Schulman et al. 2017) with an MLP, per agent.
 
-    The defaults are the `quick` preset for discrete actions, found by measurement (docs/trainer.md);
+    The defaults are the `quick` preset for discrete actions, found by measurement (docs/appendix/quick_learner.md);
     `PPO.brax()` has Brax's form, which suits robots. Fields in the first group are traced: changing one
     does not recompile. Those in the second, from `envs` on, are static: they set shapes or structure.
     """

@@ -63,7 +63,7 @@ class Execution:
     ) -> tuple[CollectorName, CompileName]:
         """What `auto` stands for in a training of `seeds` x `steps` environment steps a candidate.
 
-        On a CPU what saves compilation costs steps a second (docs/benchmarks.md). Stepwise collection costs a
+        On a CPU what saves compilation costs steps a second (docs/appendix/benchmarks.md). Stepwise collection costs a
         simulation of bodies hardly any, a grid so many that it pays up to twenty thousand steps of a candidate, its
         seeds together. Fast compilation pays up to a million steps of a structure, which `shared` candidates have in
         common; not for tasks with compiler options of their own. Limits are rounded up to whole updates, as `steps`

@@ -17,7 +17,7 @@ Device = Any
 """A `jax.Device`, which type checkers take for a variable."""
 
 # Beyond this many structures in one compiled function XLA on CPU saves little more, and running gets slower per
-# candidate, not faster (docs/benchmarks.md). A GPU has not been measured.
+# candidate, not faster (docs/appendix/benchmarks.md). A GPU has not been measured.
 _MAX_STRUCTURES_CPU = 16
 
 EVAL_EPISODES = 256
