@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from jaxreward.proposers.prompts.feedback_text import feedback_lines, number, one_line
-from jaxreward.proposers.replies.fences import defined
 from jaxreward.proposers.replies.program_reply import THOUGHT_LIMIT
+from jaxreward.proposers.replies.source import defined
 from jaxreward.records import Failure, Feedback, Measure, Request, Result
 
 BUDGET = {"task": 2_500, "parents": 6_000, "feedback": 2_000, "failures": 1_000, "best": 3_000, "diverse": 2_000,

@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from jaxreward.operators import WORDS
-from jaxreward.proposers.replies.fences import parsed, without
 from jaxreward.proposers.replies.program_reply import Reply, read_reply
+from jaxreward.proposers.replies.source import parsed, without
 from jaxreward.proposers.replies.words import read_words
 from jaxreward.records import Evolve, Failure, Proposal, Request
 

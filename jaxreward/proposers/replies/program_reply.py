@@ -12,20 +12,9 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from jaxreward.proposers.replies.fences import (
-    NAMES,
-    Fence,
-    bare,
-    dedented,
-    defined,
-    fences,
-    helpers,
-    missing,
-    parsed,
-    solid,
-    whole,
-)
+from jaxreward.proposers.replies.fences import Fence, fences
 from jaxreward.proposers.replies.reasoning import spoken
+from jaxreward.proposers.replies.source import NAMES, bare, dedented, defined, helpers, missing, parsed, solid, whole
 from jaxreward.records import Failure
 
 REPLY_LIMIT = 200_000

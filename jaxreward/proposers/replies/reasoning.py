@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from jaxreward.proposers.replies.fences import defined, fenced_lines, fences, parsed
+from jaxreward.proposers.replies.fences import fenced_lines, fences
+from jaxreward.proposers.replies.source import defined, parsed
 
 _START = re.compile(r"^[ \t]*<(?:think|thinking|reasoning)>", re.IGNORECASE | re.MULTILINE)
 _END = re.compile(r"</(?:think|thinking|reasoning)>", re.IGNORECASE)
