@@ -74,7 +74,7 @@ def read_reply(text: str, finish: str = "", *, thought: bool = False, shown: Seq
         said = _QUOTE_MARK.sub("", said)
     cut = finish == "length"
     if not said.strip():
-        return _empty(plain, finish)
+        return empty_reply(finish, _FORM, thinking=bool(plain.strip()))
     fields = _fields(said) if said.lstrip()[0] in "{[" else {}
     old = frozenset(map(_squeezed, shown))
     source = _picked(_of_fields(fields), old)
@@ -254,15 +254,16 @@ def _thought(said: str, source: str, fields: dict[str, list[str]]) -> str:
     return shortened(re.sub(r"\n\s*\n", "\n\n", legible(text)).strip(), THOUGHT_LIMIT)
 
 
-def _empty(text: str, finish: str) -> Failure:
-    thinking = " but thinking" if text.strip() else ""
-    if finish == "length":
-        message = f"the token limit was reached before the reply held anything{thinking}"
-        return Failure(stage="reply", message=message, hint=f"think less: {_FORM}")
+def empty_reply(finish: str, form: str, thinking: bool = False) -> Failure:
+    """The failure of a reply without an answer; `form` says how to reply."""
     if finish == "content_filter":
         return Failure(stage="refused", message="the provider's content filter emptied the reply")
-    message = f"the reply holds nothing{thinking}" if thinking else "the reply is empty"
-    return Failure(stage="reply", message=message, hint=_FORM)
+    but = " but thinking" if thinking else ""
+    if finish == "length":
+        message, form = f"the token limit was reached before the reply held anything{but}", f"think less: {form}"
+    else:
+        message = f"the reply holds nothing{but}" if thinking else "the reply is empty"
+    return Failure(stage="reply", message=message, hint=form)
 
 
 def _cut_off() -> Failure:

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from jaxreward.proposers.replies.fences import fences
-from jaxreward.proposers.replies.program_reply import REPLY_LIMIT, legible
+from jaxreward.proposers.replies.program_reply import REPLY_LIMIT, empty_reply, legible
 from jaxreward.proposers.replies.reasoning import without_reasoning
 from jaxreward.proposers.replies.schemas import SCHEMAS
 from jaxreward.records import Failure
@@ -38,10 +38,7 @@ def read_words(operator: str, text: str, finish: str = "") -> str | Failure:
     schema = SCHEMAS[operator]
     said = without_reasoning(legible(text[:REPLY_LIMIT]))
     if not said.strip():
-        if finish == "content_filter":
-            return Failure(stage="refused", message="the provider's content filter emptied the reply")
-        cut = ": the token limit was reached before it held anything" if finish == "length" else ""
-        return Failure(stage="reply", message=f"the reply is empty{cut}", hint=_HINTS[operator])
+        return empty_reply(finish, _HINTS[operator])
     documents, message = _objects(said)
     if not documents and not message:
         documents = [schema.plain(said)]
