@@ -42,7 +42,7 @@ def others(proposer: str, found: LlmSettings, typed: LlmSettings, result: LlmSet
 
 def remember(proposer: str, llm: LlmSettings) -> str:
     """Remember that this user chose these settings; returns why that could not be, empty if it could."""
-    # Templates by themselves too: `prompt show` asks nobody.
+    # Templates by themselves too: `prompt show` makes no call.
     new = [chosen for p in {proposer, "manual"} if (chosen := _chosen(p, llm)) and not is_known(p, llm)]
     if proposer not in GUARDED or not new:
         return ""

@@ -97,8 +97,8 @@ def _alignment(feedback: Feedback) -> Iterable[str]:
     if correlation <= -_NONE:
         verdict = f"; negative: the reward pays for {'not reaching the goal' if won_or_lost else f'a worse {name}'}"
     elif not correlation >= _NONE:
-        told = "success from failure" if won_or_lost else f"a good {name} from a bad one"
-        verdict = f"; the reward hardly tells {told}"
+        apart = "success from failure" if won_or_lost else f"a good {name} from a bad one"
+        verdict = f"; the reward hardly tells {apart}"
     elif correlation < _WEAK:
         verdict = f"; weak: much of the reward has nothing to do with {name}"
     else:
