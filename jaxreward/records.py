@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, model_validator
 
 Stage = Literal[
     "declined", "refused", "reply", "guard", "trace", "contract", "limits", "numeric",
@@ -32,7 +32,7 @@ Evolve = Literal["both", "observation", "reward"]
 class Record(BaseModel):
     """Base of all records: immutable, and strict about unknown keys."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", serialize_by_alias=True)
 
 
 class Failure(Record):
@@ -201,7 +201,8 @@ class Feedback(Record):
     empty in logs of earlier versions; `return_success_correlation` is
     the point-biserial correlation of an episode's return with its success over held-out episodes at
     the end (None where either was constant); `value_fit` is the explained variance of the value
-    function at the end; `diverged` counts seeds; `beside` holds what the task's metric tells beside its value.
+    function at the end; `diverged` counts seeds; `extra_metrics` are further values of the task's metric by name, under
+    the key `beside` in JSON.
     """
 
     steps: tuple[int, ...] = ()
@@ -220,7 +221,9 @@ class Feedback(Record):
     return_success_correlation: float | None = None
     return_success_interval: tuple[float, float] | None = Field(default=None, exclude_if=lambda x: x is None)
     diverged: int = 0
-    beside: dict[str, float] = Field(default_factory=dict)
+    extra_metrics: dict[str, float] = Field(
+        default_factory=dict, validation_alias=AliasChoices("beside", "extra_metrics"), serialization_alias="beside"
+    )
     measure: Measure = Field(default=SUCCESS, exclude_if=lambda m: m == SUCCESS)
     notices: tuple[Notice, ...] = ()
 

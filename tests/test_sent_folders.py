@@ -233,7 +233,7 @@ def test_no_page_has_what_cannot_be_seen(runs: Path):
     TranscriptLog(run / "transcripts" / "exchanges.jsonl").add(exchange)
     page = write_report(run).read_text()
     packed = re.search(r'<script type="text/plain" id="details">([^<]*)<', page)
-    facts = re.search(r'<script type="application/json" id="facts">([^<]*)<', page)
+    facts = re.search(r'<script type="application/json" id="run">([^<]*)<', page)
     assert packed is not None and facts is not None
     details = json.loads(gzip.decompress(base64.b64decode(packed[1])))
     shown = [json.dumps(part, ensure_ascii=False) for part in (details, json.loads(facts[1]))]

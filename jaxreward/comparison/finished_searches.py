@@ -18,9 +18,9 @@ from jaxreward import files
 from jaxreward.config import Malformed, parse_json
 from jaxreward.errors import UserError
 from jaxreward.records import SUCCESS, Measure, Record, Score
-from jaxreward.reports.facts import BEST_OF_N
 from jaxreward.reports.tables import Difference, mean_over, paired_difference, task_title
-from jaxreward.runs import Finished, Spent, Trained, fold, read_log
+from jaxreward.reports.timeline import BEST_OF_N, Timeline
+from jaxreward.runs import Finished, Spent, fold, read_log
 from jaxreward.runs.events import OVER, Config
 from jaxreward.runs.odd import as_written
 
@@ -131,28 +131,26 @@ def read_search(path: Path) -> Search | None:
 
 
 def _read_search(path: Path) -> Search | None:
-    events = [entry.event for entry in read_log(path / "events.jsonl")]
-    # What a strategy made of the results is its own matter: nothing here needs its state.
-    progress = fold(events, None, lambda state, _: state)
+    entries = read_log(path / "events.jsonl")
+    progress = fold((entry.event for entry in entries), None, lambda state, _: state)  # without the strategy's state
     started, ended = progress.started, progress.ended
     if started is None:
         return None
-    batches = [event for event in events if isinstance(event, Trained)]
-    after = np.cumsum([b.compile_s + b.run_s for b in batches])
-    trained = [(r, float(s)) for b, s in zip(batches, after, strict=True) for r in b.results]
+    timeline = Timeline(entries)
     finished = isinstance(ended, OVER)  # one that found nothing counts as the worst
     if isinstance(ended, Finished):
         best = progress.results[ended.best].score if ended.best else None
     else:
-        best = max((r.score for r, _ in trained if r.score), key=lambda score: score.merit, default=None)
+        best = timeline.best.score if timeline.best else None
     fresh = progress.baselines.get("best")
     return Search(
         path=path, task=started.task, strategy=started.strategy, proposer=started.proposer, seed=started.seed,
         config=progress.config, finished=finished,
         reason=ended.reason if ended else "it was killed, or still runs",
         score=fresh.score if fresh and best else None, search_score=best,
-        spent=progress.spent, compile_s=sum(b.compile_s for b in batches), run_s=sum(b.run_s for b in batches),
-        scores=tuple(r.score.mean if r.score else None for r, _ in trained), device_s=tuple(s for _, s in trained),
+        spent=progress.spent, compile_s=timeline.compile_s, run_s=timeline.run_s,
+        scores=tuple(c.result.score.mean if c.result.score else None for c in timeline.candidates),
+        device_s=tuple(c.device_s for c in timeline.candidates),
         measure=started.measure,
     )  # fmt: skip
 

@@ -1,7 +1,7 @@
 """The charts of a report as Vega-Lite specifications: plain data, drawn by Vega in the reader's browser.
 
-What is black on white and white on black is left to the page (`currentColor`); marks have colours that can be told
-apart on both, also by people with any form of colour blindness.
+Text and axes take the colour of the page (`currentColor`); the colours of marks can be distinguished on white and on
+black, also with any form of colour blindness.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def _pick(field: str) -> list[Spec]:
 
 
 def _tips(**titles: str) -> list[Spec]:
-    """Fields that are shown where the pointer rests; numbers with three digits that tell something."""
+    """Fields that are shown where the pointer rests; numbers with three significant digits."""
     return [
         {"field": field, "title": title.rstrip("#"), **({"format": ".3~g"} if title.endswith("#") else {})}
         for field, title in titles.items()
@@ -129,9 +129,8 @@ def curves(measure: Measure, rows: Sequence[Row] = ()) -> Spec:
     )  # fmt: skip
 
 
-def course(candidates: Sequence[Row], best: Sequence[Row], measure: Measure) -> Spec:
-    """The course of a search: candidates with `order`, `mean`, `search`, `id`, `operator`; `best` with `order`, `mean`,
-    `search`."""
+def search(candidates: Sequence[Row], best: Sequence[Row], measure: Measure) -> Spec:
+    """Scores through a search: candidates with `order`, `mean`, `search`, `id`, `operator`; `best` with the first 3."""
     order = {
         "field": "order", "type": "quantitative", "title": "trained candidates",
         "axis": {"grid": False, "tickMinStep": 1, "tickCount": 10}, "scale": {"domainMin": 0, "nice": False},
@@ -179,21 +178,19 @@ def archive(cells: Sequence[Row], candidates: Sequence[Row], measure: Measure) -
 
 
 def tree(nodes: Sequence[Row], edges: Sequence[Row], measure: Measure) -> Spec:
-    """Who came from whom: nodes with `x`, `depth`, `id`, `operator`, `state`, `mean` (absent where there is no score);
-    edges with `x`, `depth`, `x2`, `depth2`."""
+    """The tree of first parents: nodes with `x`, `depth`, `id`, `operator`, `state`, and `mean` if scored; edges
+    with `x`, `depth`, `x2`, `depth2`."""
     x = {"field": "x", "type": "quantitative", "axis": None, "scale": {"nice": False, "zero": False, "padding": 12}}
     deepest = max((int(node["depth"]) for node in nodes), default=0)
     ticks = list(range(0, deepest + 1, 1 + deepest // 10))  # Vega's own lie between whole numbers
-    y = {"field": "depth", "type": "quantitative", "title": "generations from a founder",
+    y = {"field": "depth", "type": "quantitative", "title": "generations from the first ancestor",
          "scale": {"reverse": True, "padding": 12, "zero": True, "nice": False},
          "axis": {"values": ticks, "grid": False, "format": "d"}}  # fmt: skip
     colour = _shade(measure)
-    tips = _tips(
-        id="candidate", operator="operator", state="came to", mean="score#", q="Q of the tree#", visits="visits"
-    )
+    tips = _tips(id="candidate", operator="operator", state="state", mean="score#", q="Q of the tree#", visits="visits")
     scored = {"filter": "isValid(datum.mean)"}
     return _spec(
-        "the family of all candidates: each below the one that it started from", 320,
+        "the lineage of all candidates: each below its first parent", 320,
         layer=[
             {"data": _values(edges), "mark": {"type": "rule", "opacity": 0.35, "color": "currentColor"},
              "encoding": {"x": x, "y": y, "x2": {"field": "x2"}, "y2": {"field": "depth2"}}},
@@ -237,17 +234,17 @@ def bars(rows: Sequence[Row], value: str, name: str, title: str, description: st
 
 
 def time(rows: Sequence[Row]) -> Spec:
-    """Where the wall clock went: rows with `stretch`, `phase`, `seconds` and `order`, by which they are stacked."""
+    """Wall time: rows with `period`, `phase`, `seconds` and `order`, by which they are stacked."""
     legend = {"columns": {"expr": f"{ROOM} < 360 ? 2 : 3"}}
     phase = {"field": "phase", "type": "nominal", "sort": None, "title": None, "legend": legend}
-    height = 24 * len({row["stretch"] for row in rows})
+    height = 24 * len({row["period"] for row in rows})
     return _spec(
-        "wall-clock seconds by generation and what was done", height, data=_values(rows),
+        "wall-clock seconds by generation and phase", height, data=_values(rows),
         mark={"type": "bar", "height": 16}, params=_pick("phase"),
         encoding={
-            "y": {"field": "stretch", "type": "nominal", "sort": None, "title": None},
+            "y": {"field": "period", "type": "nominal", "sort": None, "title": None},
             "x": {"field": "seconds", "type": "quantitative", "title": "seconds of the wall clock"},
             "color": phase, "order": {"field": "order"},
-            **_PICKED, "tooltip": _tips(stretch="", phase="", seconds="seconds#"),
+            **_PICKED, "tooltip": _tips(period="", phase="", seconds="seconds#"),
         },
     )  # fmt: skip

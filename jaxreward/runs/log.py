@@ -16,9 +16,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
-from types import TracebackType
 from typing import Any, BinaryIO
 
 from pydantic import ValidationError
@@ -40,11 +38,6 @@ class Entry:
     seq: int
     at: float
     event: Event
-
-
-def wall_s(entries: list[Entry]) -> float:
-    """Seconds during which a process worked on the run: the time before each `Resumed` is left out."""
-    return sum(max(0.0, b.at - a.at) for a, b in pairwise(entries) if b.event.type != "resumed")
 
 
 def read_log(path: Path) -> list[Entry]:
@@ -106,9 +99,7 @@ class EventLog:
     def __enter__(self) -> EventLog:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
     def _make_ready(self) -> None:

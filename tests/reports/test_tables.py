@@ -11,7 +11,7 @@ from rich.console import Console
 from scipy.stats import binomtest, t
 
 from jaxreward.records import Candidate, Failure, Feedback, Notice, Result, Score, TermCurve
-from jaxreward.reports.plots import learning_curves, search_course
+from jaxreward.reports.plots import learning_curves, search_plot
 from jaxreward.reports.tables import diagnosis, interval, score_json, score_table, t95, wilson
 
 
@@ -59,7 +59,7 @@ def test_a_diagnosis_shows_curves_terms_and_notices():
 
 def test_pictures_are_drawn(tmp_path: Path):
     curves = {"a": np.array([[0.1, 0.5], [0.2, 0.6]])}
-    learning_curves(tmp_path / "curves.png", [1000, 2000], curves, beside={"running_success": curves})
+    learning_curves(tmp_path / "curves.png", [1000, 2000], curves, extra_metrics={"running_success": curves})
     results = [
         Result(
             candidate=Candidate(id="a", generation=0, operator="scratch"), score=Score(mean=0.5, se=0, n=1, episodes=8)
@@ -68,7 +68,7 @@ def test_pictures_are_drawn(tmp_path: Path):
             candidate=Candidate(id="b", generation=0, operator="scratch"), failure=Failure(stage="filtered", message="")
         ),
     ]
-    search_course(tmp_path / "search.svg", {"limen": results})
+    search_plot(tmp_path / "search.svg", {"limen": results})
     assert (tmp_path / "curves.png").stat().st_size > 2000 and "<svg" in (tmp_path / "search.svg").read_text()
 
 

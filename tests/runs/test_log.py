@@ -14,9 +14,9 @@ import pytest
 
 from jaxreward.errors import UserError
 from jaxreward.records import Candidate, Feedback, Proposal, Result, Score
-from jaxreward.runs import Finished, Paused, Proposed, Resumed, Told, Trained
+from jaxreward.runs import Finished, Proposed, Told, Trained
 from jaxreward.runs.events import EVENT_TYPES, Event
-from jaxreward.runs.log import Entry, EventLog, read_log, wall_s
+from jaxreward.runs.log import EventLog, read_log
 
 
 @pytest.fixture
@@ -200,10 +200,3 @@ def test_a_closed_log_takes_nothing(path):
     log.close()
     with pytest.raises(ValueError, match="is closed"):
         log.append(Told(generation=0))
-
-
-def test_working_time_leaves_out_the_pauses():
-    kinds = [Told(generation=0), Paused(reason="SIGTERM"), Resumed(), Told(generation=1)]
-    entries = [Entry(k, at, event) for k, (at, event) in enumerate(zip((10.0, 13.0, 500.0, 504.0), kinds, strict=True))]
-    assert wall_s(entries) == 7.0
-    assert wall_s([]) == 0.0

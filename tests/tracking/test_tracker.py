@@ -14,7 +14,7 @@ from jaxreward.errors import UserError
 from jaxreward.evolve.settings import EvolveSettings
 from jaxreward.runs import Entry
 from jaxreward.tracking import Tracker, require, tracker
-from jaxreward.tracking.items import Book, Curve, Ended, Item, Line, Program, Scalars, Started
+from jaxreward.tracking.items import Curve, Ended, Item, ItemBuilder, Line, Program, Scalars, Started
 from tests.reports import story
 from tests.tracking.records import Value, read_folder
 
@@ -151,7 +151,7 @@ def test_tracking_is_no_part_of_what_a_run_was_started_with():
 
 def test_secrets_are_looked_for_once_more():
     started = story.events({"llm": {"api_base": f"http://{story.SECRET}@host"}})[0]
-    book = Book(lambda text: text.replace(story.SECRET, "***"))
+    book = ItemBuilder(lambda text: text.replace(story.SECRET, "***"))
     (item,) = book.add(Entry(0, 0.0, started))
     assert isinstance(item, Started) and item.config["llm.api_base"] == "http://***@host"
 
