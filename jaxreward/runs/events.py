@@ -11,7 +11,7 @@ known, so that a run killed between any two goes on where it stopped.
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import AfterValidator, Field, TypeAdapter, field_validator
 
@@ -103,24 +103,13 @@ class AskedRequest(Record):
 
     @classmethod
     def of(cls, request: Request) -> AskedRequest:
-        def ids(results: tuple[Result, ...]) -> tuple[str, ...]:
-            return tuple(result.candidate.id for result in results)
+        def id_of(value: Any) -> Any:
+            if isinstance(value, tuple):
+                return tuple(map(id_of, value))
+            return value.candidate.id if isinstance(value, Result) else value
 
-        return cls(
-            id=request.id,
-            operator=request.operator,
-            island=request.island,
-            evolve=request.evolve,
-            parents=ids(request.parents),
-            best=ids(request.best),
-            diverse=ids(request.diverse),
-            failures=ids(request.failures),
-            plan=request.plan.candidate.id if request.plan else "",
-            failed=request.failed.candidate.id if request.failed else "",
-            thought=request.thought,
-            remarks=request.remarks,
-            model=request.model,
-        )
+        fields = {name: id_of(getattr(request, name)) for name in cls.model_fields}
+        return cls(**{name: "" if value is None else value for name, value in fields.items()})
 
 
 class Asked(Record):
@@ -262,9 +251,6 @@ Event = Annotated[
     Field(discriminator="type"),
 ]
 
-EVENT_TYPES = (
-    *("run_started", "resumed", "baseline", "asked", "repair", "withdrawn", "proposed", "checked", "trained", "told"),
-    *("paused", "finished", "failed"),
-)
+EVENT_TYPES = tuple(kind.model_fields["type"].default for kind in get_args(get_args(Event)[0]))
 
 event_adapter: TypeAdapter[Event] = TypeAdapter(Event)

@@ -13,11 +13,11 @@ import os
 import socket
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeVar
 
 from pydantic import ValidationError
 
@@ -29,6 +29,8 @@ from jaxreward.runs.disk import explain_full_disk
 from jaxreward.runs.events import EVENT_TYPES, Event, event_adapter, json_ready
 
 LOG_VERSION = 1
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -151,50 +153,47 @@ LATEST = 253_402_300_799.0
 """The last second that has a date."""
 
 
-def lines_of(file: BinaryIO) -> Iterator[tuple[bytes, bool]]:
-    """The lines of a file from where it stands, without their ends, and whether each is whole: the last one may not be.
+def read_lines(file: BinaryIO, path: Path, decode: Callable[[bytes, int], T], known: int = 0) -> tuple[list[T], int]:
+    """The decoded lines of a file from its position on, and the number of bytes that they fill. A torn last line, of
+    which a part did not reach the disk, is left out.
 
-    No more than a line of `LONGEST_LINE` is held at a time.
+    Args:
+        file: of which at most a line of `LONGEST_LINE` is in memory at a time.
+        path: of it, for errors.
+        decode: called with a line and its number in the file, from 1.
+        known: the number of lines before the position.
 
     Raises:
-        Malformed: a line is longer.
+        UserError: another line is `Malformed`.
     """
-    while line := file.readline(LONGEST_LINE + 1):
-        if len(line) > LONGEST_LINE:
-            raise Malformed(f"it is longer than {LONGEST_LINE >> 20} MiB")
-        yield line.removesuffix(b"\n"), line.endswith(b"\n")
+    found: list[T] = []
+    size = 0
+    torn: Malformed | None = None
+    while True:
+        number = known + len(found) + 1
+        try:
+            line = file.readline(LONGEST_LINE + 1)
+            if len(line) > LONGEST_LINE:
+                raise Malformed(f"it is longer than {LONGEST_LINE >> 20} MiB")
+            if torn is not None and line:
+                raise torn  # it is not the last line
+            if not line.endswith(b"\n"):
+                return found, size
+            found.append(decode(line[:-1], number))
+        except Malformed as error:
+            if torn is None and isinstance(error, Garbled):
+                torn = error
+                continue
+            raise UserError(
+                f"{path} line {number} is damaged ({error}): restore the file from a copy, or cut it before that line "
+                f"to keep the {number - 1} lines that precede it."
+            ) from error
+        size += len(line)
 
 
 def decode_lines(file: BinaryIO, path: Path, known: int = 0) -> tuple[list[Entry], int]:
-    """The entries in `file`, which stands after the first `known` lines of the log in `path`, and the number of bytes
-    that they fill: a last line that is torn is left out.
-
-    Raises:
-        UserError: another line cannot be read, or does not follow the one before it.
-    """
-    entries: list[Entry] = []
-    size = 0
-    torn: Garbled | None = None
-    lines = lines_of(file)
-    while True:
-        number = known + len(entries) + 1
-        try:
-            line, whole = next(lines, (b"", False))
-            if torn is not None and (line or whole):
-                raise torn  # it is not the last line
-            if not whole:
-                return entries, size
-            record = parse_json(line)
-        except Malformed as error:
-            if torn is None and isinstance(error, Garbled):
-                torn = error  # a last line whose end reached the disk before its middle
-                continue
-            raise UserError(
-                f"{path} line {number} is damaged ({error}): restore the file from a copy, or cut it before "
-                f"that line to resume from the {number - 1} events that precede it."
-            ) from error
-        entries.append(_decode(record, path, number))
-        size += len(line) + 1
+    """The entries in `file`, as `read_lines`; a UserError for one that does not follow the one before it."""
+    return read_lines(file, path, lambda line, number: _decode(parse_json(line), path, number), known)
 
 
 def _decode(record: Any, path: Path, number: int) -> Entry:
