@@ -1,4 +1,4 @@
-"""Finished searches, read from their logs and set against each other: rows of a table, curves of a picture."""
+"""Finished searches read from their logs: rows of a table, curves of a plot."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def name_of(strategy: str, proposer: str, seed: int) -> str:
 
 @dataclass(frozen=True)
 class Search:
-    """One search, as its log tells.
+    """One search, read from its log.
 
     `score` is of the best on fresh seeds, `search_score` what the search itself measured of it; both
     are None where no candidate has a score. `scores` are those of the trained candidates in order,
@@ -158,7 +158,7 @@ def _read_search(path: Path) -> Search | None:
 class Sparse(Record):
     """The task's own observation and reward, trained on the seeds that the best of each search is trained on.
 
-    Kept as `sparse.json` beside the searches of the task; `ppo` is the learner, `env_steps` are of all
+    Kept as `sparse.json` in the folder of the task's searches; `ppo` is the learner, `env_steps` are of all
     `seeds` together and `steps` of one.
     """
 
@@ -175,7 +175,7 @@ class Sparse(Record):
 
 
 def read_sparse(path: Path) -> Sparse | None:
-    """What `path` says of the task's own interface, None where there is no such file.
+    """The training in the file `path`, None where there is none.
 
     Raises:
         UserError: the file is damaged.
@@ -187,7 +187,7 @@ def read_sparse(path: Path) -> Sparse | None:
     except (ValidationError, Malformed, UnicodeDecodeError) as error:
         raise UserError(f"{path} is damaged: delete it, and it is trained again") from error
     except OSError as error:
-        raise UserError(f"{path} cannot be read ({error.strerror or error}): mend that, or move it away") from error
+        raise UserError(f"{path} cannot be read ({error.strerror or error}): correct that, or move it away") from error
 
 
 # ---- rows
@@ -206,12 +206,12 @@ class Row:
 
     @property
     def title(self) -> str:
-        """The task with the options that it was given, as far as a search tells."""
+        """The task with its options, where a search has begun."""
         return task_title(self.task, self.searches[0].config.get("task_arg", ()) if self.searches else ())
 
     @property
     def measure(self) -> Measure:
-        """What the scores of the task are."""
+        """The metric of the task."""
         return self.searches[0].measure if self.searches else SUCCESS
 
     @property
@@ -221,7 +221,7 @@ class Row:
 
     @property
     def search_score(self) -> Score | None:
-        """What the searches measured themselves of what they found, mean over searches."""
+        """As measured by the searches themselves, mean over searches."""
         return mean_over([s.search_score for s in self.searches], self.measure)
 
     @property
@@ -247,8 +247,8 @@ def rows_of(searches: Iterable[Search], *grids: Grid, wanted: Grid | None = None
     rows = []
     for (task, strategy, proposer), seeds in asked.items():
         mine = {k: found[key] for k in seeds if (key := (task, strategy, proposer, k)) in found}
-        rivals = {k: found[key] for k in seeds if (key := (task, BEST_OF_N, proposer, k)) in found}
-        pairs = [] if strategy == BEST_OF_N else [(mine[k].score, rivals[k].score) for k in mine if k in rivals]
+        samples = {k: found[key] for k in seeds if (key := (task, BEST_OF_N, proposer, k)) in found}
+        pairs = [] if strategy == BEST_OF_N else [(mine[k].score, samples[k].score) for k in mine if k in samples]
         measure = next((s.measure for s in mine.values()), SUCCESS)
         delta = paired_difference(pairs, measure)
         rows.append(Row(task, strategy, proposer, tuple(mine.values()), len(seeds), delta))
