@@ -68,7 +68,7 @@ def test_a_search_whose_programs_are_all_rejected_has_failed(capsys):
     # as all commands tell it
     assert "failed" in outcome(capsys, "runs", "list")[1]
     shown = outcome(capsys, "runs", "show", "by-hand")[1]
-    assert "failed" in shown and "go on     jaxreward tell --name by-hand --max-attempts N" in shown
+    assert "failed" in shown and "resume    jaxreward tell --name by-hand --max-attempts N" in shown
     assert "failed: nothing was trained" in outcome(capsys, "runs", "tail", "by-hand", "--follow")[1].splitlines()[-1]
     assert outcome(capsys, "report", "by-hand")[0] == 0 and "and failed" in (path / "report.html").read_text()
     # people have answered: that is kept

@@ -28,7 +28,7 @@ from jaxreward.reports.run_view import RunView
 from jaxreward.runs.checkpoint import Checkpoints
 from jaxreward.runs.disk import write_atomic
 from jaxreward.runs.folders import find_run
-from jaxreward.runs.odd import as_written
+from jaxreward.runs.malformed import explain_malformed
 from jaxreward.runs.run import read_config
 from jaxreward.tasks import Task
 from jaxreward.training import PPO, train
@@ -124,7 +124,7 @@ def _of_file(path: Path, settings: FilmSettings) -> _Subject:
 
 def _of_run(said: str, settings: FilmSettings) -> _Subject:
     path = find_run(said, Path("runs"))
-    with as_written(path):
+    with explain_malformed(path):
         view = RunView.read(path)
         result = _candidate(view, settings.candidate)
     own = apply(EvolveSettings(), read_config(path), str(path / "config.toml"))

@@ -27,7 +27,7 @@ from jaxreward.runs import Entry
 from jaxreward.runs.events import OVER, json_ready
 from jaxreward.runs.folders import LOG, find_run, runs_under
 from jaxreward.runs.follow import LogReader
-from jaxreward.runs.odd import as_written
+from jaxreward.runs.malformed import explain_malformed
 from jaxreward.tracking import SinkName, Tracker, require
 
 D = TypeVar("D")
@@ -145,7 +145,7 @@ def list_command(args: list[str]) -> int:
     for path in runs_under(settings.folder):
         name = path.name if path == settings.folder else str(path.relative_to(settings.folder))
         try:
-            with as_written(path):
+            with explain_malformed(path):
                 facts = RunView.read(path)
                 summary_json(facts, name)  # so that one that fails hides no other
                 list_lines([(name, facts)])
@@ -170,7 +170,7 @@ def show_command(args: list[str]) -> int:
 
     settings = _parse(ShowSettings, "show", args)
     path = find_run(settings.run, settings.out)
-    with as_written(path):
+    with explain_malformed(path):
         facts = RunView.read(path)
         value, lines = run_json(facts), run_lines(facts, _width() or 100)
     if settings.json:
@@ -193,7 +193,7 @@ def compare_command(args: list[str]) -> int:
         names = [str(said) for said in settings.runs]
     runs: list[tuple[str, RunView]] = []
     for name, path in zip(names, paths, strict=True):
-        with as_written(path):
+        with explain_malformed(path):
             runs.append((name, RunView.read(path)))
             SideBySide(runs[-1:], settings.levels).lines()
     sheet = SideBySide(runs, settings.levels)
@@ -278,7 +278,7 @@ class Tail:
             log.last = entries[-1] if entries else None
         if again:
             log.formatter = EventFormatter(log.search)
-        with as_written(self.path):
+        with explain_malformed(self.path):
             lines = [(entry.at, log.formatter.line(entry)) for entry in entries]
         if not again:
             return lines  # else they were printed before

@@ -22,7 +22,7 @@ from jaxreward.reports.tables import Difference, mean_over, paired_difference, t
 from jaxreward.reports.timeline import BEST_OF_N, Timeline
 from jaxreward.runs import Finished, Spent, fold, read_log
 from jaxreward.runs.events import OVER, Config
-from jaxreward.runs.odd import as_written
+from jaxreward.runs.malformed import explain_malformed
 
 
 class Grid(Record):
@@ -126,7 +126,7 @@ def read_search(path: Path) -> Search | None:
     Raises:
         UserError: a log that is damaged or contradicts itself.
     """
-    with as_written(path):
+    with explain_malformed(path):
         return _read_search(path)
 
 

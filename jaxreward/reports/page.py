@@ -23,7 +23,7 @@ from jaxreward.reports.chart_data import cells
 from jaxreward.reports.report import Report, make_report
 from jaxreward.reports.run_view import RunView
 from jaxreward.runs.disk import check_target, write_atomic
-from jaxreward.runs.odd import as_written
+from jaxreward.runs.malformed import explain_malformed
 from jaxreward.runs.provenance import versions
 from jaxreward.runs.toml import to_toml
 
@@ -93,7 +93,7 @@ def write_report(path: Path, target: Path | None = None) -> Path:
         UserError: there is no run, its log is damaged, or the disk is full.
     """
     target = target or path / PAGE
-    with as_written(path):
+    with explain_malformed(path):
         text = render(RunView.read(path))
     check_target(target)
     write_atomic(target, text)

@@ -44,7 +44,7 @@ class Failures:
 
 @dataclass(frozen=True)
 class Report:
-    """What the report of a run says. Charts are Vega-Lite specifications by name; one without data is missing."""
+    """The content of a run's report. Charts are Vega-Lite specifications by name; one without data is missing."""
 
     view: RunView
     title: str
@@ -130,9 +130,9 @@ def commands(view: RunView) -> dict[str, str]:
         task += ["--task-arg", option]
     steps = config.get("final_steps") or config.get("steps") or 0
     where = ["--out", str(path.parent), "--name", path.name]
-    found = {"The same search again": view.started.command}
+    found = {"Run the same search again": view.started.command}
     if view.standing in ("paused", "stopped"):
-        found["Go on with it"] = _typed("evolve", *where, "--resume")
+        found["Resume it"] = _typed("evolve", *where, "--resume")
     if view.best is not None:
         program = str(path / "best_interface.py")
         found["Train the winner on ten fresh seeds"] = _typed(
@@ -147,7 +147,7 @@ def commands(view: RunView) -> dict[str, str]:
 
 
 def _learner(command: str) -> list[str]:
-    """What a command line says of the learner: its preset, and --ppo.* with their values."""
+    """The arguments of a command line for the learner: its preset, and --ppo.* with their values."""
     try:
         words = shlex.split(command)
     except ValueError:

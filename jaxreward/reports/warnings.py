@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from jaxreward.reports.baselines import WINNER, ScoredProgram, gap
@@ -36,74 +36,56 @@ class RunWarning:
 
 
 def run_warnings(view: RunView, programs: Sequence[ScoredProgram]) -> list[RunWarning]:
-    """The warnings of a run: those about the winner's figures first, then its training, then the search."""
-    winner = next((c for c in programs if c.name == WINNER), None)
-    listed = [*_of_the_figures(view, winner, programs)] if winner else []
+    """The warnings of a run: about the winner's score first, then its training, then the search."""
+    winner = next((p for p in programs if p.name == WINNER), None)
+    listed = list(_of_the_score(view, winner, programs)) if winner else []
     if view.best is not None and winner is not None and winner.feedback is not None:
         notices = {n.kind + n.message: n for n in winner.feedback.notices}
-        own = view.best.candidate.id
-        listed += [RunWarning(n.kind, f"{_capital(n.message)}.", _MEANS.get(n.kind, ""), own) for n in notices.values()]
+        for n in notices.values():
+            message = f"{n.message[:1].upper()}{n.message[1:]}."
+            listed.append(RunWarning(n.kind, message, _MEANS.get(n.kind, ""), view.best.candidate.id))
     return [*listed, *_of_the_search(view)]
 
 
-def _of_the_figures(view: RunView, winner: ScoredProgram, programs: Sequence[ScoredProgram]) -> list[RunWarning]:
-    listed: list[RunWarning] = []
+def _of_the_score(view: RunView, winner: ScoredProgram, programs: Sequence[ScoredProgram]) -> Iterator[RunWarning]:
     score, best = winner.score, view.best
     if score is None or best is None:
-        return listed
+        return
     if not winner.fresh:
-        listed.append(RunWarning(
+        yield RunWarning(
             "not_fresh", "The winner was not trained again on fresh seeds.",
             "It was selected by this score, which is therefore biased upwards: train it again (see Reproduce).",
-        ))  # fmt: skip
+        )  # fmt: skip
     if score.n < _FEW_SEEDS:
-        listed.append(RunWarning(
-            "few_seeds", f"The winner's score is that of {score.n} seed{'s' * (score.n > 1)}.",
-            "More seeds make the interval narrower.",
-        ))  # fmt: skip
+        text = f"The winner's score is that of {score.n} seed{'s' * (score.n > 1)}."
+        yield RunWarning("few_seeds", text, "More seeds make the interval narrower.")
     if winner.fresh and best.score is not None and gap(score, best.score).verdict == "worse":
-        rate = score.measure.rate
-        listed.append(RunWarning(
-            "selection", f"The search measured {figure(best.score.mean, rate=rate)}, fresh seeds "
-            f"{figure(score.mean, rate=rate)}.", "It was selected partly by luck: believe the fresh seeds.",
-        ))  # fmt: skip
+        searched, fresh = (figure(s.mean, rate=score.measure.rate) for s in (best.score, score))
+        text = f"The search measured {searched}, fresh seeds {fresh}."
+        yield RunWarning("selection", text, "It was selected partly by luck: believe the fresh seeds.")
     for baseline in programs:
-        if baseline is winner or baseline.score is None:
+        if baseline is winner or baseline.score is None or gap(score, baseline.score).verdict == "better":
             continue
-        verdict = gap(score, baseline.score).verdict
-        if verdict == "better":
-            continue
-        text = "is worse than" if verdict == "worse" else "is not significantly different from"
-        listed.append(RunWarning(
+        worse = gap(score, baseline.score).verdict == "worse"
+        text = "is worse than" if worse else "is not significantly different from"
+        yield RunWarning(
             "not_better", f"The winner {text} {baseline.name}.",
             "The search may not have helped here: try more candidates or steps, or more seeds to tell them apart.",
-        ))  # fmt: skip
-    return listed
+        )  # fmt: skip
 
 
-def _of_the_search(view: RunView) -> list[RunWarning]:
-    listed: list[RunWarning] = []
-    own = view.best.candidate.id if view.best else ""
+def _of_the_search(view: RunView) -> Iterator[RunWarning]:
     notices_of = {id: r.feedback.notices for id, r in view.results.items() if r.feedback}
     farmed = [id for id, notices in notices_of.items() if any(n.kind == "farmed" for n in notices)]
     if farmed:
         shown, more = ", ".join(farmed[:_SHOWN]), len(farmed) - _SHOWN
-        listed.append(RunWarning(
-            "farmed_candidates", f"{len(farmed)} candidate{'s' * (len(farmed) > 1)} collected reward without reaching "
-            f"the goal: {shown}{f' and {more} more' if more > 0 else ''}.",
-            "The winner is one of them." if own in farmed
-            else "The winner is none of them: the metric uses the true state.",
-        ))  # fmt: skip
-    attempts, lost = view.progress.spent.attempts, sum(view.failures.values())
-    if attempts >= 4 and lost > attempts / 2:
-        listed.append(RunWarning(
-            "many_failures", f"{lost} of {attempts} programs have no score.",
-            "See Failures for why: the search had fewer programs to select from than it seems.",
-        ))  # fmt: skip
+        text = f"{len(farmed)} candidate{'s' * (len(farmed) > 1)} collected reward without reaching the goal: {shown}"
+        won = view.best is not None and view.best.candidate.id in farmed
+        means = "The winner is one of them." if won else "The winner is none of them: the metric uses the true state."
+        yield RunWarning("farmed_candidates", f"{text}{f' and {more} more' if more > 0 else ''}.", means)
+    attempts, failed = view.progress.spent.attempts, sum(view.failures.values())
+    if attempts >= 4 and failed > attempts / 2:
+        means = "See Failures for why: the search had fewer programs to select from than it seems."
+        yield RunWarning("many_failures", f"{failed} of {attempts} programs have no score.", means)
     if view.progress.exhausted:
-        listed.append(RunWarning("budget", f"The proposer's budget ended: {view.progress.exhausted}."))
-    return listed
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
+        yield RunWarning("budget", f"The proposer's budget ended: {view.progress.exhausted}.")

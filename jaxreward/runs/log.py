@@ -48,7 +48,7 @@ def read_log(path: Path) -> list[Entry]:
 
 
 class EventLog:
-    """The one writer of a log. Holds a lock beside it until `close`; use as a context manager.
+    """The one writer of a log. Holds a lock file in the same folder until `close`; use as a context manager.
 
     `entries` are the events so far, those that were there before included.
     """
@@ -105,7 +105,7 @@ class EventLog:
         self.close()
 
     def _make_ready(self) -> None:
-        """Cut off a torn last line; without one, nobody else may have written."""
+        """Cut off a torn last line; without one, check that no other process has written."""
         if self._torn:
             os.ftruncate(self._file, self._size)
             self._torn = False
@@ -142,7 +142,7 @@ def _read(path: Path) -> tuple[list[Entry], int]:
 
 
 def unreadable(path: Path, error: OSError) -> UserError:
-    """What to say of a log that is there and cannot be read."""
+    """The error for a log that exists and cannot be read."""
     return UserError(f"the log {path} cannot be read ({why_unreadable(error)}): put it back from a copy of the run")
 
 

@@ -1,4 +1,4 @@
-"""Stopping when asked to: signals become a flag that the evolution loop looks at."""
+"""Signals as a flag that the evolution loop checks."""
 
 from __future__ import annotations
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from jaxreward.config import label_of
 from jaxreward.records import Feedback, Result, Score
+from jaxreward.reports.tables import interval
 from jaxreward.reports.timeline import Timeline, TrainedCandidate
 from jaxreward.runs import Baseline, Entry, Failed, Finished, Paused, Progress, RunStarted, Told, Trained, advance
 from jaxreward.runs.events import json_ready
@@ -58,19 +59,18 @@ class Program:
     source: str
 
 
+COLUMNS = (
+    *("candidate", "generation", "operator", "parents", "model", "score", "low", "high", "seeds", "failure"),
+    "environment_steps",
+)
+
+
 @dataclass(frozen=True)
 class Line:
-    """The outcome of a candidate, trained or not: a `score`, or None and the `failure`."""
+    """The outcome of a candidate, trained or not: values of `COLUMNS`, None or empty where there is none."""
 
     at: float
-    candidate: str
-    generation: int
-    operator: str
-    parents: str
-    model: str
-    score: Score | None
-    failure: str
-    env_steps: int
+    values: tuple[Any, ...]
 
 
 @dataclass(frozen=True)
@@ -146,12 +146,13 @@ class ItemBuilder:
         return [*items, Scalars(at, spent.trained, {f"spent/{name}": float(value) for name, value in used.items()})]
 
     def _line(self, at: float, result: Result) -> Line:
-        c = result.candidate
-        failure = self.redact(str(result.failure)) if result.failure else ""
-        return Line(
-            at, c.id, c.generation, c.operator, ", ".join(c.parents), self.redact(c.model), result.score, failure,
+        c, score = result.candidate, result.score
+        low, high = interval(score) if score else (None, None)
+        return Line(at, (
+            c.id, c.generation, c.operator, ", ".join(c.parents), self.redact(c.model), score.mean if score else None,
+            low, high, score.n if score else None, self.redact(str(result.failure)) if result.failure else "",
             result.env_steps,
-        )  # fmt: skip
+        ))  # fmt: skip
 
 
 def _curves(at: float, result: Result) -> list[Curve]:

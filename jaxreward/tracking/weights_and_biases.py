@@ -14,9 +14,8 @@ from typing import Any
 from jaxreward import files
 from jaxreward.config import parse_json
 from jaxreward.errors import UserError
-from jaxreward.reports.tables import interval
 from jaxreward.runs.disk import write_atomic
-from jaxreward.tracking.items import Curve, Ended, Item, Line, Program, Scalars, Started
+from jaxreward.tracking.items import COLUMNS, Curve, Ended, Item, Line, Program, Scalars, Started
 
 PROJECT = "jaxreward"
 """The project, unless WANDB_PROJECT is set."""
@@ -26,10 +25,6 @@ FINISH_S = 60.0
 
 STEP = "candidates_trained"
 
-_CANDIDATES = (
-    *("candidate", "generation", "operator", "parents", "model", "score", "low", "high", "seeds", "failure"),
-    "environment_steps",
-)
 _CURVES = ("candidate", "series", "environment_steps", "value")
 
 
@@ -149,7 +144,7 @@ class WeightsAndBiases:
 
     def _tables(self) -> dict[str, Any]:
         return {
-            "candidates": _wandb().Table(columns=list(_CANDIDATES), data=[_cells(line) for line in self._lines]),
+            "candidates": _wandb().Table(columns=list(COLUMNS), data=[list(line.values) for line in self._lines]),
             "learning_curves": _wandb().Table(
                 columns=list(_CURVES),
                 data=[
@@ -166,12 +161,3 @@ def _wandb() -> Any:
     import wandb  # type: ignore[import-not-found]  # an extra
 
     return wandb
-
-
-def _cells(line: Line) -> list[Any]:
-    score = line.score
-    low, high = interval(score) if score else (None, None)
-    return [
-        line.candidate, line.generation, line.operator, line.parents, line.model, score.mean if score else None, low,
-        high, score.n if score else None, line.failure, line.env_steps,
-    ]  # fmt: skip

@@ -14,7 +14,7 @@ from jaxreward.errors import UserError
 from jaxreward.evolve.settings import EvolveSettings
 from jaxreward.runs import Entry
 from jaxreward.tracking import Tracker, require, tracker
-from jaxreward.tracking.items import Curve, Ended, Item, ItemBuilder, Line, Program, Scalars, Started
+from jaxreward.tracking.items import COLUMNS, Curve, Ended, Item, ItemBuilder, Line, Program, Scalars, Started
 from tests.reports import story
 from tests.tracking.records import Value, read_folder
 
@@ -76,7 +76,7 @@ def test_items_follow_from_the_log(tmp_path: Path):
     curves = {(c.candidate, c.name): c for c in of(Curve)}
     assert {name for _, name in curves} == {"success", "return", "length", "terms/near"}
     assert curves["g0001-00", "success"].steps == (500, 1000) and curves["g0001-00", "success"].values == (0.45, 0.9)
-    assert len(of(Line)) == 8 and sum(line.score is not None for line in of(Line)) == 3
+    assert len(of(Line)) == 8 and sum(line.values[COLUMNS.index("score")] is not None for line in of(Line)) == 3
     assert of(Started)[0].config["ppo.learning_rate"] == 1e-3 and len(of(Ended)) == 1
 
 
