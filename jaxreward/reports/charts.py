@@ -58,26 +58,32 @@ def _values(rows: Sequence[Row]) -> Spec:
     return {"values": list(rows)}
 
 
-def _metric(measure: Measure, field: str = "mean", title: str | None = None) -> Spec:
+def _number(field: str, title: str, **more: Any) -> Spec:
+    """A quantitative channel."""
+    return {"field": field, "type": "quantitative", "title": title, **more}
+
+
+def _name(field: str, **more: Any) -> Spec:
+    """A nominal channel in the order of the data."""
+    return {"field": field, "type": "nominal", "sort": None, "title": None, **more}
+
+
+def _metric(measure: Measure, field: str = "mean") -> Spec:
     """The channel of a metric: of a rate all of its range, of others what the data spans."""
     scale = {"domain": [0, 1]} if measure.rate else {"zero": False}
-    axis = {"tickCount": 5}
-    return {"field": field, "type": "quantitative", "title": title or measure.label, "scale": scale, "axis": axis}
+    return _number(field, measure.label, scale=scale, axis={"tickCount": 5})
 
 
 def _shade(measure: Measure) -> Spec:
     """The metric as a colour."""
-    channel = _metric(measure)
-    del channel["axis"]
-    channel["scale"] = {"scheme": "viridis", **channel["scale"]}
-    return {**channel, "legend": {"title": measure.label, "gradientLength": 160, "gradientOpacity": 1}}
+    legend = {"title": measure.label, "gradientLength": 160, "gradientOpacity": 1}
+    return _number("mean", measure.label, scale={"scheme": "viridis", **_metric(measure)["scale"]}, legend=legend)
 
 
-_MILLIONS: Spec = {
-    "field": "steps", "type": "quantitative", "title": "environment steps",
-    "axis": {"labelExpr": "datum.value ? format(datum.value, '~s') : '0'", "grid": False, "tickCount": 6},
-    "scale": {"nice": False, "zero": True},
-}  # fmt: skip
+_STEPS = _number(
+    "steps", "environment steps", scale={"nice": False, "zero": True},
+    axis={"labelExpr": "datum.value ? format(datum.value, '~s') : '0'", "grid": False, "tickCount": 6},
+)  # fmt: skip
 
 _PICKED: Spec = {"opacity": {"condition": {"param": "pick", "value": 1}, "value": 0.12}}
 
@@ -97,14 +103,12 @@ def _tips(**titles: str) -> list[Spec]:
 
 def intervals(rows: Sequence[Row], measure: Measure) -> Spec:
     """Means with 95 % intervals: rows with `name`, `mean`, `low`, `high`."""
-    names = {"field": "name", "type": "nominal", "sort": None, "title": None}
-    low = _metric(measure, "low", measure.label)
     return _spec(
         f"{measure.name} of the winner and the baselines with 95 % intervals", 34 * len(rows), data=_values(rows),
-        encoding={"y": names, "tooltip": _tips(name="", mean="mean#", low="from#", high="to#")},
+        encoding={"y": _name("name"), "tooltip": _tips(name="", mean="mean#", low="from#", high="to#")},
         layer=[
             {"mark": {"type": "rule", "strokeWidth": 3, "opacity": 0.55, "color": COLOURS[0]},
-             "encoding": {"x": low, "x2": {"field": "high"}}},
+             "encoding": {"x": _metric(measure, "low"), "x2": {"field": "high"}}},
             {"mark": {"type": "point", "filled": True, "size": 110, "color": COLOURS[0], "opacity": 1},
              "encoding": {"x": _metric(measure)}},
         ],
@@ -113,13 +117,12 @@ def intervals(rows: Sequence[Row], measure: Measure) -> Spec:
 
 def curves(measure: Measure, rows: Sequence[Row] = ()) -> Spec:
     """Learning curves: rows with `name`, `steps`, `mean`, and `low` and `high` of the seeds' band."""
-    colour = {"field": "name", "type": "nominal", "title": None, "sort": None}
     return _spec(
         f"{measure.name} over environment steps", 280, data=_values(rows),
-        encoding={"x": _MILLIONS, "color": colour, **_PICKED},
+        encoding={"x": _STEPS, "color": _name("name"), **_PICKED},
         layer=[
             {"mark": {"type": "area", "opacity": 0.18},
-             "encoding": {"y": _metric(measure, "low", measure.label), "y2": {"field": "high"},
+             "encoding": {"y": _metric(measure, "low"), "y2": {"field": "high"},
                           "opacity": {"condition": {"param": "pick", "value": 0.18}, "value": 0.02}}},
             {"mark": {"type": "line", "strokeWidth": 2, "point": {"size": 24, "filled": True}}, "params": _pick("name"),
              "encoding": {"y": _metric(measure),
@@ -131,11 +134,9 @@ def curves(measure: Measure, rows: Sequence[Row] = ()) -> Spec:
 
 def search(candidates: Sequence[Row], best: Sequence[Row], measure: Measure) -> Spec:
     """Scores through a search: candidates with `order`, `mean`, `search`, `id`, `operator`; `best` with the first 3."""
-    order = {
-        "field": "order", "type": "quantitative", "title": "trained candidates",
-        "axis": {"grid": False, "tickMinStep": 1, "tickCount": 10}, "scale": {"domainMin": 0, "nice": False},
-    }  # fmt: skip
-    colour = {"field": "search", "type": "nominal", "title": None, "sort": None}
+    axis = {"grid": False, "tickMinStep": 1, "tickCount": 10}
+    order = _number("order", "trained candidates", axis=axis, scale={"domainMin": 0, "nice": False})
+    colour = _name("search")
     return _spec(
         f"{measure.name} of every trained candidate in order, and the best so far", 280,
         layer=[
@@ -154,9 +155,8 @@ def archive(cells: Sequence[Row], candidates: Sequence[Row], measure: Measure) -
     """The map of an archive: `cells` with `x`, `x2`, `y`, `y2` and the `mean` of the elite; candidates with
     `reward_nodes`, `observation_size`, `mean`, `id`, `operator`. Without cells, the candidates alone."""
     colour = _shade(measure)
-    x = {"field": "reward_nodes", "type": "quantitative", "title": "reward complexity (syntax nodes)",
-         "axis": {"grid": False}}  # fmt: skip
-    y = {"field": "observation_size", "type": "quantitative", "title": "observation size", "axis": {"grid": False}}
+    x = _number("reward_nodes", "reward complexity (syntax nodes)", axis={"grid": False})
+    y = _number("observation_size", "observation size", axis={"grid": False})
     point: Spec = {
         "data": _values(candidates),
         "mark": {"type": "point", "filled": True, "size": 70, "stroke": "currentColor", "strokeWidth": 0.8,
@@ -183,9 +183,9 @@ def tree(nodes: Sequence[Row], edges: Sequence[Row], measure: Measure) -> Spec:
     x = {"field": "x", "type": "quantitative", "axis": None, "scale": {"nice": False, "zero": False, "padding": 12}}
     deepest = max((int(node["depth"]) for node in nodes), default=0)
     ticks = list(range(0, deepest + 1, 1 + deepest // 10))  # Vega's own lie between whole numbers
-    y = {"field": "depth", "type": "quantitative", "title": "generations from the first ancestor",
-         "scale": {"reverse": True, "padding": 12, "zero": True, "nice": False},
-         "axis": {"values": ticks, "grid": False, "format": "d"}}  # fmt: skip
+    scale = {"reverse": True, "padding": 12, "zero": True, "nice": False}
+    axis = {"values": ticks, "grid": False, "format": "d"}
+    y = _number("depth", "generations from the first ancestor", scale=scale, axis=axis)
     colour = _shade(measure)
     tips = _tips(id="candidate", operator="operator", state="state", mean="score#", q="Q of the tree#", visits="visits")
     scored = {"filter": "isValid(datum.mean)"}
@@ -213,8 +213,7 @@ def terms(rows: Sequence[Row] = ()) -> Spec:
         params=_pick("term"),
         mark={"type": "line", "strokeWidth": 2, "point": {"size": 24, "filled": True}},
         encoding={
-            "x": _MILLIONS, "y": {"field": "mean", "type": "quantitative", "title": "mean per step"},
-            "color": {"field": "term", "type": "nominal", "title": None, "sort": None}, **_PICKED,
+            "x": _STEPS, "y": _number("mean", "mean per step"), "color": _name("term"), **_PICKED,
             "tooltip": _tips(term="", steps="steps", mean="mean#", minimum="least#", maximum="most#"),
         },
     )  # fmt: skip
@@ -226,8 +225,7 @@ def bars(rows: Sequence[Row], value: str, name: str, title: str, description: st
     return _spec(
         description, 24 * len(rows), data=_values(rows), mark={"type": "bar", "color": COLOURS[0], "height": 16},
         encoding={
-            "y": {"field": name, "type": "nominal", "sort": None, "title": None},
-            "x": {"field": value, "type": "quantitative", "title": title, "axis": axis},
+            "y": _name(name), "x": _number(value, title, axis=axis),
             "tooltip": [{"field": name}, {"field": value, "title": title, "format": ".1%" if percent else ""}],
         },
     )  # fmt: skip
@@ -236,15 +234,13 @@ def bars(rows: Sequence[Row], value: str, name: str, title: str, description: st
 def time(rows: Sequence[Row]) -> Spec:
     """Wall time: rows with `period`, `phase`, `seconds` and `order`, by which they are stacked."""
     legend = {"columns": {"expr": f"{ROOM} < 360 ? 2 : 3"}}
-    phase = {"field": "phase", "type": "nominal", "sort": None, "title": None, "legend": legend}
     height = 24 * len({row["period"] for row in rows})
     return _spec(
         "wall-clock seconds by generation and phase", height, data=_values(rows),
         mark={"type": "bar", "height": 16}, params=_pick("phase"),
         encoding={
-            "y": {"field": "period", "type": "nominal", "sort": None, "title": None},
-            "x": {"field": "seconds", "type": "quantitative", "title": "seconds of the wall clock"},
-            "color": phase, "order": {"field": "order"},
-            **_PICKED, "tooltip": _tips(period="", phase="", seconds="seconds#"),
+            "y": _name("period"), "x": _number("seconds", "seconds of the wall clock"),
+            "color": _name("phase", legend=legend), "order": {"field": "order"}, **_PICKED,
+            "tooltip": _tips(period="", phase="", seconds="seconds#"),
         },
     )  # fmt: skip
