@@ -22,7 +22,7 @@ from jaxreward.reports.page import write_report
 from jaxreward.runs import EventLog, Run, Told, TranscriptLog
 from jaxreward.runs.checkpoint import Checkpoints
 from jaxreward.runs.disk import write_atomic
-from tests.reports import story
+from tests.reports import example
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -31,7 +31,7 @@ ROOT = Path(__file__).resolve().parents[1]
 def runs(tmp_path: Path) -> Path:
     """A sound run beside one that is to be tampered with."""
     for name in ("sound", "sent"):
-        log = story.write_run(tmp_path / "runs" / name) / "events.jsonl"
+        log = example.write_run(tmp_path / "runs" / name) / "events.jsonl"
         lines = map(json.loads, log.read_text().splitlines())
         log.write_text("".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines))
     return tmp_path / "runs"
@@ -175,8 +175,8 @@ def test_a_program_is_not_kept_behind_a_link(tmp_path: Path):
 
 def test_the_folders_of_a_user_may_be_links(tmp_path: Path, capsys):
     """Of all runs, of a run, and of a comparison: people keep them on other disks."""
-    story.write_run(tmp_path / "disk" / "one")
-    story.write_run(tmp_path / "compared" / "toy" / "two")
+    example.write_run(tmp_path / "disk" / "one")
+    example.write_run(tmp_path / "compared" / "toy" / "two")
     (tmp_path / "runs").mkdir()
     (tmp_path / "runs" / "one").symlink_to(tmp_path / "disk" / "one")
     (tmp_path / "runs" / "many").symlink_to(tmp_path / "compared")

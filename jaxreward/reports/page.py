@@ -47,7 +47,7 @@ _ENTRIES = ("get_observation", "compute_reward", "reward")
 QUESTIONS = (
     ("Which candidate won, and by how much?", "headline", "the headline and the sentences below it"),
     ("Is it noise?", "headline", "the intervals of the winner and the baselines"),
-    ("Is the result reliable?", "warnings", "the warnings, each with what it means"),
+    ("Should I trust it?", "warnings", "the warnings, each with what it means"),
     ("What does the winner see and reward?", "program", "its source"),
     ("Which term drives the reward?", "terms", "the shares at the end, the curves through training"),
     ("Where did its idea come from?", "lineage", "each ancestor with its changes; an id opens prompt and reply"),

@@ -7,9 +7,9 @@ import pytest
 from jaxreward.records import Measure
 from jaxreward.reports.timeline import CHECKING, FINAL, PROPOSING, REST, TRAINING, Timeline, first_to_reach
 from jaxreward.runs import Entry, Paused, Resumed, Told
-from tests.reports import story
+from tests.reports import example
 
-WHOLE = story.entries(story.events())
+WHOLE = example.entries(example.events())
 
 
 def test_working_time_leaves_out_the_pauses():

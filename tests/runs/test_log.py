@@ -14,8 +14,8 @@ import pytest
 
 from jaxreward.errors import UserError
 from jaxreward.records import Candidate, Feedback, Proposal, Result, Score
-from jaxreward.runs import Finished, Proposed, Told, Trained
-from jaxreward.runs.events import EVENT_TYPES, Event
+from jaxreward.runs import Baseline, Finished, Proposed, Told, Trained
+from jaxreward.runs.events import EVENT_TYPES, Event, event_adapter
 from jaxreward.runs.log import EventLog, read_log
 
 
@@ -200,3 +200,11 @@ def test_a_closed_log_takes_nothing(path):
     log.close()
     with pytest.raises(ValueError, match="is closed"):
         log.append(Told(generation=0))
+
+
+def test_extra_metrics_keep_their_key_of_earlier_versions():
+    feedback = Feedback.model_validate({"beside": {"mean_distance": 0.5}})
+    assert feedback == Feedback.model_validate({"extra_metrics": {"mean_distance": 0.5}})
+    line = event_adapter.dump_python(Baseline(name="sparse", feedback=feedback), mode="json")
+    assert line["feedback"]["beside"] == feedback.extra_metrics and "extra_metrics" not in line["feedback"]
+    assert event_adapter.validate_python(line).feedback == feedback  # type: ignore[union-attr]
