@@ -165,7 +165,7 @@ def _figures(report: Report) -> list[tuple[str, str]]:
     device_s = spent.compile_s + spent.run_s
     found = {
         "candidates trained": f"{spent.trained:,}",
-        "without a score": ", ".join(f"{f.count} {f.stage}" for f in report.failures) or "none",
+        "without a score": ", ".join(f"{n} {stage}" for stage, n in view.failures.items()) or "none",
         "environment steps": f"{spent.env_steps + spent.baseline_env_steps:,}",
         "wall time": span(view.wall_s),
         "device time": f"{span(device_s)}, {spent.compile_s / device_s:.0%} compiling" if device_s else "",

@@ -25,21 +25,13 @@ from jaxreward.reports.chart_data import (
 )
 from jaxreward.reports.lineage import LineageStep, lineage
 from jaxreward.reports.model_costs import ModelCost, model_costs
+from jaxreward.reports.run_text import resume_command
 from jaxreward.reports.run_view import RunView
 from jaxreward.reports.tables import figure, task_title
 from jaxreward.reports.warnings import RunWarning, run_warnings
 from jaxreward.runs.provenance import without_header
 
 _EXAMPLES = 3
-
-
-@dataclass(frozen=True)
-class Failures:
-    """Candidates that failed at one stage: their number, and examples with different messages."""
-
-    stage: str
-    count: int
-    examples: tuple[Result, ...]
 
 
 @dataclass(frozen=True)
@@ -52,7 +44,7 @@ class Report:
     verdicts: list[str]
     warnings: list[RunWarning]
     lineage: list[LineageStep]
-    failures: list[Failures]
+    failures: dict[str, list[Result]]
     costs: list[ModelCost]
     commands: dict[str, str]
     charts: dict[str, dict[str, Any]]
@@ -112,14 +104,13 @@ def make_report(view: RunView) -> Report:
     )
 
 
-def failures(view: RunView) -> list[Failures]:
-    """What failed, the most frequent stage first, with examples of different messages."""
-    failed = [r for r in view.results.values() if r.failure]
-    found = []
-    for stage, count in view.failures.items():
-        different = {r.failure.message: r for r in reversed(failed) if r.failure and r.failure.stage == stage}
-        found.append(Failures(stage, count, tuple(list(different.values())[::-1][:_EXAMPLES])))
-    return found
+def failures(view: RunView) -> dict[str, list[Result]]:
+    """Examples of failures with different messages by stage, the most frequent stage first."""
+    found: dict[str, dict[str, Result]] = {stage: {} for stage in view.failures}
+    for result in view.results.values():
+        if result.failure is not None:
+            found[result.failure.stage].setdefault(result.failure.message, result)
+    return {stage: list(results.values())[:_EXAMPLES] for stage, results in found.items()}
 
 
 def commands(view: RunView) -> dict[str, str]:
@@ -129,10 +120,9 @@ def commands(view: RunView) -> dict[str, str]:
     for option in config.get("task_arg") or ():
         task += ["--task-arg", option]
     steps = config.get("final_steps") or config.get("steps") or 0
-    where = ["--out", str(path.parent), "--name", path.name]
     found = {"Run the same search again": view.started.command}
     if view.standing in ("paused", "stopped"):
-        found["Resume it"] = _typed("evolve", *where, "--resume")
+        found["Resume it"] = resume_command(view)
     if view.best is not None:
         program = str(path / "best_interface.py")
         found["Train the winner on ten fresh seeds"] = _typed(
