@@ -7,14 +7,7 @@ from typing import Any
 
 from jaxreward.comparison.finished_searches import Row, Search, Sparse
 from jaxreward.records import SUCCESS, Measure, Score
-from jaxreward.reports.tables import (
-    Sheet,
-    figure,
-    interval,
-    interval_over_searches,
-    score_json,
-    task_title,
-)
+from jaxreward.reports.tables import Sheet, figure, interval, interval_over_searches, score_json, task_title
 
 _NONE = "-"
 

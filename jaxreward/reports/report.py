@@ -13,16 +13,7 @@ from jaxreward.records import Measure, Result
 from jaxreward.reports import charts
 from jaxreward.reports.baselines import WINNER, ScoredProgram, scored_programs, verdicts
 from jaxreward.reports.candidates import table
-from jaxreward.reports.chart_data import (
-    cells,
-    curve,
-    forest,
-    period_rows,
-    search_rows,
-    shares,
-    size_rows,
-    term_rows,
-)
+from jaxreward.reports.chart_data import cells, curve, forest, period_rows, search_rows, shares, size_rows, term_rows
 from jaxreward.reports.lineage import LineageStep, lineage
 from jaxreward.reports.model_costs import ModelCost, model_costs
 from jaxreward.reports.run_text import resume_command

@@ -203,10 +203,7 @@ class SideBySide:
             lines += [*([""] if first else []), *(line.rstrip() for line in _block(rows, first, last))]
             first = last
         if len(self.tasks) > 1:
-            lines += [
-                "",
-                f"the tasks differ ({'; '.join(self.tasks)}): scores and levels cannot be compared",
-            ]
+            lines += ["", f"the tasks differ ({'; '.join(self.tasks)}): scores and levels cannot be compared"]
         return lines
 
     def _rows(self) -> dict[str, list[str]]:
