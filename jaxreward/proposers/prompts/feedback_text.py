@@ -57,7 +57,7 @@ def _facts(result: Result, feedback: Feedback) -> Iterable[str]:
     seeds = feedback.seed_success
     if len(seeds) > 1:
         yield f"{feedback.measure.name} of each seed: {', '.join(map(number, seeds))}"
-    for name, value in feedback.beside.items():
+    for name, value in feedback.extra_metrics.items():
         yield f"{one_line(name, 60).replace('_', ' ')} at the end: {number(value)}"
     if feedback.diverged:
         yield f"diverged (not a number in training): {feedback.diverged} of {max(len(seeds), feedback.diverged)} seeds"
