@@ -26,6 +26,8 @@ from jaxreward.runs.run import check_name
 
 MANIFEST = "manifest"
 CHECKSUMS = "checksums.json"
+_OLD_NAMES = {"['state'].lanes": "['state'].rollout", "].beside": "].extra"}
+"""Names that leaves of a training had in earlier versions."""
 
 
 class CheckpointMismatchError(Exception):
@@ -161,7 +163,7 @@ def _decode(arrays: dict[str, np.ndarray], like: Any) -> Any:
 
     entries = json.loads(np.asarray(arrays[MANIFEST]).tobytes())
     expected, structure = jax.tree_util.tree_flatten_with_path(like)
-    if [entry["path"] for entry in entries] != [jax.tree_util.keystr(path) for path, _ in expected]:
+    if [_renamed(entry["path"]) for entry in entries] != [jax.tree_util.keystr(path) for path, _ in expected]:
         raise CheckpointMismatchError("it holds a tree of another structure")
     leaves = []
     for index, (entry, (_, leaf)) in enumerate(zip(entries, expected, strict=True)):
@@ -171,6 +173,13 @@ def _decode(arrays: dict[str, np.ndarray], like: Any) -> Any:
         _require_alike(entry["path"], restored, leaf)
         leaves.append(restored)
     return jax.tree_util.tree_unflatten(structure, leaves)
+
+
+def _renamed(path: str) -> str:
+    """The path of a leaf by its name of today."""
+    for old, new in _OLD_NAMES.items():
+        path = path.replace(old, new)
+    return path
 
 
 def _to_numpy(leaf: Any) -> tuple[str, np.ndarray]:

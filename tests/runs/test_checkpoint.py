@@ -14,11 +14,35 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from flax import struct
 
 from jaxreward.errors import UserError
 from jaxreward.runs.checkpoint import Checkpoints
 
 Pair = collections.namedtuple("Pair", "left right")
+
+
+class Old(struct.PyTreeNode):
+    lanes: jax.Array
+    beside: jax.Array
+
+
+class New(struct.PyTreeNode):
+    rollout: jax.Array
+    extra: jax.Array
+
+
+def test_leaves_are_found_under_their_names_of_before(tmp_path):
+    store = Checkpoints(tmp_path)
+    store.save("training", {"state": Old(jnp.arange(3), jnp.ones(2)), "stats": Old(jnp.zeros(1), jnp.zeros(4))})
+    like = {"state": New(jnp.zeros(3, int), jnp.zeros(2)), "stats": New(jnp.ones(1), jnp.ones(4))}
+    with pytest.warns(UserWarning, match="another structure"):
+        assert store.restore("training", like) is None, "lanes are of a state alone"
+    store.save("training", {"state": Old(jnp.arange(3), jnp.ones(2))})
+    found = store.restore("training", {"state": like["state"]})
+    assert (
+        found is not None and found["state"].rollout.tolist() == [0, 1, 2] and found["state"].extra.tolist() == [1, 1]
+    )
 
 
 def make_tree(seed=0):
