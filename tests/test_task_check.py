@@ -12,7 +12,7 @@ import jaxreward as jr
 from jaxreward.errors import UserError
 from jaxreward.evolve.task_check import check_task
 from jaxreward.tasks import make_task
-from tests.tasks.test_soundness import marked, module_of, written
+from tests.tasks.test_validation import marked, module_of, written
 from tests.test_cli import outcome
 
 

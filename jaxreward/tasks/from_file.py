@@ -11,7 +11,7 @@ from typing import Any
 
 from jaxreward.config import class_of, file_of
 from jaxreward.errors import FILE_OF_USER, UserError, in_a_line
-from jaxreward.tasks.checks import made
+from jaxreward.tasks.option_checks import call_with_options
 from jaxreward.tasks.task import Task
 
 _NEEDED = tuple(name for name in dir(Task) if not name.startswith("_"))
@@ -54,7 +54,7 @@ def task_from_file(name: str, **options: Any) -> Task:
     known = (kind, repr(sorted(options.items())))
     if known not in _made:
         try:
-            _made[known] = made(name, kind, options)
+            _made[known] = call_with_options(name, kind, options)
         except UserError:
             raise
         except (Exception, SystemExit) as error:

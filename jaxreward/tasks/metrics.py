@@ -79,8 +79,8 @@ class Mean:
 
 
 @dataclass(frozen=True)
-class Beside:
-    """A metric that tells others beside its own value."""
+class WithExtraMetrics:
+    """`main` as the metric, and `others` as extra metrics that are only reported."""
 
     main: Metric
     others: Mapping[str, Metric] = field(default_factory=dict)
@@ -98,11 +98,16 @@ class Beside:
 
     def update(self, acc: Any, state: State, action: jax.Array, next_state: State) -> Any:
         main, others = acc
-        told = tuple(m.update(a, state, action, next_state) for m, a in zip(self.others.values(), others, strict=True))
-        return self.main.update(main, state, action, next_state), told
+        pairs = zip(self.others.values(), others, strict=True)
+        others = tuple(metric.update(acc, state, action, next_state) for metric, acc in pairs)
+        return self.main.update(main, state, action, next_state), others
 
     def value(self, acc: Any) -> jax.Array:
         return self.main.value(acc[0])
 
     def also(self, acc: Any) -> jax.Array:
         return jnp.stack([m.value(a) for m, a in zip(self.others.values(), acc[1], strict=True)])
+
+
+Beside = WithExtraMetrics
+"""The name of earlier versions."""

@@ -12,7 +12,7 @@ from typing import Literal
 
 from jaxreward.records import Fragment, Vocabulary
 from jaxreward.tasks import xland_fragments as phrases
-from jaxreward.tasks.phrases import Phrase, functions_of
+from jaxreward.tasks.fragment_template import Template, functions_of
 
 TILES = ("empty", "floor", "wall", "ball", "square", "pyramid", "goal", "key",
          "door_locked", "door_closed", "door_open", "hex", "star")  # fmt: skip
@@ -282,7 +282,7 @@ _TILE_CONSTANTS = ("floor", "wall", "goal", "key", "door_locked", "door_closed",
 _ACTIONS = ("FORWARD", "TURN_RIGHT", "TURN_LEFT", "PICK_UP", "PUT_DOWN", "TOGGLE")
 
 
-def _fill(kind: Literal["feature", "term"], templates: Iterable[Phrase], *things: tuple[int, int]) -> list[Fragment]:
+def _fill(kind: Literal["feature", "term"], templates: Iterable[Template], *things: tuple[int, int]) -> list[Fragment]:
     """Fragments of templates for one object or pair; `about:` tags name the objects."""
     names = [object_name(thing) for thing in things]
     holes = {}

@@ -15,8 +15,8 @@ from jaxreward.errors import UserError
 from jaxreward.records import Measure
 from jaxreward.tasks.brax.base import BraxTask
 from jaxreward.tasks.brax.environment import BraxState, BraxView, view_fields
-from jaxreward.tasks.checks import check_not_negative
 from jaxreward.tasks.metrics import Mean, Reached
+from jaxreward.tasks.option_checks import check_not_negative
 from jaxreward.tasks.simulation import ONLY_FAILURES
 
 BELLY_UP = 0.9

@@ -12,7 +12,7 @@ from flax import struct
 
 from jaxreward.errors import UserError
 from jaxreward.records import Vocabulary
-from jaxreward.tasks.checks import check_not_negative, check_whole
+from jaxreward.tasks.option_checks import check_not_negative, check_whole
 from jaxreward.tasks.robots.go1_base import GO1_WORDS, UPRIGHT, Go1Task, down
 from jaxreward.tasks.robots.physics import Data
 from jaxreward.tasks.robots.state import RobotState, RobotView

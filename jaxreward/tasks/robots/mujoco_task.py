@@ -13,10 +13,10 @@ import numpy as np
 
 from jaxreward.errors import UserError
 from jaxreward.records import Vocabulary
-from jaxreward.tasks.checks import check_horizon
+from jaxreward.tasks.option_checks import check_horizon
 from jaxreward.tasks.robots.physics import IMPLS, Data, Impl, Physics, rotate, rotate_back
 from jaxreward.tasks.robots.state import RobotState, RobotView, view_of
-from jaxreward.tasks.simulation import ONLY_FAILURES, UNFUSED, lanes_at_once
+from jaxreward.tasks.simulation import ONLY_FAILURES, UNFUSED, max_envs_per_step
 from jaxreward.tasks.task import Box
 
 WORDS = {
@@ -35,7 +35,7 @@ ATTITUDE_WORDS = {
     "info.upvector": "the body's upward axis in the world; (0, 0, 1) when upright",
     "info.heading": "direction of the body's forward axis in the world (rad)",
 }
-"""Words for what `attitude` tells."""
+"""Descriptions of what `attitude` returns."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,8 +99,8 @@ class MuJoCoTask:
     def compiler_options(self, platform: str) -> Mapping[str, Any]:
         return UNFUSED if platform == "cpu" else {}
 
-    def lanes_at_once(self, platform: str) -> int:
-        return lanes_at_once(platform) if self.impl == "jax" else 0  # lanes of Warp share their contacts
+    def max_envs_per_step(self, platform: str) -> int:
+        return max_envs_per_step(platform) if self.impl == "jax" else 0  # in Warp, environments share contact buffers
 
     @property
     def ends_early(self) -> str:

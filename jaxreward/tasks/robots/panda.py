@@ -12,7 +12,7 @@ import numpy as np
 from flax import struct
 
 from jaxreward.records import Vocabulary
-from jaxreward.tasks.checks import check_not_negative
+from jaxreward.tasks.option_checks import check_not_negative
 from jaxreward.tasks.robots.panda_base import PANDA_WORDS, PandaTask
 from jaxreward.tasks.robots.physics import Data
 from jaxreward.tasks.robots.state import RobotState, RobotView

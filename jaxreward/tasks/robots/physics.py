@@ -22,7 +22,7 @@ from flax import struct
 
 from jaxreward.errors import UserError
 from jaxreward.kernels.linalg import keep_off_the_pool
-from jaxreward.tasks.pictures import posed, render
+from jaxreward.tasks.rendering import posed, render
 
 with contextlib.redirect_stdout(io.StringIO()):  # it prints there that warp is not installed
     from mujoco import mjx

@@ -52,7 +52,7 @@ def check_not_negative(name: str, value: Any, most: float = inf) -> None:
         raise UserError(f"{name} must be at most {most:g}, not {value!r}")
 
 
-def made(name: str, maker: Callable[..., Any], options: dict[str, Any]) -> Any:
+def call_with_options(name: str, maker: Callable[..., Any], options: dict[str, Any]) -> Any:
     """What `maker` makes of `options`, for the task called `name`.
 
     Raises:

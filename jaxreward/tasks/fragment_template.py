@@ -19,7 +19,7 @@ def bell(x, width):
 """Helpers of every robot's phrase book: a length with a slope at zero, and a bell of a width."""
 
 
-class Phrase(NamedTuple):
+class Template(NamedTuple):
     """A fragment with holes: `lines` is the body after the docstring, the last one returned."""
 
     name: str
@@ -37,12 +37,12 @@ class Phrase(NamedTuple):
         return "\n".join([f"def {self.name}({arguments}):", *("    " + line for line in body)])
 
 
-def book(
-    features: Iterable[Phrase], terms: Iterable[Phrase], helpers: str = "", constants: dict[str, str] | None = None
+def make_vocabulary(
+    features: Iterable[Template], terms: Iterable[Template], helpers: str = "", constants: dict[str, str] | None = None
 ) -> Vocabulary:
     """The vocabulary of phrases without holes; `helpers` is the text of the functions that they call."""
 
-    def fragment(phrase: Phrase, kind: Literal["feature", "term"]) -> Fragment:
+    def fragment(phrase: Template, kind: Literal["feature", "term"]) -> Fragment:
         return Fragment(
             name=phrase.name, kind=kind, source=phrase.source(kind), size=phrase.size, scales=phrase.scales,
             tags=tuple(phrase.tags.split()), doc=phrase.doc,
