@@ -18,9 +18,9 @@ from jaxreward.tasks.validation import require_sound
 
 
 class Entry(NamedTuple):
-    """Where a task is made: a module of this room, imported when the task is asked for, and what to call in it.
+    """Where a task is made: a module of this package, imported on demand, and what to call in it.
 
-    `real` says that its actions are real numbers, so that nobody has to make it to know that.
+    `real` says that its actions are real numbers, which is known without making it.
     """
 
     module: str
@@ -55,8 +55,8 @@ def task_names() -> tuple[str, ...]:
 
 
 def has_real_actions(name: str) -> bool:
-    """Whether the actions of the task called `name` are real numbers; False for an unknown name. Only a task in a file
-    is made for that."""
+    """Whether the actions of the task called `name` are real numbers; False for an unknown name. A task in a file
+    is made to find out."""
     if is_file(name):
         return isinstance(unchecked_task(name).action_space, Box)
     return name in _TASKS and _TASKS[name].real
@@ -79,7 +79,7 @@ def make_task(name: str, **options: Any) -> Task:
 
 
 def unchecked_task(name: str, **options: Any) -> Task:
-    """As `make_task`, of a task in a file before it was examined."""
+    """As `make_task`, without the validation of a task in a file."""
     if is_file(name):
         return task_from_file(name, **options)
     if name.startswith("xland/"):

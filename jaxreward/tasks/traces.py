@@ -259,16 +259,12 @@ def _inherited(locator: SourceLocator) -> bool:
 
 
 def label(path: Any, root: str = "state") -> str:
-    """A path into a tree as a program writes it, less quotes: `state.agent.position`."""
-    return ".".join(filter(None, (root, *(str(_step(key)) for key in path))))
+    """A path into a tree with dots: `state.agent.position`."""
+    return ".".join(filter(None, (root, tree_util.keystr(path, simple=True, separator="."))))
 
 
 def _leaves(tree: Any, root: str = "state") -> list[tuple[str, Any]]:
     return [(label(path, root), leaf) for path, leaf in tree_util.tree_flatten_with_path(tree)[0]]
-
-
-def _step(key: Any) -> Any:
-    return next((getattr(key, name) for name in ("name", "key", "idx") if hasattr(key, name)), key)
 
 
 def dtype_and_shape(leaf: Any) -> str:

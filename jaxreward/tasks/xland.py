@@ -54,7 +54,7 @@ class AgentView(struct.PyTreeNode):
 
 
 class XLandView(struct.PyTreeNode):
-    """What programs see; `xland_words.state_words` says what it means."""
+    """What programs see; see `xland_description.state_words`."""
 
     grid: jax.Array
     agent: AgentView

@@ -1,9 +1,9 @@
-"""The phrase book of XLand: templates of feature and term fragments, filled in per object.
+"""Templates of XLand's feature and term fragments, filled in per object.
 
-A template is a `Template`; `{x}` and `{y}` become the snake-case names of objects (`blue_pyramid`),
+`{x}` and `{y}` become the snake-case names of objects (`blue_pyramid`),
 `{X}` and `{Y}` their constants (`BLUE_PYRAMID`), `{a}` and `{b}` their names in words. The first
 tag is the fragment's family. Templates know tiles, positions, distances and what actions do; none
-knows which object a task is about. The helpers they call are in `xland_vocabulary`.
+knows which object the goal is about. The helpers they call are in `xland_vocabulary`.
 """
 
 from __future__ import annotations

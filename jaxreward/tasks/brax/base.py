@@ -1,4 +1,4 @@
-"""What every task on an environment of Brax does alike; a subclass adds its words and what it measures."""
+"""Base of the tasks on Brax's environments; a subclass adds its description and metric."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ from jaxreward.tasks.task import Box
 class BraxTask:
     """A task on one of Brax's environments.
 
-    A subclass has `name`, `description`, `env_name`, `score`, `sparse_reward` and `dense_reward`, and replaces of what
-    is below what differs.
+    A subclass has `name`, `description`, `env_name`, `score`, `sparse_reward` and `dense_reward`, and overrides the
+    methods below where it differs.
 
     Args:
         backend: Brax's simulation: `spring`, the fastest on CPU, `generalized`, `positional` or `mjx`.
@@ -51,7 +51,7 @@ class BraxTask:
     solid: ClassVar[tuple[str, ...]] = ()
     """Geometries that touch the floor besides those that do in Brax."""
     own_words: ClassVar[Mapping[str, str]] = {}
-    """Words for the arrays of the view that only this task has."""
+    """Descriptions of the arrays of the view that only this task has."""
     ends_early: ClassVar[str] = ""
     """When an episode ends before the horizon, in words, if the description does not say it."""
 

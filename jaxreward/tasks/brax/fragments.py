@@ -1,6 +1,6 @@
-"""The phrase books of Brax's robots: what a genetic proposer may build observations and rewards from.
+"""The vocabularies of Brax's robots: what a genetic proposer may build observations and rewards from.
 
-The phrases are written once; a robot fills in its numbers and adds those of its task.
+The templates are shared; a robot fills in its constants and adds the templates of its task.
 """
 
 from __future__ import annotations

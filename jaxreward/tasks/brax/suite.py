@@ -24,7 +24,7 @@ METRICS = ("return", "speed")
 FAST = 1.0
 """m/s from which the sparse reward is paid."""
 SPEED = Measure(name="speed", unit="m/s", rate=False, worst=-5.0)
-"""Nobody here runs backward so fast."""
+"""No robot runs backward as fast as the worst."""
 
 
 class Runner(NamedTuple):
@@ -76,7 +76,7 @@ class Run(BraxTask):
     Args:
         kind: one of `RUNNERS`.
         metric: `return`, the sum of the environment's own rewards; or `speed`, metres forward per second of the whole
-            horizon, so that a step after a fall counts 0. The other one is told beside.
+            horizon, so that a step after a fall counts 0. The other one is an extra metric.
     """
 
     kind: str = "hopper"

@@ -21,7 +21,7 @@ OPEN = 0.39
 POSE_NOISE = 0.125
 """Half the width of the uniform noise on the seven joints at reset (rad), as in IsaacGymEnvs."""
 TOUCHING = {"type": "capsule", "rgba": "0.5 0.5 0.5 1"}
-"""What the handle can touch looks so."""
+"""Attributes of geometries that can touch the handle."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class PandaCabinet(PandaTask):
         }  # fmt: skip
 
     def score(self) -> WithExtraMetrics:
-        """Success; beside it the drawer's position (m), the farthest of an episode and that on average."""
+        """Success; extra metrics are the farthest and the mean position of the drawer (m)."""
         length = Measure(name="drawer position", unit="m", rate=False)
         mean = Mean(lambda _, action, state: _out(state), self.horizon, length)
         return WithExtraMetrics(

@@ -1,4 +1,4 @@
-"""The phrase book of the arm at the drawer: that of the arm, with the handle for a target, and the drawer's own."""
+"""The vocabulary of the arm at the drawer: that of the arm with the handle as target, and the drawer's own."""
 
 from __future__ import annotations
 
@@ -55,13 +55,13 @@ _COMING = {
 }  # fmt: skip
 
 
-def _of_handle(phrase: Template) -> Template:
-    """The same phrase, where the target is the handle."""
-    return phrase._replace(doc=phrase.doc.replace("target", "handle"))
+def _of_handle(template: Template) -> Template:
+    """The same template, with the handle as target."""
+    return template._replace(doc=template.doc.replace("target", "handle"))
 
 
 FEATURES = (
-    *(_of_handle(phrase) for phrase in panda.FEATURES if phrase.name in _ARM),
+    *(_of_handle(template) for template in panda.FEATURES if template.name in _ARM),
     Template("handle_place", "position basic", "Middle of the handle.", 'state.info["handle_pos"]', 3),
     Template("fingers_open", "joints basic", "How far the fingers are open, and asked to be, 1 being wide.",
              "25.0 * jnp.concatenate([state.data.qpos[7:9], state.data.ctrl[7:]])", 3),
@@ -84,7 +84,7 @@ FEATURES = (
 )  # fmt: skip
 
 TERMS = (
-    *(_of_handle(phrase) for phrase in panda.TERMS if phrase.name in _COMING),
+    *(_of_handle(template) for template in panda.TERMS if template.name in _COMING),
     Template("drawer_out", "shaping drawer", "How far the drawer is out.", "drawer(next_state)", 1, (10.0, 3.0, 30.0)),
     Template("drawer_pulled", "shaping potential drawer", "How far the drawer came out in the step.",
              "drawer(next_state) - drawer(state)", 1, (100.0, 30.0, 300.0)),

@@ -1,6 +1,6 @@
-"""The phrase book of the quadruped: what a genetic proposer may build observations and rewards from.
+"""The vocabulary of the quadruped: what a genetic proposer may build observations and rewards from.
 
-It knows positions, velocities, orientation, joints and pushes; what the task is about it does not know.
+It has positions, velocities, orientation, joints and pushes; the task's goal is not in it.
 """
 
 from __future__ import annotations
@@ -131,6 +131,6 @@ TERMS = (
 
 def vocabulary(horizon: int, strongest: float) -> Vocabulary:
     """Features and terms for the quadruped that is pushed with up to `strongest` N, in episodes of `horizon` steps."""
-    # Where nobody pushes, zero is divided by one.
-    told = {"HORIZON": repr(float(horizon)), "STRONG": repr(float(strongest) or 1.0)}
-    return make_vocabulary(FEATURES, TERMS, HELPERS, told | CONSTANTS)
+    # Without pushes, zero is divided by one.
+    constants = {"HORIZON": repr(float(horizon)), "STRONG": repr(float(strongest) or 1.0)}
+    return make_vocabulary(FEATURES, TERMS, HELPERS, constants | CONSTANTS)

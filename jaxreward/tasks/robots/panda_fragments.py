@@ -1,6 +1,6 @@
-"""The phrase book of the arm: what a genetic proposer may build observations and rewards from.
+"""The vocabulary of the arm: what a genetic proposer may build observations and rewards from.
 
-It knows joints, gripper and target, errors at several scales, and where things will be; not when an episode succeeds.
+It has joints, gripper and target, errors at several scales, and predictions; the task's goal is not in it.
 """
 
 from __future__ import annotations

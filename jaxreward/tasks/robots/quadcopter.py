@@ -104,7 +104,7 @@ class QuadcopterHover(MuJoCoTask):
         return state.data.broken | ~(state.info["target_dist"] <= FAR)
 
     def score(self) -> WithExtraMetrics:
-        """The mean distance; beside it, `hover_rate`: the fraction of all steps within 0.1 m of the target."""
+        """The mean distance; extra metric `hover_rate`: the fraction of all steps within 0.1 m of the target."""
         measure = Measure(name="distance", unit="m", rate=False, higher_is_better=False, worst=FAR)
         distance = Mean(lambda _, action, state: _distance(state), self.horizon, measure, missing=FAR)
         near = Mean(lambda _, action, state: (_distance(state) < NEAR).astype(jnp.float32), self.horizon)

@@ -1,4 +1,4 @@
-"""The phrase book of the quadcopter: what a genetic proposer may build observations and rewards from."""
+"""The vocabulary of the quadcopter: what a genetic proposer may build observations and rewards from."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _BODY = {"body_velocity", "turning", "gravity", "heading", "time_passed"}
 _QUIET = {"upright", "level", "alive", "turn_cost", "jerk_cost"}
 
 FEATURES = (
-    *(phrase for phrase in go1.FEATURES if phrase.name in _BODY),
+    *(template for template in go1.FEATURES if template.name in _BODY),
     Template("target_in_body", "position body basic", "The way to the target, halved.", "0.5 * way(state)", 3),
     Template("target_coarse", "position body scales", "The way to the target, saturating at about 1 m.",
              "jnp.tanh(way(state))", 3),
@@ -67,7 +67,7 @@ FEATURES = (
 )  # fmt: skip
 
 TERMS = (
-    *(phrase for phrase in go1.TERMS if phrase.name in _QUIET),
+    *(template for template in go1.TERMS if template.name in _QUIET),
     Template("distance_cost", "penalty position", "Minus the distance.", "-gap(next_state)", 1, NEAR),
     Template("distance_squared", "penalty position", "Minus the squared distance.", "-gap(next_state) ** 2", 1, NEAR),
     Template("around", "shaping position", "One at the target, falling e-fold with every metre.",

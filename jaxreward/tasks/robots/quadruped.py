@@ -1,4 +1,4 @@
-"""Quadruped velocity: walk as fast, and turn as fast, as one is told (RF-Agent's Anymal, appendix A; IsaacGymEnvs)."""
+"""Quadruped velocity: follow commanded linear and yaw velocities (RF-Agent's Anymal, appendix A; IsaacGymEnvs)."""
 
 from __future__ import annotations
 
@@ -98,8 +98,8 @@ class QuadrupedVelocity(Go1Task):
         return info | {"command_error": _error(info["command"], info)}
 
     def score(self) -> WithExtraMetrics:
-        """Minus the squared errors, meant over all steps; beside it `up_rate`, the fraction of steps that end up, and
-        `tracking_rate`, that of steps with both errors below 0.25."""
+        """Minus the squared errors, averaged over all steps; extra metrics: `up_rate`, the fraction of steps that end
+        up, and `tracking_rate`, that of steps with both errors below 0.25."""
         measure = Measure(name="minus squared velocity error", rate=False, worst=self.worst)
         error = Mean(lambda _, action, state: self._score(state), self.horizon, measure, missing=self.worst)
         up = Mean(lambda _, action, state: (~down(state.data)).astype(jnp.float32), self.horizon)

@@ -1,4 +1,4 @@
-"""The phrase book of the quadruped that is told how fast to move: that of the Go1, and commands, errors and legs."""
+"""The vocabulary of the quadruped that follows velocity commands: that of the Go1, and commands, errors and legs."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _QUIET = {
 }  # fmt: skip
 
 FEATURES = (
-    *(phrase for phrase in go1.FEATURES if phrase.name in _BODY),
+    *(template for template in go1.FEATURES if template.name in _BODY),
     Template("command", "command basic", "Velocities asked for: forward, left, yaw.", 'state.info["command"]', 3),
     Template("command_error", "command body basic", "Velocities asked for less the true ones.", "error(state)", 3),
     Template("error_coarse", "command body scales", "Errors of the velocities, saturating at about 0.5.",
@@ -81,7 +81,7 @@ FEATURES = (
 )  # fmt: skip
 
 TERMS = (
-    *(phrase for phrase in go1.TERMS if phrase.name in _QUIET),
+    *(template for template in go1.TERMS if template.name in _QUIET),
     Template("moving", "shaping command", "A bell of 50 cm/s around the horizontal velocity asked for.",
              "bell(slip(next_state), 0.5)", 1, NEAR),
     Template("moving_fine", "shaping command", "A bell of 20 cm/s around the horizontal velocity asked for.",
