@@ -90,7 +90,7 @@ class RunningMean(struct.PyTreeNode):
 
 @dataclass(frozen=True)
 class MeanBelow:
-    """Success: all `horizon` steps are taken and `valid`, and their mean `figure` is below `limit`; both of next states.
+    """Success: all `horizon` steps are taken and `valid`, and their mean `figure` is below `limit`.
 
     Its extra metrics are `running_success`, the fraction of all steps on which the episode is valid and the mean so far
     is below `limit`, as LIMEN's reference implementation measures, and the mean itself, where `mean_name` names it.

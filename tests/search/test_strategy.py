@@ -11,7 +11,7 @@ import pytest
 from jaxreward.errors import UserError
 from jaxreward.search import STRATEGIES, Draft, SearchStrategy, make_strategy
 from jaxreward.search.seeding import derive_rng
-from jaxreward.search.strategy import FAILURES_KEPT
+from jaxreward.search.strategy import MAX_FAILURES
 
 ALL = sorted(STRATEGIES)
 
@@ -74,10 +74,10 @@ def test_failures_and_nan_never_become_best_or_parents(name, result):
 def test_recent_failures_come_newest_first_and_are_bounded(result):
     strategy = make_strategy("limen")
     state = strategy.init()
-    for k in range(FAILURES_KEPT + 3):
+    for k in range(MAX_FAILURES + 3):
         state = strategy.tell(state, [result(f"f{k}", None), result(f"empty{k}", None, source="")])
     names = [failure.candidate.id for failure in state.failures]
-    assert names == [f"f{k}" for k in range(FAILURES_KEPT + 2, 2, -1)]
+    assert names == [f"f{k}" for k in range(MAX_FAILURES + 2, 2, -1)]
 
 
 def test_best_keeps_the_first_of_equals(result):
