@@ -20,7 +20,6 @@ from jaxreward.errors import UserError, why_unreadable
 from jaxreward.programs.constants import FloatLiteral
 from jaxreward.programs.cost import Cost
 from jaxreward.programs.limits import Limits
-from jaxreward.programs.novelty import Sketch
 from jaxreward.programs.process import Lost, Process, SandboxError
 from jaxreward.programs.program import Half, Program, ProgramRejected, Skeleton, assemble
 from jaxreward.programs.spec import Spec
@@ -106,9 +105,9 @@ class Checker:
 
         Args:
             task: a task, a `Spec`, or a pair `(state, action)` of trees of `jax.ShapeDtypeStruct`.
-            samples: `(views, actions, next_views)` with a leading axis, for the numeric checks and the
-                sketch; by default `task.sample_transitions()` if the task has that method, else
-                transitions of random play, and random arrays where there is no task to play.
+            samples: `(views, actions, next_views)` with a leading axis, for the numeric checks; by default
+                `task.sample_transitions()` if the task has that method, else transitions of random actions, and
+                random arrays where there is no task.
         """
         ahead, _ = self._ahead.pop((source, id(task)), (None, None)) if samples is None else (None, None)
         if ahead is not None and not ahead.cancel():  # one that has not begun is as well made here
@@ -235,10 +234,10 @@ class Checker:
             observation = Half(traced["observation"]) if own[0] else target.default("observation")
             reward = _reward_of(traced, guarded) if own[1] else target.default("reward")
             samples = target.samples(given)  # not before: what is refused need not wait for a task to be played
-            cost, notices, sketch, lifts = self._verify(lane, observation, reward, guarded, target.spec, samples)
+            cost, notices, lifts = self._verify(lane, observation, reward, guarded, target.spec, samples)
             reward = reward if lifts else dataclasses.replace(reward, skeleton=None)
             nodes = guarded["reward_nodes"] if own[1] else 0
-            program = assemble(source, name, target.spec, observation, reward, nodes, cost, sketch)
+            program = assemble(source, name, target.spec, observation, reward, nodes, cost)
         except Failed as bad:
             return Verdict(failure=bad.failure, notices=aside), None
         return Verdict(summary=program.summary, notices=(*aside, *notices)), program
@@ -264,8 +263,8 @@ class Checker:
     def _verify(
         self, lane: _Lane, observation: Half, reward: Half, guarded: dict[str, Any], spec: Spec,
         samples: Packed | None,
-    ) -> tuple[Cost, tuple[Notice, ...], Sketch | None, bool]:  # fmt: skip
-        """What the verifier says: costs, remarks, a sketch, and whether the skeleton of the reward is one."""
+    ) -> tuple[Cost, tuple[Notice, ...], bool]:  # fmt: skip
+        """The verifier's answer: cost, notices, and whether the skeleton of the reward is one."""
         lifted = reward.skeleton
         request = {
             "observation": observation.tape, "reward": reward.tape, "terms": reward.terms, "spec": spec.as_json(),
@@ -280,8 +279,7 @@ class Checker:
         if "failure" in answer:
             line = guarded["lines"].get(answer.get("half"))
             raise Failed(Failure(**{"line": line, **{k: v for k, v in answer["failure"].items() if v is not None}}))
-        notices, sketch = tuple(Notice(**n) for n in answer["notices"]), answer["sketch"]
-        return Cost(**answer["cost"]), notices, _sketch(**sketch) if sketch else None, bool(answer["lifts"])
+        return Cost(**answer["cost"]), tuple(Notice(**n) for n in answer["notices"]), bool(answer["lifts"])
 
     def _hand_over(self, lane: _Lane, samples: Packed, spec: dict[str, Any]) -> None:
         """Send the verifier a task's transitions. What goes wrong here is no program's fault."""
@@ -309,10 +307,6 @@ def _reward_of(traced: dict[str, Any], guarded: dict[str, Any]) -> Half:
         tape, which = traced["lifted"]
         skeleton = Skeleton(tape, tuple(FloatLiteral(*guarded["constants"][i]) for i in which))
     return Half(traced["reward"], traced["terms"], skeleton)
-
-
-def _sketch(numbers: Any, reward_rms: float, constants: Any) -> Sketch:
-    return Sketch(tuple(numbers), reward_rms, (tuple(constants[0]), tuple(constants[1])))
 
 
 def _no_sandbox(reason: str) -> str:

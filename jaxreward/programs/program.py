@@ -19,7 +19,6 @@ from jaxreward.programs.cost import Cost, measure
 from jaxreward.programs.encode import trace
 from jaxreward.programs.interpret import replay, shapes
 from jaxreward.programs.limits import Limits
-from jaxreward.programs.novelty import Sketch
 from jaxreward.programs.spec import Spec
 from jaxreward.programs.tape import Tape, bind, count, digests, reads
 from jaxreward.records import ProgramSummary, Verdict
@@ -129,7 +128,7 @@ class Program:
             raise UserError(f"{self.name}: {error}") from error
         written = np.array([c.value for c in moved], np.float32)
         digest = hashlib.sha256("|".join([*self.structure, written.tobytes().hex()]).encode()).hexdigest()
-        summary = self.summary.model_copy(update={"digest": digest, "sketch": (), "constants": ((), ())})
+        summary = self.summary.model_copy(update={"digest": digest})
         skeleton = Skeleton(self.skeleton.tape, moved)
         tape = bind(skeleton.tape, list(written))
         return dataclasses.replace(self, source=source, summary=summary, skeleton=skeleton, reward_tape=tape)
@@ -215,14 +214,12 @@ def _example(task: Any) -> Any:
 
 
 def assemble(
-    source: str, name: str, spec: Spec, observation: Half, reward: Half, reward_nodes: int, cost: Cost | None = None,
-    sketch: Sketch | None = None,
+    source: str, name: str, spec: Spec, observation: Half, reward: Half, reward_nodes: int, cost: Cost | None = None
 ) -> Program:  # fmt: skip
     """A program from its halves, which must be checked tapes.
 
     Args:
         cost: of both tapes, if known.
-        sketch: of its outputs, see `novelty`.
     """
     if cost is None:
         cost = cost_of(observation.tape) + cost_of(reward.tape)
@@ -237,9 +234,6 @@ def assemble(
         elements=cost.elements,
         observation_reads=_names(labels[0], observation.tape),
         reward_reads=_names(labels[1], reward.tape),
-        sketch=sketch.numbers if sketch else (),
-        reward_rms=sketch.reward_rms if sketch else 0.0,
-        constants=sketch.constants if sketch else ((), ()),
     )
     return Program(source, name, spec, summary, observation.tape, reward.tape, reward.skeleton)
 

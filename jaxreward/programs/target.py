@@ -67,8 +67,8 @@ class Target:
         if n == 0:
             return None
         played = self._checked(sample_transitions(self.task, n))
-        tame = played.tame(self.magnitude / 10)  # a program may add some up and stay within the limit
-        return self._packed(tame) if len(tame) >= _FEWEST else None
+        bounded = played.bounded(self.magnitude / 10)  # a program may add some up and stay within the limit
+        return self._packed(bounded) if len(bounded) >= _FEWEST else None
 
     def _checked(self, samples: Any) -> Samples:
         found = _unstacked(samples, self.spec)
