@@ -278,7 +278,7 @@ class Evolution:
             )  # fmt: skip
 
         source = self._completed(proposal).source
-        self.checker.foresee(source, self.task, None if s.tune or s.chunk else ahead)
+        self.checker.prefetch(source, self.task, None if s.tune or s.chunk else ahead)
 
     def _completed(self, proposal: Proposal) -> Proposal:
         """With the observation that is given, where one is."""

@@ -1,4 +1,4 @@
-"""A task as the checks see it: its spec, its defaults, its transitions."""
+"""What the checks need of a task: spec, defaults and transitions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from jaxreward.records import Failure
 
 _FEWEST = 32
 _MOST_BYTES = 40 << 20
-"""As text they are a third larger, and the verifier takes 64 MiB at a time."""
+"""Base64 makes them a third larger; the verifier takes requests of 64 MiB."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Packed:
 
 
 class Target:
-    """What is known of a task, worked out once; safe to use from several threads."""
+    """Spec, defaults and transitions of a task, computed once; thread-safe."""
 
     def __init__(self, task: Any, spec: Spec, magnitude: float) -> None:
         self.task, self.spec, self.magnitude = task, spec, magnitude

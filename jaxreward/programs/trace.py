@@ -17,12 +17,12 @@ from jaxreward.programs.encode import encode
 from jaxreward.programs.encode import trace as tape_of
 from jaxreward.programs.entries import FILE, Guarded, Refused
 from jaxreward.programs.guard import guard
-from jaxreward.programs.lasting import unchanged
 from jaxreward.programs.limits import Limits
+from jaxreward.programs.module_state import require_unchanged
+from jaxreward.programs.namespace import build_state, namespace
 from jaxreward.programs.spec import Spec
 from jaxreward.programs.tape import Tape, reads
 from jaxreward.programs.unused import refuse_unused
-from jaxreward.programs.world import build_state, namespace
 
 _SCALAR_KINDS = "biuf"
 _ATTEMPTS = 24
@@ -68,7 +68,7 @@ def _tapes(code: Any, checked: Guarded, spec: Spec, limits: Limits) -> dict[str,
         def observe(*arrays: Any) -> list[Any]:
             state = build_state(spec.tree, list(arrays))
             names = _execute(code)
-            with unchanged(names, state):
+            with require_unchanged(names, state):
                 seen = names["get_observation"](state)
             return [_observation(seen, limits)]
 
@@ -104,7 +104,7 @@ def _paid(
     n = len(spec.leaves)
     state, action = build_state(spec.tree, list(arrays[:n])), arrays[n]
     next_state = build_state(spec.tree, list(arrays[n + 1 :]))
-    with unchanged(names, state, next_state):
+    with require_unchanged(names, state, next_state):
         # GRACE's form is `reward(state)`, of the state that an action led to.
         value = names[entry](next_state) if entry == "reward" else names[entry](state, action, next_state)
     return _reward(value, entry, limits)
