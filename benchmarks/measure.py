@@ -1,4 +1,4 @@
-"""What is timed, and how it is kept fair: nothing compiled before may serve what is measured now."""
+"""Timings from a cold start: nothing compiled before may serve what is measured now."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def mean(times: Sequence[Seconds]) -> Seconds:
 
 
 def median(repeats: Sequence[Seconds]) -> Seconds:
-    """The repeat with the (lower) median wall time, whole, so that its parts belong together."""
+    """The repeat with the (lower) median wall time, whole, so that its values belong together."""
     return sorted(repeats, key=lambda s: s.wall)[(len(repeats) - 1) // 2]
 
 

@@ -17,7 +17,7 @@ from jaxreward.errors import UserError, in_a_line
 
 N = 256
 _STEPS, _PHYSICS_STEPS = 50_000, 8_000
-"""Steps of random play, enough for events that are not very rare. Real actions suggest a physics engine, which is slow."""
+"""Steps of random play, enough for events that are not very rare. Real actions suggest a slow physics engine."""
 _LONGEST = 5_000
 _MOST_BYTES = 16 << 20
 """Of the transitions, and of the views of all parallel episodes."""

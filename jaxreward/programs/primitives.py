@@ -8,7 +8,7 @@ from typing import Any
 import jax
 from jax.extend.core import primitives as extend
 
-from jaxreward.kernels.linalg import keep_off_the_pool
+from jaxreward.kernels.linalg import compile_without_lapack
 from jaxreward.programs.names import name_set
 
 ELEMENTWISE = name_set(
@@ -44,7 +44,7 @@ PLAIN = ELEMENTWISE | REDUCTIONS | MOVES | HEAVY
 @cache
 def primitives() -> dict[str, Any]:
     """The objects of the allowed primitives by name; those that this JAX lacks are absent."""
-    keep_off_the_pool()  # whoever asks is about to trace or to compile a program, which may solve and factor
+    compile_without_lapack()  # whoever asks is about to trace or to compile a program, which may solve and factor
     found: dict[str, Any] = {}
     for module in (extend, jax.lax):
         for name in dir(module):

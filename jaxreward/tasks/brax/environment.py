@@ -15,7 +15,7 @@ from flax import struct
 with contextlib.redirect_stdout(io.StringIO()):  # it prints there that warp is not installed
     from brax import base, envs
 
-from jaxreward.kernels.linalg import keep_off_the_pool
+from jaxreward.kernels.linalg import compile_without_lapack
 
 Backend = Literal["spring", "generalized", "positional", "mjx"]
 BACKENDS = ("spring", "generalized", "positional", "mjx")
@@ -71,7 +71,7 @@ class BraxState(struct.PyTreeNode):
 
 def make_environment(name: str, backend: Backend, solid: tuple[str, ...] = ()) -> Environment:
     """An environment of Brax; the geometries `solid` touch the floor as feet do."""
-    keep_off_the_pool()
+    compile_without_lapack()
     with warnings.catch_warnings(), jax.ensure_compile_time_eval():  # it may be made while something is traced
         warnings.simplefilter("ignore", UserWarning)  # that Brax's environments are not developed any more
         env: Any = envs.get_environment(name, backend=backend)

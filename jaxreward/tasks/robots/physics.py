@@ -21,7 +21,7 @@ import numpy as np
 from flax import struct
 
 from jaxreward.errors import UserError
-from jaxreward.kernels.linalg import keep_off_the_pool
+from jaxreward.kernels.linalg import compile_without_lapack
 from jaxreward.tasks.rendering import posed, render
 
 with contextlib.redirect_stdout(io.StringIO()):  # it prints there that warp is not installed
@@ -71,7 +71,7 @@ class Physics:
     def __init__(self, xml: str, impl: Impl = "jax") -> None:
         if impl not in IMPLS:
             raise UserError(f"impl is {impl!r}: choose one of {', '.join(IMPLS)}")
-        keep_off_the_pool()
+        compile_without_lapack()
         try:
             self.model = _mj.MjModel.from_xml_string(xml)
         except ValueError as error:
