@@ -114,9 +114,9 @@ def evolve_command(args: list[str]) -> int:
     console = console_of(settings.json)
     from jaxreward.commands.estimate import describe
     from jaxreward.commands.spending import confirm, foresee
-    from jaxreward.evolve.setup import Parts
+    from jaxreward.evolve.setup import Setup
 
-    Parts.of(settings)  # a plan with a name that does not exist is no plan
+    Setup.of(settings)  # a plan with a name that does not exist is no plan
     spending = foresee(settings)
     for line in describe(settings, spending.text() if spending else ""):
         console.print(line)

@@ -69,12 +69,12 @@ _LLM = (
     *("llm.prompts", "llm.price"),
 )
 _SPENDING = ("llm.max_usd", "llm.max_tokens_total", "llm.max_requests", "llm.confirm_usd")
-_MACHINE = ("memory_gb", "chunk", "collector", "unsafe_no_sandbox")
+_MACHINE = ("memory_gb", "chunk", "collector", "compile", "unsafe_no_sandbox")
 _EVOLVE: dict[str, tuple[str, ...]] = {
     "search": ("task", "task_arg", "strategy", "option", "bandit", "proposer", "recording", "evolve", "observation",
                "judge", "generation", "seed"),
     "training": ("seeds", "steps", "filter_steps", "filter_threshold", "restart", "halving", "prune",
-                 "contender_seeds", "tune", "tune_steps", "baselines", "final_seeds", "final_steps", *_MACHINE[:3]),
+                 "contender_seeds", "tune", "tune_steps", "baselines", "final_seeds", "final_steps", *_MACHINE[:4]),
     "budget": ("candidates", "max_attempts", "max_env_steps", "max_device_s", *_SPENDING),
     "llm": _LLM,
     "ppo": _LEARNER,
@@ -84,7 +84,7 @@ _COMPARE: dict[str, tuple[str, ...]] = {
     "search": ("tasks", "task_arg", "strategies", "proposers", "search_seeds", "option", "bandit", "evolve",
                "observation", "generation"),
     "training": ("seeds", "steps", "filter_steps", "filter_threshold", "tune", "tune_steps", "final_seeds",
-                 "final_steps", *_MACHINE[:3]),
+                 "final_steps", *_MACHINE[:4]),
     "budget": ("candidates", "max_attempts", *_SPENDING),
     "llm": _LLM,
     "ppo": _LEARNER,
@@ -125,7 +125,7 @@ PAGES: dict[str, Page] = {
         "jaxreward.commands.retrain:TrainSettings",
         ("task", "task_arg", "interfaces", "seeds", "steps", "eval_episodes", "diagnose", "plot", "dry_run", "json"),
         {"training": ("task", "task_arg", "interfaces", "seeds", "first_seed", "steps", "checkpoints",
-                      "eval_episodes", *_MACHINE[:3]),
+                      "eval_episodes", *_MACHINE[:4]),
          "ppo": _LEARNER,
          "output": ("diagnose", "plot", "unsafe_no_sandbox", "dry_run", "json")},
         ("train --task xland-easy --interfaces interfaces/xland_easy/*.py",),

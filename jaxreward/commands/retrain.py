@@ -16,8 +16,9 @@ from jaxreward.programs import Checker, Program
 from jaxreward.programs.checker import read_program
 from jaxreward.reports.tables import score_json
 from jaxreward.tasks import Task, make_task_of
-from jaxreward.training import PPO, How, Progress, TrainResult, train
-from jaxreward.training.plan import EVAL_EPISODES, check_collector
+from jaxreward.training import PPO, Execution, Progress, TrainResult, train
+from jaxreward.training.config import CollectorOption, CompileOption
+from jaxreward.training.plan import EVAL_EPISODES
 
 
 @dataclass(frozen=True)
@@ -44,9 +45,11 @@ class TrainSettings:
     """Memory that training may take on a device. By default most of what is free."""
     chunk: int | None = None
     """Interfaces compiled together, at most. By default what fits, on a CPU of at most 16 structures."""
-    collector: How = "auto"
-    """How experience is collected. fused: by one compiled function; hasty: by one that a CPU compiles sooner and that
-    takes longer; linked: by one for each structure of programs and one for the rest; auto: what should end first."""
+    collector: CollectorOption = "auto"
+    """How experience is collected. fused: by one compiled function; stepwise: by one for each structure of programs and
+    one for the rest; auto: the one that should finish first."""
+    compile: CompileOption = "auto"
+    """Of the fused collector on a CPU: full optimisation, or fast compilation to slower code."""
     ppo: PPO = field(default_factory=PPO)
     """The learner."""
     diagnose: bool = False
@@ -63,6 +66,10 @@ class TrainSettings:
     def make_task(self) -> Task:
         """The task with its options."""
         return make_task_of(self.task, self.task_arg)
+
+    def execution(self) -> Execution:
+        """Where and how the interfaces train."""
+        return Execution(self.memory_gb, self.chunk, self.collector, self.compile)
 
     def check(self) -> None:
         """Raise a UserError for the first setting that cannot be."""
@@ -81,7 +88,7 @@ class TrainSettings:
             if not path.is_file():
                 raise UserError(f"there is no interface file {path}")
         self.ppo.check()
-        check_collector(self.collector, self.ppo)
+        self.execution().check(self.ppo)
 
 
 @dataclass(frozen=True)
@@ -102,9 +109,11 @@ class Retrained:
                 "curve": {
                     "steps": self.result.steps.tolist(),
                     "success": json_curve(self.result.success_curve[row]),
-                    "beside": {told: json_curve(self.result.beside_curve(told)[row]) for told in self.result.told},
+                    "beside": {
+                        name: json_curve(self.result.extra_curve(name)[row]) for name in self.result.extra_metrics
+                    },
                 },
-                "beside": {told: self.result.beside(told)[row].tolist() for told in self.result.told},
+                "beside": {name: self.result.extra(name)[row].tolist() for name in self.result.extra_metrics},
                 "diverged": int(self.result.diverged[row].sum()),
                 "notices": [n.model_dump() for n in self.result.feedback(row).notices],
             }
@@ -146,6 +155,6 @@ def retrain(settings: TrainSettings, progress: Any = None) -> Retrained:
         task, programs, settings.ppo,
         seeds=range(settings.first_seed, settings.first_seed + settings.seeds),
         steps=settings.steps, checkpoints=settings.checkpoints, eval_episodes=settings.eval_episodes,
-        memory_gb=settings.memory_gb, chunk=settings.chunk, collector=settings.collector, progress=report,
+        execution=settings.execution(), progress=report,
     )  # fmt: skip
     return Retrained(tuple(names), result)

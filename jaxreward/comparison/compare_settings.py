@@ -18,7 +18,8 @@ from jaxreward.evolve.settings import EvolveSettings
 from jaxreward.proposers.llm.llm_settings import LlmSettings
 from jaxreward.records import Evolve
 from jaxreward.search import STRATEGIES
-from jaxreward.training import PPO, How
+from jaxreward.training import PPO
+from jaxreward.training.config import CollectorOption, CompileOption
 
 PROPOSERS = ("genetic", "llm")
 
@@ -76,9 +77,11 @@ class CompareSettings:
     """Memory that training may take on a device. By default most of what is free."""
     chunk: int | None = None
     """Candidates compiled together, at most. By default what fits, on a CPU of at most 16 structures."""
-    collector: How = "auto"
-    """How experience is collected. fused: by one compiled function; hasty: by one that a CPU compiles sooner and that
-    takes longer; linked: by one for each structure of programs and one for the rest; auto: what should end first."""
+    collector: CollectorOption = "auto"
+    """How experience is collected. fused: by one compiled function; stepwise: by one for each structure of programs and
+    one for the rest; auto: the one that should finish first."""
+    compile: CompileOption = "auto"
+    """Of the fused collector on a CPU: full optimisation, or fast compilation to slower code."""
     llm: Annotated[LlmSettings, Arg(flat=True)] = field(default_factory=LlmSettings)
     """Language models. Budgets such as --max-usd are of each search, not of all together."""
     shard: Annotated[str, Arg(unit="I/N")] = "1/1"
@@ -179,7 +182,7 @@ class CompareSettings:
             filter_steps=self.filter_steps, filter_threshold=self.filter_threshold, baselines=(),
             tune=self.tune, tune_steps=self.tune_steps,
             final_seeds=self.final_seeds, final_steps=self.final_steps, max_attempts=self.max_attempts,
-            memory_gb=self.memory_gb, chunk=self.chunk, collector=self.collector,
+            memory_gb=self.memory_gb, chunk=self.chunk, collector=self.collector, compile=self.compile,
             ppo=self.learners.get(task, default.ppo), out=self.out / folder_of(task),
             unsafe_no_sandbox=self.unsafe_no_sandbox, command=self.command,
         )  # fmt: skip

@@ -18,8 +18,9 @@ from jaxreward.search.option_text import read_options, write_options
 from jaxreward.search.registry import make_strategy, strategy_class
 from jaxreward.tasks import Task, is_file, make_task_of
 from jaxreward.tracking import SinkName, require
-from jaxreward.training.config import PPO, How
-from jaxreward.training.plan import check_collector, make_schedule
+from jaxreward.training.config import PPO, CollectorOption, CompileOption
+from jaxreward.training.execution import Execution
+from jaxreward.training.plan import make_schedule
 from jaxreward.training.rungs import Rung
 
 BASELINES = ("sparse", "dense", "best-of-n")
@@ -97,9 +98,11 @@ class EvolveSettings:
     """Memory that training may take on a device. By default most of what is free."""
     chunk: int | None = None
     """Candidates compiled together, at most. By default what fits, on a CPU of at most 16 structures."""
-    collector: How = "auto"
-    """How experience is collected. fused: by one compiled function; hasty: by one that a CPU compiles sooner and that
-    takes longer; linked: by one for each structure of programs and one for the rest; auto: what should end first."""
+    collector: CollectorOption = "auto"
+    """How experience is collected. fused: by one compiled function; stepwise: by one for each structure of programs and
+    one for the rest; auto: the one that should finish first."""
+    compile: CompileOption = "auto"
+    """Of the fused collector on a CPU: full optimisation, or fast compilation to slower code."""
     ppo: PPO = field(default_factory=PPO)
     """The learner."""
     llm: Annotated[LlmSettings, Arg(flat=True)] = field(default_factory=LlmSettings)
@@ -133,6 +136,10 @@ class EvolveSettings:
     def make_task(self) -> Task:
         """The task with its options."""
         return make_task_of(self.task, self.task_arg)
+
+    def execution(self, room: tuple[int, int] = (0, 0)) -> Execution:
+        """Where and how its programs train."""
+        return Execution(self.memory_gb, self.chunk, self.collector, self.compile, room=room)
 
     @property
     def attempts(self) -> int:
@@ -209,7 +216,7 @@ class EvolveSettings:
             raise UserError(f"--{option} is for --proposer llm; the {self.proposer} proposer has no use for it")
         self.llm.check()
         self.ppo.check()
-        check_collector(self.collector, self.ppo)
+        self.execution().check(self.ppo)
         if self.halving and self.generation < 2:
             raise UserError("--halving stops the worse half of a generation: give it --generation 2 or more")
         if self.halving and self.steps >> self.halving < self.ppo.batch:

@@ -13,7 +13,8 @@ ONLY_FAILURES = "only where the simulation fails"
 """When an episode ends early that nothing else ends (see `documentation`)."""
 
 ENVS_PER_CORE = 64
-"""Environments that step together on CPU, per core: their arrays stay in its cache (docs/robots.md, "Speed")."""
+"""Environments that step together on CPU, per core: their arrays stay in its cache
+(docs/appendix/robot_results.md, "Speed")."""
 
 
 def max_envs_per_step(platform: str) -> int:
