@@ -114,7 +114,7 @@ def _while(params: dict[str, Any], limits: Limits) -> Step:
     def step(operands: list[Any]) -> list[Any]:
         for_condition, for_body = operands[:first], operands[first : first + second]
 
-        laned = jax.eval_shape(condition, *for_condition, *operands[first + second :])[0].ndim > 0
+        batched = jax.eval_shape(condition, *for_condition, *operands[first + second :])[0].ndim > 0
 
         def go_on(state: Any) -> Any:
             # Without this cap one program could stall a whole population.
@@ -125,7 +125,7 @@ def _while(params: dict[str, Any], limits: Limits) -> Step:
 
         def turn(state: Any) -> Any:
             results = body(*for_body, *state[1])
-            if laned:  # of a loop under vmap: rows that have ended keep their values
+            if batched:  # of a loop under vmap: rows that have ended keep their values
                 going = condition(*for_condition, *state[1])[0]
                 results = [_select_rows(going, new, old) for new, old in zip(results, state[1], strict=True)]
             return state[0] + 1, tuple(results)

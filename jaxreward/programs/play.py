@@ -59,7 +59,7 @@ def sample_transitions(task: Any, n: int = N, seed: int = 0) -> tuple[Any, Any, 
 
 
 def how_many(task: Any) -> int:
-    """Transitions that its programs are judged on: fewer of large views, 0 where they are too large."""
+    """How many transitions programs are validated on: fewer of large views, 0 where they are too large."""
     view = jax.eval_shape(lambda: task.view(task.reset(jax.random.key(0))))
     return next((n for n in (N, 64, 32) if 2 * n * _bytes(view) <= _MOST_BYTES), 0)
 

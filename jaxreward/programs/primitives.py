@@ -44,7 +44,7 @@ PLAIN = ELEMENTWISE | REDUCTIONS | MOVES | HEAVY
 @cache
 def primitives() -> dict[str, Any]:
     """The objects of the allowed primitives by name; those that this JAX lacks are absent."""
-    compile_without_lapack()  # whoever asks is about to trace or to compile a program, which may solve and factor
+    compile_without_lapack()  # the caller is about to trace or compile a program, which may solve and factor
     found: dict[str, Any] = {}
     for module in (extend, jax.lax):
         for name in dir(module):

@@ -156,8 +156,8 @@ class Program:
             UserError: views or an action of another task.
         """
         arrays = [*self.spec.flatten(view), self.spec.act(action), *self.spec.flatten(next_view)]
-        total, *parts = self._reward(*arrays)
-        return jnp.asarray(total), jnp.stack(parts)
+        total, *terms = self._reward(*arrays)
+        return jnp.asarray(total), jnp.stack(terms)
 
     @staticmethod
     def default(task: Any, name: str = "default") -> Program:
@@ -246,8 +246,8 @@ def digest_of(spec: Spec, observation: Tape, reward: Tape) -> str:
     trains the same agent, but the feedback of one must not be shown for the other.
     """
     state, transition = spec.labels()
-    (seen,), (total, *parts) = digests(observation, state), digests(reward, transition)
-    return hashlib.sha256("|".join(["program", seen, total, *sorted(parts)]).encode()).hexdigest()
+    (seen,), (total, *terms) = digests(observation, state), digests(reward, transition)
+    return hashlib.sha256("|".join(["program", seen, total, *sorted(terms)]).encode()).hexdigest()
 
 
 def cost_of(tape: Tape, limits: Limits | None = None) -> Cost:

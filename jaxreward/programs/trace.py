@@ -206,20 +206,20 @@ def _vector(value: Any, limits: Limits) -> Any:
 def _scalars(value: Any, name: str, limits: Limits) -> tuple[list[Any], list[str]]:
     """Reward and terms as float32 scalars, and the names of the terms."""
     form = "return a scalar, or (scalar, {name: scalar})"
-    parts: dict[Any, Any] = {}
+    terms: dict[Any, Any] = {}
     if isinstance(value, tuple | list):
         if len(value) != 2 or not isinstance(value[1], dict):
             raise Refused(f"{name} returns a {type(value).__name__} of {len(value)}", hint=form, stage="contract")
-        value, parts = value
-    if len(parts) > limits.terms:
-        message = f"{name} returns {len(parts)} terms; the limit is {limits.terms}"
+        value, terms = value
+    if len(terms) > limits.terms:
+        message = f"{name} returns {len(terms)} terms; the limit is {limits.terms}"
         raise Refused(message, hint="group the small ones", stage="contract")
-    for key in parts:
+    for key in terms:
         if not (isinstance(key, str) and 0 < len(key) <= 64 and key.isprintable()):
             raise Refused(f"{key!r:.80} is not the name of a term", hint="use short strings", stage="contract")
     total = _scalar(value, f"the value of {name}", form)
-    values = [_scalar(v, f"the term '{k}'", "every term is a scalar") for k, v in parts.items()]
-    return ([total, *values], list(parts)) if parts else ([total, total], ["reward"])
+    values = [_scalar(v, f"the term '{k}'", "every term is a scalar") for k, v in terms.items()]
+    return ([total, *values], list(terms)) if terms else ([total, total], ["reward"])
 
 
 def _scalar(value: Any, what: str, hint: str) -> Any:

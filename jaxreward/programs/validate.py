@@ -119,7 +119,7 @@ def _trace(tape: Tape, inputs: list[Any], limits: Limits, what: str) -> Any:
         return jax.make_jaxpr(replay(tape, limits))(*inputs)
     except TapeError as error:
         raise Invalid("killed" if error.stage == "trace" else error.stage, error.message, error.hint) from error
-    except Exception as error:  # parameters that contradict each other: JAX says so in many ways
+    except Exception as error:  # inconsistent parameters raise various exceptions in JAX
         text = f"the tape of the {what} does not replay: {type(error).__name__}: {str(error)[:200]}"
         raise Invalid("killed", text, "the worker's answer is not to be trusted") from error
 

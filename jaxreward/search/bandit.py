@@ -136,7 +136,7 @@ class Bandit:
         """`drafts` with the operators, and of several `models` the model, that the arms suggest.
 
         A program with parents may come from any operator that those allow; one made from the first
-        parent alone is shown no other. Programs from nothing keep their operator, words keep all.
+        parent alone is shown no other. Programs without parents keep their operator, requests for words everything.
         """
         operators: Counter[str] = Counter()
         asked: Counter[str] = Counter()

@@ -27,7 +27,7 @@ MAX_REMARKS = 3
 @dataclass(frozen=True)
 class RevolveMemory:
     """`pending` are trained candidates that wait for their votes; `ratings` are of those voted on;
-    `remarks` are what voters said of a candidate, latest last."""
+    `remarks` are voters' comments on a candidate, latest last."""
 
     islands: tuple[Island, ...]
     pending: tuple[Result, ...] = ()
@@ -238,7 +238,7 @@ def _score(result: Result) -> float:
 
 
 def _without_side(words: str) -> tuple[str, str]:
-    """An answer to `prefer` without the line that says who stood left, and who did; empty if it does not say."""
+    """An answer to `prefer` without the line that names the agent on the left, and that agent; empty if unknown."""
     verdict, _, rest = words.strip().partition("\n")
     side, _, remark = rest.partition("\n")
     left = {"left: first": "first", "left: second": "second"}.get(side, "") if remark else ""
@@ -246,7 +246,7 @@ def _without_side(words: str) -> tuple[str, str]:
 
 
 def _standing(verdict: str, place: str, left: str) -> str:
-    """How the agent at `place` did. Remarks speak of sides, so it says on which it stood, if that is known."""
+    """How the agent at `place` did, with its side if that is known, since remarks refer to sides."""
     if left:
         preferred = "neither" if verdict == "equal" else "the left" if verdict == left else "the right"
         return f"on the {'left' if place == left else 'right'} of two, {preferred} was preferred"
