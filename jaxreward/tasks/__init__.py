@@ -7,12 +7,12 @@ from typing import Any
 from jaxreward.config import file_of, is_file, label_of
 from jaxreward.records import Fragment, Measure, Vocabulary
 from jaxreward.tasks.arguments import make_task_of, options_of, unchecked_task_of
-from jaxreward.tasks.batched_step import batched_step, slice_limit
 from jaxreward.tasks.documentation import card, document_state
 from jaxreward.tasks.finding import Finding, Location
 from jaxreward.tasks.from_file import digest_of
 from jaxreward.tasks.registry import has_real_actions, make_task, task_names
 from jaxreward.tasks.source_locator import SourceLocator
+from jaxreward.tasks.stepping import batched_step, slice_limit
 from jaxreward.tasks.task import (
     Box,
     Compiled,

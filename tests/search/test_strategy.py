@@ -10,6 +10,7 @@ import pytest
 
 from jaxreward.errors import UserError
 from jaxreward.search import STRATEGIES, Draft, SearchStrategy, make_strategy
+from jaxreward.search.best_of_n import BestOfN
 from jaxreward.search.seeding import derive_rng
 from jaxreward.search.strategy import MAX_FAILURES
 
@@ -135,3 +136,15 @@ def test_a_strategy_cannot_ask_for_more_than_it_may():
         ask(Chatty(), Chatty().init(), 2)
     with pytest.raises(ValueError, match="at least one"):
         ask(make_strategy("limen"), make_strategy("limen").init(), 0)
+
+
+def test_the_old_hook_for_words_still_works(result):
+    """`_hear` and `state.told` are names of earlier versions."""
+
+    class Old(BestOfN):
+        def _hear(self, state, results):
+            return len(results)
+
+    strategy = Old()
+    state = strategy.tell(strategy.init(), [result("a", None, operator="plan", words="- reach")])
+    assert state.memory == 1 and state.told == state.num_results == 0

@@ -12,11 +12,20 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxreward import PPO, train
+from jaxreward import PPO, tasks, train
 from jaxreward.programs import Program
-from jaxreward.tasks import SlicedTask, batched_step, make_task, measure_of, simulation, slice_limit, task_names
-from jaxreward.tasks.batched_step import slice_size
+from jaxreward.tasks import (
+    SlicedTask,
+    batched_step,
+    make_task,
+    measure_of,
+    metrics,
+    simulation,
+    slice_limit,
+    task_names,
+)
 from jaxreward.tasks.probe import Probe
+from jaxreward.tasks.stepping import slice_size
 from jaxreward.training.measure import Stats
 from jaxreward.training.networks import ActorCritic, init_padded
 from jaxreward.training.population import Population
@@ -106,3 +115,14 @@ def test_a_task_can_be_traced_before_anything_else_is_asked_of_it(name):
     jax.eval_shape(lambda: task.score().init())
     jax.eval_shape(task.reset, jax.random.key(0))
     assert np.isfinite(measure_of(task).worst)
+
+
+def test_names_of_earlier_versions_still_work():
+    class Old(Probe):
+        def lanes_at_once(self, platform: str) -> int:
+            return 7
+
+    assert slice_limit(Old("aim"), "cpu") == 7
+    for old, new in tasks._OLD_NAMES.items():
+        assert getattr(tasks, old) is getattr(tasks, new)
+    assert metrics.Beside is metrics.WithExtraMetrics
