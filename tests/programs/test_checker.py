@@ -131,7 +131,7 @@ def test_many_are_checked_in_order(checker, task):
     assert checker.check_many([], task) == []
 
 
-def test_a_check_that_was_foreseen_is_not_made_again(checker, task, monkeypatch):
+def test_a_check_that_was_prefetched_is_not_made_again(checker, task, monkeypatch):
     """The verdict and the program are those of a check at the time, and what fails then fails now."""
     sources, passed, made = [PLAIN, rew("return 1 / 0"), PLAIN], list[Program](), list[str]()
     at_once = checker.check_many(sources[:2], task)
@@ -156,7 +156,7 @@ def test_a_check_that_was_foreseen_is_not_made_again(checker, task, monkeypatch)
     assert [p.digest for p in passed] == [program.digest]
 
 
-def test_what_goes_wrong_with_a_foreseen_check_is_told_where_it_is_asked_for(checker, task, monkeypatch):
+def test_what_goes_wrong_with_a_prefetched_check_is_told_where_it_is_asked_for(checker, task, monkeypatch):
     def broken(*_):
         raise SandboxError("no process can be started")
 

@@ -67,16 +67,13 @@ class LlmSettings:
             if asked and model not in asked:
                 close = difflib.get_close_matches(model, asked, n=1) or list(asked)
                 raise UserError(f"--price names {model}, which no --model does; did you mean {close[0]}?")
-        for name in ("max_tokens", "concurrency"):
-            if getattr(self, name) < 1:
-                raise UserError(f"--{_dashed(name)} must be at least 1, not {getattr(self, name)}")
-        for name in ("retries", "repairs"):
-            if getattr(self, name) < 0:
-                raise UserError(f"--{name} must not be negative")
-        for name in ("max_tokens_total", "max_requests"):
+        for name in ("max_tokens", "concurrency", "max_tokens_total", "max_requests"):
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise UserError(f"--{_dashed(name)} must be at least 1, not {value}")
+        for name in ("retries", "repairs"):
+            if getattr(self, name) < 0:
+                raise UserError(f"--{name} must not be negative")
         for name in ("timeout_s", "max_usd"):
             value = getattr(self, name)
             if value is not None and not 0 < value < math.inf:
@@ -119,14 +116,14 @@ class LlmSettings:
         for item in self.price:
             model, _, pair = item.rpartition("=")
             try:
-                given, taken = (float(value) / 1e6 for value in pair.split(","))
+                input_usd, output_usd = (float(value) / 1e6 for value in pair.split(","))
             except ValueError:
                 raise UserError(
                     f"--price {item} must be MODEL=INPUT,OUTPUT in dollars per million tokens, e.g. openai/x=0.5,1.5"
                 ) from None
-            if not model or not (0 <= given < math.inf and 0 <= taken < math.inf):
+            if not model or not (0 <= input_usd < math.inf and 0 <= output_usd < math.inf):
                 raise UserError(f"--price {item} must name a model and two prices that are not negative")
-            found[model] = (given, taken)
+            found[model] = (input_usd, output_usd)
         return found
 
 
