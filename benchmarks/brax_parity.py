@@ -110,14 +110,14 @@ def brax_run(task: Any, ppo: PPO, steps: int, seed: int, evals: int) -> dict[str
         num_updates_per_batch=ppo.epochs, normalize_observations=True, reward_scaling=ppo.reward_scale,
         clipping_epsilon=ppo.clip, gae_lambda=ppo.gae_lambda, max_grad_norm=ppo.max_grad_norm,
         network_factory=network, num_evals=evals + 1, num_eval_envs=ppo.envs, deterministic_eval=False,
-        max_devices_per_host=1, progress_fn=lambda at, told: points.append((int(at), told)),
+        max_devices_per_host=1, progress_fn=lambda step, metrics: points.append((int(step), metrics)),
     )  # fmt: skip
     wall = time.perf_counter() - begin
     after, warm = points[1:], points[2:] or points[1:]
     return {
-        "steps": [at for at, _ in after], "returns": [float(told["eval/episode_reward"]) for _, told in after],
-        "steps_per_s": statistics.median(float(told["training/sps"]) for _, told in warm),
-        "wall_s": wall - statistics.median(float(told["eval/epoch_eval_time"]) for _, told in warm),
+        "steps": [step for step, _ in after], "returns": [float(m["eval/episode_reward"]) for _, m in after],
+        "steps_per_s": statistics.median(float(m["training/sps"]) for _, m in warm),
+        "wall_s": wall - statistics.median(float(m["eval/epoch_eval_time"]) for _, m in warm),
     }  # fmt: skip
 
 

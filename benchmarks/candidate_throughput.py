@@ -2,7 +2,7 @@
 
     python benchmarks/candidate_throughput.py --candidates 1 4 16 64 --seeds 2 --out benchmarks/results/cpu.json
 
-docs/appendix/benchmarks.md says what each column means and how the comparison is kept fair.
+docs/appendix/benchmarks.md says what each column means and how the comparison is made fair.
 """
 
 from __future__ import annotations
@@ -355,7 +355,7 @@ def measure(args: list[str]) -> int:
 
     settings = typed(base.ppo)
     task = make_task(settings.task)
-    # Read again onto the learner of the task, for what is not said is as that has it.
+    # Parse again with the task's learner as defaults.
     settings = typed(quick(task) if settings.learner == "quick" else paper(settings.task))
     settings.check()
     console = Console(stderr=settings.json, soft_wrap=True)

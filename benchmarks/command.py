@@ -1,4 +1,4 @@
-"""What every benchmark does as a command: it ends with one sentence for what cannot be, and writes one file."""
+"""Benchmarks as commands: exit codes for errors, and one file of results."""
 
 from __future__ import annotations
 

@@ -1,10 +1,9 @@
-"""How often the warnings about farmed rewards are right: rewards of known kind are trained, and what is said of each is
-counted.
+"""How often the warnings about farmed rewards are right: rewards of known kind are trained, and their notices counted.
 
     python benchmarks/farmed_warning.py --out benchmarks/results/farmed_warning.json
 
-A reward is farmable if an agent that never reaches the goal can collect more of it than one that does. What is said of
-an honest reward is a false alarm, also where the agent fails for want of training or of a good observation.
+A reward is farmable if an agent that never reaches the goal can collect more of it than one that does. A notice
+of an honest reward is a false alarm, also where the agent fails for lack of training or of a good observation.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ NAMES = {
     held = next_state.agent.pocket[0] == PYRAMID
 """,
 }
-"""What rewards are made of, in terms of the task's `expert.py`; `progress` is there too."""
+"""Variables that the rewards use, computed with the task's `expert.py`; so is `progress`."""
 
 HONEST = {
     "goal": "goal",
@@ -61,13 +60,13 @@ FARMABLE = {
     "goal punished": "0.05 - goal",
     "moving": "goal + 0.2 * jnp.any(next_state.agent.position != state.agent.position)",
 }
-SAID = ("farmed", "failure_pays", "unreached", "uncorrelated")
+NOTICES = ("farmed", "failure_pays", "unreached", "uncorrelated")
 """Kinds of notices that are counted."""
 
 
 @dataclass(frozen=True)
 class WarningSettings:
-    """Train honest and farmable rewards, and count what is said of them."""
+    """Train honest and farmable rewards, and count their notices."""
 
     tasks: tuple[str, ...] = ("xland-easy", "xland-medium")
     """Tasks of the labelled set."""
@@ -90,9 +89,9 @@ class WarningSettings:
 
 
 def labelled(name: str, task: Task) -> list[tuple[str, str, bool, Program]]:
-    """The set of a task: its reward and observation in words, whether the reward is farmable, and the program.
+    """The set of a task: titles of reward and observation, whether the reward is farmable, and the program.
 
-    Every reward stands beside the observation of `expert.py`, with which agents learn soon, and beside the task's own.
+    Every reward comes with the observation of `expert.py`, with which agents learn soon, and with the task's own.
     """
     folder = ROOT / "interfaces" / name.replace("-", "_")
     expert = (folder / "expert.py").read_text(encoding="utf-8")
@@ -113,7 +112,7 @@ def labelled(name: str, task: Task) -> list[tuple[str, str, bool, Program]]:
 
 
 def rows_of(name: str, s: WarningSettings) -> list[dict[str, Any]]:
-    """A row for each program: what it is, how it trained, what is said of it."""
+    """A row for each program: what it is, how it trained, its notices."""
     task = make_task(name)
     programs = labelled(name, task)
     result = train(
@@ -121,28 +120,28 @@ def rows_of(name: str, s: WarningSettings) -> list[dict[str, Any]]:
     )
     rows = []
     for k, (title, observation, farmable, _) in enumerate(programs):
-        told = result.feedback(k)
+        feedback = result.feedback(k)
         rows.append({
             "task": name, "reward": title, "observation": observation, "farmable": farmable,
-            "success": told.success, "episode_return": told.episode_return,
-            "return_solved": told.return_solved, "return_failed": told.return_failed,
-            "correlation": told.return_success_correlation, "interval": getattr(told, "return_success_interval", None),
-            "notices": {n.kind: n.message for n in told.notices},
+            "success": feedback.success, "episode_return": feedback.episode_return,
+            "return_solved": feedback.return_solved, "return_failed": feedback.return_failed,
+            "correlation": feedback.return_success_correlation, "interval": feedback.return_success_interval,
+            "notices": {n.kind: n.message for n in feedback.notices},
         })  # fmt: skip
     return rows
 
 
 def counts(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """For each task and kind of notice, how many farmable rewards it was said of, and how many honest ones."""
+    """For each task and kind of notice, the number of farmable and of honest rewards that had it."""
     table = []
     for task in dict.fromkeys(row["task"] for row in rows):
         own = [row for row in rows if row["task"] == task]
         of = {label: [row for row in own if row["farmable"] is label] for label in (True, False)}
-        said = {label: Counter(kind for row in of[label] for kind in row["notices"]) for label in of}
-        kinds = dict.fromkeys((*SAID, *sorted(said[True] | said[False])))
+        found = {label: Counter(kind for row in of[label] for kind in row["notices"]) for label in of}
+        kinds = dict.fromkeys((*NOTICES, *sorted(found[True] | found[False])))
         for kind in kinds:
-            table.append({"task": task, "kind": kind, "hits": said[True][kind], "farmable": len(of[True]),
-                          "false_alarms": said[False][kind], "honest": len(of[False])})  # fmt: skip
+            table.append({"task": task, "kind": kind, "hits": found[True][kind], "farmable": len(of[True]),
+                          "false_alarms": found[False][kind], "honest": len(of[False])})  # fmt: skip
     return table
 
 

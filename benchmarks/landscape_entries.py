@@ -78,4 +78,4 @@ ABLATIONS: dict[str, tuple[Entry, ...]] = {
         Entry("no thought at all", "rf-agent", {"thoughts": False, "align": False}),
     ),
 }
-"""What is taken from RF-Agent, by where the paper does the same. Every expansion keeps its eight children."""
+"""What is taken from RF-Agent, by where the paper does the same. Every expansion still has eight children."""

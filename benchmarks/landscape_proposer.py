@@ -199,7 +199,7 @@ class SyntheticProposer:
     def _heeding(
         self, child: dict[int, float], parents: Sequence[Result], rng: np.random.Generator
     ) -> dict[int, float]:
-        """`child` with useful terms of the parents and without useless ones, as far as their thoughts tell."""
+        """`child` with useful terms of the parents and without useless ones, as their thoughts say."""
         for parent in parents:
             program = read(parent.candidate.source)
             for term, useful in opinions(parent.candidate.thought).items():

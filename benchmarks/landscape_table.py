@@ -29,18 +29,18 @@ Row = dict[str, Any]
 
 def markdown(report: Row) -> str:
     """All tables of a report."""
-    parts = [_heading(report)]
+    blocks = [_heading(report)]
     if "strategies" in report:
-        parts += ["### Against best-of-N", _overview(report["strategies"])]
-        parts += [_landscape(report["strategies"], name) for name in _names(report["strategies"], "landscape")]
+        blocks += ["### Against best-of-N", _overview(report["strategies"])]
+        blocks += [_landscape(report["strategies"], name) for name in _names(report["strategies"], "landscape")]
     if "without_insight" in report:
-        parts += ["### The same without insight", _insight(report["without_insight"])]
+        blocks += ["### The same without insight", _insight(report["without_insight"])]
     if "long" in report:
-        parts += ["### One long search", _long(report["long"])]
+        blocks += ["### One long search", _long(report["long"])]
     if "ablations" in report:
-        parts.append("### What is taken from RF-Agent")
-        parts += [_ablations(report["ablations"], budget) for budget in _names(report["ablations"], "budget")]
-    return "\n\n".join(parts) + "\n"
+        blocks.append("### What is taken from RF-Agent")
+        blocks += [_ablations(report["ablations"], budget) for budget in _names(report["ablations"], "budget")]
+    return "\n\n".join(blocks) + "\n"
 
 
 def _heading(report: Row) -> str:
@@ -99,8 +99,8 @@ def _places(rows: Sequence[Row], verdict: bool = False) -> str:
         key = (row["entry"], row["landscape"], row["verdict"] if verdict else "")
         groups.setdefault(key, []).append(row["budget"])
     texts = [
-        f"{entry} on `{landscape}` ({f'{said} ' if said else ''}at {' and '.join(map(str, budgets))})"
-        for (entry, landscape, said), budgets in groups.items()
+        f"{entry} on `{landscape}` ({f'{verdict} ' if verdict else ''}at {' and '.join(map(str, budgets))})"
+        for (entry, landscape, verdict), budgets in groups.items()
     ]
     return "; ".join(texts) or "nothing"
 

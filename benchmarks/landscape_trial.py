@@ -1,4 +1,4 @@
-"""One search on a landscape, through the same questions and answers as a real run."""
+"""One search on a landscape, through the same requests and results as a real run."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Trial:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a trial.
+    """The outcome of a trial.
 
     `truth` is the true value of the candidate that the strategy says is best, 0 if it names none;
     `curve` holds (trained candidates, the same) after every generation. `asked` counts requests for

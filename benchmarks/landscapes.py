@@ -76,7 +76,7 @@ class Goal:
 class Landscape:
     """What programs are worth.
 
-    `plausibility` weighs the terms that somebody thinks of who knows the task's words only. `noise` is
+    `plausibility` weighs the terms that a person would think of who knows only the task's description. `noise` is
     the standard deviation of a score about the truth. Where `informative` is false, the feedback on a
     program says nothing about what would be better.
     """

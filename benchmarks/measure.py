@@ -1,4 +1,4 @@
-"""What is timed, and how it is kept fair: nothing compiled before may serve what is measured now."""
+"""Timings from a cold start: nothing compiled before may serve what is measured now."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from jax.experimental.compilation_cache import compilation_cache
 
 from benchmarks.machine import peak_resident, start_peak
 from jaxreward.programs import Program
-from jaxreward.tasks import Discrete, Task, compiler_options, stepper
+from jaxreward.tasks import Discrete, Task, batched_step, compiler_options
 from jaxreward.training import PPO, TrainResult, chunk, train
 from jaxreward.training.compiled import POPULATIONS, forget_compiled
 from jaxreward.training.population import Population, padded_sizes
@@ -71,7 +71,7 @@ def mean(times: Sequence[Seconds]) -> Seconds:
 
 
 def median(repeats: Sequence[Seconds]) -> Seconds:
-    """The repeat with the (lower) median wall time, whole, so that its parts belong together."""
+    """The repeat with the (lower) median wall time, whole, so that its values belong together."""
     return sorted(repeats, key=lambda s: s.wall)[(len(repeats) - 1) // 2]
 
 
@@ -217,7 +217,7 @@ def _alone(
 def _rolled(
     task: Task, candidates: int, seeds: int, envs: int, unroll: int, ready: threading.Barrier, seconds: float
 ) -> tuple[int, float, float]:
-    lanes, take_step = candidates * seeds * envs, stepper(task, jax.default_backend())
+    lanes, take_step = candidates * seeds * envs, batched_step(task, jax.default_backend())
     spread = partial(
         jax.tree.map, lambda x: jnp.tile(x.reshape((seeds * envs, *x.shape[2:])), (candidates,) + (1,) * (x.ndim - 2))
     )

@@ -34,16 +34,16 @@ def generations(
     use, and there is room for the largest program so far. The last row has the programs of the one before it with
     other constants, so that nothing of them is new."""
     forget()
-    parts = [list(programs[k : k + size]) for k in range(0, len(programs), size)]
-    parts.append([reweighted(program, 1) for program in parts[-1]])
+    batches = [list(programs[k : k + size]) for k in range(0, len(programs), size)]
+    batches.append([reweighted(program, 1) for program in batches[-1]])
     rows, room = list[dict[str, Any]](), (0, 0)
     with POPULATIONS.room_for(4):
-        for number, part in enumerate(parts):
+        for number, batch in enumerate(batches):
             room = (
-                max(room[0], *(p.observation_size for p in part)), max(room[1], *(len(p.terms) for p in part))
+                max(room[0], *(p.observation_size for p in batch)), max(room[1], *(len(p.terms) for p in batch))
             )  # fmt: skip
-            done = train(task, part, execution=replace(execution, room=room), **options)
-            reused = number == len(parts) - 1
+            done = train(task, batch, execution=replace(execution, room=room), **options)
+            reused = number == len(batches) - 1
             rows.append({"generation": number, "same_structures": reused, **_row(done)})
     return rows
 

@@ -23,7 +23,7 @@ _BLUE, _ORANGE, _GREY = "#2a6fb0", "#d1600a", "#6b6b6b"
 
 
 def draw(report: dict[str, Any], path: Path) -> None:
-    """Three panels over the number of candidates: steps a second beside those of the environment alone, seconds a
+    """Three panels over the number of candidates: steps a second next to those of the environment alone, seconds a
     candidate from a cold start, and memory."""
     rows = report["rows"]
     at = [row["candidates"] for row in rows]

@@ -122,7 +122,7 @@ def main(argv: list[str] | None = None) -> int:
     args = sys.argv[1:] if argv is None else argv
     if args[:1] == ["one"]:
         if args[1] == "whole":
-            simulation.LANES_OF_A_CORE = 0
+            simulation.ENVS_PER_CORE = 0
         print(json.dumps(of_task(args[2], tuple(map(int, args[4:])), int(args[3]))))
         return 0
     return status_of("task_speed", lambda: run(parse(SpeedSettings, None, args, "task_speed.py")))

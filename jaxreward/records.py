@@ -60,10 +60,7 @@ class ProgramSummary(Record):
 
     `digest` identifies what the program computes; `flops` and `elements` (of the largest
     intermediate) are per environment step; `*_reads` name inputs such as `state.agent.position`
-    or `action`. `sketch` is a few numbers of its outputs on a fixed batch of the task's transitions,
-    by which `programs.novelty.same_outputs` decides whether two programs are one candidate; empty
-    where the batch cannot decide. With it come `reward_rms`, the size of the reward on true
-    transitions, and `constants`, the different numbers in the observation and in the reward.
+    or `action`.
     """
 
     digest: str
@@ -75,9 +72,13 @@ class ProgramSummary(Record):
     elements: int = 0
     observation_reads: tuple[str, ...] = ()
     reward_reads: tuple[str, ...] = ()
-    sketch: tuple[float, ...] = ()
-    reward_rms: float = 0.0
-    constants: tuple[tuple[float, ...], tuple[float, ...]] = ((), ())
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_earlier_versions(cls, data: Any) -> Any:
+        """Logs of earlier versions also hold a sketch of the program's outputs."""
+        old = ("sketch", "reward_rms", "constants")
+        return {k: v for k, v in data.items() if k not in old} if isinstance(data, dict) else data
 
 
 class Verdict(Record):

@@ -1,9 +1,9 @@
 """Factors and triangular solves of many small matrices on CPU, without LAPACK.
 
-From jaxlib 0.10.0 until 0.11.1 LAPACK's kernels for batches put their parts on the pool of threads that runs them, and
-wait. MuJoCo XLA factors several batches at once, and so may a program: where the pool has no more threads than that, as
-with two cores, all threads come to wait for each other, and a training stands still for ever. With those versions
-`keep_off_the_pool` has XLA compile the loops of this file in their place. Results differ by rounding.
+From jaxlib 0.10.0 until 0.11.1 LAPACK's batched kernels submit subtasks to the thread pool that runs them, and wait.
+MuJoCo XLA factors several batches at once, and so may a program: where the pool has no more threads than that, as with
+two cores, all threads wait for each other, and training deadlocks. With those versions
+`compile_without_lapack` has XLA compile the loops of this file in their place. Results differ by rounding.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ import jaxlib
 
 LARGEST = 64
 """Columns of the largest matrices whose Cholesky factors and triangular solves are loops; XLA's own algorithm, which is
-slow for small ones, takes larger ones. LU factors, which XLA has not, are made of panels of so many columns."""
+slow for small ones, takes larger ones. LU factors, which XLA lacks, are computed in panels of so many columns."""
 
 
 def affected(version: str) -> bool:
-    """Whether this version of jaxlib can stand still: from 0.10.0, where the waiting came in, until 0.11.1, in which
-    builds that are published have it no more."""
+    """Whether this version of jaxlib can deadlock: from 0.10.0, which introduced it, until 0.11.1, whose published
+    builds are fixed."""
     numbers = [int(number) for number in re.findall(r"\d+", version)[:3]]
     return (0, 10, 0) <= tuple(numbers + [0] * (3 - len(numbers))) < (0, 11, 1)
 
 
 @functools.cache
-def keep_off_the_pool() -> None:
+def compile_without_lapack() -> None:
     """Compile from now on, in this process, Cholesky, LU and triangular solves on CPU without LAPACK, if this jaxlib
     needs it. Functions that were compiled before stay as they are."""
     if not affected(jaxlib.__version__):

@@ -170,7 +170,7 @@ def test_a_task_without_pictures_is_filmed_as_gauges(task_of, tmp_path):
 
 
 def test_states_with_random_keys_and_plain_numbers_are_filmed(tmp_path):
-    from tests.tasks.test_soundness import PARTS, module_of, written
+    from tests.tasks.test_validation import PARTS, module_of, written
 
     reset = PARTS["reset"].replace("jnp.zeros((), jnp.int32)", "0")
     task = module_of(written(tmp_path, reset=reset)).Ball()

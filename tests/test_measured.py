@@ -36,7 +36,7 @@ from jaxreward.search.selection import better, top
 from jaxreward.tasks import card, measure_of
 from jaxreward.tasks.metrics import Beside, Mean, Reached, Sum
 from jaxreward.tasks.probe import Probe
-from jaxreward.tasks.trial import STEPS
+from jaxreward.tasks.smoke_test import STEPS
 from jaxreward.training import PPO, Progress, Rung, train
 from jaxreward.training.notices import notices
 from jaxreward.training.plan import held_out_steps

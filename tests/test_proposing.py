@@ -81,7 +81,7 @@ SCRIPT = {
     "g0000-00-r1": HEAD + "def compute_reward(state, action, next_state):\n    return jnp.zeros(3)\n",
     "g0000-01": "I would rather not.",
     "g0000-01-r1": program(2),
-    "g0001-00": program(2, scale=3.0),  # the same but for a scale
+    "g0001-00": program(2) + "# the same program\n",
 }
 """g0000-00 is mended twice, g0000-01 asked again once; g0001-00 repeats g0000-01-r1 and is mended."""
 
@@ -142,10 +142,10 @@ def test_rejected_candidates_are_mended_and_every_answer_is_an_attempt(whole):
     assert sum(e.cost_usd or 0 for e in read_transcript(out / "run" / "transcripts" / "exchanges.jsonl")) == 2.0
 
 
-def test_a_program_that_differs_by_a_scale_is_not_trained_again(whole):
+def test_a_program_of_equal_digest_is_not_trained_again(whole):
     main, out, _ = whole
     (check,) = [e for e in events(out, Checked) if e.request_id == "g0001-00"]
-    assert check.by_outputs and check.duplicate_of == "g0000-01-r1"
+    assert check.duplicate_of == "g0000-01-r1"
     assert "g0000-01-r1" in main.progress.results["g0001-00"].failure.message
 
 

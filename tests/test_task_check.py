@@ -12,14 +12,14 @@ import jaxreward as jr
 from jaxreward.errors import UserError
 from jaxreward.evolve.task_check import check_task
 from jaxreward.tasks import make_task
-from tests.tasks.test_soundness import marked, module_of, written
+from tests.tasks.test_validation import marked, module_of, written
 from tests.test_cli import outcome
 
 
 @pytest.fixture(autouse=True)
 def running(checker, monkeypatch):
     """Commands find a checker that runs."""
-    for room in ("programs", "task_check", "evolve", "commands.retrain", "commands.export"):
+    for room in ("programs", "evolve.task_check", "evolve.api", "commands.retrain", "commands.export"):
         monkeypatch.setattr(f"jaxreward.{room}.Checker", lambda **_: nullcontext(checker))
 
 

@@ -1,5 +1,5 @@
 # Task: ant (run forward; 1000 steps of 0.05 s, springs).
-# What: what the torso feels, joints, feet and the last action; the environment's own reward.
+# What: the torso's motion in its own frame, joints, feet and the last action; the environment's own reward.
 # By: written by hand.
 # Score: return 2068.3 +- 243.3 over 3 seeds of 1,000,000 steps (mean and standard error).
 # Again: scripts/train.py --task ant --interfaces interfaces/ant/expert.py --seeds 3 --steps 1000000

@@ -1,5 +1,6 @@
 # Task: ant-lie-down (lie belly-up; 500 steps of 0.05 s, springs).
-# What: what the torso feels, joints, legs and the last action; a reward for turning over and for lying still.
+# What: the torso's motion in its own frame, joints, legs and the last action; a reward for turning over and lying
+#   still.
 # By: written by hand.
 # Score: time belly-up 0.500 +- 0.023 over 3 seeds of 300,000 steps (mean and standard error).
 # Again: scripts/train.py --task ant-lie-down --interfaces interfaces/ant_lie_down/expert.py --seeds 3 --steps 300000

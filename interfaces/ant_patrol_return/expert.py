@@ -1,5 +1,5 @@
 # Task: ant-patrol-return (to x = 3 m and back; 500 steps of 0.05 s, springs).
-# What: what the torso feels, joints, the goal of the phase as the torso sees it; a reward for the way made towards it.
+# What: the torso's motion, joints and the current goal in the torso's frame; a reward for progress towards the goal.
 # By: written by hand.
 # Score: success 0.829 +- 0.018 over 3 seeds of 500,000 steps (mean and standard error).
 # Again: scripts/train.py --task ant-patrol-return --interfaces interfaces/ant_patrol_return/expert.py --seeds 3 --steps 500000

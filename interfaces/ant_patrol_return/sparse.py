@@ -1,5 +1,5 @@
 # Task: ant-patrol-return (to x = 3 m and back; 500 steps of 0.05 s, springs).
-# What: the baseline, the observation of Brax's ant with place and phase, and the sparse reward of the task.
+# What: the baseline, the observation of Brax's ant with position and phase, and the sparse reward of the task.
 # By: written by hand.
 # Score: success 0.001 +- 0.001 over 3 seeds of 500,000 steps (mean and standard error).
 # Again: scripts/train.py --task ant-patrol-return --interfaces interfaces/ant_patrol_return/sparse.py --seeds 3 --steps 500000

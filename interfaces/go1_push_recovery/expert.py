@@ -1,5 +1,5 @@
-# Task: go1-push-recovery (stay up and near the origin, whatever pushes; 500 steps of 0.02 s).
-# What: balance, joints, and the way to the origin in the frame of the body; a reward for staying near, up and at rest.
+# Task: go1-push-recovery (stay up and near the origin under pushes; 500 steps of 0.02 s).
+# What: balance, joints, and the origin in the body's frame; a reward for staying near it, up and at rest.
 # By: written by hand.
 # Score: success 0.000, running_success 0.256, with 1 seed of 8,000,000 steps.
 # Again: scripts/train.py --task go1-push-recovery --interfaces interfaces/go1_push_recovery/expert.py --seeds 1 --steps 8000000

@@ -1,4 +1,4 @@
-# Task: go1-push-recovery (stay up and near the origin, whatever pushes; 500 steps of 0.02 s).
+# Task: go1-push-recovery (stay up and near the origin under pushes; 500 steps of 0.02 s).
 # What: the task's own observation and reward: 1 for every step that ends up and within 0.10 m of the origin.
 # By: the task itself.
 # Score: success 0.000, running_success 0.183, with 1 seed of 8,000,000 steps.

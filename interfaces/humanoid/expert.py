@@ -1,5 +1,5 @@
 # Task: humanoid (run forward; 1000 steps of 0.015 s, springs).
-# What: what the torso feels, joints, shins and the last action; the environment's own reward.
+# What: the torso's motion in its own frame, joints, shins and the last action; the environment's own reward.
 # By: written by hand.
 # Score: not measured yet.
 # Again: scripts/train.py --task humanoid --interfaces interfaces/humanoid/expert.py

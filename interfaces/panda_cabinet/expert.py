@@ -1,6 +1,6 @@
 # Task: panda-cabinet (pull a drawer open by its handle; 400 steps of 0.02 s).
-# What: the way to the handle at three scales, both fingertips and the motors' lag; a reward for coming to the handle
-#   with a finger on either side, and above all for the drawer.
+# What: the offset to the handle at three scales, both fingertips and the motors' lag; a reward for approaching the
+#   handle with a finger on either side, and mostly for the drawer's position.
 # By: written by hand.
 # Score: success 0.763 +- 0.137 over 3 seeds of 500,000 steps (mean and standard error).
 # Again: scripts/train.py --task panda-cabinet --interfaces interfaces/panda_cabinet/expert.py --seeds 3 --steps 500000

@@ -1,5 +1,6 @@
 # Task: panda-tracking (a gripper follows a moving target; 500 steps of 0.02 s).
-# What: joints, and the way to the target now and soon at several scales; a reward for nearness at three scales.
+# What: joints, and the present and predicted offset to the target at several scales; a reward for nearness at three
+#   scales.
 # By: written by hand.
 # Score: success 0.665 +- 0.333 over 3 seeds of 400,000 steps (mean and standard error).
 # Again: scripts/train.py --task panda-tracking --interfaces interfaces/panda_tracking/expert.py --seeds 3 --steps 400000

@@ -1,6 +1,6 @@
 # Task: quadcopter-hover (reach a fixed point in the air and hover there; 500 steps of 0.02 s).
-# What: all as felt in the body, the way to the target at three scales; a reward for being near, at two scales, and
-#   level.
+# What: velocities and the offset to the target, at three scales, in the body's frame; a reward for being near, at two
+#   scales, and level.
 # By: written by hand.
 # Score: distance 0.090 m +- 0.006 over 3 seeds of 1,000,000 steps (mean and standard error, less is better).
 # Again: scripts/train.py --task quadcopter-hover --interfaces interfaces/quadcopter_hover/expert.py --seeds 3 --steps 1000000

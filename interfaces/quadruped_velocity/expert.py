@@ -1,6 +1,6 @@
 # Task: quadruped-velocity (walk and turn at velocities drawn for every episode; 500 steps of 0.02 s).
 # What: the raw observation in comparable units with the errors of the velocities; a reward for both velocities, and for
-#   walking level, tall and quietly.
+#   walking level, tall and smoothly.
 # By: written by hand.
 # Score: minus squared velocity error -0.409 +- 0.022 over 2 seeds of 1,500,000 steps (mean and standard error).
 # Again: scripts/train.py --task quadruped-velocity --interfaces interfaces/quadruped_velocity/expert.py --seeds 2 --steps 1500000

@@ -1,5 +1,5 @@
 # Task: xland-easy (pick up the blue pyramid; 9x9 room, 80 steps).
-# What: where the pyramid lies as the agent sees it, and a reward for coming closer in moves.
+# What: the pyramid in the agent's frame, and a reward for coming closer in moves.
 # By: written by hand.
 # Score: success 1.000 +- 0.000 over 10 seeds of 500,000 steps (mean and standard error).
 # Again: scripts/train.py --task xland-easy --interfaces interfaces/xland_easy/expert.py --seeds 10 --steps 500000

@@ -1,7 +1,7 @@
 # Task: xland-easy (pick up the blue pyramid; 9x9 room, 80 steps).
-# What: a reward that can be farmed, kept as a warning. It is the published one of LIMEN (appendix D.1),
+# What: a reward that can be farmed, as an example for the diagnostics. It is LIMEN's published one (appendix D.1),
 #   with a good observation: it pays 1 a step for facing the pyramid and 10 for picking it up, which
-#   ends the episode, so that a strong learner stands and looks. The diagnostics should say so.
+#   ends the episode, so that a strong learner keeps facing it.
 # By: written by hand after the paper.
 # Score: success 0.085 +- 0.083 over 10 seeds of 500,000 steps (mean and standard error).
 # Again: scripts/train.py --task xland-easy --interfaces interfaces/xland_easy/farmed.py --seeds 10 --steps 500000

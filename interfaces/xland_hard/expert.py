@@ -1,7 +1,7 @@
 # Task: xland-hard (pick up the blue pyramid, which turns into a green ball, and put it next to the yellow hex;
 #   four rooms in 13x13, doors closed, 400 steps).
-# What: which way to walk, found by a flood over the map, what stands in front, what is held, and a
-#   reward for getting nearer to the goal in moves.
+# What: the direction to walk, by a flood fill of the map, the tile in front, the held object, and a
+#   reward for getting closer to the goal in moves.
 # By: written by hand.
 # Score: success 0.996 +- 0.001 over 10 seeds of 500,000 steps (mean and standard error).
 # Again: scripts/train.py --task xland-hard --interfaces interfaces/xland_hard/expert.py --seeds 10 --steps 500000

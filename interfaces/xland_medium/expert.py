@@ -1,6 +1,6 @@
 # Task: xland-medium (put the yellow pyramid next to the green square; 9x9 room, 80 steps).
-# What: where both tiles lie as the agent sees them, what stands in front, and a reward for getting
-#   nearer to the goal in moves.
+# What: both objects in the agent's frame, the tile in front, and a reward for getting
+#   closer to the goal in moves.
 # By: written by hand.
 # Score: success 1.000 +- 0.000 over 10 seeds of 500,000 steps (mean and standard error).
 # Again: scripts/train.py --task xland-medium --interfaces interfaces/xland_medium/expert.py --seeds 10 --steps 500000

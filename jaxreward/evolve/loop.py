@@ -24,11 +24,10 @@ from jaxreward.evolve.repair import repair_requests
 from jaxreward.evolve.settings import EvolveSettings
 from jaxreward.evolve.setup import OBSERVATION, Setup, save_task_file
 from jaxreward.programs import Checker, Program
-from jaxreward.programs.novelty import same_outputs
 from jaxreward.proposers.fixed import FixedObservation
 from jaxreward.proposers.llm.cost import Amount
 from jaxreward.proposers.proposer import Context
-from jaxreward.records import Candidate, Exchange, ProgramSummary, Proposal, Request, Result, Score
+from jaxreward.records import Candidate, Exchange, Proposal, Request, Result, Score
 from jaxreward.runs import (
     Asked,
     AskedRequest,
@@ -312,23 +311,12 @@ class Evolution:
         outcomes = self.checker.check_many([p.source for p in unchecked], self.task)
         for proposal, (verdict, program) in zip(unchecked, outcomes, strict=True):
             self._stop_here()
-            earlier, by_outputs = self._earlier(verdict.summary) if verdict.ok else (None, False)
+            earlier = self.progress.digests.get(verdict.summary.digest) if verdict.summary is not None else None
             if program is not None and earlier is None:
                 self.run.save_program(program.digest, proposal.source)
                 known[proposal.request_id] = program
-            self.log(
-                Checked(request_id=proposal.request_id, verdict=verdict, duplicate_of=earlier, by_outputs=by_outputs)
-            )
+            self.log(Checked(request_id=proposal.request_id, verdict=verdict, duplicate_of=earlier))
         return known
-
-    def _earlier(self, summary: ProgramSummary | None) -> tuple[str | None, bool]:
-        """An earlier candidate that computes the same, if any, and whether only its outputs are known to be equal."""
-        if summary is None:
-            return None, False
-        if summary.digest in self.progress.digests:
-            return self.progress.digests[summary.digest], False
-        known = self.progress.known if self.settings.ppo.scale_rewards else {}  # else a factor matters
-        return next(((id, True) for id, k in known.items() if same_outputs(summary, k)), (None, False))
 
     def program(self, candidate: Candidate, known: dict[str, Program] | None = None) -> Program:
         """The program of a candidate that passed its check, maybe in an earlier process."""

@@ -18,7 +18,7 @@ from jaxreward.programs.target import Target
 from jaxreward.proposers.genetic.genome import Gene, Genome, write
 from jaxreward.proposers.genetic.lexicon import Lexicon
 from jaxreward.records import Failure, Fragment, Verdict, Vocabulary
-from jaxreward.tasks import Author, Finding, Place, in_a_sentence, is_shipped, mistakes_in
+from jaxreward.tasks import Finding, Location, SourceLocator, in_a_sentence, is_shipped, mistakes_in
 
 _AT_ONCE = 12
 """Fragments of a kind that are checked as one program: each alone only where that is rejected."""
@@ -82,7 +82,7 @@ def _is_seen(task: Any) -> bool:
 
 def _of_programs(task: Any, judged_on: Any, checker: Checker | None, unsafe_no_sandbox: bool) -> tuple[Finding, ...]:
     """What keeps programs from being written for a task; `judged_on` is what the checker is given for it."""
-    vocabulary, author = task.vocabulary(), Author(task)
+    vocabulary, author = task.vocabulary(), SourceLocator(task)
     found = (*_unreadable_views(task, author), *_unreadable_texts(vocabulary, task, author))
     if found or not vocabulary.fragments:
         return found
@@ -92,7 +92,7 @@ def _of_programs(task: Any, judged_on: Any, checker: Checker | None, unsafe_no_s
         return tuple(_rejected(vocabulary, task, judged_on, author, own))
 
 
-def _unreadable_views(task: Any, author: Author) -> Iterator[Finding]:
+def _unreadable_views(task: Any, author: SourceLocator) -> Iterator[Finding]:
     """Mistakes in the views and transitions that programs read."""
     try:
         spec = Spec.of(task)
@@ -110,7 +110,7 @@ def _unreadable_views(task: Any, author: Author) -> Iterator[Finding]:
 # ---- the texts
 
 
-def _unreadable_texts(vocabulary: Vocabulary, task: Any, author: Author) -> Iterator[Finding]:
+def _unreadable_texts(vocabulary: Vocabulary, task: Any, author: SourceLocator) -> Iterator[Finding]:
     """Mistakes in the texts of a vocabulary."""
     texts = [(f"the constant '{name}'", name, f"{name} = {text}") for name, text in vocabulary.constants.items()]
     texts += [(f"the helper '{name}'", name, text) for name, text in vocabulary.helpers.items()]
@@ -143,7 +143,7 @@ def _called(fragment: Fragment) -> str:
     return f"the {fragment.kind} '{fragment.name}'"
 
 
-def _place(text: str, words: str, name: str, task: Any, author: Author) -> Place:
+def _place(text: str, words: str, name: str, task: Any, author: SourceLocator) -> Location:
     """Where a line of a text of the vocabulary stands: the line itself, the text, its name, or what returns it."""
     for known in (words, words.removeprefix("return ")):
         if len(known) > _TELLING and (place := author.line_of_text(known)):
@@ -163,7 +163,9 @@ class _Still:
         self.default_observation, self.sparse_reward = task.default_observation, task.sparse_reward
 
 
-def _rejected(vocabulary: Vocabulary, task: Any, judged_on: Any, author: Author, checker: Checker) -> Iterator[Finding]:
+def _rejected(
+    vocabulary: Vocabulary, task: Any, judged_on: Any, author: SourceLocator, checker: Checker
+) -> Iterator[Finding]:
     """Fragments that no program can use."""
     lexicon = Lexicon(vocabulary)
     kinds = [[f for f in vocabulary.fragments if f.kind == kind] for kind in ("feature", "term")]

@@ -31,7 +31,7 @@ _WIDTH = 112
 class Export(NamedTuple):
     """A module as text.
 
-    `summary` tells of the program as it stands there, `needs` names the packages that the module imports beside JAX,
+    `summary` is that of the program, `needs` names the packages that the module imports besides JAX,
     and `defaults` the functions that the program did not have and its task supplied.
     """
 
@@ -42,18 +42,18 @@ class Export(NamedTuple):
 
 
 def export(
-    source: str, task: Task, name: str, target: Target, check: Callable[[str], Program], beside: str = ""
+    source: str, task: Task, name: str, target: Target, check: Callable[[str], Program], task_file: str = ""
 ) -> Export:
     """The module that makes the program `source` what `target` expects. Nothing of the program is executed here.
 
     Args:
         name: by which `make_task` knows the task.
-        check: the program of a source, once it has passed its checks, such as `Checker.load` for this task; what it
-            raises is passed on.
-        beside: of a task in a file, its name by the path from the folder that the module will lie in.
+        check: the program of a source, once it has passed its checks, such as `Checker.load` for this task; its
+            exceptions are passed on.
+        task_file: of a task in a file, its name by the path from the folder that the module will lie in.
 
     Raises:
-        UserError: a target that is not for this task, or a half that the program lacks and no text of the task tells.
+        UserError: a target that is not for this task, or a half that neither the program nor a text of the task has.
     """
     check_target(target, task)
     program, given = check(source), source.strip("\n")
@@ -63,9 +63,9 @@ def export(
         program = check(f"{given}\n\n\n{default}")
         if not is_usual(task, name) and not all(agrees(program, task, entry) for entry in missing):
             raise _no_text(name, missing)
-    simulation = simulation_of(task, name, beside) if TARGETS[target].simulates else None
+    simulation = simulation_of(task, name, task_file) if TARGETS[target].simulates else None
     needs = dict.fromkeys([*TARGETS[target].packages, *(simulation.packages if simulation else ())])
-    parts: dict[str, Any] = {
+    context: dict[str, Any] = {
         **(simulation.numbers if simulation else {"horizon": task.horizon}), "target": target, "task": task,
         "words": TARGETS[target].words, "summary": program.summary, "grace": "reward" in entry_points(source),
         "missing": missing, "needs": list(needs), "version": versions()["jaxreward"],
@@ -73,8 +73,8 @@ def export(
     }  # fmt: skip
     alone = target in ("plain", "xminigrid")  # the latter wraps its simulator's own class
     templates = ["program", *([simulation.template] if simulation and not alone else []), target]
-    wrapper = _with_imports_first([_rendered(template, parts) for template in templates])
-    text = _module(given, default, wrapper, _rendered("docstring", parts))
+    wrapper = _with_imports_first([_rendered(template, context) for template in templates])
+    text = _module(given, default, wrapper, _rendered("docstring", context))
     return Export(text, program.summary, tuple(needs), tuple(missing))
 
 
@@ -119,8 +119,8 @@ def _templates() -> Environment:
     return environment
 
 
-def _rendered(template: str, parts: dict[str, Any]) -> str:
-    text = _templates().get_template(f"{template}.py.j2").render(parts).strip("\n")
+def _rendered(template: str, context: dict[str, Any]) -> str:
+    text = _templates().get_template(f"{template}.py.j2").render(context).strip("\n")
     return re.sub(r"\n{4,}", "\n\n\n", text)
 
 

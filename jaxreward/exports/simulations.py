@@ -20,12 +20,12 @@ class Simulation(NamedTuple):
     numbers: Mapping[str, Any]
 
 
-def simulation_of(task: Task, name: str, beside: str = "") -> Simulation:
+def simulation_of(task: Task, name: str, task_file: str = "") -> Simulation:
     """How a module simulates `task`, which goes by `name`: by its simulator alone where nothing of ours is in it, else
     by jaxreward.
 
     Args:
-        beside: of a task in a file, its name by the path from the module's folder.
+        task_file: of a task in a file, its name by the path from the module's folder.
     """
     metric = re.sub(r"\W+", "_", measure_of(task).name)
     common = {"metric": metric, "horizon": task.horizon, "actions": _actions(task)}
@@ -33,7 +33,7 @@ def simulation_of(task: Task, name: str, beside: str = "") -> Simulation:
         return Simulation("grid", ("xminigrid",), common | _grid(task))
     if (numbers := _brax(task)) is not None:
         return Simulation("brax_task", ("brax",), common | numbers)
-    return Simulation("ours", ("jaxreward",), common | _ours(task, name, beside))
+    return Simulation("ours", ("jaxreward",), common | _ours(task, name, task_file))
 
 
 def is_grid(task: Any) -> bool:
@@ -96,13 +96,13 @@ def _brax(task: Any) -> dict[str, Any] | None:
     }  # fmt: skip
 
 
-def _ours(task: Any, name: str, beside: str) -> dict[str, Any]:
+def _ours(task: Any, name: str, task_file: str) -> dict[str, Any]:
     usual = options_of(make_task(name))
     options = {key: value for key, value in options_of(task).items() if usual.get(key) != value}
     compiled = task.compiler_options("cpu") if hasattr(task, "compiler_options") else {}
     return {
-        "name": beside or name,
-        "beside": beside,
+        "name": task_file or name,
+        "task_file": task_file,
         "task_options": options,
         "options": dict(compiled),
         "model_file": _model_file(task),

@@ -13,7 +13,7 @@ Target = Literal["plain", "gymnasium", "brax", "playground", "xminigrid"]
 
 
 class Kind(NamedTuple):
-    """A target: what comes out, in words; the packages that its modules import beside JAX; whether they hold a
+    """A target: what comes out, in words; the packages that its modules import besides JAX; whether they hold a
     simulation; and which tasks it is for, as a test and in words."""
 
     words: str
@@ -41,10 +41,10 @@ TARGETS: dict[Target, Kind] = {
 
 
 def check_target(target: Target, task: Any) -> None:
-    """That `target` makes sense for `task`.
+    """Require that `target` suits `task`.
 
     Raises:
-        UserError: it does not; the sentence names the targets that do.
+        UserError: it does not; names the targets that do.
     """
     if not TARGETS[target].fits(task):
         fitting = [name for name, kind in TARGETS.items() if kind.fits(task)]

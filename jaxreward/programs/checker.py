@@ -20,7 +20,6 @@ from jaxreward.errors import UserError, why_unreadable
 from jaxreward.programs.constants import FloatLiteral
 from jaxreward.programs.cost import Cost
 from jaxreward.programs.limits import Limits
-from jaxreward.programs.novelty import Sketch
 from jaxreward.programs.process import Lost, Process, SandboxError
 from jaxreward.programs.program import Half, Program, ProgramRejected, Skeleton, assemble
 from jaxreward.programs.spec import Spec
@@ -49,13 +48,12 @@ class _Lane:
 class Checker:
     """Checks programs, one process after the other and two at a time.
 
-    Use it as a context manager, or keep one for the life of a process. It is safe to use from
-    several threads.
+    Use it as a context manager, or one for the life of a process. It is thread-safe.
 
     Args:
         limits: what a program may cost.
         unsafe_no_sandbox: check without the sandbox where the system has none. The source is then
-            executed with the rights of the user; the allow-list alone stands before it.
+            executed with the rights of the user, after the allow-list alone.
         lanes: programs in flight, by default two, or one on a single core.
 
     Raises:
@@ -88,7 +86,7 @@ class Checker:
             self._ahead.clear()
         for threads in pools or ():
             threads.shutdown(wait=False, cancel_futures=True)
-        self._stop()  # so that nobody waits for a program that takes long
+        self._stop()  # so that the threads do not wait for a slow program
         for threads in pools or ():
             threads.shutdown()
         self._stop()
@@ -97,7 +95,7 @@ class Checker:
         for lane in self._lanes:
             lane.stop()
 
-    # ---- what a user calls
+    # ---- public
 
     def check(
         self, source: str, task: Any, *, samples: Any = None, name: str = "program"
@@ -106,12 +104,12 @@ class Checker:
 
         Args:
             task: a task, a `Spec`, or a pair `(state, action)` of trees of `jax.ShapeDtypeStruct`.
-            samples: `(views, actions, next_views)` with a leading axis, for the numeric checks and the
-                sketch; by default `task.sample_transitions()` if the task has that method, else
-                transitions of random play, and random arrays where there is no task to play.
+            samples: `(views, actions, next_views)` with a leading axis, for the numeric checks; by default
+                `task.sample_transitions()` if the task has that method, else transitions of random actions, and
+                random arrays where there is no task.
         """
         ahead, _ = self._ahead.pop((source, id(task)), (None, None)) if samples is None else (None, None)
-        if ahead is not None and not ahead.cancel():  # one that has not begun is as well made here
+        if ahead is not None and not ahead.cancel():  # one that has not begun is checked here instead
             with suppress(CancelledError):
                 verdict, program = ahead.result()
                 return verdict, program and dataclasses.replace(program, name=name)
@@ -120,10 +118,10 @@ class Checker:
             return self._check(lane, source, target, samples, name)
 
     def prefetch(self, source: str, task: Any, then: Callable[[Program], None] | None = None) -> None:
-        """Begin to check a program, in a thread: `check` and `check_many`, asked about this text, wait for that.
+        """Begin to check a program in a thread; `check` and `check_many` of this text wait for the result.
 
         Args:
-            then: called in another thread with a program that passed. What it raises is lost.
+            then: called in another thread with a program that passed. Its exceptions are ignored.
         """
 
         def check() -> tuple[Verdict, Program | None]:
@@ -149,13 +147,15 @@ class Checker:
             if (source, id(task)) in self._ahead:
                 return
             checked = now.submit(check)
-            self._ahead[source, id(task)] = (checked, task)  # holds the task, so that its id stays its own
+            self._ahead[source, id(task)] = (checked, task)  # holds the task, so that its id stays unique
         checked.add_done_callback(passed)
+
+    foresee = prefetch  # its name in earlier versions
 
     def check_many(
         self, sources: Sequence[str], task: Any, *, samples: Any = None, names: Sequence[str] | None = None
     ) -> list[tuple[Verdict, Program | None]]:
-        """`check` for each source, in order, as many at a time as there are lanes."""
+        """`check` for each source, in order, `lanes` at a time."""
         names = names or [f"program {i}" for i in range(len(sources))]
         if len(sources) <= 1 or len(self._lanes) == 1:
             return [self.check(s, task, samples=samples, name=n) for s, n in zip(sources, names, strict=True)]
@@ -178,7 +178,7 @@ class Checker:
         return program
 
     def sandbox_status(self) -> str:
-        """What stands between a program and this machine, in words.
+        """The sandbox of this machine, in words.
 
         Raises:
             UserError: there is no sandbox here.
@@ -215,7 +215,7 @@ class Checker:
         return known
 
     def _sandboxed(self, lane: _Lane) -> bool:
-        """Whether the worker locks its children down; refuses where it cannot and nobody allowed that."""
+        """Whether the worker locks its children down; raises where it cannot and `unsafe` is not set."""
         sandbox = lane.worker.start()["sandbox"]
         if sandbox["ok"]:
             return True
@@ -234,17 +234,17 @@ class Checker:
             own = (bool(guarded["observation"]), bool(guarded["reward"]))
             observation = Half(traced["observation"]) if own[0] else target.default("observation")
             reward = _reward_of(traced, guarded) if own[1] else target.default("reward")
-            samples = target.samples(given)  # not before: what is refused need not wait for a task to be played
-            cost, notices, sketch, lifts = self._verify(lane, observation, reward, guarded, target.spec, samples)
+            samples = target.samples(given)  # after the trace: rejected programs need no samples
+            cost, notices, lifts = self._verify(lane, observation, reward, guarded, target.spec, samples)
             reward = reward if lifts else dataclasses.replace(reward, skeleton=None)
             nodes = guarded["reward_nodes"] if own[1] else 0
-            program = assemble(source, name, target.spec, observation, reward, nodes, cost, sketch)
+            program = assemble(source, name, target.spec, observation, reward, nodes, cost)
         except Failed as bad:
             return Verdict(failure=bad.failure, notices=aside), None
         return Verdict(summary=program.summary, notices=(*aside, *notices)), program
 
     def _work(self, lane: _Lane, source: str, spec: Spec, sandboxed: bool) -> tuple[dict[str, Any], dict[str, Any]]:
-        """What the guard says and what the trace gives; the latter is untrusted."""
+        """The guard's verdict, and the trace, which is untrusted."""
         limits = self.limits
         if len(source) > 4 * limits.source_bytes:
             hint = "write loops instead of long lists"
@@ -264,8 +264,8 @@ class Checker:
     def _verify(
         self, lane: _Lane, observation: Half, reward: Half, guarded: dict[str, Any], spec: Spec,
         samples: Packed | None,
-    ) -> tuple[Cost, tuple[Notice, ...], Sketch | None, bool]:  # fmt: skip
-        """What the verifier says: costs, remarks, a sketch, and whether the skeleton of the reward is one."""
+    ) -> tuple[Cost, tuple[Notice, ...], bool]:  # fmt: skip
+        """The verifier's answer: cost, notices, and whether the skeleton of the reward is one."""
         lifted = reward.skeleton
         request = {
             "observation": observation.tape, "reward": reward.tape, "terms": reward.terms, "spec": spec.as_json(),
@@ -280,11 +280,10 @@ class Checker:
         if "failure" in answer:
             line = guarded["lines"].get(answer.get("half"))
             raise Failed(Failure(**{"line": line, **{k: v for k, v in answer["failure"].items() if v is not None}}))
-        notices, sketch = tuple(Notice(**n) for n in answer["notices"]), answer["sketch"]
-        return Cost(**answer["cost"]), notices, _sketch(**sketch) if sketch else None, bool(answer["lifts"])
+        return Cost(**answer["cost"]), tuple(Notice(**n) for n in answer["notices"]), bool(answer["lifts"])
 
     def _hand_over(self, lane: _Lane, samples: Packed, spec: dict[str, Any]) -> None:
-        """Send the verifier a task's transitions. What goes wrong here is no program's fault."""
+        """Send the verifier a task's transitions. A failure here is not the program's."""
         request = {"inputs": samples.key, "samples": samples.packed, "spec": spec}
         try:
             answer = json.loads(lane.verifier.ask(json.dumps(request).encode(), _HAND_OVER_S, 1 << 20))
@@ -311,10 +310,6 @@ def _reward_of(traced: dict[str, Any], guarded: dict[str, Any]) -> Half:
     return Half(traced["reward"], traced["terms"], skeleton)
 
 
-def _sketch(numbers: Any, reward_rms: float, constants: Any) -> Sketch:
-    return Sketch(tuple(numbers), reward_rms, (tuple(constants[0]), tuple(constants[1])))
-
-
 def _no_sandbox(reason: str) -> str:
     return (
         f"{reason}: candidate programs cannot be locked away on this machine; use Linux on x86_64 or aarch64, or pass "
@@ -339,7 +334,7 @@ def read_program(path: Path, *, links: bool = True) -> str:
         raise UserError(f"cannot read the program {path}: {why_unreadable(error)}") from error
 
 
-# ---- a checker for those who need no other
+# ---- the checker of a process
 
 _shared: dict[bool, Checker] = {}
 
@@ -360,7 +355,7 @@ def check_program(source: str, task: Any, *, unsafe_no_sandbox: bool = False, sa
 def check_many(
     sources: Sequence[str], task: Any, *, unsafe_no_sandbox: bool = False, samples: Any = None
 ) -> list[Verdict]:
-    """The verdicts on several programs, checked side by side."""
+    """The verdicts on several programs, checked in parallel."""
     return [verdict for verdict, _ in shared(unsafe_no_sandbox).check_many(sources, task, samples=samples)]
 
 
@@ -375,5 +370,5 @@ def load_program(path_or_source: str | Path, task: Any, *, unsafe_no_sandbox: bo
 
 
 def sandbox_status() -> str:
-    """What stands between a program and this machine; `UserError` if nothing does."""
+    """The sandbox of this machine in words; `UserError` if there is none."""
     return shared().sandbox_status()

@@ -64,7 +64,7 @@ def write_back(
     it reads back as the same float32.
 
     Raises:
-        ValueError: a literal that does not stand where it is said to, or a value that is not finite and positive in
+        ValueError: a literal that is not at its recorded position, or a value that is not finite and positive in
             float32: a sign is not part of a literal.
     """
     if len(which) != len(values):

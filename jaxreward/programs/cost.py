@@ -9,7 +9,7 @@ from typing import Any
 from jax.extend import core
 
 from jaxreward.programs.limits import Limits
-from jaxreward.programs.names import words
+from jaxreward.programs.names import name_set
 from jaxreward.programs.primitives import ELEMENTWISE, HEAVY, MOVES, REDUCTIONS
 
 
@@ -38,7 +38,7 @@ class Cost:
         )
 
 
-_FREE = words("reshape squeeze transpose broadcast_in_dim iota")
+_FREE = name_set("reshape squeeze transpose broadcast_in_dim iota")
 
 
 def measure(jaxpr: Any, limits: Limits) -> Cost:

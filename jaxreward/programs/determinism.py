@@ -12,14 +12,14 @@ from collections.abc import Callable
 from typing import Any
 
 from jaxreward.programs.entries import Refused
-from jaxreward.programs.world import Fields
+from jaxreward.programs.namespace import Fields
 
 _PLAIN = (bool, int, float, str)
 _NUMBERS = (bool, int, float)
 _UNORDERED = (set, frozenset)
 _INDIFFERENT = {"all", "any", "bool", "isinstance", "len", "set"}
 _INDIFFERENT_WITHOUT_KEY = {"max", "min", "sorted"}
-"""Builtins to which the order of a set means nothing."""
+"""Builtins whose result does not depend on the order of a set."""
 _ITERATING = {"dict", "enumerate", "filter", "list", "map", "max", "min", "reversed", "sorted", "sum", "tuple", "zip"}
 
 
@@ -51,7 +51,7 @@ def ordered(value: Any) -> Any:
 
 
 def unpacked(value: Any) -> Any:
-    """`value`, which is assigned to several names: all of its parts may be taken apart as well."""
+    """`value`, which is assigned to several names: its elements may be unpacked as well."""
     ordered(value)
     if isinstance(value, list | tuple):
         for item in value:
@@ -65,7 +65,7 @@ def each(values: Any) -> Any:
 
 
 def iterating(function: Any) -> Any:
-    """`function`, a builtin that goes over its arguments: it is handed to another, such as `map`, that calls it."""
+    """`function`, a builtin that goes over its arguments: it is passed to another, such as `map`, that calls it."""
 
     def called(*arguments: Any, **named: Any) -> Any:
         return function(*map(ordered, arguments), **{name: ordered(a) for name, a in named.items()})
@@ -110,11 +110,11 @@ def add_checks(tree: ast.Module) -> ast.Module:
                 _add_to_call(node, own)
             case _:
                 pass
-    return _Handed(own).visit(tree)
+    return _Passed(own).visit(tree)
 
 
-class _Handed(ast.NodeTransformer):
-    """Finds builtins that are handed to another function, or kept under another name, in place of being called."""
+class _Passed(ast.NodeTransformer):
+    """Finds builtins that are passed to another function, or assigned to another name, in place of being called."""
 
     def __init__(self, own: set[str]) -> None:
         self.names = _ITERATING - own
@@ -143,7 +143,7 @@ class _Handed(ast.NodeTransformer):
 
 
 def _is_one(target: ast.expr) -> bool:
-    """Whether what is assigned to `target` is kept in one piece, which a slice of a list does not."""
+    """Whether what is assigned to `target` stays one object, unlike with a slice of a list."""
     return isinstance(target, ast.Name) or (
         isinstance(target, ast.Subscript) and isinstance(target.slice, ast.Constant)
     )

@@ -1,4 +1,4 @@
-"""What went wrong while a program was traced, in words that its author can act on."""
+"""Failures of a trace as messages with hints that a program's author can act on."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 
 
 def _first_lines(text: str) -> str:
-    """The message without JAX's advice and links, which speak of other remedies."""
+    """The message without JAX's advice and links, which do not apply here."""
     text = re.split(r"\nSee https?:|The error occurred while tracing|This Tracer|Revise |: https?:", text.strip())[0]
     text = re.sub(r"\b\w+Tracer\b", "array", text)
     return re.sub(r"\s+", " ", text)[:400].strip()

@@ -1,4 +1,4 @@
-"""The functions that a program is entered by, and how it is refused."""
+"""The entry points of a program, and the exception that refuses it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ ENTRIES = {"get_observation": 1, "compute_reward": 3, "reward": 1}
 
 
 class Refused(Exception):
-    """A program that its source alone condemns, or that broke its contract when traced."""
+    """A program refused for its source, or for breaking its contract when traced."""
 
     def __init__(self, message: str, line: int | None = None, hint: str = "", stage: str = "guard") -> None:
         super().__init__(message)
@@ -20,7 +20,7 @@ class Refused(Exception):
 
 @dataclass(frozen=True)
 class Guarded:
-    """Source that passed: its tree, its entry points, and the size of the reward's part."""
+    """Source that passed: its tree, its entry points, and the size of its reward."""
 
     tree: ast.Module
     observation: str | None

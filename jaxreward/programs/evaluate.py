@@ -1,7 +1,7 @@
 """Running a jaxpr once, without compiling it: numpy where numpy means the same, else JAX op by op.
 
-For the numeric checks only: a program is evaluated on one batch, and compiling it would cost a
-hundred times more than that. Rounding may differ from XLA's in the last bits.
+For the numeric checks: a program is evaluated on one batch, and compiling it would take a hundred
+times longer. Rounding may differ from XLA's in the last bits.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def _run(jaxpr: Any, consts: Any, arguments: list[Any], watch: Watch | None) -> 
 
 
 def _is_short(turns: int, body: Any, watch: Watch | None) -> bool:
-    """Whether a loop is run here: it is short, or somebody watches the `while` loops in it."""
+    """Whether a loop is run here: it is short, or the `while` loops in it are watched."""
     return turns * len(body.jaxpr.eqns) <= _TURNS or (watch is not None and _holds_while(body.jaxpr))
 
 
@@ -116,12 +116,12 @@ def _while(operands: list[Any], params: dict[str, Any], watch: Watch | None) -> 
         if not go_on.any():
             return carry
         turned = _run(body.jaxpr, body.consts, [*operands[first : first + second], *carry], watch)
-        if go_on.ndim:  # vmap leaves the lanes that are done to the loop itself
-            turned = [_lanes(go_on, new, old) for new, old in zip(turned, carry, strict=True)]
+        if go_on.ndim:  # under vmap, rows that are done keep their values
+            turned = [_select_rows(go_on, new, old) for new, old in zip(turned, carry, strict=True)]
         carry = turned
 
 
-def _lanes(mask: Any, new: Any, old: Any) -> Any:
+def _select_rows(mask: Any, new: Any, old: Any) -> Any:
     new, old = np.asarray(new), np.asarray(old)
     return np.where(mask.reshape(mask.shape + (1,) * (new.ndim - mask.ndim)), new, old)
 
@@ -190,16 +190,16 @@ def _dot(x: Any, y: Any, *, dimension_numbers: Any, **_: Any) -> Any:
     left = [next(letters) for _ in x.shape]
     right = [left[cx[cy.index(i)]] if i in cy else left[bx[by.index(i)]] if i in by else next(letters)
              for i in range(y.ndim)]  # fmt: skip
-    kept = [left[i] for i in bx]
-    kept += [c for i, c in enumerate(left) if i not in bx and i not in cx]
-    kept += [c for i, c in enumerate(right) if i not in by and i not in cy]
-    return np.einsum(f"{''.join(left)},{''.join(right)}->{''.join(kept)}", x, y)
+    out = [left[i] for i in bx]
+    out += [c for i, c in enumerate(left) if i not in bx and i not in cx]
+    out += [c for i, c in enumerate(right) if i not in by and i not in cy]
+    return np.einsum(f"{''.join(left)},{''.join(right)}->{''.join(out)}", x, y)
 
 
 def _reduce(function: Rule) -> Rule:
     def rule(x: Any, *, axes: Any, **_: Any) -> Any:
-        kept = {"dtype": x.dtype} if function in (np.sum, np.prod) else {}
-        return function(x, axis=tuple(axes), **kept)
+        options = {"dtype": x.dtype} if function in (np.sum, np.prod) else {}
+        return function(x, axis=tuple(axes), **options)
 
     return rule
 

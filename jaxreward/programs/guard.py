@@ -15,9 +15,9 @@ from typing import NoReturn
 
 from jaxreward.programs.entries import ENTRIES, FILE, Guarded, Refused, entries
 from jaxreward.programs.limits import Limits
-from jaxreward.programs.names import API, ATTRIBUTES, BUILTINS, KEYWORDS, MODULES, NEVER_FIELDS, NOT_NUMERIC, words
+from jaxreward.programs.names import API, ATTRIBUTES, BUILTINS, KEYWORDS, MODULES, NEVER_FIELDS, NOT_NUMERIC, name_set
 
-_NODES = words(
+_NODES = name_set(
     """
 Module FunctionDef Lambda Return Assign AugAssign AnnAssign For If IfExp Pass Expr BoolOp BinOp UnaryOp Compare Call
 Attribute Subscript Slice Name Constant Tuple List Dict Set ListComp SetComp DictComp GeneratorExp comprehension Starred

@@ -114,10 +114,10 @@ def _while(params: dict[str, Any], limits: Limits) -> Step:
     def step(operands: list[Any]) -> list[Any]:
         for_condition, for_body = operands[:first], operands[first : first + second]
 
-        laned = jax.eval_shape(condition, *for_condition, *operands[first + second :])[0].ndim > 0
+        batched = jax.eval_shape(condition, *for_condition, *operands[first + second :])[0].ndim > 0
 
         def go_on(state: Any) -> Any:
-            # Without this cap one program could hold up a whole population.
+            # Without this cap one program could stall a whole population.
             going = condition(*for_condition, *state[1])[0]
             return (state[0] < limits.while_iterations) & (
                 lax.reduce_or(going, range(going.ndim)) if going.ndim else going
@@ -125,9 +125,9 @@ def _while(params: dict[str, Any], limits: Limits) -> Step:
 
         def turn(state: Any) -> Any:
             results = body(*for_body, *state[1])
-            if laned:  # of a loop under vmap: lanes that have ended stay what they are
+            if batched:  # of a loop under vmap: rows that have ended keep their values
                 going = condition(*for_condition, *state[1])[0]
-                results = [_lanes(going, new, old) for new, old in zip(results, state[1], strict=True)]
+                results = [_select_rows(going, new, old) for new, old in zip(results, state[1], strict=True)]
             return state[0] + 1, tuple(results)
 
         out = lax.while_loop(go_on, turn, (np.int32(0), tuple(operands[first + second :])))[1]
@@ -135,12 +135,12 @@ def _while(params: dict[str, Any], limits: Limits) -> Step:
         # refused (see `validate`). On other inputs its floats are NaN, which the trainer reports as a divergence;
         # integers cannot say so.
         cut_short = condition(*for_condition, *out)[0]
-        return [_lanes(cut_short, lax.full_like(x, np.nan), x) if _is_float(x) else x for x in out]
+        return [_select_rows(cut_short, lax.full_like(x, np.nan), x) if _is_float(x) else x for x in out]
 
     return step
 
 
-def _lanes(mask: Any, new: Any, old: Any) -> Any:
+def _select_rows(mask: Any, new: Any, old: Any) -> Any:
     """`new` where `mask` holds, which is a scalar, or has a value for each entry of the leading axes, else `old`."""
     whole = lax.broadcast_in_dim(mask, old.shape, range(mask.ndim)) if mask.ndim else mask
     return lax.select(whole, new, old)

@@ -19,7 +19,7 @@ class Limits:
         flops, elements: per environment step, and of the largest intermediate array.
         constant_bytes: of one constant.
         iterations: of one `scan` or `fori_loop`; a `while_loop` is stopped after `while_iterations`, which no
-            judged transition may reach.
+            validation sample may reach.
         magnitude: of rewards and observations on sample states.
         wall_s, cpu_s, memory_mb: to execute and trace the source.
         verify_s: to compile and evaluate the tape.

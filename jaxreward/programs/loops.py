@@ -1,4 +1,4 @@
-"""What JAX's versions say of a loop in different words."""
+"""Loop equations, across versions of JAX."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 def scan_sizes(equation: Any) -> tuple[int, int]:
     """How many constants and how many carries a `scan` equation has.
 
-    Read off the shapes, which every version of JAX gives in the same way: what is carried leaves the loop as it leaves
-    the body, what is stacked has one axis more; so have the inputs that are scanned over.
+    Derived from the shapes, which all versions of JAX have: carries leave the loop in the body's shape, stacked outputs
+    and scanned inputs have one more axis.
     """
     body = equation.params["jaxpr"]
     carries = _same_rank(equation.outvars, body.out_avals)

@@ -1,9 +1,9 @@
-"""Several tapes as one computation, in which what they compute alike stands once.
+"""Several tapes as one computation that shares their common nodes.
 
-Programs of one search resemble each other: they come of the same vocabulary, or of the same parents. A node of the
+Programs of one search share code: they come from the same vocabulary, or from the same parents. A node of the
 merged computation belongs to all tapes that have it, and is applied to their rows together, so that a compiler meets
-it once. Nodes that belong to the same tapes form a part. What a part reads comes of the inputs or of parts that belong
-to more tapes, so parts are evaluated in the order of how many theirs are.
+it once. Nodes that belong to the same tapes form a block. A block reads inputs and blocks of more tapes, so blocks are
+evaluated in descending order of their number of tapes.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class _Node:
 
 
 @dataclass(frozen=True)
-class _Part:
-    """Nodes of the same tapes as a function of values that are made elsewhere. `owners` is empty where no input
+class _Block:
+    """Nodes of the same tapes as a function of values that other blocks compute. `owners` is empty where no input
     reaches them."""
 
     owners: _Owners
@@ -53,8 +53,8 @@ class _Part:
 class Merged:
     """Tapes over the same inputs, of which later ones may be missing at the end of a tape."""
 
-    def __init__(self, tapes: Sequence[Tape], lanes: int) -> None:
-        """`lanes`: the first so many inputs differ from lane to lane, those after them are one for a tape.
+    def __init__(self, tapes: Sequence[Tape], batched: int) -> None:
+        """`batched`: the number of leading inputs that have a batch axis; those after them have one value per tape.
 
         Raises:
             TapeError: inputs that are not alike, or parameters that mean nothing.
@@ -64,11 +64,11 @@ class Merged:
             raise TapeError("merged tapes have other inputs")
         nodes, outs = _unite(tapes, len(longest))
         self._tapes = tuple(range(len(tapes)))
-        self._parts = _parts(nodes, outs, len(longest))
-        self._laned = set(range(min(lanes, len(longest))))
+        self._blocks = _blocks(nodes, outs, len(longest))
+        self._batched = set(range(min(batched, len(longest))))
         for node in nodes:
-            if not self._laned.isdisjoint(node.operands):
-                self._laned.update(node.outputs)
+            if not self._batched.isdisjoint(node.operands):
+                self._batched.update(node.outputs)
         self._groups = dict[tuple[int, ...], list[int]]()
         for tape, values in enumerate(outs):
             self._groups.setdefault(tuple(values), []).append(tape)
@@ -77,33 +77,33 @@ class Merged:
     def __call__(self, arguments: Sequence[Any]) -> list[tuple[_Owners, list[jax.Array]]]:
         """What tapes of the same outputs compute: which these are, and their outputs with leading axes (tapes, n).
 
-        Inputs have leading axes (tapes, n), those after `lanes` (tapes,): row k is of tape k.
+        Inputs have leading axes (tapes, n), those after `batched` (tapes,): row k is of tape k.
         """
         values: dict[int, tuple[_Owners, Any]] = {i: (self._tapes, x) for i, x in enumerate(arguments)}
-        for part in self._parts:
-            taken = [_rows(x, owners, part.owners) for owners, x in map(values.__getitem__, part.reads)]
-            results = self._mapped(part, [bool(values[i][0]) for i in part.reads])(*taken)
-            values.update((i, (part.owners, x)) for i, x in zip(part.gives, results, strict=True))
+        for block in self._blocks:
+            taken = [_rows(x, owners, block.owners) for owners, x in map(values.__getitem__, block.reads)]
+            results = self._mapped(block, [bool(values[i][0]) for i in block.reads])(*taken)
+            values.update((i, (block.owners, x)) for i, x in zip(block.gives, results, strict=True))
         n = arguments[0].shape[1]
 
         def of(tapes: _Owners, i: int) -> jax.Array:
             owners, x = values[i]
             x = _rows(x, owners, tapes) if owners else jnp.broadcast_to(x, (len(tapes), *x.shape))
-            return x if i in self._laned else jnp.broadcast_to(x[:, None], (len(tapes), n, *x.shape[1:]))
+            return x if i in self._batched else jnp.broadcast_to(x[:, None], (len(tapes), n, *x.shape[1:]))
 
         groups = [(tuple(tapes), outs) for outs, tapes in self._groups.items()]
         return [(tapes, [of(tapes, i) for i in outs]) for tapes, outs in groups]
 
-    def _mapped(self, part: _Part, rows: Sequence[bool]) -> Any:
-        """`part` over lanes and rows, where what it reads has them."""
-        lanes, more = [0 if i in self._laned else None for i in part.reads], [0 if row else None for row in rows]
-        function: Any = part
-        if 0 in lanes:
-            gives = [0 if i in self._laned else None for i in part.gives]
-            function = jax.vmap(function, in_axes=tuple(lanes), out_axes=gives)
-        if len(part.owners) > 1:
+    def _mapped(self, block: _Block, rows: Sequence[bool]) -> Any:
+        """`block` over batch and rows, where what it reads has them."""
+        batch, more = [0 if i in self._batched else None for i in block.reads], [0 if row else None for row in rows]
+        function: Any = block
+        if 0 in batch:
+            gives = [0 if i in self._batched else None for i in block.gives]
+            function = jax.vmap(function, in_axes=tuple(batch), out_axes=gives)
+        if len(block.owners) > 1:
             return jax.vmap(function, in_axes=tuple(more))
-        if not part.owners:
+        if not block.owners:
             return function
         one = function  # a row without an axis of its own is less to trace
 
@@ -150,7 +150,7 @@ def _unite(tapes: Sequence[Tape], inputs: int) -> tuple[list[_Node], list[list[i
     return nodes, [outs[number] for number in range(len(tapes))]
 
 
-def _parts(nodes: Sequence[_Node], outs: Sequence[Sequence[int]], inputs: int) -> list[_Part]:
+def _blocks(nodes: Sequence[_Node], outs: Sequence[Sequence[int]], inputs: int) -> list[_Block]:
     """The nodes by the tapes that they belong to; those that no input reaches come first."""
     of = dict[int, _Owners]()  # of every value that a node gives
     members = dict[_Owners, list[_Node]]()
@@ -162,10 +162,10 @@ def _parts(nodes: Sequence[_Node], outs: Sequence[Sequence[int]], inputs: int) -
     used = {i for own in outs for i in own}
     for owners, own in members.items():
         used |= {i for node in own for i in node.operands if i >= inputs and of[i] != owners}
-    found = list[_Part]()
+    found = list[_Block]()
     for owners in sorted(members, key=lambda owners: (bool(owners), -len(owners))):
         own = members[owners]
         reads = dict.fromkeys(i for node in own for i in node.operands if i < inputs or of[i] != owners)
         gives = [i for node in own for i in node.outputs if i in used]
-        found.append(_Part(owners, own, list(reads), gives))
+        found.append(_Block(owners, own, list(reads), gives))
     return found

@@ -1,20 +1,20 @@
 """The names that a program may use: an allow-list, so that a new JAX adds nothing by itself.
 
-A forbidden name is not found by its shape: `jax.version.subprocess` has no underscore anywhere.
+A forbidden name cannot be recognised by its form: `jax.version.subprocess` has no underscore anywhere.
 """
 
 from __future__ import annotations
 
 
-def words(text: str) -> frozenset[str]:
+def name_set(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
 MODULES = ("jax", "jax.numpy", "jax.numpy.linalg", "jax.nn", "jax.lax")
 
-JAX = words("Array grad jit value_and_grad vmap")
+JAX = name_set("Array grad jit value_and_grad vmap")
 
-NUMPY = words(
+NUMPY = name_set(
     """
 abs absolute acos acosh add all allclose amax amin angle any append apply_along_axis apply_over_axes arange arccos
 arccosh arcsin arcsinh arctan arctan2 arctanh argmax argmin argpartition argsort argwhere around array array_equal
@@ -46,14 +46,14 @@ zeros_like
 """
 )
 
-LINALG = words(
+LINALG = name_set(
     """
 cholesky cond cross det diagonal eigh eigvalsh inv lstsq matmul matrix_norm matrix_power matrix_rank matrix_transpose
 multi_dot norm outer pinv qr slogdet solve svd svdvals tensordot tensorinv tensorsolve trace vecdot vector_norm
 """
 )
 
-NN = words(
+NN = name_set(
     """
 celu elu gelu glu hard_sigmoid hard_silu hard_swish hard_tanh identity leaky_relu log1mexp log_sigmoid log_softmax
 logmeanexp logsumexp mish one_hot relu relu6 selu sigmoid silu soft_sign softmax softplus sparse_plus sparse_sigmoid
@@ -61,7 +61,7 @@ squareplus standardize swish tanh
 """
 )
 
-LAX = words(
+LAX = name_set(
     """
 abs acos acosh add argmax argmin asin asinh associative_scan atan atan2 atanh batch_matmul bitcast_convert_type
 bitwise_and bitwise_not bitwise_or bitwise_xor broadcast broadcast_in_dim broadcast_shapes broadcasted_iota cbrt ceil
@@ -77,24 +77,24 @@ transpose while_loop
 )
 
 KEYWORDS = {
-    "jit": words("static_argnums static_argnames inline keep_unused"),
-    "vmap": words("in_axes out_axes axis_size"),
-    "grad": words("argnums has_aux"),
-    "value_and_grad": words("argnums has_aux"),
+    "jit": name_set("static_argnums static_argnames inline keep_unused"),
+    "vmap": name_set("in_axes out_axes axis_size"),
+    "grad": name_set("argnums has_aux"),
+    "value_and_grad": name_set("argnums has_aux"),
 }
-"""What may be said to the transformations of `jax`. Others write files (`compiler_options`), take a caller's arrays
+"""Allowed keywords of the transformations of `jax`. Others write files (`compiler_options`), take a caller's arrays
 away (`donate_argnums`) or name devices."""
 
 API = {"jax": JAX, "jax.numpy": NUMPY, "jax.numpy.linalg": LINALG, "jax.nn": NN, "jax.lax": LAX}
 
-BUILTINS = words(
+BUILTINS = name_set(
     """
 abs all any bool dict divmod enumerate filter float int isinstance len list map max min pow range reversed round set
 slice sorted str sum tuple zip
 """
 )
 
-ATTRIBUTES = words(
+ATTRIBUTES = name_set(
     """
 shape ndim size dtype T mT at set get add subtract multiply divide power min max mul astype sum mean std var
 prod cumsum cumprod all any argmax argmin argsort sort clip round reshape ravel flatten squeeze transpose swapaxes
@@ -104,7 +104,7 @@ values index count eps tiny bits
 )
 """Attributes of arrays, lists, dictionaries and tuples; a state's fields come on top."""
 
-NEVER_FIELDS = words(
+NEVER_FIELDS = name_set(
     """
 compile format format_map join encode decode translate mro tofile dump dumps tobytes replace partition rpartition
 gi_frame gi_code gi_yieldfrom cr_frame cr_code ag_frame ag_code f_back f_globals f_locals f_builtins f_code tb_frame

@@ -1,4 +1,4 @@
-"""Transitions of a task under random actions, on which its programs are judged."""
+"""Transitions of a task under random actions, on which its programs are validated."""
 
 from __future__ import annotations
 
@@ -17,11 +17,10 @@ from jaxreward.errors import UserError, in_a_line
 
 N = 256
 _STEPS, _PHYSICS_STEPS = 50_000, 8_000
-"""Steps played: enough for a random player to come upon what is not very rare. Where actions are real numbers a
-step is most likely one of a physics engine, and dear."""
+"""Steps of random play, enough for events that are not very rare. Real actions suggest a slow physics engine."""
 _LONGEST = 5_000
 _MOST_BYTES = 16 << 20
-"""Of the transitions, and of the views of all episodes that are played side by side."""
+"""Of the transitions, and of the views of all parallel episodes."""
 _NEEDED = ("reset", "step", "terminated", "view", "sparse_reward", "horizon", "action_space")
 
 _cache: OrderedDict[tuple[int, int, int], tuple[Any, Any]] = OrderedDict()
@@ -36,10 +35,10 @@ def can_play(task: Any) -> bool:
 def sample_transitions(task: Any, n: int = N, seed: int = 0) -> tuple[Any, Any, Any]:
     """`n` transitions `(views, actions, next_views)` of random play, numpy with a leading axis.
 
-    Many episodes are played side by side for one horizon, 5,000 steps at most. Half of the transitions
-    are spread evenly over kinds of transitions, told apart by the action, by which arrays of the view changed, by
+    Many episodes are played in parallel for one horizon, 5,000 steps at most. Half of the transitions
+    are spread evenly over kinds of transitions, distinguished by the action, by which arrays of the view changed, by
     whether the task's own reward was zero and whether the episode ended: so picking something up
-    occurs as often as walking does. The other half is a fair draw. The same task object, `n` and
+    occurs as often as walking does. The other half is drawn uniformly. The same task object, `n` and
     `seed` give the same arrays, played once.
 
     Raises:
@@ -60,7 +59,7 @@ def sample_transitions(task: Any, n: int = N, seed: int = 0) -> tuple[Any, Any, 
 
 
 def how_many(task: Any) -> int:
-    """Transitions that its programs are judged on: fewer of large views, 0 of those too large to hand about."""
+    """How many transitions programs are validated on: fewer of large views, 0 where they are too large."""
     view = jax.eval_shape(lambda: task.view(task.reset(jax.random.key(0))))
     return next((n for n in (N, 64, 32) if 2 * n * _bytes(view) <= _MOST_BYTES), 0)
 
@@ -72,16 +71,16 @@ def _bytes(tree: Any) -> int:
 def _sample(task: Any, n: int, seed: int) -> tuple[Any, Any, Any]:
     view = jax.eval_shape(lambda: task.view(task.reset(jax.random.key(0))))
     steps = _STEPS if hasattr(task.action_space, "n") else _PHYSICS_STEPS
-    lanes = min(max(steps // task.horizon, 16), 1024, max(_MOST_BYTES // max(_bytes(view), 1), 4))
+    envs = min(max(steps // task.horizon, 16), 1024, max(_MOST_BYTES // max(_bytes(view), 1), 4))
     platform = jax.default_backend()
     options = supported(task.compiler_options(platform), platform) if hasattr(task, "compiler_options") else {}
-    play = jax.jit(partial(_play, task, lanes), compiler_options=options or None)
+    play = jax.jit(partial(_play, task, envs), compiler_options=options or None)
     rng = np.random.default_rng(seed)
     key = jax.random.key(seed)
-    nowhere = np.full(n, -1, np.int32)
-    kinds = np.asarray(play(key, nowhere, nowhere)[0])  # first to see what happens, then to keep what was chosen
+    none = np.full(n, -1, np.int32)
+    kinds = np.asarray(play(key, none, none)[0])  # first the kinds of all transitions, then those chosen
     chosen = _choose(kinds.reshape(-1), n, rng)
-    times, rows = np.divmod(chosen, lanes)
+    times, rows = np.divmod(chosen, envs)
     return jax.device_get(play(key, times.astype(np.int32), rows.astype(np.int32))[1])
 
 
@@ -91,27 +90,27 @@ def _choose(kinds: np.ndarray[Any, Any], n: int, rng: np.random.Generator) -> np
     _, groups = np.unique(kinds[order], return_inverse=True)
     count = int(groups.max()) + 1
     each = max(1, n // (2 * count))
-    kept = [order[np.flatnonzero(groups == g)[:each]] for g in range(count)]
-    even = np.concatenate(kept)[: n // 2 if n > 1 else 1]
+    picked = [order[np.flatnonzero(groups == g)[:each]] for g in range(count)]
+    even = np.concatenate(picked)[: n // 2 if n > 1 else 1]
     rest = np.setdiff1d(order, even, assume_unique=True)
     found = np.concatenate([even, rng.permutation(rest)[: n - len(even)]])
     return np.resize(found, n)  # a task with fewer transitions than that repeats them
 
 
-def _play(task: Any, lanes: int, key: jax.Array, times: jax.Array, rows: jax.Array) -> tuple[jax.Array, Any]:
-    """Kinds of all transitions, uint32 (steps, lanes), and the transitions at `times` of lanes `rows`."""
-    first = jax.vmap(task.reset)(jax.random.split(key, lanes))
+def _play(task: Any, envs: int, key: jax.Array, times: jax.Array, rows: jax.Array) -> tuple[jax.Array, Any]:
+    """Kinds of all transitions, uint32 (steps, envs), and the transitions at `times` of environments `rows`."""
+    first = jax.vmap(task.reset)(jax.random.split(key, envs))
     space = task.action_space
     salts = np.random.RandomState(0).randint(1, 2**31, 256).astype(np.uint32) | np.uint32(1)
 
     def act(key: jax.Array) -> jax.Array:
         if hasattr(space, "n"):
-            return jax.random.randint(key, (lanes,), 0, space.n, jnp.int32)
+            return jax.random.randint(key, (envs,), 0, space.n, jnp.int32)
         low, high = jnp.maximum(jnp.asarray(space.low), -1e3), jnp.minimum(jnp.asarray(space.high), 1e3)
-        return jax.random.uniform(key, (lanes, *space.shape), jnp.float32, low, high)
+        return jax.random.uniform(key, (envs, *space.shape), jnp.float32, low, high)
 
     def step(carry: Any, t: jax.Array) -> Any:
-        state, kept = carry
+        state, stored = carry
         action = act(jax.random.fold_in(key, t))
         following = jax.vmap(task.step)(state, action)
         view, next_view = jax.vmap(task.view)(state), jax.vmap(task.view)(following)
@@ -121,16 +120,16 @@ def _play(task: Any, lanes: int, key: jax.Array, times: jax.Array, rows: jax.Arr
         if hasattr(space, "n"):
             kind += action.astype(jnp.uint32) * salts[2]
         for i, (a, b) in enumerate(zip(jax.tree.leaves(view), jax.tree.leaves(next_view), strict=True)):
-            kind += (a != b).reshape(lanes, -1).any(1) * salts[3 + i % 253]
+            kind += (a != b).reshape(envs, -1).any(1) * salts[3 + i % 253]
         now = (view, action, next_view)
-        kept = jax.tree.map(lambda x, old: _where(times == t, x[rows], old), now, kept)
+        stored = jax.tree.map(lambda x, old: _where(times == t, x[rows], old), now, stored)
         state = jax.tree.map(lambda new, x: _where(over, new, x), first, following)
-        return (state, kept), kind
+        return (state, stored), kind
 
     shapes = jax.eval_shape(lambda: (jax.vmap(task.view)(first), act(key), jax.vmap(task.view)(first)))
     empty = jax.tree.map(lambda x: jnp.zeros((len(times), *x.shape[1:]), x.dtype), shapes)
-    (_, kept), kinds = jax.lax.scan(step, (first, empty), jnp.arange(min(task.horizon, _LONGEST)))
-    return kinds, kept
+    (_, stored), kinds = jax.lax.scan(step, (first, empty), jnp.arange(min(task.horizon, _LONGEST)))
+    return kinds, stored
 
 
 def _where(which: jax.Array, new: jax.Array, old: jax.Array) -> jax.Array:

@@ -8,10 +8,10 @@ from typing import Any
 import jax
 from jax.extend.core import primitives as extend
 
-from jaxreward.kernels.linalg import keep_off_the_pool
-from jaxreward.programs.names import words
+from jaxreward.kernels.linalg import compile_without_lapack
+from jaxreward.programs.names import name_set
 
-ELEMENTWISE = words(
+ELEMENTWISE = name_set(
     """
 abs acos acosh asin asinh atan atanh cbrt ceil cos cosh erf erf_inv erfc exp exp2 expm1 floor is_finite lgamma digamma
 log log1p log2 logistic neg not round rsqrt sign sin sinh sqrt square tan tanh population_count clz integer_pow add and
@@ -20,13 +20,13 @@ xor le_to lt_to eq_to add_any one_minus_square polynomial clamp select_n convert
 reduce_precision
 """
 )
-REDUCTIONS = words(
+REDUCTIONS = name_set(
     """
 reduce_and reduce_max reduce_min reduce_or reduce_prod reduce_sum reduce_xor argmax argmin cumsum cumprod cummax cummin
 cumlogsumexp
 """
 )
-MOVES = words(
+MOVES = name_set(
     """
 broadcast_in_dim concatenate dynamic_slice dynamic_update_slice gather iota pad reshape rev slice split squeeze stack
 tile transpose unstack
@@ -37,14 +37,14 @@ SCATTERS = {
     "scatter-max": "scatter_max", "scatter-sub": "scatter_sub",
 }  # fmt: skip
 """Replayed through these functions of `jax.lax`: their primitives carry a function as a parameter."""
-HEAVY = words("sort top_k dot_general lu triangular_solve cholesky conv_general_dilated")
+HEAVY = name_set("sort top_k dot_general lu triangular_solve cholesky conv_general_dilated")
 PLAIN = ELEMENTWISE | REDUCTIONS | MOVES | HEAVY
 
 
 @cache
 def primitives() -> dict[str, Any]:
     """The objects of the allowed primitives by name; those that this JAX lacks are absent."""
-    keep_off_the_pool()  # whoever asks is about to trace or to compile a program, which may solve and factor
+    compile_without_lapack()  # the caller is about to trace or compile a program, which may solve and factor
     found: dict[str, Any] = {}
     for module in (extend, jax.lax):
         for name in dir(module):

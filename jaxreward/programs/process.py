@@ -18,7 +18,7 @@ import jaxreward
 
 _START_S = 120.0
 _PARENT = "JAXREWARD_PARENT"
-"""The process that started a helper, which may have ended before the helper can ask who it was."""
+"""The process that started a helper, which may end before the helper reads its id."""
 
 
 class SandboxError(RuntimeError):
@@ -26,16 +26,16 @@ class SandboxError(RuntimeError):
 
 
 class Lost(Exception):
-    """The process died, or was stopped because it took too long or said too much."""
+    """The process died, or was stopped for its time or the size of its answer."""
 
 
 def environment(**extra: str) -> dict[str, str]:
-    """What a helper process may know: where Python and its libraries are, no keys, no home."""
-    room = str(Path(jaxreward.__file__).resolve().parent.parent)
-    paths = [room, *(p for p in sys.path if p and p != room)]
-    kept = {name: os.environ[name] for name in ("LD_LIBRARY_PATH", "TMPDIR") if name in os.environ}
+    """The environment of a helper process: where Python and its libraries are, no keys, no home."""
+    root = str(Path(jaxreward.__file__).resolve().parent.parent)
+    paths = [root, *(p for p in sys.path if p and p != root)]
+    inherited = {name: os.environ[name] for name in ("LD_LIBRARY_PATH", "TMPDIR") if name in os.environ}
     return {
-        **kept,
+        **inherited,
         "PYTHONPATH": os.pathsep.join(paths),
         "PYTHONHASHSEED": "0",
         "PYTHONDONTWRITEBYTECODE": "1",
@@ -48,7 +48,7 @@ def environment(**extra: str) -> dict[str, str]:
 
 
 def write_frame(descriptor: int, payload: bytes, deadline: float | None = None) -> None:
-    """One frame; with a deadline in pieces that a pipe takes at once, so that a stopped reader cannot hold us up."""
+    """One frame; with a deadline, in pieces that a pipe takes at once: a stopped reader cannot block the writer."""
     data = memoryview(len(payload).to_bytes(8, "little") + payload)
     while data:
         if deadline is None:
@@ -87,8 +87,8 @@ def _read(descriptor: int, size: int, deadline: float | None) -> bytes:
 
 
 def leave_with_parent(every_s: float = 1.0) -> None:
-    """End this process soon after its parent has: one that is deep in XLA reads no end of file, and would go on to take
-    all memory of the machine."""
+    """End this process soon after its parent has: one that is inside XLA does not read the end of file, and could
+    go on to use up the machine's memory."""
     parent = int(os.environ.get(_PARENT, os.getppid()))
 
     def watch() -> None:
@@ -102,7 +102,7 @@ def leave_with_parent(every_s: float = 1.0) -> None:
 class Process:
     """`python -m module` with pipes; started when first asked, and again after it was lost.
 
-    `hello` is what it said when it started.
+    `hello` is its first message.
     """
 
     def __init__(self, module: str, **extra_environment: str) -> None:
@@ -134,8 +134,8 @@ class Process:
             except (OSError, Lost, ValueError) as error:
                 self.stop()
                 errors.seek(0)
-                said = errors.read()[-2000:].decode(errors="replace").strip()
-                raise SandboxError(f"cannot start {self.module}: {error}\n{said}") from error
+                text = errors.read()[-2000:].decode(errors="replace").strip()
+                raise SandboxError(f"cannot start {self.module}: {error}\n{text}") from error
         return self.hello
 
     def ask(self, payload: bytes, timeout: float, limit: int) -> bytes:
@@ -155,7 +155,7 @@ class Process:
             self.stop()
             raise Lost(str(error)) from error
         except BaseException:
-            self.stop()  # an interrupt between question and answer would leave them out of step
+            self.stop()  # after an interrupt the next answer would be that of this question
             raise
 
     @property

@@ -19,7 +19,6 @@ from jaxreward.programs.cost import Cost, measure
 from jaxreward.programs.encode import trace
 from jaxreward.programs.interpret import replay, shapes
 from jaxreward.programs.limits import Limits
-from jaxreward.programs.novelty import Sketch
 from jaxreward.programs.spec import Spec
 from jaxreward.programs.tape import Tape, bind, count, digests, reads
 from jaxreward.records import ProgramSummary, Verdict
@@ -129,7 +128,7 @@ class Program:
             raise UserError(f"{self.name}: {error}") from error
         written = np.array([c.value for c in moved], np.float32)
         digest = hashlib.sha256("|".join([*self.structure, written.tobytes().hex()]).encode()).hexdigest()
-        summary = self.summary.model_copy(update={"digest": digest, "sketch": (), "constants": ((), ())})
+        summary = self.summary.model_copy(update={"digest": digest})
         skeleton = Skeleton(self.skeleton.tape, moved)
         tape = bind(skeleton.tape, list(written))
         return dataclasses.replace(self, source=source, summary=summary, skeleton=skeleton, reward_tape=tape)
@@ -157,8 +156,8 @@ class Program:
             UserError: views or an action of another task.
         """
         arrays = [*self.spec.flatten(view), self.spec.act(action), *self.spec.flatten(next_view)]
-        total, *parts = self._reward(*arrays)
-        return jnp.asarray(total), jnp.stack(parts)
+        total, *terms = self._reward(*arrays)
+        return jnp.asarray(total), jnp.stack(terms)
 
     @staticmethod
     def default(task: Any, name: str = "default") -> Program:
@@ -215,14 +214,12 @@ def _example(task: Any) -> Any:
 
 
 def assemble(
-    source: str, name: str, spec: Spec, observation: Half, reward: Half, reward_nodes: int, cost: Cost | None = None,
-    sketch: Sketch | None = None,
+    source: str, name: str, spec: Spec, observation: Half, reward: Half, reward_nodes: int, cost: Cost | None = None
 ) -> Program:  # fmt: skip
     """A program from its halves, which must be checked tapes.
 
     Args:
         cost: of both tapes, if known.
-        sketch: of its outputs, see `novelty`.
     """
     if cost is None:
         cost = cost_of(observation.tape) + cost_of(reward.tape)
@@ -237,9 +234,6 @@ def assemble(
         elements=cost.elements,
         observation_reads=_names(labels[0], observation.tape),
         reward_reads=_names(labels[1], reward.tape),
-        sketch=sketch.numbers if sketch else (),
-        reward_rms=sketch.reward_rms if sketch else 0.0,
-        constants=sketch.constants if sketch else ((), ()),
     )
     return Program(source, name, spec, summary, observation.tape, reward.tape, reward.skeleton)
 
@@ -252,8 +246,8 @@ def digest_of(spec: Spec, observation: Tape, reward: Tape) -> str:
     trains the same agent, but the feedback of one must not be shown for the other.
     """
     state, transition = spec.labels()
-    (seen,), (total, *parts) = digests(observation, state), digests(reward, transition)
-    return hashlib.sha256("|".join(["program", seen, total, *sorted(parts)]).encode()).hexdigest()
+    (seen,), (total, *terms) = digests(observation, state), digests(reward, transition)
+    return hashlib.sha256("|".join(["program", seen, total, *sorted(terms)]).encode()).hexdigest()
 
 
 def cost_of(tape: Tape, limits: Limits | None = None) -> Cost:

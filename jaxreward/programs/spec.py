@@ -1,4 +1,4 @@
-"""What a program's inputs look like: the tree of a task's view, and its action."""
+"""The inputs of a program: the tree of a task's view, and its action."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Spec:
 
         Args:
             task: has `reset`, `view` and `action_space`; or a tree of arrays or
-                `ShapeDtypeStruct` for the view, with `action` beside it or as `(view, action)`.
+                `ShapeDtypeStruct` for the view, with `action` as the second argument, or `(view, action)`.
 
         Raises:
             UserError: a view that programs cannot read.

@@ -1,7 +1,7 @@
-"""Top-level statements of a program as movable parts: what each binds, what it needs, its text.
+"""Top-level statements of a program as movable units: what each binds, what it needs, its text.
 
 A program is taken apart into statements, the ones that a function needs are found by name, and
-parts of two programs are put together with clashing names resolved. Sources are only parsed,
+statements of two programs are combined with name clashes resolved. Sources are only parsed,
 never executed.
 """
 
@@ -16,7 +16,7 @@ from functools import cached_property, lru_cache
 
 IMPORTS = ("import jax", "import jax.numpy as jnp")
 _KEPT = 1024
-"""Texts whose reading is kept: the programs of a search have most of their statements in common."""
+"""Size of the parse caches: the programs of a search share most of their statements."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ def split(source: str) -> tuple[Statement, ...]:
         previous_end = end
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
             continue
-        if isinstance(node, ast.Import | ast.ImportFrom):  # one statement a name, so that only the used ones are kept
+        if isinstance(node, ast.Import | ast.ImportFrom):  # one statement a name, so that unused ones can be dropped
             for name in node.names:
                 one: ast.stmt = ast.Import([name])
                 if isinstance(node, ast.ImportFrom):

@@ -20,12 +20,12 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from jaxreward.programs.names import words
+from jaxreward.programs.names import name_set
 from jaxreward.programs.spec import DTYPES, dtype_of
 
 Tape = dict[str, Any]
 
-COMMUTATIVE = words("add mul max min and or xor eq ne add_any")
+COMMUTATIVE = name_set("add mul max min and or xor eq ne add_any")
 BODIES = {"scan": ("body",), "while": ("condition", "body"), "cond": ("branches",)}
 _COUNTS = {"scan": ("consts", "carry", "length", "reverse"), "while": ("condition_consts", "body_consts"), "cond": ()}
 _TAGS = {"dtype", "float", "gather", "scatter", "conv", "mode", "precision", "rounding"}

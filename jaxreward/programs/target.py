@@ -1,4 +1,4 @@
-"""A task as the checks see it: its spec, its defaults, its transitions."""
+"""What the checks need of a task: spec, defaults and transitions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from jaxreward.records import Failure
 
 _FEWEST = 32
 _MOST_BYTES = 40 << 20
-"""As text they are a third larger, and the verifier takes 64 MiB at a time."""
+"""Base64 makes them a third larger; the verifier takes requests of 64 MiB."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Packed:
 
 
 class Target:
-    """What is known of a task, worked out once; safe to use from several threads."""
+    """Spec, defaults and transitions of a task, computed once; thread-safe."""
 
     def __init__(self, task: Any, spec: Spec, magnitude: float) -> None:
         self.task, self.spec, self.magnitude = task, spec, magnitude
@@ -67,8 +67,8 @@ class Target:
         if n == 0:
             return None
         played = self._checked(sample_transitions(self.task, n))
-        tame = played.tame(self.magnitude / 10)  # a program may add some up and stay within the limit
-        return self._packed(tame) if len(tame) >= _FEWEST else None
+        bounded = played.bounded(self.magnitude / 10)  # a program may add some up and stay within the limit
+        return self._packed(bounded) if len(bounded) >= _FEWEST else None
 
     def _checked(self, samples: Any) -> Samples:
         found = _unstacked(samples, self.spec)

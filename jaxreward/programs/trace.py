@@ -17,12 +17,12 @@ from jaxreward.programs.encode import encode
 from jaxreward.programs.encode import trace as tape_of
 from jaxreward.programs.entries import FILE, Guarded, Refused
 from jaxreward.programs.guard import guard
-from jaxreward.programs.lasting import unchanged
 from jaxreward.programs.limits import Limits
+from jaxreward.programs.module_state import require_unchanged
+from jaxreward.programs.namespace import build_state, namespace
 from jaxreward.programs.spec import Spec
 from jaxreward.programs.tape import Tape, reads
 from jaxreward.programs.unused import refuse_unused
-from jaxreward.programs.world import build_state, namespace
 
 _SCALAR_KINDS = "biuf"
 _ATTEMPTS = 24
@@ -68,7 +68,7 @@ def _tapes(code: Any, checked: Guarded, spec: Spec, limits: Limits) -> dict[str,
         def observe(*arrays: Any) -> list[Any]:
             state = build_state(spec.tree, list(arrays))
             names = _execute(code)
-            with unchanged(names, state):
+            with require_unchanged(names, state):
                 seen = names["get_observation"](state)
             return [_observation(seen, limits)]
 
@@ -104,7 +104,7 @@ def _paid(
     n = len(spec.leaves)
     state, action = build_state(spec.tree, list(arrays[:n])), arrays[n]
     next_state = build_state(spec.tree, list(arrays[n + 1 :]))
-    with unchanged(names, state, next_state):
+    with require_unchanged(names, state, next_state):
         # GRACE's form is `reward(state)`, of the state that an action led to.
         value = names[entry](next_state) if entry == "reward" else names[entry](state, action, next_state)
     return _reward(value, entry, limits)
@@ -206,20 +206,20 @@ def _vector(value: Any, limits: Limits) -> Any:
 def _scalars(value: Any, name: str, limits: Limits) -> tuple[list[Any], list[str]]:
     """Reward and terms as float32 scalars, and the names of the terms."""
     form = "return a scalar, or (scalar, {name: scalar})"
-    parts: dict[Any, Any] = {}
+    terms: dict[Any, Any] = {}
     if isinstance(value, tuple | list):
         if len(value) != 2 or not isinstance(value[1], dict):
             raise Refused(f"{name} returns a {type(value).__name__} of {len(value)}", hint=form, stage="contract")
-        value, parts = value
-    if len(parts) > limits.terms:
-        message = f"{name} returns {len(parts)} terms; the limit is {limits.terms}"
+        value, terms = value
+    if len(terms) > limits.terms:
+        message = f"{name} returns {len(terms)} terms; the limit is {limits.terms}"
         raise Refused(message, hint="group the small ones", stage="contract")
-    for key in parts:
+    for key in terms:
         if not (isinstance(key, str) and 0 < len(key) <= 64 and key.isprintable()):
             raise Refused(f"{key!r:.80} is not the name of a term", hint="use short strings", stage="contract")
     total = _scalar(value, f"the value of {name}", form)
-    values = [_scalar(v, f"the term '{k}'", "every term is a scalar") for k, v in parts.items()]
-    return ([total, *values], list(parts)) if parts else ([total, total], ["reward"])
+    values = [_scalar(v, f"the term '{k}'", "every term is a scalar") for k, v in terms.items()]
+    return ([total, *values], list(terms)) if terms else ([total, total], ["reward"])
 
 
 def _scalar(value: Any, what: str, hint: str) -> Any:

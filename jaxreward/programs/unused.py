@@ -1,4 +1,4 @@
-"""What a program computes and does not use: it is on no tape, and outside it is computed all the same."""
+"""Unused computation of a program: it is on no tape, but would be computed where the source is used directly."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _TIMES = 16
 
 
 def refuse_unused(traces: Sequence[tuple[Any, Tape, Sequence[Any]]], limits: Limits) -> None:
-    """Hold that a program is not far beyond its limits by what it does not use.
+    """Require that a program is not far beyond its limits by computation that it does not use.
 
     Args:
         traces: the jaxpr of each entry point, its tape and its inputs. One may use what another does not.
 
     Raises:
-        TapeError: it is. What is too large on a tape is refused by `validate`, which knows more of it.
+        TapeError: it is. What is too large on a tape is left to `validate`, whose message is more precise.
     """
     if not any(_over(closed, limits, _TIMES) for closed, _, _ in traces):
         return

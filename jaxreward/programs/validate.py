@@ -11,23 +11,18 @@ import numpy as np
 from jax.extend import core
 
 from jaxreward.programs.cost import Cost, measure
-from jaxreward.programs.coverage import BATCH
 from jaxreward.programs.evaluate import Watch, evaluate, still_going
 from jaxreward.programs.interpret import replay
 from jaxreward.programs.limits import Limits
-from jaxreward.programs.novelty import Sketch, sketch
 from jaxreward.programs.primitives import replayable
 from jaxreward.programs.samples import Samples
 from jaxreward.programs.spec import Spec
 from jaxreward.programs.tape import Tape, TapeError, check_tape, count, reads
 from jaxreward.records import Failure, Notice
 
-_REAL = 256
+_SKELETON_SAMPLES = 256
 _SAME = 1e-4
 """How far a skeleton may be from the reward, as a fraction: Python computes with more digits where constants meet."""
-_SKETCH_BYTES = 16 << 20
-_SKETCH_FLOPS, _SKETCH_ELEMENTS = 200_000, 16_384
-"""What a sketch may need: of its batch, and of a program on each of the batch's inputs."""
 _COMPILE_DEPTH = 40
 _COMPILE_EQUATIONS = 3000
 """A deeper or longer program is compiled here, where it can be killed: XLA's fusion can take
@@ -42,47 +37,26 @@ class Invalid(Exception):
         self.failure, self.half = Failure(stage=stage, message=message, hint=hint), half
 
 
-@dataclass(frozen=True)
-class Inputs:
-    """What the programs of a task are judged on.
-
-    Attributes:
-        true: transitions of the task.
-        batch: the first of them, and distortions of those, for sketches; None where views are too large for it.
-        real: how many are not distorted.
-    """
-
-    true: Samples
-    batch: Samples | None
-    real: int
-
-    @staticmethod
-    def of(true: Samples, spec: Spec) -> Inputs:
-        first = true.first(_REAL)
-        large = sum(a[:1].nbytes for a in true.transition()) * BATCH > _SKETCH_BYTES
-        return Inputs(true, None if large else first.with_distortions(spec, BATCH), len(first))
-
-
 def validate(
     observation: Any,
     reward: Any,
     spec: Spec,
     limits: Limits,
-    given: Inputs | None = None,
+    given: Samples | None = None,
     own: tuple[bool, bool] = (True, True),
     terms: Sequence[str] = (),
-) -> tuple[Cost, tuple[Notice, ...], Sketch | None]:
-    """Check both tapes of a program: its cost, remarks, and its sketch (see `novelty`).
+) -> tuple[Cost, tuple[Notice, ...]]:
+    """Check both tapes of a program; returns its cost and notices.
 
     Args:
-        given: transitions of the task; without, the numeric checks run on random arrays and there is no sketch.
+        given: transitions of the task; without, the numeric checks run on random arrays.
         terms: names of the reward's terms, for messages.
         own: whether the program defines its observation and its reward; a task's default is taken as it is.
 
     Raises:
         Invalid: with the failure.
     """
-    random, samples = given is None, given.true if given else Samples.random(spec)
+    random, samples = given is None, given or Samples.random(spec)
     notices: list[Notice] = []
     total = Cost()
     structs = spec.structs()
@@ -103,16 +77,16 @@ def validate(
     if own[1]:
         paid = _evaluate(closed[1], samples.transition(), _Loops(limits, "reward", random))
         _rewarded(paid, terms, limits, random, notices)
-    return total, tuple(notices), _sketch(closed, given, own, total)
+    return total, tuple(notices)
 
 
 def is_skeleton(
-    skeleton: Any, constants: Sequence[float], reward: Tape, spec: Spec, limits: Limits, given: Inputs | None = None
+    skeleton: Any, constants: Sequence[float], reward: Tape, spec: Spec, limits: Limits, given: Samples | None = None
 ) -> bool:
     """Whether `skeleton` is a tape like others that computes with `constants` what `reward` does, which has passed."""
     structs = spec.structs()[1]
     scalars = [jax.ShapeDtypeStruct((), np.float32)] * len(constants)
-    samples = (given.true if given else Samples.random(spec)).first(_REAL).transition()
+    samples = (given or Samples.random(spec)).first(_SKELETON_SAMPLES).transition()
     values = [np.full(len(samples[0]), c, np.float32) for c in constants]
     try:
         tape = _sound(skeleton, [*structs, *scalars], limits)
@@ -121,22 +95,13 @@ def is_skeleton(
         _limits(cost, limits)
         _compile([closed], [[*structs, *scalars]], cost)
         found, known = _evaluate(closed, [*samples, *values]), _evaluate(_trace(reward, structs, limits, ""), samples)
-    except Exception:  # the program is none the worse for it
+    except Exception:  # the program itself has passed
         return False
     if count(tape) > limits.operations or [x.shape for x in found] != [x.shape for x in known]:
         return False
     return all(
         np.allclose(a, b, rtol=_SAME, atol=_SAME * max(1.0, np.abs(b).max())) for a, b in zip(found, known, strict=True)
     )
-
-
-def _sketch(closed: list[Any], given: Inputs | None, own: tuple[bool, bool], cost: Cost) -> Sketch | None:
-    if given is None or given.batch is None or cost.flops > _SKETCH_FLOPS or cost.elements > _SKETCH_ELEMENTS:
-        return None
-    try:
-        return sketch(closed[0], closed[1], given.batch, given.real, own)
-    except Exception:  # on impossible states a computation may fail, and no program is rejected for those
-        return None
 
 
 def _sound(tape: Any, inputs: list[Any], limits: Limits) -> Tape:
@@ -154,7 +119,7 @@ def _trace(tape: Tape, inputs: list[Any], limits: Limits, what: str) -> Any:
         return jax.make_jaxpr(replay(tape, limits))(*inputs)
     except TapeError as error:
         raise Invalid("killed" if error.stage == "trace" else error.stage, error.message, error.hint) from error
-    except Exception as error:  # parameters that contradict each other: JAX says so in many ways
+    except Exception as error:  # inconsistent parameters raise various exceptions in JAX
         text = f"the tape of the {what} does not replay: {type(error).__name__}: {str(error)[:200]}"
         raise Invalid("killed", text, "the worker's answer is not to be trusted") from error
 
@@ -218,7 +183,7 @@ class _Loops:
 
     Raises:
         Invalid: at the first of them. Its outputs are not those of the source: floats are NaN, integers and booleans
-            are those of the last turn, which nothing tells from others.
+            are those of the last turn.
     """
 
     limits: Limits

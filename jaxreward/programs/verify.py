@@ -1,4 +1,4 @@
-"""The verifier: a process that judges tapes and can be killed when XLA does not come back.
+"""The verifier: a process that validates tapes and can be killed when XLA hangs.
 
 Run as `python -m jaxreward.programs.verify`. It never sees source; the CPU is its only device.
 """
@@ -21,7 +21,7 @@ from jaxreward.programs.limits import Limits
 from jaxreward.programs.process import Lost, leave_with_parent, read_frame, write_frame
 from jaxreward.programs.samples import Samples
 from jaxreward.programs.spec import Spec, dtype_of
-from jaxreward.programs.validate import Inputs, Invalid, is_skeleton, validate
+from jaxreward.programs.validate import Invalid, is_skeleton, validate
 
 _MAX_REQUEST = 64 << 20
 
@@ -37,26 +37,24 @@ def unpack(data: dict[str, Any]) -> np.ndarray[Any, Any]:
     return np.frombuffer(raw, dtype_of(data["dtype"])).reshape(data["shape"])
 
 
-_known: OrderedDict[str, Inputs] = OrderedDict()
+_known: OrderedDict[str, Samples] = OrderedDict()
 """Inputs by key: they are sent once, not with every program."""
 
 
 def answer(request: dict[str, Any]) -> dict[str, Any]:
-    """The outcome of a request as JSON: `cost`, `notices` and `sketch`, `failure`, or that its inputs are `unknown`.
+    """The outcome of a request as JSON: `cost`, `notices` and `lifts`, or `failure`, or that its inputs are `unknown`.
 
-    A request with `samples` hands inputs over and asks nothing else.
+    A request with `samples` only stores inputs.
     """
     spec, key = Spec.from_json(request["spec"]), request["inputs"]
     if "samples" in request:
-        return _take(key, request["samples"], spec)
+        return _store(key, request["samples"])
     if key is not None and key not in _known:
         return {"unknown": key}
     given, limits = None if key is None else _known[key], Limits(**request["limits"])
     own, begin = tuple(request["own"]), time.monotonic()
     try:
-        cost, notices, sketch = validate(
-            request["observation"], request["reward"], spec, limits, given, own, request["terms"]
-        )
+        cost, notices = validate(request["observation"], request["reward"], spec, limits, given, own, request["terms"])
     except Invalid as invalid:
         return {"failure": invalid.failure.model_dump(), "half": invalid.half}
     except Exception as error:  # XLA may refuse what traces; the process lives on
@@ -64,18 +62,16 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
         return {"failure": {"stage": "numeric", "message": message}}
     lifted = request["skeleton"]
     lifts = False
-    if lifted is not None and time.monotonic() - begin < limits.verify_s / 3:  # no program is to be lost over it
+    if lifted is not None and time.monotonic() - begin < limits.verify_s / 3:  # a skeleton is optional
         lifts = is_skeleton(lifted[0], lifted[1], request["reward"], spec, limits, given)
-    told = {"notices": [n.model_dump() for n in notices], "sketch": vars(sketch) if sketch else None, "lifts": lifts}
-    return {"cost": vars(cost), **told}
+    return {"cost": vars(cost), "notices": [n.model_dump() for n in notices], "lifts": lifts}
 
 
-def _take(key: str, samples: Any, spec: Spec) -> dict[str, Any]:
-    """Keep inputs as `key`; a `fault` if they cannot be prepared, which no program has to answer for."""
+def _store(key: str, samples: Any) -> dict[str, Any]:
+    """Store inputs as `key`; a `fault` if they cannot be unpacked, which is no program's failure."""
     try:
         states, actions, nexts = samples
-        true = Samples([unpack(a) for a in states], unpack(actions), [unpack(a) for a in nexts])
-        _known[key] = Inputs.of(true, spec)
+        _known[key] = Samples([unpack(a) for a in states], unpack(actions), [unpack(a) for a in nexts])
     except Exception as error:
         return {"fault": f"{type(error).__name__}: {str(error)[:300]}"}
     while len(_known) > 8:
@@ -89,7 +85,7 @@ def main() -> None:
     with contextlib.suppress(OSError):  # if memory runs out, this process goes first
         Path("/proc/self/oom_score_adj").write_text("500")
     leave_with_parent()
-    jnp.zeros(())  # starts the backend now, so that it is not on a program's clock
+    jnp.zeros(())  # starts the backend before a program's time is measured
     write_frame(replies, b"{}")
     while True:
         try:

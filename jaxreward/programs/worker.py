@@ -29,7 +29,7 @@ _MAX_REQUEST = 32 << 20
 
 def main() -> None:
     replies = os.dup(1)
-    os.dup2(2, 1)  # what a library prints must not look like an answer
+    os.dup2(2, 1)  # so that a library's prints do not mix with answers
     warm_up()
     write_frame(replies, json.dumps({"sandbox": _probe(), "machine": platform.machine()}).encode())
     while True:
@@ -167,9 +167,9 @@ def warm_up() -> None:
     import jax.numpy as jnp
     import numpy as np
 
-    from jaxreward.programs import primitives, trace, world
+    from jaxreward.programs import namespace, primitives, trace
 
-    world.modules()
+    namespace.modules()
     primitives.replayable()
     trace.warm(jax, jnp, np)
     gc.collect()

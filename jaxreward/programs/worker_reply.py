@@ -1,7 +1,7 @@
-"""What the worker answers, and what is believed of it.
+"""Parsing of the worker's reply, most of which is untrusted.
 
 The child's lockdown mark and the guard's verdict were written before anything of the program ran;
-the rest is untrusted, and only its shape is taken for granted once it was checked here.
+the rest is untrusted, and its schema is checked here.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def _traced(data: dict[str, Any] | None, guarded: dict[str, Any], limits: Limits
 
 
 def _lifted(data: dict[str, Any] | None, guarded: dict[str, Any]) -> tuple[Any, list[int]] | None:
-    """What says to be the skeleton, not yet checked, and which of the guard's constants it has; None without."""
+    """The alleged skeleton, not yet checked, and which of the guard's constants it has; None without."""
     if data is None or not isinstance(data.get("skeleton"), dict):
         return None
     which, known = data.get("which"), len(guarded["constants"])

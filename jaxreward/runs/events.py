@@ -167,8 +167,8 @@ class Proposed(Record):
 
 
 class Checked(Record):
-    """A proposed program was checked; `duplicate_of` names an earlier candidate of equal digest or,
-    with `by_outputs`, of equal outputs (`jaxreward.programs.novelty`)."""
+    """A proposed program was checked; `duplicate_of` names an earlier candidate of equal digest or, in
+    logs of earlier versions, with `by_outputs`, of equal outputs."""
 
     type: Literal["checked"] = "checked"
     request_id: str

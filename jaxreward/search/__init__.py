@@ -1,4 +1,4 @@
-"""Search strategies: what to ask for next, given what became of what was asked before."""
+"""Search strategies: what to request next, given the results so far."""
 
 from jaxreward.search.draft import Draft
 from jaxreward.search.registry import STRATEGIES, make_strategy

@@ -1,4 +1,4 @@
-"""A cost-aware bandit over operators and over models, which any strategy can be told to obey.
+"""A cost-aware bandit over operators and over models, an option of every strategy.
 
 An arm is an operator, or a model. Its index is
 
@@ -6,15 +6,15 @@ An arm is an operator, or a model. Its index is
 
 with n pulls of the arm and T of all arms that could be chosen: UCB1 (Auer, Cesa-Bianchi and Fischer,
 2002), divided by the cost as in the density-ordered KUBE (Tran-Thanh et al., 2012; Ding et al., 2013,
-for random costs). The arm of the highest index is pulled, one that was never pulled before all others,
-and a draw is decided by chance. Requests of the same generation count as pulls at once, so that a
+for random costs). The arm of the highest index is pulled, arms never pulled first,
+and ties are broken at random. Requests of the same generation count as pulls at once, so that a
 generation does not go to one arm as a whole.
 
 - **Gain** of a program: by how much its score exceeds that of its first parent, at least 0, and 0 for
   a failure. Without parents: by how much it exceeds the mean score of the programs without parents
-  before it, and then it is booked for its model alone. Where the metric is no rate, the gain is the
+  before it; that counts for its model alone. Where the metric is no rate, the gain is the
   share of the scores known so far, its own among them, that are better than the reference and not
-  better than its own: differences would all be alike beside that of a single program far off. Gains are divided by the
+  better than its own: a single outlier would make all differences look alike. Gains are divided by the
   largest so far, so that the scale of the metric does not matter.
 - **Cost** of a program, also of a failed one: dollars where any were paid, else tokens, else 1. An
   arm's mean cost is divided by the mean of the arms', and counts as at least `CHEAPEST`: training a
@@ -47,7 +47,7 @@ FROM_MORE = ("crossover", "different")
 
 @dataclass(frozen=True)
 class Arm:
-    """What an arm brought and cost so far, in sums."""
+    """Total gain and cost of an arm so far."""
 
     pulls: int = 0
     gain: float = 0.0
@@ -62,7 +62,7 @@ class Arm:
 
 @dataclass(frozen=True)
 class Arms:
-    """Arms by name, and the largest gain that any of them brought."""
+    """Arms by name, and the largest gain of any."""
 
     arms: Mapping[str, Arm] = field(default_factory=lambda: MappingProxyType({}))
     largest: float = 0.0
@@ -73,7 +73,7 @@ class Arms:
         return Arms(MappingProxyType({**self.arms, name: arm}), max(self.largest, gain))
 
     def indices(self, names: Sequence[str], waiting: Mapping[str, int]) -> np.ndarray:
-        """The index of each arm of `names`, shape (len(names),); `waiting` counts pulls not told yet."""
+        """The index of each arm of `names`, shape (len(names),); `waiting` counts pulls without a result."""
         arms = [self.arms.get(name, Arm()) for name in names]
         pulls = np.asarray([arm.pulls for arm in arms], np.float64)
         tried = np.asarray([waiting.get(name, 0) for name in names]) + pulls
@@ -82,7 +82,7 @@ class Arms:
         return np.where(tried > 0, (gains + bounds) / _relative_costs(arms), np.inf)
 
     def best(self, names: Sequence[str], waiting: Mapping[str, int], rng: np.random.Generator) -> str:
-        """The arm of the highest index; `rng` decides a draw."""
+        """The arm of the highest index; `rng` breaks ties."""
         indices = self.indices(names, waiting)
         return names[int(rng.choice(np.flatnonzero(indices == indices.max())))]
 
@@ -100,8 +100,8 @@ def _relative_costs(arms: Sequence[Arm]) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Bandit:
-    """The arms, the scores by which gains are reckoned, and the mean of the `founders` programs
-    without parents that have one."""
+    """The arms, the scores from which gains are computed, and the mean of the `founders`, the
+    scored programs without parents."""
 
     operators: Arms = Arms()
     models: Arms = Arms()
@@ -109,8 +109,8 @@ class Bandit:
     founders: int = 0
     founded: float = 0.0
 
-    def told(self, programs: Iterable[Result]) -> Bandit:
-        """With what became of programs, in their order."""
+    def updated(self, programs: Iterable[Result]) -> Bandit:
+        """With the results of programs, in order."""
         bandit, scores = self, dict(self.scores)
         for result in programs:
             candidate = result.candidate
@@ -136,7 +136,7 @@ class Bandit:
         """`drafts` with the operators, and of several `models` the model, that the arms suggest.
 
         A program with parents may come from any operator that those allow; one made from the first
-        parent alone is shown no other. Programs from nothing keep their operator, words keep all.
+        parent alone is shown no other. Programs without parents keep their operator, requests for words everything.
         """
         operators: Counter[str] = Counter()
         asked: Counter[str] = Counter()

@@ -30,5 +30,5 @@ class Draft:
         if len(self.parents) < 2:
             return self
         mine = OF_PROGRAM.format(1)
-        remarks = tuple(said.removeprefix(mine) for said in self.remarks if said.startswith(mine))
+        remarks = tuple(remark.removeprefix(mine) for remark in self.remarks if remark.startswith(mine))
         return replace(self, parents=self.parents[:1], remarks=remarks)

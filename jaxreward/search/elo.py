@@ -20,7 +20,7 @@ def expected(first: float, second: float) -> float:
 
 
 def rated(ratings: Mapping[str, float], first: str, second: str, verdict: Verdict) -> dict[str, float]:
-    """`ratings` after one comparison; who has none starts at `START`."""
+    """`ratings` after one comparison; new ones start at `START`."""
     a, b = ratings.get(first, START), ratings.get(second, START)
     step = K * (SHARE[verdict] - expected(a, b))
     return {**ratings, first: a + step, second: b - step}

@@ -27,7 +27,7 @@ class EurekaMemory:
 class Eureka(SearchStrategy[EurekaMemory]):
     """Every generation is an iteration: all of it reflects on one program, the first starts from scratch.
 
-    `carry` says on which: the best so far (`global`), or the best of the last iteration that had a
+    `carry` selects that program: the best so far (`global`), or the best of the last iteration that had a
     score (`iteration`, as Eureka's code does, which can drift downwards). A request shows
     `show_failures` recent failures. While nothing has a score, everything starts from scratch.
     """

@@ -80,7 +80,7 @@ class Forge(SearchStrategy[ForgeMemory]):
         memory = state.memory
         if memory.plans:
             return [Draft("implement", plan=plan) for plan in memory.plans[:n]]
-        # Plans that the proposer failed to write are not asked for twice in a row: words spend no attempt.
+        # After a request without plans, none is requested again at once: words spend no attempt.
         if not self.planner or memory.unplanned or "plan" in state.declined:
             return [Draft("scratch")] * n
         return [Draft("plan")] * n
@@ -100,7 +100,7 @@ class Forge(SearchStrategy[ForgeMemory]):
             depths=MappingProxyType(depths),
         )
 
-    def _hear(self, state: State[ForgeMemory], results: tuple[Result, ...]) -> ForgeMemory:
+    def _tell_words(self, state: State[ForgeMemory], results: tuple[Result, ...]) -> ForgeMemory:
         plans = tuple(result for result in results if result.candidate.operator == "plan" and result.words)
         return replace(state.memory, plans=(*state.memory.plans, *plans), unplanned=not plans)
 

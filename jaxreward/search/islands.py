@@ -42,10 +42,10 @@ def settle(islands: Sequence[Island], newcomers: Sequence[Result], fitness: Fitn
 
 
 def migrate(islands: Sequence[Island], fitness: Fitness, rng: np.random.Generator) -> tuple[Island, ...]:
-    """The weaker half, by their best, keep that best alone and each get a migrant.
+    """The weaker half of the islands keeps its best members alone, and each gets a migrant.
 
     The migrant is a random one of a random stronger island, never that island's best; it leaves its
-    home. Where no stronger island has one to spare, nobody comes.
+    home. Where no stronger island has one to spare, there is none.
     """
     moved = list(islands)
     bests = [max(island, key=fitness) if island else None for island in islands]

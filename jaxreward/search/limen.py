@@ -62,14 +62,14 @@ class Limen(SearchStrategy[LimenMemory]):
 
     def _ask(self, state: State[LimenMemory], n: int, rng: np.random.Generator) -> list[Draft]:
         # Islands take turns over the whole run, so that generations of one still visit them all.
-        return [self._draft(state, (state.told + k) % self.islands, rng) for k in range(n)]
+        return [self._draft(state, (state.num_results + k) % self.islands, rng) for k in range(n)]
 
     def _tell(self, state: State[LimenMemory], results: tuple[Result, ...]) -> LimenMemory:
         archive, migrations = state.memory.archive, state.memory.migrations
         for result in results:
             if result.score is not None:
                 archive = archive.insert(result, result.candidate.island)
-        if self._migration_due(state.told, state.told + len(results)):
+        if self._migration_due(state.num_results, state.num_results + len(results)):
             archive, migrations = archive.migrate(), migrations + 1
         return LimenMemory(archive, migrations)
 

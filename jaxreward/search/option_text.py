@@ -1,4 +1,4 @@
-"""Options of a strategy as people write them: KEY=VALUE, read as the type of the option."""
+"""Options of a strategy as text: KEY=VALUE, parsed as the type of the option."""
 
 from __future__ import annotations
 

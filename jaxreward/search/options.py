@@ -10,19 +10,19 @@ from jaxreward.errors import UserError
 
 
 def require_integer(strategy: str, option: str, value: Any, low: int) -> None:
-    """`value` is an integer of at least `low`, or a UserError says so."""
+    """Raise a UserError unless `value` is an integer of at least `low`."""
     if isinstance(value, bool) or not isinstance(value, int) or value < low:
         raise UserError(f"Option {option} of strategy {strategy} is {value!r}: give a whole number of at least {low}.")
 
 
 def require_share(strategy: str, option: str, value: Any) -> None:
-    """`value` is a number from 0 to 1, or a UserError says so."""
+    """Raise a UserError unless `value` is a number from 0 to 1."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0.0 <= value <= 1.0:
         raise UserError(f"Option {option} of strategy {strategy} is {value!r}: give a number from 0 to 1.")
 
 
 def require_number(strategy: str, option: str, value: Any, low: float = 0.0, *, above: bool = False) -> None:
-    """`value` is a finite number of at least `low` (more than `low` with `above`), or a UserError says so."""
+    """Raise a UserError unless `value` is a finite number of at least `low` (more than `low` with `above`)."""
     number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
     if not number or value < low or (above and value == low):
         bound = f"greater than {low:g}" if above else f"of at least {low:g}"
@@ -30,12 +30,12 @@ def require_number(strategy: str, option: str, value: Any, low: float = 0.0, *, 
 
 
 def require_choice(strategy: str, option: str, value: Any, choices: Sequence[str]) -> None:
-    """`value` is one of `choices`, or a UserError names them."""
+    """Raise a UserError unless `value` is one of `choices`."""
     if value not in choices:
         raise UserError(f"Option {option} of strategy {strategy} is {value!r}: choose one of {', '.join(choices)}.")
 
 
 def require_flag(strategy: str, option: str, value: Any) -> None:
-    """`value` is True or False, or a UserError says so."""
+    """Raise a UserError unless `value` is True or False."""
     if not isinstance(value, bool):
         raise UserError(f"Option {option} of strategy {strategy} is {value!r}: give true or false.")

@@ -20,14 +20,14 @@ from jaxreward.search.strategy import SearchStrategy, State
 
 FitnessKind = Literal["score", "preference"]
 
-REMARKS_KEPT = 3
-"""Remarks of voters kept for each candidate, the latest."""
+MAX_REMARKS = 3
+"""Remarks of voters per candidate, the latest."""
 
 
 @dataclass(frozen=True)
 class RevolveMemory:
     """`pending` are trained candidates that wait for their votes; `ratings` are of those voted on;
-    `remarks` are what voters said of a candidate, latest last."""
+    `remarks` are voters' comments on a candidate, latest last."""
 
     islands: tuple[Island, ...]
     pending: tuple[Result, ...] = ()
@@ -50,7 +50,7 @@ class Revolve(SearchStrategy[RevolveMemory]):
     migration happens with chance `migration`.
 
     With `fitness="preference"`, people compare each new candidate with `votes` others, and fitness is
-    its Elo rating; where nobody answers (`prefer` is declined) it is the score. A request shows
+    its Elo rating; where `prefer` is declined it is the score. A request shows
     `show_failures` recent failures.
     """
 
@@ -148,7 +148,7 @@ class Revolve(SearchStrategy[RevolveMemory]):
         if self._by_votes(state):
             memory = replace(memory, pending=(*memory.pending, *new))
             lone = len(memory.pending) == 1 and not any(memory.islands)
-            if lone:  # nobody to be compared with
+            if lone:  # no other to compare with
                 memory = self._settled(memory, self._fitness(state))
         else:
             memory = self._settled(replace(memory, pending=new), self._fitness(state))
@@ -160,15 +160,15 @@ class Revolve(SearchStrategy[RevolveMemory]):
 
     def _migrated(self, memory: RevolveMemory, state: State[RevolveMemory], results: Sequence[Result]) -> RevolveMemory:
         interval = self.migration_interval
-        due = (state.told + len(results)) // interval > state.told // interval
-        # A state has no generator: the results themselves decide, so telling them again does the same.
+        due = (state.num_results + len(results)) // interval > state.num_results // interval
+        # A state has no generator: the results are the seed, so that a replay draws the same.
         rng = derive_rng(state.generation, "migrate", *(result.candidate.source for result in results))
         if self.islands < 2 or not due or rng.random() >= self.migration or not all(memory.islands):
             return memory
         islands = migrate(memory.islands, self._fitness(replace(state, memory=memory)), rng)
         return replace(memory, islands=islands, migrations=memory.migrations + 1)
 
-    def _hear(self, state: State[RevolveMemory], results: tuple[Result, ...]) -> RevolveMemory:
+    def _tell_words(self, state: State[RevolveMemory], results: tuple[Result, ...]) -> RevolveMemory:
         memory = state.memory
         known = {r.candidate.id: r for island in (*memory.islands, memory.pending) for r in island}
         ratings, voted, remarks = dict(memory.ratings), dict(memory.voted), dict(memory.remarks)
@@ -182,8 +182,8 @@ class Revolve(SearchStrategy[RevolveMemory]):
             for me, place in ((first, "first"), (second, "second")):
                 voted[me] = known[me]
                 if remark:
-                    said = f"{_standing(verdict, place, left)}: {remark}"
-                    remarks[me] = (*remarks.get(me, ()), said)[-REMARKS_KEPT:]
+                    text = f"{_standing(verdict, place, left)}: {remark}"
+                    remarks[me] = (*remarks.get(me, ()), text)[-MAX_REMARKS:]
         memory = replace(
             memory,
             ratings=MappingProxyType(ratings),
@@ -217,7 +217,7 @@ class Revolve(SearchStrategy[RevolveMemory]):
 
     def account(self, before: State[RevolveMemory], after: State[RevolveMemory]) -> dict[str, Any]:
         fitness, memory = self._fitness(after), after.memory
-        told: dict[str, Any] = {
+        account: dict[str, Any] = {
             "islands": [
                 {"members": len(island), "mean": mean_fitness(island, fitness) if island else None}
                 for island in memory.islands
@@ -226,11 +226,11 @@ class Revolve(SearchStrategy[RevolveMemory]):
             "fitness": "preference" if self._by_votes(after) else "score",
         }
         if self.fitness == "preference":
-            told["pending"] = len(memory.pending)
-            told["ratings"] = {id: r for id, r in memory.ratings.items() if before.memory.ratings.get(id) != r}
+            account["pending"] = len(memory.pending)
+            account["ratings"] = {id: r for id, r in memory.ratings.items() if before.memory.ratings.get(id) != r}
             if not self._by_votes(after):
-                told["note"] = "nobody answers requests to prefer: fitness is the score"
-        return told
+                account["note"] = "requests to prefer are declined: fitness is the score"
+        return account
 
 
 def _score(result: Result) -> float:
@@ -238,7 +238,7 @@ def _score(result: Result) -> float:
 
 
 def _without_side(words: str) -> tuple[str, str]:
-    """An answer to `prefer` without the line that says who stood left, and who did; empty if it does not say."""
+    """An answer to `prefer` without the line that names the agent on the left, and that agent; empty if unknown."""
     verdict, _, rest = words.strip().partition("\n")
     side, _, remark = rest.partition("\n")
     left = {"left: first": "first", "left: second": "second"}.get(side, "") if remark else ""
@@ -246,7 +246,7 @@ def _without_side(words: str) -> tuple[str, str]:
 
 
 def _standing(verdict: str, place: str, left: str) -> str:
-    """How the agent at `place` did. Remarks speak of sides, so it says on which it stood, if that is known."""
+    """How the agent at `place` did, with its side if that is known, since remarks refer to sides."""
     if left:
         preferred = "neither" if verdict == "equal" else "the left" if verdict == left else "the right"
         return f"on the {'left' if place == left else 'right'} of two, {preferred} was preferred"
@@ -256,9 +256,9 @@ def _standing(verdict: str, place: str, left: str) -> str:
 
 
 def _remarks(memory: RevolveMemory, parents: Sequence[Result]) -> tuple[str, ...]:
-    """What was said of the parents, each remark with the number of its program where there are two."""
+    """Remarks on the parents, each with the number of its program where there are two."""
     return tuple(
-        OF_PROGRAM.format(k + 1) + said if len(parents) > 1 else said
+        OF_PROGRAM.format(k + 1) + remark if len(parents) > 1 else remark
         for k, parent in enumerate(parents)
-        for said in memory.remarks.get(parent.candidate.id, ())
+        for remark in memory.remarks.get(parent.candidate.id, ())
     )

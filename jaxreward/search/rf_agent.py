@@ -56,8 +56,8 @@ class RFAgent(SearchStrategy[RFAgentMemory]):
     expansions reach `budget` less `initial`, and stays where the budget is not known. `eta` is the rate of
     the backup. Crossover takes its other parents from the `elites` best programs; `context` is the least
     and the most programs that an action shows, the node itself included. Nodes at `max_depth` are not
-    expanded. With `thoughts` a program comes with its idea, with `align` that idea is told anew from the
-    program once it was trained, with `verify` the proposer judges every node. `search` replaces UCT:
+    expanded. With `thoughts` a program comes with its idea, with `align` that idea is rewritten from the
+    trained program, with `verify` the proposer judges every node. `search` replaces UCT:
     `dfs` expands the youngest leaves first, best of siblings first, `bfs` layer by layer, `greedy` the
     leaf of the best score.
     """
@@ -206,7 +206,7 @@ class RFAgent(SearchStrategy[RFAgentMemory]):
         found = foreign or [id for id in tree.branches[node.branch] if id != node.id]
         return sample(found, k, rng)
 
-    # ---- being told
+    # ---- telling
 
     def _tell(self, state: State[RFAgentMemory], results: tuple[Result, ...]) -> RFAgentMemory:
         memory = state.memory
@@ -248,13 +248,13 @@ class RFAgent(SearchStrategy[RFAgentMemory]):
             tree = tree.backup(node, self.eta)
         return replace(memory, tree=tree, expansion=expansion)
 
-    def _hear(self, state: State[RFAgentMemory], results: tuple[Result, ...]) -> RFAgentMemory:
+    def _tell_words(self, state: State[RFAgentMemory], results: tuple[Result, ...]) -> RFAgentMemory:
         memory, tree = state.memory, state.memory.tree
-        heard: dict[str, set[str]] = {"align": set(), "verify": set()}
+        answered: dict[str, set[str]] = {"align": set(), "verify": set()}
         changed: dict[str, Node] = {}
         for result in results:
             operator, id = result.candidate.operator, result.candidate.parents[0]
-            heard[operator].add(id)
+            answered[operator].add(id)
             node = changed.get(id, tree.nodes[id])
             if operator == "align" and result.words:
                 changed[id] = replace(node, result=tree.result(id).with_thought(result.words))
@@ -263,8 +263,8 @@ class RFAgent(SearchStrategy[RFAgentMemory]):
         return replace(
             memory,
             tree=tree.amended(changed),
-            unaligned=tuple(id for id in memory.unaligned if id not in heard["align"]),
-            unverified=tuple(id for id in memory.unverified if id not in heard["verify"]),
+            unaligned=tuple(id for id in memory.unaligned if id not in answered["align"]),
+            unverified=tuple(id for id in memory.unverified if id not in answered["verify"]),
         )
 
     def words_expected(self, candidates: int) -> int:
@@ -273,15 +273,15 @@ class RFAgent(SearchStrategy[RFAgentMemory]):
     def account(self, before: State[RFAgentMemory], after: State[RFAgentMemory]) -> dict[str, Any]:
         old, new = before.memory.tree.nodes, after.memory.tree.nodes
         expansion = after.memory.expansion
-        told: dict[str, Any] = {}
+        account: dict[str, Any] = {}
         if expansion is not None and expansion != before.memory.expansion:
-            told = {"expanded": expansion.node, "lambda": expansion.exploration}
-        told["nodes"] = [
+            account = {"expanded": expansion.node, "lambda": expansion.exploration}
+        account["nodes"] = [
             {"id": n.id, "parent": n.parent, "Q": n.q, "N": n.visits, "verify": n.verify, "depth": n.depth}
             for n in new.values()
             if n.id not in old or _figures(old[n.id]) != _figures(n)
         ]
-        return told
+        return account
 
 
 def _figures(node: Node) -> tuple[float | None, int, float | None]:

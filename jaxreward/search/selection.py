@@ -22,8 +22,8 @@ def scored(result: Result) -> Score:
 def merit(result: Result) -> tuple[float, float]:
     """Sort key, larger is better: mean score in the direction of its measure, then a smaller standard error.
 
-    The length of a program is no part of it: where nothing works yet all scores are 0, and whoever prefers
-    the shorter program there ends with one that has nothing to build upon (docs/appendix/landscapes.md, `plateau`).
+    The length of a program is no part of it: where nothing works yet all scores are 0, and preferring
+    the shorter program there leaves nothing to build upon (docs/appendix/landscapes.md, `plateau`).
     """
     score = scored(result)
     # NaN would make the order depend on who is compared with whom: an unknown error ranks last.
@@ -32,7 +32,7 @@ def merit(result: Result) -> tuple[float, float]:
 
 
 def better(challenger: Result, incumbent: Result) -> bool:
-    """Whether `challenger` takes the place of `incumbent`; a draw keeps the incumbent."""
+    """Whether `challenger` takes the place of `incumbent`; a tie keeps the incumbent."""
     return merit(challenger) > merit(incumbent)
 
 

@@ -1,8 +1,8 @@
-"""The ask-and-tell protocol of a search, and the books that every strategy keeps alike.
+"""The ask-and-tell protocol of a search, and the state that all strategies share.
 
 A strategy is a frozen set of options; everything that changes lives in a `State`, which it never
-mutates. The same results told in the same order give the same state, so a run on disk is resumed
-by telling its results again.
+mutates. The same results in the same order give the same state, so a run on disk is resumed
+by replaying its results.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from jaxreward.search.draft import Draft
 from jaxreward.search.options import require_flag
 from jaxreward.search.selection import better
 
-FAILURES_KEPT = 8
+MAX_FAILURES = 8
 
 M = TypeVar("M")
 
 
 @dataclass(frozen=True)
 class Counts:
-    """How many candidates reached the trainer, failed before it, or repeated an earlier one."""
+    """How many candidates reached the trainer, failed before it, or duplicated an earlier one."""
 
     trained: int = 0
     failed: int = 0
@@ -49,19 +49,24 @@ class Counts:
 class State(Generic[M]):
     """A search between two generations.
 
-    `generation` counts calls of `tell`, `told` counts results of programs; `failures` holds the most
-    recent failed programs, newest first; `declined` are operators that the proposer does not know, not
-    to be asked for again; `memory` belongs to the strategy; `bandit` is there if one was asked for.
+    `generation` counts calls of `tell`, `num_results` counts results of programs; `failures` holds the most
+    recent failed programs, newest first; `declined` are operators that the proposer does not know and that are
+    not requested again; `memory` belongs to the strategy; `bandit` is there if the options ask for one.
     """
 
     memory: M
     generation: int = 0
-    told: int = 0
+    num_results: int = 0
     counts: Counts = field(default_factory=Counts)
     best: Result | None = None
     failures: tuple[Result, ...] = ()
     declined: frozenset[str] = frozenset()
     bandit: Bandit | None = None
+
+    @property
+    def told(self) -> int:
+        """The name of `num_results` in earlier versions."""
+        return self.num_results
 
 
 class Strategy(Protocol):
@@ -71,19 +76,19 @@ class Strategy(Protocol):
 
     @property
     def asks_people(self) -> bool:
-        """Whether it asks people which of two agents does better, so that agents must be drawn."""
+        """Whether it asks people which of two agents does better, so that agents must be rendered."""
         ...
 
     def words_expected(self, candidates: int) -> int:
-        """About how many requests for words, beside those to people, it makes while so many candidates train."""
+        """About how many requests for words, those to people excluded, it makes while `candidates` are trained."""
         ...
 
     def owes_votes(self, state: State[Any]) -> bool:
-        """Whether candidates that are trained wait for what people say of them; asked when a budget is spent."""
+        """Whether trained candidates wait for people's votes; asked when a budget is spent."""
         ...
 
     def init(self) -> State[Any]:
-        """The state before anything was asked."""
+        """The state at the beginning."""
         ...
 
     def ask(self, state: State[Any], n: int, rng: np.random.Generator) -> list[Request]:
@@ -99,27 +104,25 @@ class Strategy(Protocol):
         ...
 
     def finished(self, state: State[Any]) -> str:
-        """Why nothing more should be asked for though budgets are left; empty while something should."""
+        """Why the search ends before its budgets are spent; empty while it goes on."""
         ...
 
     def account(self, before: State[Any], after: State[Any]) -> dict[str, Any]:
-        """What readers of the log want to know of a generation, as JSON; nothing depends on it."""
+        """A summary of a generation for the log, as JSON; nothing depends on it."""
         ...
 
 
 @dataclass(frozen=True)
 class SearchStrategy(ABC, Generic[M]):
-    """Base of the strategies: public verbs keep the books, private hooks hold the idea.
+    """Base of the strategies: public methods update the shared state, private hooks implement the strategy.
 
-    A subclass is a frozen dataclass of options that sets `name` and writes `_validate`, `_init`, `_ask`
-    and `_tell`. Where its idea needs it, it also writes `_hear` (what became of requests for words),
-    `_best`, `finished`, `account` and `asks_people`; it overrides nothing else. `natural` is what it evolves unless
-    told otherwise.
+    A subclass is a frozen dataclass of options that sets `name` and implements `_validate`, `_init`, `_ask`
+    and `_tell`. It may override `_tell_words` (results of requests for words), `_best`, `finished`, `account` and
+    `asks_people`, and nothing else. `natural` is what it evolves by default.
 
-    `budget` is how many candidates the search will train, 0 if that is not known. With `bandit`, what
-    operators and models brought and cost so far decides which of those that a draft allows is asked
-    (`jaxreward.search.bandit`); `models` are what it may choose from, fewer than two leave the choice to
-    the proposer.
+    `budget` is how many candidates the search will train, 0 if that is not known. With `bandit`, gains and
+    costs so far decide which of the operators and models that a draft allows is used
+    (`jaxreward.search.bandit`); `models` are the choices, fewer than two leave the choice to the proposer.
     """
 
     name: ClassVar[str]
@@ -139,15 +142,15 @@ class SearchStrategy(ABC, Generic[M]):
 
     @property
     def asks_people(self) -> bool:
-        """Whether it asks people which of two agents does better, so that agents must be drawn."""
+        """Whether it asks people which of two agents does better, so that agents must be rendered."""
         return False
 
     def words_expected(self, candidates: int) -> int:
-        """About how many requests for words, beside those to people, it makes while so many candidates train."""
+        """About how many requests for words, those to people excluded, it makes while `candidates` are trained."""
         return 0
 
     def owes_votes(self, state: State[M]) -> bool:
-        """Whether candidates that are trained wait for what people say of them; asked when a budget is spent."""
+        """Whether trained candidates wait for people's votes; asked when a budget is spent."""
         return False
 
     @final
@@ -171,18 +174,18 @@ class SearchStrategy(ABC, Generic[M]):
 
     @final
     def tell(self, state: State[M], results: Sequence[Result]) -> State[M]:
-        heard = tuple(result for result in results if result.candidate.operator in WORDS)
-        programs = tuple(admit(result) for result in results if result.candidate.operator not in WORDS)
+        words = tuple(result for result in results if result.candidate.operator in WORDS)
+        programs = tuple(checked(result) for result in results if result.candidate.operator not in WORDS)
         memory = self._tell(state, programs) if programs else state.memory
-        memory = self._hear(replace(state, memory=memory), heard) if heard else memory
+        memory = self._tell_words(replace(state, memory=memory), words) if words else memory
         counts, best, failures = state.counts, state.best, state.failures
         for result in programs:
             counts = counts.add(result)
             if result.score is not None and (best is None or better(result, best)):
                 best = result
-            if teaches(result):
-                failures = (result, *failures)[:FAILURES_KEPT]
-        for result in heard:
+            if worth_showing(result):
+                failures = (result, *failures)[:MAX_FAILURES]
+        for result in words:
             aligned = result.candidate.operator == "align" and result.words
             if aligned and best is not None and best.candidate.id in result.candidate.parents:
                 best = best.with_thought(result.words)  # as the fold of a run does with its results
@@ -190,12 +193,12 @@ class SearchStrategy(ABC, Generic[M]):
         return State(
             memory=memory,
             generation=state.generation + 1,
-            told=state.told + len(programs),
+            num_results=state.num_results + len(programs),
             counts=counts,
             best=best,
             failures=failures,
             declined=state.declined | declined,
-            bandit=state.bandit.told(programs) if state.bandit is not None else None,
+            bandit=state.bandit.updated(programs) if state.bandit is not None else None,
         )
 
     @final
@@ -231,7 +234,7 @@ class SearchStrategy(ABC, Generic[M]):
 
     @abstractmethod
     def _init(self) -> M:
-        """The strategy's own memory before anything was asked."""
+        """The strategy's own memory at the beginning."""
 
     @abstractmethod
     def _ask(self, state: State[M], n: int, rng: np.random.Generator) -> Sequence[Draft]:
@@ -241,16 +244,17 @@ class SearchStrategy(ABC, Generic[M]):
     def _tell(self, state: State[M], results: tuple[Result, ...]) -> M:
         """The memory after `results` of programs, whose scores are finite; `state` is the one before them."""
 
-    def _hear(self, state: State[M], results: tuple[Result, ...]) -> M:
+    def _tell_words(self, state: State[M], results: tuple[Result, ...]) -> M:
         """The memory after `results` of requests for words; each has `words`, or a failure."""
-        return state.memory
+        hook = getattr(self, "_hear", None)  # its name in earlier versions
+        return hook(state, results) if hook else state.memory
 
     def _best(self, state: State[M]) -> Result | None:
-        """The result that the search is about: the best score, unless the strategy has another measure."""
+        """The best result: that of the best score, unless the strategy has another criterion."""
         return state.best
 
 
-def admit(result: Result) -> Result:
+def checked(result: Result) -> Result:
     """`result` with its score kept only where it is finite and nothing failed."""
     if result.score is None:
         if result.failure is not None:
@@ -266,23 +270,23 @@ def admit(result: Result) -> Result:
 
 
 def was_trained(result: Result) -> bool:
-    """Whether a program reached the trainer, whatever came of it."""
+    """Whether a program reached the trainer."""
     return result.failure is None or result.failure.stage in TRAINED_STAGES
 
 
-def teaches(result: Result) -> bool:
-    """Whether a failure is worth showing: it has a program, and one not shown elsewhere."""
+def worth_showing(result: Result) -> bool:
+    """Whether it is a failure to show a proposer: one with a program that is no duplicate."""
     return result.failure is not None and result.failure.stage != "duplicate" and bool(result.candidate.source)
 
 
 def outcomes(results: Sequence[Result]) -> tuple[Result, ...]:
-    """What became of each request of a generation in the end: `results` less those that a repair followed."""
-    mended = {result.candidate.repairs for result in results}
-    return tuple(result for result in results if result.candidate.id not in mended)
+    """The final results of a generation: those that no repair followed."""
+    repaired = {result.candidate.repairs for result in results}
+    return tuple(result for result in results if result.candidate.id not in repaired)
 
 
 def _known(draft: Draft, declined: frozenset[str]) -> Draft:
-    """`draft`, for a program by an operator that the proposer does not know by the one nearest to it."""
+    """`draft`, with an operator that the proposer does not know replaced by the nearest one."""
     if draft.operator not in declined or draft.operator in WORDS:
         return draft
     return replace(draft.of_first(), operator="improve" if draft.parents else "scratch", plan=None)

@@ -1,16 +1,18 @@
-"""Tasks: pure functions over a state pytree, their words and their metric."""
+"""Tasks: pure functions over a state pytree, with a description, a vocabulary and a metric."""
 
 from __future__ import annotations
+
+from typing import Any
 
 from jaxreward.config import file_of, is_file, label_of
 from jaxreward.records import Fragment, Measure, Vocabulary
 from jaxreward.tasks.arguments import make_task_of, options_of, unchecked_task_of
 from jaxreward.tasks.documentation import card, document_state
-from jaxreward.tasks.findings import Author, Finding, Place
+from jaxreward.tasks.finding import Finding, Location
 from jaxreward.tasks.from_file import digest_of
-from jaxreward.tasks.lanes import at_once, stepper
 from jaxreward.tasks.registry import has_real_actions, make_task, task_names
-from jaxreward.tasks.soundness import in_a_sentence, is_shipped, mistakes_in, require_sound
+from jaxreward.tasks.source_locator import SourceLocator
+from jaxreward.tasks.stepping import batched_step, slice_limit
 from jaxreward.tasks.task import (
     Box,
     Compiled,
@@ -18,17 +20,17 @@ from jaxreward.tasks.task import (
     Discrete,
     Drawable,
     ExtraMetrics,
-    InSlices,
     Measured,
     Metric,
+    SlicedTask,
     Task,
     compiler_options,
     measure_of,
     metric_names,
 )
+from jaxreward.tasks.validation import in_a_sentence, is_shipped, mistakes_in, require_sound
 
 __all__ = [
-    "Author",
     "Box",
     "Compiled",
     "Dense",
@@ -37,14 +39,15 @@ __all__ = [
     "ExtraMetrics",
     "Finding",
     "Fragment",
-    "InSlices",
+    "Location",
     "Measure",
     "Measured",
     "Metric",
-    "Place",
+    "SlicedTask",
+    "SourceLocator",
     "Task",
     "Vocabulary",
-    "at_once",
+    "batched_step",
     "card",
     "compiler_options",
     "digest_of",
@@ -62,7 +65,24 @@ __all__ = [
     "mistakes_in",
     "options_of",
     "require_sound",
-    "stepper",
+    "slice_limit",
     "task_names",
     "unchecked_task_of",
 ]
+
+_OLD_NAMES = {
+    "Author": "SourceLocator",
+    "InSlices": "SlicedTask",
+    "Place": "Location",
+    "Telling": "ExtraMetrics",
+    "at_once": "slice_limit",
+    "stepper": "batched_step",
+    "told_beside": "metric_names",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Names of earlier versions."""
+    if name in _OLD_NAMES:
+        return globals()[_OLD_NAMES[name]]
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

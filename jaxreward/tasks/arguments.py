@@ -14,14 +14,14 @@ from jaxreward.tasks.task import Task
 _KINDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a word"}
 
 
-_WORDS = {"name", "kind", "description", "state_notes"}
-"""Fields of tasks that say what a task is, and are not for a user to set."""
+_NO_OPTIONS = {"name", "kind", "description", "state_notes"}
+"""Fields of tasks that are no options."""
 
 
 def options_of(task: Task) -> dict[str, Any]:
-    """The options that `task` was made with, and their values: fields of a dataclass, or what it names in `options`."""
+    """The options of `task` and their values: fields of a dataclass, or the names in `task.options`."""
     if dataclasses.is_dataclass(task):
-        names = [field.name for field in dataclasses.fields(task) if field.init and field.name not in _WORDS]
+        names = [field.name for field in dataclasses.fields(task) if field.init and field.name not in _NO_OPTIONS]
     else:
         names = list(getattr(task, "options", ()))
     return {name: getattr(task, name) for name in names if type(getattr(task, name)) in _KINDS}
@@ -38,7 +38,7 @@ def make_task_of(name: str, arguments: Sequence[str] = ()) -> Task:
 
 
 def unchecked_task_of(name: str, arguments: Sequence[str] = ()) -> Task:
-    """As `make_task_of`, of a task in a file before it was examined."""
+    """As `make_task_of`, without the validation of a task in a file."""
     return unchecked_task(name, **_options(name, arguments))
 
 

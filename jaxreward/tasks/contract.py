@@ -1,4 +1,4 @@
-"""What of a task can be examined before anything of it is called: its attributes, and the arguments of its methods."""
+"""The task protocol as far as it can be checked without a call: attributes, and signatures of methods."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from jaxreward.errors import UserError
-from jaxreward.tasks.checks import check_horizon
-from jaxreward.tasks.findings import Author, Finding
+from jaxreward.tasks.finding import Finding
+from jaxreward.tasks.option_checks import check_horizon
+from jaxreward.tasks.source_locator import SourceLocator
 from jaxreward.tasks.task import Box, Discrete
 
 METHODS: Mapping[str, tuple[str, ...]] = {
@@ -27,6 +28,7 @@ METHODS: Mapping[str, tuple[str, ...]] = {
 OPTIONAL: Mapping[str, tuple[str, ...]] = {
     "dense_reward": ("view", "action", "next_view"),
     "compiler_options": ("platform",),
+    "max_envs_per_step": ("platform",),
     "lanes_at_once": ("platform",),
     "draw": ("state",),
     "sample_transitions": (),
@@ -51,35 +53,37 @@ _ATTRIBUTES: Mapping[str, tuple[type | tuple[type, ...], str]] = {
 _LONGEST_NAME = 100
 
 
-def attributes(task: Any, author: Author) -> Iterator[Finding]:
-    """What is wrong with the attributes of a task."""
+def check_attributes(task: Any, locator: SourceLocator) -> Iterator[Finding]:
+    """Mistakes in the attributes of a task."""
     for name, (kind, what) in _ATTRIBUTES.items():
         try:
             value = getattr(task, name)
         except (Exception, SystemExit) as error:
-            place = author.line_of_class() if not _has(task, name) else author.line_of_error(error)
-            said = f"there is no `{name}`" if not _has(task, name) else f"`{name}` fails: {said_by(error)}"
-            yield Finding(f"{said}: it is {what}", *place)
+            location = locator.line_of_class() if not _has(task, name) else locator.line_of_error(error)
+            problem = f"there is no `{name}`" if not _has(task, name) else f"`{name}` fails: {one_line(error)}"
+            yield Finding(f"{problem}: it is {what}", *location)
             continue
-        place = author.line_of_name(name)
+        location = locator.line_of_name(name)
         if inspect.ismethod(value):
-            yield Finding(f"`{name}` is a method: write @property over its def", *place)
+            yield Finding(f"`{name}` is a method: write @property over its def", *location)
         elif not isinstance(value, kind):
-            yield Finding(f"`{name}` is {a(value)}, and must be {what}", *place)
+            yield Finding(f"`{name}` is {described(value)}, and must be {what}", *location)
         elif name == "horizon":
             try:
                 check_horizon(value, "`horizon`")
             except UserError as error:
-                yield Finding(str(error), *place)
+                yield Finding(str(error), *location)
         elif name == "name" and not value.strip():
-            yield Finding("`name` is empty: give the task a name, which reports show", *place)
+            yield Finding("`name` is empty: give the task a name, which reports show", *location)
         elif name == "name" and not (value.isprintable() and len(value) <= _LONGEST_NAME):
             text = f"`name` must be one line of at most {_LONGEST_NAME} printable characters: put the rest into"
-            yield Finding(f"{text} `description`", *place)
+            yield Finding(f"{text} `description`", *location)
 
 
-def signatures(owner: Any, methods: Mapping[str, tuple[str, ...]], author: Author, of: str = "") -> Iterator[Finding]:
-    """What is wrong with the methods of a task, or of its metric: one that is missing or takes other arguments.
+def check_signatures(
+    owner: Any, methods: Mapping[str, tuple[str, ...]], locator: SourceLocator, of: str = ""
+) -> Iterator[Finding]:
+    """Methods of a task, or of its metric, that are missing or take other arguments.
 
     Args:
         of: what to write before the name of a method, such as `score().`.
@@ -87,15 +91,15 @@ def signatures(owner: Any, methods: Mapping[str, tuple[str, ...]], author: Autho
     for name, given in methods.items():
         method = getattr(owner, name, None)
         if method is None:
-            place = author.line_of_class()
-            yield Finding(f"there is no `{of}{name}`: write def {name}({', '.join(('self', *given))})", *place)
+            location = locator.line_of_class()
+            yield Finding(f"there is no `{of}{name}`: write def {name}({', '.join(('self', *given))})", *location)
             continue
         if not callable(method):
-            yield Finding(f"`{of}{name}` is {a(method)}, and must be a method", *author.line_of_name(name))
+            yield Finding(f"`{of}{name}` is {described(method)}, and must be a method", *locator.line_of_name(name))
             continue
-        place = author.line_of_result(method)
+        location = locator.line_of_result(method)
         if inspect.iscoroutinefunction(method) or inspect.isgeneratorfunction(method):
-            yield Finding(f"`{of}{name}` must be a plain function: no async def, no yield", *place)
+            yield Finding(f"`{of}{name}` must be a plain function: no async def, no yield", *location)
             continue
         try:
             inspect.signature(method).bind(*given)
@@ -103,16 +107,16 @@ def signatures(owner: Any, methods: Mapping[str, tuple[str, ...]], author: Autho
             bare = [p.replace(annotation=p.empty) for p in inspect.signature(method).parameters.values()]
             takes = str(inspect.Signature(bare))
             wanted = f"({', '.join(given)})"
-            own = author.line_of_name(name) if not of else place
+            own = locator.line_of_name(name) if not of else location
             yield Finding(
                 f"`{of}{name}` takes {takes} and is called with {wanted}: write def {name}"
                 f"({', '.join(('self', *given))})", *own
             )  # fmt: skip
-        except ValueError:  # a function of C, which does not tell
+        except ValueError:  # a function of C without a signature
             pass
 
 
-def a(value: Any) -> str:
+def described(value: Any) -> str:
     """A value in a sentence: `None`, or what kind of thing it is."""
     if value is None:
         return "None"
@@ -120,16 +124,16 @@ def a(value: Any) -> str:
     return f"an {kind}" if kind[:1].lower() in "aeiou" else f"a {kind}"
 
 
-def said_by(error: BaseException, most: int = 300) -> str:
+def one_line(error: BaseException, most: int = 300) -> str:
     """An exception in one line."""
-    said = _ADDRESS.sub("", " ".join(str(error).split()))
+    text = _ADDRESS.sub("", " ".join(str(error).split()))
     kind = type(error).__name__
-    return f"{kind}: {said[: most - 3]}..." if len(said) > most else f"{kind}: {said}" if said else kind
+    return f"{kind}: {text[: most - 3]}..." if len(text) > most else f"{kind}: {text}" if text else kind
 
 
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 
 
 def _has(task: Any, name: str) -> bool:
-    """Whether a task has an attribute, though it may fail to give it."""
+    """Whether a task has an attribute, even if reading it fails."""
     return any(name in vars(kind) or name in getattr(kind, "__annotations__", {}) for kind in type(task).__mro__)

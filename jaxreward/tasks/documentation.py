@@ -1,4 +1,4 @@
-"""A task in words for a proposer, with the shapes of its state taken from the state itself."""
+"""The description of a task for a proposer, with shapes taken from its state."""
 
 from __future__ import annotations
 
@@ -15,17 +15,16 @@ from jaxreward.tasks.task import Task, measure_of
 
 def state_leaves(task: Task) -> dict[str, jax.ShapeDtypeStruct]:
     """The arrays that programs see, by path, such as `agent.position` or `info.gyro`."""
-    return {".".join(str(_step(k)[0]) for k in path): leaf for path, leaf in _leaves(task)}
+    return {_name(path): leaf for path, leaf in _leaves(task)}
 
 
 def state_expressions(task: Task) -> dict[str, str]:
-    """What a program writes for each of them, by the same paths: `state.agent.position`, `state.info['gyro']`."""
-    written = ["state" + "".join(_step(k)[1] for k in path) for path, _ in _leaves(task)]
-    return dict(zip(state_leaves(task), written, strict=True))
+    """The expression of each of them in a program, by the same paths: `state.agent.position`, `state.info['gyro']`."""
+    return {_name(path): "state" + tree_util.keystr(path) for path, _ in _leaves(task)}
 
 
 def document_state(task: Task) -> str:
-    """Every array that programs see, and the action, with dtype, shape and the task's words; then its notes."""
+    """A table of the arrays that programs see, and of the action, with dtype, shape and meaning; then the notes."""
     written = state_expressions(task)
     rows = [
         (written[path], f"{leaf.dtype.name} {leaf.shape}", task.state_words.get(path, ""))
@@ -38,7 +37,7 @@ def document_state(task: Task) -> str:
 
 
 def card(task: Task) -> TaskCard:
-    """The words and the vocabulary by which a proposer knows `task`."""
+    """What a proposer gets of `task`: descriptions, vocabulary and measure."""
     return TaskCard(
         name=task.name, description=task.description, state_doc=document_state(task), vocabulary=task.vocabulary(),
         measure=measure_of(task),
@@ -76,10 +75,5 @@ def _action(task: Task) -> tuple[str, str]:
     return f"float32 {tuple(space.shape)}", words or f"from {space.low:g} to {space.high:g}"
 
 
-def _step(key: Any) -> tuple[Any, str]:
-    """One step of a path: its name, and how a program writes it."""
-    if isinstance(key, tree_util.GetAttrKey):
-        return key.name, f".{key.name}"
-    if isinstance(key, tree_util.SequenceKey):
-        return key.idx, f"[{key.idx}]"
-    return key.key, f"[{key.key!r}]"  # pyright: ignore[reportAttributeAccessIssue]
+def _name(path: Any) -> str:
+    return tree_util.keystr(path, simple=True, separator=".")

@@ -11,7 +11,7 @@ from typing import Any
 
 from jaxreward.config import class_of, file_of
 from jaxreward.errors import FILE_OF_USER, UserError, in_a_line
-from jaxreward.tasks.checks import made
+from jaxreward.tasks.option_checks import call_with_options
 from jaxreward.tasks.task import Task
 
 _NEEDED = tuple(name for name in dir(Task) if not name.startswith("_"))
@@ -26,7 +26,7 @@ def digest_of(task: Task) -> str:
 def task_from_file(name: str, **options: Any) -> Task:
     """The task in a file, `FILE.py` or `FILE.py:Class`, made with `options`. The file is imported: it is the user's.
 
-    The same file, class and options give the same object. Its methods are not called: see `soundness`.
+    The same file, class and options give the same object. Its methods are not called: see `validation`.
 
     Raises:
         UserError: no such file or class, several of them, a file that cannot be imported, a class that is no task,
@@ -54,7 +54,7 @@ def task_from_file(name: str, **options: Any) -> Task:
     known = (kind, repr(sorted(options.items())))
     if known not in _made:
         try:
-            _made[known] = made(name, kind, options)
+            _made[known] = call_with_options(name, kind, options)
         except UserError:
             raise
         except (Exception, SystemExit) as error:
@@ -66,13 +66,13 @@ _made: dict[tuple[type, str], Task] = {}
 
 
 def _lacking(kind: type) -> list[str]:
-    """What a task has and instances of `kind` have not, as far as the class tells."""
+    """Members of `Task` that instances of `kind` lack, as far as its class shows."""
     fields = {name for base in kind.__mro__ for name in getattr(base, "__annotations__", {})}
     return [name for name in _NEEDED if not hasattr(kind, name) and name not in fields]
 
 
 def _imported(path: Path) -> ModuleType:
-    """The file as a module, imported once for every state of the file."""
+    """The file as a module, imported again only when the file changes."""
     stamp = path.stat()
     name = f"jaxreward_task_{path.stem}_{abs(hash((str(path.resolve()), stamp.st_mtime_ns, stamp.st_size)))}"
     if name in sys.modules:

@@ -1,4 +1,4 @@
-"""Metrics that many tasks share, as folds over an episode's true states."""
+"""Metrics shared by tasks, as folds over the true states of an episode."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from flax import struct
 
 from jaxreward.records import SUCCESS, Measure
 from jaxreward.tasks.task import Metric, State, measure_of_metric
@@ -51,8 +52,8 @@ class Sum:
 
 @dataclass(frozen=True)
 class Mean:
-    """The mean of a figure over all `horizon` steps; a step that an episode ended before counts as `missing`, by
-    default as the worst that the measure knows."""
+    """The mean of a figure over all `horizon` steps; a step after an early end counts as `missing`, by
+    default as the worst of the measure."""
 
     figure: Figure
     horizon: int
@@ -61,7 +62,7 @@ class Mean:
 
     @property
     def unseen(self) -> float:
-        """What a step counts that an episode ended before."""
+        """The figure of a step after an early end."""
         return self.measure.worst if self.missing is None else self.missing
 
     def init(self) -> tuple[jax.Array, jax.Array]:
@@ -78,9 +79,53 @@ class Mean:
         return (total + self.unseen * (self.horizon - seen)) / self.horizon
 
 
+class RunningMean(struct.PyTreeNode):
+    """The sum of a figure, the steps taken, those with a small running mean, and whether all steps were valid."""
+
+    total: jax.Array
+    steps: jax.Array
+    good: jax.Array
+    valid: jax.Array
+
+
 @dataclass(frozen=True)
-class Beside:
-    """A metric that tells others beside its own value."""
+class MeanBelow:
+    """Success: all `horizon` steps are taken and `valid`, and their mean `figure` is below `limit`.
+
+    Its extra metrics are `running_success`, the fraction of all steps on which the episode is valid and the mean so far
+    is below `limit`, as LIMEN's reference implementation measures, and the mean itself, where `mean_name` names it.
+    """
+
+    figure: Callable[[State], jax.Array]
+    valid: Callable[[State], jax.Array]
+    horizon: int
+    limit: float
+    mean_name: str = ""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return ("running_success", *filter(None, [self.mean_name]))
+
+    def init(self) -> RunningMean:
+        return RunningMean(total=jnp.zeros(()), steps=jnp.zeros(()), good=jnp.zeros(()), valid=jnp.ones((), bool))
+
+    def update(self, acc: RunningMean, state: State, action: jax.Array, next_state: State) -> RunningMean:
+        total, steps = acc.total + self.figure(next_state), acc.steps + 1.0
+        valid = acc.valid & self.valid(next_state)
+        return RunningMean(total, steps, acc.good + (valid & (total / steps < self.limit)), valid)
+
+    def value(self, acc: RunningMean) -> jax.Array:
+        success = acc.valid & (acc.steps >= self.horizon) & (acc.total / self.horizon < self.limit)
+        return success.astype(jnp.float32)
+
+    def also(self, acc: RunningMean) -> jax.Array:
+        values = [acc.good / self.horizon, acc.total / jnp.maximum(acc.steps, 1.0)]
+        return jnp.stack(values[: len(self.names)])
+
+
+@dataclass(frozen=True)
+class WithExtraMetrics:
+    """`main` as the metric, and `others` as extra metrics that are only reported."""
 
     main: Metric
     others: Mapping[str, Metric] = field(default_factory=dict)
@@ -98,11 +143,16 @@ class Beside:
 
     def update(self, acc: Any, state: State, action: jax.Array, next_state: State) -> Any:
         main, others = acc
-        told = tuple(m.update(a, state, action, next_state) for m, a in zip(self.others.values(), others, strict=True))
-        return self.main.update(main, state, action, next_state), told
+        pairs = zip(self.others.values(), others, strict=True)
+        others = tuple(metric.update(acc, state, action, next_state) for metric, acc in pairs)
+        return self.main.update(main, state, action, next_state), others
 
     def value(self, acc: Any) -> jax.Array:
         return self.main.value(acc[0])
 
     def also(self, acc: Any) -> jax.Array:
         return jnp.stack([m.value(a) for m, a in zip(self.others.values(), acc[1], strict=True)])
+
+
+Beside = WithExtraMetrics
+"""The name of earlier versions."""

@@ -1,14 +1,14 @@
 """Tiny tasks whose optimal values are known exactly.
 
-A trainer that is wrong cannot hide behind a noisy curve here. With discount g the values are:
+They tell a wrong trainer from a noisy curve. With discount g the values are:
 
 ========================  ======================================================================
-`probe-constant`          one step, one action that matters to nothing, reward 1: V = 1
+`probe-constant`          one step, an action without effect, reward 1: V = 1
 `probe-signal`            one step, reward equals the observed sign: V(+1) = 1, V(-1) = -1
 `probe-delay`             two steps, reward 1 on the second: V(first) = g, V(second) = 1
 `probe-choice`            one step, reward 1 for the action that equals the observed bit, else 0
 `probe-corridor`          walk right along `length` cells; success is to arrive in time
-`probe-endless`           reward 1 on each of `length` steps, which cannot be told apart: V = 1 / (1 - g)
+`probe-endless`           reward 1 on each of `length` steps, which look the same: V = 1 / (1 - g)
                           where the horizon is a cut (`PPO.bootstrap`); else V lies between the mean of
                           (1 - g^k) / (1 - g) over k = 1 .. length and 1 / (1 - g (length - 1) / length)
 `probe-aim`               one step that ends the episode, a real action a, reward 1 - (a - sign / 2)^2: V = 1
@@ -26,6 +26,7 @@ from flax import struct
 
 from jaxreward.errors import UserError
 from jaxreward.records import Fragment, Vocabulary
+from jaxreward.tasks.metrics import Reached
 from jaxreward.tasks.task import Box, Discrete
 
 
@@ -37,20 +38,6 @@ class ProbeState(struct.PyTreeNode):
     place: jax.Array
     hit: jax.Array
     error: jax.Array
-
-
-@dataclass(frozen=True)
-class _LastHit:
-    """Success is to have been rewarded by the task at any step."""
-
-    def init(self) -> jax.Array:
-        return jnp.zeros((), bool)
-
-    def update(self, acc: jax.Array, state: ProbeState, action: jax.Array, next_state: ProbeState) -> jax.Array:
-        return acc | next_state.hit
-
-    def value(self, acc: jax.Array) -> jax.Array:
-        return acc.astype(jnp.float32)
 
 
 @dataclass(frozen=True)
@@ -131,8 +118,9 @@ class Probe:
     def view(self, state: ProbeState) -> ProbeState:
         return state
 
-    def score(self) -> _LastHit:
-        return _LastHit()
+    def score(self) -> Reached:
+        """Success: the task rewarded a step."""
+        return Reached(lambda state: state.hit)
 
     def default_observation(self, view: ProbeState) -> jax.Array:
         t = 0 * view.t if self.kind == "endless" else view.t

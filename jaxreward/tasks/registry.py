@@ -11,16 +11,16 @@ from typing import Any, NamedTuple
 
 from jaxreward.config import is_file
 from jaxreward.errors import UserError
-from jaxreward.tasks.checks import made
 from jaxreward.tasks.from_file import task_from_file
-from jaxreward.tasks.soundness import require_sound
+from jaxreward.tasks.option_checks import call_with_options
 from jaxreward.tasks.task import Box, Task
+from jaxreward.tasks.validation import require_sound
 
 
 class Entry(NamedTuple):
-    """Where a task is made: a module of this room, imported when the task is asked for, and what to call in it.
+    """Where a task is made: a module of this package, imported on demand, and what to call in it.
 
-    `real` says that its actions are real numbers, so that nobody has to make it to know that.
+    `real` says that its actions are real numbers, which is known without making it.
     """
 
     module: str
@@ -55,8 +55,8 @@ def task_names() -> tuple[str, ...]:
 
 
 def has_real_actions(name: str) -> bool:
-    """Whether the actions of the task called `name` are real numbers; False for an unknown name. Only a task in a file
-    is made for that."""
+    """Whether the actions of the task called `name` are real numbers; False for an unknown name. A task in a file
+    is made to find out."""
     if is_file(name):
         return isinstance(unchecked_task(name).action_space, Box)
     return name in _TASKS and _TASKS[name].real
@@ -67,7 +67,7 @@ def make_task(name: str, **options: Any) -> Task:
 
     Besides the fixed names, `xland/<environment id>/<ruleset>` makes a task of any XLand-MiniGrid environment (see
     `jaxreward.tasks.xland_ruleset`), and `FILE.py` or `FILE.py:Class` the task in a file of the user's, which must be
-    sound (see `jaxreward.tasks.soundness`).
+    sound (see `jaxreward.tasks.validation`).
 
     Raises:
         UserError: unknown name, environment, ruleset, file or option; a mistake in the task of a file.
@@ -79,19 +79,19 @@ def make_task(name: str, **options: Any) -> Task:
 
 
 def unchecked_task(name: str, **options: Any) -> Task:
-    """As `make_task`, of a task in a file before it was examined."""
+    """As `make_task`, without the validation of a task in a file."""
     if is_file(name):
         return task_from_file(name, **options)
     if name.startswith("xland/"):
         from jaxreward.tasks.xland_ruleset import ruleset_task
 
-        return made(name, partial(ruleset_task, name.removeprefix("xland/")), options)
+        return call_with_options(name, partial(ruleset_task, name.removeprefix("xland/")), options)
     if name in _TASKS:
         entry = _TASKS[name]
         maker = getattr(importlib.import_module(f"jaxreward.tasks.{entry.module}"), entry.maker)
         if fixed := sorted(entry.fixed.keys() & options.keys()):
             raise UserError(f"task '{name}' does not take these options: {fixed[0]} is what the task is")
-        return made(name, maker, {**entry.fixed, **options})
+        return call_with_options(name, maker, {**entry.fixed, **options})
     near = get_close_matches(name, _TASKS, 1)
     raise UserError(
         f"there is no task '{name}'"

@@ -91,7 +91,7 @@ class ExtraMetrics(Protocol):
 
 @runtime_checkable
 class Measured(Protocol):
-    """A metric whose value is not a rate of success."""
+    """A metric whose value is not a success rate."""
 
     @property
     def measure(self) -> Measure: ...
@@ -99,7 +99,7 @@ class Measured(Protocol):
 
 @runtime_checkable
 class Dense(Protocol):
-    """A task with a dense reward by a person, to compare with."""
+    """A task with a dense reward written by a person, as a baseline."""
 
     def dense_reward(self, view: View, action: jax.Array, next_view: View) -> jax.Array:
         """The reward, float32 scalar."""
@@ -108,25 +108,25 @@ class Dense(Protocol):
 
 @runtime_checkable
 class Compiled(Protocol):
-    """A task that the compiler needs options for."""
+    """A task with compiler options."""
 
     def compiler_options(self, platform: str) -> Mapping[str, Any]:
-        """XLA's options for whatever runs `reset`, `step` and `view` on `platform` (`cpu`, `gpu` or `tpu`)."""
+        """XLA's options for functions that call `reset`, `step` and `view` on `platform` (`cpu`, `gpu` or `tpu`)."""
         ...
 
 
 @runtime_checkable
-class InSlices(Protocol):
-    """A task whose environments step faster a few at a time than all together."""
+class SlicedTask(Protocol):
+    """A task whose environments step faster in slices than all together."""
 
-    def lanes_at_once(self, platform: str) -> int:
-        """How many of them a step should hold on `platform`; 0 for all."""
+    def max_envs_per_step(self, platform: str) -> int:
+        """The largest slice on `platform`; 0 for all environments. Tasks may also call it `lanes_at_once`."""
         ...
 
 
 @runtime_checkable
 class Drawable(Protocol):
-    """A task whose states can be looked at."""
+    """A task whose states can be rendered."""
 
     def draw(self, state: State) -> np.ndarray:
         """A picture of one state, on the host: uint8 (height, width, 3), the same size for all states."""
@@ -193,15 +193,15 @@ def metric_names(task: Task) -> tuple[str, ...]:
 
 
 def measure_of(task: Task) -> Measure:
-    """What the value of the metric of `task` means."""
+    """The measure of the metric of `task`."""
     return measure_of_metric(task.score())
 
 
 def measure_of_metric(metric: Metric) -> Measure:
-    """What the value of `metric` means: success, unless it says otherwise."""
+    """The measure of `metric`, by default a success rate."""
     return metric.measure if isinstance(metric, Measured) else SUCCESS
 
 
 def compiler_options(task: Task, platform: str) -> dict[str, Any]:
-    """XLA's options for `task` on `platform`, without those that the installed XLA does not know; mostly none."""
+    """XLA's options for `task` on `platform`, without those that the installed XLA does not know."""
     return supported(task.compiler_options(platform), platform) if isinstance(task, Compiled) else {}

@@ -18,18 +18,19 @@ from jax.extend import core
 from jax.interpreters import partial_eval
 
 from jaxreward.errors import UserError
-from jaxreward.tasks.contract import a, said_by
-from jaxreward.tasks.findings import Author, Finding, Place
+from jaxreward.tasks.contract import described, one_line
+from jaxreward.tasks.finding import Finding, Location
+from jaxreward.tasks.source_locator import SourceLocator
 
-_MOST = 3
+_MAX_LISTED = 3
 """Arrays of a state that one sentence names."""
 
-_LEFT_BEHIND = (
+_LEAKED = (
     "it uses an array that an earlier call left behind: keep everything in the state, and nothing in `self` or in a "
     "global"
 )
 
-_MEANING: tuple[tuple[type[BaseException], str], ...] = (
+_EXPLANATIONS: tuple[tuple[type[BaseException], str], ...] = (
     (jax.errors.TracerBoolConversionError,
      "`if`, `while`, `and`, `or` or `not` is asked about an array, whose value is not known when the function is "
      "compiled: use jnp.where, jax.lax.cond, and & | ~"),
@@ -42,7 +43,7 @@ _MEANING: tuple[tuple[type[BaseException], str], ...] = (
     (jax.errors.ConcretizationTypeError,
      "Python needs the value of an array, which is not known when the function is compiled: use .astype in place of "
      "int(), float() and bool(), and constants for shapes"),
-    (jax.errors.UnexpectedTracerError, _LEFT_BEHIND),
+    (jax.errors.UnexpectedTracerError, _LEAKED),
 )  # fmt: skip
 
 
@@ -55,11 +56,11 @@ def _is_jaxpr(value: Any) -> bool:
     return isinstance(value, core.Jaxpr | core.ClosedJaxpr)
 
 
-class Wrong(Exception):
-    """A method that cannot be used: `finding` says why."""
+class InvalidMethod(Exception):
+    """A method that the trainer cannot use; `finding` says why."""
 
-    def __init__(self, message: str, place: Place) -> None:
-        self.finding = Finding(message, *place)
+    def __init__(self, message: str, location: Location) -> None:
+        self.finding = Finding(message, *location)
         super().__init__(str(self.finding))
 
 
@@ -81,64 +82,68 @@ class Traced:
         return next((e for e in self.jaxpr.jaxpr.eqns if any(v is var for v in e.outvars)), None)
 
 
-def traced(name: str, method: Callable[..., Any], arguments: tuple[Any, ...], author: Author) -> Traced:
+def traced(name: str, method: Callable[..., Any], arguments: tuple[Any, ...], locator: SourceLocator) -> Traced:
     """A method on `ShapeDtypeStruct`s.
 
     Raises:
-        Wrong: it fails, or returns something that is no pytree of arrays.
+        InvalidMethod: it fails, or returns something that is no pytree of arrays.
     """
 
     def call(*given: Any) -> Any:
         value = method(*given)
         if value is None:
-            raise Wrong(f"`{name}` returns None: end it with a return statement", author.line_of_result(method))
+            raise InvalidMethod(
+                f"`{name}` returns None: end it with a return statement", locator.line_of_result(method)
+            )
         for path, leaf in tree_util.tree_flatten_with_path(value)[0]:
             if not _is_array(leaf):
                 where = f" at {label(path)}" if path else ""
                 class_hint = "make its class a flax.struct.PyTreeNode or a NamedTuple"
                 hint = class_hint if _is_object(leaf) else "use jnp arrays"
-                message = f"`{name}` returns {a(leaf)}{where}, which is no array: {hint}"
-                raise Wrong(message, author.line_of_result(method))
+                message = f"`{name}` returns {described(leaf)}{where}, which is no array: {hint}"
+                raise InvalidMethod(message, locator.line_of_result(method))
         return value
 
     try:
         jaxpr, out = jax.make_jaxpr(call, return_shape=True)(*arguments)
-    except Wrong:
+    except InvalidMethod:
         raise
     except (Exception, SystemExit) as error:
-        raise failed(name, error, author) from error
+        raise method_error(name, error, locator) from error
     for var, value in zip(jaxpr.jaxpr.constvars, jaxpr.consts, strict=True):
         if isinstance(value, Tracer):
             user = next((e for e in jaxpr.jaxpr.eqns if any(v is var for v in e.invars)), None)
-            raise Wrong(f"`{name}` fails: {_LEFT_BEHIND}", author.line_of_value(user, method))
+            raise InvalidMethod(f"`{name}` fails: {_LEAKED}", locator.line_of_value(user, method))
     return Traced(out, jaxpr)
 
 
-def failed(name: str, error: BaseException, author: Author) -> Wrong:
-    """What an exception in a method means."""
-    meaning = next((text for kind, text in _MEANING if isinstance(error, kind)), "")
+def method_error(name: str, error: BaseException, locator: SourceLocator) -> InvalidMethod:
+    """An exception of a method, with what it means."""
+    meaning = next((text for kind, text in _EXPLANATIONS if isinstance(error, kind)), "")
     if isinstance(error, UserError):
         meaning = str(error)
-    return Wrong(f"`{name}` fails: {meaning or said_by(error)}", author.line_of_error(error))
+    return InvalidMethod(f"`{name}` fails: {meaning or one_line(error)}", locator.line_of_error(error))
 
 
-def pure(name: str, method: Callable[..., Any], arguments: tuple[Any, ...], first: Traced, author: Author) -> None:
-    """That a second trace gives the same computation.
+def require_deterministic(
+    name: str, method: Callable[..., Any], arguments: tuple[Any, ...], first: Traced, locator: SourceLocator
+) -> None:
+    """Require that a second trace gives the same computation.
 
     Raises:
-        Wrong: it does not: the method draws or counts outside of JAX.
+        InvalidMethod: it does not: the method draws or counts outside of JAX.
     """
-    again = traced(name, method, arguments, author)
+    again = traced(name, method, arguments, locator)
     if _text(first.jaxpr) == _text(again.jaxpr) and _same(first.jaxpr.consts, again.jaxpr.consts):
         return
-    place = next((place for called, place in author.calls_in(method) if _DRAWS.search(called)), None)
-    if place is None:
+    location = next((location for called, location in locator.calls_in(method) if _DRAWS.search(called)), None)
+    if location is None:
         pairs = zip(first.jaxpr.jaxpr.eqns, again.jaxpr.jaxpr.eqns, strict=False)
         differs = next((e for e, other in pairs if _bare(str(e)) != _bare(str(other))), None)
-        place = author.line_of_value(differs, method)
-    raise Wrong(
+        location = locator.line_of_value(differs, method)
+    raise InvalidMethod(
         f"`{name}` computes something else each time it is compiled: numpy's random numbers, clocks and counters are "
-        "read once and then fixed; draw with jax.random and a key, and count in the state", place
+        "read once and then fixed; draw with jax.random and a key, and count in the state", location
     )  # fmt: skip
 
 
@@ -151,8 +156,7 @@ def _bare(text: str) -> str:
 
 
 def _text(jaxpr: Any) -> str:
-    """A computation as text, without what nothing depends on: JAX leaves some of that where it traces for the first
-    time."""
+    """A computation as text, without dead code: JAX leaves some where it traces for the first time."""
     return _bare(str(partial_eval.dce_jaxpr(jaxpr.jaxpr, [True] * len(jaxpr.jaxpr.outvars))[0]))
 
 
@@ -165,7 +169,9 @@ def _same(first: Any, again: Any) -> bool:
     return len(first) == len(again) and all(equal(x, y) for x, y in zip(first, again, strict=True))
 
 
-def changed(name: str, before: Any, after: Traced, method: Callable[..., Any], author: Author) -> Iterator[Finding]:
+def tree_changes(
+    name: str, before: Any, after: Traced, method: Callable[..., Any], locator: SourceLocator
+) -> Iterator[Finding]:
     """How what a method returns differs from `before`, the tree of shapes that it was given and must return.
 
     `name` is what to call it in the sentence, such as `step`.
@@ -173,95 +179,95 @@ def changed(name: str, before: Any, after: Traced, method: Callable[..., Any], a
     given, found = (dict(_leaves(tree)) for tree in (before, after.out))
     if jax.tree.structure(before) != jax.tree.structure(after.out):
         lost, new = sorted(given.keys() - found.keys()), sorted(found.keys() - given.keys())
-        told = [f"without {', '.join(lost[:_MOST])}"] if lost else []
-        told += [f"with {', '.join(new[:_MOST])} added"] if new else []
-        how = " and ".join(told) or f"of another kind, {jax.tree.structure(after.out)!s:.120}"
+        changes = [f"without {', '.join(lost[:_MAX_LISTED])}"] if lost else []
+        changes += [f"with {', '.join(new[:_MAX_LISTED])} added"] if new else []
+        how = " and ".join(changes) or f"of another kind, {jax.tree.structure(after.out)!s:.120}"
         message = f"`{name}` returns a tree {how}: its fields must stay the same"
-        yield Finding(message, *author.line_of_result(method))
+        yield Finding(message, *locator.line_of_result(method))
         return
-    told = 0
+    reported = 0
     for index, (path, leaf) in enumerate(found.items()):
-        if (leaf.shape, leaf.dtype) == (given[path].shape, given[path].dtype) or told == _MOST:
+        if (leaf.shape, leaf.dtype) == (given[path].shape, given[path].dtype) or reported == _MAX_LISTED:
             continue
-        told += 1
-        place = author.line_of_value(after.equation_of(index), method)
+        reported += 1
+        location = locator.line_of_value(after.equation_of(index), method)
         hint = "keep its shape" if leaf.shape != given[path].shape else f"add .astype(jnp.{given[path].dtype.name})"
-        yield Finding(f"`{name}` turns {path} from {kind_of(given[path])} into {kind_of(leaf)}: {hint}", *place)
+        yield Finding(
+            f"`{name}` turns {path} from {dtype_and_shape(given[path])} into {dtype_and_shape(leaf)}: {hint}", *location
+        )
 
 
-def scalar(name: str, what: Traced, kinds: str, wanted: str, method: Callable[..., Any], author: Author) -> None:
-    """That a method returns one number of some kinds of dtype.
+def require_scalar(
+    name: str, what: Traced, kinds: str, wanted: str, method: Callable[..., Any], locator: SourceLocator
+) -> None:
+    """Require that a method returns one number of some kinds of dtype.
 
     Args:
         kinds: the letters of numpy's kinds, such as `b`.
         wanted: what to return, in words.
 
     Raises:
-        Wrong: it returns something else.
+        InvalidMethod: it returns something else.
     """
     leaf = what.out
     if tree_util.treedef_is_leaf(jax.tree.structure(leaf)):
         real = jnp.issubdtype(leaf.dtype, jnp.floating) and "f" in kinds
         if leaf.shape == () and (real or np.dtype(leaf.dtype).kind in kinds):
             return
-        found = kind_of(leaf)
+        found = dtype_and_shape(leaf)
     else:
         found = f"a tree of {len(jax.tree.leaves(leaf))} arrays"
     equation = what.equation_of(0) if what.jaxpr.jaxpr.outvars else None
-    place = author.line_of_value(equation, method)
-    raise Wrong(f"`{name}` returns {found}, and must return {wanted}", place)
+    location = locator.line_of_value(equation, method)
+    raise InvalidMethod(f"`{name}` returns {found}, and must return {wanted}", location)
 
 
-def vector(name: str, what: Traced, method: Callable[..., Any], author: Author) -> None:
-    """That a method returns a float32 vector with at least one element.
+def require_vector(name: str, what: Traced, method: Callable[..., Any], locator: SourceLocator) -> None:
+    """Require that a method returns a float32 vector with at least one element.
 
     Raises:
-        Wrong: it returns something else.
+        InvalidMethod: it returns something else.
     """
     leaf, leaves = what.out, jax.tree.leaves(what.out)
     single = tree_util.treedef_is_leaf(jax.tree.structure(leaf))
     if single and leaf.ndim == 1 and leaf.shape[0] > 0 and leaf.dtype == jnp.float32:
         return
-    found = kind_of(leaf) if single else f"a tree of {len(leaves)} arrays"
+    found = dtype_and_shape(leaf) if single else f"a tree of {len(leaves)} arrays"
     flat = single and leaf.ndim == 1 and leaf.shape[0] > 0
     hint = "add .astype(jnp.float32)" if flat else "use jnp.concatenate or jnp.stack"
     message = f"`{name}` returns {found}, and must return a float32 vector: {hint}"
-    raise Wrong(message, author.line_of_result(method))
+    raise InvalidMethod(message, locator.line_of_result(method))
 
 
-def words(view: Any, given: Any, author: Author) -> Iterator[Finding]:
+def check_state_words(view: Any, given: Any, locator: SourceLocator) -> Iterator[Finding]:
     """What is wrong with `state_words`: names of no array, words that are no text."""
     paths = [path for path, _ in _leaves(view, root="")]
     for name, text in given.items():
-        place: Place = author.line_of_text(name) or author.line_of_name("state_words")
+        location: Location = locator.line_of_text(name) or locator.line_of_name("state_words")
         if not isinstance(text, str):
-            yield Finding(f"`state_words` has {a(text)} for '{name}': write a few words", *place)
-        elif name not in (*paths, "action") and not (_inherited(author) and author.line_of_text(name) is None):
+            yield Finding(f"`state_words` has {described(text)} for '{name}': write a few words", *location)
+        elif name not in (*paths, "action") and not (_inherited(locator) and locator.line_of_text(name) is None):
             near = difflib.get_close_matches(name, [*paths, "action"], 1)
             hint = f"did you mean '{near[0]}'?" if near else f"its arrays are {', '.join(paths)}"
-            yield Finding(f"`state_words` names '{name}', which is no array of the view: {hint}", *place)
+            yield Finding(f"`state_words` names '{name}', which is no array of the view: {hint}", *location)
 
 
-def _inherited(author: Author) -> bool:
+def _inherited(locator: SourceLocator) -> bool:
     """Whether the words are those of a base class of ours, which may name arrays that a task leaves out."""
-    owner = next((kind for kind in author.kind.__mro__ if "state_words" in vars(kind)), None)
+    owner = next((kind for kind in locator.kind.__mro__ if "state_words" in vars(kind)), None)
     return owner is not None and owner.__module__.startswith("jaxreward.")
 
 
 def label(path: Any, root: str = "state") -> str:
-    """A path into a tree as a program writes it, less quotes: `state.agent.position`."""
-    return ".".join(filter(None, (root, *(str(_step(key)) for key in path))))
+    """A path into a tree with dots: `state.agent.position`."""
+    return ".".join(filter(None, (root, tree_util.keystr(path, simple=True, separator="."))))
 
 
 def _leaves(tree: Any, root: str = "state") -> list[tuple[str, Any]]:
     return [(label(path, root), leaf) for path, leaf in tree_util.tree_flatten_with_path(tree)[0]]
 
 
-def _step(key: Any) -> Any:
-    return next((getattr(key, name) for name in ("name", "key", "idx") if hasattr(key, name)), key)
-
-
-def kind_of(leaf: Any) -> str:
+def dtype_and_shape(leaf: Any) -> str:
     """The dtype and shape of an array."""
     return f"{leaf.dtype.name} {tuple(leaf.shape)}"
 

@@ -24,9 +24,9 @@ from xminigrid.types import AgentState, RuleSet
 
 from jaxreward.errors import UserError
 from jaxreward.records import Vocabulary
-from jaxreward.tasks import xland_words as words
-from jaxreward.tasks.checks import check_horizon
+from jaxreward.tasks import xland_description as words
 from jaxreward.tasks.metrics import Reached
+from jaxreward.tasks.option_checks import check_horizon
 from jaxreward.tasks.task import Discrete
 from jaxreward.tasks.xland_vocabulary import xland_vocabulary
 
@@ -54,7 +54,7 @@ class AgentView(struct.PyTreeNode):
 
 
 class XLandView(struct.PyTreeNode):
-    """What programs see; `xland_words.state_words` says what it means."""
+    """What programs see; see `xland_description.state_words`."""
 
     grid: jax.Array
     agent: AgentView

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from jaxreward.records import Fragment, Vocabulary
-from jaxreward.tasks import xland_fragments as phrases
-from jaxreward.tasks.phrases import Phrase, functions_of
+from jaxreward.tasks import xland_fragments as templates
+from jaxreward.tasks.fragment_template import Template, functions_of
 
 TILES = ("empty", "floor", "wall", "ball", "square", "pyramid", "goal", "key",
          "door_locked", "door_closed", "door_open", "hex", "star")  # fmt: skip
@@ -266,15 +266,15 @@ def xland_vocabulary(
     constants |= {name: str(index) for index, name in enumerate(_ACTIONS)}
     constants |= {object_name(thing).upper(): f"({thing[0]}, {thing[1]})" for thing in things}
 
-    fragments = [*_fill("feature", phrases.FEATURES), *_fill("term", phrases.TERMS)]
+    fragments = [*_fill("feature", templates.FEATURES), *_fill("term", templates.TERMS)]
     if doors:
-        fragments += [*_fill("feature", phrases.DOOR_FEATURES), *_fill("term", phrases.DOOR_TERMS)]
+        fragments += [*_fill("feature", templates.DOOR_FEATURES), *_fill("term", templates.DOOR_TERMS)]
     for x in things:
-        fragments += [*_fill("feature", phrases.OBJECT_FEATURES, x), *_fill("term", phrases.OBJECT_TERMS, x)]
+        fragments += [*_fill("feature", templates.OBJECT_FEATURES, x), *_fill("term", templates.OBJECT_TERMS, x)]
     for x, y in itertools.combinations(things, 2):
-        fragments += [*_fill("feature", phrases.PAIR_FEATURES, x, y), *_fill("term", phrases.PAIR_TERMS, x, y)]
+        fragments += [*_fill("feature", templates.PAIR_FEATURES, x, y), *_fill("term", templates.PAIR_TERMS, x, y)]
     for x, y in itertools.permutations(things, 2):
-        fragments += _fill("term", phrases.ORDERED_PAIR_TERMS, x, y)
+        fragments += _fill("term", templates.ORDERED_PAIR_TERMS, x, y)
     return Vocabulary(constants=constants, helpers=functions_of(HELPERS), fragments=tuple(fragments))
 
 
@@ -282,22 +282,23 @@ _TILE_CONSTANTS = ("floor", "wall", "goal", "key", "door_locked", "door_closed",
 _ACTIONS = ("FORWARD", "TURN_RIGHT", "TURN_LEFT", "PICK_UP", "PUT_DOWN", "TOGGLE")
 
 
-def _fill(kind: Literal["feature", "term"], templates: Iterable[Phrase], *things: tuple[int, int]) -> list[Fragment]:
+def _fill(kind: Literal["feature", "term"], entries: Iterable[Template], *things: tuple[int, int]) -> list[Fragment]:
     """Fragments of templates for one object or pair; `about:` tags name the objects."""
     names = [object_name(thing) for thing in things]
-    holes = {}
+    values = {}
     for (lower, upper, words), name in zip((("x", "X", "a"), ("y", "Y", "b")), names, strict=False):
-        holes |= {lower: name, upper: name.upper(), words: name.replace("_", " ")}
+        values |= {lower: name, upper: name.upper(), words: name.replace("_", " ")}
 
     def fill(text: str) -> str:
-        for hole, value in holes.items():
-            text = text.replace("{" + hole + "}", value)
+        for placeholder, value in values.items():
+            text = text.replace("{" + placeholder + "}", value)
         return text
 
     return [
         Fragment(
-            name=fill(phrase.name), kind=kind, source=fill(phrase.source(kind)), size=phrase.size, scales=phrase.scales,
-            tags=(*phrase.tags.split(), *(f"about:{name}" for name in names)), doc=fill(phrase.doc),
+            name=fill(template.name), kind=kind, source=fill(template.source(kind)), size=template.size,
+            scales=template.scales,
+            tags=(*template.tags.split(), *(f"about:{name}" for name in names)), doc=fill(template.doc),
         )
-        for phrase in templates
+        for template in entries
     ]  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from jaxreward.tasks import Task, at_once
+from jaxreward.tasks import Task, slice_limit
 from jaxreward.training.compiled import signature
 from jaxreward.training.measure import Stats
 from jaxreward.training.networks import ActorCritic, Variables
@@ -45,5 +45,5 @@ class Collection:
         """What every collector depends on but for the programs; good while `task` lives."""
         return (
             id(self.task), self.population.width, self.population.terms, self.network, self.length, self.repeat,
-            self.device, at_once(self.task, self.device.platform), signature(self.shapes),
+            self.device, slice_limit(self.task, self.device.platform), signature(self.shapes),
         )  # fmt: skip

@@ -19,7 +19,7 @@ import jax
 import jax.numpy as jnp
 from flax import struct
 
-from jaxreward.tasks import ExtraMetrics, Task, measure_of, stepper
+from jaxreward.tasks import ExtraMetrics, Task, batched_step, measure_of
 from jaxreward.training.distributions import Distribution
 from jaxreward.training.measure import Stats
 from jaxreward.training.networks import ActorCritic, Memory, Variables, apply
@@ -235,7 +235,7 @@ class PopulationEnv:
         """The episodes after an action, with `ret` as it was; what programs see of them then; whether they ended."""
         metric = self.task.score()
         before, flat = self._join(rollout.state), self._join(action)
-        after = stepper(self.task, self.platform)(before, flat)
+        after = batched_step(self.task, self.platform)(before, flat)
         acc = jax.vmap(metric.update)(self._join(rollout.metric), before, flat, after)
         moved = rollout.replace(state=self._split(after), elapsed=rollout.elapsed + 1, metric=self._split(acc))
         return moved, self._views(after), self._split(jax.vmap(self.task.terminated)(after))

@@ -13,7 +13,7 @@ import pytest
 
 from benchmarks import brax_parity, reward_units, task_speed
 from benchmarks.measure import ceiling
-from jaxreward.tasks import at_once, make_task, simulation
+from jaxreward.tasks import make_task, simulation, slice_limit
 from jaxreward.tasks.probe import Probe
 
 
@@ -72,7 +72,7 @@ def test_whole_steps_are_asked_for_in_the_process_that_is_measured(words, monkey
     told = list[int]()
 
     def of_task(name: str, *_: Any) -> dict[str, Any]:
-        told.append(at_once(make_task(name), "cpu"))
+        told.append(slice_limit(make_task(name), "cpu"))
         return {"task": name, "random": [], "training": []}
 
     def process(command: list[str], **_: Any) -> Any:
@@ -81,7 +81,7 @@ def test_whole_steps_are_asked_for_in_the_process_that_is_measured(words, monkey
 
     monkeypatch.setattr(task_speed, "of_task", of_task)
     monkeypatch.setattr(task_speed, "subprocess", SimpleNamespace(run=process, TimeoutExpired=TimeoutError))
-    monkeypatch.setattr(simulation, "LANES_OF_A_CORE", 64)
+    monkeypatch.setattr(simulation, "ENVS_PER_CORE", 64)
     out = tmp_path / "speed.json"
     assert task_speed.main(["--tasks", "hopper", *words, "--out", str(out)]) == 0
     assert told == [0 if words else 64 * simulation.cores_of_a_device()]

@@ -44,7 +44,7 @@ def test_cholesky_factors_are_those_of_numpy(kind):
 @pytest.mark.parametrize("n", [N, pytest.param(linalg.LARGEST + 1, id="large")])
 def test_triangular_solves_solve_by_whatever_path(kind, n):
     """Through JAX's own function, all 32 ways of complex and 16 of real matrices."""
-    linalg.keep_off_the_pool()
+    linalg.compile_without_lapack()
     a = np.asarray(some(kind, n, n) / n + 2.0 * np.eye(n), kind)
     columns, rows = some(kind, n, 3, seed=1), some(kind, 3, n, seed=1)
     names = ("left_side", "lower", "transpose_a", "conjugate_a", "unit_diagonal")
@@ -90,7 +90,7 @@ def test_a_singular_matrix_has_a_zero_pivot_and_no_nan():
 
 
 def test_what_is_empty_stays_so():
-    linalg.keep_off_the_pool()
+    linalg.compile_without_lapack()
     assert jax.lax.linalg.cholesky(jnp.zeros((2, 0, 0))).shape == (2, 0, 0)
     assert jnp.linalg.solve(jnp.zeros((0, 3, 3)), jnp.zeros((0, 3, 1))).shape == (0, 3, 1)
     solved = jax.lax.linalg.triangular_solve(jnp.ones((2, 3, 3)), jnp.zeros((2, 3, 0)), left_side=True)
@@ -105,7 +105,7 @@ def test_which_versions():
 @REPLACED
 @pytest.mark.parametrize("n", [N, linalg.LARGEST + 1])
 def test_nothing_that_a_program_may_use_is_left_to_lapack(n):
-    linalg.keep_off_the_pool()
+    linalg.compile_without_lapack()
 
     def solved(a: jax.Array, b: jax.Array) -> tuple[jax.Array, ...]:
         factor = jax.scipy.linalg.cho_factor(a)
@@ -124,8 +124,8 @@ def test_nothing_that_a_program_may_use_is_left_to_lapack(n):
 
 AT_ONCE = """
 import jax, jax.numpy as jnp
-from jaxreward.kernels.linalg import keep_off_the_pool
-keep_off_the_pool()
+from jaxreward.kernels.linalg import compile_without_lapack
+compile_without_lapack()
 def one(a, k):
     m = jnp.sin(a @ a.T + k * jnp.eye(9)) * 0.1 + 3 * jnp.eye(9)
     factor = jax.scipy.linalg.cho_factor(0.5 * (m + m.T))

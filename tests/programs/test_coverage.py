@@ -23,8 +23,8 @@ from jaxreward.programs.guard import guard
 from jaxreward.programs.interpret import replay
 from jaxreward.programs.limits import Limits
 from jaxreward.programs.names import API
+from jaxreward.programs.namespace import modules
 from jaxreward.programs.tape import TapeError, check_tape, dumps
-from jaxreward.programs.world import modules
 
 LIMITS = Limits()
 _rng = np.random.default_rng(0)

@@ -176,3 +176,12 @@ def test_a_result_has_a_score_or_a_failure():
     for update in ({"score": None}, {"failure": failure}):
         with pytest.raises(ValueError, match="needs a score or a failure"):
             Trained(results=(SCORED.model_copy(update=update),))
+
+
+def test_a_log_with_sketches_and_duplicates_by_outputs_is_still_read():
+    """Earlier versions compared programs by their outputs too."""
+    summary = {"digest": "d", "observation_size": 3, "sketch": [0.5], "reward_rms": 1.0, "constants": [[2.0], [3.0]]}
+    event = {"request_id": "b", "verdict": {"summary": summary}, "duplicate_of": "a", "by_outputs": True}
+    checked = Checked.model_validate(event)
+    assert checked.by_outputs and checked.duplicate_of == "a"
+    assert checked.verdict.summary is not None and checked.verdict.summary.digest == "d"

@@ -117,9 +117,9 @@ class Landscape:
     def search(self, strategy: Any, candidates: int, batch: int, seed: int = 0) -> Any:
         """The final state of a search of `candidates` in generations of `batch`."""
         state = strategy.init()
-        while state.told < candidates:
+        while state.num_results < candidates:
             assert state.generation < 20 * candidates + 100, "the search gets nowhere"
-            n = min(batch, candidates - state.told)
+            n = min(batch, candidates - state.num_results)
             requests = strategy.ask(state, n, derive_rng(seed, "ask", state.generation))
             results = self.answer(requests, seed)
             self.requests += requests

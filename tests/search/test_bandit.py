@@ -54,7 +54,7 @@ def test_gains_are_reckoned_from_the_first_parent(result):
         result("e", None, operator="improve", parents=("a",), tokens=5),
         result("f", 0.9, operator="improve", parents=("c",)),
     ]  # fmt: skip
-    arms = Bandit().told(told).operators
+    arms = Bandit().updated(told).operators
     improve = arms.arms["improve"]
     assert (improve.pulls, improve.tokens) == (3, 12) and improve.gain == pytest.approx(0.3 + 0.0 + 0.4)
     assert arms.arms["crossover"] == Arm(1, 0.0, usd=0.25)
@@ -69,7 +69,7 @@ def test_of_what_is_no_rate_the_gain_is_how_many_are_passed(result):
         result(name, mean, measure=RETURN, operator=f"by-{name}", parents=(parents[name],) if name in parents else ())
         for name, mean in score.items()
     ]
-    arms = Bandit().told(told).operators.arms
+    arms = Bandit().updated(told).operators.arms
     # c passes a and itself of three known; d itself of four; b and e nothing
     assert [arms[f"by-{name}"].gain for name in "bcde"] == pytest.approx([0.0, 2 / 3, 1 / 4, 0.0])
 
@@ -79,7 +79,7 @@ def test_models_are_also_judged_by_programs_from_nothing(result):
         result("a", 0.2, model="x"), result("b", 0.6, model="y"), result("c", None, model="x", tokens=3),
         result("d", 0.5, model="y"), result("e", 0.9, model="y", operator="improve", parents=("b",)),
     ]  # fmt: skip
-    bandit = Bandit().told(told)
+    bandit = Bandit().updated(told)
     # b: 0.6 - 0.2; d: 0.5 - mean(0.2, 0.6); e: 0.9 - 0.6 of its parent
     assert bandit.models.arms["x"] == Arm(2, 0.0, tokens=3)
     assert bandit.models.arms["y"].gain == pytest.approx(0.4 + 0.1 + 0.3)
@@ -92,13 +92,13 @@ def test_models_are_also_judged_by_programs_from_nothing(result):
 def test_the_better_or_cheaper_arm_wins(result, cost, gain, scale):
     def play():
         rng, bandit, pulls = np.random.default_rng(0), Bandit(), Counter()
-        bandit = bandit.told([result("p", 0.0)])
+        bandit = bandit.updated([result("p", 0.0)])
         for k in range(400):
             name = bandit.models.best(["a", "b"], NOBODY, rng)
             pulls[name] += 1
             mean = scale * float(rng.random() < gain[name])
             made = result(f"c{k}", mean, operator="improve", parents=("p",), model=name, cost_usd=cost[name])
-            bandit = bandit.told([made])
+            bandit = bandit.updated([made])
         return pulls
 
     pulls = play()

@@ -323,7 +323,7 @@ def test_without_people_the_score_decides(landscape, result):
     state = world.search(strategy, 40, 8)
     assert len({q.generation for q in world.requests if q.operator == "prefer"}) == 1
     told = strategy.account(strategy.init(), state)
-    assert told["fitness"] == "score" and "nobody answers" in told["note"]
+    assert told["fitness"] == "score" and "declined" in told["note"]
     assert strategy.best(state) == state.best and state.memory.pending == ()
 
 

@@ -334,7 +334,11 @@ def test_the_basic_action_is_the_sixth_count(result):
 def test_the_budget_is_met_exactly(landscape, n, budget):
     world = landscape("plateau", 8)
     state = world.search(make_strategy("rf-agent", budget=budget), budget, n)
-    assert state.told == budget == len([r for r in world.results if r.candidate.operator not in ("align", "verify")])
+    assert (
+        state.num_results
+        == budget
+        == len([r for r in world.results if r.candidate.operator not in ("align", "verify")])
+    )
 
 
 def test_the_account_tells_the_tree(landscape):

@@ -10,8 +10,9 @@ import pytest
 
 from jaxreward.errors import UserError
 from jaxreward.search import STRATEGIES, Draft, SearchStrategy, make_strategy
+from jaxreward.search.best_of_n import BestOfN
 from jaxreward.search.seeding import derive_rng
-from jaxreward.search.strategy import FAILURES_KEPT
+from jaxreward.search.strategy import MAX_FAILURES
 
 ALL = sorted(STRATEGIES)
 
@@ -74,10 +75,10 @@ def test_failures_and_nan_never_become_best_or_parents(name, result):
 def test_recent_failures_come_newest_first_and_are_bounded(result):
     strategy = make_strategy("limen")
     state = strategy.init()
-    for k in range(FAILURES_KEPT + 3):
+    for k in range(MAX_FAILURES + 3):
         state = strategy.tell(state, [result(f"f{k}", None), result(f"empty{k}", None, source="")])
     names = [failure.candidate.id for failure in state.failures]
-    assert names == [f"f{k}" for k in range(FAILURES_KEPT + 2, 2, -1)]
+    assert names == [f"f{k}" for k in range(MAX_FAILURES + 2, 2, -1)]
 
 
 def test_best_keeps_the_first_of_equals(result):
@@ -135,3 +136,15 @@ def test_a_strategy_cannot_ask_for_more_than_it_may():
         ask(Chatty(), Chatty().init(), 2)
     with pytest.raises(ValueError, match="at least one"):
         ask(make_strategy("limen"), make_strategy("limen").init(), 0)
+
+
+def test_the_old_hook_for_words_still_works(result):
+    """`_hear` and `state.told` are names of earlier versions."""
+
+    class Old(BestOfN):
+        def _hear(self, state, results):
+            return len(results)
+
+    strategy = Old()
+    state = strategy.tell(strategy.init(), [result("a", None, operator="plan", words="- reach")])
+    assert state.memory == 1 and state.told == state.num_results == 0

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from jaxreward.errors import UserError
-from jaxreward.tasks import document_state, make_task, make_task_of, options_of, pictures
+from jaxreward.tasks import document_state, make_task, make_task_of, options_of, rendering
 from jaxreward.tasks.brax.environment import Motion, sound
 from jaxreward.tasks.metrics import Reached
 from jaxreward.tasks.robots.mujoco_task import MuJoCoTask
@@ -348,7 +348,7 @@ def test_a_model_without_the_camera_is_seen_as_a_whole(monkeypatch):
             return np.zeros((240, 320, 3), np.uint8)
 
     monkeypatch.setattr(mujoco, "Renderer", Renderer)
-    monkeypatch.setattr(pictures, "_has_gl", lambda: True)
+    monkeypatch.setattr(rendering, "_has_gl", lambda: True)
     views = ["", '<worldbody><camera name="over"/><camera name="beside"/></worldbody>']
     for more in views:
         task = Own(xml=CART.format(range='ctrlrange="-6 6"', more=more))

@@ -15,8 +15,8 @@ from jaxreward.errors import UserError
 from jaxreward.records import Measure
 from jaxreward.tasks.brax.base import BraxTask
 from jaxreward.tasks.brax.environment import BraxState, BraxView, view_fields
-from jaxreward.tasks.checks import check_not_negative
 from jaxreward.tasks.metrics import Mean, Reached
+from jaxreward.tasks.option_checks import check_not_negative
 from jaxreward.tasks.simulation import ONLY_FAILURES
 
 BELLY_UP = 0.9
@@ -62,7 +62,7 @@ class AntLieDown(AntTask):
     """Lie down belly-up and stay so.
 
     The ant's torso touches the floor here. In Brax's ant it does not, which would let an ant on its back sink until it
-    hangs below the floor from its feet: belly-up, and no merit of its policy. No height ends an episode. The sparse
+    hangs below the floor from its feet: belly-up without any skill. No height ends an episode. The sparse
     reward is the indicator that the metric averages.
     """
 
@@ -100,9 +100,9 @@ class AntLieDown(AntTask):
         return (next_view.orientation > BELLY_UP).astype(jnp.float32)
 
     def dense_reward(self, view: LieDownView, action: jax.Array, next_view: LieDownView) -> jax.Array:
-        """How far it is tipped over (0 to 1 in the angle), lying still, and a price of the action once it is tipped.
+        """How far it is tipped over (0 to 1 in the angle), lying still, and an action cost once it is tipped.
 
-        An ant that stands still never finds out: until it is on its side, turning about horizontal axes is paid too.
+        To get an upright ant started, turning about horizontal axes is rewarded until it is on its side.
         """
         tip = jnp.arccos(jnp.clip(-next_view.orientation, -1.0, 1.0)) / jnp.pi
         spin = next_view.xd.ang[0]
@@ -186,8 +186,8 @@ class AntPatrolReturn(AntTask):
         return ((next_view.task_phase == 1) & (next_view.dist_to_start < NEAR)).astype(jnp.float32)
 
     def dense_reward(self, view: PatrolView, action: jax.Array, next_view: PatrolView) -> jax.Array:
-        """The way made (m) towards the checkpoint or, once it is passed, the start; 5 for the trip; a price of the
-        action."""
+        """The way made (m) towards the checkpoint or, once it is passed, the start; 5 for the trip; an action
+        cost."""
         out = next_view.x.pos[0, 0] - view.x.pos[0, 0]
         home = view.dist_to_start - next_view.dist_to_start
         way = jnp.where(view.task_phase == 1, home, out)

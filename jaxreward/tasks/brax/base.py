@@ -1,4 +1,4 @@
-"""What every task on an environment of Brax does alike; a subclass adds its words and what it measures."""
+"""Base of the tasks on Brax's environments; a subclass adds its description and metric."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import numpy as np
 
 from jaxreward.errors import UserError
 from jaxreward.records import Vocabulary
+from jaxreward.tasks.brax.descriptions import WORDS, notes_of
 from jaxreward.tasks.brax.environment import (
     BACKENDS,
     Backend,
@@ -25,11 +26,10 @@ from jaxreward.tasks.brax.environment import (
     sound,
     view_fields,
 )
-from jaxreward.tasks.brax.words import WORDS, notes_of
-from jaxreward.tasks.checks import check_horizon
 from jaxreward.tasks.metrics import Figure
-from jaxreward.tasks.pictures import posed, render
-from jaxreward.tasks.simulation import UNFUSED, lanes_at_once
+from jaxreward.tasks.option_checks import check_horizon
+from jaxreward.tasks.rendering import posed, render
+from jaxreward.tasks.simulation import UNFUSED, max_envs_per_step
 from jaxreward.tasks.task import Box
 
 
@@ -37,8 +37,8 @@ from jaxreward.tasks.task import Box
 class BraxTask:
     """A task on one of Brax's environments.
 
-    A subclass has `name`, `description`, `env_name`, `score`, `sparse_reward` and `dense_reward`, and replaces of what
-    is below what differs.
+    A subclass has `name`, `description`, `env_name`, `score`, `sparse_reward` and `dense_reward`, and overrides the
+    methods below where it differs.
 
     Args:
         backend: Brax's simulation: `spring`, the fastest on CPU, `generalized`, `positional` or `mjx`.
@@ -49,9 +49,9 @@ class BraxTask:
     horizon: int = 1000
 
     solid: ClassVar[tuple[str, ...]] = ()
-    """Geometries that touch the floor beside those that do in Brax."""
+    """Geometries that touch the floor besides those that do in Brax."""
     own_words: ClassVar[Mapping[str, str]] = {}
-    """Words for the arrays of the view that only this task has."""
+    """Descriptions of the arrays of the view that only this task has."""
     ends_early: ClassVar[str] = ""
     """When an episode ends before the horizon, in words, if the description does not say it."""
 
@@ -101,8 +101,8 @@ class BraxTask:
         fused = self.env_name == "humanoid" and self.backend == "spring"
         return UNFUSED if platform == "cpu" and not fused else {}
 
-    def lanes_at_once(self, platform: str) -> int:
-        return lanes_at_once(platform)
+    def max_envs_per_step(self, platform: str) -> int:
+        return max_envs_per_step(platform)
 
     # ---- what a subclass may replace
 
@@ -132,14 +132,14 @@ class BraxTask:
         action = jnp.clip(jnp.asarray(action, jnp.float32), -1.0, 1.0)
         # Brax's step reads nothing of the state before but the backend's; `metrics` it fills in.
         blank = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), self._blank)
-        told = self.env.step(blank.replace(pipeline_state=state.pipeline), action)
-        pipeline = like(told.pipeline_state, self._shapes)
-        good = sound(pipeline) & jnp.isfinite(told.reward) & ~state.broken
+        stepped = self.env.step(blank.replace(pipeline_state=state.pipeline), action)
+        pipeline = like(stepped.pipeline_state, self._shapes)
+        good = sound(pipeline) & jnp.isfinite(stepped.reward) & ~state.broken
         pipeline = jax.tree.map(lambda new, old: jnp.where(good, new, old), pipeline, state.pipeline)
         return BraxState(
             pipeline=pipeline,
-            reward=jnp.where(good, jnp.asarray(told.reward, jnp.float32), 0.0),
-            done=good & (jnp.asarray(told.done) > 0.5),
+            reward=jnp.where(good, jnp.asarray(stepped.reward, jnp.float32), 0.0),
+            done=good & (jnp.asarray(stepped.done) > 0.5),
             broken=~good,
             last_action=action,
             step_count=state.step_count + 1,
@@ -172,7 +172,7 @@ class BraxTask:
         """A picture, uint8 (240, 320, 3), from the first camera of the model, which follows the runner.
 
         Raises:
-            UserError: this machine cannot render, or has no screen and was not told to do without.
+            UserError: this machine cannot render, or has no display and MUJOCO_GL is not set.
         """
         model = self.env.sys.mj_model
         return render(model, posed(model, qpos=state.pipeline.q, qvel=state.pipeline.qd), 0 if model.ncam else -1)

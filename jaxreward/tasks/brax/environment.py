@@ -1,4 +1,4 @@
-"""Brax's environments, made without a word, and the states of tasks on them."""
+"""Brax's environments, made without its messages and warnings, and the states of tasks on them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from flax import struct
 with contextlib.redirect_stdout(io.StringIO()):  # it prints there that warp is not installed
     from brax import base, envs
 
-from jaxreward.kernels.linalg import keep_off_the_pool
+from jaxreward.kernels.linalg import compile_without_lapack
 
 Backend = Literal["spring", "generalized", "positional", "mjx"]
 BACKENDS = ("spring", "generalized", "positional", "mjx")
@@ -53,7 +53,7 @@ class BraxView(struct.PyTreeNode):
 
 
 class BraxState(struct.PyTreeNode):
-    """The simulation, what Brax says of the last step, and what the task keeps beside it.
+    """The simulation, Brax's reward and done of the last step, and arrays of the task.
 
     `pipeline` is the state of Brax's backend, `reward` and `done` (bool) what its `step` returned. `broken` says that
     the simulation has failed: a step whose result is not `sound` is not taken, ends the episode and pays nothing.
@@ -71,7 +71,7 @@ class BraxState(struct.PyTreeNode):
 
 def make_environment(name: str, backend: Backend, solid: tuple[str, ...] = ()) -> Environment:
     """An environment of Brax; the geometries `solid` touch the floor as feet do."""
-    keep_off_the_pool()
+    compile_without_lapack()
     with warnings.catch_warnings(), jax.ensure_compile_time_eval():  # it may be made while something is traced
         warnings.simplefilter("ignore", UserWarning)  # that Brax's environments are not developed any more
         env: Any = envs.get_environment(name, backend=backend)
@@ -91,7 +91,7 @@ def view_fields(state: BraxState) -> dict[str, Any]:
 
 
 def as_pipeline(view: BraxView) -> Any:
-    """What `view` tells of the state of Brax's backend, as Brax's observations read it."""
+    """`view` as a state of Brax's backend, for Brax's observations."""
     pose = base.Transform(pos=view.x.pos, rot=view.x.rot)
     return base.State(q=view.q, qd=view.qd, x=pose, xd=base.Motion(ang=view.xd.ang, vel=view.xd.vel), contact=None)
 
@@ -103,6 +103,6 @@ def like(tree: Any, shapes: Any) -> Any:
 
 def sound(pipeline: Any) -> jax.Array:
     """Whether positions and velocities are numbers, and no body is faster than `FASTEST` (bool scalar)."""
-    parts = (pipeline.q, pipeline.qd, pipeline.x, pipeline.xd)
-    finite = jax.tree.reduce(lambda ok, x: ok & jnp.isfinite(x).all(), parts, jnp.ones((), bool))
+    arrays = (pipeline.q, pipeline.qd, pipeline.x, pipeline.xd)
+    finite = jax.tree.reduce(lambda ok, x: ok & jnp.isfinite(x).all(), arrays, jnp.ones((), bool))
     return finite & (jnp.abs(pipeline.xd.vel) < FASTEST).all()

@@ -1,6 +1,6 @@
-"""The phrase books of Brax's robots: what a genetic proposer may build observations and rewards from.
+"""The vocabularies of Brax's robots: what a genetic proposer may build observations and rewards from.
 
-The phrases are written once; a robot fills in its numbers and adds those of its task.
+The templates are shared; a robot fills in its constants and adds the templates of its task.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from jaxreward.records import Vocabulary
-from jaxreward.tasks.phrases import SHAPES, Phrase, book
+from jaxreward.tasks.fragment_template import SHAPES, Template, make_vocabulary
 
 
 class Robot(NamedTuple):
@@ -115,15 +115,15 @@ def returning(state):
 FEW, STEP, SMALL, PENALTY = (1.0, 2.0, 0.5), (10.0, 30.0, 3.0), (0.1, 0.3, 0.03), (0.01, 0.05, 0.003)
 
 
-def F(name: str, tags: str, doc: str, line: str, size: int = 1) -> Phrase:
-    return Phrase(name, tags, doc, line, size)
+def F(name: str, tags: str, doc: str, line: str, size: int = 1) -> Template:
+    return Template(name, tags, doc, line, size)
 
 
-def T(name: str, tags: str, doc: str, line: str, scales: tuple[float, ...] = FEW) -> Phrase:
-    return Phrase(name, tags, doc, line, 1, scales)
+def T(name: str, tags: str, doc: str, line: str, scales: tuple[float, ...] = FEW) -> Template:
+    return Template(name, tags, doc, line, 1, scales)
 
 
-def _features(robot: Robot) -> tuple[Phrase, ...]:
+def _features(robot: Robot) -> tuple[Template, ...]:
     n, k = robot.joints, len(robot.feet)
     one = "jnp.reshape({}, (1,))".format
     sines = "jnp.concatenate([jnp.sin(joint_angles_of(state)), jnp.cos(joint_angles_of(state))])"
@@ -279,4 +279,4 @@ def vocabulary(kind: str, control_s: float, horizon: int) -> Vocabulary:
         terms += LIE_DOWN_TERMS
     if kind == "ant-patrol-return":
         features, terms, helpers = features + PATROL_FEATURES, terms + PATROL_TERMS, helpers + PATROL_HELPERS
-    return book(features, terms, helpers, constants)
+    return make_vocabulary(features, terms, helpers, constants)

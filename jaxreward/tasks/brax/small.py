@@ -25,7 +25,7 @@ class ReturnTask(BraxTask):
 
     @property
     def worst(self) -> float:
-        """What an agent counts for that has no value."""
+        """The value of an agent whose metric is not finite."""
         return 0.0
 
     def score(self) -> Sum:

@@ -18,13 +18,13 @@ from jaxreward.errors import UserError
 from jaxreward.records import Measure
 from jaxreward.tasks.brax.base import BraxTask
 from jaxreward.tasks.brax.environment import BraxView, as_pipeline
-from jaxreward.tasks.metrics import Beside, Mean, Sum
+from jaxreward.tasks.metrics import Mean, Sum, WithExtraMetrics
 
 METRICS = ("return", "speed")
 FAST = 1.0
 """m/s from which the sparse reward is paid."""
 SPEED = Measure(name="speed", unit="m/s", rate=False, worst=-5.0)
-"""Nobody here runs backward so fast."""
+"""No robot runs backward as fast as the worst."""
 
 
 class Runner(NamedTuple):
@@ -76,7 +76,7 @@ class Run(BraxTask):
     Args:
         kind: one of `RUNNERS`.
         metric: `return`, the sum of the environment's own rewards; or `speed`, metres forward per second of the whole
-            horizon, so that a step after a fall counts 0. The other one is told beside.
+            horizon, so that a step after a fall counts 0. The other one is an extra metric.
     """
 
     kind: str = "hopper"
@@ -115,14 +115,14 @@ class Run(BraxTask):
         worst = -self.horizon * (b.forward * FAST + b.control * float((most**2).sum()))
         return Measure(name="return", rate=False, worst=worst)
 
-    def score(self) -> Beside:
+    def score(self) -> WithExtraMetrics:
         def metrics(broken: float) -> dict[str, Sum | Mean]:
             paid = self.figure(lambda s, a, after: after.reward, broken)
             speed = self.figure(lambda s, a, after: self.speed(self.view(s), self.view(after)), broken)
             return {"return": Sum(paid, self.returns), "speed": Mean(speed, self.horizon, SPEED, missing=0.0)}
 
         other = next(m for m in METRICS if m != self.metric)
-        return Beside(metrics(nan)[self.metric], {other: metrics(0.0)[other]})
+        return WithExtraMetrics(metrics(nan)[self.metric], {other: metrics(0.0)[other]})
 
     # ---- rewards
 

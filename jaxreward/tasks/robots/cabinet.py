@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxreward.records import Measure, Vocabulary
-from jaxreward.tasks.metrics import Beside, Mean, Reached
+from jaxreward.tasks.metrics import Mean, Reached, WithExtraMetrics
 from jaxreward.tasks.robots.panda_base import PANDA_WORDS, PandaTask
 from jaxreward.tasks.robots.physics import Data, own_model
 from jaxreward.tasks.robots.state import RobotState, RobotView
@@ -21,7 +21,7 @@ OPEN = 0.39
 POSE_NOISE = 0.125
 """Half the width of the uniform noise on the seven joints at reset (rad), as in IsaacGymEnvs."""
 TOUCHING = {"type": "capsule", "rgba": "0.5 0.5 0.5 1"}
-"""What the handle can touch looks so."""
+"""Attributes of geometries that can touch the handle."""
 
 
 @dataclass(frozen=True)
@@ -84,11 +84,13 @@ class PandaCabinet(PandaTask):
             "gripper_handle_dist": jnp.linalg.norm(gripper - handle),
         }  # fmt: skip
 
-    def score(self) -> Beside:
-        """Success; beside it the drawer's position (m), the farthest of an episode and that on average."""
+    def score(self) -> WithExtraMetrics:
+        """Success; extra metrics are the farthest and the mean position of the drawer (m)."""
         length = Measure(name="drawer position", unit="m", rate=False)
         mean = Mean(lambda _, action, state: _out(state), self.horizon, length)
-        return Beside(Reached(lambda state: _out(state) > OPEN), {"farthest": Farthest(), "mean_position": mean})
+        return WithExtraMetrics(
+            Reached(lambda state: _out(state) > OPEN), {"farthest": Farthest(), "mean_position": mean}
+        )
 
     def default_observation(self, view: RobotView) -> jax.Array:
         """Joints and drawer, what the motors are asked for, gripper, handle and the way between them; (37,)."""

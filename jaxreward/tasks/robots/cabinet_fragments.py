@@ -1,9 +1,9 @@
-"""The phrase book of the arm at the drawer: that of the arm, with the handle for a target, and the drawer's own."""
+"""The vocabulary of the arm at the drawer: that of the arm with the handle as target, and the drawer's own."""
 
 from __future__ import annotations
 
 from jaxreward.records import Vocabulary
-from jaxreward.tasks.phrases import Phrase, book, functions_of
+from jaxreward.tasks.fragment_template import Template, functions_of, make_vocabulary
 from jaxreward.tasks.robots import panda_fragments as panda
 
 CONSTANTS = {
@@ -55,145 +55,62 @@ _COMING = {
 }  # fmt: skip
 
 
-def _of_handle(phrase: Phrase) -> Phrase:
-    """The same phrase, where the target is the handle."""
-    return phrase._replace(doc=phrase.doc.replace("target", "handle"))
+def _of_handle(template: Template) -> Template:
+    """The same template, with the handle as target."""
+    return template._replace(doc=template.doc.replace("target", "handle"))
 
 
 FEATURES = (
-    *(_of_handle(phrase) for phrase in panda.FEATURES if phrase.name in _ARM),
-    Phrase("handle_place", "position basic", "Middle of the handle.", 'state.info["handle_pos"]', 3),
-    Phrase(
-        "fingers_open",
-        "joints basic",
-        "How far the fingers are open, and asked to be, 1 being wide.",
-        "25.0 * jnp.concatenate([state.data.qpos[7:9], state.data.ctrl[7:]])",
-        3,
-    ),
-    Phrase(
-        "drawer_state",
-        "drawer basic",
-        "How far the drawer is out, by what is asked, and its velocity.",
-        'jnp.stack([drawer(state) / OPEN, 2.0 * state.info["drawer_vel"]])',
-        2,
-    ),
-    Phrase(
-        "drawer_scales",
-        "drawer scales",
-        "How far the drawer is out at three scales.",
-        "jnp.tanh(drawer(state) * jnp.array([3.0, 15.0, 100.0]))",
-        3,
-    ),
-    Phrase(
-        "left_from_handle",
-        "error fingers",
-        "From the handle to the left fingertip, in tens of centimetres.",
-        '10.0 * (state.info["left_tip"] - state.info["handle_pos"])',
-        3,
-    ),
-    Phrase(
-        "right_from_handle",
-        "error fingers",
-        "From the handle to the right fingertip, in tens of centimetres.",
-        '10.0 * (state.info["right_tip"] - state.info["handle_pos"])',
-        3,
-    ),
-    Phrase("straddled", "fingers", "Whether the handle is between the fingers.", "astride(state)[None]"),
-    Phrase("approach", "orientation", "Where the fingers point.", 'state.info["approach"]', 3),
-    Phrase(
-        "above_fine",
-        "error scales",
-        "From the gripper to 10 cm above the handle, saturating at about 10 cm.",
-        "jnp.tanh(10.0 * above(state))",
-        3,
-    ),
-    Phrase(
-        "handle_soon",
-        "error predicted",
-        "From the gripper to where the handle is in 0.2 s, in tens of centimetres.",
-        'jnp.concatenate([10.0 * (error(state)[:1] - 0.2 * state.info["drawer_vel"]), 10.0 * error(state)[1:]])',
-        3,
-    ),
-)
+    *(_of_handle(template) for template in panda.FEATURES if template.name in _ARM),
+    Template("handle_place", "position basic", "Middle of the handle.", 'state.info["handle_pos"]', 3),
+    Template("fingers_open", "joints basic", "How far the fingers are open, and asked to be, 1 being wide.",
+             "25.0 * jnp.concatenate([state.data.qpos[7:9], state.data.ctrl[7:]])", 3),
+    Template("drawer_state", "drawer basic", "How far the drawer is out, by what is asked, and its velocity.",
+             'jnp.stack([drawer(state) / OPEN, 2.0 * state.info["drawer_vel"]])', 2),
+    Template("drawer_scales", "drawer scales", "How far the drawer is out at three scales.",
+             "jnp.tanh(drawer(state) * jnp.array([3.0, 15.0, 100.0]))", 3),
+    Template("left_from_handle", "error fingers", "From the handle to the left fingertip, in tens of centimetres.",
+             '10.0 * (state.info["left_tip"] - state.info["handle_pos"])', 3),
+    Template("right_from_handle", "error fingers", "From the handle to the right fingertip, in tens of centimetres.",
+             '10.0 * (state.info["right_tip"] - state.info["handle_pos"])', 3),
+    Template("straddled", "fingers", "Whether the handle is between the fingers.", "astride(state)[None]"),
+    Template("approach", "orientation", "Where the fingers point.", 'state.info["approach"]', 3),
+    Template("above_fine", "error scales", "From the gripper to 10 cm above the handle, saturating at about 10 cm.",
+             "jnp.tanh(10.0 * above(state))", 3),
+    Template("handle_soon", "error predicted",
+             "From the gripper to where the handle is in 0.2 s, in tens of centimetres.",
+             'jnp.concatenate([10.0 * (error(state)[:1] - 0.2 * state.info["drawer_vel"]), 10.0 * error(state)[1:]])',
+             3),
+)  # fmt: skip
 
 TERMS = (
-    *(_of_handle(phrase) for phrase in panda.TERMS if phrase.name in _COMING),
-    Phrase(
-        "drawer_out", "shaping drawer", "How far the drawer is out.", "drawer(next_state)", scales=(10.0, 3.0, 30.0)
-    ),
-    Phrase(
-        "drawer_pulled",
-        "shaping potential drawer",
-        "How far the drawer came out in the step.",
-        "drawer(next_state) - drawer(state)",
-        scales=(100.0, 30.0, 300.0),
-    ),
-    Phrase(
-        "drawer_speed",
-        "shaping velocity drawer",
-        "Velocity of the drawer, at most 0.5 m/s.",
-        'jnp.clip(next_state.info["drawer_vel"], -0.5, 0.5)',
-        scales=STEP,
-    ),
-    Phrase(
-        "drawer_moved",
-        "milestone drawer",
-        "Whether the drawer is 1 cm out.",
-        "(drawer(next_state) > 0.01).astype(jnp.float32)",
-        scales=NEAR,
-    ),
-    Phrase(
-        "drawer_half",
-        "milestone drawer",
-        "Whether the drawer is 20 cm out.",
-        "(drawer(next_state) > 0.2).astype(jnp.float32)",
-        scales=NEAR,
-    ),
-    Phrase(
-        "straddling",
-        "shaping fingers",
-        "Whether the handle is between the fingers, times a bell of 10 cm around it.",
-        "astride(next_state) * bell(gap(next_state), 0.1)",
-        scales=NEAR,
-    ),
-    Phrase(
-        "straddled_pull",
-        "shaping fingers drawer",
-        "How far the drawer is out, if the handle is between the fingers.",
-        "astride(next_state) * drawer(next_state)",
-        scales=(10.0, 3.0, 30.0),
-    ),
-    Phrase(
-        "pointing_down",
-        "shaping orientation",
-        "How much the fingers point down.",
-        '-next_state.info["approach"][2]',
-        scales=(0.2, 0.5, 0.1),
-    ),
-    Phrase(
-        "above_closer",
-        "shaping potential",
-        "The way made towards 10 cm above the handle.",
-        "length(above(state)) - length(above(next_state))",
-        scales=STEP,
-    ),
-    Phrase(
-        "behind",
-        "shaping error",
-        "A bell of 5 cm around 3 cm behind the handle.",
-        "bell(length(error(next_state) + jnp.array([0.03, 0.0, 0.0])), 0.05)",
-        scales=NEAR,
-    ),
-    Phrase(
-        "fingers_wide",
-        "shaping fingers",
-        "How far the fingers are open, 1 being wide.",
-        "12.5 * jnp.sum(next_state.data.qpos[7:9])",
-        scales=(0.1, 0.2, 0.05),
-    ),
-)
+    *(_of_handle(template) for template in panda.TERMS if template.name in _COMING),
+    Template("drawer_out", "shaping drawer", "How far the drawer is out.", "drawer(next_state)", 1, (10.0, 3.0, 30.0)),
+    Template("drawer_pulled", "shaping potential drawer", "How far the drawer came out in the step.",
+             "drawer(next_state) - drawer(state)", 1, (100.0, 30.0, 300.0)),
+    Template("drawer_speed", "shaping velocity drawer", "Velocity of the drawer, at most 0.5 m/s.",
+             'jnp.clip(next_state.info["drawer_vel"], -0.5, 0.5)', 1, STEP),
+    Template("drawer_moved", "milestone drawer", "Whether the drawer is 1 cm out.",
+             "(drawer(next_state) > 0.01).astype(jnp.float32)", 1, NEAR),
+    Template("drawer_half", "milestone drawer", "Whether the drawer is 20 cm out.",
+             "(drawer(next_state) > 0.2).astype(jnp.float32)", 1, NEAR),
+    Template("straddling", "shaping fingers",
+             "Whether the handle is between the fingers, times a bell of 10 cm around it.",
+             "astride(next_state) * bell(gap(next_state), 0.1)", 1, NEAR),
+    Template("straddled_pull", "shaping fingers drawer",
+             "How far the drawer is out, if the handle is between the fingers.",
+             "astride(next_state) * drawer(next_state)", 1, (10.0, 3.0, 30.0)),
+    Template("pointing_down", "shaping orientation", "How much the fingers point down.",
+             '-next_state.info["approach"][2]', 1, (0.2, 0.5, 0.1)),
+    Template("above_closer", "shaping potential", "The way made towards 10 cm above the handle.",
+             "length(above(state)) - length(above(next_state))", 1, STEP),
+    Template("behind", "shaping error", "A bell of 5 cm around 3 cm behind the handle.",
+             "bell(length(error(next_state) + jnp.array([0.03, 0.0, 0.0])), 0.05)", 1, NEAR),
+    Template("fingers_wide", "shaping fingers", "How far the fingers are open, 1 being wide.",
+             "12.5 * jnp.sum(next_state.data.qpos[7:9])", 1, (0.1, 0.2, 0.05)),
+)  # fmt: skip
 
 
 def vocabulary(horizon: int) -> Vocabulary:
     """Features and terms for the arm at the drawer, in episodes of `horizon` steps."""
-    return book(FEATURES, TERMS, HELPERS, {"HORIZON": repr(float(horizon)), **CONSTANTS})
+    return make_vocabulary(FEATURES, TERMS, HELPERS, {"HORIZON": repr(float(horizon)), **CONSTANTS})

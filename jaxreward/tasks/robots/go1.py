@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
-from flax import struct
 
 from jaxreward.errors import UserError
 from jaxreward.records import Vocabulary
-from jaxreward.tasks.checks import check_not_negative, check_whole
+from jaxreward.tasks.metrics import MeanBelow
+from jaxreward.tasks.option_checks import check_not_negative, check_whole
 from jaxreward.tasks.robots.go1_base import GO1_WORDS, UPRIGHT, Go1Task, down
 from jaxreward.tasks.robots.physics import Data
 from jaxreward.tasks.robots.state import RobotState, RobotView
@@ -21,42 +21,6 @@ PUSH_STEPS = 5
 PUSH_RANGE = (150.0, 400.0)
 STRONGEST = 10.0
 NEAR = 0.10
-
-
-class _Course(struct.PyTreeNode):
-    """The sum of displacements (m), the steps taken, those with a small running mean, and whether it is up still."""
-
-    total: jax.Array
-    steps: jax.Array
-    good: jax.Array
-    up: jax.Array
-
-
-@dataclass(frozen=True)
-class PushRecoveryMetric:
-    """Success: up to the last step, with a mean horizontal displacement from the origin below 0.10 m.
-
-    Reported beside, `running_success`: the fraction of all steps on which the robot is up and the mean so far is
-    below 0.10 m, which is what LIMEN's reference implementation measures.
-    """
-
-    horizon: int
-    names: tuple[str, ...] = ("running_success",)
-
-    def init(self) -> _Course:
-        return _Course(total=jnp.zeros(()), steps=jnp.zeros(()), good=jnp.zeros(()), up=jnp.ones((), bool))
-
-    def update(self, acc: _Course, state: RobotState, action: jax.Array, next_state: RobotState) -> _Course:
-        total = acc.total + jnp.linalg.norm(next_state.data.qpos[:2])
-        steps, up = acc.steps + 1.0, acc.up & ~down(next_state.data)
-        good = acc.good + (up & (total / steps < NEAR))
-        return _Course(total=total, steps=steps, good=good, up=up)
-
-    def value(self, acc: _Course) -> jax.Array:
-        return (acc.up & (acc.steps >= self.horizon) & (acc.total / self.horizon < NEAR)).astype(jnp.float32)
-
-    def also(self, acc: _Course) -> jax.Array:
-        return jnp.stack([acc.good / self.horizon])
 
 
 @dataclass(frozen=True)
@@ -147,8 +111,10 @@ class Go1PushRecovery(Go1Task):
         angle = 2.0 * jnp.pi * side
         return force * jnp.stack([jnp.cos(angle), jnp.sin(angle), jnp.full((), 0.1)])
 
-    def score(self) -> PushRecoveryMetric:
-        return PushRecoveryMetric(self.horizon)
+    def score(self) -> MeanBelow:
+        """Success: up to the last step, with a mean horizontal displacement from the origin below 0.10 m."""
+        displacement = lambda state: jnp.linalg.norm(state.data.qpos[:2])  # noqa: E731
+        return MeanBelow(displacement, lambda state: ~down(state.data), self.horizon, NEAR)
 
     def sparse_reward(self, view: RobotView, action: jax.Array, next_view: RobotView) -> jax.Array:
         """1 for every step that ends up and within 0.10 m of the origin."""

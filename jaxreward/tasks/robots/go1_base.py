@@ -1,4 +1,4 @@
-"""What the tasks of the Go1-like quadruped share: its model, its motors, what it senses, and the words for these."""
+"""Base of the tasks of the Go1-like quadruped: model, motors, sensors and their descriptions."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Go1Task(MuJoCoTask):
         return down(state.data)
 
     def default_observation(self, view: RobotView) -> jax.Array:
-        """Joint angles from home, joint velocities, the last action, and what an inertial sensor knows; (45,)."""
+        """Joint angles from home, joint velocities, the last action, and the inertial sensor's readings; (45,)."""
         info, data = view.info, view.data
         home = jnp.asarray(self.home.qpos)[7:]
         return jnp.concatenate(
@@ -73,7 +73,7 @@ class Go1Task(MuJoCoTask):
 
 
 def sensed(data: Data) -> dict[str, jax.Array]:
-    """What sensors of the trunk tell of a state."""
+    """Sensor readings of the trunk."""
     return attitude(data) | {"pos_xy": data.qpos[:2], "height": data.qpos[2]}
 
 

@@ -1,4 +1,4 @@
-"""What every task in MuJoCo XLA does alike; a subclass adds its words, its reset, and what it measures."""
+"""Base of the tasks in MuJoCo XLA; a subclass adds its description, reset and metric."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ import numpy as np
 
 from jaxreward.errors import UserError
 from jaxreward.records import Vocabulary
-from jaxreward.tasks.checks import check_horizon
+from jaxreward.tasks.option_checks import check_horizon
 from jaxreward.tasks.robots.physics import IMPLS, Data, Impl, Physics, rotate, rotate_back
 from jaxreward.tasks.robots.state import RobotState, RobotView, view_of
-from jaxreward.tasks.simulation import ONLY_FAILURES, UNFUSED, lanes_at_once
+from jaxreward.tasks.simulation import ONLY_FAILURES, UNFUSED, max_envs_per_step
 from jaxreward.tasks.task import Box
 
 WORDS = {
     "data.qpos": "positions of the joints",
     "data.qvel": "velocities of the joints",
-    "data.ctrl": "what the actuators were last told",
+    "data.ctrl": "last commands to the actuators",
     "data.actuator_force": "forces of the actuators",
     "info.step_count": "control steps taken",
 }
-"""Words for the arrays that every such task has; a subclass says more about its own."""
+"""Descriptions of the arrays that every such task has."""
 
 ATTITUDE_WORDS = {
     "info.gyro": "angular velocity in the body (rad/s)",
@@ -35,15 +35,15 @@ ATTITUDE_WORDS = {
     "info.upvector": "the body's upward axis in the world; (0, 0, 1) when upright",
     "info.heading": "direction of the body's forward axis in the world (rad)",
 }
-"""Words for what `attitude` tells."""
+"""Descriptions of what `attitude` returns."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class MuJoCoTask:
     """A task on a MuJoCo model.
 
-    A subclass has `name`, `description`, `xml`, `score`, `default_observation` and `sparse_reward`, says in `own_words`
-    what the arrays mean, and replaces of the methods below what differs.
+    A subclass has `name`, `description`, `xml`, `score`, `default_observation` and `sparse_reward`, describes its
+    arrays in `own_words`, and overrides the methods below where it differs.
 
     Args:
         horizon: control steps of an episode.
@@ -58,12 +58,12 @@ class MuJoCoTask:
     reset_noise: ClassVar[float] = 0.01
     """Half the width of the uniform noise on positions and velocities at reset."""
     camera: ClassVar[str] = "beside"
-    """The camera of the model that pictures are taken from; without it, they show all of the model."""
+    """The camera that renders pictures; where the model lacks it, they show the whole model."""
     pushed: ClassVar[str] = ""
     """The body that `outside_force` acts on."""
     state_notes = ""
     own_words: ClassVar[Mapping[str, str]] = {}
-    """Words for arrays of the view by path, and for `action`, beside or in place of `WORDS`."""
+    """Descriptions of arrays of the view by path, and of `action`, added to `WORDS` or replacing its entries."""
 
     def __post_init__(self) -> None:
         check_horizon(self.horizon)
@@ -79,7 +79,7 @@ class MuJoCoTask:
     def physics(self) -> Physics:
         """The simulation."""
         made = Physics(self.xml, self.impl)
-        if type(self).control is MuJoCoTask.control:  # said here, before anything is compiled
+        if type(self).control is MuJoCoTask.control:  # raises before anything is compiled
             _ctrl_range(made.model)
         return made
 
@@ -99,8 +99,8 @@ class MuJoCoTask:
     def compiler_options(self, platform: str) -> Mapping[str, Any]:
         return UNFUSED if platform == "cpu" else {}
 
-    def lanes_at_once(self, platform: str) -> int:
-        return lanes_at_once(platform) if self.impl == "jax" else 0  # lanes of Warp share their contacts
+    def max_envs_per_step(self, platform: str) -> int:
+        return max_envs_per_step(platform) if self.impl == "jax" else 0  # in Warp, environments share contact buffers
 
     @property
     def ends_early(self) -> str:
@@ -109,7 +109,7 @@ class MuJoCoTask:
 
     @property
     def ctrl_range(self) -> tuple[jax.Array, jax.Array]:
-        """The least and the most that the actuators can be told, (nu,) each.
+        """The control ranges of the actuators: lows (nu,) and highs (nu,).
 
         Raises:
             UserError: an actuator without limits.
@@ -134,7 +134,7 @@ class MuJoCoTask:
         return home.replace(qpos=qpos, qvel=noise(speed, home.qvel))
 
     def control(self, state: RobotState, action: jax.Array) -> jax.Array:
-        """What the actuators are told: -1 and 1 of `action` are the ends of their ranges."""
+        """Commands to the actuators: -1 and 1 of `action` are the ends of their ranges."""
         low, high = self.ctrl_range
         return low + 0.5 * (action + 1.0) * (high - low)
 
@@ -143,11 +143,11 @@ class MuJoCoTask:
         return None
 
     def sensed(self, data: Data) -> dict[str, Any]:
-        """What of `info` follows from the simulation alone."""
+        """The entries of `info` that follow from the simulation alone."""
         return {}
 
     def first_info(self, data: Data, key: jax.Array) -> dict[str, Any]:
-        """`info` at a reset; `key` is for what is drawn there, and may be kept for what is drawn later."""
+        """`info` at a reset; `key` is for random draws, at the reset or, stored, later."""
         return {"step_count": jnp.zeros((), jnp.int32)} | self.sensed(data)
 
     def next_info(self, state: RobotState, action: jax.Array, data: Data) -> dict[str, Any]:
@@ -161,8 +161,8 @@ class MuJoCoTask:
 
     def step(self, state: RobotState, action: jax.Array) -> RobotState:
         action = jnp.clip(action, -1.0, 1.0)
-        told, force = self.control(state, action), self.outside_force(state)
-        data = self.physics.step(state.data, told, self.substeps, force, self.pushed)
+        ctrl, force = self.control(state, action), self.outside_force(state)
+        data = self.physics.step(state.data, ctrl, self.substeps, force, self.pushed)
         return RobotState(data, self.next_info(state, action, data))
 
     def terminated(self, state: RobotState) -> jax.Array:
@@ -179,7 +179,7 @@ class MuJoCoTask:
 
 
 def _ctrl_range(model: Any) -> np.ndarray[Any, Any]:
-    """The least and the most that the actuators of a model can be told (2, nu)."""
+    """Lower and upper limits of the actuators' controls (2, nu)."""
     for number in range(model.nu):
         if not model.actuator_ctrllimited[number]:
             what = f"actuator '{model.actuator(number).name}'" if model.actuator(number).name else f"actuator {number}"
@@ -191,7 +191,7 @@ def _ctrl_range(model: Any) -> np.ndarray[Any, Any]:
 
 
 def attitude(data: Data) -> dict[str, jax.Array]:
-    """What an inertial sensor and a compass tell of a body whose free joint comes first in the model."""
+    """Readings of an inertial sensor and a compass on a body whose free joint comes first in the model."""
     quat = unit_quat(data)
     forward = rotate(quat, jnp.array([1.0, 0.0, 0.0]))
     return {

@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 import jax
 import jax.numpy as jnp
 import numpy as np
-from flax import struct
 
 from jaxreward.records import Vocabulary
-from jaxreward.tasks.checks import check_not_negative
+from jaxreward.tasks.metrics import MeanBelow
+from jaxreward.tasks.option_checks import check_not_negative
 from jaxreward.tasks.robots.panda_base import PANDA_WORDS, PandaTask
 from jaxreward.tasks.robots.physics import Data
 from jaxreward.tasks.robots.state import RobotState, RobotView
@@ -25,57 +25,18 @@ BASE_RATE = 0.35
 """Radians of the slowest target a second."""
 WIDEST, FASTEST = 2.0, 5.0
 """The largest `radius_scale`, with which the target stays above the ground and within reach of the arm, and the largest
-`speed_scale`, with which it moves at up to 0.8 m/s on a course of the ordinary size; joints turn at up to 2 rad/s."""
+`speed_scale`, with which it moves at up to 0.8 m/s on a path of the usual size; joints turn at up to 2 rad/s."""
 RANGES = {"freq_x": (1.0, 3.0), "freq_y": (1.0, 3.0), "freq_z": (0.8, 2.0), "phase_x": (0.0, 2 * np.pi),
           "phase_y": (0.0, 2 * np.pi)}  # fmt: skip
 
 
-class _Course(struct.PyTreeNode):
-    """The sum of distances (m), the steps taken, those with a small running mean, and whether the simulation is sound
-    still."""
-
-    total: jax.Array
-    steps: jax.Array
-    good: jax.Array
-    sound: jax.Array
-
-
-@dataclass(frozen=True)
-class TrackingMetric:
-    """Success: the mean distance of gripper and target over the whole episode is below 0.02 m, and the simulation has
-    not failed.
-
-    Reported beside, `running_success`: the fraction of all steps on which the mean so far is below 0.02 m, which is
-    what LIMEN's reference implementation measures; and `mean_distance` (m).
-    """
-
-    horizon: int
-    names: tuple[str, ...] = ("running_success", "mean_distance")
-
-    def init(self) -> _Course:
-        return _Course(total=jnp.zeros(()), steps=jnp.zeros(()), good=jnp.zeros(()), sound=jnp.ones((), bool))
-
-    def update(self, acc: _Course, state: RobotState, action: jax.Array, next_state: RobotState) -> _Course:
-        total, steps = acc.total + next_state.info["gripper_target_dist"], acc.steps + 1.0
-        sound = acc.sound & ~next_state.data.broken
-        good = acc.good + (sound & (total / steps < NEAR))
-        return _Course(total=total, steps=steps, good=good, sound=sound)
-
-    def value(self, acc: _Course) -> jax.Array:
-        success = acc.sound & (acc.steps >= self.horizon) & (acc.total / self.horizon < NEAR)
-        return success.astype(jnp.float32)
-
-    def also(self, acc: _Course) -> jax.Array:
-        return jnp.stack([acc.good / self.horizon, acc.total / jnp.maximum(acc.steps, 1.0)])
-
-
 @dataclass(frozen=True)
 class PandaTracking(PandaTask):
-    """A Panda-like arm whose gripper must follow a target on a smooth closed course.
+    """A Panda-like arm whose gripper must follow a target along a smooth closed path.
 
     Args:
         speed_scale: by which the target's speed is multiplied, at most 5.
-        radius_scale: by which the size of its course is multiplied, at most 2.
+        radius_scale: by which the size of its path is multiplied, at most 2.
         horizon: control steps (0.02 s) of an episode.
         impl: of MJX, `jax` or `warp`.
     """
@@ -140,7 +101,7 @@ class PandaTracking(PandaTask):
         return RobotState(data, info)
 
     def first_info(self, data: Data, key: jax.Array) -> dict[str, Any]:
-        # Where the gripper begins is known once and for all, from MuJoCo in double precision.
+        # The gripper's first position is a constant, computed by MuJoCo in double precision.
         begin = self.physics.on_host(self.home).site("gripper").xpos.astype(np.float32)
         return super().first_info(data, key) | {"rng": jax.random.key_data(key), "gripper_pos": jnp.asarray(begin)}
 
@@ -165,8 +126,10 @@ class PandaTracking(PandaTask):
         radius = self.radius_scale * jnp.array(RADIUS)
         return jnp.array(CENTRE) + radius * jnp.sin(phase), radius * rate * jnp.cos(phase)
 
-    def score(self) -> TrackingMetric:
-        return TrackingMetric(self.horizon)
+    def score(self) -> MeanBelow:
+        """Success: the mean distance of gripper and target is below 0.02 m, and the simulation has not failed."""
+        distance = lambda state: state.info["gripper_target_dist"]  # noqa: E731
+        return MeanBelow(distance, lambda state: ~state.data.broken, self.horizon, NEAR, "mean_distance")
 
     def default_observation(self, view: RobotView) -> jax.Array:
         """Joints, gripper, target and what the motors are asked for; (40,)."""

@@ -1,4 +1,4 @@
-"""What the tasks of the Panda-like arm share: its model, its motors, where its gripper is, and the words for these."""
+"""Base of the tasks of the Panda-like arm: model, motors, gripper position and their descriptions."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Steps of MuJoCo XLA on a state that holds only what the next step depends on.
 
-An `mjx.Data` carries contacts, constraints and every frame of the robot. A trainer that keeps thousands of
-them, and copies them wherever an episode may end, would mostly move memory. So a `Data` here is positions,
-velocities, what drives the robot and the solver's warm start; an `mjx.Data` lives within a step alone.
+An `mjx.Data` carries contacts, constraints and every frame of the robot. Thousands of them, copied
+wherever an episode may end, would make a trainer memory-bound. A `Data` here holds positions, velocities, controls and
+the solver's warm start; an `mjx.Data` exists only within a step.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ import numpy as np
 from flax import struct
 
 from jaxreward.errors import UserError
-from jaxreward.kernels.linalg import keep_off_the_pool
-from jaxreward.tasks.pictures import posed, render
+from jaxreward.kernels.linalg import compile_without_lapack
+from jaxreward.tasks.rendering import posed, render
 
 with contextlib.redirect_stdout(io.StringIO()):  # it prints there that warp is not installed
     from mujoco import mjx
@@ -34,16 +34,16 @@ Impl = Literal["jax", "warp"]
 IMPLS = ("jax", "warp")
 
 CONTACTS = 32
-"""A lane's share of the contacts that all lanes have together, with Warp."""
+"""Contacts per environment in the buffer that all share, with Warp."""
 ROWS = 128
-"""Rows of constraints that a lane can have, with Warp: four for an ordinary contact."""
+"""Constraint rows of an environment, with Warp: four for an ordinary contact."""
 
 
 class Data(struct.PyTreeNode):
     """A moment of a simulation.
 
-    `qpos` (nq,) and `qvel` (nv,) are generalised positions and velocities, `ctrl` (nu,) what the actuators were last
-    told, `actuator_force` (nu,) what they gave in the last simulation step, `mocap_pos` (nmocap, 3) where bodies
+    `qpos` (nq,) and `qvel` (nv,) are generalised positions and velocities, `ctrl` (nu,) the last commands to the
+    actuators, `actuator_force` (nu,) their forces in the last simulation step, `mocap_pos` (nmocap, 3) where bodies
     stand that are moved from outside, `warmstart` (nv,) the solver's last accelerations. `broken` says that the
     simulation has failed: a step whose result was not finite is not taken.
     """
@@ -71,7 +71,7 @@ class Physics:
     def __init__(self, xml: str, impl: Impl = "jax") -> None:
         if impl not in IMPLS:
             raise UserError(f"impl is {impl!r}: choose one of {', '.join(IMPLS)}")
-        keep_off_the_pool()
+        compile_without_lapack()
         try:
             self.model = _mj.MjModel.from_xml_string(xml)
         except ValueError as error:
@@ -94,13 +94,13 @@ class Physics:
 
         warp.config.log_level = warp.LOG_WARNING  # it would print a line for every kernel that it loads
         device: Any = mjx.put_model(self.model, impl="warp")
-        # A solver that stops after `iterations` does as it is told; Warp would print that for every step.
+        # A solver that stops after `iterations` is as configured; Warp would print that for every step.
         faults = int(OverflowType.ALL & ~(OverflowType.ITERATIONS | OverflowType.LS_ITERATIONS))
         return device.tree_replace({"opt._impl.warn_overflow": faults}), faults
 
-    def _empty(self, lanes: int) -> Any:
-        """An `mjx.Data` as numpy arrays, with buffers of Warp that do for so many lanes."""
-        sizes: dict[str, Any] = {} if self.impl == "jax" else {"naconmax": CONTACTS * lanes, "njmax": ROWS}
+    def _empty(self, envs: int) -> Any:
+        """An `mjx.Data` as numpy arrays, with Warp's buffers for `envs` environments."""
+        sizes: dict[str, Any] = {} if self.impl == "jax" else {"naconmax": CONTACTS * envs, "njmax": ROWS}
         with jax.ensure_compile_time_eval():
             return jax.tree.map(np.asarray, mjx.make_data(self.model, impl=self.impl, **sizes))
 
@@ -130,17 +130,17 @@ class Physics:
         for body in range(self.model.nbody):
             if self.model.body_mocapid[body] >= 0:
                 mocap[self.model.body_mocapid[body]] = self.model.body_pos[body]
-        parts: dict[str, Any] = {
+        fields: dict[str, Any] = {
             "qpos": qpos, "qvel": qvel, "ctrl": ctrl, "actuator_force": np.zeros(self.model.nu), "mocap_pos": mocap,
             "warmstart": np.zeros(self.model.nv),
         }  # fmt: skip
-        arrays: dict[str, Any] = {name: np.asarray(x, np.float32) for name, x in parts.items()}
+        arrays: dict[str, Any] = {name: np.asarray(x, np.float32) for name, x in fields.items()}
         return Data(**arrays, broken=np.zeros((), bool))  # type: ignore[arg-type]
 
     def step(self, data: Data, ctrl: jax.Array, substeps: int, push: jax.Array | None = None, body: str = "") -> Data:
         """`substeps` simulation steps under `ctrl` (nu,), a force `push` (3,) on `body` all the while, in N.
 
-        With Warp a step for which the buffers do not suffice is one that failed.
+        With Warp, a step that overflows the buffers has failed.
         """
         at = self.model.body(body).id if push is not None else 0
 
@@ -156,7 +156,7 @@ class Physics:
             fits = jnp.ones((), bool) if self.impl == "jax" else (whole._impl.overflow & self._faults) == 0
             return moved, fits
 
-        run = partial(advance, self._blank) if self.impl == "jax" else _with_lanes(advance, self._empty)
+        run = partial(advance, self._blank) if self.impl == "jax" else _batched_by_warp(advance, self._empty)
         moved, fits = run(data, ctrl, push)
         sound = jax.tree.reduce(lambda ok, x: ok & jnp.isfinite(x).all(), moved, fits & ~data.broken)
         return jax.tree.map(lambda new, old: jnp.where(sound, new, old), moved, data).replace(broken=~sound)
@@ -174,7 +174,7 @@ class Physics:
         sees all of it where there is none of that name.
 
         Raises:
-            UserError: this machine cannot render, or has no screen and was not told to do without.
+            UserError: this machine cannot render, or has no display and MUJOCO_GL is not set.
         """
         return render(self.model, self.on_host(data), camera)
 
@@ -185,7 +185,7 @@ def _filled(blank: Any, data: Data) -> Any:
     )
 
 
-def _with_lanes(advance: Callable[..., Any], blank: Callable[[int], Any]) -> Callable[..., Any]:
+def _batched_by_warp(advance: Callable[..., Any], blank: Callable[[int], Any]) -> Callable[..., Any]:
     """`advance` without its first argument, which is `blank(n)` where n lanes are mapped over together.
 
     All worlds of Warp share one buffer of contacts, and under `vmap` only the rule for it knows how many there are.
@@ -194,7 +194,7 @@ def _with_lanes(advance: Callable[..., Any], blank: Callable[[int], Any]) -> Cal
     def mapped(n: int) -> Callable[..., Any]:
         @jax.custom_batching.custom_vmap
         def run(*args: Any) -> Any:
-            return jax.vmap(partial(advance, jax.tree.map(_spelt_short, blank(n))))(*args)
+            return jax.vmap(partial(advance, jax.tree.map(_compact, blank(n))))(*args)
 
         @run.def_vmap
         def nested(size: int, batched: Any, *args: Any) -> Any:
@@ -210,13 +210,13 @@ def _with_lanes(advance: Callable[..., Any], blank: Callable[[int], Any]) -> Cal
     return alone
 
 
-def _spelt_short(x: np.ndarray[Any, Any]) -> Any:
+def _compact(x: np.ndarray[Any, Any]) -> Any:
     """The array; where all of it is one number, not as a constant that the compiled program carries."""
     return jnp.full(x.shape, x.flat[0]) if x.size and (x == x.flat[0]).all() else x
 
 
 def own_model(name: str) -> str:
-    """The MJCF of one of the robots beside this file."""
+    """The MJCF of one of the robots in this folder."""
     return resources.files("jaxreward.tasks.robots").joinpath(f"{name}.xml").read_text(encoding="utf-8")
 
 

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxreward.records import Measure, Vocabulary
-from jaxreward.tasks.metrics import Beside, Mean
+from jaxreward.tasks.metrics import Mean, WithExtraMetrics
 from jaxreward.tasks.robots.mujoco_task import ATTITUDE_WORDS, MuJoCoTask, attitude, unit_quat
 from jaxreward.tasks.robots.physics import Data, own_model, rotate_back
 from jaxreward.tasks.robots.state import RobotState, RobotView
@@ -103,12 +103,12 @@ class QuadcopterHover(MuJoCoTask):
     def terminated(self, state: RobotState) -> jax.Array:
         return state.data.broken | ~(state.info["target_dist"] <= FAR)
 
-    def score(self) -> Beside:
-        """The mean distance; beside it, `hover_rate`: the fraction of all steps within 0.1 m of the target."""
+    def score(self) -> WithExtraMetrics:
+        """The mean distance; extra metric `hover_rate`: the fraction of all steps within 0.1 m of the target."""
         measure = Measure(name="distance", unit="m", rate=False, higher_is_better=False, worst=FAR)
         distance = Mean(lambda _, action, state: _distance(state), self.horizon, measure, missing=FAR)
         near = Mean(lambda _, action, state: (_distance(state) < NEAR).astype(jnp.float32), self.horizon)
-        return Beside(distance, {"hover_rate": near})
+        return WithExtraMetrics(distance, {"hover_rate": near})
 
     def default_observation(self, view: RobotView) -> jax.Array:
         """The way to the target in the world, the attitude as a quaternion, and both velocities; (13,)."""

@@ -1,4 +1,4 @@
-"""Quadruped velocity: walk as fast, and turn as fast, as one is told (RF-Agent's Anymal, appendix A; IsaacGymEnvs)."""
+"""Quadruped velocity: follow commanded linear and yaw velocities (RF-Agent's Anymal, appendix A; IsaacGymEnvs)."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import jax.numpy as jnp
 
 from jaxreward.errors import UserError
 from jaxreward.records import Measure, Vocabulary
-from jaxreward.tasks.checks import check_not_negative
-from jaxreward.tasks.metrics import Beside, Mean
+from jaxreward.tasks.metrics import Mean, WithExtraMetrics
+from jaxreward.tasks.option_checks import check_not_negative
 from jaxreward.tasks.robots.go1_base import GO1_WORDS, UPRIGHT, Go1Task, down
 from jaxreward.tasks.robots.physics import Data
 from jaxreward.tasks.robots.state import RobotState, RobotView
@@ -97,14 +97,14 @@ class QuadrupedVelocity(Go1Task):
         info = super().next_info(state, action, data)
         return info | {"command_error": _error(info["command"], info)}
 
-    def score(self) -> Beside:
-        """Minus the squared errors, meant over all steps; beside it `up_rate`, the fraction of steps that end up, and
-        `tracking_rate`, that of steps with both errors below 0.25."""
+    def score(self) -> WithExtraMetrics:
+        """Minus the squared errors, averaged over all steps; extra metrics: `up_rate`, the fraction of steps that end
+        up, and `tracking_rate`, that of steps with both errors below 0.25."""
         measure = Measure(name="minus squared velocity error", rate=False, worst=self.worst)
         error = Mean(lambda _, action, state: self._score(state), self.horizon, measure, missing=self.worst)
         up = Mean(lambda _, action, state: (~down(state.data)).astype(jnp.float32), self.horizon)
         near = Mean(lambda _, action, state: (_near(state.info) & ~down(state.data)).astype(jnp.float32), self.horizon)
-        return Beside(error, {"up_rate": up, "tracking_rate": near})
+        return WithExtraMetrics(error, {"up_rate": up, "tracking_rate": near})
 
     def _score(self, state: RobotState) -> jax.Array:
         score = -jnp.sum(state.info["command_error"] ** 2)

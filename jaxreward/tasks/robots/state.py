@@ -1,4 +1,4 @@
-"""What robots' tasks have in common: a state of `data` and `info`, as programs see it."""
+"""The state of robots' tasks, `data` and `info`, and its view for programs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from jaxreward.tasks.robots.physics import Data
 
 
 class RobotState(struct.PyTreeNode):
-    """The simulation and what the task keeps beside it; `info` holds arrays by name."""
+    """The simulation, and arrays of the task by name in `info`."""
 
     data: Data
     info: dict[str, Any]

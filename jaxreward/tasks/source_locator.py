@@ -1,4 +1,4 @@
-"""Mistakes in a task, each with the line of the user's file that it stands in."""
+"""Finds the line of a user's file that a mistake in a task stands in."""
 
 from __future__ import annotations
 
@@ -7,105 +7,82 @@ import inspect
 import sys
 import sysconfig
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from traceback import walk_tb
-from typing import Any, NamedTuple
+from types import CodeType
+from typing import Any
+
+from jaxreward.tasks.finding import Location
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 _LIBRARIES = tuple({str(Path(sysconfig.get_path(k)).resolve()) for k in ("stdlib", "platstdlib", "purelib", "platlib")})
 
 
-class Place(NamedTuple):
-    """A line of a file; an empty name and 0 where it is not known."""
-
-    file: str = ""
-    line: int = 0
-
-
-@dataclass(frozen=True)
-class Finding:
-    """A mistake in a task: one sentence that says what is wrong and what to do, and where, as far as that is known.
-
-    Attributes:
-        message: the sentence, without its end.
-        file: the file that holds the mistake; empty if unknown.
-        line: its line, counted from 1; 0 if unknown.
-    """
-
-    message: str
-    file: str = ""
-    line: int = 0
-
-    def __str__(self) -> str:
-        return f"{self.message} ({Path(self.file).name}, line {self.line})" if self.line else self.message
-
-
-class Author:
-    """What the author of a task wrote: finds the lines of it that a mistake stands in.
+class SourceLocator:
+    """The lines of user code that a mistake in a task stands in; lines of libraries are skipped.
 
     Args:
         task: the task, an instance, or a metric of its own.
-        otherwise: where a mistake stands whose line cannot be told; by default where the class begins.
+        default: the location of a mistake whose line is unknown; by default where the class begins.
     """
 
-    def __init__(self, task: Any, otherwise: Place | None = None) -> None:
+    def __init__(self, task: Any, default: Location | None = None) -> None:
         self.kind = type(task)
         self.file = _file_of(self.kind)
-        self._otherwise = otherwise
+        self._default = default
 
-    def wrote(self, file: str | None) -> bool:
-        """Whether `file` is the author's: that of the task's class, or another that is of no library."""
+    def is_user_code(self, file: str | None) -> bool:
+        """Whether `file` is user code: that of the task's class, or another that is of no library."""
         if not file or file.startswith("<"):
             return False
         return file == self.file or not _of_library(file)
 
-    def is_of(self, metric: Any) -> bool:
-        """Whether the author wrote the class of `metric`, or took one of a library."""
-        return self.wrote(_file_of(type(metric)))
+    def is_user_class(self, metric: Any) -> bool:
+        """Whether the class of `metric` is user code, not a library's."""
+        return self.is_user_code(_file_of(type(metric)))
 
-    def defines(self, function: Callable[..., Any]) -> bool:
-        """Whether the author wrote `function`, or it comes from a library."""
-        code = getattr(inspect.unwrap(getattr(function, "__func__", function)), "__code__", None)
-        return code is not None and self.wrote(code.co_filename)
+    def is_user_function(self, function: Callable[..., Any]) -> bool:
+        """Whether `function` is user code, not a library's."""
+        code = _code_of(function)
+        return code is not None and self.is_user_code(code.co_filename)
 
-    def line_of_error(self, error: BaseException) -> Place:
-        """The innermost line of the author's that an exception passed through."""
+    def line_of_error(self, error: BaseException) -> Location:
+        """The innermost line of user code that an exception passed through."""
         frames = [(frame.f_code.co_filename, line) for frame, line in walk_tb(error.__traceback__)]
-        own = (Place(file, line) for file, line in reversed(frames) if self.wrote(file))
+        own = (Location(file, line) for file, line in reversed(frames) if self.is_user_code(file))
         return next(own, self.line_of_class())
 
-    def line_of_value(self, equation: Any, function: Callable[..., Any]) -> Place:
-        """The innermost line of the author's that made an equation of a jaxpr; where there is none, or JAX does not
-        tell, that of what `function` returns."""
+    def line_of_value(self, equation: Any, function: Callable[..., Any]) -> Location:
+        """The innermost line of user code that made an equation of a jaxpr; where that is unknown, the line of
+        what `function` returns."""
         try:
-            frames = [Place(frame.file_name, frame.line_num) for frame in equation.source_info.traceback.frames]
+            frames = [Location(frame.file_name, frame.line_num) for frame in equation.source_info.traceback.frames]
         except AttributeError:
             frames = []
-        return next((place for place in frames if self.wrote(place.file)), None) or self.line_of_result(function)
+        return next((x for x in frames if self.is_user_code(x.file)), None) or self.line_of_result(function)
 
-    def line_of_result(self, function: Callable[..., Any]) -> Place:
+    def line_of_result(self, function: Callable[..., Any]) -> Location:
         """The last `return` of a function, or its `def` where it has none; the class, if a library defines it."""
-        code = getattr(inspect.unwrap(getattr(function, "__func__", function)), "__code__", None)
-        if code is None or not self.wrote(code.co_filename):
+        code = _code_of(function)
+        if code is None or not self.is_user_code(code.co_filename):
             return self.line_of_class()
         found = _function(code.co_filename, code.co_name, code.co_firstlineno)
         returns = [node.lineno for node in _own_nodes(found) if isinstance(node, ast.Return)] if found else []
-        return Place(code.co_filename, max(returns, default=found.lineno if found else code.co_firstlineno))
+        return Location(code.co_filename, max(returns, default=found.lineno if found else code.co_firstlineno))
 
-    def line_of_name(self, name: str) -> Place:
+    def line_of_name(self, name: str) -> Location:
         """Where the body of the class, or of one that it derives from, binds `name`; else the class."""
         for kind in self.kind.__mro__:
             file = _file_of(kind)
-            if not self.wrote(file):
+            if not self.is_user_code(file):
                 continue
             for node in getattr(_class(file, kind), "body", ()):
                 if name in _binds(node):
-                    return Place(file, node.lineno)
+                    return Location(file, node.lineno)
         return self.line_of_class()
 
-    def line_of_text(self, text: str) -> Place | None:
+    def line_of_text(self, text: str) -> Location | None:
         """The first string of the task's file that is `text`, or holds it where none is just that."""
         strings = [
             (node.value, node.lineno, (node.end_lineno or node.lineno) - node.lineno)
@@ -114,26 +91,30 @@ class Author:
         ]
         exact = [line for value, line, _ in strings if value == text]
         # Of a text over several lines, the line of the part; one on a line of its own may have escaped line breaks.
-        parts = ((value[: value.index(text)], line, span) for value, line, span in strings if text in value)
-        holding = [line + min(before.count("\n"), span) for before, line, span in parts]
-        return Place(self.file, (exact or holding)[0]) if exact or holding else None
+        holders = ((value[: value.index(text)], line, span) for value, line, span in strings if text in value)
+        holding = [line + min(before.count("\n"), span) for before, line, span in holders]
+        return Location(self.file, (exact or holding)[0]) if exact or holding else None
 
-    def line_of_class(self) -> Place:
+    def line_of_class(self) -> Location:
         """Where the class of the task begins, or what was given in place of that."""
-        if self._otherwise is not None:
-            return self._otherwise
+        if self._default is not None:
+            return self._default
         node = _class(self.file, self.kind)
-        return Place(self.file, node.lineno) if node else Place()
+        return Location(self.file, node.lineno) if node else Location()
 
-    def calls_in(self, function: Callable[..., Any]) -> Iterator[tuple[str, Place]]:
-        """The names of what a function of the author's calls, as it writes them, with their lines."""
-        code = getattr(inspect.unwrap(getattr(function, "__func__", function)), "__code__", None)
+    def calls_in(self, function: Callable[..., Any]) -> Iterator[tuple[str, Location]]:
+        """The names of what a function of user code calls, as it writes them, with their lines."""
+        code = _code_of(function)
         found = _function(code.co_filename, code.co_name, code.co_firstlineno) if code else None
-        if code is None or found is None or not self.wrote(code.co_filename):
+        if code is None or found is None or not self.is_user_code(code.co_filename):
             return
         for node in ast.walk(found):
             if isinstance(node, ast.Call):
-                yield ast.unparse(node.func), Place(code.co_filename, node.lineno)
+                yield ast.unparse(node.func), Location(code.co_filename, node.lineno)
+
+
+def _code_of(function: Callable[..., Any]) -> CodeType | None:
+    return getattr(inspect.unwrap(getattr(function, "__func__", function)), "__code__", None)
 
 
 def _of_library(file: str) -> bool:

@@ -1,4 +1,4 @@
-"""What programs are told of the arrays of Brax's states: which index is which body, joint or motor."""
+"""Descriptions of the arrays of Brax's states: which index is which body, joint or motor."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ WORDS: Mapping[str, str] = {
     "step_count": "control steps taken",
     "action": "in [-1, 1], what each motor gives of its full force: see below",
 }
-"""Words for the arrays of every view, and for the action."""
+"""Descriptions of the arrays of every view, and of the action."""
 
 ANT_LEGS = ("front left", "back left", "back right", "front right")
 """With x ahead and y to the left; Brax's file names the second and third otherwise."""
 
-SAID: Mapping[str, Sequence[str]] = {
+BODY_NAMES: Mapping[str, Sequence[str]] = {
     "ant": ("torso", *(f"{part} leg {k} ({where})" for k, where in enumerate(ANT_LEGS, 1)
             for part in ("upper", "lower"))),
 }  # fmt: skip
@@ -50,7 +50,7 @@ UNITS = {2: "m", 3: "rad"}
 
 def notes_of(env_name: str, env: Any, control_s: float) -> str:
     """Bodies, joints and motors of a robot by index, and facts of its world."""
-    model, names = env.sys.mj_model, SAID.get(env_name, env.sys.link_names)
+    model, names = env.sys.mj_model, BODY_NAMES.get(env_name, env.sys.link_names)
     joints = [model.joint(k) for k in range(model.njnt)]
     driven = [model.joint(model.actuator_trnid[k, 0]).name for k in range(model.nu)]
     q = [(_span(j.qposadr[0], 7), ROOT_Q) if j.type[0] == 0 else (j.qposadr[0], _joint(j)) for j in joints]

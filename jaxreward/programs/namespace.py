@@ -1,4 +1,4 @@
-"""What a program sees while it is executed: read-only modules, few builtins, and states."""
+"""The namespace of a program while it is executed: read-only modules, few builtins, and states."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is wrong with the options of a task, in one sentence."""
+"""Checks of the options of a task."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ LONGEST = 1_000_000
 
 
 def check_whole(name: str, value: Any) -> None:
-    """That the option is a whole number.
+    """Require a whole number.
 
     Raises:
-        UserError: it is none.
+        UserError: it is not.
     """
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise UserError(f"{name} must be a whole number, not {value!r}")
 
 
 def check_horizon(value: Any, name: str = "horizon") -> None:
-    """That `value` can be the horizon of a task; `name` is what it is called in the sentence.
+    """Require that `value` can be the horizon of a task; `name` is for the message.
 
     Raises:
-        UserError: it is no whole number, or less than 1, or too long to be counted with care.
+        UserError: it is no whole number, or less than 1, or more than `LONGEST`.
     """
     check_whole(name, value)
     if value < 1:
@@ -40,10 +40,10 @@ def check_horizon(value: Any, name: str = "horizon") -> None:
 
 
 def check_not_negative(name: str, value: Any, most: float = inf) -> None:
-    """That the option is a finite number from 0 on, `most` at most.
+    """Require a finite number from 0 to `most`.
 
     Raises:
-        UserError: it is none.
+        UserError: it is not.
     """
     number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
     if not (number and 0 <= value < inf):
@@ -52,11 +52,11 @@ def check_not_negative(name: str, value: Any, most: float = inf) -> None:
         raise UserError(f"{name} must be at most {most:g}, not {value!r}")
 
 
-def made(name: str, maker: Callable[..., Any], options: dict[str, Any]) -> Any:
-    """What `maker` makes of `options`, for the task called `name`.
+def call_with_options(name: str, maker: Callable[..., Any], options: dict[str, Any]) -> Any:
+    """`maker(**options)`, for the task called `name`.
 
     Raises:
-        UserError: options that it does not take. A mistake inside `maker` stays what it is.
+        UserError: options that it does not take. An error inside `maker` is raised as it is.
     """
     try:
         signature = inspect.signature(maker)

@@ -11,23 +11,26 @@ import numpy as np
 from jax.extend import core
 
 from jaxreward.errors import UserError
-from jaxreward.tasks.contract import a, said_by
-from jaxreward.tasks.findings import Author, Finding
+from jaxreward.tasks.contract import described, one_line
+from jaxreward.tasks.finding import Finding
+from jaxreward.tasks.source_locator import SourceLocator
 from jaxreward.tasks.task import Box, compiler_options, measure_of_metric
-from jaxreward.tasks.traces import Traced, failed, label
+from jaxreward.tasks.traces import Traced, label, method_error
 
-STEPS, LANES = 16, 4
-"""Steps of an episode, at most, and episodes beside each other, whose actions are random."""
+STEPS, EPISODES = 16, 4
+"""Steps of an episode, at most, and parallel episodes; actions are random."""
 
 LARGE = 2_000
 """Equations of a step that takes more than about a second to compile."""
 
 Traces = Mapping[str, Traced]
-_SOON = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
-"""What a CPU is told for a function that runs once."""
+_FAST_COMPILE = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
+"""Compiler options on CPU for a function that runs once."""
 
 
-def tried(task: Any, traces: Traces, metric: Any, author: Author, quick: bool = False) -> Iterator[Finding]:
+def smoke_test(
+    task: Any, traces: Traces, metric: Any, locator: SourceLocator, quick: bool = False
+) -> Iterator[Finding]:
     """What is wrong with the numbers of a task whose methods were traced without fault.
 
     Args:
@@ -39,10 +42,10 @@ def tried(task: Any, traces: Traces, metric: Any, author: Author, quick: bool = 
     platform = jax.default_backend()
     moves = not (quick and traces["step"].equations > LARGE)
     try:
-        options = dict(compiler_options(task, platform)) | (_SOON if platform == "cpu" else {})
-        played = jax.jit(lambda key: _played(task, traces, key, moves), compiler_options=options)(jax.random.key(0))
+        options = dict(compiler_options(task, platform)) | (_FAST_COMPILE if platform == "cpu" else {})
+        played = jax.jit(lambda key: _episodes(task, traces, key, moves), compiler_options=options)(jax.random.key(0))
     except Exception as error:
-        yield Finding(f"a few steps cannot be compiled: {said_by(error)}", *author.line_of_name("compiler_options"))
+        yield Finding(f"a few steps cannot be compiled: {one_line(error)}", *locator.line_of_name("compiler_options"))
         return
     values, first = np.asarray(played.pop("value")), jax.tree.map(lambda x: x[0], played.pop("first"))
     found = jax.device_get(played)
@@ -51,43 +54,43 @@ def tried(task: Any, traces: Traces, metric: Any, author: Author, quick: bool = 
             if (bad := ~np.isfinite(leaf)).any():
                 where = text.format(label(path, "view"))
                 message = f"{where} {_not_finite(leaf[bad])} with random actions: guard divisions, roots and logarithms"
-                yield Finding(message, *author.line_of_result(getattr(task, method)))
+                yield Finding(message, *locator.line_of_result(getattr(task, method)))
                 return  # what is computed from it is no better
-    measure, place = measure_of_metric(metric), author.line_of_result(metric.value)
+    measure, location = measure_of_metric(metric), locator.line_of_result(metric.value)
     if (bad := ~np.isfinite(values)).any():
         yield Finding(
             f"the value of the metric {_not_finite(values[bad])} after a few steps, and would count as the worst: "
-            "guard divisions, roots and logarithms", *place
+            "guard divisions, roots and logarithms", *location
         )  # fmt: skip
     elif measure.rate and (values.min() < 0.0 or values.max() > 1.0):
         worst = values.max() if values.max() > 1.0 else values.min()
         yield Finding(
             f"the metric is a rate of success, between 0 and 1, and is {worst:.4g} after a few steps: divide by what "
-            "it can be, or give it a `measure` with rate=False", *place
+            "it can be, or give it a `measure` with rate=False", *location
         )  # fmt: skip
-    if hasattr(task, "draw") and author.defines(task.draw):
-        yield from _drawn(task, jax.device_get(first), author)
+    if hasattr(task, "draw") and locator.is_user_function(task.draw):
+        yield from _drawn(task, jax.device_get(first), locator)
 
 
-def _drawn(task: Any, state: Any, author: Author) -> Iterator[Finding]:
+def _drawn(task: Any, state: Any, locator: SourceLocator) -> Iterator[Finding]:
     """What is wrong with a picture of `state`, which films are made of."""
     try:
         picture = task.draw(state)
     except UserError:  # what this machine lacks to draw with is no mistake of the task
         return
     except (Exception, SystemExit) as error:
-        yield failed("draw", error, author).finding
+        yield method_error("draw", error, locator).finding
         return
-    kind = f"{picture.dtype} {picture.shape}" if isinstance(picture, np.ndarray) else a(picture)
+    kind = f"{picture.dtype} {picture.shape}" if isinstance(picture, np.ndarray) else described(picture)
     if not isinstance(picture, np.ndarray) or picture.dtype != np.uint8 or picture.shape[2:] != (3,):
         text = f"`draw` returns {kind}, and must return a numpy array, uint8 (height, width, 3)"
-        yield Finding(text, *author.line_of_result(task.draw))
+        yield Finding(text, *locator.line_of_result(task.draw))
 
 
 _SOURCES = {
     "view": ("view", "{} of a state"),
-    "observed": ("default_observation", "the default observation"),
-    "paid": ("sparse_reward", "the sparse reward"),
+    "observation": ("default_observation", "the default observation"),
+    "reward": ("sparse_reward", "the sparse reward"),
 }
 
 
@@ -95,10 +98,10 @@ def _not_finite(values: np.ndarray[Any, Any]) -> str:
     return "is NaN" if np.isnan(values).any() else "is infinite"
 
 
-def _played(task: Any, traces: Traces, key: jax.Array, moves: bool) -> dict[str, Any]:
-    """Of `LANES` episodes of random actions: the first states, and of each step the value of the metric, the view, the
+def _episodes(task: Any, traces: Traces, key: jax.Array, moves: bool) -> dict[str, Any]:
+    """Random episodes, (`EPISODES`, steps): the first states, and for each step the value of the metric, the view, the
     observation and the reward. Without `moves`, every state is the first."""
-    call = {name: _again(trace) for name, trace in traces.items()}
+    call = {name: _replay(trace) for name, trace in traces.items()}
 
     def episode(key: jax.Array) -> dict[str, Any]:
         first, acting = jax.random.split(key)
@@ -110,23 +113,23 @@ def _played(task: Any, traces: Traces, key: jax.Array, moves: bool) -> dict[str,
             after = call["step"](before, action) if moves else before
             acc = call["update"](acc, before, action, after)
             view, next_view = call["view"](before), call["view"](after)
-            seen = {"view": _real(view), "observed": call["default_observation"](next_view)}
-            paid = jnp.asarray(call["sparse_reward"](view, action, next_view), jnp.float32)
-            return (after, acc), {**seen, "paid": paid, "value": jnp.asarray(call["value"](acc), jnp.float32)}
+            seen = {"view": _reals(view), "observation": call["default_observation"](next_view)}
+            reward = jnp.asarray(call["sparse_reward"](view, action, next_view), jnp.float32)
+            return (after, acc), {**seen, "reward": reward, "value": jnp.asarray(call["value"](acc), jnp.float32)}
 
         steps = jax.random.split(acting, min(STEPS, task.horizon))
         return {**jax.lax.scan(step, (state, call["init"]()), steps)[1], "first": state}
 
-    return jax.lax.map(episode, jax.random.split(key, LANES))  # batched, it would take longer to compile
+    return jax.lax.map(episode, jax.random.split(key, EPISODES))  # batched, it would take longer to compile
 
 
-def _again(trace: Traced) -> Any:
+def _replay(trace: Traced) -> Any:
     """A traced method, called without tracing it anew."""
     function, tree = core.jaxpr_as_fun(trace.jaxpr), jax.tree.structure(trace.out)
     return lambda *arguments: jax.tree.unflatten(tree, function(*jax.tree.leaves(arguments)))
 
 
-def _real(tree: Any) -> Any:
+def _reals(tree: Any) -> Any:
     """The arrays of real numbers in a tree; others in it become zeros."""
     return jax.tree.map(lambda x: x if jnp.issubdtype(x.dtype, jnp.floating) else jnp.zeros(()), tree)
 

@@ -1,4 +1,4 @@
-"""Entries of a task's phrase book, from which its vocabulary is made."""
+"""Templates of fragments, from which the vocabulary of a task is made."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ def length(vector):
 def bell(x, width):
     return jnp.exp(-((x / width) ** 2))
 """
-"""Helpers of every robot's phrase book: a length with a slope at zero, and a bell of a width."""
+"""Helpers of every robot's vocabulary: a length with a gradient at zero, and a bell curve."""
 
 
-class Phrase(NamedTuple):
-    """A fragment with holes: `lines` is the body after the docstring, the last one returned."""
+class Template(NamedTuple):
+    """A fragment with placeholders: `lines` is the body after the docstring, the last one returned."""
 
     name: str
     tags: str
@@ -30,22 +30,22 @@ class Phrase(NamedTuple):
     scales: tuple[float, ...] = (1.0,)
 
     def source(self, kind: Literal["feature", "term"]) -> str:
-        """The function's text, holes unfilled."""
+        """The function's text, placeholders included."""
         lines = (self.lines,) if isinstance(self.lines, str) else self.lines
         arguments = "state" if kind == "feature" else "state, action, next_state"
         body = [f'"""{self.doc}"""', *lines[:-1], f"return {lines[-1]}"]
         return "\n".join([f"def {self.name}({arguments}):", *("    " + line for line in body)])
 
 
-def book(
-    features: Iterable[Phrase], terms: Iterable[Phrase], helpers: str = "", constants: dict[str, str] | None = None
+def make_vocabulary(
+    features: Iterable[Template], terms: Iterable[Template], helpers: str = "", constants: dict[str, str] | None = None
 ) -> Vocabulary:
-    """The vocabulary of phrases without holes; `helpers` is the text of the functions that they call."""
+    """The vocabulary of templates without placeholders; `helpers` is the text of the functions that they call."""
 
-    def fragment(phrase: Phrase, kind: Literal["feature", "term"]) -> Fragment:
+    def fragment(template: Template, kind: Literal["feature", "term"]) -> Fragment:
         return Fragment(
-            name=phrase.name, kind=kind, source=phrase.source(kind), size=phrase.size, scales=phrase.scales,
-            tags=tuple(phrase.tags.split()), doc=phrase.doc,
+            name=template.name, kind=kind, source=template.source(kind), size=template.size, scales=template.scales,
+            tags=tuple(template.tags.split()), doc=template.doc,
         )  # fmt: skip
 
     fragments = [*(fragment(p, "feature") for p in features), *(fragment(p, "term") for p in terms)]

@@ -1,4 +1,4 @@
-"""XLand-MiniGrid in words: what a ruleset asks for, and what a program can read."""
+"""Descriptions of XLand-MiniGrid tasks: the goal and rules of a ruleset, and the arrays of a view."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What an executed module keeps from one call of its functions to the next, which no call may change.
+"""Mutable module-level state of a program, which no call may change.
 
-A tape is one call. A function that appends to a list of its module gives other values at its second call, and an
-array kept there from one trace is an error in the next.
+A tape records one call. A function that appends to a list of its module gives other values at its second call, and an
+array stored there in one trace is an error in the next.
 """
 
 from __future__ import annotations
@@ -12,39 +12,39 @@ from contextlib import contextmanager
 from typing import Any
 
 from jaxreward.programs.entries import FILE, Refused
-from jaxreward.programs.world import Fields, Keys
+from jaxreward.programs.namespace import Fields, Keys
 
 _MESSAGE = "the program changes a {} that outlives the call, so that the next call may give other values"
 _HINT = "make it inside of the function, or return it"
 
 
 @contextmanager
-def unchanged(names: dict[str, Any], *states: Any) -> Iterator[None]:
-    """Hold that `states` and what the globals `names` of a module lead to stay as they are.
+def require_unchanged(names: dict[str, Any], *states: Any) -> Iterator[None]:
+    """Require that `states`, and what is reachable from the globals `names` of a module, do not change.
 
     Raises:
-        Refused: a list, dictionary or set was changed, or an iterator, which one call uses up, is kept.
+        Refused: a list, dictionary or set was changed, or a global is an iterator, which one call exhausts.
     """
-    before = list(_kept([*(value for name, value in names.items() if not name.startswith("__")), *states]))
-    for kept in before:
-        if hasattr(kept, "__next__"):
-            message = f"a {type(kept).__name__} is kept at module level, and the first call uses it up"
+    before = list(_mutable([*(value for name, value in names.items() if not name.startswith("__")), *states]))
+    for value in before:
+        if hasattr(value, "__next__"):
+            message = f"a {type(value).__name__} is kept at module level, and the first call uses it up"
             raise Refused(message, hint="make a list or a tuple of it", stage="trace")
-    contents = [_contents(kept) for kept in before]
+    contents = [_contents(value) for value in before]
     yield
-    for kept, content in zip(before, contents, strict=True):
-        now = _contents(kept)
+    for value, content in zip(before, contents, strict=True):
+        now = _contents(value)
         if len(now) != len(content) or any(a is not b for a, b in zip(now, content, strict=True)):
-            what = "state" if isinstance(kept, Keys) else type(kept).__name__
+            what = "state" if isinstance(value, Keys) else type(value).__name__
             raise Refused(_MESSAGE.format(what), hint=_HINT, stage="trace")
 
 
-def _contents(kept: Any) -> list[Any]:
-    return [x for item in kept.items() for x in item] if isinstance(kept, dict) else list(kept)
+def _contents(value: Any) -> list[Any]:
+    return [x for item in value.items() for x in item] if isinstance(value, dict) else list(value)
 
 
-def _kept(todo: list[Any]) -> Iterator[Any]:
-    """The lists, dictionaries, sets and iterators that values lead to: also in defaults, closures and methods."""
+def _mutable(todo: list[Any]) -> Iterator[Any]:
+    """The lists, dictionaries, sets and iterators reachable from values, also by defaults, closures and methods."""
     seen: set[int] = set()
     while todo:
         value = todo.pop()

@@ -8,7 +8,7 @@ from types import ModuleType
 
 import pytest
 
-from jaxreward.tasks.soundness import mistakes_in
+from jaxreward.tasks.validation import mistakes_in
 
 HEAD = '''"""A ball on a line."""
 
@@ -20,7 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxreward.records import Fragment, Measure, Vocabulary
 from jaxreward.tasks import Box, Discrete
-from jaxreward.tasks.metrics import Beside, Mean, Reached, Sum
+from jaxreward.tasks.metrics import WithExtraMetrics, Mean, Reached, Sum
 
 
 class Plain:

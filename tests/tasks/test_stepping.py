@@ -12,11 +12,20 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxreward import PPO, train
+from jaxreward import PPO, tasks, train
 from jaxreward.programs import Program
-from jaxreward.tasks import InSlices, at_once, make_task, measure_of, simulation, stepper, task_names
-from jaxreward.tasks.lanes import slice_of
+from jaxreward.tasks import (
+    SlicedTask,
+    batched_step,
+    make_task,
+    measure_of,
+    metrics,
+    simulation,
+    slice_limit,
+    task_names,
+)
 from jaxreward.tasks.probe import Probe
+from jaxreward.tasks.stepping import slice_size
 from jaxreward.training.measure import Stats
 from jaxreward.training.networks import ActorCritic, init_padded
 from jaxreward.training.population import Population
@@ -31,14 +40,20 @@ class Few(Probe):
 
     kind: str = "aim"
 
-    def lanes_at_once(self, platform: str) -> int:
+    def max_envs_per_step(self, platform: str) -> int:
         return 4 if platform == "cpu" else 0
 
 
 def test_slices_divide_the_lanes():
-    assert [slice_of(lanes, 128) for lanes in (2048, 128, 100, 1600, 254, 192)] == [128, 128, 100, 100, 127, 96]
-    assert [slice_of(lanes, 128) for lanes in (64 * 131, 1, 131, 2 * 131, 63 * 131)] == [64, 1, 131, 262, 63 * 131]
-    assert [slice_of(lanes, most) for lanes, most in ((1, 0), (2048, 0), (6, 1), (6, 2), (9, 3))] == [1, 2048, 1, 2, 3]
+    assert [slice_size(n, 128) for n in (2048, 128, 100, 1600, 254, 192)] == [128, 128, 100, 100, 127, 96]
+    assert [slice_size(n, 128) for n in (64 * 131, 1, 131, 2 * 131, 63 * 131)] == [64, 1, 131, 262, 63 * 131]
+    assert [slice_size(n, most) for n, most in ((1, 0), (2048, 0), (6, 1), (6, 2), (9, 3))] == [
+        1,
+        2048,
+        1,
+        2,
+        3,
+    ]
 
 
 @pytest.mark.parametrize(("platform", "loops"), [("cpu", 1), ("gpu", 0)])
@@ -46,7 +61,7 @@ def test_a_step_in_slices_is_the_step(platform, loops):
     task = Few()
     states = jax.vmap(task.reset)(jax.random.split(jax.random.key(0), 12))
     actions = jnp.linspace(-1.0, 1.0, 12)[:, None]
-    whole, cut = jax.vmap(task.step)(states, actions), stepper(task, platform)
+    whole, cut = jax.vmap(task.step)(states, actions), batched_step(task, platform)
     jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-6), cut(states, actions), whole)
     names = [e.primitive.name for e in jax.make_jaxpr(cut)(states, actions).eqns]
     assert names.count("scan") == loops
@@ -87,11 +102,11 @@ def test_training_in_slices_is_training():
 @pytest.mark.parametrize("name", PHYSICS)
 def test_simulations_of_bodies_step_in_slices_on_cpu_alone(name, monkeypatch):
     task = make_task(name)
-    assert isinstance(task, InSlices) and task.lanes_at_once("gpu") == 0
+    assert isinstance(task, SlicedTask) and task.max_envs_per_step("gpu") == 0
     for cores in (1, 2, 16):
         monkeypatch.setattr(simulation, "cores_of_a_device", lambda n=cores: n)
-        assert task.lanes_at_once("cpu") == 64 * cores
-    assert at_once(make_task("xland-easy"), "cpu") == 0
+        assert task.max_envs_per_step("cpu") == 64 * cores
+    assert slice_limit(make_task("xland-easy"), "cpu") == 0
 
 
 @pytest.mark.parametrize("name", PHYSICS)
@@ -100,3 +115,14 @@ def test_a_task_can_be_traced_before_anything_else_is_asked_of_it(name):
     jax.eval_shape(lambda: task.score().init())
     jax.eval_shape(task.reset, jax.random.key(0))
     assert np.isfinite(measure_of(task).worst)
+
+
+def test_names_of_earlier_versions_still_work():
+    class Old(Probe):
+        def lanes_at_once(self, platform: str) -> int:
+            return 7
+
+    assert slice_limit(Old("aim"), "cpu") == 7
+    for old, new in tasks._OLD_NAMES.items():
+        assert getattr(tasks, old) is getattr(tasks, new)
+    assert metrics.Beside is metrics.WithExtraMetrics

@@ -1,4 +1,4 @@
-"""Pictures of robots by MuJoCo's own renderer, which needs no screen."""
+"""Off-screen pictures of robots by MuJoCo's own renderer."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ def render(model: Any, data: Any, camera: str | int = -1) -> np.ndarray:
     is one that sees all of it.
 
     Raises:
-        UserError: this machine cannot render, or has no screen and was not told to do without.
+        UserError: this machine cannot render, or has no display and MUJOCO_GL is not set.
     """
-    if not _has_gl():  # MuJoCo would try a window, fail, and complain again when it cleans up
+    if not _has_gl():  # else MuJoCo fails on opening a window, and again on cleaning up
         raise UserError(_HOW.format(reason="there is no screen"))
     if isinstance(camera, str):
         camera = _mj.mj_name2id(model, _mj.mjtObj.mjOBJ_CAMERA, camera)
