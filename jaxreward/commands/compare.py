@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import shlex
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from jaxreward.commands.evolve import LLM, MACHINE, SPENDING
+from jaxreward.commands.output import console_of
+from jaxreward.commands.resolve import Command, Given, Resolved, Source
 from jaxreward.comparison.cells import Cell, SearchCell, Tools, Trouble, attempt, exit_code
-from jaxreward.comparison.compare_settings import CompareSettings
+from jaxreward.comparison.compare_settings import CompareOptions, CompareSettings
 from jaxreward.comparison.outcome import conclude, idle, merge, print_json, require_fitting
 from jaxreward.comparison.shards import keep_record
+from jaxreward.errors import UserError
+from jaxreward.evolve.presets import quick_learner
+from jaxreward.proposers.llm.secrets import Secrets
+from jaxreward.reports.live import Live
 from jaxreward.runs import StopSignal
 
 if TYPE_CHECKING:
@@ -21,21 +27,26 @@ if TYPE_CHECKING:
 
     from jaxreward.commands.spending import Spending
     from jaxreward.proposers.llm.llm_settings import LlmSettings
-    from jaxreward.proposers.llm.secrets import Secrets
-    from jaxreward.reports.live import Live
     from jaxreward.tasks import Task
 
 
-def compare_command(args: list[str]) -> int:
-    """Compare search strategies at equal budget."""
-    from jaxreward.commands.arguments import compare_settings
-    from jaxreward.commands.output import console_of
-    from jaxreward.proposers.llm.secrets import Secrets
-    from jaxreward.reports.live import Live
+def resolve(given: Given[CompareOptions]) -> Resolved[CompareOptions]:
+    """The settings: what is given of the learner replaces that of each task, whose other values stay."""
+    tasks = given.get("tasks", CompareSettings.tasks)
+    base = CompareOptions(ppo=quick_learner(tasks[0])) if tasks else CompareOptions()
+    resolved = given.over(base, Source.PRESET)
+    llm = resolved.settings.llm
+    return resolved.with_settings(
+        learner=given.group("ppo"), command=resolved.text,
+        llm=dataclasses.replace(llm, prompts=llm.prompts and llm.prompts.absolute()),  # a search is resumed anywhere
+    )  # fmt: skip
 
-    secrets = Secrets()
-    command = secrets.redact(shlex.join(["jaxreward", "compare", *args]))
-    settings = dataclasses.replace(compare_settings(args), command=command)
+
+def run(resolved: Resolved[CompareOptions]) -> int:
+    """Compare search strategies at equal budget; returns the exit status."""
+    settings = resolved.settings
+    if not settings.merge and resolved.source("merge") is Source.COMMAND_LINE:
+        raise UserError("--merge needs a value: the folders of comparisons or shards to put together")
     console = console_of(settings.json)
     if settings.merge:
         return merge(settings.merge, settings.out, console, settings.json)
@@ -47,9 +58,9 @@ def compare_command(args: list[str]) -> int:
     _confirm(cells)
     _prepare(cells, tasks, console)
     if not idle(settings.out, settings.grid(), cells):  # else it is not this process whose versions matter
-        keep_record(settings.out, settings.grid(), settings.part(), command)
+        keep_record(settings.out, settings.grid(), settings.part(), settings.command)
     with StopSignal() as stop, Live(console, settings.candidates) as live:
-        troubles = _work(cells, tasks, live, stop, hiding(secrets, settings.llm))
+        troubles = _work(cells, tasks, live, stop, hiding(Secrets(), settings.llm))
     if stop.requested:
         console.print(f"stopped by {stop.reason}: the same command goes on where it stopped")
         if settings.json:
@@ -212,3 +223,23 @@ def _confirm(cells: Sequence[Cell]) -> None:
     asked = [c.settings for c in cells if c.settings.proposer == "llm"]
     if asked:
         confirm(_foresee(cells), asked[0])
+
+
+COMMANDS = (
+    Command(
+        "compare", CompareOptions, run=run, resolve=resolve,
+        main=("tasks", "strategies", "proposers", "search_seeds", "candidates", "steps", "seeds", "shard", "merge",
+              "out", "dry_run"),
+        topics={
+            "search": ("tasks", "task_arg", "strategies", "proposers", "search_seeds", "option", "bandit", "evolve",
+                       "observation", "generation"),
+            "training": ("seeds", "steps", "filter_steps", "filter_threshold", "tune", "tune_steps", "final_seeds",
+                         "final_steps", *MACHINE),
+            "budget": ("candidates", "max_attempts", *SPENDING),
+            "llm": LLM,
+            "ppo": ("ppo",),
+            "run": ("shard", "merge", "out", "unsafe_no_sandbox", "dry_run", "json"),
+        },
+        examples=("compare --tasks xland-easy --strategies limen best-of-n",),
+    ),
+)  # fmt: skip

@@ -11,6 +11,8 @@ from typing import Annotated, Any, NamedTuple
 
 from jaxreward import files
 from jaxreward.commands.file_tasks import task_of_interface
+from jaxreward.commands.output import console_of, print_json
+from jaxreward.commands.resolve import Command, Resolved
 from jaxreward.config import Arg, class_of, file_of, is_file, label_of, merged_options, named
 from jaxreward.errors import UserError
 from jaxreward.evolve.task_check import require_vocabulary
@@ -61,6 +63,20 @@ class Written(NamedTuple):
             "digest": summary.digest, "observation_size": summary.observation_size, "terms": list(summary.terms),
             "defaults": list(self.export.defaults), "needs": ["jax", *self.export.needs],
         }  # fmt: skip
+
+
+def run(resolved: Resolved[ExportSettings]) -> int:
+    """Write the module and print what it needs."""
+    settings = resolved.settings
+    console = console_of(settings.json)
+    written = write_export(settings)
+    needs = ", ".join(("jax", *written.export.needs))
+    console.print(f"{written.path}: {label_of(written.task)} for {written.target}; it needs {needs}")
+    if written.export.defaults:
+        console.print(f"  the program has no {' and no '.join(written.export.defaults)}: there it is the task's own")
+    if settings.json:
+        print_json(written.as_json())
+    return 0
 
 
 def write_export(settings: ExportSettings) -> Written:
@@ -129,3 +145,6 @@ def _checked(checker: Checker, task: Any, label: str, source: str) -> Program:
     if program is None:
         raise ProgramRejected(label, verdict)
     return program
+
+
+COMMANDS = (Command("export", ExportSettings, run=run, examples=("export runs/first --to gymnasium",)),)

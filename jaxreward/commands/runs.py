@@ -9,15 +9,13 @@ import heapq
 import json
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from pathlib import Path
 from shutil import get_terminal_size
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
-from jaxreward.commands.help_pages import overview
-from jaxreward.commands.parsing import parse
+from jaxreward.commands.resolve import Command, Resolved
 from jaxreward.config import Arg
 from jaxreward.errors import UserError
 from jaxreward.formatting import printable
@@ -29,8 +27,6 @@ from jaxreward.runs.folders import LOG, find_run, runs_under
 from jaxreward.runs.follow import LogReader
 from jaxreward.runs.odd import as_written
 from jaxreward.tracking import SinkName, Tracker, require
-
-D = TypeVar("D")
 
 POLL_S = 0.5
 """Seconds between two looks at a run that is followed."""
@@ -101,26 +97,9 @@ class TrackSettings:
     """Folder of runs."""
 
 
-def runs_command(args: Sequence[str]) -> int:
-    """Run `jaxreward runs` with its arguments; returns the exit status."""
-    if not args or args[0] in ("-h", "--help"):
-        print(overview(_COMMANDS, "jaxreward runs", "jaxreward runs COMMAND --help lists its options."))
-        return 0
-    name, rest = args[0], list(args[1:])
-    if name not in _COMMANDS:
-        near = get_close_matches(name, _COMMANDS, 1)
-        hint = f"did you mean '{near[0]}'?" if near else f"choose from {', '.join(_COMMANDS)}"
-        raise UserError(f"there is no command 'runs {name}'; {hint}")
-    return _COMMANDS[name](rest)
-
-
 def _say(text: str) -> None:
     """Print what a log says, as text: models, servers and programs have written in it."""
     print(printable(text), flush=True)
-
-
-def _parse(kind: type[D], name: str, args: list[str]) -> D:
-    return parse(kind, None, args, f"runs {name}")
 
 
 def _width() -> int | None:
@@ -135,11 +114,11 @@ def _print_json(value: dict[str, Any]) -> None:
 # ---- commands
 
 
-def list_command(args: list[str]) -> int:
+def list_command(resolved: Resolved[ListSettings]) -> int:
     """List the runs in a folder, the last one that was worked on first."""
     from jaxreward.reports.run_tables import list_lines, summary_json
 
-    settings = _parse(ListSettings, "list", args)
+    settings = resolved.settings
     found: list[tuple[str, RunFacts]] = []
     unreadable: list[tuple[str, str]] = []
     for path in runs_under(settings.folder):
@@ -164,11 +143,11 @@ def list_command(args: list[str]) -> int:
     return 0
 
 
-def show_command(args: list[str]) -> int:
+def show_command(resolved: Resolved[ShowSettings]) -> int:
     """Show one run on a screen."""
     from jaxreward.reports.run_text import run_json, run_lines
 
-    settings = _parse(ShowSettings, "show", args)
+    settings = resolved.settings
     path = find_run(settings.run, settings.out)
     with as_written(path):
         facts = RunFacts.read(path)
@@ -180,11 +159,11 @@ def show_command(args: list[str]) -> int:
     return 0
 
 
-def compare_command(args: list[str]) -> int:
+def compare_command(resolved: Resolved[CompareSettings]) -> int:
     """Set runs side by side."""
     from jaxreward.reports.run_tables import SideBySide
 
-    settings = _parse(CompareSettings, "compare", args)
+    settings = resolved.settings
     if len(settings.runs) < 2:
         raise UserError("name at least two runs to set side by side; `jaxreward runs show RUN` shows one")
     paths = [find_run(said, settings.out) for said in settings.runs]
@@ -204,9 +183,9 @@ def compare_command(args: list[str]) -> int:
     return 0
 
 
-def tail_command(args: list[str]) -> int:
+def tail_command(resolved: Resolved[TailSettings]) -> int:
     """Print the last events of a run; -f goes on with what happens."""
-    settings = _parse(TailSettings, "tail", args)
+    settings = resolved.settings
     if settings.lines < 0:
         raise UserError(f"--lines must not be negative, not {settings.lines}")
     path = find_run(settings.run, settings.out)
@@ -219,11 +198,11 @@ def tail_command(args: list[str]) -> int:
     return 0
 
 
-def track_command(args: list[str]) -> int:
+def track_command(resolved: Resolved[TrackSettings]) -> int:
     """Feed TensorBoard or Weights & Biases with a run."""
     from jaxreward.proposers.llm.secrets import Secrets
 
-    settings = _parse(TrackSettings, "track", args)
+    settings = resolved.settings
     require(settings.to)
     path = find_run(settings.run, settings.out)
     reader = LogReader(path / LOG)
@@ -305,10 +284,11 @@ class Tail:
             self.sleep(POLL_S)
 
 
-_COMMANDS: dict[str, Callable[[list[str]], int]] = {
-    "list": list_command,
-    "show": show_command,
-    "tail": tail_command,
-    "compare": compare_command,
-    "track": track_command,
-}
+COMMANDS = (
+    Command("runs list", ListSettings, run=list_command, config=False),
+    Command("runs show", ShowSettings, run=show_command, config=False),
+    Command("runs tail", TailSettings, run=tail_command, config=False, examples=("runs tail first --follow",)),
+    Command("runs compare", CompareSettings, run=compare_command, config=False),
+    Command("runs track", TrackSettings, run=track_command, config=False,
+            examples=("runs track first --to tensorboard wandb",)),
+)  # fmt: skip

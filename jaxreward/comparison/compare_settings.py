@@ -7,7 +7,7 @@ import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from jaxreward.comparison.cells import Cell, SearchCell, SparseCell
 from jaxreward.comparison.finished_searches import Grid, folder_of, name_of
@@ -94,8 +94,8 @@ class CompareSettings:
     json: bool = False
     """End standard output with one JSON object. All else goes to standard error."""
 
-    learners: Annotated[Mapping[str, PPO], Arg(hidden=True)] = field(default_factory=dict)
-    """The learner by task; a task that is not there has that of `jaxreward evolve`."""
+    learner: Annotated[Mapping[str, Any], Arg(hidden=True)] = field(default_factory=dict)
+    """Values of the learner, by name, in place of those that `jaxreward evolve` has for each task."""
     command: Annotated[str, Arg(hidden=True)] = ""
     """What the user typed, for the logs."""
 
@@ -180,14 +180,14 @@ class CompareSettings:
             tune=self.tune, tune_steps=self.tune_steps,
             final_seeds=self.final_seeds, final_steps=self.final_steps, max_attempts=self.max_attempts,
             memory_gb=self.memory_gb, chunk=self.chunk, collector=self.collector,
-            ppo=self.learners.get(task, default.ppo), out=self.out / folder_of(task),
+            ppo=dataclasses.replace(default.ppo, **self.learner), out=self.out / folder_of(task),
             unsafe_no_sandbox=self.unsafe_no_sandbox, command=self.command,
         )  # fmt: skip
 
 
 @dataclass(frozen=True)
-class Typed(CompareSettings):
-    __doc__ = CompareSettings.__doc__
+class CompareOptions(CompareSettings):
+    __doc__ = CompareSettings.__doc__  # which help shows
 
     ppo: PPO = field(default_factory=PPO)
     """The learner. What is given here takes the place of what `jaxreward evolve` has for the task."""
