@@ -22,7 +22,7 @@ D = TypeVar("D")
 
 @dataclasses.dataclass(frozen=True)
 class Arg:
-    """How a field of settings is written on a command line, if not as `--name`; it is part of `Annotated`."""
+    """How a field of settings is written on a command line, if not as `--name`, and its bounds; part of `Annotated`."""
 
     positional: str = ""
     """A positional argument; its name in usage lines."""
@@ -38,6 +38,10 @@ class Arg:
     """A flag that is given twice has the values of both; else the last one counts."""
     keyed: bool = False
     """Values KEY=VALUE are added to the defaults and replace those with the same key; `adds` is implied."""
+    least: int | None = None
+    """The smallest value; a number is finite too."""
+    positive: bool = False
+    """The value is a positive number."""
 
 
 def merged_options(base: Sequence[str], given: Sequence[str]) -> tuple[str, ...]:
@@ -90,6 +94,19 @@ def fields_of(kind: type) -> dict[str, tuple[Any, Arg]]:
     return {name: (hint, arg) for name, (hint, arg) in found.items() if not arg.hidden}
 
 
+def check_bounds(settings: Any) -> None:
+    """Raise a UserError for the first of its own values that is out of bounds. None is never."""
+    for name, (_, arg) in fields_of(type(settings)).items():
+        value, flag = getattr(settings, name), f"--{name.replace('_', '-')}"
+        if value is None:
+            continue
+        if arg.positive and not 0 < value < math.inf:
+            raise UserError(f"{flag} must be a positive number, not {value}")
+        if arg.least is not None and not arg.least <= value < math.inf:
+            what = f"be at least {arg.least}" if arg.least else "not be negative"
+            raise UserError(f"{flag} must {what}, not {value}")
+
+
 def _strict(kind: Any, value: Any) -> Any:
     """`value` as `kind` without guessing: "3" is no number, true is no 1, a date is nothing; lists serve as tuples."""
     if kind is int and isinstance(value, float) and value.is_integer():
@@ -134,7 +151,9 @@ def values_of(kind: type, table: Mapping[str, Any], origin: str, prefix: str = "
         if dataclasses.is_dataclass(hint):
             if not isinstance(value, Mapping):
                 raise UserError(f"{origin}: '{prefix}{written}' is a table, write [{prefix}{written}]")
-            found |= {f"{key}.{path}": v for path, v in values_of(hint, value, origin, inside).items()}
+            found |= {
+                f"{key}.{path}": v for path, v in values_of(typing.cast(type, hint), value, origin, inside).items()
+            }
             continue
         try:
             found[key] = _strict(hint, value)

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from jaxreward.commands.evolve import LLM, MACHINE, SPENDING
+from jaxreward.commands.evolve import TOPICS
 from jaxreward.commands.output import console_of
 from jaxreward.commands.resolve import Command, Given, Resolved, Source
 from jaxreward.comparison.cells import Cell, SearchCell, Tools, Trouble, attempt, exit_code
@@ -230,15 +230,9 @@ COMMANDS = (
         "compare", CompareOptions, run=run, resolve=resolve,
         main=("tasks", "strategies", "proposers", "search_seeds", "candidates", "steps", "seeds", "shard", "merge",
               "out", "dry_run"),
-        topics={
-            "search": ("tasks", "task_arg", "strategies", "proposers", "search_seeds", "option", "bandit", "evolve",
-                       "observation", "generation"),
-            "training": ("seeds", "steps", "filter_steps", "filter_threshold", "tune", "tune_steps", "final_seeds",
-                         "final_steps", *MACHINE),
-            "budget": ("candidates", "max_attempts", *SPENDING),
-            "llm": LLM,
-            "ppo": ("ppo",),
-            "run": ("shard", "merge", "out", "unsafe_no_sandbox", "dry_run", "json"),
+        topics=TOPICS | {
+            "search": ("tasks", "strategies", "proposers", "search_seeds", *TOPICS["search"]),
+            "run": ("shard", "merge", *TOPICS["run"]),
         },
         examples=("compare --tasks xland-easy --strategies limen best-of-n",),
     ),

@@ -11,7 +11,7 @@ from jaxreward import files, programs, tasks
 from jaxreward.commands.file_tasks import named_again, task_of_interface
 from jaxreward.commands.output import console_of, print_json
 from jaxreward.commands.resolve import Command, Given, Resolved, Source
-from jaxreward.config import Arg, apply, is_file, parse_json
+from jaxreward.config import Arg, apply, check_bounds, is_file, parse_json
 from jaxreward.errors import UserError
 from jaxreward.evolve.artifacts import POLICY
 from jaxreward.evolve.filming import EPISODES, MOST_FRAMES, check_drawable, film, policy_of
@@ -44,13 +44,13 @@ class FilmSettings:
     """Of a run: the candidate; by default the winner. Only the winner's policy is kept; others are trained."""
     out: Path | None = None
     """The film, .gif or .mp4. By default film.gif in the run's folder, or beside the interface."""
-    episodes: int = EPISODES
+    episodes: Annotated[int, Arg(least=3)] = EPISODES
     """Episodes to play; three are shown."""
-    frames: int = MOST_FRAMES
+    frames: Annotated[int, Arg(least=4)] = MOST_FRAMES
     """Pictures of the film at most. Of longer episodes some steps are left out."""
-    seed: int = 0
+    seed: Annotated[int, Arg(least=0)] = 0
     """Seed of the episodes, and of a training."""
-    steps: int = 0
+    steps: Annotated[int, Arg(least=0)] = 0
     """Environment steps of a training; 0: as in a search. That is the run's, or a quick one; given for a run's winner,
     it is trained anew."""
     task: str = ""
@@ -96,9 +96,7 @@ def run(resolved: Resolved[FilmSettings]) -> int:
     of_file = name.endswith(".py")
     if not name:
         raise UserError("say what to film: `jaxreward film RUN`, its folder or name, or `jaxreward film FILE.py`")
-    for option, least in (("episodes", 3), ("frames", 4), ("steps", 0), ("seed", 0)):
-        if getattr(settings, option) < least:
-            raise UserError(f"--{option} must be at least {least}, not {getattr(settings, option)}")
+    check_bounds(settings)
     if of_file and settings.candidate:
         raise UserError("--candidate is for a run: `jaxreward film RUN --candidate ID`")
     subject = _of_file(Path(name), settings) if of_file else _of_run(name, settings)

@@ -29,7 +29,8 @@ class Page:
         name: what is typed, `runs list`; of a script its file, `gpu.py`.
         settings: the dataclass of its settings; every field is an option.
         main: the options on the first page, by path; none means all.
-        topics: the other pages by name: their options by path, a group of nested settings by its name.
+        topics: the other pages by name: their options by path, a group of nested settings by its name. Paths that the
+            settings do not have are left out.
         examples: command lines without `jaxreward`.
         config: whether it takes `--config`.
         presets: whether it takes `--preset`.
@@ -65,9 +66,10 @@ class Page:
         return [*self.topics, "all"] if self.topics else []
 
     def options(self, topic: str = "") -> list[Option]:
-        """The options of a topic; `all` has every option, "" those of the first page."""
+        """The options of a topic; `all` has those of all topics, "" those of the first page."""
         known = options_of(self.settings)
-        wanted = () if topic == "all" else self.topics[topic] if topic else self.main
+        every = [path for paths in self.topics.values() for path in paths]
+        wanted = every if topic == "all" else self.topics[topic] if topic else self.main
         if not wanted:
             return list(known)
         return [o for name in wanted for o in known if name in (o.path, o.path.partition(".")[0])]

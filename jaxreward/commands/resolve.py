@@ -85,17 +85,15 @@ class Given(Generic[D]):
         Raises:
             UserError: an option without a default has no value.
         """
-        options = {option.path: option for option in options_of(self.page.settings)}
-        required, typed = [o for o in options.values() if o.required], dict(self.line.values)
-        if base is None:
-            if missing := [o.placeholder for o in required if o.path not in typed]:
-                raise UserError(f"say which {missing[0]}: {self.page.program} {missing[0]}")
-            base = self.page.settings(**{o.path: typed[o.path] for o in required})
-            sources = {}
-        else:
-            usual = self.page.settings()
-            sources = {path: source for path, o in options.items() if o.of(base) != o.of(usual)}
-        below = with_values(base, self.file)
+        options, typed = {option.path: option for option in options_of(self.page.settings)}, dict(self.line.values)
+        required = [o for o in options.values() if o.required]
+        missing = [o.placeholder for o in required if base is None and o.path not in typed]
+        if missing:
+            raise UserError(f"say which {missing[0]}: {self.page.program} {missing[0]}")
+        start: Any = self.page.settings(**{o.path: typed[o.path] for o in required}) if base is None else base
+        usual = start if required else self.page.settings()
+        sources = {path: source for path, o in options.items() if o.of(start) != o.of(usual)}
+        below = with_values(start, self.file)
         for path in typed:
             if options[path].arg.keyed:
                 typed[path] = merged_options(options[path].of(below), typed[path])

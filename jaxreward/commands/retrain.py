@@ -2,63 +2,48 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 
-from jaxreward.config import Arg
+from jaxreward.config import Arg, check_bounds
 from jaxreward.errors import UserError
+from jaxreward.evolve.settings import TrainingOptions
 from jaxreward.evolve.task_check import require_vocabulary
 from jaxreward.programs import Checker, Program
 from jaxreward.programs.checker import read_program
 from jaxreward.reports.tables import score_json
 from jaxreward.tasks import Task, make_task_of
-from jaxreward.training import PPO, How, Progress, TrainResult, train
+from jaxreward.training import PPO, Progress, TrainResult, train
 from jaxreward.training.plan import EVAL_EPISODES, check_collector
 
 
 @dataclass(frozen=True)
-class TrainSettings:
+class TrainSettings(TrainingOptions):
     """Train agents from scratch with given interfaces, side by side, and compare them."""
 
     task: str = "xland-easy"
     """What to solve (`jaxreward tasks`). Also xland/<environment>/<ruleset>, or a Python file, which is executed."""
-    task_arg: Annotated[tuple[str, ...], Arg(adds=True)] = ()
-    """Options of the task. Each is KEY=VALUE, such as push_force_scale=2; `jaxreward tasks NAME` lists them."""
     interfaces: Annotated[tuple[Path, ...], Arg(adds=True)] = ()
     """Program files; none: the task's own interface."""
-    seeds: int = 10
+    seeds: Annotated[int, Arg(least=1)] = 10
     """Training seeds of each interface."""
-    first_seed: int = 1000
+    first_seed: Annotated[int, Arg(least=0)] = 1000
     """The first of them. Searches use seeds from 0, so these are fresh."""
-    steps: int = 1_000_000
+    steps: Annotated[int, Arg(least=1)] = 1_000_000
     """Environment steps of each seed."""
-    checkpoints: int = 20
+    checkpoints: Annotated[int, Arg(least=1)] = 20
     """Points of the learning curves."""
-    eval_episodes: int = EVAL_EPISODES
+    eval_episodes: Annotated[int, Arg(least=1)] = EVAL_EPISODES
     """Held-out episodes of each seed. They are played at the end."""
-    memory_gb: float | None = None
-    """Memory that training may take on a device. By default most of what is free."""
-    chunk: int | None = None
-    """Interfaces compiled together, at most. By default what fits, on a CPU of at most 16 structures."""
-    collector: How = "auto"
-    """How experience is collected. fused: by one compiled function; hasty: by one that a CPU compiles sooner and that
-    takes longer; linked: by one for each structure of programs and one for the rest; auto: what should end first."""
     ppo: PPO = field(default_factory=PPO)
     """The learner."""
     diagnose: bool = False
     """Print curves, reward terms and warnings of each."""
     plot: Path | None = None
     """Draw the learning curves: .png or .svg."""
-    unsafe_no_sandbox: bool = False
-    """Check programs without the sandbox. For systems that have none, and programs you trust."""
-    dry_run: bool = False
-    """Print the plan and its estimated cost alone."""
-    json: bool = False
-    """End standard output with one JSON object. All else goes to standard error."""
 
     def make_task(self) -> Task:
         """The task with its options."""
@@ -66,15 +51,7 @@ class TrainSettings:
 
     def check(self) -> None:
         """Raise a UserError for the first setting that cannot be."""
-        for name in ("seeds", "steps", "checkpoints", "eval_episodes"):
-            if getattr(self, name) < 1:
-                raise UserError(f"--{name.replace('_', '-')} must be at least 1, not {getattr(self, name)}")
-        if self.first_seed < 0:
-            raise UserError(f"--first-seed must not be negative, not {self.first_seed}")
-        if self.memory_gb is not None and not 0 < self.memory_gb < math.inf:
-            raise UserError(f"--memory-gb must be a positive number, not {self.memory_gb}")
-        if self.chunk is not None and self.chunk < 1:
-            raise UserError(f"--chunk must be at least 1, not {self.chunk}")
+        check_bounds(self)
         if self.plot is not None and self.plot.suffix not in (".png", ".svg"):
             raise UserError(f"--plot {self.plot} must end in .png or .svg")
         for path in self.interfaces:
