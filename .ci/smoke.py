@@ -14,8 +14,13 @@ import jax
 import numpy as np
 
 import jaxreward as jr
+from jaxreward.training import Execution
 
-COLLECTORS = ("fused", "hasty", "linked")
+COLLECTORS = {
+    "fused": Execution(collector="fused", compile="full"),
+    "fused, fast": Execution(collector="fused", compile="fast"),
+    "stepwise": Execution(collector="stepwise"),
+}
 
 
 def command(*words: str) -> None:
@@ -37,15 +42,15 @@ def trained(name: str, interfaces: Path, ppo: jr.PPO, steps: int) -> None:
     task = jr.make_task(name)
     programs = [jr.load_program(p, task) for p in sorted(interfaces.glob("*.py"))[:2]]
     scores = dict[str, Any]()
-    for collector in COLLECTORS:
+    for collector, execution in COLLECTORS.items():
         begin = time.perf_counter()
         result = jr.train(
-            task, programs, ppo, seeds=2, steps=steps, checkpoints=2, eval_episodes=8, collector=collector
+            task, programs, ppo, seeds=2, steps=steps, checkpoints=2, eval_episodes=8, execution=execution
         )
         scores[collector] = np.asarray(result.success)
         print(f"smoke: {name}, {collector}: {time.perf_counter() - begin:.0f} s", flush=True)
         assert scores[collector].shape == (len(programs), 2) and np.isfinite(scores[collector]).all(), scores
-    for collector in COLLECTORS[1:]:
+    for collector in list(COLLECTORS)[1:]:
         np.testing.assert_allclose(scores[collector], scores["fused"], rtol=0.05, atol=0.15, err_msg=collector)
 
 

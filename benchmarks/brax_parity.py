@@ -5,7 +5,7 @@
 For each task: Brax's `train` once for every seed, then ours with the environment's own observation and reward, all
 seeds together; and, for steps a second, one candidate with one seed, and eight different programs with one seed each
 against eight runs of Brax. Both sides take the same steps and play as many held-out episodes, with sampled actions;
-what Brax plays before it has learned anything is not counted. docs/robots.md has the result.
+what Brax plays before it has learned anything is not counted. docs/appendix/robot_results.md has the result.
 """
 
 from __future__ import annotations

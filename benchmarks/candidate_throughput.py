@@ -2,7 +2,7 @@
 
     python benchmarks/candidate_throughput.py --candidates 1 4 16 64 --seeds 2 --out benchmarks/results/cpu.json
 
-docs/benchmarks.md says what each column means and how the comparison is kept fair.
+docs/appendix/benchmarks.md says what each column means and how the comparison is kept fair.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from benchmarks.table import show
 from jaxreward.commands.resolve import parse
 from jaxreward.errors import UserError
 from jaxreward.tasks import Task, make_task
-from jaxreward.training import PPO, How, paper, quick
-from jaxreward.training.plan import check_collector
+from jaxreward.training import PPO, Execution, paper, quick
+from jaxreward.training.config import CollectorOption, CompileOption
 
 _GENERATION = 16
 """Programs of a generation where generations are measured."""
@@ -64,8 +64,10 @@ class ThroughputSettings:
     """Also compile 16 structures, and then so many weight settings of each, with an eighth of --steps; 0: no."""
     agree: int = 0
     """Also train so many programs for an eighth of --steps by each collector, and compare the agents; 0: no."""
-    collector: How = "auto"
-    """How experience is collected in the rows: fused, hasty, linked, or as the trainer chooses."""
+    collector: CollectorOption = "auto"
+    """How experience is collected in the rows: fused, stepwise, or as the trainer chooses."""
+    compile: CompileOption = "auto"
+    """Of the fused collector on a CPU: full optimisation, or fast compilation to slower code."""
     chunking: int = 0
     """Also train so many candidates whole and in chunks under --memory-gb, and compare; 0: no."""
     memory_gb: float | None = None
@@ -107,18 +109,22 @@ class ThroughputSettings:
         if self.plot is not None and self.plot.suffix not in (".png", ".svg"):
             raise UserError(f"--plot {self.plot} must end in .png or .svg")
         self.ppo.check()
-        check_collector(self.collector, self.ppo)
+        Execution(collector=self.collector, compile=self.compile).check(self.ppo)
 
     @property
     def rows(self) -> list[int]:
         return sorted(set(self.candidates))
 
-    def options(self) -> dict[str, Any]:
+    def options(self, memory_gb: float | None = None) -> dict[str, Any]:
         """What every training of the benchmark is given."""
         return {
             "ppo": self.ppo, "seeds": self.seeds, "steps": self.steps, "checkpoints": self.checkpoints,
-            "eval_episodes": self.eval_episodes, "chunk": self.chunk, "collector": self.collector,
+            "eval_episodes": self.eval_episodes, "execution": self.execution(memory_gb),
         }  # fmt: skip
+
+    def execution(self, memory_gb: float | None) -> Execution:
+        """Where and how its trainings run."""
+        return Execution(memory_gb, self.chunk, self.collector, self.compile)
 
     def plan(self) -> list[str]:
         alone, separate = (min(n, max(self.rows)) for n in (self.one_by_one_limit, self.separate_limit))
@@ -198,10 +204,10 @@ class Measurement:
         from benchmarks.regimes import agreement, collectors, generations, tuning
 
         s = self.settings
-        options = {name: value for name, value in s.options().items() if name != "collector"}
+        options = {name: value for name, value in s.options().items() if name != "execution"}
         short = options | {"steps": -(-s.steps // _SHORT), "checkpoints": 1}
         if s.agree:
-            self.report["agreement"] = found = agreement(self.task, self.programs[: s.agree], **short)
+            self.report["agreement"] = found = agreement(self.task, self.programs[: s.agree], s.chunk, **short)
             for how, by in found["collectors"].items():
                 self.note(
                     f"{s.agree} programs {how}: parameters differ from those fused by at most "
@@ -210,8 +216,8 @@ class Measurement:
             self._save()
         if s.generations:
             programs = self.programs[: _GENERATION * s.generations]
-            for collector in collectors(s.ppo):
-                self.report["generations"] += generations(self.task, programs, _GENERATION, collector, **options)
+            for collector, execution in collectors(s.ppo, chunk=s.chunk).items():
+                self.report["generations"] += generations(self.task, programs, _GENERATION, execution, **options)
                 self._save()
                 later = self.report["generations"][-2]
                 self.note(
@@ -219,7 +225,7 @@ class Measurement:
                     f"{later['compile_share']:.0%} of it"
                 )
         if s.tune:
-            self.report["tune"] = found = tuning(self.task, self.programs[:_GENERATION], s.tune, **short)
+            self.report["tune"] = found = tuning(self.task, self.programs[:_GENERATION], s.tune, s.chunk, **short)
             self.note(
                 f"{s.tune} settings of {found['structures']} structures compile in {found['compile_ratio']:.2f} times "
                 "the time of the structures alone"
@@ -253,16 +259,14 @@ class Measurement:
 
         s = self.settings
         limit = None if s.chunking else s.memory_gb
-        passes = [
-            fused(self.task, self.programs[:n], s.second_pass, memory_gb=limit, **s.options()) for _ in range(s.repeat)
-        ]
+        passes = [fused(self.task, self.programs[:n], s.second_pass, **s.options(limit)) for _ in range(s.repeat)]
         time_s, result = median([p.seconds for p in passes]), passes[0].result
         devices = used(result)
         top = ceiling(self.task, max(result.chunks), s.seeds, s.ppo.envs, s.ppo.length, devices)
         if self.report["ceiling"] is None or top["steps_per_s"] > self.report["ceiling"]["steps_per_s"]:
             self.report["ceiling"] = top
         row: dict[str, Any] = {
-            "candidates": n, "seeds": s.seeds, "steps": s.steps, "collector": result.collector,
+            "candidates": n, "seeds": s.seeds, "steps": s.steps, "collector": result.collection,
             "chunks": list(result.chunks), "devices": devices,
             "compile_s": time_s.compile, "run_s": time_s.run, "wall_s": time_s.wall,
             "steps_per_s": result.env_steps / time_s.run,
@@ -285,7 +289,7 @@ class Measurement:
         brax = self.report["peers"].get("brax")
         row["brax_wall_ratio"] = n * s.seeds * brax["wall_s"] / row["wall_s"] if brax else None
         self.note(
-            f"{n} together, {result.collector}: compile {time_s.compile:.1f} s, run {time_s.run:.1f} s, wall "
+            f"{n} together, {result.collection}: compile {time_s.compile:.1f} s, run {time_s.run:.1f} s, wall "
             f"{time_s.wall:.1f} s, {row['steps_per_s']:,.0f} steps/s in chunks of {', '.join(map(str, result.chunks))}"
         )
         return row
@@ -299,7 +303,7 @@ class Measurement:
         s, programs = self.settings, self.programs[: self.settings.chunking]
         whole = fused(self.task, programs, False, **s.options()).result
         limit = s.memory_gb or round(0.4 * whole.peak_bytes / 1e9, 4)
-        cut = fused(self.task, programs, False, memory_gb=limit, **s.options()).result
+        cut = fused(self.task, programs, False, **s.options(limit)).result
         difference = np.abs(cut.success - whole.success)
         found = {
             "candidates": len(programs), "seeds": s.seeds, "steps": s.steps, "memory_gb": limit,

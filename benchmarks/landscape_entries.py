@@ -41,7 +41,7 @@ EXPECTED: dict[str, tuple[str, ...]] = {
     "rf-agent": (*_HILLS, "modular"),
     "forge": ("smooth", "plateau", "failures", "modular"),
 }
-"""Where a strategy's idea should beat best-of-n with 80 candidates and more; docs/landscapes.md says why."""
+"""Where a strategy's idea should beat best-of-n with 80 candidates and more; docs/appendix/landscapes.md says why."""
 
 FULL = Entry("full", "rf-agent")
 

@@ -1,4 +1,4 @@
-"""Results of search_landscapes.py as tables and a picture, in docs/landscapes.md.
+"""Results of search_landscapes.py as tables and a picture, in docs/appendix/landscapes.md.
 
 python benchmarks/landscape_table.py [FILE.json]           # rewrites the tables and the picture of the page
 python benchmarks/landscape_table.py --print [FILE.json]   # prints the tables instead
@@ -20,8 +20,8 @@ from benchmarks.landscape_entries import BASELINE
 from benchmarks.search_landscapes import RESULTS
 from jaxreward.errors import UserError, why_unreadable
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "landscapes.md"
-PICTURE = PAGE.parent / "pictures" / "landscapes.png"
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "appendix" / "landscapes.md"
+PICTURE = PAGE.parents[1] / "pictures" / "landscapes.png"
 START, END = "<!-- results -->", "<!-- /results -->"
 
 Row = dict[str, Any]
@@ -63,7 +63,7 @@ def _overview(rows: Sequence[Row]) -> str:
         line = [entry]
         for landscape in landscapes:
             found = [_one(rows, entry=entry, landscape=landscape, budget=budget) for budget in budgets]
-            signs = " ".join(letter[row["verdict"]] for row in found)
+            signs = "".join(letter[row["verdict"]] for row in found)
             line.append(f"**{signs}**" if found[0]["expected"] else signs)
         cells.append(line)
     text = (
@@ -80,8 +80,8 @@ def _surprises(rows: Sequence[Row]) -> list[str]:
     late = [row for row in rows if row["budget"] >= 80]
     failed = [row for row in late if row["expected"] and row["verdict"] != "better"]
     more = [row for row in late if not row["expected"] and row["verdict"] != "no difference"]
-    lines = [f"Expected to be better, and not found so: {_places(failed)}."]
-    lines.append(f"Not expected, and different all the same: {_places(more, verdict=True)}.")
+    lines = [f"Expected to be better, without a significant difference: {_places(failed)}."]
+    lines.append(f"Not expected, and significantly different: {_places(more, verdict=True)}.")
     largest = max(_names(rows, "budget"))
     trapped = [row for row in rows if row["landscape"] == "deceptive" and row["budget"] == largest]
     if trapped:
@@ -108,17 +108,15 @@ def _places(rows: Sequence[Row], verdict: bool = False) -> str:
 def _landscape(rows: Sequence[Row], landscape: str) -> str:
     """The truth of what each strategy says is best, and its difference to best-of-N."""
     budgets = _names(rows, "budget")
-    columns = ["strategy", "expected", *(c for b in budgets for c in (f"{b}: truth", "difference", "verdict"))]
+    columns = ["strategy", *(c for b in budgets for c in (f"{b}: truth", "difference"))]
     cells = []
     for entry in _names(rows, "entry"):
-        line = [entry, ""]
+        line = [entry]
         for budget in budgets:
             row = _one(rows, entry=entry, landscape=landscape, budget=budget)
-            line[1] = "better" if row["expected"] else ""
             short = f" ({row['trained']:.0f} trained)" if row["trained"] < budget - 0.5 else ""
-            line.append(f"{row['mean']:.2f} ± {row['half']:.2f}{short}")
-            base = entry == BASELINE.label
-            line += ["", ""] if base else [_signed(row["difference"], row["difference_half"]), row["verdict"]]
+            line.append(f"{row['mean']:.2f}±{row['half']:.2f}{short}")
+            line.append("" if entry == BASELINE.label else _marked(row, "difference", "difference_half", 2))
         cells.append(line)
     return f"**`{landscape}`**\n\n{_grid(columns, cells)}"
 
@@ -193,7 +191,7 @@ def _mean(rows: Sequence[Row], entry: str, key: str) -> float:
 
 
 def _signed(mean: float, half: float, digits: int = 2) -> str:
-    return f"{mean:+.{digits}f} ± {half:.{digits}f}".replace("-", "−")
+    return f"{mean:+.{digits}f}±{half:.{digits}f}".replace("-", "−")
 
 
 def _marked(row: Row, mean: str, half: str, digits: int) -> str:
@@ -206,7 +204,8 @@ def _list(values: Sequence[Any]) -> str:
 
 
 def _grid(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in (columns, ["---"] + ["--:"] * (len(columns) - 1), *rows))
+    head, *body = (f"| {' | '.join(cells)} |" for cells in (columns, *rows))
+    return "\n".join([head, f"|---|{'--:|' * (len(columns) - 1)}", *body])
 
 
 def picture(report: Row, path: Path) -> None:
@@ -245,7 +244,7 @@ def fill(page: str, report: Row) -> str:
     if page.count(START) != 1 or page.count(END) != 1:
         raise UserError(f"{PAGE} must have exactly one {START} and one {END}")
     before, rest = page.split(START)
-    image = "![True value of the best so far over trained candidates](pictures/landscapes.png)"
+    image = "![True value of the best so far over trained candidates](../pictures/landscapes.png)"
     return f"{before}{START}\n\n{image}\n\n{markdown(report)}\n{END}{rest.split(END)[1]}"
 
 

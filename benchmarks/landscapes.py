@@ -2,7 +2,7 @@
 
 A program is a subset of `TERMS` terms with a log10-weight each, written as JSON. Every landscape has one
 best program, of value 1. Which terms are good, and at which weights, is drawn anew for every seed.
-docs/landscapes.md says why each landscape is there.
+docs/appendix/landscapes.md says why each landscape is there.
 """
 
 from __future__ import annotations

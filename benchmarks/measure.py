@@ -159,7 +159,7 @@ def one_by_one(task: Task, programs: Sequence[Program], shared: bool, second_pas
     """Train each program alone.
 
     With `shared`, in one process by this library: what one program compiled and another can use (the learner, resets,
-    and, if collectors are linked, the environment) stays. Without, as if each had a process of its own, whose start
+    and, with the stepwise collector, the environment) stays. Without, as if each had a process of its own, whose start
     is not counted.
     """
     times = []

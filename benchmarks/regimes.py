@@ -4,6 +4,7 @@ whether collectors agree."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -13,21 +14,21 @@ from benchmarks.measure import forget, used
 from jaxreward.errors import UserError
 from jaxreward.programs import Program
 from jaxreward.tasks import Task
-from jaxreward.training import PPO, How, TrainResult, train
+from jaxreward.training import PPO, Execution, TrainResult, train
 from jaxreward.training.compiled import POPULATIONS
-from jaxreward.training.plan import collector_of, linkable
+from jaxreward.training.execution import steppable
 
 
-def collectors(ppo: PPO, platform: str = "") -> list[How]:
-    """Those that can serve the learner, without what is another on this platform; JAX's own unless given."""
-    found: list[How] = ["fused"]
+def collectors(ppo: PPO, platform: str = "", chunk: int | None = None) -> dict[str, Execution]:
+    """The collectors that differ for this learner on a platform, JAX's own unless given, by name."""
+    found = {"fused": Execution(chunk=chunk, collector="fused", compile="full")}
     if (platform or jax.default_backend()) == "cpu":
-        found.append("hasty")
-    return [*found, "linked"] if linkable(ppo) else found
+        found["fused, fast"] = Execution(chunk=chunk, collector="fused", compile="fast")
+    return found | {"stepwise": Execution(chunk=chunk, collector="stepwise")} if steppable(ppo) else found
 
 
 def generations(
-    task: Task, programs: Sequence[Program], size: int, collector: How, **options: Any
+    task: Task, programs: Sequence[Program], size: int, execution: Execution, **options: Any
 ) -> list[dict[str, Any]]:
     """Train `programs` in generations of `size` from a cold start, as a search does: what one compiled the next may
     use, and there is room for the largest program so far. The last row has the programs of the one before it with
@@ -41,13 +42,15 @@ def generations(
             room = (
                 max(room[0], *(p.observation_size for p in part)), max(room[1], *(len(p.terms) for p in part))
             )  # fmt: skip
-            done = train(task, part, collector=collector, room=room, **options)
+            done = train(task, part, execution=replace(execution, room=room), **options)
             reused = number == len(parts) - 1
             rows.append({"generation": number, "same_structures": reused, **_row(done)})
     return rows
 
 
-def tuning(task: Task, programs: Sequence[Program], settings: int, **options: Any) -> dict[str, Any]:
+def tuning(
+    task: Task, programs: Sequence[Program], settings: int, chunk: int | None = None, **options: Any
+) -> dict[str, Any]:
     """Compile and train structures once, and then so many weight settings of each, both from a cold start.
 
     Raises:
@@ -58,7 +61,9 @@ def tuning(task: Task, programs: Sequence[Program], settings: int, **options: An
         raise UserError("none of these programs has a number in its reward: there is nothing to tune")
     many = [reweighted(program, k) for program in weighted for k in range(settings)]
     budget = options["ppo"], options["seeds"], options["steps"]
-    options |= {"collector": collector_of("auto", task, *budget, jax.default_backend(), settings)}  # of the many
+    collector, compilation = Execution().resolve(task, *budget, jax.default_backend(), settings)  # of the many
+    compilation = "auto" if collector == "stepwise" else compilation
+    options |= {"execution": Execution(chunk=chunk, collector=collector, compile=compilation)}
     alone, tuned = _cold(task, weighted, **options), _cold(task, many, **options)
     return {
         "structures": len(weighted), "settings": settings, "alone": alone, "tuned": tuned,
@@ -66,24 +71,24 @@ def tuning(task: Task, programs: Sequence[Program], settings: int, **options: An
     }  # fmt: skip
 
 
-def agreement(task: Task, programs: Sequence[Program], **options: Any) -> dict[str, Any]:
+def agreement(task: Task, programs: Sequence[Program], chunk: int | None = None, **options: Any) -> dict[str, Any]:
     """By how much the agents of every other collector differ from those of the fused one after the same training: in
     any of their parameters, and in success. Not a number where one of them is not.
 
     Raises:
         UserError: here this learner has one collector only.
     """
-    hows = collectors(options["ppo"])
-    if len(hows) < 2:
+    known = collectors(options["ppo"], chunk=chunk)
+    if len(known) < 2:
         raise UserError("here this learner has one collector, fused: leave --agree away")
-    fused, *others = (train(task, programs, collector=how, **options) for how in hows)
+    fused, *others = (train(task, programs, execution=execution, **options) for execution in known.values())
     found: dict[str, Any] = {
         "programs": len(programs), "steps": int(fused.steps[-1]), "seeds": len(fused.seeds), "collectors": {}
     }  # fmt: skip
-    for other in others:
+    for name, other in zip(list(known)[1:], others, strict=True):
         pairs = zip(map(jax.tree.leaves, fused.agents), map(jax.tree.leaves, other.agents), strict=True)
         apart = [np.max(np.abs(a - b)) for one, two in pairs for a, b in zip(one, two, strict=True)]
-        found["collectors"][other.collector] = {
+        found["collectors"][name] = {
             "max_parameter_difference": float(np.max(apart)),
             "max_success_difference": float(np.max(np.abs(fused.success - other.success))),
         }  # fmt: skip
@@ -110,7 +115,7 @@ def reweighted(program: Program, k: int) -> Program:
 def _row(done: TrainResult) -> dict[str, Any]:
     devices = used(done)
     return {
-        "candidates": len(done.programs), "collector": done.collector, "chunks": list(done.chunks), "devices": devices,
+        "candidates": len(done.programs), "collector": done.collection, "chunks": list(done.chunks), "devices": devices,
         "compile_s": done.compile_s, "run_s": done.run_s, "wall_s": done.wall_s,
         "compile_share": done.compile_s / (devices * done.wall_s), "steps_per_s": done.env_steps / done.wall_s,
     }  # fmt: skip

@@ -1,9 +1,9 @@
 """Search strategies against best-of-n on landscapes whose optimum is known, without training.
 
     python benchmarks/search_landscapes.py --processes 2     # minutes; writes benchmarks/results/search_landscapes.json
-    python benchmarks/landscape_table.py                     # its tables and picture, in docs/landscapes.md
+    python benchmarks/landscape_table.py                     # its tables and picture, in docs/appendix/landscapes.md
 
-docs/landscapes.md says what is measured and how to read it.
+docs/appendix/landscapes.md says what is measured and how to read it.
 """
 
 from __future__ import annotations

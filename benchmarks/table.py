@@ -1,6 +1,6 @@
-"""Results of a benchmark as tables: on the terminal, and in docs/benchmarks.md.
+"""Results of a benchmark as tables: on the terminal, and in docs/appendix/benchmarks.md.
 
-python benchmarks/table.py benchmarks/results/*.json     # rewrites the tables of docs/benchmarks.md
+python benchmarks/table.py benchmarks/results/*.json     # rewrites the tables of docs/appendix/benchmarks.md
 python benchmarks/table.py --print FILE.json             # prints Markdown instead
 """
 
@@ -21,7 +21,7 @@ from rich.table import Table
 from benchmarks.command import status_of
 from jaxreward.errors import UserError, why_unreadable
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "benchmarks.md"
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "appendix" / "benchmarks.md"
 START, END = "<!-- table -->", "<!-- /table -->"
 
 _THROUGHPUT = (
@@ -150,7 +150,8 @@ def markdown(report: dict[str, Any]) -> str:
     """The same as Markdown."""
 
     def grid(columns: tuple[str, ...], rows: list[list[str]]) -> list[str]:
-        return [f"| {' | '.join(cells)} |" for cells in ([*columns], ["--:"] * len(columns), *rows)]
+        head, *body = (f"| {' | '.join(cells)} |" for cells in ([*columns], *rows))
+        return [head, f"|{'--:|' * len(columns)}", *body]
 
     lines = [heading(report)]
     for columns, rows in tables(report):

@@ -3,7 +3,7 @@
     python benchmarks/task_speed.py --out benchmarks/results/tasks.json
 
 Every task is measured in a process of its own: what one compiled serves no other, and one that hangs or fails costs
-its own row. docs/robots.md has the table.
+its own row. docs/appendix/robot_results.md has the table.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def _reason(stderr: str) -> str:
 
 
 def _line(row: dict[str, Any]) -> str:
-    """A row of the table in docs/robots.md."""
+    """A row of the table in docs/appendix/robot_results.md."""
     if "error" in row:
         return f"| `{row['task']}` | {row['error']} |"
     cells = list[str]()

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 class Clock:
     """Adds up the wall time of named parts, and how often each was done; safe to use from several threads.
 
-    Parts may lie in each other; what an inner one takes is not counted again outside.
+    Setup may lie in each other; what an inner one takes is not counted again outside.
     """
 
     def __init__(self) -> None:

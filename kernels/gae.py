@@ -12,6 +12,7 @@ def gae(
     v_tm1: jax.Array,
     v_t: jax.Array,
     lambda_: jax.Array | float,
+    mask_t: jax.Array | None = None,
 ) -> jax.Array:
     """Advantages of one trajectory, time-major and unbatched.
 
@@ -32,6 +33,7 @@ def gae(
         lambda_: the mixing parameter in [0, 1], a scalar or (T,). Where a time limit cuts an
             episode, a 0 here with a discount of gamma bootstraps from `v_t` and keeps the next
             episode out.
+        mask_t: False where the temporal difference is to count as 0, bool (T,); all count if omitted.
 
     Returns:
         The advantages, (T,), in the dtype of `r_t`.
@@ -44,6 +46,8 @@ def gae(
         raise ValueError(f"gae expects vectors of one length T, got {shapes}; vmap over batch axes.")
 
     delta_t = r_t + discount_t * v_t - v_tm1
+    if mask_t is not None:
+        delta_t = jnp.where(mask_t, delta_t, 0.0)
     decay_t = discount_t * jnp.asarray(lambda_, r_t.dtype)
 
     def backward(advantage: jax.Array, step: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:

@@ -6,7 +6,7 @@ import jax
 
 from jaxreward.devices import supported
 from jaxreward.tasks import compiler_options, make_task
-from jaxreward.training.compiled import HASTY, SMALL, xla_options
+from jaxreward.training.compiled import FAST, SMALL, xla_options
 
 
 def test_options_that_xla_does_not_know_are_left_out():
@@ -17,7 +17,7 @@ def test_options_that_xla_does_not_know_are_left_out():
 
 def test_a_function_compiles_with_whatever_is_asked_for():
     lowered = jax.jit(lambda x: x * 2.0).lower(1.0)
-    for options in (HASTY, SMALL, {"xla_no_such_option": 7}, None):
+    for options in (FAST, SMALL, {"xla_no_such_option": 7}, None):
         assert lowered.compile(xla_options("cpu", options))(3.0) == 6.0
 
 

@@ -17,14 +17,13 @@ import pytest
 from jaxreward.commands.evolve import COMMANDS
 from jaxreward.commands.resolve import resolve
 from jaxreward.errors import UserError
-from jaxreward.evolve import evolve
-from jaxreward.evolve import loop as evolution
+from jaxreward.evolve import candidate_trainer, evolve
 from jaxreward.evolve.settings import EvolveSettings
 from jaxreward.reports.live import Silent
 from jaxreward.runs import REQUEUE_EXIT_CODE, Baseline, Checked, Finished, Proposed, Told, Trained, fold, read_log
 from jaxreward.runs.provenance import read_header
 from jaxreward.search import make_strategy
-from jaxreward.training import PPO, Interrupted
+from jaxreward.training import PPO, Checkpointing, Interrupted
 from jaxreward.training.chunk import Chunk
 from tests.tracking.records import read_folder
 
@@ -84,26 +83,26 @@ def test_weights_are_tuned_before_a_candidate_trains(machine, tmp_path):
 def test_a_run_that_stopped_after_tuning_does_not_tune_again(machine, tmp_path, monkeypatch):
     how: Any = {"tune": 3, "tune_steps": 128, "final_seeds": 0, "baselines": ()}
     run(machine, tmp_path / "whole", **how)
-    train, update, updates, taken = evolution.train, Chunk.update, [0], dict[str, int]()
+    train, update, updates, taken = candidate_trainer.train, Chunk.update, [0], dict[str, int]()
 
-    def stopped(*args: Any, tag: str, **options: Any) -> Any:
-        if tag == "generation-0":
+    def stopped(*args: Any, checkpointing: Checkpointing, **options: Any) -> Any:
+        if checkpointing.tag == "generation-0":
             raise Interrupted("stopped before the training proper")
-        return train(*args, tag=tag, **options)
+        return train(*args, checkpointing=checkpointing, **options)
 
-    def counted(*args: Any, tag: str, **options: Any) -> Any:
+    def counted(*args: Any, checkpointing: Checkpointing, **options: Any) -> Any:
         before = updates[0]
-        result = train(*args, tag=tag, **options)
-        taken[tag] = updates[0] - before
+        result = train(*args, checkpointing=checkpointing, **options)
+        taken[checkpointing.tag] = updates[0] - before
         return result
 
     def counting(*args: Any) -> Any:
         updates[0] += 1
         return update(*args)
 
-    monkeypatch.setattr(evolution, "train", stopped)
+    monkeypatch.setattr(candidate_trainer, "train", stopped)
     assert "stopped before" in run(machine, tmp_path / "cut", **how).reason
-    monkeypatch.setattr(evolution, "train", counted)
+    monkeypatch.setattr(candidate_trainer, "train", counted)
     monkeypatch.setattr(Chunk, "update", counting)
     run(machine, tmp_path / "cut", **how, resume=True)
     assert taken["generation-0-tune-0"] == 0 < min(taken["generation-0"], taken["generation-1-tune-0"])
@@ -273,7 +272,7 @@ def test_the_papers_preset_trains_everybody_alike():
     "changes, word",
     [
         ({"halving": 1, "generation": 1}, "--generation 2"), ({"prune": True, "steps": 500}, "--prune"),
-        ({"collector": "linked", "ppo": PPO(gru=4)}, "have a memory"), ({"halving": 5}, "--halving 5"),
+        ({"collector": "stepwise", "ppo": PPO(gru=4)}, "have a memory"), ({"halving": 5}, "--halving 5"),
         ({"contender_seeds": 2}, "contender-seeds"), ({"halving": -1}, "negative"),
     ],
 )  # fmt: skip

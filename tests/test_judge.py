@@ -16,7 +16,7 @@ from PIL import Image
 from jaxreward.errors import UserError
 from jaxreward.evolve import ask, evolve
 from jaxreward.evolve.settings import EvolveSettings
-from jaxreward.evolve.setup import Parts
+from jaxreward.evolve.setup import Setup
 from jaxreward.proposers.human.judge import Judge
 from jaxreward.proposers.proposer import Desk
 from jaxreward.records import Exchange, Request
@@ -211,7 +211,7 @@ def test_a_task_that_cannot_be_drawn_is_refused_before_anything_starts(tmp_path)
             return getattr(make_task("probe-choice"), attribute)
 
     with pytest.raises(UserError, match="blind: the task has no `draw`"):
-        Parts.of(SETTINGS, Blind())  # type: ignore[arg-type]
+        Setup.of(SETTINGS, Blind())  # type: ignore[arg-type]
 
 
 def test_a_search_that_people_judge_stops_for_votes_and_shows_their_remarks(tmp_path, checker, task_of):

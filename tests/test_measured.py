@@ -21,7 +21,7 @@ from jaxreward.comparison.finished_searches import read_search
 from jaxreward.errors import UserError
 from jaxreward.evolve import evolve
 from jaxreward.evolve.settings import EvolveSettings
-from jaxreward.evolve.setup import Parts
+from jaxreward.evolve.setup import Setup
 from jaxreward.programs import Program
 from jaxreward.proposers.genetic.guidance import band, level
 from jaxreward.proposers.prompts.prompt_builder import PromptBook
@@ -143,12 +143,12 @@ def trained() -> Any:
 
 
 def test_what_is_measured_falls_where_less_is_better(trained):
-    assert trained.measure == MISS and trained.told == ("hit", "sum")
+    assert trained.measure == MISS and trained.extra_metrics == ("hit", "sum")
     curve = trained.success_curve.mean(1)
     assert (curve[:, -1] < curve[:, 0]).all() and (curve[:, -1] < 0.35).all()
-    np.testing.assert_allclose(trained.beside("sum"), trained.success, rtol=1e-5)
-    np.testing.assert_allclose(trained.beside_curve("sum"), trained.success_curve, rtol=1e-5)
-    assert not np.allclose(trained.beside_curve("hit"), trained.success_curve)
+    np.testing.assert_allclose(trained.extra("sum"), trained.success, rtol=1e-5)
+    np.testing.assert_allclose(trained.extra_curve("sum"), trained.success_curve, rtol=1e-5)
+    assert not np.allclose(trained.extra_curve("hit"), trained.success_curve)
     score, feedback = trained.score(1), trained.feedback(1)
     assert score.measure == feedback.measure == MISS and score.merit == -score.mean
     assert feedback.return_solved is None and feedback.return_failed is None
@@ -375,7 +375,7 @@ def test_a_task_without_a_persons_reward_has_no_dense_baseline(tmp_path):
     short = dataclasses.replace(settings, baselines=(), filter_steps=100, task="hopper")
     with pytest.raises(UserError, match="needs --filter-threshold: a value of its return"):
         evolve(short, Silent())
-    assert Parts.of(dataclasses.replace(short, filter_threshold=0.05)).task.name == "hopper", (
+    assert Setup.of(dataclasses.replace(short, filter_threshold=0.05)).task.name == "hopper", (
         "any value may be asked for"
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jaxreward.evolve.repair import requests_to_mend
+from jaxreward.evolve.repair import repair_requests
 from jaxreward.records import Failure, ProgramSummary, Proposal, Request, Result, Score, Verdict
 from jaxreward.runs import Checked, Generation
 
@@ -29,7 +29,7 @@ class Chain:
         self.generation = Generation(0, self.generation.requests, proposals, checks, self.generation.trained)
 
     def sent_back(self, repairs: int = 2) -> list[Request]:
-        found = requests_to_mend(self.generation, repairs)
+        found = repair_requests(self.generation, repairs)
         g = self.generation
         self.generation = Generation(0, (*g.requests, *found), g.proposals, g.checks, g.trained)
         return found
@@ -81,4 +81,4 @@ def test_what_failed_in_the_trainer_does_not_go_back():
         Result(candidate=candidate, score=Score(mean=0, se=0, n=1, episodes=1)),
     ):
         g = chain.generation
-        assert requests_to_mend(Generation(0, g.requests, g.proposals, g.checks, {"g0000-00": result}), 2) == []
+        assert repair_requests(Generation(0, g.requests, g.proposals, g.checks, {"g0000-00": result}), 2) == []

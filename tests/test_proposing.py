@@ -13,7 +13,7 @@ import pytest
 from jaxreward.errors import ProposerStopped
 from jaxreward.evolve.loop import Evolution
 from jaxreward.evolve.settings import EvolveSettings
-from jaxreward.evolve.setup import Parts
+from jaxreward.evolve.setup import Setup
 from jaxreward.proposers.proposer import Answers, Desk, Unplanned
 from jaxreward.proposers.replay import ReplayProposer
 from jaxreward.records import Exchange, Failure, Proposal, Request
@@ -102,7 +102,7 @@ def machine(checker, task_of):
 def search(machine: dict[str, Any], out: Path, proposer: Any, **changes: Any) -> Evolution:
     settings = dataclasses.replace(SETTINGS, out=out, name="run", **changes)
     path = out / "run"
-    parts = Parts(machine["task"], make_strategy("limen", **settings.strategy_options()), proposer)
+    parts = Setup(machine["task"], make_strategy("limen", **settings.strategy_options()), proposer)
     opened = Run.resume(path) if path.exists() else Run.create(path, settings.as_config())
     with opened as run:
         main = Evolution(run, settings, parts, machine["checker"], Silent(), StopSignal())

@@ -19,7 +19,7 @@ import pytest
 from jaxreward.errors import UserError
 from jaxreward.evolve.loop import Evolution
 from jaxreward.evolve.settings import EvolveSettings
-from jaxreward.evolve.setup import Parts
+from jaxreward.evolve.setup import Setup
 from jaxreward.operators import OPERATORS, WORDS
 from jaxreward.programs import Checker
 from jaxreward.proposers.human.judge import Judge
@@ -122,7 +122,7 @@ def search(out: Path, strategy: str, proposer: Any = None, **changes: Any) -> Ev
     settings = dataclasses.replace(SETTINGS, out=out, name="run", strategy=strategy, **changes)
     made = make_strategy(strategy, **settings.strategy_options())
     judge = cast(Judge, Voters()) if made.asks_people and not isinstance(proposer, ReplayProposer) else None
-    parts = Parts(make_task("probe-corridor"), made, proposer or Talkative(), judge=judge)
+    parts = Setup(make_task("probe-corridor"), made, proposer or Talkative(), judge=judge)
     path = out / "run"
     with Run.resume(path) if path.exists() else Run.create(path, settings.as_config()) as run:
         main = Search(run, settings, parts, cast(Checker, Formulas()), Silent(), StopSignal())
@@ -226,9 +226,9 @@ JUDGED = ("fitness=preference", "initial=3", "islands=2", "votes=1")
 
 def test_a_replay_has_its_votes_from_the_recording():
     settings = dataclasses.replace(SETTINGS, strategy="revolve", option=JUDGED)
-    assert Parts.of(settings).judge is not None
+    assert Setup.of(settings).judge is not None
     with pytest.raises(UserError, match="cannot read the recording"):  # and asks for that, not for a judge
-        Parts.of(dataclasses.replace(settings, proposer="replay", recording=Path("nowhere")))
+        Setup.of(dataclasses.replace(settings, proposer="replay", recording=Path("nowhere")))
 
 
 @pytest.mark.parametrize("generation", [3, 4, 11])

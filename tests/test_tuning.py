@@ -43,12 +43,13 @@ def candidates(programs) -> list[Candidate]:
 class Trainings:
     """Says that a setting is worth what `value` makes of its constants, and remembers what it was asked for."""
 
-    def __init__(self, value, measure: Measure = SUCCESS) -> None:
+    def __init__(self, value, task, settings: int, measure: Measure = SUCCESS) -> None:
+        self.task, self.settings = task, SimpleNamespace(tune=settings, seed=7, tuning_steps=100)
         self.value, self.measure = value, measure
         self.asked: list[tuple[int, list[Program]]] = []
 
-    def __call__(self, programs, generation) -> Any:
-        self.asked.append((generation, list(programs)))
+    def train(self, programs, name, **_) -> Any:
+        self.asked.append((int(name.removeprefix("tune-")), list(programs)))
         values = np.array([[self.value(p.constants)] * 2 for p in programs])
         return SimpleNamespace(success=values, measure=self.measure, env_steps=100 * len(programs))
 
@@ -65,8 +66,8 @@ def remark(tuned: Tuned, row: int) -> Notice:
 
 
 def run(programs, checker, easy, settings, value, **more) -> tuple[Tuned, Trainings]:
-    trainings = Trainings(value, **more)
-    return tune(candidates(programs), programs, settings, 7, trainings, checker, easy), trainings
+    trainings: Any = Trainings(value, easy, settings, **more)
+    return tune(candidates(programs), programs, trainings, checker), trainings
 
 
 def test_settings_make_generations():
@@ -154,6 +155,6 @@ def test_results_carry_what_tuning_took_and_found(programs, checker, easy):
     score = Score(mean=0.5, se=0.1, n=2, episodes=20)
     for row, steps in ((0, 410), (1, 10)):
         result = Result(candidate=tuned.candidates[row], score=score, feedback=Feedback(), env_steps=10)
-        told = tuned.told(row, result)
+        told = tuned.annotated(row, result)
         assert told.feedback is not None
         assert told.env_steps == steps and [n.kind for n in told.feedback.notices] == ["tuned"] * (row == 0)

@@ -72,11 +72,11 @@ def run(resolved: Resolved[CompareOptions]) -> int:
 
 def _prepare(cells: Sequence[Cell], tasks: Mapping[str, Task], console: Console) -> None:
     """Raise UserError if a search that has not begun could ask nobody, before there is a folder."""
-    from jaxreward.evolve.setup import Parts
+    from jaxreward.evolve.setup import Setup
 
     asking = [c.settings for c in cells if isinstance(c, SearchCell) and not c.begun and c.settings.proposer == "llm"]
     for settings in asking[:1]:  # all ask the same models
-        Parts.of(settings, tasks[settings.task]).proposer.prepare(console.print)
+        Setup.of(settings, tasks[settings.task]).proposer.prepare(console.print)
 
 
 def hiding(secrets: Secrets, llm: LlmSettings) -> Callable[[str], str]:
@@ -103,13 +103,13 @@ def hiding(secrets: Secrets, llm: LlmSettings) -> Callable[[str], str]:
 
 def _examine(settings: CompareSettings) -> dict[str, Task]:
     """The tasks by name; UserError for a name that does not exist, or cells that do not fit what is there already."""
-    from jaxreward.evolve.setup import Parts
+    from jaxreward.evolve.setup import Setup
     from jaxreward.tasks import make_task_of
 
     tasks = {name: make_task_of(name, settings.task_arg) for name in settings.tasks}
     for cell in settings.cells():
         if cell.settings.seed == 0:
-            Parts.of(cell.settings, tasks[cell.settings.task])
+            Setup.of(cell.settings, tasks[cell.settings.task])
     for cell in settings.cells():  # of other shards too: they may share the folder
         cell.require_same(tasks[cell.settings.task])
     require_fitting(settings.out, settings.cells())

@@ -12,12 +12,12 @@ from jaxreward.commands.spending import confirm, foresee
 from jaxreward.commands.summary import evolve_json, show_outcome
 from jaxreward.evolve import Outcome, evolve
 from jaxreward.evolve.settings import EvolveSettings
-from jaxreward.evolve.setup import Parts
+from jaxreward.evolve.setup import Setup
 from jaxreward.reports.live import Live
 from jaxreward.reports.page import write_report
 from jaxreward.runs import StopSignal
 
-MACHINE = ("memory_gb", "chunk", "collector")
+MACHINE = ("memory_gb", "chunk", "collector", "compile")
 LLM = (
     *("llm.model", "llm.api_base", "llm.temperature", "llm.top_p", "llm.max_tokens", "llm.reasoning_effort"),
     *("llm.model_seed", "llm.stream", "llm.concurrency", "llm.timeout_s", "llm.retries", "llm.wait_s", "llm.repairs"),
@@ -41,7 +41,7 @@ def run(resolved: Resolved[EvolveSettings]) -> int:
     settings = resolved.settings
     settings.check()
     console = console_of(settings.json)
-    Parts.of(settings)  # a plan with a name that does not exist is no plan
+    Setup.of(settings)  # a plan with a name that does not exist is no plan
     spending = foresee(settings)
     for line in describe(settings, spending.text() if spending else ""):
         console.print(line)

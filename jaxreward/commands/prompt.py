@@ -18,7 +18,7 @@ from jaxreward.errors import UserError
 from jaxreward.evolve.budget import next_requests
 from jaxreward.evolve.presets import quick_learner
 from jaxreward.evolve.settings import EvolveSettings
-from jaxreward.evolve.setup import given_observation, words_of
+from jaxreward.evolve.setup import given_observation, task_card
 from jaxreward.formatting import printable
 from jaxreward.operators import OPERATORS
 from jaxreward.proposers.llm.llm_proposer import LlmProposer
@@ -102,7 +102,7 @@ def show(settings: PromptSettings) -> Shown:
                 f"--operator {operator} is about programs of a run: give it with --run and --request or --parent"
             )
         request = Request(id="g0000-00", generation=0, operator=operator, evolve=settings.evolve)
-        words = words_of(make_task_of(settings.task, settings.task_arg), None, quick_learner(settings.task))
+        words = task_card(make_task_of(settings.task, settings.task_arg), None, quick_learner(settings.task))
         return _composed(request, words, LlmSettings(prompts=settings.prompts), settings.seed)
     if settings.request and settings.parent:
         raise UserError("give --request or --parent, not both")
@@ -119,7 +119,7 @@ def show(settings: PromptSettings) -> Shown:
     started = replace(started, out=settings.run.parent, name=settings.run.name)
     said = settings.task if is_file(settings.task) else ""
     started = replace(started, task=named_again(started.task, said, f"the run {settings.run}", settings.run))
-    words = words_of(started.make_task(), given_observation(started), started.ppo)
+    words = task_card(started.make_task(), given_observation(started), started.ppo)
     return _composed(request, words, llm, started.seed)
 
 

@@ -17,7 +17,7 @@ from jaxreward.programs.checker import read_program
 from jaxreward.reports.tables import score_json
 from jaxreward.tasks import Task, make_task_of
 from jaxreward.training import PPO, Progress, TrainResult, train
-from jaxreward.training.plan import EVAL_EPISODES, check_collector
+from jaxreward.training.plan import EVAL_EPISODES
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class TrainSettings(TrainingOptions):
             if not path.is_file():
                 raise UserError(f"there is no interface file {path}")
         self.ppo.check()
-        check_collector(self.collector, self.ppo)
+        self.execution().check(self.ppo)
 
 
 @dataclass(frozen=True)
@@ -79,9 +79,11 @@ class Retrained:
                 "curve": {
                     "steps": self.result.steps.tolist(),
                     "success": json_curve(self.result.success_curve[row]),
-                    "beside": {told: json_curve(self.result.beside_curve(told)[row]) for told in self.result.told},
+                    "beside": {
+                        name: json_curve(self.result.extra_curve(name)[row]) for name in self.result.extra_metrics
+                    },
                 },
-                "beside": {told: self.result.beside(told)[row].tolist() for told in self.result.told},
+                "beside": {name: self.result.extra(name)[row].tolist() for name in self.result.extra_metrics},
                 "diverged": int(self.result.diverged[row].sum()),
                 "notices": [n.model_dump() for n in self.result.feedback(row).notices],
             }
@@ -123,6 +125,6 @@ def retrain(settings: TrainSettings, progress: Any = None) -> Retrained:
         task, programs, settings.ppo,
         seeds=range(settings.first_seed, settings.first_seed + settings.seeds),
         steps=settings.steps, checkpoints=settings.checkpoints, eval_episodes=settings.eval_episodes,
-        memory_gb=settings.memory_gb, chunk=settings.chunk, collector=settings.collector, progress=report,
+        execution=settings.execution(), progress=report,
     )  # fmt: skip
     return Retrained(tuple(names), result)

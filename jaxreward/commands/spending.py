@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from jaxreward.commands.confirm import confirmed
 from jaxreward.errors import UserError
 from jaxreward.evolve.settings import EvolveSettings
-from jaxreward.evolve.setup import given_observation, words_of
+from jaxreward.evolve.setup import given_observation, task_card
 from jaxreward.proposers.llm.cost import EXPECTED_REPLY, Estimate, dollars, estimate_cost, too_small
 from jaxreward.proposers.prompts.prompt_builder import PromptBook, estimate_tokens
 from jaxreward.proposers.prompts.sections import TOTAL
@@ -54,7 +54,7 @@ def foresee(settings: EvolveSettings) -> Spending | None:
         return None
     task = settings.make_task()
     request = Request(id="g0000-00", generation=0, operator="scratch", evolve=settings.evolves)
-    words = words_of(task, given_observation(settings), settings.ppo)
+    words = task_card(task, given_observation(settings), settings.ppo)
     messages = PromptBook(words, settings.llm.prompts).messages(request, derive_rng(0))
     tokens = sum(estimate_tokens(message["content"]) for message in messages) + _CONTEXT_TOKENS
     if not settings.resume and (lacking := too_small(settings.llm, tokens - _CONTEXT_TOKENS)):

@@ -164,7 +164,9 @@ def show_retrained(settings: TrainSettings, done: Retrained, console: Console) -
     result, task = done.result, task_title(settings.task, settings.task_arg)
     rows = []
     for i, name in enumerate(done.names):
-        told = {name.replace("_", " "): figure(result.beside(name)[i].mean(), rate=False) for name in result.told}
+        told = {
+            name.replace("_", " "): figure(result.extra(name)[i].mean(), rate=False) for name in result.extra_metrics
+        }
         rows.append((name, result.score(i), {"features": str(result.programs[i].observation_size), **told}))
     console.print(
         score_table(f"{result.measure.label} on {task}, {settings.seeds} seeds x {settings.steps:,} steps", rows)
@@ -185,7 +187,7 @@ def show_retrained(settings: TrainSettings, done: Retrained, console: Console) -
     if settings.plot is not None:
         settings.plot.parent.mkdir(parents=True, exist_ok=True)
         by_name = lambda curve: dict(zip(done.names, curve, strict=True))  # noqa: E731
-        beside = {told: by_name(result.beside_curve(told)) for told in result.told}
+        beside = {name: by_name(result.extra_curve(name)) for name in result.extra_metrics}
         curves = by_name(result.success_curve)
         learning_curves(settings.plot, result.steps, curves, task, result.measure, beside)
         console.print(f"learning curves in {settings.plot}")

@@ -34,7 +34,7 @@ from jaxreward.runs.toml import flat
 from jaxreward.search.option_text import read_options, write_options
 from jaxreward.search.registry import STRATEGIES
 from jaxreward.tasks import Task
-from jaxreward.training import Interrupted, train
+from jaxreward.training import Checkpointing, Interrupted, train
 from jaxreward.training.plan import curve_points
 
 Status = Literal["done", "begun", "to do"]
@@ -184,8 +184,8 @@ class SparseCell:
         try:
             trained = train(
                 task, [program], s.ppo, seeds=range(FIRST_SEED, FIRST_SEED + s.final_seeds), steps=steps,
-                checkpoints=curve_points(task, s.ppo, steps), memory_gb=s.memory_gb, chunk=s.chunk,
-                collector=s.collector, store=Checkpoints(half_done), tag="sparse",
+                checkpoints=curve_points(task, s.ppo, steps), execution=s.execution(),
+                checkpointing=Checkpointing(Checkpoints(half_done), "sparse"),
                 progress=lambda p: tools.watcher.training("sparse", p), should_stop=lambda: tools.stop.requested,
             )  # fmt: skip
         except Interrupted as interrupted:

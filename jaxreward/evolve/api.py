@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from jaxreward.errors import FAILED_EXIT_CODE, USAGE_EXIT_CODE, ProposerStopped, UserError
-from jaxreward.evolve.final_evaluation import BEST_OF_N, compare
+from jaxreward.evolve.final_evaluation import BEST_OF_N, final_evaluation
 from jaxreward.evolve.loop import Evolution, Watcher
 from jaxreward.evolve.settings import EvolveSettings
-from jaxreward.evolve.setup import Parts
+from jaxreward.evolve.setup import Setup
 from jaxreward.programs import Checker
 from jaxreward.proposers.human.manual import ManualProposer
 from jaxreward.proposers.llm.consent import remember
@@ -37,7 +37,7 @@ from jaxreward.training import Interrupted
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run came to.
+    """The outcome of a run.
 
     `score` and `baselines` are of the final training on fresh seeds where there was one, else of
     the search itself. `reason` is why it ended; `exit_code` is 0, 1 where nothing was ever trained, the code of
@@ -67,7 +67,7 @@ def evolve(
 
     Args:
         settings: what to do; for a resumed run, what it was started with and larger budgets.
-        watcher: who is told how it goes.
+        watcher: observes the run.
         task: the task itself, where `settings.task` names none that `make_task` knows.
         stop: an entered StopSignal; signals are not watched if omitted.
         checker: to check programs with; one is started, and ended, if omitted.
@@ -79,9 +79,9 @@ def evolve(
     """
     settings.check()
     stop = stop or StopSignal()
-    path, parts = settings.out / settings.run_name, Parts.of(settings, task)
+    path, setup = settings.out / settings.run_name, Setup.of(settings, task)
     if not settings.resume:
-        parts.proposer.prepare(watcher.note)  # before there is a folder
+        setup.proposer.prepare(watcher.note)  # before there is a folder
     _remember(settings, watcher)
     with (
         _opened(settings, path) as run, _tracker(settings, path, watcher) as tracker,
@@ -91,13 +91,13 @@ def evolve(
             run.update_config(settings.as_config())
         for entry in run.entries:
             tracker.feed(entry)
-        beside = read_transcript(path / BEST_OF_N / "transcripts" / TRANSCRIPT)
-        main = Evolution(run, settings, parts, checking, watcher, stop, elsewhere=beside, hear=tracker.feed)
+        others = read_transcript(path / BEST_OF_N / "transcripts" / TRANSCRIPT)
+        main = Evolution(run, settings, setup, checking, watcher, stop, elsewhere=others, on_event=tracker.feed)
         try:
             reason = main.search(generations)
             if reason is None:
                 return _paused(main, path, "the generations that were asked for are complete", 0)
-            score = compare(main) if main.progress.spent.trained else None
+            score = final_evaluation(main) if main.progress.spent.trained else None
         except Interrupted as interrupted:
             return _paused(main, path, str(interrupted), stop.exit_code)
         except UserError as error:
@@ -123,12 +123,12 @@ def ask(settings: EvolveSettings, watcher: Watcher, *, task: Task | None = None)
         UserError: settings that cannot be, a run that exists or does not, another proposer.
     """
     settings.check()
-    path, parts = settings.out / settings.run_name, Parts.of(settings, task)
-    if not isinstance(parts.proposer, ManualProposer):
+    path, setup = settings.out / settings.run_name, Setup.of(settings, task)
+    if not isinstance(setup.proposer, ManualProposer):
         raise UserError(f"only --proposer manual can be asked for files; this run's is {settings.proposer}")
     _remember(settings, watcher)
     with _opened(settings, path) as run, Checker() as checker:
-        main = Evolution(run, settings, parts, checker, watcher, StopSignal())
+        main = Evolution(run, settings, setup, checker, watcher, StopSignal())
         why = main.spent() or ("" if main.asks else "all requests are answered")
         if why and main.progress.started is not None:
             return [], why  # the run stays as it stands
@@ -136,11 +136,11 @@ def ask(settings: EvolveSettings, watcher: Watcher, *, task: Task | None = None)
             run.update_config(settings.as_config())
         main.begin()
         requests = main.ask()
-        writer = parts.proposer
-        if requests and requests[0].operator == "prefer" and parts.judge is not None:
-            if parts.judge.how == "terminal":
+        writer = setup.proposer
+        if requests and requests[0].operator == "prefer" and setup.judge is not None:
+            if setup.judge.how == "terminal":
                 return [], "people vote on the terminal"
-            writer = parts.judge
+            writer = setup.judge
         pages = writer.write_requests(requests, main.rng_of)
         if pages:
             main.log(Paused(reason=f"{len(pages)} requests wait for answers"))
@@ -148,7 +148,7 @@ def ask(settings: EvolveSettings, watcher: Watcher, *, task: Task | None = None)
 
 
 def _remember(settings: EvolveSettings, watcher: Watcher) -> None:
-    """What somebody called this with, they may resume the run with; whoever resumes a run has made sure before."""
+    """Record that this user chose the language models, so that the run can be resumed without naming them again."""
     why = remember(settings.proposer, settings.llm)
     if why:
         watcher.note(

@@ -1,4 +1,4 @@
-"""What a run keeps beside its log: `best_interface.py` with where it comes from, trained policies, pictures."""
+"""Files that a run writes besides its log: `best_interface.py` with its provenance, trained policies, pictures."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ from jaxreward.tasks import Task
 from jaxreward.training import PPO
 
 POLICY = "best-policy.json"
-"""File of a run that says which program the policy in `checkpoints/best-policy` was trained with."""
+"""File of a run with the digest of the program that the policy in `checkpoints/best-policy` was trained with."""
 
 
-def keep_best_policy(run: Run, store: Checkpoints, sound: Sequence[Agents], best: Result | None) -> None:
-    """Save the best policy of a training if its candidate is better than `best`, and whose it is."""
+def save_best_policy(run: Run, store: Checkpoints, sound: Sequence[Agents], best: Result | None) -> None:
+    """Save the best policy of a training, and the digest of its program, if its candidate is better than `best`."""
     if not sound:
         return  # nothing here has a score
-    of = max(sound, key=lambda a: a.trained.score(a.row).merit)
-    if best is None or best.score is None or of.trained.score(of.row).merit > best.score.merit:
-        store.save("best-policy", of.trained.variables(of.row, of.trained.best_seed(of.row)))
-        write_atomic(run.path / POLICY, json.dumps({"digest": of.trained.programs[of.row].digest}))
+    agents = max(sound, key=lambda a: a.trained.score(a.row).merit)
+    if best is None or best.score is None or agents.trained.score(agents.row).merit > best.score.merit:
+        store.save("best-policy", agents.trained.variables(agents.row, agents.trained.best_seed(agents.row)))
+        write_atomic(run.path / POLICY, json.dumps({"digest": agents.trained.programs[agents.row].digest}))
 
 
-def keep_for_people(run: Run, store: Checkpoints, sound: Sequence[Agents], task: Task, ppo: PPO) -> None:
-    """Save a policy of every candidate, and pictures, where people decide later which is the best."""
-    for of in sound:
-        policy = of.trained.variables(of.row, of.trained.best_seed(of.row))
-        store.save(f"policy-{of.candidate.id}", policy)
-        draw_agents(task, of.candidate, of.trained, of.row, ppo, run.path / PICTURES)
+def save_for_judges(run: Run, store: Checkpoints, sound: Sequence[Agents], task: Task, ppo: PPO) -> None:
+    """Save a policy and pictures of every candidate, for people to compare."""
+    for agents in sound:
+        policy = agents.trained.variables(agents.row, agents.trained.best_seed(agents.row))
+        store.save(f"policy-{agents.candidate.id}", policy)
+        draw_agents(task, agents.candidate, agents.trained, agents.row, ppo, run.path / PICTURES)
 
 
-def keep_interface(
+def save_interface(
     run: Run, settings: EvolveSettings, progress: Progress[Any], best: Result | None, score: Score | None
 ) -> None:
     """Write `best_interface.py`, with `score`, if there is one, in place of that of the search."""

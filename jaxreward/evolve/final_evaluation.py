@@ -1,7 +1,7 @@
-"""The end of a run: the best and the baselines, trained again on fresh seeds and side by side.
+"""The end of a run: the best and the baselines, trained again on fresh seeds.
 
-What a search measured of its best is biased: it was selected for it. So the best and its rivals
-are trained from scratch with seeds, and on held-out levels, that no search has seen (LIMEN 5.5).
+The score of a search's best is biased by selection. So the best and the baselines are trained from scratch with
+seeds, and on held-out levels, that no search has used (LIMEN 5.5).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import dataclasses
 
 from jaxreward import files
 from jaxreward.evolve.loop import Evolution
-from jaxreward.evolve.setup import Parts
+from jaxreward.evolve.setup import Setup
 from jaxreward.programs import Program
 from jaxreward.records import Failure, Score
 from jaxreward.reports.facts import BEST_OF_N, FINAL_BEST
@@ -22,25 +22,25 @@ from jaxreward.runs.events import json_ready
 FIRST_SEED = 1_000_000
 
 
-def compare(main: Evolution) -> Score | None:
+def final_evaluation(main: Evolution) -> Score | None:
     """Train the best of a search and its baselines; returns the score of the best.
 
-    Every contender is logged as a `Baseline`, the best under the name `best`. One that was trained
-    before counts only if it was the same program, with the same seeds and steps.
+    Each is logged as a `Baseline`, the best under the name `best`. A logged one is reused only if it is of the
+    same program, seeds and steps.
     """
     s = main.settings
     best = main.strategy.best(main.progress.state)
-    contenders = {FINAL_BEST: main.program(best.candidate)} if best is not None and s.final_seeds else {}
-    contenders |= _rivals(main)
+    programs = {FINAL_BEST: main.program(best.candidate)} if best is not None and s.final_seeds else {}
+    programs |= _baselines(main)
     seeds = range(FIRST_SEED, FIRST_SEED + s.final_seeds) if s.final_seeds else range(s.seeds)
     steps = s.final_steps or s.steps
-    missing = [name for name, program in contenders.items() if not _done(main, name, program, len(seeds), steps)]
+    missing = [name for name, program in programs.items() if not _done(main, name, program, len(seeds), steps)]
     if missing:
         # All of them and not the missing alone: so a run killed between two events rounds as it would have.
-        trained = main.train(list(contenders.values()), tag="final", label="final training", steps=steps, seeds=seeds)
-        for row, (name, program) in enumerate(contenders.items()):
+        trained = main.trainer("final", "final training").train(list(programs.values()), steps=steps, seeds=seeds)
+        for row, (name, program) in enumerate(programs.items()):
             if name in missing:
-                share = len(contenders)
+                share = len(programs)
                 main.log(Baseline(
                     name=name, digest=program.digest, steps=steps, score=trained.score(row),
                     feedback=trained.feedback(row),
@@ -48,7 +48,7 @@ def compare(main: Evolution) -> Score | None:
                     run_s=trained.run_s / share,
                 ))  # fmt: skip
         main.forget("final")
-    final = main.progress.baselines.get(FINAL_BEST) if FINAL_BEST in contenders else None
+    final = main.progress.baselines.get(FINAL_BEST) if FINAL_BEST in programs else None
     score = final.score if final else (best.score if best else None)
     main.store_best(score)
     return score
@@ -63,22 +63,22 @@ def _done(main: Evolution, name: str, program: Program, seeds: int, steps: int) 
     )
 
 
-def _rivals(main: Evolution) -> dict[str, Program]:
+def _baselines(main: Evolution) -> dict[str, Program]:
     """The baselines by name; best-of-n is a search of its own at the same budget, run here."""
     s = main.settings
-    rivals: dict[str, Program] = {}
+    found: dict[str, Program] = {}
     if "sparse" in s.baselines:
-        rivals["sparse"] = Program.default(main.task)
+        found["sparse"] = Program.default(main.task)
     if "dense" in s.baselines:
-        rivals["dense"] = Program.dense(main.task)
+        found["dense"] = Program.dense(main.task)
     if BEST_OF_N in s.baselines:
         best = _best_of_n(main)
         if best is not None:
-            rivals[BEST_OF_N] = best
+            found[BEST_OF_N] = best
         elif BEST_OF_N not in main.progress.baselines:
             failure = Failure(stage="filtered", message="none of its candidates has a score")
             main.log(Baseline(name=BEST_OF_N, failure=failure))
-    return rivals
+    return found
 
 
 def _best_of_n(main: Evolution) -> Program | None:
@@ -98,8 +98,8 @@ def _best_of_n(main: Evolution) -> Program | None:
         files.require_folder(path)
     begun = files.is_there(path / "config.toml")
     with Run.resume(path) if begun else Run.create(path, inner.as_config()) as run:
-        parts = Parts.of(inner, main.task, main.observation)
-        other = Evolution(run, inner, parts, main.checker, main.watcher, main.stop,
+        setup = Setup.of(inner, main.task, main.observation)
+        other = Evolution(run, inner, setup, main.checker, main.watcher, main.stop,
                           name=s.run_name, elsewhere=main.transcript.exchanges())  # fmt: skip
         if other.progress.config != json_ready(inner.as_config()):
             other.begin()  # with other budgets than before, or for the first time

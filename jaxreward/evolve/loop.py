@@ -14,14 +14,15 @@ import jax
 import numpy as np
 
 from jaxreward.errors import UserError
-from jaxreward.evolve.artifacts import keep_best_policy, keep_for_people, keep_interface
+from jaxreward.evolve.artifacts import save_best_policy, save_for_judges, save_interface
 from jaxreward.evolve.budget import budget_spent, next_requests
+from jaxreward.evolve.candidate_trainer import CandidateTrainer
 from jaxreward.evolve.endings import ending
 from jaxreward.evolve.generation import train_generation
 from jaxreward.evolve.profiling import Profile
-from jaxreward.evolve.repair import requests_to_mend
+from jaxreward.evolve.repair import repair_requests
 from jaxreward.evolve.settings import EvolveSettings
-from jaxreward.evolve.setup import OBSERVATION, Parts, keep_task
+from jaxreward.evolve.setup import OBSERVATION, Setup, save_task_file
 from jaxreward.programs import Checker, Program
 from jaxreward.programs.novelty import same_outputs
 from jaxreward.proposers.fixed import FixedObservation
@@ -59,10 +60,9 @@ from jaxreward.runs.transcripts import TRANSCRIPT
 from jaxreward.search.seeding import derive_rng
 from jaxreward.tasks import measure_of
 from jaxreward.timing import CLOCK
-from jaxreward.training import Interrupted, TrainResult, train
+from jaxreward.training import Interrupted
 from jaxreward.training import Progress as TrainingProgress
 from jaxreward.training.ahead import compile_ahead
-from jaxreward.training.plan import curve_points
 
 # A generation in which nothing could be trained is asked for again; this many in a row end the run.
 _BARREN = 5
@@ -72,7 +72,7 @@ _WORDY = 10
 
 
 class Watcher(Protocol):
-    """Who is told how a run goes; see `jaxreward.reports.live`."""
+    """Observes a run; see `jaxreward.reports.live`."""
 
     def generation(self, index: int, results: Sequence[Result], best: Result | None, spent: Any) -> None: ...
     def training(self, label: str, progress: TrainingProgress) -> None: ...
@@ -86,26 +86,26 @@ class Evolution:
 
     Args:
         name: the run that a user would resume, if this search is part of another.
-        elsewhere: what was said in searches beside this one, under the same budgets.
-        hear: called with every event that is logged.
+        elsewhere: exchanges of other searches under the same budgets.
+        on_event: called with every event that is logged.
     """
 
     def __init__(
         self,
         run: Run,
         settings: EvolveSettings,
-        parts: Parts,
+        setup: Setup,
         checker: Checker,
         watcher: Watcher,
         stop: StopSignal,
         name: str = "",
         elsewhere: Sequence[Exchange] = (),
-        hear: Callable[[Entry], None] = lambda _: None,
+        on_event: Callable[[Entry], None] = lambda _: None,
     ) -> None:
         self.run, self.settings, self.checker, self.watcher, self.stop = run, settings, checker, watcher, stop
-        self.task, self.strategy, self.proposer = parts.task, parts.strategy, parts.proposer
-        self.observation, self.judge = parts.observation, parts.judge
-        self.hear = hear
+        self.task, self.strategy, self.proposer = setup.task, setup.strategy, setup.proposer
+        self.observation, self.judge = setup.observation, setup.judge
+        self.on_event = on_event
         self.store = Checkpoints(run.checkpoints)
         events = [entry.event for entry in run.entries]
         with as_written(run.path):
@@ -133,9 +133,9 @@ class Evolution:
             entry = self.run.append(event)
         self.progress = advance(self.progress, event, self.strategy.tell)
         self.watcher.logged(entry, self.progress)
-        self.hear(entry)
+        self.on_event(entry)
 
-    # ---- the course of a run
+    # ---- the run
 
     def search(self, generations: int | None = None) -> str | None:
         """Generations until a budget is spent; returns which one, None if so many are complete before."""
@@ -159,17 +159,17 @@ class Evolution:
         return reason
 
     def end(self, reason: str) -> Finished | Failed:
-        """Log that the search has come to its end for `reason`; returns what was logged."""
+        """Log that the search ends for `reason`; returns the event."""
         self.log(event := ending(self.settings, self.progress, reason, self.strategy.best(self.progress.state)))
         return event
 
     def begin(self) -> None:
-        """Log, once, that the run starts or that this process takes it up."""
+        """Log, once, that the run starts or is resumed."""
         if self._begun:
             return
         self._begun = True
         command, soft = self.settings.command, versions()
-        keep_task(self.settings, self.run.path)
+        save_task_file(self.settings, self.run.path)
         if self.progress.started is None:
             s = self.settings
             if self.observation is not None:
@@ -188,7 +188,7 @@ class Evolution:
             raise UserError(f"--observation {observation.path} is rejected: {verdict.failure}")
 
     def spent(self) -> str | None:
-        """The budget that has run out, if one has, no generation is in work and nobody has still to vote."""
+        """The exhausted budget, if any; None while a generation is open or votes are missing."""
         if self.progress.open is not None:
             return None
         reason = budget_spent(self.settings, self.strategy, self.proposer, self.progress)
@@ -230,10 +230,10 @@ class Evolution:
                 self._propose()
             with CLOCK.part("verify"):
                 programs |= self._check()
-            again = self._again()
-            if not again:
+            repairs = self._repairs()
+            if not repairs:
                 break
-            self.log(Repair(requests=again))
+            self.log(Repair(requests=repairs))
         waiting = self._open.untrained()
         if waiting:
             self._train(waiting, programs)
@@ -267,32 +267,33 @@ class Evolution:
                                unpriced_tokens=lost.unpriced))  # fmt: skip
 
     def _foresee(self, proposal: Proposal) -> None:
-        """Check a program, and compile what is its alone, while others are still being asked for."""
+        """Check a program, and compile it, while the proposer works on others."""
         asked, s = [request.id for request in self._open.unproposed()], self.settings
         place = asked.index(proposal.request_id) if proposal.request_id in asked else 0
 
         def ahead(program: Program) -> None:
             steps, seeds = (s.filter_steps, 1) if s.restart else (s.steps, s.seeds)
+            execution = s.execution(self.trainer("", "").room)
             compile_ahead(
-                self.task, program, s.ppo, seeds=range(seeds), steps=steps, collector=s.collector, room=self._room(),
-                place=place, of=len(asked),
+                self.task, program, s.ppo, seeds=range(seeds), steps=steps, execution=execution, place=place,
+                of=len(asked),
             )  # fmt: skip
 
         source = self._completed(proposal).source
         self.checker.foresee(source, self.task, None if s.tune or s.chunk else ahead)
 
     def _completed(self, proposal: Proposal) -> Proposal:
-        """With the observation that is given, where one is."""
+        """With the given observation, if there is one."""
         if self.observation is None or not proposal.source:
             return proposal
         return proposal.model_copy(update={"source": self.observation.complete(proposal.source)})
 
-    def _again(self) -> tuple[AskedRequest, ...]:
-        """Rejected candidates that the proposer is asked to mend, within the budget of attempts."""
+    def _repairs(self) -> tuple[AskedRequest, ...]:
+        """Requests for repairs of rejected candidates, within the budget of attempts."""
         if not self.proposer.mends or self.progress.exhausted:
             return ()
         room = self.settings.attempts - self.progress.spent.attempts
-        found = requests_to_mend(self._open, self.settings.llm.repairs)
+        found = repair_requests(self._open, self.settings.llm.repairs)
         return tuple(map(AskedRequest.of, found[: max(0, room)]))
 
     @property
@@ -321,7 +322,7 @@ class Evolution:
         return known
 
     def _earlier(self, summary: ProgramSummary | None) -> tuple[str | None, bool]:
-        """The candidate that computes the same, if one does, and whether only its outputs say so."""
+        """An earlier candidate that computes the same, if any, and whether only its outputs are known to be equal."""
         if summary is None:
             return None, False
         if summary.digest in self.progress.digests:
@@ -345,59 +346,42 @@ class Evolution:
     # ---- training
 
     def _train(self, candidates: Sequence[Candidate], known: dict[str, Program]) -> None:
-        tag, label = f"generation-{self._open.index}", f"generation {self._open.index}"
-        programs, best = [self.program(c, known) for c in candidates], self.strategy.best(self.progress.state)
+        index, best = self._open.index, self.strategy.best(self.progress.state)
+        trainer = self.trainer(f"generation-{index}", f"generation {index}")
+        programs = [self.program(c, known) for c in candidates]
         begin = time.perf_counter()
-        outcome = train_generation(
-            self.settings, candidates, programs, best and best.score, self.train, self.checker, self.task, tag, label
-        )
+        outcome = train_generation(candidates, programs, best and best.score, trainer, self.checker)
         CLOCK.add("training", time.perf_counter() - begin)
         with CLOCK.part("write"):
             for program in outcome.programs:  # with other weights, some may be new
                 self.run.save_program(program.digest, program.source)
             sound = [agents for agents in outcome.agents if agents.sound]
             if self.judge is not None:
-                keep_for_people(self.run, self.store, sound, self.task, self.settings.ppo)
+                save_for_judges(self.run, self.store, sound, self.task, self.settings.ppo)
             else:
-                keep_best_policy(self.run, self.store, sound, best)
-        self.log(Trained(results=outcome.results, compile_s=outcome.compile_s, run_s=outcome.run_s))
-        self.forget(tag)
+                save_best_policy(self.run, self.store, sound, best)
+        self.log(Trained(results=outcome.results, compile_s=trainer.compile_s, run_s=trainer.run_s))
+        self.forget(trainer.tag)
 
     def forget(self, tag: str) -> None:
-        """Delete what was kept of a training that is logged by now."""
+        """Delete the checkpoints of a training that is logged."""
         for leftover in self.store.tags():
             if leftover.startswith(f"{tag}-"):
                 self.store.delete(leftover)
 
-    def train(
-        self,
-        programs: Sequence[Program],
-        *,
-        tag: str,
-        label: str,
-        steps: int,
-        seeds: Any = None,
-        rungs: Any = (),
-        points: int | None = None,
-    ) -> TrainResult:
-        s = self.settings
-        return train(
-            self.task, programs, s.ppo, seeds=s.seeds if seeds is None else seeds, steps=steps, rungs=rungs,
-            checkpoints=points or curve_points(self.task, s.ppo, steps), memory_gb=s.memory_gb, chunk=s.chunk,
-            collector=s.collector, room=self._room(), store=self.store, tag=tag,
-            progress=lambda p: self._watch(label, p), should_stop=lambda: self.stop.requested,
-        )  # fmt: skip
+    def trainer(self, tag: str, label: str) -> CandidateTrainer:
+        """A trainer with the settings of the search, whose checkpoints begin with `tag`."""
+        known = self.progress.known.values()
+        room = max((k.observation_size for k in known), default=0), max((len(k.terms) for k in known), default=0)
+        return CandidateTrainer(
+            self.settings, self.task, self.store, room, tag, label, self._watch, lambda: self.stop.requested
+        )
 
     def _watch(self, label: str, progress: TrainingProgress) -> None:
         self.watcher.training(label, progress)
         if self.profile is not None and self.progress.open is not None:  # a final training has no page
             self.profile.progress(progress)
 
-    def _room(self) -> tuple[int, int]:
-        """The largest observation and number of terms that this run has seen."""
-        known = self.progress.known.values()
-        return max((k.observation_size for k in known), default=0), max((len(k.terms) for k in known), default=0)
-
     def store_best(self, score: Score | None = None) -> None:
         """Write `best_interface.py`, with `score` in place of that of the search."""
-        keep_interface(self.run, self.settings, self.progress, self.strategy.best(self.progress.state), score)
+        save_interface(self.run, self.settings, self.progress, self.strategy.best(self.progress.state), score)

@@ -1,4 +1,4 @@
-"""Which rejected candidates, and unusable words, go back to the proposer, and as which requests."""
+"""Repair requests: rejected candidates and unusable replies that go back to the proposer."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from jaxreward.records import Request, Result, Stage
 from jaxreward.runs import Generation
 
 REASKS = 1
-"""An answer without the program, or the words, that were asked for is asked for again so often."""
+"""Times that a reply without the requested content is requested again."""
 
-MENDABLE: frozenset[Stage] = frozenset(
+REPAIRABLE: frozenset[Stage] = frozenset(
     {"reply", "guard", "trace", "contract", "limits", "numeric", "killed", "duplicate"}
 )
-"""Failures before the trainer: their verdicts tell what to do."""
+"""Failures before the training, whose verdicts a proposer can act on."""
 
 
-def requests_to_mend(generation: Generation, repairs: int) -> list[Request]:
+def repair_requests(generation: Generation, repairs: int) -> list[Request]:
     """New requests for the rejected candidates of a generation that were not sent back yet.
 
-    A request and those that mend it form a chain with the ids `g0000-03`, `g0000-03-r1`, ...; of one
+    A request and its repairs form a chain with the ids `g0000-03`, `g0000-03-r1`, ...; of one
     chain, `REASKS` requests follow an unusable answer and `repairs` a rejected program.
     A pure function of the generation, so that a resumed run sends back the same.
     """
@@ -28,8 +28,8 @@ def requests_to_mend(generation: Generation, repairs: int) -> list[Request]:
         result = generation.result(request.id)
         if result is None or result.failure is None or request.id in sent_back:
             continue
-        if result.failure.stage in MENDABLE and _may_go_back(request, result, by_id, repairs):
-            found.append(_mending(request, result))
+        if result.failure.stage in REPAIRABLE and _may_go_back(request, result, by_id, repairs):
+            found.append(_repair(request, result))
     return found
 
 
@@ -53,6 +53,6 @@ def _unusable(result: Result) -> bool:
     return result.failure is not None and result.failure.stage == "reply"
 
 
-def _mending(request: Request, result: Result) -> Request:
+def _repair(request: Request, result: Result) -> Request:
     root, _, number = request.id.partition("-r")
     return request.model_copy(update={"id": f"{root}-r{int(number or 0) + 1}", "failed": result})

@@ -18,8 +18,9 @@ from jaxreward.search.option_text import read_options, write_options
 from jaxreward.search.registry import make_strategy, strategy_class
 from jaxreward.tasks import Task, is_file, make_task_of
 from jaxreward.tracking import SinkName, require
-from jaxreward.training.config import PPO, How
-from jaxreward.training.plan import check_collector, make_schedule
+from jaxreward.training.config import PPO, CollectorOption, CompileOption
+from jaxreward.training.execution import Execution
+from jaxreward.training.plan import make_schedule
 from jaxreward.training.rungs import Rung
 
 BASELINES = ("sparse", "dense", "best-of-n")
@@ -36,15 +37,21 @@ class TrainingOptions:
     """Memory that training may take on a device. By default most of what is free."""
     chunk: Annotated[int | None, Arg(least=1)] = None
     """Programs compiled together, at most. By default what fits, on a CPU of at most 16 structures."""
-    collector: How = "auto"
-    """How experience is collected. fused: by one compiled function; hasty: by one that a CPU compiles sooner and that
-    takes longer; linked: by one for each structure of programs and one for the rest; auto: what should end first."""
+    collector: CollectorOption = "auto"
+    """How experience is collected. fused: by one compiled function; stepwise: by one for each structure of programs and
+    one for the rest; auto: the one that should finish first."""
+    compile: CompileOption = "auto"
+    """Of the fused collector on a CPU: full optimisation, or fast compilation to slower code."""
     unsafe_no_sandbox: bool = False
     """Check programs without the sandbox. For systems that have none, and programs you trust."""
     dry_run: bool = False
     """Print the plan and its estimated cost alone."""
     json: bool = False
     """End standard output with one JSON object. All else goes to standard error."""
+
+    def execution(self, room: tuple[int, int] = (0, 0)) -> Execution:
+        """Where and how the programs train."""
+        return Execution(self.memory_gb, self.chunk, self.collector, self.compile, room=room)
 
 
 @dataclass(frozen=True)
@@ -209,7 +216,7 @@ class EvolveSettings(SearchOptions):
             raise UserError(f"--{option} is for --proposer llm; the {self.proposer} proposer has no use for it")
         self.llm.check()
         self.ppo.check()
-        check_collector(self.collector, self.ppo)
+        self.execution().check(self.ppo)
         if self.halving and self.generation < 2:
             raise UserError("--halving stops the worse half of a generation: give it --generation 2 or more")
         if self.halving and self.steps >> self.halving < self.ppo.batch:

@@ -1,4 +1,4 @@
-"""What the settings of a search name: its task, strategy, proposer and judge."""
+"""The objects of a search: its task, strategy, proposer and judge."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ TASK = "task.py"
 
 
 @dataclass(frozen=True)
-class Parts:
-    """What the settings name, made before anything is written: a name that does not exist costs nothing."""
+class Setup:
+    """The objects that settings name, made before anything is written."""
 
     task: Task
     strategy: Strategy
@@ -38,8 +38,8 @@ class Parts:
     @classmethod
     def of(
         cls, settings: EvolveSettings, task: Task | None = None, observation: FixedObservation | None = None
-    ) -> Parts:
-        """The parts that `settings` name; `observation` in place of the file that they name, where it is at hand."""
+    ) -> Setup:
+        """The objects that `settings` name; `observation` replaces the file that they name."""
         task = task or settings.make_task()
         require_sound(task)
         require_vocabulary(task, unsafe_no_sandbox=settings.unsafe_no_sandbox)
@@ -52,8 +52,8 @@ class Parts:
             raise UserError(f"{task.name} has no dense reward by a person: leave dense out of --baselines")
         strategy = make_strategy(settings.strategy, **settings.strategy_options())
         observation = observation or given_observation(settings)
-        words = words_of(task, observation, settings.ppo)
-        proposer = make_proposer(settings.proposer, words, **settings.proposer_options())
+        described = task_card(task, observation, settings.ppo)
+        proposer = make_proposer(settings.proposer, described, **settings.proposer_options())
         if strategy.asks_people and not isinstance(task, Drawable):
             raise UserError(f"people cannot compare agents of {task.name}: the task has no `draw`; use its score")
         asks = strategy.asks_people and settings.proposer != "replay"  # a recording has the votes
@@ -72,14 +72,14 @@ def given_observation(settings: EvolveSettings) -> FixedObservation | None:
     return FixedObservation(kept[0], links=False) if kept else FixedObservation(settings.observation)
 
 
-def words_of(task: Task, observation: FixedObservation | None, ppo: PPO) -> TaskCard:
-    """What a proposer is told of a task, and of who learns it."""
+def task_card(task: Task, observation: FixedObservation | None, ppo: PPO) -> TaskCard:
+    """The task and the learner as proposers see them."""
     learner = {"discount": float(ppo.discount), "rewards_scaled": ppo.scale_rewards, "horizon_cuts": ppo.bootstrap}
     return card(task).model_copy(update={"observation": observation.source if observation else "", **learner})
 
 
-def keep_task(settings: EvolveSettings, folder: Path) -> None:
-    """Keep a copy of the file that the task is from, where it is from one, in the folder of a run.
+def save_task_file(settings: EvolveSettings, folder: Path) -> None:
+    """Copy the Python file of the task, if it has one, into the folder of a run.
 
     Raises:
         UserError: the file is not the one that the run began with: another task is another run.

@@ -1,4 +1,4 @@
-"""The numbers of a reward, searched numerically: a proposer writes what is added up, and how much of it is found here.
+"""The constants of a reward, searched numerically: a proposer writes the terms, and their weights are found here.
 
 Every structure has a CMA-ES of its own (Hansen and Ostermeier 2001) over the logarithms of its constants. Of a
 generation all settings of all structures train side by side, and each structure is compiled once.
@@ -9,16 +9,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 import numpy as np
 from cmaes import CMA
 
+from jaxreward.evolve.candidate_trainer import CandidateTrainer
 from jaxreward.programs import Checker, Program
 from jaxreward.records import Candidate, Notice, Result
 from jaxreward.search.seeding import derive_rng
 from jaxreward.tasks import Task
-from jaxreward.training import TrainResult
 
 MOST_AT_ONCE = 16
 """Settings of a generation."""
@@ -29,16 +28,10 @@ _SPREAD, _FARTHEST = 0.5, math.log(10.0)
 _REPRESENTABLE = tuple(float(v) for v in (np.finfo(np.float32).tiny, np.finfo(np.float32).max))
 
 
-class Trainer(Protocol):
-    """Trains programs side by side, for as long as a setting is to be judged by."""
-
-    def __call__(self, programs: Sequence[Program], generation: int) -> TrainResult: ...
-
-
 @dataclass(frozen=True)
 class Tuned:
-    """Candidates with the best settings found, in the order in which they came; `notices` says what was found for
-    each. `env_steps` is what each of those that have constants took."""
+    """Candidates with the best settings found, in the order of the candidates; `notices` describes the result for
+    each. `env_steps` are those of each candidate that has constants."""
 
     candidates: tuple[Candidate, ...]
     programs: tuple[Program, ...]
@@ -50,8 +43,8 @@ class Tuned:
         """As they are."""
         return cls(tuple(candidates), tuple(programs), (None,) * len(candidates), (0,) * len(candidates))
 
-    def told(self, row: int, result: Result) -> Result:
-        """The result of candidate `row`, with what tuning took and found."""
+    def annotated(self, row: int, result: Result) -> Result:
+        """The result of candidate `row`, with the steps of its tuning and a notice of what it found."""
         notice, feedback = self.notices[row], result.feedback
         if notice is not None and feedback is not None:
             feedback = feedback.model_copy(update={"notices": (*feedback.notices, notice)})
@@ -65,18 +58,19 @@ def generations(settings: int) -> tuple[int, int]:
 
 
 def tune(
-    candidates: Sequence[Candidate], programs: Sequence[Program], settings: int, seed: int, train: Trainer,
-    checker: Checker, task: Task,
-) -> Tuned:  # fmt: skip
-    """Try at most `settings` weight settings of every program, its own first, and keep the best by the task's metric:
-    its own where none is better."""
-    searches = [_Search(p, settings, seed, c.id) for c, p in zip(candidates, programs, strict=True) if len(p.constants)]
-    count, _ = generations(settings)
+    candidates: Sequence[Candidate], programs: Sequence[Program], trainer: CandidateTrainer, checker: Checker
+) -> Tuned:
+    """Try at most `trainer.settings.tune` weight settings of every program, its own first, and keep the best by the
+    task's metric: its own where none is better."""
+    s, task = trainer.settings, trainer.task
+    searches = [_Search(p, s.tune, s.seed, c.id) for c, p in zip(candidates, programs, strict=True) if len(p.constants)]
+    count, _ = generations(s.tune)
     steps = 0
     if searches:
         for number in range(count):
             asked = [search.ask(number) for search in searches]
-            trained = train([program for group in asked for program in group], number)
+            every = [program for group in asked for program in group]
+            trained = trainer.train(every, f"tune-{number}", steps=s.tuning_steps, points=1)
             values = iter(trained.measure.oriented(1.0) * trained.success.mean(-1))
             for search, group in zip(searches, asked, strict=True):
                 search.tell([float(next(values)) for _ in group])

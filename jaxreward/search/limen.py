@@ -29,7 +29,7 @@ class Limen(SearchStrategy[LimenMemory]):
     `global_share` of the parents come from the whole archive in proportion to their fitness, the
     rest uniformly from the request's own island. The first `initial` trained candidates start from
     scratch (the paper: 1, with which choice by fitness among few is easily trapped by a poor start;
-    docs/search.md has the figures). `crossover` is the share of requests with
+    docs/appendix/landscapes.md has the figures). `crossover` is the share of requests with
     two parents (the paper: 0). Every `migration_interval` results each island's best moves to its
     neighbour, also when results come many at a time; 0 turns migration off. A request shows the
     proposer `show_best`, `show_diverse` and `show_failures` other programs.

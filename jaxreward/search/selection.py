@@ -23,7 +23,7 @@ def merit(result: Result) -> tuple[float, float]:
     """Sort key, larger is better: mean score in the direction of its measure, then a smaller standard error.
 
     The length of a program is no part of it: where nothing works yet all scores are 0, and whoever prefers
-    the shorter program there ends with one that has nothing to build upon (docs/landscapes.md, `plateau`).
+    the shorter program there ends with one that has nothing to build upon (docs/appendix/landscapes.md, `plateau`).
     """
     score = scored(result)
     # NaN would make the order depend on who is compared with whom: an unknown error ranks last.

@@ -14,7 +14,7 @@ ONLY_FAILURES = "only where the simulation fails"
 
 LANES_OF_A_CORE = 64
 """Environments that step together on CPU, for each core: the arrays of so many stay in its cache. What that
-is worth on two cores is in docs/robots.md, "Speed"."""
+is worth on two cores is in docs/appendix/robot_results.md, "Speed"."""
 
 
 def lanes_at_once(platform: str) -> int:

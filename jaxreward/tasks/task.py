@@ -81,8 +81,8 @@ class Metric(Protocol):
 
 @runtime_checkable
 class ExtraMetrics(Protocol):
-    """A metric that has more to say than its value: `also` maps the accumulator to a float32 array, an entry for
-    each of `names`, when the episode ends. Nothing is decided by it."""
+    """A metric with extra metrics: `also` maps the accumulator to a float32 array, an entry for each of `names`, when
+    the episode ends. They are reported only."""
 
     @property
     def names(self) -> tuple[str, ...]: ...
@@ -187,7 +187,7 @@ class Task(Protocol):
 
 
 def metric_names(task: Task) -> tuple[str, ...]:
-    """Names of what the metric of `task` tells beside its value."""
+    """Names of the extra metrics of `task`."""
     metric = task.score()
     return tuple(metric.names) if isinstance(metric, ExtraMetrics) else ()
 

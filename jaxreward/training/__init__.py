@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from jaxreward.training.config import PPO, How
-from jaxreward.training.executor import Executor, Interrupted, WorkerLost
+from jaxreward.training.config import PPO
+from jaxreward.training.execution import Execution
+from jaxreward.training.executor import Checkpointing, Executor, Interrupted, WorkerLost
 from jaxreward.training.learners import paper, quick, quick_real
 from jaxreward.training.result import TrainResult
 from jaxreward.training.rungs import Rung
 from jaxreward.training.trainer import Progress, train
 
 __all__ = [
-    "PPO", "Executor", "How", "Interrupted", "Progress", "Rung", "TrainResult", "WorkerLost", "paper", "quick",
-    "quick_real", "train",
+    "PPO", "Checkpointing", "Execution", "Executor", "Interrupted", "Progress", "Rung", "TrainResult", "WorkerLost",
+    "paper", "quick", "quick_real", "train",
 ]  # fmt: skip

@@ -2,7 +2,7 @@
 
 Two compiled functions do the work. `collect` holds the environment and the programs and is compiled for each
 population, in one piece or in several that other populations may use again; `learn` holds PPO, depends on shapes
-alone, and is compiled once for many populations. The host only alternates them, so a training can be watched, stopped
+alone, and is compiled once for many populations. The host alternates them, so a training can be watched, stopped
 and saved between any two updates.
 """
 
@@ -21,7 +21,7 @@ from flax import struct
 from jaxreward.tasks import Task, compiler_options, metric_names
 from jaxreward.training.collector import Collection, Collector
 from jaxreward.training.compiled import LEARNERS, bytes_of, compile_for, signature, xla_options
-from jaxreward.training.config import PPO, Collecting
+from jaxreward.training.config import PPO, CollectorName, CompileName
 from jaxreward.training.distributions import Distribution
 from jaxreward.training.fused import Fused
 from jaxreward.training.measure import Stats
@@ -53,9 +53,11 @@ class Chunk:
         ppo: PPO,
         seeds: Sequence[int],
         device: Device,
-        collector: Collecting = "fused",
+        collector: CollectorName = "fused",
+        compilation: CompileName = "full",
     ) -> None:
-        self.collector: Collecting = collector
+        self.collector: CollectorName = collector
+        self.compilation: CompileName = compilation
         self.task, self.population, self.ppo, self.device = task, population, ppo, device
         self.seeds = tuple(seeds)
         self.network = ActorCritic.of(task, ppo)
@@ -89,16 +91,10 @@ class Chunk:
         self.compile_s += time.perf_counter() - start
 
     def _collector(self, what: Collection) -> Collector:
-        match self.collector:
-            case "fused":
-                return Fused(what)
-            case "hasty":
-                return Fused(what, hasty=True)
-            case "linked":
-                return Stepwise(what)
+        return Stepwise(what) if self.collector == "stepwise" else Fused(what, fast=self.compilation == "fast")
 
     def compile_program(self) -> None:
-        """Compile what a linked collector has for the only program of this chunk, and nothing else."""
+        """Compile what a stepwise collector has for the only program of this chunk, and nothing else."""
         assert len(self.population) == 1
         with jax.default_device(self.device):
             compile_structure(self._collection(*self._shapes()))

@@ -20,8 +20,8 @@ _EMITTERS, _LEVEL = "xla_cpu_use_fusion_emitters", "xla_backend_optimization_lev
 SMALL = {_EMITTERS: False, "xla_cpu_parallel_codegen_split_count": 1}
 """Options by which XLA compiles a small function on CPU sooner, to code that is as fast."""
 
-HASTY = SMALL | {_LEVEL: 1}
-"""Options by which it compiles a large one sooner, to code that takes longer (docs/benchmarks.md)."""
+FAST = SMALL | {_LEVEL: 1}
+"""Options by which it compiles a large one sooner, to code that runs longer (docs/appendix/benchmarks.md)."""
 
 
 def xla_options(platform: str, options: Mapping[str, Any] | None = None) -> dict[str, Any] | None:

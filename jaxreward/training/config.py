@@ -9,18 +9,17 @@ from flax import struct
 
 from jaxreward.errors import UserError
 
-Collecting = Literal["fused", "hasty", "linked"]
-"""How experience is collected: by one compiled function; by one that is compiled sooner and runs longer; or by one for
-each structure of programs and one for everything else."""
-
-How = Literal["auto", "fused", "hasty", "linked"]
-"""The same, or what should be done soonest."""
+CollectorName = Literal["fused", "stepwise"]
+CompileName = Literal["full", "fast"]
+CollectorOption = Literal["auto", "fused", "stepwise"]
+CompileOption = Literal["auto", "full", "fast"]
+"""How experience is collected, see `execution.Execution`."""
 
 
 class PPO(struct.PyTreeNode):
     """Proximal policy optimisation (Schulman et al. 2017) with an MLP, per agent.
 
-    The defaults are the `quick` preset for discrete actions, found by measurement (docs/trainer.md);
+    The defaults are the `quick` preset for discrete actions, found by measurement (docs/appendix/quick_learner.md);
     `PPO.brax()` has Brax's form, which suits robots. Fields in the first group are traced: changing one
     does not recompile. Those in the second, from `envs` on, are static: they set shapes or structure.
     """

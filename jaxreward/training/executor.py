@@ -1,6 +1,6 @@
 """Where chunks train: what an executor is given, and what comes back.
 
-`train` cuts a population into chunks and their training, at rungs, into stretches. A stretch of a chunk is a `Job`,
+`train` cuts a population into chunks and their training, at rungs, into segments. A segment of a chunk is a `Job`,
 which depends on nothing outside it. `local.LocalExecutor` runs jobs on the devices of this process; an engine that
 spans machines implements the same protocol.
 """
@@ -17,7 +17,7 @@ from typing import Any, Protocol
 from jaxreward.programs import Program
 from jaxreward.tasks import Task, digest_of, options_of
 from jaxreward.training.chunk import TrainerState
-from jaxreward.training.config import PPO, Collecting
+from jaxreward.training.config import PPO, CollectorName, CompileName
 from jaxreward.training.history import History
 from jaxreward.training.plan import Schedule
 
@@ -38,16 +38,26 @@ class Store(Protocol):
 
 
 @dataclass(frozen=True)
+class Checkpointing:
+    """Where a training is saved every `every_s` seconds, under names that begin with `tag`; what is found there is
+    resumed."""
+
+    store: Store
+    tag: str = "train"
+    every_s: float = 120.0
+
+
+@dataclass(frozen=True)
 class Job:
     """Updates `first` to `last` of the agents of a chunk.
 
     Attributes:
         tag: the beginning of its name in a store.
-        index: of the chunk among those beside it; what is compiled for it serves its later jobs too.
+        index: of the chunk in the population; what is compiled for it serves its later jobs too.
         programs: of the rows. Rows from `members` on are of no interest.
         width, terms: features and terms that there is room for.
         rounds: of held-out episodes at the end, `ppo.envs` in each.
-        collector: how experience is collected, see `train`.
+        collector, compilation: how experience is collected, see `execution.Execution`.
         state, history: after `first` updates, None before any.
     """
 
@@ -64,7 +74,8 @@ class Job:
     first: int
     last: int
     rounds: int
-    collector: Collecting
+    collector: CollectorName
+    compilation: CompileName
     state: TrainerState | None = None
     history: History | None = None
 
@@ -72,7 +83,16 @@ class Job:
     def chunk(self) -> tuple[Any, ...]:
         """What is compiled for it depends on this; good while the task lives."""
         programs = tuple((p.digest, p.terms) for p in self.programs)
-        return id(self.task), programs, self.width, self.terms, self._hyper, self.seeds, self.collector
+        return (
+            id(self.task),
+            programs,
+            self.width,
+            self.terms,
+            self._hyper,
+            self.seeds,
+            self.collector,
+            self.compilation,
+        )
 
     @property
     def _hyper(self) -> tuple[Any, ...]:
@@ -89,7 +109,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Done:
-    """What came of a job: state and history after its last update, seconds, and the device memory it took."""
+    """The result of a job: state and history after its last update, seconds, and the device memory it took."""
 
     state: TrainerState
     history: History
@@ -106,16 +126,15 @@ class Supervisor:
         compiling: called before a job's functions are waited for.
         reached: called with the number of updates done, at points of the curves and where a job goes on from what was
             saved.
-        should_stop: asked before every update; if it says so the job is saved and ends with `Interrupted`.
-        store: where the state is kept every `save_every_s` seconds and at the end, under the job's name, and where a
-            job looks for it first.
+        should_stop: asked before every update; if so the job is saved and ends with `Interrupted`.
+        checkpointing: where the state is saved at intervals and at the end, under the job's name, and where a job looks
+            for it first.
     """
 
     compiling: Callable[[Job], None]
     reached: Callable[[Job, int, History], None]
     should_stop: Callable[[], bool]
-    store: Store | None = None
-    save_every_s: float = 120.0
+    checkpointing: Checkpointing | None = None
 
 
 class Executor(Protocol):

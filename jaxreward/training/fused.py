@@ -10,7 +10,7 @@ import jax
 
 from jaxreward.tasks import compiler_options
 from jaxreward.training.collector import Collection
-from jaxreward.training.compiled import HASTY, POPULATIONS, bytes_of, compile_for
+from jaxreward.training.compiled import FAST, POPULATIONS, bytes_of, compile_for
 from jaxreward.training.measure import Stats
 from jaxreward.training.networks import Variables
 from jaxreward.training.rollout import RolloutState, Trajectory, collect
@@ -19,20 +19,19 @@ from jaxreward.training.rollout import RolloutState, Trajectory, collect
 class Fused:
     """`rollout.collect` in one jit."""
 
-    def __init__(self, what: Collection, hasty: bool = False) -> None:
-        """`hasty`: compiled sooner on a CPU, to code that takes longer."""
+    def __init__(self, what: Collection, fast: bool = False) -> None:
+        """`fast`: compiled sooner on a CPU, to code that runs longer."""
         population, platform = what.population, what.device.platform
-        hasty &= platform == "cpu"
         self._constants = jax.device_put(population.constants, what.device)
 
         def compiled() -> Any:
             whole = partial(collect, what.task, population, what.network, what.length, what.repeat, platform)
             shapes, options = (self._constants, *what.shapes), compiler_options(what.task, platform)
-            if hasty:
-                options = HASTY | options
+            if fast:
+                options = FAST | options
             return compile_for(whole, shapes, what.device, donate=(2, 5), options=options)
 
-        key = (what.key, population.structure, population.constants.shape, hasty)
+        key = (what.key, population.structure, population.constants.shape, fast)
         self._collect = POPULATIONS.get(key, compiled, keep=what.task)
 
     def __call__(

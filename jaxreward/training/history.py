@@ -16,11 +16,11 @@ _PER_CANDIDATE = {"obs_min", "obs_max"}
 
 
 class History(struct.PyTreeNode):
-    """float32 arrays (P, C, S) over P checkpoints, NaN where not reached; with K terms (P, C, S, K), and with B
-    figures that the metric tells beside its value (P, C, S, B).
+    """float32 arrays (P, C, S) over P checkpoints, NaN where not reached; with K terms (P, C, S, K), and with B extra
+    metrics (P, C, S, B).
 
     `success` (the value of the task's metric), `ret`, `ret_var` (the variance), `covariance` (of the two), `length`,
-    `solved` (a count), `ret_solved` and `ret_failed` are of held-out episodes, and so is `beside`; terms, the entropy,
+    `solved` (a count), `ret_solved` and `ret_failed` are of held-out episodes, and so is `extra`; terms, the entropy,
     the value fit and the divergence are of training since the checkpoint before.
     `obs_min` and `obs_max` (C, S, d) run over all of training.
     """
@@ -42,12 +42,12 @@ class History(struct.PyTreeNode):
     entropy: np.ndarray
     value_fit: np.ndarray
     diverged: np.ndarray
-    beside: np.ndarray
+    extra: np.ndarray
     obs_min: np.ndarray
     obs_max: np.ndarray
 
     @classmethod
-    def empty(cls, points: int, candidates: int, seeds: int, width: int, terms: int, beside: int = 0) -> History:
+    def empty(cls, points: int, candidates: int, seeds: int, width: int, terms: int, extra: int = 0) -> History:
         def scalar() -> np.ndarray:
             return np.full((points, candidates, seeds), np.nan, np.float32)
 
@@ -62,7 +62,7 @@ class History(struct.PyTreeNode):
             covariance=scalar(), solved=scalar(), ret_solved=scalar(), ret_failed=scalar(), length=scalar(),
             term_mean=term(), term_abs=term(), term_min=term(), term_max=term(), entropy=scalar(), value_fit=scalar(),
             diverged=scalar(),
-            beside=np.full((points, candidates, seeds, beside), np.nan, np.float32),
+            extra=np.full((points, candidates, seeds, extra), np.nan, np.float32),
             obs_min=feature(np.inf), obs_max=feature(-np.inf),
         )  # fmt: skip
 
@@ -95,7 +95,7 @@ class History(struct.PyTreeNode):
                 "entropy": learned.entropy,
                 "value_fit": learned.value_fit,
                 "diverged": gone,
-                "beside": held_out.beside / n[..., None],
+                "extra": held_out.extra / n[..., None],
             }
         for name, row in rows.items():
             getattr(self, name)[point] = row

@@ -15,7 +15,7 @@ _QUICK_REAL: dict[str, Any] = {
 }  # fmt: skip
 # Programs of a search come in all units, and beside small rewards an untrained value network is only noise: returns
 # are brought to the size at which robots learn (benchmarks/reward_units.py). The learning rate stays: one that falls
-# keeps what was solved early, but at these budgets robots are not there yet (docs/robots.md).
+# keeps what was solved early, but at these budgets robots are not there yet (docs/appendix/robot_results.md).
 
 
 def quick_real(**settings: Any) -> PPO:

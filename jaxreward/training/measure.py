@@ -1,6 +1,6 @@
 """What a collection of experience says about each candidate and seed, as running sums and moments.
 
-Axes: C candidates, S seeds, d features (padded), K terms (padded), B figures that the metric tells beside its value.
+Axes: C candidates, S seeds, d features (padded), K terms (padded), B extra metrics.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ class Stats(struct.PyTreeNode):
     term_abs: jax.Array  # (C, S, K)
     term_min: jax.Array  # (C, S, K)
     term_max: jax.Array  # (C, S, K)
-    beside: jax.Array  # (C, S, B)
+    extra: jax.Array  # (C, S, B)
     obs_min: jax.Array  # (C, S, d)
     obs_max: jax.Array  # (C, S, d)
     finite: jax.Array  # bool (C, S): every observation and reward so far
 
     @classmethod
     def zeros(
-        cls, candidates: int, seeds: int, width: int, terms: int, first_only: bool = False, beside: int = 0
+        cls, candidates: int, seeds: int, width: int, terms: int, first_only: bool = False, extra: int = 0
     ) -> Stats:
         shape = (candidates, seeds)
         zero, per_term, per_feature = jnp.zeros(shape), jnp.zeros((*shape, terms)), jnp.zeros((*shape, width))
@@ -53,7 +53,7 @@ class Stats(struct.PyTreeNode):
             steps=zero, episodes=zero, success=zero, success_dev=zero, length=zero, ret=zero,
             ret_dev=zero, co_dev=zero, solved=zero, ret_solved=zero,
             term_sum=per_term, term_abs=per_term, term_min=per_term + jnp.inf, term_max=per_term - jnp.inf,
-            beside=jnp.zeros((*shape, beside)), obs_min=per_feature + jnp.inf, obs_max=per_feature - jnp.inf,
+            extra=jnp.zeros((*shape, extra)), obs_min=per_feature + jnp.inf, obs_max=per_feature - jnp.inf,
             finite=jnp.ones(shape, bool),
         )  # fmt: skip
 
@@ -67,10 +67,10 @@ class Stats(struct.PyTreeNode):
         success: jax.Array,
         ret: jax.Array,
         length: jax.Array,
-        beside: jax.Array,
+        extra: jax.Array,
     ) -> Stats:
         """One step of every environment: obs (C, S, E, d), terms (C, S, E, K), finite (C, S), the
-        others (C, S, E), `beside` (C, S, E, B). It, `success`, `ret` and `length` count where an episode ends
+        others (C, S, E), `extra` (C, S, E, B). It, `success`, `ret` and `length` count where an episode ends
         (`done`)."""
         counted = (done & (~self.first_only | (episode == 0))).astype(jnp.float32)
         terms = jnp.nan_to_num(terms, nan=0.0, posinf=0.0, neginf=0.0)
@@ -101,7 +101,7 @@ class Stats(struct.PyTreeNode):
             term_abs=self.term_abs + jnp.abs(terms).sum(-2),
             term_min=jnp.minimum(self.term_min, terms.min(-2)),
             term_max=jnp.maximum(self.term_max, terms.max(-2)),
-            beside=self.beside + (counted[..., None] * jnp.nan_to_num(beside)).sum(-2),
+            extra=self.extra + (counted[..., None] * jnp.nan_to_num(extra)).sum(-2),
             obs_min=jnp.minimum(self.obs_min, obs.min(-2)),
             obs_max=jnp.maximum(self.obs_max, obs.max(-2)),
             finite=self.finite & finite,

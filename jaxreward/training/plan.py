@@ -6,21 +6,19 @@ import math
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, get_args
+from typing import Any
 
 from jaxreward.errors import UserError
-from jaxreward.tasks import Box, Task, compiler_options
-from jaxreward.training.config import PPO, Collecting, How
+from jaxreward.tasks import Task
+from jaxreward.training.config import PPO
 from jaxreward.training.rungs import Rung
 
 Device = Any
 """A `jax.Device`, which type checkers take for a variable."""
 
 # Beyond this many structures in one compiled function XLA on CPU saves little more, and running gets slower per
-# candidate, not faster (docs/benchmarks.md). A GPU has not been measured.
+# candidate, not faster (docs/appendix/benchmarks.md). A GPU has not been measured.
 _MAX_STRUCTURES_CPU = 16
-
-_FEW_STEPS, _MANY_STEPS = 20_000, 1_000_000
 
 EVAL_EPISODES = 256
 """Held-out episodes of an agent at a rung and at the end."""
@@ -75,15 +73,15 @@ def held_out_steps(task: Task, ppo: PPO, points: int, episodes: int) -> int:
 def cut(indices: Sequence[int], largest: int) -> list[list[int]]:
     """`indices` in order, in chunks of nearly equal size of at most `largest`."""
     n = len(indices)
-    pieces = -(-n // max(1, largest))
-    bounds = [-(-n * i // pieces) for i in range(pieces + 1)]  # rounded up: the first is the largest
+    count = -(-n // max(1, largest))
+    bounds = [-(-n * i // count) for i in range(count + 1)]  # rounded up: the first is the largest
     return [list(indices[a:b]) for a, b in pairwise(bounds)]
 
 
 def even(programs: int, largest: int, devices: int) -> int:
     """The size of chunks, at most `largest`, by which every device has as many of them, where there are enough."""
-    pieces = -(-programs // largest)
-    return -(-programs // min(programs, devices * -(-pieces // devices)))
+    count = -(-programs // largest)
+    return -(-programs // min(programs, devices * -(-count // devices)))
 
 
 def chunks_of(
@@ -92,8 +90,8 @@ def chunks_of(
     """Positions of programs with these structures, chunk by chunk, each of at most `largest` programs and, if given, as
     many `different` structures.
 
-    Where every structure has several programs, as many as any other, those stand beside each other and no chunk holds a
-    part of them and something else: so what is compiled for a structure serves all of them, on one device unless there
+    Where every structure has several programs, as many as any other, those are neighbours and no chunk holds a part
+    of them and something else: so what is compiled for a structure serves all of them, on one device unless there
     are more devices than structures.
     """
     places = dict[Hashable, list[int]]()
@@ -167,54 +165,12 @@ def most_structures(platform: str) -> int | None:
     return _MAX_STRUCTURES_CPU if platform == "cpu" else None
 
 
-def collector_of(how: How, task: Task, ppo: PPO, seeds: int, steps: int, platform: str, alike: int = 1) -> Collecting:
-    """The collector of a training: `how`, or what `auto` stands for.
-
-    On CPU what saves compiling costs steps a second (docs/benchmarks.md). Pieces cost a simulation of bodies hardly
-    any, a grid so many that they pay where a candidate takes up to twenty thousand steps, its `seeds` together.
-    Haste pays where a structure, that of `alike` candidates, takes up to a million; tasks with compiler options of
-    their own are compiled as they ask. Limits are rounded up to whole updates, as `steps` are. A GPU has not been
-    measured, nor haste with agents that remember.
-
-    Raises:
-        UserError: as `check_collector`.
-    """
-    check_collector(how, ppo)
-    if how != "auto":
-        return how
-    if platform != "cpu" or not linkable(ppo):
-        return "fused"
-
-    def within(limit: int, sharing: int) -> bool:
-        return -(-steps // ppo.batch) <= -(-limit // (sharing * ppo.batch))
-
-    if isinstance(task.action_space, Box) or within(_FEW_STEPS, seeds):
-        return "linked"
-    return "hasty" if within(_MANY_STEPS, seeds * alike) and not compiler_options(task, platform) else "fused"
-
-
-def linkable(ppo: PPO) -> bool:
-    """Whether a linked collector can serve this learner."""
-    return ppo.action_repeat == 1 and not ppo.gru
-
-
-def check_collector(how: How, ppo: PPO) -> None:
-    """Raise a UserError for a collector that there is not, and for `linked` where actions are repeated or agents have a
-    memory."""
-    if how not in get_args(How):
-        raise UserError(f"there is no collector {how!r}; they are {', '.join(get_args(How))}")
-    if how == "linked" and not linkable(ppo):
-        what = "have a memory (PPO.gru)" if ppo.gru else "repeat actions (PPO.action_repeat)"
-        raise UserError(f"with --collector linked agents cannot {what}: use --collector fused")
-
-
-def worth_compacting(dropped: int, structures: int, steps_left: int, platform: str, linked: bool) -> bool:
+def worth_compacting(dropped: int, structures: int, steps_left: int, platform: str, stepwise: bool) -> bool:
     """Whether compiling for the `structures` of the survivors costs less than carrying the dropped candidates along.
 
     `steps_left` are those of one candidate. The rates are rounded measurements of fused collectors (a program compiles
-    in the time of a hundred thousand steps on two cores, an environment in that of eight
-    programs); a rule on steps, not on the clock, so that a resumed run decides as the first did. Where
-    collectors are linked, programs are compiled already.
+    in the time of a hundred thousand steps on two cores, an environment in that of eight programs); a rule on steps,
+    not on the clock, so that a resumed run decides as the first did. Stepwise collectors have the programs compiled.
     """
     steps_per_compile = 100_000 if platform == "cpu" else 10_000_000
-    return dropped * steps_left > steps_per_compile * (8 + (0 if linked else structures))
+    return dropped * steps_left > steps_per_compile * (8 + (0 if stepwise else structures))

@@ -98,7 +98,7 @@ class Population:
 
 
 def _padded(x: jax.Array, width: int) -> jax.Array:
-    """Zeros beside the last axis."""
+    """Zeros appended along the last axis."""
     return jnp.pad(x, (*[(0, 0)] * (x.ndim - 1), (0, width - x.shape[-1])))
 
 

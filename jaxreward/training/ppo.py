@@ -163,13 +163,13 @@ def unroll_advantages(
         truncated: where it is the horizon alone that ends it, (L,).
         values: of the states before each step and after the last, (L + 1,).
     """
-    counts = ~truncated if hyper.bootstrap else jnp.ones_like(truncated)
-    masked = lambda x: jnp.where(counts, x, 0.0)  # noqa: E731
+    mask = ~truncated if hyper.bootstrap else jnp.ones_like(truncated)
     discount = hyper.discount * (1.0 - done)
-    advantage = gae(masked(reward), discount, masked(values[:-1]), values[1:], hyper.gae_lambda)
+    advantage = gae(reward, discount, values[:-1], values[1:], hyper.gae_lambda, mask)
     target = advantage + values[:-1]
     if hyper.fresh_values:
-        advantage = masked(reward + discount * jnp.concatenate([target[1:], values[-1:]]) - values[:-1])
+        advantage = reward + discount * jnp.concatenate([target[1:], values[-1:]]) - values[:-1]
+        advantage = jnp.where(mask, advantage, 0.0)
     return advantage, target
 
 

@@ -41,10 +41,10 @@ class TrainResult:
             running overlap where there are several chunks.
         chunks: candidates of each chunk.
         peak_bytes: device memory that the largest chunk needs, as the compiler reports it.
-        told: names of what the task's metric tells beside its value.
+        extra_metrics: names of what the task's metric measures besides its value.
         measure: what the value of the task's metric means.
         reasons: why a rung stopped the candidate, "" where none did.
-        collector: how experience was collected, see `train`.
+        collector, compilation: how experience was collected, see `execution.Execution`.
     """
 
     programs: tuple[Program, ...]
@@ -62,10 +62,11 @@ class TrainResult:
     wall_s: float
     chunks: tuple[int, ...]
     peak_bytes: int
-    told: tuple[str, ...] = ()
+    extra_metrics: tuple[str, ...] = ()
     measure: Measure = SUCCESS
     reasons: tuple[str, ...] = ()
     collector: str = ""
+    compilation: str = ""
 
     def __repr__(self) -> str:
         means = self.success.mean(1)
@@ -83,6 +84,11 @@ class TrainResult:
             parts.append(f"{int((self.stopped > 0).sum())} candidates stopped early")
         return f"TrainResult({', '.join(parts)}, {self.wall_s:.1f} s)"
 
+    @property
+    def collection(self) -> str:
+        """How experience was collected, in words: `fused`, `fused, fast` or `stepwise`."""
+        return f"{self.collector}, fast" if self.compilation == "fast" else self.collector
+
     def _curve(self, name: str) -> np.ndarray:
         return np.stack([np.moveaxis(getattr(h, name)[:, 0], 0, -1) for h in self.histories])
 
@@ -98,24 +104,24 @@ class TrainResult:
     def length_curve(self) -> np.ndarray:
         return self._curve("length")
 
-    def beside(self, name: str) -> np.ndarray:
-        """What the task's metric tells beside its value, over held-out episodes at the end, (C, S).
+    def extra(self, name: str) -> np.ndarray:
+        """An extra metric over held-out episodes at the end, (C, S).
 
         Raises:
-            KeyError: a name that is not in `told`.
+            KeyError: a name that is not in `extra_metrics`.
         """
-        curve = self.beside_curve(name)
+        curve = self.extra_curve(name)
         return np.stack([curve[c, :, self._last(c)] for c in range(len(self.histories))])
 
-    def beside_curve(self, name: str) -> np.ndarray:
+    def extra_curve(self, name: str) -> np.ndarray:
         """The same at each checkpoint, (C, S, P), NaN where not reached.
 
         Raises:
-            KeyError: a name that is not in `told`.
+            KeyError: a name that is not in `extra_metrics`.
         """
-        if name not in self.told:
-            raise KeyError(f"the metric tells nothing called {name!r}, but {', '.join(self.told) or 'its value'}")
-        return self._curve("beside")[:, :, self.told.index(name)]
+        if name not in self.extra_metrics:
+            raise KeyError(f"there is no extra metric {name!r}; there are: {', '.join(self.extra_metrics) or 'none'}")
+        return self._curve("extra")[:, :, self.extra_metrics.index(name)]
 
     def variables(self, candidate: int, seed: int) -> Variables:
         """The network's variables of one agent, for observations of the program's own size: `params`, and
@@ -202,7 +208,7 @@ class TrainResult:
             "return_success_interval": related and (related.low, related.high),
             "diverged": int(self.diverged[candidate].sum()),
             "measure": self.measure,
-            "beside": {name: float(self.beside(name)[candidate].mean()) for name in self.told},
+            "beside": {name: float(self.extra(name)[candidate].mean()) for name in self.extra_metrics},
         }
         return Feedback(**fields, notices=tuple(notices(Feedback(**fields), size, self._noise(history, last))))
 

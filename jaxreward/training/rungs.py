@@ -1,4 +1,4 @@
-"""Cuts in the course of a training: who goes on, and why somebody does not."""
+"""Cuts within a training: which candidates go on, and why the others stop."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ class Rung:
 
 @dataclass(frozen=True)
 class Standing:
-    """Where candidates stand at a rung: `curves` (C, P) of their values at `steps` (P,), the last of which is now, and
-    the standard errors (C,) of where they stand; `left` steps of a seed are to come."""
+    """Candidates at a rung: `curves` (C, P) of their values at `steps` (P,), the last of which is now, and the standard
+    errors (C,) of the last values; `left` steps of a seed are to come."""
 
     measure: Measure
     steps: np.ndarray
@@ -132,9 +132,9 @@ def largest_rise(steps: np.ndarray, curves: np.ndarray, window: int) -> float:
     return best * max(1.0, window / seen) if seen else math.inf
 
 
-def contenders(standing: Standing, bar: float | None = None) -> list[int]:
-    """Who may be the best, by 95 % intervals: whose upper end reaches the largest lower end, and `bar` if there is one;
-    nobody who has nothing but the worst value to show. `bar` is a merit, more is better."""
+def possible_winners(standing: Standing, bar: float | None = None) -> list[int]:
+    """Candidates that may be the best, by 95 % intervals: the upper end reaches the largest lower end, and `bar` if
+    there is one; candidates at the worst value are excluded. `bar` is a merit, more is better."""
     sign = standing.measure.oriented(1.0)
     merit, margin = sign * standing.values, SURE * standing.errors
     highest = max(float((merit - margin).max()), -math.inf if bar is None else bar)

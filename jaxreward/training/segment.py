@@ -1,4 +1,4 @@
-"""The course of one job: update after update, points of the curves, saving."""
+"""One job: its updates, points of the curves, saving."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from jaxreward.training.history import History
 def advance(chunk: Chunk, job: Job, supervisor: Supervisor) -> tuple[TrainerState, History]:
     """Take the job's updates; `job.state` is used up. The end is saved as well: more may follow, here or for the
     caller."""
-    name, store, schedule, worst = job.name, supervisor.store, job.schedule, measure_of(job.task).worst
+    name, saving, schedule, worst = job.name, supervisor.checkpointing, job.schedule, measure_of(job.task).worst
     state = chunk.start() if job.state is None else jax.device_put(job.state, chunk.device)
     history = jax.tree.map(np.copy, job.history) if job.history else _empty(job)
     stats, at = chunk.fresh_stats(), job.first
-    if store is not None:
-        found = store.restore(name, {"state": state, "stats": stats, "history": history, "update": at})
+    if saving is not None:
+        found = saving.store.restore(name, {"state": state, "stats": stats, "history": history, "update": at})
         if found is not None:
             history, at = found["history"], found["update"]
             state, stats = jax.device_put((found["state"], found["stats"]), chunk.device)
             supervisor.reached(job, at, history)
 
     def save() -> None:
-        if store is not None:
+        if saving is not None:
             jax.block_until_ready(state)
             with CLOCK.part("keep"):
-                store.save(name, {"state": state, "stats": stats, "history": history, "update": at})
+                saving.store.save(name, {"state": state, "stats": stats, "history": history, "update": at})
 
     saved = time.perf_counter()
     while at < job.last:
@@ -51,7 +51,7 @@ def advance(chunk: Chunk, job: Job, supervisor: Supervisor) -> tuple[TrainerStat
             history.record(schedule.checkpoints.index(at), held_out, stats, learned, state.agents.diverged, worst)
         stats = chunk.fresh_stats()
         supervisor.reached(job, at, history)
-        if time.perf_counter() - saved > supervisor.save_every_s and at < job.last:
+        if saving is not None and time.perf_counter() - saved > saving.every_s and at < job.last:
             save()
             saved = time.perf_counter()
     save()

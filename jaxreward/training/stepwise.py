@@ -70,7 +70,7 @@ def common_size(structures: Sequence[Any]) -> int:
 
 
 class Stepwise:
-    """`rollout.collect`, but for actions that are repeated and agents that remember, in pieces."""
+    """`rollout.collect` as several functions, without repeated actions and recurrent agents."""
 
     def __init__(self, what: Collection) -> None:
         programs, size = what.population.programs, structure_size(what.population.structure)
@@ -78,16 +78,20 @@ class Stepwise:
         populations = [Population(group, what.population.width, what.population.terms) for group in groups]
         self._constants = [jax.device_put(population.constants, what.device) for population in populations]
         self._steps = [jax.device_put(np.int32(t), what.device) for t in range(what.length + 1)]
-        pieces = _Functions(what, size)
-        self._no_action = jax.device_put(pieces.no_action, what.device)
+        functions = _Functions(what, size)
+        self._no_action = jax.device_put(functions.no_action, what.device)
         shared = (what.key, len(groups))
         make = [
-            partial(COMMON.get, (*shared, name), partial(pieces.common, name), keep=what.task) for name in pieces.names
+            partial(COMMON.get, (*shared, name), partial(functions.common, name), keep=what.task)
+            for name in functions.names
         ]
-        make += [partial(pieces.unit, population) for population in populations]
+        make += [partial(functions.unit, population) for population in populations]
         with ThreadPoolExecutor(os.cpu_count() or 1) as threads:  # the compiler lets other threads run
             compiled = list(threads.map(lambda one: one(), make))
-        (self._act, self._close, self._open), self._units = compiled[: len(pieces.names)], compiled[len(pieces.names) :]
+        (self._act, self._close, self._open), self._units = (
+            compiled[: len(functions.names)],
+            compiled[len(functions.names) :],
+        )
 
     def __call__(
         self, variables: Variables, rollout: RolloutState, pool: Any, noise: Any, stats: Stats

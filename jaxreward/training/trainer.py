@@ -12,7 +12,9 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
+from contextlib import nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import jax
@@ -25,17 +27,16 @@ from jaxreward.records import SUCCESS, Measure
 from jaxreward.tasks import Task, measure_of, metric_names, require_sound
 from jaxreward.timing import CLOCK
 from jaxreward.training.chunk import TrainerState
-from jaxreward.training.config import PPO, Collecting, How
-from jaxreward.training.executor import Done, Executor, Job, Store, Supervisor, WorkerLost
+from jaxreward.training.config import PPO, CollectorName, CompileName
+from jaxreward.training.execution import Execution
+from jaxreward.training.executor import Checkpointing, Done, Executor, Job, Supervisor, WorkerLost
 from jaxreward.training.history import History
 from jaxreward.training.learners import quick
 from jaxreward.training.local import LocalExecutor
 from jaxreward.training.plan import (
     EVAL_EPISODES,
-    Device,
     Schedule,
     chunks_of,
-    collector_of,
     first_chunk,
     make_schedule,
     most_structures,
@@ -52,7 +53,7 @@ _LOSSES = 3
 
 @dataclass(frozen=True)
 class Progress:
-    """Where a training stands. `success` maps a candidate's position to its latest value, that of `measure`."""
+    """The state of a training. `success` maps a candidate's position to its latest value, that of `measure`."""
 
     steps: int
     total: int
@@ -85,19 +86,12 @@ def train(
     rungs: Sequence[Rung] = (),
     checkpoints: int = 20,
     eval_episodes: int = EVAL_EPISODES,
-    memory_gb: float | None = None,
-    chunk: int | None = None,
-    devices: Sequence[Device] | None = None,
-    executor: Executor | None = None,
-    collector: How = "auto",
-    room: tuple[int, int] = (0, 0),
-    store: Store | None = None,
-    tag: str = "train",
-    save_every_s: float = 120.0,
+    execution: Execution | None = None,
+    checkpointing: Checkpointing | None = None,
     progress: Callable[[Progress], None] | None = None,
     should_stop: Callable[[], bool] | None = None,
 ) -> TrainResult:
-    """Train an agent for every program and seed, side by side.
+    """Train an agent for every program and seed, in parallel.
 
     A candidate's result depends on its program and the seed alone, up to rounding: not on its
     position, its neighbours, the chunk or the device.
@@ -108,25 +102,13 @@ def train(
         ppo: hyperparameters; those of `quick(task)` if omitted.
         seeds: a number S, for seeds 0 .. S-1, or the seeds themselves.
         steps: environment steps of each agent, rounded up to whole updates.
-        rungs: cuts on the way; the learning rate always follows the whole budget.
+        rungs: cuts within the budget; the learning rate always follows the whole budget.
         checkpoints: number of points of the curves, evenly spaced; each costs `ppo.envs` held-out
             episodes an agent.
         eval_episodes: held-out episodes an agent at a rung and at the end.
-        memory_gb: limit for what a chunk takes on a device, in 10^9 bytes; by default most of what
-            is free.
-        chunk: candidates of a chunk at most; by default what fits, on a CPU of at most 16 structures.
-        devices: which to use, by default all local ones, each with chunks of its own.
-        executor: where chunks train in place of `devices`, an engine that spans machines for example; `memory_gb` and
-            `devices` are its own matter then.
-        collector: `fused`, one compiled function for the programs, the environment and the networks; `hasty`, the same
-            compiled sooner on a CPU, to code that takes longer; `linked`, a function for each structure of programs and
-            one for all else, which later chunks use again, called by the host at every step; `auto` chooses what should
-            be done first. Their results are equal up to rounding.
-        room: features and terms to have room for, where later programs may have more: what is compiled for these serves
-            those.
-        store: where to keep the training every `save_every_s` seconds, under names that start with
-            `tag`; a training found there goes on from where it was.
-        progress: called with where the training stands.
+        execution: where it runs and how it is compiled.
+        checkpointing: where to save it; without, nothing is saved.
+        progress: called with the state of the training.
         should_stop: asked before every update.
 
     Returns:
@@ -146,65 +128,56 @@ def train(
         raise UserError(f"seeds must be distinct non-negative integers, at least one, not {seeds}")
     if eval_episodes < 1:
         raise UserError(f"there must be at least 1 held-out episode, not {eval_episodes}")
-    if chunk is not None and chunk < 1:
-        raise UserError(f"a chunk holds at least 1 candidate, not {chunk}")
     if not programs:
         raise UserError("there is no program to train; give at least one")
+    execution = execution or Execution()
+    execution.check(ppo)
     rates = [r.threshold for r in rungs if r.threshold is not None] if measure_of(task).rate else []
     if rates and not 0.0 <= min(rates) <= max(rates) <= 1.0:
         raise UserError(f"the threshold of a rung is a success rate in [0, 1], not {min(rates)} to {max(rates)}")
-    if executor is not None and (devices is not None or memory_gb is not None):
-        raise UserError("an executor has devices and a limit of its own: give either it, or devices and memory_gb")
     schedule = make_schedule(ppo, steps, checkpoints, rungs)
-
-    def course(executor: Executor) -> _Run:
-        return _Run(
+    given, local = execution.executor, partial(LocalExecutor, execution.devices, execution.memory_gb)
+    with nullcontext(given) if given is not None else local() as executor:
+        return _Training(
             task=task, programs=tuple(programs), ppo=ppo, seeds=seed_list, schedule=schedule,
-            rounds=-(-eval_episodes // ppo.envs), executor=executor, largest=chunk, collector=collector, room=room,
-            store=store, tag=tag, save_every_s=save_every_s, progress=progress or (lambda _: None),
-            should_stop=should_stop or (lambda: False),
-        )  # fmt: skip
-
-    if executor is not None:
-        return course(executor).train()
-    with LocalExecutor(devices, memory_gb) as local:
-        return course(local).train()
+            rounds=-(-eval_episodes // ppo.envs), execution=execution, executor=executor, checkpointing=checkpointing,
+            progress=progress or (lambda _: None), should_stop=should_stop or (lambda: False),
+        ).run()  # fmt: skip
 
 
 @dataclass
-class _Run:
+class _Training:
     task: Task
     programs: tuple[Program, ...]
     ppo: PPO
     seeds: tuple[int, ...]
     schedule: Schedule
     rounds: int
+    execution: Execution
     executor: Executor
-    largest: int | None
-    collector: How
-    room: tuple[int, int]
-    store: Store | None
-    tag: str
-    save_every_s: float
+    checkpointing: Checkpointing | None
     progress: Callable[[Progress], None]
     should_stop: Callable[[], bool]
 
     def __post_init__(self) -> None:
-        self.width, self.terms = padded_sizes(self.programs, self.room)
+        self.width, self.terms = padded_sizes(self.programs, self.execution.room)
         seeds, steps = len(self.seeds), self.schedule.updates * self.ppo.batch
-        alike = len(self.programs) // len({program.structure for program in self.programs})
-        platform = self.executor.platform
-        self._how: Collecting = collector_of(self.collector, self.task, self.ppo, seeds, steps, platform, alike)
+        shared = len(self.programs) // len({program.structure for program in self.programs})
+        self.collector: CollectorName
+        self.compilation: CompileName
+        self.collector, self.compilation = self.execution.resolve(
+            self.task, self.ppo, seeds, steps, self.executor.platform, shared
+        )
         self.measure = measure_of(self.task)
         self.compile_s = self.run_s = 0.0
         self.env_steps = self.eval_steps = self.peak = 0
         self.sizes: tuple[int, ...] = ()
-        self._telling, self._failed = threading.Lock(), threading.Event()
-        self._under_way = Counter[int]()  # environment steps of the jobs that are running, by their index
+        self._reporting, self._failed = threading.Lock(), threading.Event()
+        self._running_steps = Counter[int]()  # environment steps of the jobs that are running, by their index
 
     # ---- the whole
 
-    def train(self) -> TrainResult:
+    def run(self) -> TrainResult:
         begin = time.perf_counter()
         C, S = len(self.programs), len(self.seeds)
         histories: list[History | None] = [None] * C
@@ -257,9 +230,10 @@ class _Run:
             wall_s=time.perf_counter() - begin,
             chunks=self.sizes,
             peak_bytes=self.peak,
-            told=metric_names(self.task),
+            extra_metrics=metric_names(self.task),
             measure=self.measure,
-            collector=self._how,
+            collector=self.collector,
+            compilation=self.compilation,
         )
 
     @staticmethod
@@ -272,7 +246,7 @@ class _Run:
         # in one order for all populations of the same structures, which share what is compiled
         members = sorted(members, key=lambda i: self.programs[i].structure)
         programs = [self.programs[i] for i in members]
-        if self._how == "linked":
+        if self.collector == "stepwise":
             programs += programs[-1:] * (common_size([p.structure for p in programs]) - len(programs))
         return _Group(index, members, tuple(programs))
 
@@ -285,7 +259,7 @@ class _Run:
         """Chunks that fit: sized by estimate, then by what the compiler says of the first."""
         slots, limit = self.executor.slots, self.executor.limit
         fits = first_chunk(self.width, len(self.seeds), self.ppo, limit)
-        largest = min(fits, self.largest or fits)
+        largest = min(fits, self.execution.chunk or fits)
         while True:
             groups = self._groups(range(len(self.programs)), largest)
             self._report("compile", 0, len(groups))
@@ -299,7 +273,9 @@ class _Run:
 
     def _worth_compacting(self, alive: Sequence[int], steps_left: int) -> bool:
         dropped, structures = sum(self.sizes) - len(alive), {self.programs[i].structure for i in alive}
-        return worth_compacting(dropped, len(structures), steps_left, self.executor.platform, self._how == "linked")
+        return worth_compacting(
+            dropped, len(structures), steps_left, self.executor.platform, self.collector == "stepwise"
+        )
 
     def _regroup(self, groups: Sequence[_Group], alive: list[int]) -> list[_Group]:
         """The survivors in as few chunks of the size known to fit as possible, with their states."""
@@ -319,11 +295,12 @@ class _Run:
     # ---- one segment
 
     def _job(self, group: _Group, number: int, first: int, last: int) -> Job:
+        tag = self.checkpointing.tag if self.checkpointing else "train"
         return Job(
-            tag=f"{self.tag}-{number}", index=group.index, task=self.task, programs=group.programs,
+            tag=f"{tag}-{number}", index=group.index, task=self.task, programs=group.programs,
             members=len(group.members), width=self.width, terms=self.terms, ppo=self.ppo, seeds=self.seeds,
-            schedule=self.schedule, first=first, last=last, rounds=self.rounds, collector=self._how,
-            state=group.state, history=group.history,
+            schedule=self.schedule, first=first, last=last, rounds=self.rounds, collector=self.collector,
+            compilation=self.compilation, state=group.state, history=group.history,
         )  # fmt: skip
 
     def _segment(self, groups: Sequence[_Group], number: int, first: int, last: int) -> None:
@@ -334,8 +311,8 @@ class _Run:
         def reached(job: Job, at: int, history: History) -> None:
             points = sum(point <= at for point in job.schedule.checkpoints)
             success = history.success[points - 1].mean(-1) if points else ()
-            with self._telling:
-                self._under_way[job.index] = self._steps(job, at)
+            with self._reporting:
+                self._running_steps[job.index] = self._steps(job, at)
             latest = zip(groups[place[job.index]].members, success, strict=False)
             self._report("train", place[job.index], len(jobs), {m: float(s) for m, s in latest})
 
@@ -343,15 +320,14 @@ class _Run:
             compiling=lambda job: self._report("compile", place[job.index], len(jobs)),
             reached=reached,
             should_stop=lambda: self._failed.is_set() or self.should_stop(),
-            store=self.store,
-            save_every_s=self.save_every_s,
+            checkpointing=self.checkpointing,
         )
         for group, done in zip(groups, self._done(jobs, supervisor), strict=True):
             group.state, group.history = done.state, done.history
             self.compile_s, self.run_s = self.compile_s + done.compile_s, self.run_s + done.run_s
             self.peak = max(self.peak, done.peak_bytes)
-        with self._telling:
-            self._under_way.clear()
+        with self._reporting:
+            self._running_steps.clear()
             self.env_steps += sum(self._steps(job, last) for job in jobs)
         ends = [at for at in self.schedule.checkpoints if first < at <= last]
         episodes = (len(ends) - 1 + self.rounds) * self.ppo.envs
@@ -361,7 +337,7 @@ class _Run:
         return job.members * len(self.seeds) * self.ppo.batch * (at - job.first)
 
     def _done(self, jobs: Sequence[Job], supervisor: Supervisor) -> list[Done]:
-        """What came of every job; one whose worker was lost is submitted again."""
+        """The results of all jobs; one whose worker was lost is submitted again."""
         done, lost, running = dict[int, Done](), Counter[int](), dict[Future[Done], Job]()
         try:
             for job in jobs:
@@ -387,6 +363,6 @@ class _Run:
 
     def _report(self, phase: str, chunk: int, chunks: int, success: dict[int, float] | None = None) -> None:
         total = self.schedule.updates * self.ppo.batch * len(self.seeds) * len(self.programs)
-        with self._telling:  # who listens need not know of threads
-            steps = self.env_steps + self._under_way.total()
+        with self._reporting:  # so that `progress` need not be thread-safe
+            steps = self.env_steps + self._running_steps.total()
             self.progress(Progress(steps, total, phase, chunk, chunks, success or {}, self.measure))

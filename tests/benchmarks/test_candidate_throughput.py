@@ -18,7 +18,7 @@ from benchmarks.measure import Apart, Seconds, median
 from jaxreward import cli
 from jaxreward.errors import UserError
 from jaxreward.tasks import make_task
-from jaxreward.training import PPO, quick_real
+from jaxreward.training import PPO, Execution, quick_real
 
 ROOT = Path(__file__).resolve().parents[2]
 SMALL = (
@@ -52,28 +52,30 @@ def test_the_smallest_measurement(capsys: pytest.CaptureFixture[str]):
     words = [*SMALL, "--candidates", "1", "--one-by-one-limit", "0", "--separate-limit", "0", "--no-second-pass"]
     assert candidate_throughput.main([*words, "--json"]) == 0
     (row,) = json.loads(capsys.readouterr().out.splitlines()[-1])["rows"]
-    assert row["wall_s"] > row["run_s"] > 0 and row["wall_ratio"] is None and row["collector"] == "linked"
+    assert row["wall_s"] > row["run_s"] > 0 and row["wall_ratio"] is None and row["collector"] == "stepwise"
 
 
 def test_collectors_that_are_compared():
-    assert regimes.collectors(PPO(), "cpu") == ["fused", "hasty", "linked"]
-    assert regimes.collectors(PPO(gru=4), "cpu") == ["fused", "hasty"]
-    assert regimes.collectors(PPO(), "gpu") == ["fused", "linked"]  # haste is of CPUs
+    assert list(regimes.collectors(PPO(), "cpu")) == ["fused", "fused, fast", "stepwise"]
+    assert list(regimes.collectors(PPO(gru=4), "cpu")) == ["fused", "fused, fast"]
+    assert list(regimes.collectors(PPO(), "gpu")) == ["fused", "stepwise"]
 
 
 def test_agents_that_differ_are_told(monkeypatch: pytest.MonkeyPatch):
-    by = {"fused": 0.0, "hasty": 0.25, "linked": np.nan}
+    by = {("fused", "full"): 0.0, ("fused", "fast"): 0.25, ("stepwise", "auto"): np.nan}
 
-    def train(*_: Any, collector: str, **__: Any) -> SimpleNamespace:
-        agents = tuple({"weights": np.ones((2, 3)) - by[collector] * (k == 1)} for k in range(2))
-        success = np.asarray([[1, 0], [1, 2 * by[collector]]], float)
-        return SimpleNamespace(agents=agents, steps=[64], seeds=(0, 1), success=success, collector=collector)
+    def train(*_: Any, execution: Execution, **__: Any) -> SimpleNamespace:
+        off = by[execution.collector, execution.compile]
+        agents = tuple({"weights": np.ones((2, 3)) - off * (k == 1)} for k in range(2))
+        return SimpleNamespace(
+            agents=agents, steps=[64], seeds=(0, 1), success=np.asarray([[1, 0], [1, 2 * off]], float)
+        )
 
     monkeypatch.setattr(regimes, "train", train)
     found = regimes.agreement(make_task("probe-choice"), [], ppo=PPO())["collectors"]
-    assert found["hasty"] == {"max_parameter_difference": 0.25, "max_success_difference": 0.5}
-    assert np.isnan(list(found["linked"].values())).all()
-    monkeypatch.setattr(regimes, "collectors", lambda _: ["fused"])
+    assert found["fused, fast"] == {"max_parameter_difference": 0.25, "max_success_difference": 0.5}
+    assert np.isnan(list(found["stepwise"].values())).all()
+    monkeypatch.setattr(regimes, "collectors", lambda _, chunk: {"fused": Execution()})
     with pytest.raises(UserError, match="leave --agree away"):
         regimes.agreement(make_task("probe-choice"), [], ppo=PPO())
 
@@ -100,12 +102,12 @@ def test_a_small_measurement(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert chunking["whole_chunks"] == [2] and chunking["chunks"] == [1, 1] and not chunking["under_limit"]
     agreement = report["agreement"]
     assert (agreement["programs"], agreement["seeds"], agreement["steps"]) == (2, 1, 64)
-    assert set(agreement["collectors"]) == {"hasty", "linked"}
+    assert set(agreement["collectors"]) == {"fused, fast", "stepwise"}
     assert all(by["max_parameter_difference"] < 1e-3 for by in agreement["collectors"].values())
 
     page = table.fill(f"before\n{table.START}\nold\n{table.END}\nafter\n", [report])
     assert page.startswith("before\n") and page.endswith("\nafter\n") and "old" not in page
-    assert "| 3 | linked | 3 |" in page and "~" in page
+    assert "| 3 | stepwise | 3 |" in page and "~" in page
     assert table.fill(page, [report]) == page
 
 
@@ -132,7 +134,7 @@ def test_a_plan_is_only_printed(capsys: pytest.CaptureFixture[str]):
         (["--plot", "results.pdf"], "must end in .png or .svg"),
         (["--config"], "--config needs a value"),
         (["--chunking", "-1"], "--chunking must not be negative"),
-        (["--collector", "linked", "--ppo.gru", "4"], "linked agents cannot have a memory"),
+        (["--collector", "stepwise", "--ppo.gru", "4"], "stepwise agents cannot have a memory"),
     ],
 )
 def test_mistakes_are_one_sentence(arguments: list[str], sentence: str, capsys: pytest.CaptureFixture[str]):

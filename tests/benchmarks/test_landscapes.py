@@ -463,7 +463,8 @@ def test_a_tiny_run(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypa
 
 
 def test_tables_are_those_of_the_page():
-    page, results = (ROOT / "docs" / "landscapes.md").read_text(), landscape_table.read(search_landscapes.RESULTS)
+    page = landscape_table.PAGE.read_text()
+    results = landscape_table.read(search_landscapes.RESULTS)
     assert landscape_table.fill(page, results) == page, "run benchmarks/landscape_table.py"
 
 
@@ -476,7 +477,7 @@ def test_settings_that_cannot_be(words: list[str], capsys: pytest.CaptureFixture
 
 
 def test_defaults_are_what_the_page_says():
-    page = (ROOT / "docs" / "landscapes.md").read_text()
+    page = landscape_table.PAGE.read_text()
     settings = LandscapeSettings()
     assert f"With chance {settings.insight}" in page and settings.insight == SyntheticProposer.insight
     assert all(f"| `{name}` |" in page for name in (*LANDSCAPES, *(n for n in EXPECTED if n != "best-of-n")))

@@ -1,4 +1,4 @@
-"""The benchmarks of robots, in the smallest sizes: what they measure is in docs/robots.md."""
+"""The benchmarks of robots, in the smallest sizes: what they measure is in docs/appendix/robot_results.md."""
 
 from __future__ import annotations
 

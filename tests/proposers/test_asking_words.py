@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from jaxreward.evolve.repair import requests_to_mend
+from jaxreward.evolve.repair import repair_requests
 from jaxreward.proposers.human.manual import ManualProposer
 from jaxreward.proposers.llm.llm_settings import LlmSettings
 from jaxreward.proposers.prompts.prompt_builder import PromptBook
@@ -74,7 +74,7 @@ def test_an_unusable_answer_is_asked_for_again_once():
             for proposal in talk.proposer.propose_all(waiting, rng_of).proposals:
                 proposals = {**generation.proposals, proposal.request_id: proposal}
                 generation = Generation(1, generation.requests, proposals)
-            again = requests_to_mend(generation, repairs=0)
+            again = repair_requests(generation, repairs=0)
             assert [r.id for r in again] == (["g0001-00-r1"] if round == 0 else [])
             generation = Generation(1, (*generation.requests, *again), generation.proposals)
         prompts = [seen.body["messages"][1]["content"] for seen in server.seen]
@@ -89,7 +89,7 @@ def test_twice_unusable_is_a_failure():
     for id in ("g0001-00", "g0001-00-r1"):
         failed = Proposal(request_id=id, failure=Failure(stage="reply", message="the reply is empty"))
         generation = Generation(1, generation.requests, {**generation.proposals, id: failed})
-        generation = Generation(1, (*generation.requests, *requests_to_mend(generation, 2)), generation.proposals)
+        generation = Generation(1, (*generation.requests, *repair_requests(generation, 2)), generation.proposals)
     assert [r.id for r in generation.requests] == ["g0001-00", "g0001-00-r1"]
 
 
@@ -240,7 +240,7 @@ def test_what_a_person_wrote_waits_to_be_mended(tmp_path: Path):
 def test_a_person_may_be_asked_again(tmp_path: Path):
     """What a proposer could not read goes back, with what was wrong, also to people."""
     failed = Proposal(request_id="g0001-00", failure=Failure(stage="reply", message="the reply is empty"))
-    (again,) = requests_to_mend(Generation(1, (asked("verify"),), {"g0001-00": failed}), 2)
+    (again,) = repair_requests(Generation(1, (asked("verify"),), {"g0001-00": failed}), 2)
     (path,) = manual(tmp_path).write_requests([again], rng_of)
     assert "could not be used: the reply is empty" in path.read_text() and path.name == "g0001-00-r1.md"
 

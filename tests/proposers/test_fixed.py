@@ -169,7 +169,7 @@ def test_a_prompt_shows_the_observation_that_is_given_and_a_run_keeps_it(tmp_pat
     import numpy as np
 
     from jaxreward.evolve.settings import EvolveSettings
-    from jaxreward.evolve.setup import given_observation, words_of
+    from jaxreward.evolve.setup import given_observation, task_card
     from jaxreward.proposers.prompts.prompt_builder import PromptBook
     from jaxreward.records import Request
     from jaxreward.tasks import make_task
@@ -178,7 +178,7 @@ def test_a_prompt_shows_the_observation_that_is_given_and_a_run_keeps_it(tmp_pat
     path.write_text(GENES)
     settings = EvolveSettings(task="probe-choice", strategy="eureka", observation=path, out=tmp_path, name="run")
     settings.check()
-    card = words_of(make_task("probe-choice"), given_observation(settings), settings.ppo)
+    card = task_card(make_task("probe-choice"), given_observation(settings), settings.ppo)
     request = Request(id="g0000-00", generation=0, operator="scratch", evolve="reward")
     system, user = PromptBook(card).messages(request, np.random.default_rng(0))
     assert "0.5 * get_observation_part(state)" in user["content"] and "the one above is used" in user["content"]

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from jaxreward.errors import UserError
-from jaxreward.evolve.setup import words_of
+from jaxreward.evolve.setup import task_card
 from jaxreward.programs.entries import Refused
 from jaxreward.programs.guard import guard
 from jaxreward.programs.limits import Limits
@@ -312,7 +312,7 @@ def test_what_the_system_message_says_of_training():
     for evolve, text in system.items():
         assert ("discount of 0.99" in text and "ratios between terms" in text) == (evolve != "observation")
         assert "cuts an episode off" not in text
-    learner = words_of(make_task("probe-aim"), None, quick_real())
+    learner = task_card(make_task("probe-aim"), None, quick_real())
     cut = [texts(PromptBook(learner), request("scratch", evolve=e))[0] for e in ("both", "observation", "reward")]
     assert ["cuts an episode off" in text for text in cut] == [True, False, True]
 

@@ -21,7 +21,7 @@ from jaxreward.training import PPO
 from jaxreward.training.measure import Stats
 from jaxreward.training.networks import ActorCritic, init_padded
 from jaxreward.training.population import Population
-from jaxreward.training.rollout import action_noise, collect, reset_pool, start_lanes
+from jaxreward.training.rollout import action_noise, collect, reset_pool, start_rollout
 
 mujoco: Any = compiled  # its functions are known to no type checker
 HASTY = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
@@ -194,7 +194,7 @@ def seen_across_an_end(task: Any, lanes: int = 3) -> dict[str, np.ndarray]:
     def play(keys: jax.Array) -> jax.Array:
         fresh = jax.vmap(lambda key: reset_pool(task, key[None], lanes))(keys[:2])
         first, pool = (jax.tree.map(lambda x, k=k: x[k], fresh) for k in (0, 1))
-        begun, stats = start_lanes(task, first, 1), Stats.zeros(1, 1, population.width, population.terms, beside=told)
+        begun, stats = start_rollout(task, first, 1), Stats.zeros(1, 1, population.width, population.terms, extra=told)
         _, trajectory, _ = collect(
             task,
             population,

@@ -20,7 +20,7 @@ from jaxreward.tasks.probe import Probe
 from jaxreward.training.measure import Stats
 from jaxreward.training.networks import ActorCritic, init_padded
 from jaxreward.training.population import Population
-from jaxreward.training.rollout import action_noise, collect, reset_pool, start_lanes
+from jaxreward.training.rollout import action_noise, collect, reset_pool, start_rollout
 
 PHYSICS = [name for name in task_names() if not name.startswith(("xland", "probe"))]
 
@@ -61,7 +61,7 @@ def test_the_trainer_steps_in_slices(platform, together):
     params = init_padded(network, 0, population.widths[0], population.width)
     variables = {"params": jax.tree.map(lambda x: jnp.broadcast_to(x, (2, 2, *x.shape)), params)}
     pool, stats = reset_pool(task, keys, 4), Stats.zeros(2, 2, population.width, population.terms)
-    lanes, noise = start_lanes(task, pool, 2), action_noise(network.distribution, 4, 7, keys)
+    lanes, noise = start_rollout(task, pool, 2), action_noise(network.distribution, 4, 7, keys)
     play = partial(collect, task, population, network, 6, 1, platform)
     loops = list(scans(jax.make_jaxpr(play)(population.constants, variables, lanes, pool, noise, stats).jaxpr))
     assert (4 in loops) == (together == 4), "the slices are a loop of 4 in the loop over steps"

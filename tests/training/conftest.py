@@ -10,7 +10,7 @@ import pytest
 
 from jaxreward.programs import Checker, Program
 from jaxreward.tasks import Task
-from jaxreward.training import PPO
+from jaxreward.training import PPO, Execution
 from jaxreward.training.compiled import forget_compiled
 
 HEAD = """\
@@ -38,6 +38,8 @@ OBSERVATIONS = (
     "return jnp.concatenate([state.agent.position / 8.0, jnp.stack([state.step_num / 80.0])])",
     "return jnp.sin(jnp.arange(40.0) * distance(state))",
 )
+FUSED, FAST = Execution(collector="fused", compile="full"), Execution(collector="fused", compile="fast")
+STEPWISE = Execution(collector="stepwise")
 SEEDS = (3, 11)
 UPDATES = 4
 REWARDS = (

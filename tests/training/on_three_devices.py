@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -10,10 +11,11 @@ import numpy as np
 
 from jaxreward.programs import Checker
 from jaxreward.tasks import make_task
-from jaxreward.training import PPO, Interrupted, Progress, Rung, train, trainer
+from jaxreward.training import PPO, Checkpointing, Execution, Interrupted, Progress, Rung, train, trainer
 from jaxreward.training.ahead import compile_ahead
 from jaxreward.training.chunk import Chunk
 from jaxreward.training.compiled import STRUCTURES
+from tests.training.conftest import FAST, STEPWISE
 
 TEXT = """
 import jax.numpy as jnp
@@ -54,8 +56,8 @@ def same(one: Any, other: Any, candidates: Any = range(5)) -> None:
             np.testing.assert_allclose(a, b, rtol=1e-3, atol=2e-5)
 
 
-def results_do_not_depend_on_devices(programs: Any, collector: Any) -> Any:
-    alone = train(TASK, programs, SMALL, devices=THREE[:1], collector=collector, **OPTIONS)
+def results_do_not_depend_on_devices(programs: Any, execution: Execution) -> Any:
+    alone = train(TASK, programs, SMALL, execution=replace(execution, devices=THREE[:1]), **OPTIONS)
     busy = []
 
     def listen(progress: Progress) -> None:
@@ -64,20 +66,20 @@ def results_do_not_depend_on_devices(programs: Any, collector: Any) -> Any:
         time.sleep(0.001)
         busy.clear()
 
-    spread = train(TASK, programs, SMALL, devices=THREE, collector=collector, progress=listen, **OPTIONS)
+    spread = train(TASK, programs, SMALL, progress=listen, execution=replace(execution, devices=THREE), **OPTIONS)
     assert (alone.chunks, spread.chunks) == ((5,), (2, 2, 1)), (alone.chunks, spread.chunks)
     same(alone, spread)
     assert spread.env_steps == alone.env_steps
     return alone
 
 
-def survivors_are_dealt_out_anew(programs: Any, collector: Any, alone: Any) -> None:
+def survivors_are_dealt_out_anew(programs: Any, execution: Execution, alone: Any) -> None:
     trainer.worth_compacting = lambda *_: True
-    cut = train(TASK, programs, SMALL, devices=THREE, collector=collector, rungs=[RUNG], **OPTIONS)
+    cut = train(TASK, programs, SMALL, rungs=[RUNG], execution=replace(execution, devices=THREE), **OPTIONS)
     assert cut.chunks == (1, 1, 1), cut.chunks
     same(alone, cut, np.flatnonzero(cut.stopped == 0))
     trainer.worth_compacting = lambda *_: False
-    carried = train(TASK, programs, SMALL, devices=THREE, collector=collector, rungs=[RUNG], **OPTIONS)
+    carried = train(TASK, programs, SMALL, rungs=[RUNG], execution=replace(execution, devices=THREE), **OPTIONS)
     assert set(carried.chunks) <= {1, 2}
     same(alone, carried, np.flatnonzero(carried.stopped == 0))
 
@@ -90,11 +92,22 @@ def what_was_stopped_goes_on(programs: Any, alone: Any) -> None:
         return asked[0] > 7
 
     try:
-        train(TASK, programs, SMALL, devices=THREE, store=store, should_stop=stop, **OPTIONS)
+        train(
+            TASK,
+            programs,
+            SMALL,
+            should_stop=stop,
+            checkpointing=Checkpointing(store),
+            execution=Execution(devices=THREE),
+            **OPTIONS,
+        )
         raise AssertionError("it should have been stopped")
     except Interrupted:
         assert store.trees
-    same(alone, train(TASK, programs, SMALL, devices=THREE, store=store, **OPTIONS))
+    same(
+        alone,
+        train(TASK, programs, SMALL, checkpointing=Checkpointing(store), execution=Execution(devices=THREE), **OPTIONS),
+    )
 
 
 def a_failure_on_one_device_stops_the_others(programs: Any) -> None:
@@ -108,7 +121,7 @@ def a_failure_on_one_device_stops_the_others(programs: Any) -> None:
 
     Chunk.update = failing  # type: ignore[method-assign]
     try:
-        train(TASK, programs, SMALL, devices=THREE, **{**OPTIONS, "steps": 20_000 * SMALL.batch})
+        train(TASK, programs, SMALL, execution=Execution(devices=THREE), **{**OPTIONS, "steps": 20_000 * SMALL.batch})
         raise AssertionError("it should have failed")
     except OSError as error:
         assert "no space" in str(error)
@@ -118,12 +131,12 @@ def a_failure_on_one_device_stops_the_others(programs: Any) -> None:
 def what_was_compiled_ahead_is_found(programs: Any) -> None:
     for place, program in enumerate(programs):
         compile_ahead(
-            TASK, program, SMALL, seeds=range(2), steps=OPTIONS["steps"], collector="linked", room=(0, 0), place=place,
+            TASK, program, SMALL, seeds=range(2), steps=OPTIONS["steps"], execution=STEPWISE, place=place,
             of=len(programs),
         )  # fmt: skip
     ahead = set(STRUCTURES)
     assert len(ahead) == len(programs)
-    train(TASK, programs, SMALL, devices=THREE, collector="linked", **OPTIONS)
+    train(TASK, programs, SMALL, execution=replace(STEPWISE, devices=THREE), **OPTIONS)
     assert set(STRUCTURES) == ahead
 
 
@@ -134,9 +147,9 @@ if __name__ == "__main__":
     with Checker() as checker:
         found = [program for _, program in checker.check_many(sources, TASK)]
     what_was_compiled_ahead_is_found(found)
-    for collector in ("hasty", "linked"):
-        whole = results_do_not_depend_on_devices(found, collector)
-        survivors_are_dealt_out_anew(found, collector, whole)
+    for execution in (FAST, STEPWISE):
+        whole = results_do_not_depend_on_devices(found, execution)
+        survivors_are_dealt_out_anew(found, execution, whole)
     what_was_stopped_goes_on(found, whole)
     a_failure_on_one_device_stops_the_others(found)
     print("all held")

@@ -11,11 +11,11 @@ import pytest
 
 from jaxreward.programs import Program
 from jaxreward.tasks import make_task
-from jaxreward.training import PPO, Interrupted, Rung, train
+from jaxreward.training import PPO, Checkpointing, Execution, Interrupted, Rung, train
 from jaxreward.training.chunk import Chunk
 from jaxreward.training.plan import first_chunk
-from jaxreward.training.population import Population
-from tests.training.conftest import assert_close_trees, budget, params
+from jaxreward.training.population import Population, padded_sizes
+from tests.training.conftest import FAST, STEPWISE, assert_close_trees, budget, params
 
 pytestmark = pytest.mark.usefixtures("hasty")
 
@@ -47,8 +47,8 @@ def test_resumed_equals_uninterrupted(easy, mixed, tiny, stop_at):
         return asked[0] > stop_at
 
     with pytest.raises(Interrupted):
-        train(easy, programs, tiny, store=store, should_stop=stop, **settings)
-    resumed = train(easy, programs, tiny, store=store, **settings)
+        train(easy, programs, tiny, should_stop=stop, checkpointing=Checkpointing(store), **settings)
+    resumed = train(easy, programs, tiny, checkpointing=Checkpointing(store), **settings)
     assert store.restored == 1
     np.testing.assert_array_equal(whole.success_curve, resumed.success_curve)
     for a, b in zip(whole.histories, resumed.histories, strict=True):
@@ -87,16 +87,18 @@ def test_a_saved_training_is_not_taken_for_that_of_other_programs(corridor, walk
         walk("1.0 * next_state.hit", "state.t / 18.0, state.place / 6.0"),
     ]
     store, settings = Memory(), budget(tiny, 3)
-    train(corridor, programs, tiny, store=store, chunk=1, **settings)
+    train(corridor, programs, tiny, checkpointing=Checkpointing(store), execution=Execution(chunk=1), **settings)
     saved = dict(store.trees)
     assert saved
-    others = train(corridor, programs[1:], tiny, store=store, chunk=1, **settings)
-    clean = train(corridor, programs[1:], tiny, chunk=1, **settings)
+    others = train(
+        corridor, programs[1:], tiny, checkpointing=Checkpointing(store), execution=Execution(chunk=1), **settings
+    )
+    clean = train(corridor, programs[1:], tiny, execution=Execution(chunk=1), **settings)
     for k in range(2):
         assert_close_trees(params(others, k), params(clean, k), atol=1e-6)
     store.trees, store.restored = saved, 0
-    train(corridor, programs, tiny, store=store, chunk=2, **settings)
-    train(corridor, programs, tiny, store=store, chunk=1, **budget(tiny, 4))
+    train(corridor, programs, tiny, checkpointing=Checkpointing(store), execution=Execution(chunk=2), **settings)
+    train(corridor, programs, tiny, checkpointing=Checkpointing(store), execution=Execution(chunk=1), **budget(tiny, 4))
     assert store.restored == 0
 
 
@@ -113,7 +115,7 @@ def test_a_population_with_more_terms_is_compiled_anew(corridor, walk, tiny):
     narrow = walk("1.0 * next_state.hit")
     wide = walk("1.0 * next_state.hit, {" + ", ".join(f'"t{i}": state.place * {i}.0' for i in range(9)) + "}")
     train(corridor, [narrow], tiny, **budget(tiny, 1))
-    result = train(corridor, [narrow, wide], tiny, chunk=1, **budget(tiny, 1))
+    result = train(corridor, [narrow, wide], tiny, execution=Execution(chunk=1), **budget(tiny, 1))
     assert len(result.feedback(1).terms) == 9
 
 
@@ -135,9 +137,9 @@ def test_survivors_of_a_rung_go_on_as_if_nothing_had_happened(whole, passed):
         assert_close_trees(params(whole, k), params(passed, k), atol=1e-6)
 
 
-@pytest.mark.parametrize("collector", ["hasty", "linked"])
-def test_a_rung_stops_and_compacts(easy, mixed, tiny, whole, passed, monkeypatch, collector):
-    """With a threshold between the candidates' successes, the rest trains on in a smaller chunk. Linked
+@pytest.mark.parametrize("execution", [FAST, STEPWISE])
+def test_a_rung_stops_and_compacts(easy, mixed, tiny, whole, passed, monkeypatch, execution):
+    """With a threshold between the candidates' successes, the rest trains on in a smaller chunk. Stepwise
     chunks are made up to what `common_size` says by rows that nobody asks for."""
     monkeypatch.setattr("jaxreward.training.trainer.worth_compacting", lambda *_: True)
     programs, settings = mixed[:4], budget(tiny, 6)
@@ -146,7 +148,7 @@ def test_a_rung_stops_and_compacts(easy, mixed, tiny, whole, passed, monkeypatch
     assert np.ptp(success) > 0, "the test needs candidates that differ"
     threshold = float(np.sort(success)[2])
     monkeypatch.setattr("jaxreward.training.stepwise._SIZES", (3, 6))
-    cut = train(easy, programs, tiny, rungs=[Rung(2 * tiny.batch, threshold)], collector=collector, **settings)
+    cut = train(easy, programs, tiny, rungs=[Rung(2 * tiny.batch, threshold)], execution=execution, **settings)
     stopped = success < threshold
     np.testing.assert_array_equal(cut.stopped > 0, stopped)
     assert cut.chunks == (int((~stopped).sum()),)
@@ -188,7 +190,7 @@ def test_survivors_of_halving_and_pruning_are_those_of_an_uninterrupted_training
 def test_further_seeds_are_as_if_all_had_been_trained_at_once(easy, mixed, tiny):
     programs, settings = mixed[:3], budget(tiny, 4)
     settings["rungs"] = [Rung(2 * tiny.batch)]  # nobody is stopped, but there is a point
-    settings["room"] = (max(p.observation_size for p in programs), max(len(p.terms) for p in programs))
+    settings["execution"] = Execution(room=padded_sizes(programs))
     at_once, first = (train(easy, programs, tiny, **{**settings, "seeds": seeds}) for seeds in ((3, 11, 5), (3, 11)))
     later = train(easy, [programs[2], programs[0]], tiny, **{**settings, "seeds": (5,)})
     joined = first.extended([2, 0], later)
@@ -216,12 +218,26 @@ def test_a_training_of_another_task_is_not_taken_up(tiny, tmp_path):
     tasks = [make_task("probe-endless", length=n) for n in (3, 30)] + [make_task(str(f)) for f in (file, other)]
     for task in tasks:
         # two chunks, whose ends are kept
-        trained = train(task, [Program.default(task)] * 2, tiny, store=store, chunk=1, **budget(tiny, 1))
+        trained = train(
+            task,
+            [Program.default(task)] * 2,
+            tiny,
+            checkpointing=Checkpointing(store),
+            execution=Execution(chunk=1),
+            **budget(tiny, 1),
+        )
         assert store.restored == 0 and len(store.trees) == saved + 2
         saved = len(store.trees)
         assert trained.length_curve[:, :, -1].max() == min(task.horizon, 2 if task is tasks[-1] else task.horizon)
     again = make_task("probe-endless", length=3)
-    train(again, [Program.default(again)] * 2, tiny, store=store, chunk=1, **budget(tiny, 1))
+    train(
+        again,
+        [Program.default(again)] * 2,
+        tiny,
+        checkpointing=Checkpointing(store),
+        execution=Execution(chunk=1),
+        **budget(tiny, 1),
+    )
     assert store.restored == 2, "the same task, made again, is the same"
 
 

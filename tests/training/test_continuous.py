@@ -174,7 +174,7 @@ def test_an_action_that_is_repeated_pays_for_all_its_steps_and_none_after_the_en
     assert seen.reward[:, 0, 0, 0].tolist() == paid
     over = [(i + 1) % len(once) == 0 for i in range(6)]
     assert seen.done[:, 0, 0, 0].tolist() == over
-    assert seen.cut[:, 0, 0, 0].tolist() == [o and not ends for o in over]
+    assert seen.truncated[:, 0, 0, 0].tolist() == [o and not ends for o in over]
     assert bool(stats.finite.all()), "what would have come after the end is nobody's"
     assert float(stats.ret[0, 0]) == 15.0 and float(stats.length[0, 0] / stats.episodes[0, 0]) == 5.0
     assert float(stats.term_sum[0, 0, 0]) == 2 * sum(paid)
@@ -183,7 +183,7 @@ def test_an_action_that_is_repeated_pays_for_all_its_steps_and_none_after_the_en
 
 @pytest.mark.slow
 def test_a_rate_that_falls_keeps_what_was_learned():
-    """One step, solved early: a learning rate that does not fall takes the policy away again (docs/robots.md)."""
+    """One step, solved early: without decay the policy degrades again (docs/appendix/robot_results.md)."""
     task = make_task("probe-aim")
     result = train(
         task, [Program.default(task)], quick_real(decay=1.0), seeds=4, steps=120_000, checkpoints=4, eval_episodes=64

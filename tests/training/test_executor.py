@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from jaxreward.errors import UserError
-from jaxreward.training import Interrupted, Progress, Rung, WorkerLost, train
+from jaxreward.training import Checkpointing, Execution, Interrupted, Progress, Rung, WorkerLost, train
 from jaxreward.training.compiled import POPULATIONS, compile_for, forget_compiled
 from jaxreward.training.executor import Done, Job, Supervisor
 from jaxreward.training.local import LocalExecutor
@@ -113,7 +113,13 @@ def test_a_chunk_whose_worker_was_lost_is_submitted_again(corridor, four, tiny, 
     engine, told = Losing(losses=2), list[Progress]()
     store = Memory() if saved else None
     found = train(
-        corridor, four, tiny, executor=engine, store=store, save_every_s=0.0, progress=told.append, **budget(tiny)
+        corridor,
+        four,
+        tiny,
+        progress=told.append,
+        checkpointing=store and Checkpointing(store, every_s=0.0),
+        execution=Execution(executor=engine),
+        **budget(tiny),
     )
     assert engine.submitted == [(0, 0), (1, 0), (1, 0), (1, 0)]
     assert found.chunks == (2, 2)
@@ -124,7 +130,7 @@ def test_a_chunk_whose_worker_was_lost_is_submitted_again(corridor, four, tiny, 
 
 def test_a_loss_after_a_rung_begins_at_the_rung(corridor, four, tiny, alone):
     engine, rung = Losing(losses=1, first=2), Rung(2 * tiny.batch)
-    found = train(corridor, four, tiny, rungs=[rung], executor=engine, **budget(tiny))
+    found = train(corridor, four, tiny, rungs=[rung], execution=Execution(executor=engine), **budget(tiny))
     assert sorted(engine.submitted) == [(0, 0), (0, 2), (1, 0), (1, 2), (1, 2)]
     agree(found, alone)
     with_points = train(corridor, four, tiny, rungs=[rung], **budget(tiny))
@@ -133,14 +139,14 @@ def test_a_loss_after_a_rung_begins_at_the_rung(corridor, four, tiny, alone):
 
 def test_what_is_lost_again_and_again_ends_the_training(corridor, four, tiny):
     with pytest.raises(UserError, match="3 workers were lost with chunk 1, .*taken away.* see to the engine"):
-        train(corridor, four, tiny, executor=Losing(losses=9), **budget(tiny))
+        train(corridor, four, tiny, execution=Execution(executor=Losing(losses=9)), **budget(tiny))
 
 
 @pytest.mark.parametrize("refuses", [False, True])
 def test_a_failure_does_not_wait_for_what_nobody_has_begun(corridor, four, tiny, refuses):
     engine = Idle(refuses)
     with pytest.raises(OSError, match="the queue is full" if refuses else "no space left"):
-        train(corridor, four, tiny, executor=engine, **budget(tiny))
+        train(corridor, four, tiny, execution=Execution(executor=engine), **budget(tiny))
     assert engine.futures[-1].cancelled()
 
 
@@ -155,7 +161,9 @@ def test_a_job_can_be_sent_away_at_any_time(corridor, four, tiny, alone):
             sent.append(again)
             return super().submit(Job(**{**vars(again), "task": task}), supervisor)
 
-    found = train(corridor, four, tiny, rungs=[Rung(2 * tiny.batch)], executor=Post(losses=0), **budget(tiny))
+    found = train(
+        corridor, four, tiny, rungs=[Rung(2 * tiny.batch)], execution=Execution(executor=Post(losses=0)), **budget(tiny)
+    )
     agree(found, alone)
     assert len(sent) == 4 and sent[-1].state is not None
 
@@ -168,7 +176,10 @@ def test_who_goes_on_hears_where_it_stands(corridor, four, tiny):
         asked[0] += 1
         return asked[0] > 7
 
-    settings = {**budget(tiny), "chunk": 2, "devices": jax.local_devices()[:1], "store": store}
+    settings = {
+        **budget(tiny), "checkpointing": Checkpointing(store),
+        "execution": Execution(chunk=2, devices=jax.local_devices()[:1]),
+    }  # fmt: skip
     with pytest.raises(Interrupted):
         train(corridor, four, tiny, should_stop=stop, **settings)
     train(corridor, four, tiny, progress=told.append, **settings)
@@ -179,7 +190,7 @@ def test_who_goes_on_hears_where_it_stands(corridor, four, tiny):
 
 def test_what_a_rung_leaves_of_the_chunks_is_not_compiled_again(corridor, four, tiny, alone):
     """Whole chunks are stopped, the others keep what they have."""
-    settings = {**budget(tiny), "chunk": 1, "collector": "fused", "devices": jax.local_devices()[:1]}
+    execution = Execution(chunk=1, collector="fused", devices=jax.local_devices()[:1])
     compiled = list[int]()
 
     def counted(*args: Any, **options: Any) -> Any:
@@ -194,7 +205,7 @@ def test_what_a_rung_leaves_of_the_chunks_is_not_compiled_again(corridor, four, 
         patch.setattr(POPULATIONS, "at_least", lambda _: None)
         patch.setattr("jaxreward.training.trainer.worth_compacting", lambda *_: False)
         patch.setattr("jaxreward.training.fused.compile_for", counted)
-        cut = train(corridor, four, tiny, rungs=[Rung(2 * tiny.batch, keep=0.5)], **settings)
+        cut = train(corridor, four, tiny, rungs=[Rung(2 * tiny.batch, keep=0.5)], execution=execution, **budget(tiny))
     assert len(cut.chunks) == 2 and len(compiled) == 4
     agree(cut, alone, np.flatnonzero(cut.stopped == 0))
 
@@ -202,11 +213,19 @@ def test_what_a_rung_leaves_of_the_chunks_is_not_compiled_again(corridor, four, 
 def test_an_engine_hears_of_a_stop(corridor, four, tiny):
     engine = Losing(losses=0)
     with pytest.raises(Interrupted):
-        train(corridor, four, tiny, executor=engine, should_stop=lambda: engine.updates > 2, **budget(tiny, 500))
+        train(
+            corridor,
+            four,
+            tiny,
+            should_stop=lambda: engine.updates > 2,
+            execution=Execution(executor=engine),
+            **budget(tiny, 500),
+        )
     assert engine.updates < 10
 
 
 def test_an_executor_or_devices(corridor, four, tiny):
+    given: Any
     for given in ({"devices": jax.local_devices()}, {"memory_gb": 1.0}):
         with pytest.raises(UserError, match="either it, or devices and memory_gb"):
-            train(corridor, four[:1], tiny, executor=Losing(0), **given, **budget(tiny))
+            train(corridor, four[:1], tiny, execution=Execution(executor=Losing(0), **given), **budget(tiny))

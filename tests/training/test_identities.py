@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from dataclasses import replace
 
 import jax
 import numpy as np
@@ -10,20 +10,36 @@ import pytest
 
 from jaxreward.devices import supported
 from jaxreward.programs import Spec
-from jaxreward.training import How, train
+from jaxreward.training import Execution, train
 from jaxreward.training.chunk import Chunk
-from jaxreward.training.compiled import COMMON, HASTY, POPULATIONS, STRUCTURES, bytes_of, forget_compiled, xla_options
+from jaxreward.training.compiled import COMMON, POPULATIONS, STRUCTURES, bytes_of, forget_compiled, xla_options
+from jaxreward.training.compiled import FAST as FAST_OPTIONS
 from jaxreward.training.fused import Fused
 from jaxreward.training.population import Population, padded_sizes
 from jaxreward.training.stepwise import Stepwise
-from tests.training.conftest import OBSERVATIONS, SEEDS, UPDATES, assert_close_trees, budget, params, program_source
+from tests.training.conftest import (
+    FAST,
+    FUSED,
+    OBSERVATIONS,
+    SEEDS,
+    STEPWISE,
+    UPDATES,
+    assert_close_trees,
+    budget,
+    params,
+    program_source,
+)
 
 
-@pytest.fixture(scope="module", params=["fused", "linked"])
+@pytest.fixture(scope="module", params=["fused", "stepwise"])
 def run(request):
-    """`train` by each collector: all that follows holds of every one. `hasty` is `fused` under other options of the
-    compiler; `test_collectors_agree` holds it to the same."""
-    return partial(train, collector=request.param)
+    """`train` by each collector: all that follows holds of every one. Fast compilation is held to the same by
+    `test_collectors_agree`."""
+
+    def run(*args, execution=Execution(), **options):
+        return train(*args, execution=replace(execution, collector=request.param), **options)
+
+    return run
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +70,7 @@ def test_order_does_not_matter(run, easy, mixed, tiny, together):
 
 
 def test_chunks_do_not_matter(run, easy, mixed, tiny, together):
-    cut = run(easy, mixed, tiny, chunk=3, **budget(tiny))
+    cut = run(easy, mixed, tiny, execution=Execution(chunk=3), **budget(tiny))
     assert cut.chunks == (3, 3, 2)
     for k in range(len(mixed)):
         assert_close_trees(params(together, k), params(cut, k))
@@ -119,7 +135,7 @@ def test_constants_train_side_by_side_and_compile_once(run, easy, mixed, tiny, c
     assert_close_trees(params(again, 2), params(together, 1))
     alone = run(easy, [checker.check(others[0].source, easy)[1]], tiny, **budget(tiny))
     assert_close_trees(params(again, 0), params(alone, 0))
-    only = run(easy, [programs[0], *programs[2:]], tiny, **budget(tiny))  # linked: all of them in one call
+    only = run(easy, [programs[0], *programs[2:]], tiny, **budget(tiny))  # stepwise: all of them in one call
     for row, k in enumerate((0, 2, 3)):
         assert_close_trees(params(only, row), params(together, k))
 
@@ -130,41 +146,43 @@ def compiled() -> set[object]:
 
 
 def test_others_compile_their_programs_alone(easy, mixed, tiny):
-    """Linked, a population of the same size finds all compiled but the program that is new."""
+    """Stepwise, a population of the same size finds all compiled but the program that is new."""
     forget_compiled()
     room = padded_sizes(mixed)
-    train(easy, mixed[:2], tiny, collector="linked", room=room, **budget(tiny, 1))
+    train(easy, mixed[:2], tiny, execution=replace(STEPWISE, room=room), **budget(tiny, 1))
     rest, programs = set(COMMON), compiled()
-    train(easy, mixed[1:3], tiny, collector="linked", room=room, **budget(tiny, 1))
+    train(easy, mixed[1:3], tiny, execution=replace(STEPWISE, room=room), **budget(tiny, 1))
     assert set(COMMON) == rest and len(compiled() - programs) == 1
 
 
-def test_what_was_compiled_in_haste_is_not_taken_for_the_other(easy, mixed, tiny):
+def test_what_was_compiled_fast_is_not_taken_for_the_other(easy, mixed, tiny):
     forget_compiled()
-    hows: tuple[How, ...] = ("fused", "hasty", "hasty", "fused")
-    kept = [len(compiled()) for how in hows if train(easy, mixed[:2], tiny, collector=how, **budget(tiny, 1))]
+    kept = []
+    for execution in (FUSED, FAST, FAST, FUSED):
+        train(easy, mixed[:2], tiny, execution=execution, **budget(tiny, 1))
+        kept.append(len(compiled()))
     assert kept == [1, 2, 2, 2]
 
 
-def test_haste_asks_for_other_options(easy, mixed, tiny, monkeypatch):
-    """The compiler is told to be hasty, but for what the task asks of it."""
+def test_fast_compilation_asks_for_other_options(easy, mixed, tiny, monkeypatch):
+    """The options of the task take precedence."""
     asked = dict[str, dict[str, object]]()
     own = {"xla_backend_optimization_level": 2}
     try:
-        for name, options in (("fused", {}), ("hasty", {}), ("its own", own)):
+        for name, options in (("full", {}), ("fast", {}), ("its own", own)):
             forget_compiled()
             monkeypatch.setattr("jaxreward.training.fused.compiler_options", lambda *_, o=options: dict(o))
             monkeypatch.setattr(
                 "jaxreward.training.fused.compile_for",
                 lambda *_, options, name=name, **__: asked.update({name: xla_options("cpu", options) or {}}),
             )
-            how: How = "fused" if name == "fused" else "hasty"
-            Chunk(easy, Population(mixed[:2]), tiny, SEEDS, jax.devices()[0], how).compile()
+            compilation = "full" if name == "full" else "fast"
+            Chunk(easy, Population(mixed[:2]), tiny, SEEDS, jax.devices()[0], "fused", compilation).compile()
     finally:
         forget_compiled()
-    hasty = supported(HASTY, "cpu")
-    assert asked["hasty"] == hasty and asked["its own"] == hasty | own
-    assert asked["fused"].get("xla_cpu_use_fusion_emitters", True)
+    fast = supported(FAST_OPTIONS, "cpu")
+    assert asked["fast"] == fast and asked["its own"] == fast | own
+    assert asked["full"].get("xla_cpu_use_fusion_emitters", True)
 
 
 def test_views_are_kept_apart_from_the_environment(easy, mixed, tiny):
@@ -176,7 +194,7 @@ def test_views_are_kept_apart_from_the_environment(easy, mixed, tiny):
 
 
 def test_memory_counts_what_lies_there_while_programs_run(easy, mixed, tiny):
-    chunk = Chunk(easy, Population(mixed[:2]), tiny, SEEDS, jax.devices()[0], "linked")
+    chunk = Chunk(easy, Population(mixed[:2]), tiny, SEEDS, jax.devices()[0], "stepwise")
     chunk.compile()
     assert isinstance(chunk._collect, Stepwise)
     held = sum(x.nbytes for x in jax.tree.leaves(chunk.start().rollout))
@@ -184,8 +202,8 @@ def test_memory_counts_what_lies_there_while_programs_run(easy, mixed, tiny):
 
 
 def test_collectors_agree(easy, mixed, tiny):
-    hows: tuple[How, ...] = ("fused", "hasty", "linked")
-    one, *others = (train(easy, mixed, tiny, collector=how, **budget(tiny)) for how in hows)
+    executions = (FUSED, FAST, STEPWISE)
+    one, *others = (train(easy, mixed, tiny, execution=execution, **budget(tiny)) for execution in executions)
     for other in others:
         for k in range(len(mixed)):
             assert_close_trees(params(one, k), params(other, k))

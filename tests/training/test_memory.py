@@ -15,14 +15,22 @@ from jaxreward.errors import UserError
 from jaxreward.programs import Program, Spec
 from jaxreward.tasks import make_task
 from jaxreward.tasks.probe import Probe
-from jaxreward.training import PPO, paper, train
+from jaxreward.training import PPO, Execution, paper, train
 from jaxreward.training.chunk import Chunk
 from jaxreward.training.episodes import play
 from jaxreward.training.networks import ActorCritic, apply, init_padded
-from jaxreward.training.plan import collector_of
 from jaxreward.training.population import Population
 from jaxreward.training.ppo import _outputs, batch_of
-from tests.training.conftest import OBSERVATIONS, SEEDS, assert_close_trees, budget, params, program_source
+from tests.training.conftest import (
+    FAST,
+    OBSERVATIONS,
+    SEEDS,
+    STEPWISE,
+    assert_close_trees,
+    budget,
+    params,
+    program_source,
+)
 
 GRU = PPO(envs=8, unroll=8, minibatches=2, epochs=1, hidden=(8,), gru=8, action_embedding=4, heads=(8,))
 
@@ -133,19 +141,20 @@ def test_neighbours_chunks_and_nan_do_not_matter(easy, mixed, tiny, checker):
     together = run([mixed[0], bad, mixed[3]])
     assert together.diverged[1].all() and not together.diverged[[0, 2]].any()
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(together.agents[1]))
-    cut = run([mixed[3], mixed[0]], chunk=1)
+    cut = run([mixed[3], mixed[0]], execution=Execution(chunk=1))
     assert cut.chunks == (1, 1)
     for row, k in ((0, 2), (1, 0)):
         assert_close_trees(params(cut, row), params(together, k))
 
 
-def test_a_memory_is_not_linked():
+def test_recurrent_agents_have_the_fused_collector():
     task = make_task("probe-choice")
-    assert collector_of("auto", task, GRU, 1, 1, "cpu") == "fused"
-    assert collector_of("auto", task, PPO(), 1, 1, "cpu") == "linked"
-    assert collector_of("hasty", task, GRU, 1, 1, "cpu") == "hasty"
-    with pytest.raises(UserError, match="linked.*memory"):
-        collector_of("linked", task, GRU, 1, 1, "cpu")
+    assert Execution().resolve(task, GRU, 1, 1, "cpu") == ("fused", "full")
+    assert Execution().resolve(task, PPO(), 1, 1, "cpu") == ("stepwise", "full")
+    assert FAST.resolve(task, GRU, 1, 1, "cpu") == ("fused", "fast")
+    FAST.check(GRU)
+    with pytest.raises(UserError, match="stepwise.*memory"):
+        STEPWISE.check(GRU)
 
 
 @pytest.mark.parametrize(

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import itertools
 import random
+from typing import Any
 
 import pytest
 
 from jaxreward.errors import UserError
 from jaxreward.tasks import Task, make_task
-from jaxreward.training import PPO
-from jaxreward.training.plan import chunks_of, collector_of
+from jaxreward.training import PPO, Execution
+from jaxreward.training.plan import chunks_of
 from jaxreward.training.stepwise import common_size, structure_size
+from tests.training.conftest import FAST, STEPWISE
 
 
 @pytest.mark.parametrize(("structures", "settings"), [(1, 16), (3, 5), (15, 16), (16, 1), (7, 4), (2, 40)])
@@ -57,29 +59,44 @@ def test_a_chunk_has_so_many_structures_and_as_many_settings_of_them_as_fit():
 
 def test_the_collector_follows_the_steps_of_all_seeds_in_whole_updates():
     grid, real, ppo = make_task("probe-choice"), make_task("probe-aim"), PPO(envs=100, unroll=100, minibatches=1)
+    full, fast, stepwise = ("fused", "full"), ("fused", "fast"), ("stepwise", "full")
 
-    def auto(task: Task, ppo: PPO, seeds: int, steps: int, platform: str = "cpu") -> str:
-        return collector_of("auto", task, ppo, seeds, steps, platform)
+    def auto(task: Task, ppo: PPO, seeds: int, steps: int, platform: str = "cpu") -> tuple[str, str]:
+        return Execution().resolve(task, ppo, seeds, steps, platform)
 
-    assert auto(grid, ppo, 2, 10_000) == "linked" and auto(grid, ppo, 2, 10_001) == "hasty"
-    assert auto(grid, ppo, 2, 500_000) == "hasty" and auto(grid, ppo, 2, 500_001) == "fused"
-    assert auto(grid, ppo, 2, 500_000, "gpu") == "fused"
+    assert auto(grid, ppo, 2, 10_000) == stepwise and auto(grid, ppo, 2, 10_001) == fast
+    assert auto(grid, ppo, 2, 500_000) == fast and auto(grid, ppo, 2, 500_001) == full
+    assert auto(grid, ppo, 2, 500_000, "gpu") == full
     usual = PPO()  # the limits in updates of 1,024 steps
-    assert auto(grid, usual, 2, 10_000) == auto(grid, usual, 1, 20_000) == "linked"
-    assert auto(grid, usual, 2, 500_000) == auto(grid, usual, 1, 1_000_000) == "hasty"
-    assert auto(grid, usual, 2, 10_240) == "linked" and auto(grid, usual, 2, 10_241) == "hasty"
-    assert auto(grid, usual, 2, 501_000) == "fused"
-    assert collector_of("auto", grid, usual, 2, 200_000, "cpu", alike=16) == "fused"
-    assert collector_of("auto", grid, usual, 2, 25_000, "cpu", alike=16) == "hasty"
-    assert auto(real, ppo, 2, 10**9) == "linked" and auto(real, ppo, 1, 1, "gpu") == "fused"
-    assert collector_of("linked", grid, ppo, 3, 10**9, "gpu") == "linked"
-    assert collector_of("hasty", grid, ppo, 3, 10**9, "gpu") == "hasty"
-    assert collector_of("fused", real, ppo, 1, 1, "cpu") == "fused"
-    with pytest.raises(UserError, match="no collector 'Fused'"):
-        collector_of("Fused", real, ppo, 1, 1, "cpu")  # type: ignore[arg-type]
+    assert auto(grid, usual, 2, 10_000) == auto(grid, usual, 1, 20_000) == stepwise
+    assert auto(grid, usual, 2, 500_000) == auto(grid, usual, 1, 1_000_000) == fast
+    assert auto(grid, usual, 2, 10_240) == stepwise and auto(grid, usual, 2, 10_241) == fast
+    assert auto(grid, usual, 2, 501_000) == full
+    assert Execution().resolve(grid, usual, 2, 200_000, "cpu", shared=16) == full
+    assert Execution().resolve(grid, usual, 2, 25_000, "cpu", shared=16) == fast
+    assert auto(real, ppo, 2, 10**9) == stepwise and auto(real, ppo, 1, 1, "gpu") == full
 
 
-def test_linked_chunks_are_made_up_to_common_sizes():
+def test_a_chosen_collector_is_used():
+    grid, real, ppo = make_task("probe-choice"), make_task("probe-aim"), PPO()
+    assert STEPWISE.resolve(grid, ppo, 3, 10**9, "gpu") == ("stepwise", "full")
+    assert FAST.resolve(grid, ppo, 3, 10**9, "cpu") == ("fused", "fast")
+    assert FAST.resolve(grid, ppo, 3, 10**9, "gpu") == ("fused", "full"), "the options are of CPUs"
+    assert Execution(collector="fused").resolve(real, ppo, 1, 1, "cpu") == ("fused", "full")
+    assert Execution(compile="fast").resolve(real, ppo, 1, 1, "cpu") == ("fused", "fast")
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [({"collector": "Fused"}, "no collector 'Fused'"), ({"compile": "slow"}, "no compile option 'slow'"),
+     ({"collector": "stepwise", "compile": "fast"}, "for --collector fused"), ({"chunk": 0}, "at least 1 candidate")],
+)  # fmt: skip
+def test_what_cannot_be_executed(given: Any, words: str):
+    with pytest.raises(UserError, match=words):
+        Execution(**given).check(PPO())
+
+
+def test_stepwise_chunks_are_made_up_to_common_sizes():
     sizes = range(1, 18)
     assert all(common_size(range(n)) >= n for n in sizes)
     assert [common_size(range(n)) for n in (5, 7, 9, 13, 17)] == [6, 8, 12, 16, 24]

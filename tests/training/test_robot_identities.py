@@ -12,7 +12,7 @@ import pytest
 from jaxreward.programs import Program
 from jaxreward.programs.spec import Spec
 from jaxreward.tasks import Task
-from jaxreward.training import PPO, train
+from jaxreward.training import PPO, Execution, train
 from tests.training.conftest import SEEDS, assert_close_trees, budget, params
 
 EXPERT = Path(__file__).resolve().parents[2] / "interfaces" / "quadcopter_hover" / "expert.py"
@@ -77,7 +77,7 @@ def test_every_candidate_has_moments_of_its_own(fused):
 
 
 def test_chunks_do_not_matter(hover, programs, fused):
-    cut = train(hover, programs, TINY, chunk=2, **budget(TINY))
+    cut = train(hover, programs, TINY, execution=Execution(chunk=2), **budget(TINY))
     assert cut.chunks == (2, 2)
     for k in (PLAIN, EXPERTS, LOUD):
         assert_close_trees(params(fused, k), params(cut, k))

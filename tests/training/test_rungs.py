@@ -12,7 +12,7 @@ from jaxreward.records import SUCCESS, Measure
 from jaxreward.training import PPO, Rung
 from jaxreward.training.history import History
 from jaxreward.training.plan import make_schedule
-from jaxreward.training.rungs import SURE, Standing, contenders, largest_rise, verdicts
+from jaxreward.training.rungs import SURE, Standing, largest_rise, possible_winners, verdicts
 
 DISTANCE = Measure(name="distance", unit="m", rate=False, higher_is_better=False, worst=9.0)
 
@@ -77,13 +77,13 @@ def test_the_largest_rise_within_a_window():
     assert largest_rise(steps, -curve[:1] * 0, 100) == 0.0
 
 
-def test_contenders_are_those_whose_intervals_reach_the_best():
+def test_possible_winners_are_those_whose_intervals_reach_the_best():
     at = standing([0.9], [0.7], [0.5], [0.0], errors=[0.05, 0.06, 0.05, 0.5])
-    assert contenders(at) == [0, 1], "the last has nothing to show"
-    assert contenders(at, bar=0.85) == [0]
-    assert contenders(at, bar=2.0) == []
-    assert contenders(standing([0.2], [0.9], [0.3], errors=0.04, measure=DISTANCE)) == [0, 2]
-    assert contenders(standing([0.9], [0.9 - 2 * SURE * 0.1 - 0.01], errors=0.1)) == [0]
+    assert possible_winners(at) == [0, 1], "the last has nothing to show"
+    assert possible_winners(at, bar=0.85) == [0]
+    assert possible_winners(at, bar=2.0) == []
+    assert possible_winners(standing([0.2], [0.9], [0.3], errors=0.04, measure=DISTANCE)) == [0, 2]
+    assert possible_winners(standing([0.9], [0.9 - 2 * SURE * 0.1 - 0.01], errors=0.1)) == [0]
 
 
 def test_errors_are_between_seeds_or_between_episodes():

@@ -247,7 +247,7 @@ def _components(
     """The components in a JSON document, and whether each is one for sure.
 
     Sure are objects with a name, or words under keys that promise them; and `{name: text}` and `name: text` where a
-    key says that it holds components. Parts that are sure count in place of the object that they are parts of.
+    key says that it holds components. Setup that are sure count in place of the object that they are parts of.
     """
     if depth > _DEEP:
         return

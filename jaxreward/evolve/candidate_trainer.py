@@ -1,0 +1,61 @@
+"""Trains programs with the settings of a search."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from jaxreward.evolve.settings import EvolveSettings
+from jaxreward.programs import Program
+from jaxreward.tasks import Task
+from jaxreward.training import Checkpointing, Progress, Rung, TrainResult, train
+from jaxreward.training.executor import Store
+from jaxreward.training.plan import curve_points
+
+
+@dataclass
+class CandidateTrainer:
+    """Trains programs with the learner, seeds and execution of a search; sums the seconds of its trainings.
+
+    Attributes:
+        room: features and terms to allocate at least.
+        tag: what the names of its checkpoints begin with.
+        label: what its trainings are called in `progress`.
+        progress: called with a label and the state of its training.
+        should_stop: asked before every update.
+    """
+
+    settings: EvolveSettings
+    task: Task
+    store: Store
+    room: tuple[int, int]
+    tag: str
+    label: str
+    progress: Callable[[str, Progress], None]
+    should_stop: Callable[[], bool]
+    compile_s: float = 0.0
+    run_s: float = 0.0
+
+    def train(
+        self,
+        programs: Sequence[Program],
+        name: str = "",
+        *,
+        steps: int,
+        seeds: int | Sequence[int] | None = None,
+        rungs: Sequence[Rung] = (),
+        points: int | None = None,
+    ) -> TrainResult:
+        """One training; `name` tells it from the main one of this trainer. `points` are those of the curves."""
+        s = self.settings
+        tag, label = (f"{self.tag}-{name}", f"{self.label} ({name})") if name else (self.tag, self.label)
+        progress: Any = partial(self.progress, label)
+        trained = train(
+            self.task, programs, s.ppo, seeds=s.seeds if seeds is None else seeds, steps=steps, rungs=rungs,
+            checkpoints=points or curve_points(self.task, s.ppo, steps), execution=s.execution(self.room),
+            checkpointing=Checkpointing(self.store, tag), progress=progress, should_stop=self.should_stop,
+        )  # fmt: skip
+        self.compile_s, self.run_s = self.compile_s + trained.compile_s, self.run_s + trained.run_s
+        return trained

@@ -1,0 +1,88 @@
+"""Where and how a training runs: none of it changes the results, up to rounding."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import get_args
+
+from jaxreward.errors import UserError
+from jaxreward.tasks import Box, Task, compiler_options
+from jaxreward.training.config import PPO, CollectorName, CollectorOption, CompileName, CompileOption
+from jaxreward.training.executor import Executor
+from jaxreward.training.plan import Device
+
+_FEW_STEPS, _MANY_STEPS = 20_000, 1_000_000
+
+
+@dataclass(frozen=True)
+class Execution:
+    """Where the chunks of a population train, and how their experience is collected.
+
+    Attributes:
+        memory_gb: limit for what a chunk takes on a device, in 10^9 bytes; by default most of what is free.
+        chunk: candidates of a chunk at most; by default what fits, on a CPU of at most 16 structures.
+        collector: `fused`, one compiled function for the programs, the environment and the networks; `stepwise`, one
+            for each structure of programs and one for the rest, which later chunks use again, called by the host at
+            every step; `auto`, the one that should finish first.
+        compile: of the fused collector on a CPU, `full` or `fast`: compiled sooner, to code that runs longer; `auto`
+            chooses.
+        devices: by default all local ones, each with chunks of its own.
+        executor: where chunks train in place of `devices`, an engine that spans machines for example; it has devices
+            and a memory limit of its own.
+        room: features and terms to allocate at least, for later programs that have more: what is compiled for these
+            serves those.
+    """
+
+    memory_gb: float | None = None
+    chunk: int | None = None
+    collector: CollectorOption = "auto"
+    compile: CompileOption = "auto"
+    devices: Sequence[Device] | None = None
+    executor: Executor | None = None
+    room: tuple[int, int] = (0, 0)
+
+    def check(self, ppo: PPO) -> None:
+        """Raise a UserError for what cannot be with this learner."""
+        if self.chunk is not None and self.chunk < 1:
+            raise UserError(f"a chunk holds at least 1 candidate, not {self.chunk}")
+        if self.executor is not None and (self.devices is not None or self.memory_gb is not None):
+            raise UserError("an executor has devices and a limit of its own: give either it, or devices and memory_gb")
+        for what, value, option in (("collector", self.collector, CollectorOption),
+                                    ("compile option", self.compile, CompileOption)):  # fmt: skip
+            if value not in get_args(option):
+                raise UserError(f"there is no {what} {value!r}; choose from {', '.join(get_args(option))}")
+        if self.collector == "stepwise" and self.compile != "auto":
+            raise UserError(f"--compile {self.compile} is for --collector fused: leave it out, or choose that")
+        if self.collector == "stepwise" and not steppable(ppo):
+            what = "have a memory (PPO.gru)" if ppo.gru else "repeat actions (PPO.action_repeat)"
+            raise UserError(f"with --collector stepwise agents cannot {what}: use --collector fused")
+
+    def resolve(
+        self, task: Task, ppo: PPO, seeds: int, steps: int, platform: str, shared: int = 1
+    ) -> tuple[CollectorName, CompileName]:
+        """What `auto` stands for in a training of `seeds` x `steps` environment steps a candidate.
+
+        On a CPU what saves compilation costs steps a second (docs/appendix/benchmarks.md). Stepwise collection costs a
+        simulation of bodies hardly any, a grid so many that it pays up to twenty thousand steps of a candidate, its
+        seeds together. Fast compilation pays up to a million steps of a structure, which `shared` candidates have in
+        common; not for tasks with compiler options of their own. Limits are rounded up to whole updates, as `steps`
+        are. Not measured: a GPU, and fast compilation of recurrent agents.
+        """
+
+        def within(limit: int, sharing: int) -> bool:
+            return -(-steps // ppo.batch) <= -(-limit // (sharing * ppo.batch))
+
+        cpu, collector, compilation = platform == "cpu", self.collector, self.compile
+        if collector == "auto":
+            few = isinstance(task.action_space, Box) or within(_FEW_STEPS, seeds)
+            collector = "stepwise" if compilation == "auto" and cpu and steppable(ppo) and few else "fused"
+            if compilation == "auto":
+                soon = collector == "fused" and cpu and steppable(ppo) and within(_MANY_STEPS, seeds * shared)
+                compilation = "fast" if soon and not compiler_options(task, platform) else "full"
+        return collector, "full" if compilation == "auto" or not cpu else compilation
+
+
+def steppable(ppo: PPO) -> bool:
+    """Whether a stepwise collector can serve this learner."""
+    return ppo.action_repeat == 1 and not ppo.gru
