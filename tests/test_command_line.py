@@ -17,7 +17,7 @@ from jaxreward.commands.completion import script
 from jaxreward.commands.help import page_lines
 from jaxreward.commands.options import options_of
 from jaxreward.commands.resolve import parse
-from jaxreward.commands.table import SUMMARIES, every_command
+from jaxreward.commands.table import SUMMARIES, commands_of
 from jaxreward.config import Arg
 from jaxreward.errors import UserError
 
@@ -158,7 +158,7 @@ def test_help_of_settings_without_a_page(capsys):
 # ---- the pages
 
 
-PAGES = every_command()
+PAGES = {name: command for first in SUMMARIES for name, command in commands_of(first).items()}
 
 
 def test_every_command_has_a_page():

@@ -26,18 +26,25 @@ class CommandLine:
     """What a command line says.
 
     Attributes:
-        text: the command as it was typed, without the keys that it may contain.
+        words: all of it.
         values: values of options by path, those of KEY=VALUE options not yet merged with the defaults.
         topic: the word after `--help`, empty without one; None where no help is asked for.
         config: the file of `--config`; None without.
         preset: the name of `--preset`; empty without.
     """
 
-    text: str = ""
+    words: Sequence[str] = ()
     values: Mapping[str, Any] = field(default_factory=dict)
     topic: str | None = None
     config: Path | None = None
     preset: str = ""
+
+    @property
+    def text(self) -> str:
+        """The command as it was typed, without the keys that it may contain."""
+        from jaxreward.proposers.llm.secrets import Secrets
+
+        return Secrets().redact(shlex.join(self.words))
 
 
 def read(page: Page, words: Sequence[str]) -> CommandLine:
@@ -56,13 +63,7 @@ def read(page: Page, words: Sequence[str]) -> CommandLine:
         values = {}
     shared = {flag: values.pop(flag, "") for flag in ("--config", "--preset")}
     config = Path(shared["--config"]) if shared["--config"] else None
-    return CommandLine(_text(page, words), values, topic, config, shared["--preset"])
-
-
-def _text(page: Page, words: Sequence[str]) -> str:
-    from jaxreward.proposers.llm.secrets import Secrets
-
-    return Secrets().redact(shlex.join([*page.program.split(), *words]))
+    return CommandLine([*page.program.split(), *words], values, topic, config, shared["--preset"])
 
 
 def _without_help(words: Sequence[str]) -> tuple[str | None, list[str]]:

@@ -37,7 +37,7 @@ def resolve(given: Given[CompareOptions]) -> Resolved[CompareOptions]:
     resolved = given.over(base, Source.PRESET)
     llm = resolved.settings.llm
     return resolved.with_settings(
-        learner=given.group("ppo"), command=resolved.text,
+        learner=given.group("ppo"), command=resolved.line.text,
         llm=dataclasses.replace(llm, prompts=llm.prompts and llm.prompts.absolute()),  # a search is resumed anywhere
     )  # fmt: skip
 

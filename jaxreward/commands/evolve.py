@@ -18,19 +18,14 @@ from jaxreward.reports.page import write_report
 from jaxreward.runs import StopSignal
 
 MACHINE = ("memory_gb", "chunk", "collector", "compile")
-LLM = (
-    *("llm.model", "llm.api_base", "llm.temperature", "llm.top_p", "llm.max_tokens", "llm.reasoning_effort"),
-    *("llm.model_seed", "llm.stream", "llm.concurrency", "llm.timeout_s", "llm.retries", "llm.wait_s", "llm.repairs"),
-    *("llm.prompts", "llm.price"),
-)
-SPENDING = ("llm.max_usd", "llm.max_tokens_total", "llm.max_requests", "llm.confirm_usd")
 TOPICS: dict[str, tuple[str, ...]] = {
     "search": ("task", "task_arg", "strategy", "option", "bandit", "proposer", "recording", "evolve", "observation",
                "judge", "generation", "seed"),
     "training": ("seeds", "steps", "filter_steps", "filter_threshold", "restart", "halving", "prune",
                  "contender_seeds", "tune", "tune_steps", "baselines", "final_seeds", "final_steps", *MACHINE),
-    "budget": ("candidates", "max_attempts", "max_env_steps", "max_device_s", *SPENDING),
-    "llm": LLM,
+    "budget": ("candidates", "max_attempts", "max_env_steps", "max_device_s", "llm.max_usd",
+               "llm.max_tokens_total", "llm.max_requests", "llm.confirm_usd"),
+    "llm": ("llm",),
     "ppo": ("ppo",),
     "run": ("out", "name", "resume", "profile", "track", "unsafe_no_sandbox", "dry_run", "json"),
 }  # fmt: skip

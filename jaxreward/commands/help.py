@@ -29,8 +29,8 @@ class Page:
         name: what is typed, `runs list`; of a script its file, `gpu.py`.
         settings: the dataclass of its settings; every field is an option.
         main: the options on the first page, by path; none means all.
-        topics: the other pages by name: their options by path, a group of nested settings by its name. Paths that the
-            settings do not have are left out.
+        topics: the other pages by name: their options by path; the name of a group of nested settings stands for those
+            that no topic has by path. Paths that the settings do not have are left out.
         examples: command lines without `jaxreward`.
         config: whether it takes `--config`.
         presets: whether it takes `--preset`.
@@ -72,7 +72,8 @@ class Page:
         wanted = every if topic == "all" else self.topics[topic] if topic else self.main
         if not wanted:
             return list(known)
-        return [o for name in wanted for o in known if name in (o.path, o.path.partition(".")[0])]
+        of_group = lambda o, name: o.path not in every and o.path.partition(".")[0] == name  # noqa: E731
+        return [o for name in wanted for o in known if o.path == name or of_group(o, name)]
 
 
 def overview(summaries: Mapping[str, str], title: str, last: str) -> str:

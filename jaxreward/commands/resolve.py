@@ -40,13 +40,13 @@ class Resolved(Generic[D]):
         settings: all layers together.
         below: the same without the command line: the defaults that help shows; None where some have none.
         sources: the source of every value that is not a default, by the path of its option.
-        text: the command as it was typed, without keys.
+        line: the command line.
     """
 
     settings: D
     below: D | None
     sources: Mapping[str, Source]
-    text: str
+    line: CommandLine
 
     def source(self, path: str) -> Source:
         return self.sources.get(path, Source.DEFAULT)
@@ -98,7 +98,7 @@ class Given(Generic[D]):
             if options[path].arg.keyed:
                 typed[path] = merged_options(options[path].of(below), typed[path])
         sources |= dict.fromkeys(self.file, Source.FILE) | dict.fromkeys(typed, Source.COMMAND_LINE)
-        return Resolved(with_values(below, typed), below, sources, self.line.text)
+        return Resolved(with_values(below, typed), below, sources, self.line)
 
 
 @dataclass(frozen=True)

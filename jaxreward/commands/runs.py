@@ -43,29 +43,29 @@ class ListSettings:
 
 
 @dataclass(frozen=True)
-class ShowSettings:
-    """Show a run on a screen: what was found, what it took, where the time went, how to go on."""
-
+class _OneRun:
     run: Annotated[str, Arg(positional="RUN")]
     """Its folder, or its name below --out."""
     out: Path = Path("runs")
     """Folder of runs."""
+
+
+@dataclass(frozen=True)
+class ShowSettings(_OneRun):
+    """Show a run on a screen: what was found, what it took, where the time went, how to go on."""
+
     json: bool = False
     """Print one JSON object in place of the text."""
 
 
 @dataclass(frozen=True)
-class TailSettings:
+class TailSettings(_OneRun):
     """Print the last events of a run, one a line."""
 
-    run: Annotated[str, Arg(positional="RUN")]
-    """Its folder, or its name below --out."""
     follow: Annotated[bool, Arg(short="-f")] = False
     """Go on with what happens, until the run is finished."""
     lines: Annotated[int, Arg(short="-n")] = 20
     """How many of the last events to begin with."""
-    out: Path = Path("runs")
-    """Folder of runs."""
 
 
 @dataclass(frozen=True)
@@ -84,17 +84,13 @@ class CompareSettings:
 
 
 @dataclass(frozen=True)
-class TrackSettings:
+class TrackSettings(_OneRun):
     """Feed TensorBoard or Weights & Biases with a run that has ended, or goes on."""
 
-    run: Annotated[str, Arg(positional="RUN")]
-    """Its folder, or its name below --out."""
     to: tuple[SinkName, ...] = ("tensorboard",)
     """What to feed: tensorboard, wandb or both. wandb is Weights & Biases."""
     follow: Annotated[bool, Arg(short="-f")] = False
     """Go on with what happens while a process works on the run."""
-    out: Path = Path("runs")
-    """Folder of runs."""
 
 
 def _say(text: str) -> None:

@@ -120,7 +120,7 @@ def _absolute(resolved: Resolved[EvolveSettings]) -> Resolved[EvolveSettings]:
     return resolved.with_settings(
         task=str(Path(s.task).absolute()) if is_file(s.task) else s.task,
         llm=dataclasses.replace(s.llm, prompts=s.llm.prompts and s.llm.prompts.absolute()),
-        observation=s.observation and s.observation.absolute(), command=resolved.text,
+        observation=s.observation and s.observation.absolute(), command=resolved.line.text,
     )  # fmt: skip
 
 

@@ -31,8 +31,3 @@ SUMMARIES = {
 def commands_of(name: str) -> dict[str, Command[Any]]:
     """The commands that begin with `name`, by name: one, or those of a group such as `runs list`."""
     return {command.name: command for command in import_module(f"jaxreward.commands.{name}").COMMANDS}
-
-
-def every_command() -> dict[str, Command[Any]]:
-    """All commands by name. Imports everything."""
-    return {name: command for first in SUMMARIES for name, command in commands_of(first).items()}

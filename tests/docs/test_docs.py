@@ -163,7 +163,7 @@ def test_every_notice_is_explained():
 
 
 def test_options_of_evolve_and_train():
-    from jaxreward.commands.retrain import TrainSettings
+    from jaxreward.commands.train import TrainSettings
 
     text = page("commands.md")
     for settings in (EvolveSettings, TrainSettings):
@@ -224,7 +224,7 @@ def test_budgets_of_the_paper():
 def test_keys_of_every_json_object_are_documented():
     text = page("commands.md")
     for file, functions in {
-        "commands/summary.py": ("evolve_json", "train_json"), "commands/retrain.py": ("rows",),
+        "commands/summary.py": ("evolve_json",), "commands/train.py": ("train_json", "rows"),
         "reports/tables.py": ("score_json",), "reports/run_tables.py": ("summary_json", "json", "_reached_json"),
         "reports/run_text.py": ("run_json", "_generation_json"),
     }.items():  # fmt: skip
