@@ -7,27 +7,31 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from rich.console import Console
+
+from jaxreward import programs
+from jaxreward.commands.estimate import cost_s, duration, search_s
 from jaxreward.commands.evolve import TOPICS
 from jaxreward.commands.output import console_of
 from jaxreward.commands.resolve import Command, Given, Resolved, Source
+from jaxreward.commands.spending import Spending, confirm, foresee
 from jaxreward.comparison.cells import Cell, SearchCell, Tools, Trouble, attempt, exit_code
 from jaxreward.comparison.compare_settings import CompareOptions, CompareSettings
 from jaxreward.comparison.outcome import conclude, idle, merge, print_json, require_fitting
 from jaxreward.comparison.shards import keep_record
 from jaxreward.errors import UserError
 from jaxreward.evolve.presets import quick_learner
+from jaxreward.evolve.setup import Setup
+from jaxreward.proposers.llm.cost import Estimate
+from jaxreward.proposers.llm.endpoint import Endpoint
+from jaxreward.proposers.llm.llm_settings import LlmSettings
 from jaxreward.proposers.llm.secrets import Secrets
 from jaxreward.reports.live import Live
+from jaxreward.reports.tables import Sheet
 from jaxreward.runs import StopSignal
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from jaxreward.commands.spending import Spending
-    from jaxreward.proposers.llm.llm_settings import LlmSettings
-    from jaxreward.tasks import Task
+from jaxreward.tasks import Task, make_task_of
 
 
 def resolve(given: Given[CompareOptions]) -> Resolved[CompareOptions]:
@@ -72,8 +76,6 @@ def run(resolved: Resolved[CompareOptions]) -> int:
 
 def _prepare(cells: Sequence[Cell], tasks: Mapping[str, Task], console: Console) -> None:
     """Raise UserError if a search that has not begun could ask nobody, before there is a folder."""
-    from jaxreward.evolve.setup import Setup
-
     asking = [c.settings for c in cells if isinstance(c, SearchCell) and not c.begun and c.settings.proposer == "llm"]
     for settings in asking[:1]:  # all ask the same models
         Setup.of(settings, tasks[settings.task]).proposer.prepare(console.print)
@@ -84,7 +86,6 @@ def hiding(secrets: Secrets, llm: LlmSettings) -> Callable[[str], str]:
 
     Whose a model is litellm knows, which takes seconds to import: it is asked when the first text comes.
     """
-    from jaxreward.proposers.llm.endpoint import Endpoint
 
     @functools.cache
     def guard() -> None:
@@ -103,9 +104,6 @@ def hiding(secrets: Secrets, llm: LlmSettings) -> Callable[[str], str]:
 
 def _examine(settings: CompareSettings) -> dict[str, Task]:
     """The tasks by name; UserError for a name that does not exist, or cells that do not fit what is there already."""
-    from jaxreward.evolve.setup import Setup
-    from jaxreward.tasks import make_task_of
-
     tasks = {name: make_task_of(name, settings.task_arg) for name in settings.tasks}
     for cell in settings.cells():
         if cell.settings.seed == 0:
@@ -122,15 +120,13 @@ def _work(
     """Run what is not done; a cell that fails does not keep the others."""
     import jax
 
-    from jaxreward.programs import Checker
-
     waiting = [cell for cell in cells if cell.status() != "done"]
     if len(waiting) < len(cells):
         live.note(f"{len(cells) - len(waiting)} of {len(cells)} cells are done already")
     troubles: list[Trouble] = []
     if not waiting:
         return troubles
-    with Checker(unsafe_no_sandbox=waiting[0].settings.unsafe_no_sandbox) as checker:
+    with programs.Checker(unsafe_no_sandbox=waiting[0].settings.unsafe_no_sandbox) as checker:
         for number, cell in enumerate(waiting, start=1 + len(cells) - len(waiting)):
             where = f"cell {number} of {len(cells)}"
             live.note(f"{where}: {cell.label}")
@@ -173,9 +169,6 @@ class _Placed:
 
 def _plan(settings: CompareSettings, cells: Sequence[Cell], console: Console) -> int:
     """Print the cells of this shard, which are done, and what the others will cost."""
-    from jaxreward.commands.estimate import cost_s, duration, search_s
-    from jaxreward.reports.tables import Sheet
-
     rows = [(cell.label, cell.status()) for cell in cells]
     index, count = settings.part()
     part = f"shard {index} of {count}, " if count > 1 else ""
@@ -202,9 +195,6 @@ def _plan(settings: CompareSettings, cells: Sequence[Cell], console: Console) ->
 
 def _foresee(cells: Sequence[Cell]) -> Spending | None:
     """What all searches together will spend on language models; None where none is asked."""
-    from jaxreward.commands.spending import Spending, foresee
-    from jaxreward.proposers.llm.cost import Estimate
-
     waiting = [c for c in cells if isinstance(c, SearchCell) and c.status() != "done"]
     each = [found for c in waiting if (found := foresee(dataclasses.replace(c.settings, resume=c.begun)))]
     # Each search has caps of its own, and so has its estimate.
@@ -218,8 +208,6 @@ def _foresee(cells: Sequence[Cell]) -> Spending | None:
 
 
 def _confirm(cells: Sequence[Cell]) -> None:
-    from jaxreward.commands.spending import confirm
-
     asked = [c.settings for c in cells if c.settings.proposer == "llm"]
     if asked:
         confirm(_foresee(cells), asked[0])

@@ -13,8 +13,15 @@ from jaxreward.commands.help import Page
 from jaxreward.commands.options import options_of
 from jaxreward.commands.resolve import Command, Resolved
 from jaxreward.commands.table import SUMMARIES, commands_of
+from jaxreward.comparison.compare_settings import PROPOSERS as COMPARED
 from jaxreward.config import Arg
 from jaxreward.errors import UserError
+from jaxreward.evolve.presets import PRESETS
+from jaxreward.evolve.settings import BASELINES
+from jaxreward.operators import OPERATORS
+from jaxreward.proposers.registry import NAMES
+from jaxreward.search import STRATEGIES
+from jaxreward.tasks import task_names
 
 Shell = Literal["bash", "zsh", "fish", "tcsh"]
 
@@ -65,8 +72,6 @@ def command_parser() -> argparse.ArgumentParser:
 def _fill(parser: argparse.ArgumentParser, page: Page) -> None:
     import shtab
 
-    from jaxreward.comparison.compare_settings import PROPOSERS as COMPARED
-
     topics = page.topic_names()
     if topics:
         parser.add_argument("--help", "-h", choices=topics, help="what options there are")
@@ -98,13 +103,6 @@ def _fill(parser: argparse.ArgumentParser, page: Page) -> None:
 
 def _values() -> Mapping[str, Callable[[], Sequence[str]]]:
     """Values of options that take a name, by the last part of the option's path."""
-    from jaxreward.evolve.presets import PRESETS
-    from jaxreward.evolve.settings import BASELINES
-    from jaxreward.operators import OPERATORS
-    from jaxreward.proposers.registry import NAMES
-    from jaxreward.search import STRATEGIES
-    from jaxreward.tasks import task_names
-
     return {
         "task": task_names, "tasks": task_names, "baselines": lambda: BASELINES, "preset": lambda: list(PRESETS),
         "strategy": lambda: list(STRATEGIES), "strategies": lambda: list(STRATEGIES),

@@ -19,8 +19,11 @@ from jaxreward.commands.resolve import Command, Resolved
 from jaxreward.config import Arg
 from jaxreward.errors import UserError
 from jaxreward.formatting import printable
+from jaxreward.proposers.llm.secrets import Secrets
 from jaxreward.reports.facts import BEST_OF_N, RunFacts, is_written
 from jaxreward.reports.run_events import Narrator
+from jaxreward.reports.run_tables import SideBySide, list_lines, summary_json
+from jaxreward.reports.run_text import run_json, run_lines
 from jaxreward.runs import Entry
 from jaxreward.runs.events import OVER, json_ready
 from jaxreward.runs.folders import LOG, find_run, runs_under
@@ -112,8 +115,6 @@ def _print_json(value: dict[str, Any]) -> None:
 
 def list_command(resolved: Resolved[ListSettings]) -> int:
     """List the runs in a folder, the last one that was worked on first."""
-    from jaxreward.reports.run_tables import list_lines, summary_json
-
     settings = resolved.settings
     found: list[tuple[str, RunFacts]] = []
     unreadable: list[tuple[str, str]] = []
@@ -141,8 +142,6 @@ def list_command(resolved: Resolved[ListSettings]) -> int:
 
 def show_command(resolved: Resolved[ShowSettings]) -> int:
     """Show one run on a screen."""
-    from jaxreward.reports.run_text import run_json, run_lines
-
     settings = resolved.settings
     path = find_run(settings.run, settings.out)
     with as_written(path):
@@ -157,8 +156,6 @@ def show_command(resolved: Resolved[ShowSettings]) -> int:
 
 def compare_command(resolved: Resolved[CompareSettings]) -> int:
     """Set runs side by side."""
-    from jaxreward.reports.run_tables import SideBySide
-
     settings = resolved.settings
     if len(settings.runs) < 2:
         raise UserError("name at least two runs to set side by side; `jaxreward runs show RUN` shows one")
@@ -196,8 +193,6 @@ def tail_command(resolved: Resolved[TailSettings]) -> int:
 
 def track_command(resolved: Resolved[TrackSettings]) -> int:
     """Feed TensorBoard or Weights & Biases with a run."""
-    from jaxreward.proposers.llm.secrets import Secrets
-
     settings = resolved.settings
     require(settings.to)
     path = find_run(settings.run, settings.out)
