@@ -35,13 +35,21 @@ _TUNING = ("", "candidates", "compile s", "run s", "wall s", "compile ratio")
 _CHUNKING = ("C", "limit MB", "chunks", "peak MB", "wall s", "max difference of success")
 
 
+_OLD_NAMES = {"hasty": "fused, fast", "linked": "stepwise"}
+"""Collectors in results of before, by their names of today."""
+
+
+def collector(name: str) -> str:
+    return _OLD_NAMES.get(name, name)
+
+
 def throughput_cells(row: dict[str, Any]) -> list[str]:
     """One row of the table; an extrapolated figure is marked with `~`."""
     about = "~" if row.get("one_by_one_extrapolated") else ""
     separate = "~" if row.get("separate_extrapolated") else ""
     alone, wall, run = row.get("one_by_one_wall_s"), row["wall_ratio"], row["run_ratio"]
     return [
-        str(row["candidates"]), row.get("collector", ""), sizes(row["chunks"]), f"{row['compile_s']:.1f}",
+        str(row["candidates"]), collector(row.get("collector", "")), sizes(row["chunks"]), f"{row['compile_s']:.1f}",
         f"{row['run_s']:.1f}", f"{row['wall_s']:.1f}", f"{row['steps_per_s']:,.0f}",
         f"{row['steps_per_s_per_candidate']:,.0f}", f"{row['steps_per_s'] / row['ceiling_steps_per_s']:.1%}",
         "" if alone is None else f"{about}{alone:.1f}", "" if wall is None else f"{about}{wall:.2f}",
@@ -58,7 +66,7 @@ def _ratio(value: float | None, about: str) -> str:
 
 def generation_cells(row: dict[str, Any]) -> list[str]:
     return [
-        row["collector"], str(row["generation"]), "known" if row["same_structures"] else "new", sizes(row["chunks"]),
+        collector(row["collector"]), str(row["generation"]), "known" if row["same_structures"] else "new", sizes(row["chunks"]),
         str(row["devices"]), f"{row['compile_s']:.1f}", f"{row['run_s']:.1f}", f"{row['wall_s']:.1f}",
         f"{row['compile_share']:.0%}",
     ]  # fmt: skip
@@ -122,7 +130,7 @@ def remarks(report: dict[str, Any]) -> list[str]:
     if found := report.get("agreement"):
         for how, by in found["collectors"].items():
             lines.append(
-                f"{found['programs']} programs x {found['seeds']} seeds x {found['steps']:,} steps, {how} and fused: "
+                f"{found['programs']} programs x {found['seeds']} seeds x {found['steps']:,} steps, {collector(how)} and fused: "
                 f"parameters of the agents differ by at most {by['max_parameter_difference']:.2g}, success by "
                 f"{by['max_success_difference']:.2g}."
             )

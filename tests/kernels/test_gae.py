@@ -45,6 +45,16 @@ def test_lambda_0_is_the_temporal_difference():
     np.testing.assert_allclose(gae(*map(jnp.asarray, (r, discount, v_tm1, v_t)), lambda_=0.0), expected, rtol=1e-6)
 
 
+def test_a_masked_step_has_no_temporal_difference():
+    r, discount, v_tm1, v_t = map(jnp.asarray, trajectory(3))
+    mask = jnp.arange(len(r)) != 4
+    zeroed = r.at[4].set(v_tm1[4] - discount[4] * v_t[4])
+    np.testing.assert_allclose(
+        gae(r, discount, v_tm1, v_t, 0.9, mask), gae(zeroed, discount, v_tm1, v_t, 0.9), rtol=1e-5, atol=1e-5
+    )
+    assert float(gae(r, 0.0 * discount, v_tm1, v_t, 0.9, mask)[4]) == 0.0
+
+
 def test_lambda_1_is_the_discounted_return_minus_the_value():
     """Within one episode, with the value of each state reached used for the next step."""
     length = 9

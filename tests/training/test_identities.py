@@ -31,10 +31,10 @@ from tests.training.conftest import (
 )
 
 
-@pytest.fixture(scope="module", params=["fused", "stepwise"])
+@pytest.fixture(scope="module", params=["fused", pytest.param("stepwise", marks=pytest.mark.slow)])
 def run(request):
-    """`train` by each collector: all that follows holds of every one. Fast compilation is held to the same by
-    `test_collectors_agree`."""
+    """`train` by each collector: all that follows holds of both. `test_collectors_agree` carries it over to the
+    stepwise collector and to fast compilation, so the stepwise cases are slow tests."""
 
     def run(*args, execution=Execution(), **options):
         return train(*args, execution=replace(execution, collector=request.param), **options)
@@ -47,10 +47,11 @@ def together(run, easy, mixed, tiny):
     return run(easy, mixed, tiny, **budget(tiny))
 
 
-def test_together_equals_alone(run, easy, mixed, tiny, together):
+@pytest.mark.parametrize("rows", [(0, 3, 6), pytest.param((1, 2, 4, 5, 7), marks=pytest.mark.slow)])
+def test_together_equals_alone(run, easy, mixed, tiny, together, rows):
     """Each of eight mixed programs, in a batch and alone: the same parameters up to rounding."""
-    for k, program in enumerate(mixed):
-        alone = run(easy, [program], tiny, **budget(tiny))
+    for k in rows:
+        alone = run(easy, [mixed[k]], tiny, **budget(tiny))
         assert_close_trees(params(together, k), params(alone, 0))
 
 
@@ -115,6 +116,7 @@ def test_a_nan_stays_home(run, easy, mixed, tiny, together, checker):
 WEIGHTED = "near, h = distance(state), held(next_state)\n    return {} * h - {} * near / 9, dict(near=near, h=h)"
 
 
+@pytest.mark.parametrize("run", ["fused", "stepwise"], indirect=True)
 def test_constants_train_side_by_side_and_compile_once(run, easy, mixed, tiny, checker):
     """Three weightings of one reward and a stranger between them, together and each alone; then others, with nothing
     compiled anew."""
