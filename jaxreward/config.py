@@ -286,7 +286,7 @@ def label_of(name: str) -> str:
     return named(Path(file_of(name).name), class_of(name)) if is_file(name) else name
 
 
-def lead_to_the_same(said: str, recorded: str) -> bool:
-    """Whether two names are of one file, however the paths to it are written, and of one class, which `said` may leave
+def lead_to_the_same(typed: str, recorded: str) -> bool:
+    """Whether two names are of one file, however the paths to it are written, and of one class, which `typed` may leave
     out. A link leads to its target."""
-    return file_of(said).resolve() == file_of(recorded).resolve() and class_of(said) in ("", class_of(recorded))
+    return file_of(typed).resolve() == file_of(recorded).resolve() and class_of(typed) in ("", class_of(recorded))

@@ -72,7 +72,7 @@ def run(resolved: Resolved[CheckSettings]) -> int:
 
 
 def _holds_task(name: str) -> bool:
-    """Whether a file holds a task, and no program, as far as its text tells. Nothing is executed.
+    """Whether a file holds a task, and no program, judging by its text. Nothing is executed.
 
     Raises:
         UserError: there is no such file, or it may be either, or neither.

@@ -92,7 +92,7 @@ def hiding(secrets: Secrets, llm: LlmSettings) -> Callable[[str], str]:
         endpoint = Endpoint(llm)
         for model in llm.weights():
             secrets.guard(model.partition("/")[0])
-            with suppress(Exception):  # an unknown model, or no memory: what the text tells must still be told
+            with suppress(Exception):  # an unknown model, or no memory: the text must still be printed
                 secrets.guard(endpoint.provider(model), endpoint.origin(model).key)
 
     def redact(text: str) -> str:
@@ -143,7 +143,7 @@ def _work(
 
 @dataclass(frozen=True)
 class _Placed:
-    """A watcher that says before each progress bar which cell it is of."""
+    """A watcher whose progress bars name their cell."""
 
     live: Live
     where: str

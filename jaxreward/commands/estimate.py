@@ -19,8 +19,8 @@ class Rate(NamedTuple):
     program_s: float
 
 
-# Rounded from generations of candidate_throughput.py and from task_speed.py on two cores with nothing beside it, as one
-# device; a GPU is not estimated.
+# Rounded from generations of candidate_throughput.py and from task_speed.py on two idle cores as one device; GPUs are not
+# estimated.
 _GRID, _PHYSICS = Rate(350_000, 6.0, 0.6), Rate(10_000, 20.0, 0.3)
 _STEPS_PER_S = {
     "ant": 15_000, "ant-lie-down": 16_000, "ant-patrol-return": 17_000, "go1-push-recovery": 8_000, "hopper": 45_000,

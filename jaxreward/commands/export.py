@@ -32,13 +32,13 @@ class ExportSettings:
     """Write an interface as a module that training code outside jaxreward imports."""
 
     interface: Annotated[Path | None, Arg(positional="INTERFACE")] = None
-    """A program file, or a run. A run is said by its folder or its name in runs/; its best_interface.py is meant."""
+    """A program file, or a run. Of a run, its folder or its name in runs/, best_interface.py is exported."""
     to: Target | None = None
     """What the module is for."""
     task: str = ""
     """The task. By default the one that the first lines of the interface name."""
     task_arg: Annotated[tuple[str, ...], Arg(adds=True)] = ()
-    """Options of the task. Each is KEY=VALUE, beside those in these lines; `jaxreward tasks NAME` lists them."""
+    """Options of the task. Each is KEY=VALUE, added to those in these lines; `jaxreward tasks NAME` lists them."""
     out: Path | None = None
     """The module. By default TASK_TARGET.py here."""
     unsafe_no_sandbox: bool = False
@@ -99,7 +99,7 @@ def write_export(settings: ExportSettings) -> Written:
     with Checker(unsafe_no_sandbox=settings.unsafe_no_sandbox) as checker:
         require_vocabulary(task, checker=checker)
         check = partial(_checked, checker, task, settings.interface.name)
-        written = export(source, task, name, settings.to, check, _beside(name, path))
+        written = export(source, task, name, settings.to, check, _seen_from(name, path))
     if path.is_dir() or (path.exists() and path.read_bytes() != written.text.encode()):
         raise UserError(f"{path} exists and is something else: name another file with --out, or move it away")
     try:
@@ -127,7 +127,7 @@ def _task_of(settings: ExportSettings, source: str) -> tuple[str, tuple[str, ...
     return name, merged_options(tuple(options), settings.task_arg)
 
 
-def _beside(name: str, module: Path) -> str:
+def _seen_from(name: str, module: Path) -> str:
     """The name of a task in a file as seen from the folder of a module; empty for any other task."""
     if not is_file(name):
         return ""

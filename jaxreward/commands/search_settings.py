@@ -17,8 +17,8 @@ from jaxreward.files import is_there
 from jaxreward.runs.run import nearest, read_config
 from jaxreward.tasks import is_file
 
-# What may differ when a run is resumed: where it lies, how it is watched, its budgets, and all that concerns language
-# models: one may be withdrawn by its provider half-way, and what it said is in the transcript.
+# What may differ when a run is resumed: its folder, how it is watched, its budgets, and all options of language models,
+# which providers may withdraw during a run; their replies are in the transcript.
 _MAY_CHANGE = {
     *("out", "name", "resume", "profile", "track", "dry_run", "json"),
     *("candidates", "max_attempts", "max_env_steps", "max_device_s"),

@@ -1,4 +1,4 @@
-"""`jaxreward tasks`: what there is to solve, and what a proposer is told of it."""
+"""`jaxreward tasks`: the tasks, and the description of each that proposers get."""
 
 from __future__ import annotations
 

@@ -193,10 +193,10 @@ def show_retrained(settings: TrainSettings, done: Retrained, console: Console) -
     result, task = done.result, task_title(settings.task, settings.task_arg)
     rows = []
     for i, name in enumerate(done.names):
-        told = {
+        extra = {
             name.replace("_", " "): figure(result.extra(name)[i].mean(), rate=False) for name in result.extra_metrics
         }
-        rows.append((name, result.score(i), {"features": str(result.programs[i].observation_size), **told}))
+        rows.append((name, result.score(i), {"features": str(result.programs[i].observation_size), **extra}))
     console.print(
         score_table(f"{result.measure.label} on {task}, {settings.seeds} seeds x {settings.steps:,} steps", rows)
     )

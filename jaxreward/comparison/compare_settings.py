@@ -1,4 +1,4 @@
-"""What `jaxreward compare` is told to do, and the cells that come of it."""
+"""The settings of `jaxreward compare`, and the cells of the comparison."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a search is told to do: every option of `jaxreward evolve`, with its defaults and presets."""
+"""The settings of a search: the options of `jaxreward evolve` with their defaults."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ class EvolveSettings(SearchOptions):
     """Go on with the run of this name, if it exists. It keeps its own settings but for larger budgets."""
     profile: bool = False
     """Write down where the time went. `profile/account.md` in the run's folder has every generation; a trace of XLA's
-    profiler lies beside it."""
+    profiler is next to it."""
     track: tuple[SinkName, ...] = ()
     """Show the run in tensorboard, wandb or both as well. Each is an extra to install; wandb is Weights & Biases."""
 
