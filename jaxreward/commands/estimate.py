@@ -19,7 +19,7 @@ class Rate(NamedTuple):
     program_s: float
 
 
-# Rounded from generations of candidate_throughput.py and from task_speed.py on two idle cores as one device; GPUs are not
+# Rounded from candidate_throughput.py's generations and task_speed.py, on two idle cores as one device. GPUs are not
 # estimated.
 _GRID, _PHYSICS = Rate(350_000, 6.0, 0.6), Rate(10_000, 20.0, 0.3)
 _STEPS_PER_S = {
