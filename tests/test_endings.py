@@ -59,7 +59,7 @@ def test_a_search_whose_programs_are_all_rejected_has_failed(capsys):
     assert err.startswith(
         "jaxreward tell: nothing was trained: 2 programs were rejected, all of them so: guard: 'nowhere' is"
     )
-    assert err.count("\n") == 1 and "mend the programs" in err
+    assert err.count("\n") == 1 and "correct the programs" in err
     path = Path("runs/by-hand")
     event = read_log(path / "events.jsonl")[-1].event
     assert isinstance(event, Failed) and event.budget == "the budget of attempts is spent"

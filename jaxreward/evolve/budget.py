@@ -1,4 +1,4 @@
-"""The budgets of a search: which of them is spent, and what is asked for next within them."""
+"""The budgets of a search: which one is spent, and the next requests within them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from jaxreward.search.seeding import derive_rng
 
 
 def budget_spent(s: EvolveSettings, strategy: Strategy, proposer: Proposer, progress: Progress[Any]) -> str | None:
-    """The budget that has run out, in words, if one has."""
+    """The exhausted budget, in words; None if there is none."""
     spent, state = progress.spent, progress.state
     if spent.trained >= s.candidates:
         return "all candidates are trained"
@@ -31,8 +31,8 @@ def budget_spent(s: EvolveSettings, strategy: Strategy, proposer: Proposer, prog
 def next_requests(
     settings: EvolveSettings, strategy: Strategy, progress: Progress[Any], planned: int | None = None
 ) -> list[Request]:
-    """What a run asks for next: what is open and unanswered, or the requests of a new generation, of
-    which there are `planned` if that is given and else as many as the budgets leave."""
+    """The next requests: those that are open and unanswered, or the requests of a new generation, `planned` of
+    them if given, else as many as the budgets leave."""
     if progress.open is not None:
         return list(progress.open.unproposed())
     spent, state = progress.spent, progress.state

@@ -1,4 +1,4 @@
-"""How a search ends: finished, or failed where nothing was ever trained."""
+"""The last event of a search: finished, or failed if nothing was ever trained."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from jaxreward.records import Failure, Result
 from jaxreward.runs import Failed, Finished, Progress
 
 _REMEDY = {
-    "genetic": "mend the vocabulary of the task (`jaxreward check --task {task}` examines it) and begin again",
+    "genetic": "correct the vocabulary of the task (`jaxreward check --task {task}` examines it) and begin again",
     "llm": "name another --model or other --prompts, or allow more with --max-attempts and --resume",
-    "manual": "mend the programs, allow more with --max-attempts, and go on with jaxreward tell",
+    "manual": "correct the programs, allow more with --max-attempts, and go on with jaxreward tell",
     "replay": "replay a recording of this task",
 }
 
 
 def ending(settings: EvolveSettings, progress: Progress[Any], reason: str, best: Result | None) -> Finished | Failed:
-    """The last event of a search that came to its end for `reason`; `best` is its best candidate."""
+    """The last event of a search that ends for `reason`; `best` is its best candidate."""
     if progress.spent.trained:
         return Finished(reason=reason, best=best.candidate.id if best else None)
     failures = [result.failure for result in progress.results.values() if result.failure is not None]
-    remedy = _REMEDY.get(settings.proposer, "mend the programs and begin again").format(task=label_of(settings.task))
+    remedy = _REMEDY.get(settings.proposer, "correct the programs and begin again").format(task=label_of(settings.task))
     return Failed(reason=f"nothing was trained: {_why(failures)}; {remedy}", budget=reason)
 
 
 def _why(failures: list[Failure]) -> str:
-    """What became of the programs, with the most frequent rejection."""
+    """Counts of the programs by outcome, with the most frequent rejection."""
     if not failures:
         return "no program was proposed"
     often, count = Counter(f.model_copy(update={"line": None}) for f in failures).most_common(1)[0]

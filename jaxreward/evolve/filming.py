@@ -28,7 +28,7 @@ MOST_FRAMES = 120
 
 
 def policy_of(store: Checkpoints, tags: Sequence[str], task: Task, program: Program, ppo: PPO) -> Variables | None:
-    """The policy under the first of `tags` that a run has kept; None where there is none for this program."""
+    """The policy under the first of `tags` that a run has saved; None if there is none for this program."""
     network = ActorCritic.of(task, ppo)
     memory = network.memory(())
     like = jax.eval_shape(network.init, jax.random.key(0), jnp.zeros(program.observation_size), memory)
@@ -90,7 +90,7 @@ def film(
     measure = measure_of(task)
     shown = telling(play(task, program, variables, ppo, episodes, seed), measure)
     draw = _draw_of(task, shown.values())
-    # One clock for all, so that what stands side by side happens at the same time.
+    # One clock for all panels.
     ticks = clock([e.length for e in shown.values()], frames)
     moments = [sorted({min(int(t), e.length) for t in ticks}) for e in shown.values()]
     scenes, total, done = [], sum(map(len, moments)), 0
@@ -107,5 +107,5 @@ def film(
 
 
 def _step_ms(frames: int) -> int:
-    """Milliseconds of a frame: a film of few pictures is slow enough to follow, one of many does not bore."""
+    """Milliseconds of a frame: slower for short episodes, faster for long ones."""
     return 160 if frames <= 40 else 100 if frames <= 90 else 60

@@ -32,8 +32,8 @@ _HEAD = """\
 # Where the time went
 
 Wall seconds of each generation. A training's are those of all its devices together: what the table leaves over is what
-they stood idle for, at the start and where one ended before the others. The compiler's threads work beside the devices
-and beside each other, so that their seconds are not part of any sum.
+they stood idle for, at the start and where one ended before the others. The compiler's threads work in
+parallel with the devices and with each other, so that their seconds are not part of any sum.
 """
 
 
@@ -50,7 +50,7 @@ class Profile:
         self._lock, self._tracing, self._traced = threading.Lock(), False, False
 
     def progress(self, progress: Progress) -> None:
-        """Where a training stands: the trace begins and ends at points of its curves."""
+        """Begin or end the trace at a point of the learning curves."""
         if progress.phase != "train":
             return
         with self._lock:
@@ -71,7 +71,7 @@ class Profile:
                 self._end_trace()
 
     def generation(self, name: str, wall_s: float, seconds: Mapping[str, float], counts: Mapping[str, int]) -> None:
-        """Write down a generation."""
+        """Write the section of a generation."""
         self.close()  # where the training ended at its first point
         self._page += section(name, wall_s, seconds, counts, self.devices)
         make_folder(self.folder, below=self.folder.parent)

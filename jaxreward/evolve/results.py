@@ -1,4 +1,4 @@
-"""From trained agents to what a search hears of them: results, and pictures for people."""
+"""Results of trained candidates, and pictures of their agents."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from jaxreward.training import PPO, TrainResult
 from jaxreward.training.episodes import play
 
 _FOUND = 0.2
-"""A success rate from which on the goal is found, and not stumbled upon."""
+"""A success rate above this is more than chance."""
 
 
 def result_of(candidate: Candidate, trained: TrainResult, row: int, env_steps: int) -> Result:
@@ -33,7 +33,7 @@ def result_of(candidate: Candidate, trained: TrainResult, row: int, env_steps: i
 
 
 def filtered(candidate: Candidate, trained: TrainResult, row: int, reason: str, env_steps: int) -> Result:
-    """The result of a candidate that a rung stopped, or whose short training fell short, for this reason."""
+    """The result of a candidate that a rung, or a separate short training, stopped for this reason."""
     at = int(trained.stopped[row]) or int(trained.steps[-1])
     value, name = float(trained.success[row].mean()), trained.measure.name
     failure = Failure(

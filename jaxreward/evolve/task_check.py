@@ -1,4 +1,4 @@
-"""Everything that can be found wrong with a task before anything is trained on it, its vocabulary included."""
+"""Mistakes in a task, its vocabulary included, that can be found before anything is trained on it."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ def check_task(task: Any, *, checker: Checker | None = None, unsafe_no_sandbox: 
     found = mistakes_in(task)
     if not found:
         return _of_programs(task, task, checker, unsafe_no_sandbox)
-    # Fragments read the view alone: where that is sound, theirs are told together with the others.
+    # Fragments read the view alone: if that is sound, their mistakes are reported with the others.
     return (*found, *_of_programs(task, _Still(task), checker, unsafe_no_sandbox)) if _is_seen(task) else found
 
 
 def require_vocabulary(task: Any, *, checker: Checker | None = None, unsafe_no_sandbox: bool = False) -> None:
-    """That programs can read the views of a sound task, and use every fragment of its vocabulary, whatever the states
+    """Require that programs can read the views of a sound task, and use every fragment of its vocabulary, whatever the states
     are. A task of this package is taken to be so; any other is examined once.
 
     Raises:
@@ -93,7 +93,7 @@ def _of_programs(task: Any, judged_on: Any, checker: Checker | None, unsafe_no_s
 
 
 def _unreadable_views(task: Any, author: Author) -> Iterator[Finding]:
-    """What programs cannot read of a task's views, or of the transitions that it gives."""
+    """Mistakes in the views and transitions that programs read."""
     try:
         spec = Spec.of(task)
     except UserError as error:
@@ -111,7 +111,7 @@ def _unreadable_views(task: Any, author: Author) -> Iterator[Finding]:
 
 
 def _unreadable_texts(vocabulary: Vocabulary, task: Any, author: Author) -> Iterator[Finding]:
-    """What is wrong with the texts of a vocabulary as such."""
+    """Mistakes in the texts of a vocabulary."""
     texts = [(f"the constant '{name}'", name, f"{name} = {text}") for name, text in vocabulary.constants.items()]
     texts += [(f"the helper '{name}'", name, text) for name, text in vocabulary.helpers.items()]
     texts += [(_called(f), f.name, f.source) for f in vocabulary.fragments]
@@ -136,7 +136,7 @@ def _unreadable_texts(vocabulary: Vocabulary, task: Any, author: Author) -> Iter
             yield Finding(f"{what} has the name of a function of a program: give it another", *place)
         elif bound[name] > 1:
             yield Finding(f"{what} has a name that another part of the vocabulary has: give each its own", *place)
-            bound[name] = 0  # told once
+            bound[name] = 0  # reported once
 
 
 def _called(fragment: Fragment) -> str:
