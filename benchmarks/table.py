@@ -66,9 +66,9 @@ def _ratio(value: float | None, about: str) -> str:
 
 def generation_cells(row: dict[str, Any]) -> list[str]:
     return [
-        collector(row["collector"]), str(row["generation"]), "known" if row["same_structures"] else "new", sizes(row["chunks"]),
-        str(row["devices"]), f"{row['compile_s']:.1f}", f"{row['run_s']:.1f}", f"{row['wall_s']:.1f}",
-        f"{row['compile_share']:.0%}",
+        collector(row["collector"]), str(row["generation"]), "known" if row["same_structures"] else "new",
+        sizes(row["chunks"]), str(row["devices"]), f"{row['compile_s']:.1f}", f"{row['run_s']:.1f}",
+        f"{row['wall_s']:.1f}", f"{row['compile_share']:.0%}",
     ]  # fmt: skip
 
 
@@ -130,9 +130,9 @@ def remarks(report: dict[str, Any]) -> list[str]:
     if found := report.get("agreement"):
         for how, by in found["collectors"].items():
             lines.append(
-                f"{found['programs']} programs x {found['seeds']} seeds x {found['steps']:,} steps, {collector(how)} and fused: "
-                f"parameters of the agents differ by at most {by['max_parameter_difference']:.2g}, success by "
-                f"{by['max_success_difference']:.2g}."
+                f"{found['programs']} programs x {found['seeds']} seeds x {found['steps']:,} steps, "
+                f"{collector(how)} and fused: parameters of the agents differ by at most "
+                f"{by['max_parameter_difference']:.2g}, success by {by['max_success_difference']:.2g}."
             )
     if any(row.get("one_by_one_extrapolated") or row.get("separate_extrapolated") for row in report["rows"]):
         lines.append("`~`: extrapolated from the programs that were measured one by one.")

@@ -22,10 +22,10 @@ def cores_of_a_device() -> int:
 
 
 def use_cores() -> None:
-    """Have JAX take every core, up to eight, for a device of its own, on which a chunk trains: two cores apart do more
-    than two together. Each compiles for itself.
+    """Make every core, up to eight, a JAX device of its own, on which a chunk trains: two devices of one core each have
+    a higher throughput than one of two cores. Each compiles for itself.
 
-    What `JAX_NUM_CPU_DEVICES` says goes before; once JAX has computed anything it is too late, and nothing changes.
+    `JAX_NUM_CPU_DEVICES` takes precedence; once JAX has computed anything, nothing changes.
     """
     import jax
 
@@ -35,7 +35,7 @@ def use_cores() -> None:
 
 
 def _asked() -> int:
-    """CPU devices as JAX was told, -1 where it was not."""
+    """The number of CPU devices that JAX is configured with, -1 for none."""
     import jax
 
     return getattr(jax.config, "jax_num_cpu_devices", -1)  # type checkers do not know its options

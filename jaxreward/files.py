@@ -1,4 +1,4 @@
-"""Files in folders that somebody else may have written: regular files in real folders, never links or special files.
+"""Files in folders that others may have written: regular files in real folders, never links or special files.
 
 A path is opened component by component from a folder that the caller trusts, without following symbolic links and
 without waiting for the other end of a pipe. What is trusted is named by the user: the folder of runs, the folder of a
@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 LARGEST = 64 << 20
-"""Bytes of a file that is read as a whole, unless the caller says otherwise."""
+"""Bytes of a file that is read as a whole, by default."""
 
 _KINDS = (
     (stat.S_ISLNK, "it is a symbolic link"), (stat.S_ISDIR, os.strerror(errno.EISDIR)), (stat.S_ISFIFO, "it is a pipe"),
@@ -27,7 +27,7 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
 class NotAFile(OSError):
-    """A path is refused for what it leads to; `strerror` says what that is, e.g. `it is a symbolic link`."""
+    """A path is refused for what it leads to: `strerror`, e.g. `it is a symbolic link`."""
 
     def __init__(self, path: Path, what: str) -> None:
         super().__init__(errno.EINVAL, what, str(path))
@@ -47,7 +47,7 @@ def open_file(path: Path, flags: int = os.O_RDONLY, *, below: Path | None = None
     """
     with _folder_of(path, below) as (folder, name):
         _require_file(path, folder, name)
-        # O_NONBLOCK: should it have become a pipe since, nobody waits for its other end.
+        # O_NONBLOCK: no waiting for the other end, should it have become a pipe since.
         file = os.open(name, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o666, dir_fd=folder)
     try:
         _require(path, os.fstat(file), stat.S_ISREG)
@@ -130,7 +130,7 @@ def is_there(path: Path) -> bool:
 
 
 def is_file(path: Path, *, below: Path | None = None) -> bool:
-    """Whether there is a regular file, reached without links; False where that cannot be told."""
+    """Whether there is a regular file, reached without links; False on errors."""
     try:
         with _folder_of(path, below) as (folder, name):
             return stat.S_ISREG(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
@@ -162,7 +162,7 @@ def require_folder(path: Path) -> None:
 def require_tree(path: Path) -> None:
     """Raise `NotAFile` if a folder is a link, or holds anything else than regular files and folders at any depth.
 
-    For libraries that open files by themselves; nothing is said of a folder that is not there.
+    For libraries that open files by themselves; a folder that does not exist passes.
     """
     require_folder(path)
     folders = [path] if path.exists() else []

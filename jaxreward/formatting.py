@@ -1,4 +1,4 @@
-"""Text for people: untrusted text made printable; dollars, times and counts in a few characters."""
+"""Formatting for people: untrusted text made printable; dollars, durations and counts in a few characters."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ width), halves of surrogate pairs, separators of lines and paragraphs."""
 
 
 class _Escapes(dict[int, str]):
-    """What stands for each character, found when it is first met."""
+    """The text for each character, by code point, filled on demand."""
 
     def __missing__(self, code: int) -> str:
         char = chr(code)
@@ -28,7 +28,7 @@ _ESCAPES = _Escapes()
 
 
 def printable(text: str) -> str:
-    """The text with every character that cannot be seen as its escape, such as `\\x1b` or `\\u202e`.
+    """The text with every invisible character as its escape, such as `\\x1b` or `\\u202e`.
 
     These are control characters, which can move the cursor or change a terminal, characters that turn the direction of
     text or have no width, which can make a program read as another, and halves of surrogate pairs. Line feeds and tabs
@@ -47,7 +47,7 @@ _COUNTS = (("k", 1e3), ("M", 1e6), ("G", 1e9), ("T", 1e12))
 
 
 def span(seconds: float) -> str:
-    """`0.4 s`, `42 s`, `3.9 min`, `2.1 h`, `3.5 d`: a length of time to two or three digits; `unknown` for infinity."""
+    """`0.4 s`, `42 s`, `3.9 min`, `2.1 h`, `3.5 d`: a duration to two or three digits; `unknown` for infinity."""
     if not math.isfinite(seconds):
         return "unknown"
     unit, size = next((unit, size) for unit, size, until in _TIMES if seconds < until)

@@ -1,7 +1,7 @@
-"""What a strategy can ask a proposer for: every operator, named once.
+"""The operators by which a strategy asks a proposer.
 
-Most operators ask for a program. Some ask for words: a plan, a thought, a judgement; they train
-nothing and have no score, and a proposer that has no words says so (a failure of stage `declined`).
+Most ask for a program. Some ask for words: a plan, a thought, a judgement; their answers are not
+trained and have no score, and a proposer without words fails with stage `declined`.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ OPERATORS = {
         Operator("path", "the next step of a line of programs, nearest ancestor first (RF-Agent, a_r4)"),
         Operator("different", "a program of another kind than all parents (RF-Agent, a_d5)"),
         Operator("implement", "a program that carries out the request's plan (FORGE)", parents=0),
-        Operator("repair", "a rejected program mended; any request with `failed` is one", parents=0),
+        Operator("repair", "a rejected program, repaired; any request with `failed` is one", parents=0),
         Operator("plan", "named components of a reward, from the task's words alone (FORGE)", parents=0, words=True),
-        Operator("align", "the thought behind the parent, told anew from its program (RF-Agent)", words=True),
-        Operator("verify", "how far the parent is what an expert would write, in [-1, 1] (RF-Agent)", words=True),
+        Operator("align", "the thought behind the parent, rewritten from its program (RF-Agent)", words=True),
+        Operator("verify", "how close the parent is to what an expert would write, in [-1, 1] (RF-Agent)", words=True),
         Operator("prefer", "which of two trained agents does better, by a person (REvolve)", parents=2, words=True),
     )
 }
 
 WORDS = frozenset(name for name, operator in OPERATORS.items() if operator.words)
-"""Operators whose answer is no program. An operator that is not listed here asks for a program."""
+"""Operators whose answer is not a program; any other operator, an unknown one too, asks for one."""

@@ -1,8 +1,7 @@
-"""The nouns that cross a process boundary or the disk, as frozen pydantic records.
+"""The data that crosses a process boundary or the disk, as frozen pydantic records.
 
 Device code (tasks, training) works on pytrees and never stores a record; host code (search,
-proposers, runs, reports) passes records and nothing else. A record's JSON form is its contract:
-unknown keys are errors, and every field that can be absent says so.
+proposers, runs, reports) passes records and nothing else. Unknown keys are errors.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, model_validator
 
 Stage = Literal[
     "declined", "refused", "reply", "guard", "trace", "contract", "limits", "numeric",
@@ -32,7 +31,7 @@ Evolve = Literal["both", "observation", "reward"]
 class Record(BaseModel):
     """Base of all records: immutable, and strict about unknown keys."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", serialize_by_alias=True)
 
 
 class Failure(Record):
@@ -57,13 +56,13 @@ class Notice(Record):
 
 
 class ProgramSummary(Record):
-    """What the tape of a program tells without running it.
+    """What is known of a program from its tape, without running it.
 
     `digest` identifies what the program computes; `flops` and `elements` (of the largest
     intermediate) are per environment step; `*_reads` name inputs such as `state.agent.position`
     or `action`. `sketch` is a few numbers of its outputs on a fixed batch of the task's transitions,
-    by which `programs.novelty.same_outputs` tells whether two programs are one candidate; empty
-    where the batch does not tell. With it come `reward_rms`, the size of the reward on true
+    by which `programs.novelty.same_outputs` decides whether two programs are one candidate; empty
+    where the batch cannot decide. With it come `reward_rms`, the size of the reward on true
     transitions, and `constants`, the different numbers in the observation and in the reward.
     """
 
@@ -148,7 +147,7 @@ class Measure(Record):
 def normalised(value: float, sparse: float, human: float, error: float = 0.0) -> float | None:
     """The human-normalised score of RF-Agent's Table 1, of values of which more is better.
 
-    None where the person's is not better than the sparse one by more than `error`: there is no scale then.
+    None where `human` is not better than `sparse` by more than `error`: there is no scale then.
     """
     return (value - sparse) / (human - sparse) if human - sparse > error else None
 
@@ -160,8 +159,8 @@ SUCCESS = Measure()
 class Score(Record):
     """The metric over held-out episodes: mean over `n` seeds with the standard error of that mean.
 
-    With one seed the standard error is that over `episodes` (the total of all seeds). `measure` says what the
-    number is; most often it is a rate of success.
+    With one seed the standard error is that over `episodes` (the total of all seeds). `measure` is the metric,
+    by default a rate of success.
     """
 
     mean: float
@@ -177,7 +176,7 @@ class Score(Record):
 
     @property
     def level(self) -> float | None:
-        """How far the task is solved, about 0 to 1; None where nothing says what would be much."""
+        """How far the task is solved, about 0 to 1; None where the metric has no scale."""
         return self.measure.level(self.mean)
 
 
@@ -193,15 +192,16 @@ class TermCurve(Record):
 
 
 class Feedback(Record):
-    """What training a candidate showed; curves are means over seeds at `steps`. `success` is the task's metric, and
-    `measure` says what that is.
+    """What training a candidate showed; curves are means over seeds at `steps`. `success` is the task's metric,
+    `measure`.
 
     `return_solved` and `return_failed` are mean undiscounted returns of held-out episodes that
     reached, or did not reach, the goal (None where there was none); `by_seed` holds the success of every seed (S, P),
     empty in logs of earlier versions; `return_success_correlation` is
     the point-biserial correlation of an episode's return with its success over held-out episodes at
     the end (None where either was constant); `value_fit` is the explained variance of the value
-    function at the end; `diverged` counts seeds; `beside` holds what the task's metric tells beside its value.
+    function at the end; `diverged` counts seeds; `extra_metrics` are further values of the task's metric by name, under
+    the key `beside` in JSON.
     """
 
     steps: tuple[int, ...] = ()
@@ -220,7 +220,9 @@ class Feedback(Record):
     return_success_correlation: float | None = None
     return_success_interval: tuple[float, float] | None = Field(default=None, exclude_if=lambda x: x is None)
     diverged: int = 0
-    beside: dict[str, float] = Field(default_factory=dict)
+    extra_metrics: dict[str, float] = Field(
+        default_factory=dict, validation_alias=AliasChoices("beside", "extra_metrics"), serialization_alias="beside"
+    )
     measure: Measure = Field(default=SUCCESS, exclude_if=lambda m: m == SUCCESS)
     notices: tuple[Notice, ...] = ()
 
@@ -230,8 +232,8 @@ class Candidate(Record):
 
     `depth` is 0 without parents, else one more than that of the deepest (FORGE, equation 4, for any
     number of parents). `plan` is the id of the plan that it carries out, `repairs` that of the failed
-    candidate that it was asked to mend, `model` the language model that wrote it, `thought` the idea
-    behind it, where the model told it; `tokens` and `cost_usd` are what the answer cost.
+    candidate that it repairs, `model` the language model that wrote it, `thought` the idea
+    behind it, where the model gave one; `tokens` and `cost_usd` are what the answer cost.
     """
 
     id: str
@@ -252,9 +254,9 @@ class Candidate(Record):
 
 
 class Result(Record):
-    """What came of a candidate: a score with feedback, or a failure; never both.
+    """The outcome of a candidate: a score with feedback, or a failure; never both.
 
-    What came of a request for words has no score: a failure, or `words`.
+    Of a request for words: a failure, or `words`.
     """
 
     candidate: Candidate
@@ -274,8 +276,8 @@ class Request(Record):
 
     `parents` come first in importance, the one to start from before all; `best`, `diverse` and
     `failures` are context. `plan` is the answer to a request for a plan, to be carried out. `failed` is
-    the candidate to mend, in a request that repeats another after its answer was rejected. With
-    `thought` the proposer should say its idea before the program. `remarks` are what people said who
+    the candidate to repair, in a request that repeats another after its answer was rejected. With
+    `thought` the proposer should give its idea before the program. `remarks` are those of people who
     watched the parents' agents. `model` is the language model to ask, if the strategy chose one.
     """
 
@@ -317,11 +319,11 @@ class Proposal(Record):
 
 
 class Exchange(Record):
-    """One call of a language model: what was sent, what came back, what it cost.
+    """One call of a language model: what was sent, the reply, and its cost.
 
     A transcript is a sequence of these. `request_id` is the candidate that the call was for, `turn`
-    counts the calls for it from 0. `messages` are those of the chat API, `parameters` what was sent
-    beside them; neither ever holds a key. `error` says in one sentence why there is no reply.
+    counts the calls for it from 0. `messages` are those of the chat API, `parameters` the
+    other arguments; neither ever holds a key. `error` is one sentence on why there is no reply.
     `finish` is the provider's reason for the end, e.g. `stop` or `length`. Tokens are the provider's
     count, or estimates from lengths where it gave none (`estimated`); `cost_usd` is None where the
     price is unknown. A call that was never answered and cannot have been charged has 0 tokens.

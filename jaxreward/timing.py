@@ -1,4 +1,4 @@
-"""Where the time of a process goes: seconds by what is done, in every thread for itself."""
+"""Wall time of a process by named part, for each thread."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from contextlib import contextmanager
 class Clock:
     """Adds up the wall time of named parts, and how often each was done; safe to use from several threads.
 
-    Setup may lie in each other; what an inner one takes is not counted again outside.
+    Parts may be nested; the time of an inner one is not counted again outside.
     """
 
     def __init__(self) -> None:
@@ -22,7 +22,7 @@ class Clock:
 
     @contextmanager
     def part(self, name: str) -> Iterator[None]:
-        """Count what is done within as `name`."""
+        """Count the time of the block as `name`."""
         stack: list[float] = self._local.__dict__.setdefault("inner", [])
         stack.append(0.0)
         begin = time.perf_counter()
@@ -42,7 +42,7 @@ class Clock:
             self._counts[name] += 1
 
     def take(self) -> tuple[dict[str, float], dict[str, int]]:
-        """Seconds and counts since the last time, and start anew."""
+        """Seconds and counts since the last call; both are reset."""
         with self._lock:
             taken = dict(self._seconds), dict(self._counts)
             self._seconds.clear()

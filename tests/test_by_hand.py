@@ -12,9 +12,9 @@ import pytest
 from jaxreward.errors import UserError
 from jaxreward.proposers.human.manual import ManualProposer
 from jaxreward.proposers.llm.llm_settings import LlmSettings
-from jaxreward.proposers.proposer import Desk
+from jaxreward.proposers.proposer import Context
 from jaxreward.records import Request
-from jaxreward.reports.facts import RunFacts
+from jaxreward.reports.run_view import RunView
 from jaxreward.runs import TranscriptLog
 from jaxreward.search.seeding import derive_rng
 from jaxreward.tasks import card, make_task
@@ -39,7 +39,7 @@ def test_ask_and_tell_make_a_search(capsys, tmp_path):
     first, second = asked["requests"]
     text = Path(first["request"]).read_text()
     assert "state.signal" in text and first["reply"] in text
-    facts = RunFacts.read(tmp_path / "by-hand")
+    facts = RunView.read(tmp_path / "by-hand")
     assert (facts.standing, facts.reason) == ("paused", "2 requests wait for answers")
     # asked again, nothing changes
     _, out, _ = outcome(capsys, "ask", "--name", "by-hand", *here)
@@ -87,7 +87,7 @@ def words():
 
 def proposer(words, folder: Path, **settings) -> ManualProposer:
     made = ManualProposer(words, LlmSettings(**settings))
-    made.open(Desk(folder=folder, transcript=TranscriptLog(folder / "exchanges.jsonl")))
+    made.open(Context(folder=folder, transcript=TranscriptLog(folder / "exchanges.jsonl")))
     return made
 
 
@@ -125,7 +125,7 @@ def test_it_ends_resumably_when_nobody_answers(words, tmp_path):
 
 def test_it_gives_way_to_a_signal(words, tmp_path):
     made = ManualProposer(words, LlmSettings())
-    made.open(Desk(folder=tmp_path, should_stop=lambda: True))
+    made.open(Context(folder=tmp_path, should_stop=lambda: True))
     assert made.propose_all(REQUESTS, rng_of).proposals == ()
 
 

@@ -23,6 +23,7 @@ from jaxreward.comparison.compare_settings import CompareSettings
 from jaxreward.comparison.finished_searches import Grid, Sparse
 from jaxreward.comparison.shards import Shard
 from jaxreward.errors import UserError
+from jaxreward.evolve.candidate_trainer import CandidateTrainer
 from jaxreward.evolve.loop import Evolution
 from jaxreward.evolve.setup import OBSERVATION
 from jaxreward.programs import Program
@@ -287,7 +288,7 @@ def test_a_search_is_resumed_with_an_observation_that_was_moved(tmp_path: Path, 
         return SimpleNamespace(**scores, env_steps=8, compile_s=0.0, run_s=0.0)
 
     monkeypatch.setattr(Evolution, "_train", formula)
-    monkeypatch.setattr(Evolution, "train", trained)
+    monkeypatch.setattr(CandidateTrainer, "train", trained)
     monkeypatch.setattr(compare_cells, "train", trained)
     new.write_text('"""Moved."""\n' + SIGNAL)
     old.write_text(OTHER)

@@ -231,7 +231,7 @@ def test_a_traceback_that_cannot_be_kept_is_printed(tmp_path: Path):
         trouble = attempt(cell, make_task("probe-choice"), tools)
     assert trouble is not None and not trouble.later and not error_file(cell.path).exists()
     assert trouble.reason == (
-        "OSError: [Errno 28] No space left on device\\udc80 (traceback: above); mend what it says, and give the "
+        "OSError: [Errno 28] No space left on device\\udc80 (traceback: above); correct the cause, and give the "
         "same command again"
     )
     assert len(noted) == 1 and "in broken" in noted[0]

@@ -9,7 +9,7 @@ import pytest
 from rich.table import Table
 
 from jaxreward.formatting import printable
-from jaxreward.reports.screen import PlainConsole
+from jaxreward.reports.console import PlainConsole
 
 HIDDEN = [
     *("\x00", "\x07", "\x1b", "\x7f", "\x85", "\x9b", "\r"),

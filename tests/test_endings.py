@@ -10,8 +10,8 @@ import pytest
 from jaxreward.errors import UserError
 from jaxreward.evolve import evolve
 from jaxreward.evolve.settings import EvolveSettings
-from jaxreward.reports.facts import RunFacts
 from jaxreward.reports.live import Silent
+from jaxreward.reports.run_view import RunView
 from jaxreward.runs import Asked, Failed, Finished, Paused, Proposed, Run, RunStarted, read_log
 from jaxreward.runs.events import AskedRequest
 from jaxreward.tasks import make_task
@@ -63,12 +63,12 @@ def test_a_search_whose_programs_are_all_rejected_has_failed(capsys):
     path = Path("runs/by-hand")
     event = read_log(path / "events.jsonl")[-1].event
     assert isinstance(event, Failed) and event.budget == "the budget of attempts is spent"
-    facts = RunFacts.read(path)
+    facts = RunView.read(path)
     assert (facts.standing, facts.reason) == ("failed", event.reason)
     # as all commands tell it
     assert "failed" in outcome(capsys, "runs", "list")[1]
     shown = outcome(capsys, "runs", "show", "by-hand")[1]
-    assert "failed" in shown and "go on     jaxreward tell --name by-hand --max-attempts N" in shown
+    assert "failed" in shown and "resume    jaxreward tell --name by-hand --max-attempts N" in shown
     assert "failed: nothing was trained" in outcome(capsys, "runs", "tail", "by-hand", "--follow")[1].splitlines()[-1]
     assert outcome(capsys, "report", "by-hand")[0] == 0 and "and failed" in (path / "report.html").read_text()
     # people have answered: that is kept
@@ -77,7 +77,7 @@ def test_a_search_whose_programs_are_all_rejected_has_failed(capsys):
     # with a larger budget it goes on, and then it is finished
     assert outcome(capsys, "ask", "--name", "by-hand")[1].startswith("nothing to ask: the budget of attempts is spent")
     assert answered(capsys, GOOD, "--max-attempts", "3")[0] == 0
-    assert RunFacts.read(path).standing == "finished"
+    assert RunView.read(path).standing == "finished"
 
 
 def test_ask_leaves_a_run_as_it_stands_where_there_is_nothing_to_ask(capsys):
@@ -88,7 +88,7 @@ def test_ask_leaves_a_run_as_it_stands_where_there_is_nothing_to_ask(capsys):
     before = log.read_bytes()
     status, out, _ = outcome(capsys, "ask", "--name", "by-hand")
     assert status == 0 and out.startswith("nothing to ask: all candidates are trained")
-    assert log.read_bytes() == before and RunFacts.read(Path("runs/by-hand")).standing == "finished"
+    assert log.read_bytes() == before and RunView.read(Path("runs/by-hand")).standing == "finished"
 
 
 @pytest.mark.parametrize("argv", [["evolve", "--resume", "--name", "frist"], ["tell", "--name", "frist"]], ids=" ".join)

@@ -20,7 +20,7 @@ from jaxreward.programs import Program
 from jaxreward.records import SUCCESS, Measure
 from jaxreward.reports.films import write_film
 from jaxreward.reports.gauges import Gauges
-from jaxreward.reports.video import COLOURS, Scene, clock, panelled
+from jaxreward.reports.video import COLOURS, Scene, frame_times, with_panels
 from jaxreward.runs.checkpoint import Checkpoints
 from jaxreward.training import PPO
 from jaxreward.training.episodes import Episode, play, telling
@@ -45,16 +45,16 @@ def test_won_episodes_are_told_apart_by_their_length_and_lost_ones_by_their_retu
 
 
 def test_moments_are_spread_from_the_first_to_the_last():
-    assert clock([4, 4, 4], 9).tolist() == [0, 1, 2, 3, 4]
-    assert clock([500, 500, 500], 6).tolist() == [0, 100, 200, 300, 400, 500]
+    assert frame_times([4, 4, 4], 9).tolist() == [0, 1, 2, 3, 4]
+    assert frame_times([500, 500, 500], 6).tolist() == [0, 100, 200, 300, 400, 500]
 
 
 def test_a_short_episode_is_not_over_in_a_blink():
-    found = clock([400, 9, 26], 120).tolist()
+    found = frame_times([400, 9, 26], 120).tolist()
     assert found[:27] == list(range(27)) and found[-1] == 400 and len(found) == 120
     for lengths in ([1, 1000, 500], [145, 152, 154], [2, 3, 4], [80, 80, 7]):
         for most in (4, 5, 40):
-            found = clock(lengths, most)
+            found = frame_times(lengths, most)
             assert found[0] == 0 and found[-1] == max(lengths) and len(found) <= most
             assert {min(lengths), sorted(lengths)[1]} <= set(found.tolist())
 
@@ -62,7 +62,7 @@ def test_a_short_episode_is_not_over_in_a_blink():
 def test_bars_show_what_the_step_paid():
     terms = np.array([[1.0, 0.0], [-0.5, 0.0]])
     frames = [np.zeros((10, 200, 3), np.uint8)] * 3
-    (pictures,) = panelled([Scene("best", frames, terms, ("gain", "nothing"))], [[0, 1, 2]])
+    (pictures,) = with_panels([Scene("best", frames, terms, ("gain", "nothing"))], [[0, 1, 2]])
     assert {p.shape[1] for p in pictures} == {200} and len({p.shape for p in pictures}) == 1
 
     def bar(picture: np.ndarray, colour: tuple[int, int, int]) -> int:

@@ -18,7 +18,7 @@ from jaxreward.evolve import ask, evolve
 from jaxreward.evolve.settings import EvolveSettings
 from jaxreward.evolve.setup import Setup
 from jaxreward.proposers.human.judge import Judge
-from jaxreward.proposers.proposer import Desk
+from jaxreward.proposers.proposer import Context
 from jaxreward.records import Exchange, Request
 from jaxreward.reports.live import Silent
 from jaxreward.runs import REQUEUE_EXIT_CODE, Asked, read_log
@@ -53,14 +53,18 @@ class Memory:
         return [e for e in self.kept if e.request_id == request_id]
 
 
-def judge(tmp_path: Path, how: Any = "files", answers: Any = "", notes: list[str] | None = None, **desk: Any) -> Judge:
+def judge(
+    tmp_path: Path, how: Any = "files", answers: Any = "", notes: list[str] | None = None, **context: Any
+) -> Judge:
     """A judge of a run with pictures of both agents, whose bytes say whose they are."""
     (tmp_path / "pictures").mkdir(exist_ok=True)
     for id in ("new", "old"):
         for suffix in (".gif", ".png"):
             (tmp_path / "pictures" / f"{id}{suffix}").write_text(id)
     made = Judge(how, wait_s=0, answers=io.StringIO(answers) if isinstance(answers, str) else answers)
-    made.open(Desk(folder=tmp_path, transcript=Memory(), note=(notes if notes is not None else []).append, **desk))
+    made.open(
+        Context(folder=tmp_path, transcript=Memory(), note=(notes if notes is not None else []).append, **context)
+    )
     return made
 
 
@@ -135,9 +139,9 @@ def test_a_vote_that_cannot_be_read_waits_until_it_is_mended(tmp_path):
     assert answers.stopped is None and answers.proposals[0].failure is None and answers.proposals[0].words
 
 
-def desk_of(made: Judge) -> Desk:
+def desk_of(made: Judge) -> Context:
     assert made.box is not None
-    return made.box.desk
+    return made.box.context
 
 
 @pytest.mark.parametrize("how", ["files", "terminal"])

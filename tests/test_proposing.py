@@ -14,7 +14,7 @@ from jaxreward.errors import ProposerStopped
 from jaxreward.evolve.loop import Evolution
 from jaxreward.evolve.settings import EvolveSettings
 from jaxreward.evolve.setup import Setup
-from jaxreward.proposers.proposer import Answers, Desk, Unplanned
+from jaxreward.proposers.proposer import Answers, Context, Unplanned
 from jaxreward.proposers.replay import ReplayProposer
 from jaxreward.records import Exchange, Failure, Proposal, Request
 from jaxreward.reports.live import Silent
@@ -43,29 +43,29 @@ class Scripted(Unplanned):
     answers its budget is spent.
     """
 
-    name, mends = "scripted", True
+    name, accepts_repairs = "scripted", True
 
     def __init__(self, script: dict[str, str], limit: int = 1000) -> None:
         self.script, self.limit, self.asked = script, limit, []
-        self.desk = Desk(folder=Path())
+        self.context = Context(folder=Path())
 
-    def open(self, desk: Desk) -> None:
-        self.desk = desk
+    def open(self, context: Context) -> None:
+        self.context = context
 
     def propose_all(self, requests, rng_of) -> Answers:
         found = []
         for request in requests:
-            if not self.desk.transcript.of(request.id):
-                if len(self.desk.transcript.exchanges()) >= self.limit:
+            if not self.context.transcript.of(request.id):
+                if len(self.context.transcript.exchanges()) >= self.limit:
                     # A call that broke off but was charged: the request that it was for gets no answer.
-                    self.desk.transcript.add(Exchange(request_id=request.id, turn=0, model="m", error="cut off",
+                    self.context.transcript.add(Exchange(request_id=request.id, turn=0, model="m", error="cut off",
                                                       finish="x", prompt_tokens=5, cost_usd=0.125))  # fmt: skip
                     return Answers(tuple(found), spent="the budget of requests is spent")
                 self.asked.append(request)
                 text = self.script.get(request.id, program(hash_of(request)))
-                self.desk.transcript.add(Exchange(request_id=request.id, turn=0, model="m", reply=text,
+                self.context.transcript.add(Exchange(request_id=request.id, turn=0, model="m", reply=text,
                                                   prompt_tokens=7, completion_tokens=3, cost_usd=0.25))  # fmt: skip
-            text = self.desk.transcript.of(request.id)[0].reply
+            text = self.context.transcript.of(request.id)[0].reply
             failure = None if "def " in text or "import" in text else Failure(stage="reply", message="no program")
             found.append(Proposal(request_id=request.id, source="" if failure else text, proposer="scripted", model="m",
                                   failure=failure, calls=1, tokens=10, cost_usd=0.25))  # fmt: skip
@@ -207,7 +207,7 @@ def test_attempts_bound_mending(machine, tmp_path):
 
 def test_a_proposer_that_mends_nothing_is_not_asked_to(machine, tmp_path):
     proposer = Scripted(SCRIPT)
-    proposer.mends = False
+    proposer.accepts_repairs = False
     search(machine, tmp_path, proposer)
     assert not events(tmp_path, Repair)
 
@@ -215,7 +215,7 @@ def test_a_proposer_that_mends_nothing_is_not_asked_to(machine, tmp_path):
 def test_a_replay_writes_the_same_log_and_transcript(machine, whole, tmp_path):
     _, out, _ = whole
     replay = ReplayProposer(out / "run")
-    assert replay.mends
+    assert replay.accepts_repairs
     search(machine, tmp_path, replay)
     assert substance(tmp_path) == substance(out)
     name = Path("run") / "transcripts" / "exchanges.jsonl"

@@ -11,6 +11,7 @@ import pytest
 from jaxreward.commands.resolve import Command, Given, Resolved, Source, resolve
 from jaxreward.config import Arg, check_bounds, values_of, with_values
 from jaxreward.errors import UserError
+from jaxreward.evolve.settings import EvolveSettings
 
 
 @dataclass(frozen=True)
@@ -104,3 +105,9 @@ def test_a_value_out_of_bounds_is_refused(settings: Settings, says: str):
     with pytest.raises(UserError) as caught:
         check_bounds(settings)
     assert str(caught.value) == says
+
+
+def test_a_configuration_leaves_out_what_is_none_in_groups_too():
+    """Runs are compared by it, also with those of earlier versions."""
+    config = EvolveSettings(task="probe-choice").as_config()
+    assert "recording" not in config and "model" in config["llm"] and "api_base" not in config["llm"]

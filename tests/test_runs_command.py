@@ -16,25 +16,25 @@ from jaxreward.cli import main
 from jaxreward.commands import runs as commands
 from jaxreward.commands.runs import Tail
 from jaxreward.records import Measure
-from jaxreward.reports.facts import RunFacts
 from jaxreward.reports.run_tables import SideBySide, list_lines
-from jaxreward.reports.run_text import against, run_lines, way_on
+from jaxreward.reports.run_text import baseline_verdicts, resume_command, run_lines
+from jaxreward.reports.run_view import RunView
 from jaxreward.runs import Baseline, EventLog, Paused, Resumed
-from tests.reports import story
+from tests.reports import example
 
 
 @pytest.fixture
 def runs(tmp_path: Path) -> Path:
     """A finished run, one that was paused, one that was killed, one of a comparison, and two that are none."""
     folder = tmp_path / "runs"
-    whole = story.events()
-    story.write_run(folder / "whole", whole)
-    story.write_run(folder / "paused", [*whole[:12], Paused(reason="SIGTERM")])
-    story.write_run(folder / "killed", whole[:13])
-    story.write_run(folder / "six/toy/limen-llm-0", story.events({"seed": 3}, best=0.6))
-    story.write_run(folder / "damaged", whole[:2])
+    whole = example.events()
+    example.write_run(folder / "whole", whole)
+    example.write_run(folder / "paused", [*whole[:12], Paused(reason="SIGTERM")])
+    example.write_run(folder / "killed", whole[:13])
+    example.write_run(folder / "six/toy/limen-llm-0", example.events({"seed": 3}, best=0.6))
+    example.write_run(folder / "damaged", whole[:2])
     (folder / "damaged/events.jsonl").write_text("nonsense\n{}\n")
-    story.write_run(folder / "empty", [])
+    example.write_run(folder / "empty", [])
     return folder
 
 
@@ -65,12 +65,12 @@ def test_a_list_has_every_run_newest_first_and_names_what_cannot_be_read(runs: P
 
 
 def test_a_narrow_terminal_says_what_it_leaves_out(runs: Path):
-    facts = RunFacts.read(runs / "whole")
-    lines = list_lines([("whole", facts)], width=70, now=facts.last_at + 7200)
+    view = RunView.read(runs / "whole")
+    lines = list_lines([("whole", view)], width=70, now=view.last_at + 7200)
     assert max(map(len, lines)) <= 70 and lines[1].endswith("2.0 h")
     assert "strategy" not in lines[0] and "strategy" in lines[-1] and "trained" in lines[0]
-    free = story.write_run(runs / "free", [e for e in story.events()[:1]])
-    assert "cost" not in list_lines([("free", RunFacts.read(free))])[0], "a column that is empty in all runs"
+    free = example.write_run(runs / "free", [e for e in example.events()[:1]])
+    assert "cost" not in list_lines([("free", RunView.read(free))])[0], "a column that is empty in all runs"
 
 
 def test_the_list_as_json(runs: Path, capsys):
@@ -115,45 +115,45 @@ def test_a_run_as_json(runs: Path, capsys):
 
 
 def test_a_difference_that_may_be_none_is_said_to_be_unclear(tmp_path: Path):
-    whole = [e for e in story.events() if not (isinstance(e, Baseline) and e.name == "sparse")]
-    close = Baseline(name="sparse", score=story.score(0.86, n=3, se=0.05))
-    facts = RunFacts.read(story.write_run(tmp_path / "close", [*whole[:-1], close, whole[-1]]))
-    assert against(facts)["sparse"][1].startswith("the best cannot be told from it, -0.010 (-0.")
+    whole = [e for e in example.events() if not (isinstance(e, Baseline) and e.name == "sparse")]
+    close = Baseline(name="sparse", score=example.score(0.86, n=3, se=0.05))
+    view = RunView.read(example.write_run(tmp_path / "close", [*whole[:-1], close, whole[-1]]))
+    assert baseline_verdicts(view)["sparse"][1].startswith("no significant difference, -0.010 (-0.")
 
 
 def test_where_less_is_better_the_best_is_better_with_less(tmp_path: Path):
     measure = Measure(name="distance", unit="m", rate=False, higher_is_better=False, worst=9.0)
-    of = story.events()
-    own = of[-3].model_copy(update={"score": story.score(0.01, n=3, se=0.001, measure=measure)})
-    rival = of[-2].model_copy(update={"score": story.score(0.5, n=3, measure=measure)})
-    facts = RunFacts.read(story.write_run(tmp_path / "less", [*of[:-3], own, rival, of[-1]]))
-    assert against(facts)["sparse"][1].startswith("the best is better")
+    of = example.events()
+    own = of[-3].model_copy(update={"score": example.score(0.01, n=3, se=0.001, measure=measure)})
+    rival = of[-2].model_copy(update={"score": example.score(0.5, n=3, measure=measure)})
+    view = RunView.read(example.write_run(tmp_path / "less", [*of[:-3], own, rival, of[-1]]))
+    assert baseline_verdicts(view)["sparse"][1].startswith("the best is better")
 
 
 def test_how_to_go_on(runs: Path):
-    known = {name: way_on(RunFacts.read(runs / name)) for name in ("whole", "paused", "killed")}
+    known = {name: resume_command(RunView.read(runs / name)) for name in ("whole", "paused", "killed")}
     assert known["paused"] == known["killed"].replace("killed", "paused")
     assert known["paused"].startswith("jaxreward evolve --out ") and known["paused"].endswith("--name paused --resume")
     with EventLog(runs / "paused/events.jsonl"):
-        running = RunFacts.read(runs / "paused")
-        assert running.standing == "running" and way_on(running) == "" and running.reason == ""
-    manual = story.events({"proposer": "manual"})[:3]
-    assert way_on(RunFacts.read(story.write_run(runs / "by-hand", manual))).endswith("--name by-hand")
-    cell = story.events(started={"command": "jaxreward compare --tasks toy"})[:3]
-    assert "comparison" in way_on(RunFacts.read(story.write_run(runs / "cell", cell)))
+        running = RunView.read(runs / "paused")
+        assert running.standing == "running" and resume_command(running) == "" and running.reason == ""
+    manual = example.events({"proposer": "manual"})[:3]
+    assert resume_command(RunView.read(example.write_run(runs / "by-hand", manual))).endswith("--name by-hand")
+    cell = example.events(started={"command": "jaxreward compare --tasks toy"})[:3]
+    assert "comparison" in resume_command(RunView.read(example.write_run(runs / "cell", cell)))
 
 
 def test_a_run_in_work_says_what_it_waits_for(runs: Path):
-    text = "\n".join(run_lines(RunFacts.read(runs / "killed"), 100))
+    text = "\n".join(run_lines(RunView.read(runs / "killed"), 100))
     assert "stopped" in text and "killed, or the machine went down" in text
     assert "generation 1, 4 without a result" in text and "1 (in work)" in text
 
 
 def test_many_generations_are_added_up(tmp_path: Path):
-    of = story.events()[:1]
+    of = example.events()[:1]
     for k in range(12):
-        of += story.generation(k, (), (0.1 * k if k < 9 else None, None))
-    lines = run_lines(RunFacts.read(story.write_run(tmp_path / "long", of)))
+        of += example.generation(k, (), (0.1 * k if k < 9 else None, None))
+    lines = run_lines(RunView.read(example.write_run(tmp_path / "long", of)))
     assert lines[-9].split()[:5] == ["0", "to", "3", "4", "12"] and lines[-1].split()[0] == "11" and len(lines) < 32
 
 
@@ -178,7 +178,7 @@ def test_runs_side_by_side(runs: Path, capsys):
 
 
 def test_runs_of_different_tasks_are_not_set_against_each_other(runs: Path, capsys):
-    story.write_run(runs / "other", story.events({"task": "hopper"}))
+    example.write_run(runs / "other", example.events({"task": "hopper"}))
     text = said(capsys, "compare", "whole", "other", "--out", str(runs))
     assert "the tasks differ (toy; hopper)" in text and "candidates to 0.5" not in text
     told = json.loads(said(capsys, "compare", "whole", "other", "--out", str(runs), "--json"))
@@ -188,7 +188,7 @@ def test_runs_of_different_tasks_are_not_set_against_each_other(runs: Path, caps
 
 
 def test_levels_go_by_what_all_reached(runs: Path):
-    both = [(name, RunFacts.read(runs / name)) for name in ("whole", "six/toy/limen-llm-0")]
+    both = [(name, RunView.read(runs / name)) for name in ("whole", "six/toy/limen-llm-0")]
     assert SideBySide(both).asked_levels == [0.25, 0.5, 0.6, 0.75, 0.9]
     lines = SideBySide(both * 3).lines(width=100)
     assert max(map(len, lines)) <= 100 and sum(line.startswith("task ") for line in lines) > 1
@@ -199,7 +199,7 @@ def test_levels_go_by_what_all_reached(runs: Path):
 
 def test_events_are_plain_lines(runs: Path, capsys):
     lines = said(capsys, "tail", "whole", "--out", str(runs), "--lines", "100").splitlines()
-    assert len(lines) == len(story.events()) and "started: toy, limen, llm" in lines[0]
+    assert len(lines) == len(example.events()) and "started: toy, limen, llm" in lines[0]
     text = "\n".join(lines)
     for part in (
         "g0     asked for 4: 4 scratch", "g0000-00: proposed by m, $0.0500",
@@ -216,14 +216,16 @@ def test_events_are_plain_lines(runs: Path, capsys):
 
 def test_following_a_run_until_it_is_finished(tmp_path: Path):
     """It grows, is killed and left torn, is taken up again, and has a search inside it."""
-    whole = story.events()
-    path = story.write_run(tmp_path / "run", whole[:3])
+    whole = example.events()
+    path = example.write_run(tmp_path / "run", whole[:3])
     log, inner = path / "events.jsonl", path / "best-of-n"
-    rest = [story.line(entry) for entry in story.entries([*whole[:12], Resumed(config=story.CONFIG), *whole[12:]])][3:]
+    rest = [
+        example.line(entry) for entry in example.entries([*whole[:12], Resumed(config=example.CONFIG), *whole[12:]])
+    ][3:]
     steps: list[Any] = [
         lambda: log.write_text(log.read_text() + "".join(rest[:4]) + rest[4][:20]),
         lambda: log.write_text(log.read_text()[:-20] + "".join(rest[4:10])),
-        lambda: story.write_run(inner, story.events({"strategy": "best-of-n"})[:2]),
+        lambda: example.write_run(inner, example.events({"strategy": "best-of-n"})[:2]),
         lambda: log.write_text(log.read_text() + "".join(rest[10:])),
     ]
     tail = Tail(path, sleep=lambda _: steps.pop(0)())
@@ -239,11 +241,11 @@ def test_following_a_run_until_it_is_finished(tmp_path: Path):
 
 
 def test_a_log_that_is_cut_while_it_is_followed_is_said(tmp_path: Path):
-    whole = story.events()
-    path = story.write_run(tmp_path / "run", whole)
+    whole = example.events()
+    path = example.write_run(tmp_path / "run", whole)
     tail = Tail(path, lambda _: None)
     list(tail.new())
-    (path / "events.jsonl").write_text("".join(map(story.line, story.entries(whole[:5]))))
+    (path / "events.jsonl").write_text("".join(map(example.line, example.entries(whole[:5]))))
     assert [line.partition(": ")[0] for line in tail.new()] == ["the log was cut or replaced"]
     assert not tail.finished
 

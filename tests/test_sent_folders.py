@@ -22,7 +22,7 @@ from jaxreward.reports.page import write_report
 from jaxreward.runs import EventLog, Run, Told, TranscriptLog
 from jaxreward.runs.checkpoint import Checkpoints
 from jaxreward.runs.disk import write_atomic
-from tests.reports import story
+from tests.reports import example
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -31,7 +31,7 @@ ROOT = Path(__file__).resolve().parents[1]
 def runs(tmp_path: Path) -> Path:
     """A sound run beside one that is to be tampered with."""
     for name in ("sound", "sent"):
-        log = story.write_run(tmp_path / "runs" / name) / "events.jsonl"
+        log = example.write_run(tmp_path / "runs" / name) / "events.jsonl"
         lines = map(json.loads, log.read_text().splitlines())
         log.write_text("".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines))
     return tmp_path / "runs"
@@ -175,8 +175,8 @@ def test_a_program_is_not_kept_behind_a_link(tmp_path: Path):
 
 def test_the_folders_of_a_user_may_be_links(tmp_path: Path, capsys):
     """Of all runs, of a run, and of a comparison: people keep them on other disks."""
-    story.write_run(tmp_path / "disk" / "one")
-    story.write_run(tmp_path / "compared" / "toy" / "two")
+    example.write_run(tmp_path / "disk" / "one")
+    example.write_run(tmp_path / "compared" / "toy" / "two")
     (tmp_path / "runs").mkdir()
     (tmp_path / "runs" / "one").symlink_to(tmp_path / "disk" / "one")
     (tmp_path / "runs" / "many").symlink_to(tmp_path / "compared")
@@ -233,7 +233,7 @@ def test_no_page_has_what_cannot_be_seen(runs: Path):
     TranscriptLog(run / "transcripts" / "exchanges.jsonl").add(exchange)
     page = write_report(run).read_text()
     packed = re.search(r'<script type="text/plain" id="details">([^<]*)<', page)
-    facts = re.search(r'<script type="application/json" id="facts">([^<]*)<', page)
+    facts = re.search(r'<script type="application/json" id="run">([^<]*)<', page)
     assert packed is not None and facts is not None
     details = json.loads(gzip.decompress(base64.b64decode(packed[1])))
     shown = [json.dumps(part, ensure_ascii=False) for part in (details, json.loads(facts[1]))]

@@ -93,7 +93,7 @@ def hiding(secrets: Secrets, llm: LlmSettings) -> Callable[[str], str]:
         for model in llm.weights():
             secrets.guard(model.partition("/")[0])
             with suppress(Exception):  # an unknown model, or no memory: the text must still be printed
-                secrets.guard(endpoint.provider(model), endpoint.origin(model).key)
+                secrets.guard((origin := endpoint.origin(model)).provider, origin.key)
 
     def redact(text: str) -> str:
         guard()

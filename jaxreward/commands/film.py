@@ -21,13 +21,13 @@ from jaxreward.evolve.task_check import require_vocabulary
 from jaxreward.programs import Program
 from jaxreward.programs.checker import read_program
 from jaxreward.records import Result
-from jaxreward.reports.facts import RunFacts
 from jaxreward.reports.films import check_format
 from jaxreward.reports.page import ABOUT_FILM, FILM, write_report
+from jaxreward.reports.run_view import RunView
 from jaxreward.runs.checkpoint import Checkpoints
 from jaxreward.runs.disk import write_atomic
 from jaxreward.runs.folders import find_run
-from jaxreward.runs.odd import as_written
+from jaxreward.runs.malformed import explain_malformed
 from jaxreward.runs.run import read_config
 from jaxreward.tasks import Task
 from jaxreward.training import PPO, train
@@ -125,36 +125,36 @@ def _of_file(path: Path, settings: FilmSettings) -> _Subject:
 
 def _of_run(said: str, settings: FilmSettings) -> _Subject:
     path = find_run(said, Path("runs"))
-    with as_written(path):
-        facts = RunFacts.read(path)
-        result = _candidate(facts, settings.candidate)
+    with explain_malformed(path):
+        view = RunView.read(path)
+        result = _candidate(view, settings.candidate)
     own = apply(EvolveSettings(), read_config(path), str(path / "config.toml"))
     name = named_again(own.task, settings.task, f"the run {path}", path)
     if (not is_file(own.task) and settings.task not in ("", own.task)) or settings.task_arg or settings.ppo != PPO():
         raise UserError("a run has its own task and learner: --task, --task-arg and --ppo are for an interface file")
-    winner = facts.best is not None and result.candidate.id == facts.best.candidate.id
+    winner = view.best is not None and result.candidate.id == view.best.candidate.id
     target = settings.out or path / (f"{FILM}.gif" if winner else f"{FILM}-{result.candidate.id}.gif")
     id, task = result.candidate.id, tasks.make_task_of(name, own.task_arg)
     return _Subject(
         result.candidate.source, task, own.ppo, settings.steps or own.steps, target,
-        run=None if settings.steps else path, candidate=id, winner=winner and _kept_is_of(facts, result),
+        run=None if settings.steps else path, candidate=id, winner=winner and _kept_is_of(view, result),
         report=path if winner and not settings.out else None,
     )  # fmt: skip
 
 
-def _kept_is_of(facts: RunFacts, winner: Result) -> bool:
+def _kept_is_of(view: RunView, winner: Result) -> bool:
     """Whether the best policy of a run is that of its winner: while a generation trains it may be the next one's."""
     try:
-        digest = parse_json(files.read_text(facts.path / POLICY))["digest"]
+        digest = parse_json(files.read_text(view.path / POLICY))["digest"]
     except (OSError, ValueError, KeyError, TypeError):
-        return facts.standing == "finished"  # of an earlier version, which did not say
+        return view.standing == "finished"  # of an earlier version, which did not say
     return winner.candidate.summary is not None and digest == winner.candidate.summary.digest
 
 
-def _candidate(facts: RunFacts, id: str) -> Result:
-    found = facts.results.get(id) if id else facts.best
+def _candidate(view: RunView, id: str) -> Result:
+    found = view.results.get(id) if id else view.best
     if found is None:
-        raise UserError(f"{facts.path} has no candidate {id or 'with a score'}; jaxreward runs show lists them")
+        raise UserError(f"{view.path} has no candidate {id or 'with a score'}; jaxreward runs show lists them")
     if not found.candidate.source or found.candidate.summary is None:
         raise UserError(f"candidate {found.candidate.id} has no program that passed its check: {found.failure}")
     return found

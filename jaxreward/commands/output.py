@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def console_of(as_json: bool) -> Console:
     """The console for people: standard error where standard output belongs to programs."""
-    from jaxreward.reports.screen import PlainConsole
+    from jaxreward.reports.console import PlainConsole
 
     return PlainConsole(stderr=as_json)
 

@@ -27,7 +27,7 @@ from jaxreward.proposers.prompts.prompt_builder import PromptBook
 from jaxreward.records import Evolve, Request, Result, TaskCard
 from jaxreward.runs import Asked, Event, Progress, Repair, fold, read_log
 from jaxreward.runs.folders import find_run
-from jaxreward.runs.odd import as_written
+from jaxreward.runs.malformed import explain_malformed
 from jaxreward.runs.run import read_config
 from jaxreward.search import make_strategy
 from jaxreward.search.seeding import derive_rng
@@ -112,7 +112,7 @@ def show(settings: PromptSettings) -> Shown:
         require_own(settings.run, "manual", ["prompts"] if only.prompts else [], only, only)
     strategy = make_strategy(started.strategy, **started.strategy_options())
     events = [entry.event for entry in read_log(settings.run / "events.jsonl")]
-    with as_written(settings.run):
+    with explain_malformed(settings.run):
         request = _request_of(settings, started, strategy, events)
     llm = started.llm if settings.prompts is None else LlmSettings(model=started.llm.model, prompts=settings.prompts)
     # Its folder may lie elsewhere now: what it kept of the observation lies in it.
@@ -153,7 +153,7 @@ def _composed(request: Request, words: TaskCard, llm: LlmSettings, seed: int) ->
     rng = derive_rng(seed, "propose", request.id)
     if not llm.model:
         return Shown(request, "", tuple(PromptBook(words, llm.prompts).messages(request, rng)))
-    question = LlmProposer(words, replace(llm, max_usd=None)).question(request, rng)
+    question = LlmProposer(words, replace(llm, max_usd=None)).call_for(request, rng)
     return Shown(request, question.model, tuple(dict(message) for message in question.messages))
 
 

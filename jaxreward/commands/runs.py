@@ -1,4 +1,4 @@
-"""`jaxreward runs`: what runs there are, how one went or goes on, and several beside each other.
+"""`jaxreward runs`: list runs, show or follow one, compare several.
 
 Nothing here needs a device, a task or a strategy, and nothing is imported that would import JAX.
 """
@@ -20,15 +20,15 @@ from jaxreward.config import Arg
 from jaxreward.errors import UserError
 from jaxreward.formatting import printable
 from jaxreward.proposers.llm.secrets import Secrets
-from jaxreward.reports.facts import BEST_OF_N, RunFacts, is_written
-from jaxreward.reports.run_events import Narrator
+from jaxreward.reports.run_events import EventFormatter
 from jaxreward.reports.run_tables import SideBySide, list_lines, summary_json
 from jaxreward.reports.run_text import run_json, run_lines
+from jaxreward.reports.run_view import BEST_OF_N, RunView, is_written
 from jaxreward.runs import Entry
 from jaxreward.runs.events import OVER, json_ready
 from jaxreward.runs.folders import LOG, find_run, runs_under
 from jaxreward.runs.follow import LogReader
-from jaxreward.runs.odd import as_written
+from jaxreward.runs.malformed import explain_malformed
 from jaxreward.tracking import SinkName, Tracker, require
 
 POLL_S = 0.5
@@ -97,7 +97,7 @@ class TrackSettings(_OneRun):
 
 
 def _say(text: str) -> None:
-    """Print what a log says, as text: models, servers and programs have written in it."""
+    """Print text of a log with what a terminal would obey escaped: models, servers and programs wrote into it."""
     print(printable(text), flush=True)
 
 
@@ -116,14 +116,14 @@ def _print_json(value: dict[str, Any]) -> None:
 def list_command(resolved: Resolved[ListSettings]) -> int:
     """List the runs in a folder, the last one that was worked on first."""
     settings = resolved.settings
-    found: list[tuple[str, RunFacts]] = []
+    found: list[tuple[str, RunView]] = []
     unreadable: list[tuple[str, str]] = []
     for path in runs_under(settings.folder):
         name = path.name if path == settings.folder else str(path.relative_to(settings.folder))
         try:
-            with as_written(path):
-                facts = RunFacts.read(path)
-                summary_json(facts, name)  # what cannot be told of one hides no other
+            with explain_malformed(path):
+                facts = RunView.read(path)
+                summary_json(facts, name)  # so that one that fails hides no other
                 list_lines([(name, facts)])
             found.append((name, facts))
         except (UserError, OSError, MemoryError) as error:
@@ -144,8 +144,8 @@ def show_command(resolved: Resolved[ShowSettings]) -> int:
     """Show one run on a screen."""
     settings = resolved.settings
     path = find_run(settings.run, settings.out)
-    with as_written(path):
-        facts = RunFacts.read(path)
+    with explain_malformed(path):
+        facts = RunView.read(path)
         value, lines = run_json(facts), run_lines(facts, _width() or 100)
     if settings.json:
         _print_json(value)
@@ -163,10 +163,10 @@ def compare_command(resolved: Resolved[CompareSettings]) -> int:
     names = [path.name for path in paths]
     if len(set(names)) < len(names):  # of several comparisons
         names = [str(said) for said in settings.runs]
-    runs: list[tuple[str, RunFacts]] = []
+    runs: list[tuple[str, RunView]] = []
     for name, path in zip(names, paths, strict=True):
-        with as_written(path):
-            runs.append((name, RunFacts.read(path)))
+        with explain_malformed(path):
+            runs.append((name, RunView.read(path)))
             SideBySide(runs[-1:], settings.levels).lines()
     sheet = SideBySide(runs, settings.levels)
     if settings.json:
@@ -182,11 +182,11 @@ def tail_command(resolved: Resolved[TailSettings]) -> int:
     if settings.lines < 0:
         raise UserError(f"--lines must not be negative, not {settings.lines}")
     path = find_run(settings.run, settings.out)
-    told = Tail(path, time.sleep)
-    for line in list(told.new())[-settings.lines or None :] if settings.lines else list(told.new())[:0]:
+    tail = Tail(path, time.sleep)
+    for line in list(tail.new())[-settings.lines or None :] if settings.lines else list(tail.new())[:0]:
         _say(line)
     if settings.follow:
-        for line in told.until_finished():
+        for line in tail.until_finished():
             _say(line)
     return 0
 
@@ -216,11 +216,11 @@ def track_command(resolved: Resolved[TrackSettings]) -> int:
 
 @dataclass
 class _Log:
-    """A log that is told, and what it was told to end with."""
+    """A log that is printed, and its last entry so far."""
 
     reader: LogReader
-    narrator: Narrator
-    of: str = ""
+    formatter: EventFormatter
+    search: str = ""
     last: Entry | None = None
 
 
@@ -234,25 +234,25 @@ class Tail:
 
     def __post_init__(self) -> None:
         places = (("", self.path / LOG), (BEST_OF_N, self.path / BEST_OF_N / LOG))
-        self._logs = [_Log(LogReader(log), Narrator(of), of) for of, log in places]
+        self._logs = [_Log(LogReader(log), EventFormatter(of), of) for of, log in places]
 
     def new(self) -> Iterator[str]:
-        """Lines of what has happened since the last time, in the order of its time."""
-        told = [self._lines(log) for log in self._logs]
-        yield from (line for _, line in heapq.merge(*told, key=lambda timed: timed[0]))
+        """Lines of the entries since the last call, in the order of time."""
+        lines = [self._lines(log) for log in self._logs]
+        yield from (line for _, line in heapq.merge(*lines, key=lambda timed: timed[0]))
 
     def _lines(self, log: _Log) -> list[tuple[float, str]]:
-        """What is new in one log, with the time of each line."""
+        """The new lines of one log, each with its time."""
         entries, again = log.reader.read()
         if entries or again:
             log.last = entries[-1] if entries else None
         if again:
-            log.narrator = Narrator(log.of)
-        with as_written(self.path):
-            lines = [(entry.at, log.narrator.line(entry)) for entry in entries]
+            log.formatter = EventFormatter(log.search)
+        with explain_malformed(self.path):
+            lines = [(entry.at, log.formatter.line(entry)) for entry in entries]
         if not again:
-            return lines  # else they are told already, as far as it has happened
-        where = f"{log.of}: " if log.of else ""
+            return lines  # else they were printed before
+        where = f"{log.search}: " if log.search else ""
         return [(time.time(), f"{where}the log was cut or replaced: {len(entries)} events are left")]
 
     @property
@@ -262,10 +262,10 @@ class Tail:
         return last is not None and isinstance(last.event, OVER)
 
     def until_finished(self) -> Iterator[str]:
-        """Lines as they come; where no process works on the run it says so and waits for one."""
+        """Lines as they come; a note and waiting where no process works on the run."""
         idle = False
         while True:
-            written = is_written(self.path)  # asked first: what is logged before it ends is told
+            written = is_written(self.path)  # asked first, so that what is logged before it ends is printed
             yield from self.new()
             if self.finished:
                 return

@@ -12,7 +12,8 @@ from jaxreward.proposers.llm.cost import EXPECTED_REPLY, Estimate, dollars, esti
 from jaxreward.proposers.prompts.prompt_builder import PromptBook, estimate_tokens
 from jaxreward.proposers.prompts.sections import TOTAL
 from jaxreward.records import Request
-from jaxreward.runs import Trained, read_log
+from jaxreward.reports.timeline import Timeline
+from jaxreward.runs import read_log
 from jaxreward.search.registry import make_strategy
 from jaxreward.search.seeding import derive_rng
 
@@ -94,5 +95,4 @@ def _trained(settings: EvolveSettings) -> int:
         return 0
     path = settings.out / settings.run_name
     logs = (path / "events.jsonl", path / "best-of-n" / "events.jsonl")
-    events = [entry.event for log in logs for entry in read_log(log)]
-    return sum(len(event.results) for event in events if isinstance(event, Trained))
+    return sum(len(Timeline(read_log(log)).candidates) for log in logs)

@@ -1,4 +1,4 @@
-"""What a command says at the end: tables for people, one JSON object for programs."""
+"""The output at the end of a command: tables for people, one JSON object for programs."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from jaxreward.errors import UserError
 from jaxreward.evolve import Outcome
 from jaxreward.proposers.llm.cost import Amount
 from jaxreward.records import Result, Score, normalised
-from jaxreward.reports.plots import search_course
+from jaxreward.reports.plots import search_plot
 from jaxreward.reports.tables import measure_of_scores, score_json, score_table, task_title
+from jaxreward.reports.timeline import Timeline
 from jaxreward.runs import Checked, Entry, Proposed, Trained, read_log, read_transcript
-from jaxreward.runs.log import wall_s
 from jaxreward.runs.provenance import VERSIONED, commit, device, versions
 from jaxreward.runs.transcripts import TRANSCRIPT
 
 
 def show_outcome(outcome: Outcome, console: Console) -> None:
-    """The comparison, the warnings about the best, and where its program lies."""
+    """The scores, the warnings about the best, and where its program is."""
     s = outcome.settings
     if outcome.best is None:
         console.print(f"no candidate has a score ({outcome.reason}); see {outcome.path / 'events.jsonl'}")
@@ -43,9 +43,9 @@ def show_outcome(outcome: Outcome, console: Console) -> None:
             console.print(f"{notice.kind}: {notice.message}")
     picture = outcome.path / "search.png"
     try:
-        search_course(picture, _trained(outcome), title=f"{task}, search seed {s.seed}")
-        drawn = f"how the search went: {picture}"
-    except UserError as error:  # what was found is not lost for want of a picture
+        search_plot(picture, _trained(outcome), title=f"{task}, search seed {s.seed}")
+        drawn = f"scores through the search: {picture}"
+    except UserError as error:  # a failed plot does not lose the result
         drawn = f"the picture of the search was not drawn: {error}"
     console.print(f"{outcome.reason}; the best interface is {outcome.path / 'best_interface.py'}")
     console.print(drawn)
@@ -54,8 +54,7 @@ def show_outcome(outcome: Outcome, console: Console) -> None:
 
 
 def rejections(entries: Sequence[Entry]) -> list[str]:
-    """What became of the programs that were rejected, a line each: the candidate, the stage, the line of its source,
-    the fault and a hint."""
+    """A line for each rejected program: the candidate, the stage, the line of its source, the error, a hint."""
     found: list[str] = []
     for event in (entry.event for entry in entries):
         match event:
@@ -74,7 +73,7 @@ def rejections(entries: Sequence[Entry]) -> list[str]:
 
 
 def _metric(rows: Sequence[tuple[str, Score | None, Any]]) -> str:
-    """What the scores of a table are."""
+    """The label of the metric of a table."""
     return measure_of_scores([score for _, score, _ in rows]).label
 
 
@@ -100,10 +99,8 @@ def _trained(outcome: Outcome) -> dict[str, list[Result]]:
     """Trained candidates in order, by search: the run's own, and best-of-n's where it was run."""
     logs = {outcome.settings.strategy: outcome.path}
     logs.setdefault("best-of-n", outcome.path / "best-of-n")
-    events = {name: [e.event for e in read_log(path / "events.jsonl")] for name, path in logs.items()}
-    return {
-        n: found for n, es in events.items() if (found := [r for e in es if isinstance(e, Trained) for r in e.results])
-    }
+    trained = {name: Timeline(read_log(path / "events.jsonl")).candidates for name, path in logs.items()}
+    return {name: [c.result for c in candidates] for name, candidates in trained.items() if candidates}
 
 
 def _features(outcome: Outcome) -> str:
@@ -114,7 +111,7 @@ def _features(outcome: Outcome) -> str:
 def evolve_json(outcome: Outcome) -> dict[str, Any]:
     """The documented object of `jaxreward evolve --json` (docs/commands.md)."""
     s, spent, best = outcome.settings, outcome.progress.spent, outcome.best
-    # The transcripts know of calls that no answer came of yet, too.
+    # The transcripts also hold calls without an answer so far.
     searches = (outcome.path, outcome.path / "best-of-n")
     billed = Amount.of(e for path in searches for e in read_transcript(path / "transcripts" / TRANSCRIPT))
     found = None
@@ -133,10 +130,10 @@ def evolve_json(outcome: Outcome) -> dict[str, Any]:
         "proposer": s.proposer,
         "best": found,
         "baselines": {n: score_json(b.score) for n, b in outcome.baselines.items() if n != "best"},
-        "results": [_told(result) for result in outcome.progress.results.values()],
+        "results": [_result_json(result) for result in outcome.progress.results.values()],
         "candidates": {"trained": spent.trained, "failed": spent.failed, "duplicate": spent.duplicate},
         "env_steps": spent.env_steps,
-        "wall_s": wall_s(read_log(outcome.path / "events.jsonl")),
+        "wall_s": Timeline(read_log(outcome.path / "events.jsonl")).wall_s,
         "compile_s": spent.compile_s,
         "cost_usd": billed.usd,
         "tokens": billed.tokens,
@@ -146,17 +143,17 @@ def evolve_json(outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def _told(result: Result) -> dict[str, Any]:
-    """What came of a candidate, in short."""
+def _result_json(result: Result) -> dict[str, Any]:
+    """The outcome of a candidate."""
     feedback = result.feedback
     return {
         "id": result.candidate.id, "operator": result.candidate.operator,
         "score": result.score.mean if result.score else None,
         "failure": result.failure.stage if result.failure else None,
-        "beside": dict(feedback.beside) if feedback else {},
+        "beside": dict(feedback.extra_metrics) if feedback else {},
     }  # fmt: skip
 
 
 def made_on() -> dict[str, Any]:
-    """What figures were made on."""
+    """The device, versions and commit that figures were made with."""
     return {"device": device(), "cores": cores(), "versions": versions(*VERSIONED), "commit": commit()}

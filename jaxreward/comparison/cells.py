@@ -1,4 +1,4 @@
-"""The cells of a comparison: one search each, and for every task the training of its own interface."""
+"""The cells of a comparison: a search each, and for every task the training of its own interface."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import hashlib
 import shutil
 import time
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from jaxreward import files
 from jaxreward.comparison.finished_searches import Sparse, read_search, read_sparse
@@ -39,7 +39,7 @@ from jaxreward.training.plan import curve_points
 
 Status = Literal["done", "begun", "to do"]
 
-# What may differ when a cell is resumed, because its result does not depend on it.
+# Settings that may differ when a cell is resumed: its result does not depend on them.
 HARMLESS = frozenset({
     *("memory_gb", "unsafe_no_sandbox", "command", "llm.api_base", "llm.stream", "llm.concurrency", "llm.timeout_s"),
     *("llm.retries", "llm.wait_s", "llm.confirm_usd"),
@@ -48,7 +48,7 @@ HARMLESS = frozenset({
 
 @dataclass(frozen=True)
 class Tools:
-    """What the cells of one process share."""
+    """Shared by the cells of one process."""
 
     checker: Checker
     watcher: Watcher
@@ -75,25 +75,6 @@ def sparse_label(task: str) -> str:
     return f"{label_of(task)}, sparse"
 
 
-class Cell(Protocol):
-    """A part of a comparison that is run, resumed and skipped as a whole."""
-
-    @property
-    def label(self) -> str: ...
-    @property
-    def path(self) -> Path: ...
-    @property
-    def settings(self) -> EvolveSettings: ...
-    def status(self) -> Status: ...
-    def require_same(self, task: Task) -> None:
-        """Raise a UserError if it was started with other settings."""
-        ...
-
-    def run(self, task: Task, tools: Tools) -> Trouble | None:
-        """Begin it or go on with it; use `attempt`, which makes exceptions troubles."""
-        ...
-
-
 @dataclass(frozen=True)
 class SearchCell:
     """One search: an ordinary run, named after strategy, proposer and search seed."""
@@ -114,7 +95,7 @@ class SearchCell:
         return files.is_there(self.path / "config.toml")
 
     def status(self) -> Status:
-        with suppress(UserError):  # a damaged log: running it says what to do
+        with suppress(UserError):  # a damaged log: running it raises the error
             search = read_search(self.path)
             if search is not None and search.finished:
                 return "done"
@@ -137,7 +118,7 @@ class SearchCell:
     def run(self, task: Task, tools: Tools) -> Trouble | None:
         settings = dataclasses.replace(self.settings, resume=self.begun)
         outcome = evolve(settings, tools.watcher, task=task, stop=tools.stop, checker=tools.checker)
-        if outcome.exit_code in (0, FAILED_EXIT_CODE):  # a search that finds nothing is a result, the worst
+        if outcome.exit_code in (0, FAILED_EXIT_CODE):  # a search without a score is a result, the worst
             return None
         return Trouble(self.label, outcome.reason, outcome.exit_code != USAGE_EXIT_CODE)
 
@@ -201,8 +182,12 @@ class SparseCell:
         return None
 
 
+Cell = SearchCell | SparseCell
+"""A part of a comparison that is run, resumed and skipped as a whole."""
+
+
 def attempt(cell: Cell, task: Task, tools: Tools) -> Trouble | None:
-    """Run a cell; whatever goes wrong in it is its own trouble, and keeps no other cell from being run.
+    """Run a cell and return its error, so that the other cells run as well.
 
     The traceback of an error that is no UserError is added to `error_file(cell.path)`, keys hidden.
     """
@@ -212,12 +197,12 @@ def attempt(cell: Cell, task: Task, tools: Tools) -> Trouble | None:
         return Trouble(cell.label, str(error), isinstance(error, ProposerStopped) and error.later)
     except Exception as error:
         first = printable(tools.redact(str(error))).strip().partition("\n")[0]
-        said = ": ".join(filter(None, (type(error).__name__, first)))
+        text = ": ".join(filter(None, (type(error).__name__, first)))
         kept = _keep_traceback(cell, printable(tools.redact(traceback.format_exc())), tools.watcher)
         memory = isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in str(error)
-        mend = "let training take less with --memory-gb" if memory else "mend what it says"
-        reason = f"{said} (traceback: {kept}); {mend}, and give the same command again"
-        # Not later: what is out of memory or broken would be so again, and a scheduler would try for ever.
+        advice = "let training take less with --memory-gb" if memory else "correct the cause"
+        reason = f"{text} (traceback: {kept}); {advice}, and give the same command again"
+        # later=False: it would fail again, and a scheduler would retry forever.
         return Trouble(cell.label, reason, later=False)
 
 
@@ -227,13 +212,13 @@ def error_file(path: Path) -> Path:
 
 
 def _keep_traceback(cell: Cell, text: str, watcher: Watcher) -> str:
-    """Add a traceback to those of a cell; returns where it is."""
+    """Add a traceback to the file of a cell; returns where it is."""
     file = error_file(cell.path)
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         earlier = files.read_text(file) + "\n" if files.is_there(file) else ""
         write_atomic(file, f"{earlier}{time.strftime('%Y-%m-%d %H:%M:%S')}, {cell.label}\n{text}")
-    except (OSError, ValueError, UserError):  # such as the full disk that it tells of
+    except (OSError, ValueError, UserError):  # such as a full disk
         watcher.note(text)
         return "above"
     return str(file)
@@ -246,7 +231,7 @@ def exit_code(troubles: Sequence[Trouble]) -> int:
     return REQUEUE_EXIT_CODE if all(t.later for t in troubles) else USAGE_EXIT_CODE
 
 
-# ---- what cells were started with
+# ---- settings of cells that have begun
 
 
 def config_of(path: Path) -> dict[str, Any]:
@@ -255,14 +240,14 @@ def config_of(path: Path) -> dict[str, Any]:
 
 
 def started_with(path: Path) -> dict[str, Any]:
-    """The settings that the search in `path` was started with, defaults spelt out."""
+    """The settings that the search in `path` was started with, with defaults."""
     return apply(EvolveSettings(), config_of(path), str(path / "config.toml")).as_config()
 
 
 def spelt_out(config: Mapping[str, Any], strategy: str) -> dict[str, Any]:
     """The settings of a search with the defaults of those that its version did not have.
 
-    Unlike `started_with` it takes settings that this version does not have: all may have them alike.
+    Unlike `started_with` it keeps settings that this version does not have: they only have to be equal.
     """
     found = json_ready(EvolveSettings(strategy=strategy).as_config()) if strategy in STRATEGIES else {}
     for name, value in config.items():
@@ -279,7 +264,7 @@ def spelt_out_ppo(ppo: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def given_digest(file: Path | None, *, links: bool = True) -> str:
-    """A given observation by what the file says, wherever it lies; empty for none. `links` as in `FixedObservation`.
+    """The digest of a given observation's source; empty for none. `links` as in `FixedObservation`.
 
     Raises:
         UserError: the file cannot be read or parsed.
@@ -304,15 +289,23 @@ def observation_digest(path: Path, config: Mapping[str, Any]) -> str | None:
                     "folder, or move the search away")  # fmt: skip
 
 
+def first_difference(
+    a: Mapping[str, Any], b: Mapping[str, Any], ignored: Collection[str] = ()
+) -> tuple[str, Any, Any] | None:
+    """The first setting by name that differs, with both values, None for an absent one."""
+    mine, other = dict(flat(a)), dict(flat(b))
+    names = sorted((mine.keys() | other.keys()) - set(ignored))
+    return next(((name, x, y) for name in names if (x := mine.get(name)) != (y := other.get(name))), None)
+
+
 def _require_same(path: Path, started: Mapping[str, Any], asked: Mapping[str, Any]) -> None:
-    before, now = dict(flat(started)), dict(flat(asked))
-    for name in sorted((before.keys() | now.keys()) - HARMLESS):
-        if before.get(name) != now.get(name):
-            raise UserError(
-                f"{path} was started with {name} {_said(before.get(name))} and is now asked for with "
-                f"{_said(now.get(name))}: give what it was started with, or another folder with --out"
-            )
+    if found := first_difference(started, asked, HARMLESS):
+        name, before, now = found
+        raise UserError(
+            f"{path} was started with {name} {_text(before)} and is now asked for with {_text(now)}: give what it was "
+            "started with, or another folder with --out"
+        )
 
 
-def _said(value: Any) -> str:
+def _text(value: Any) -> str:
     return "none" if value is None or value == [] or value == () else str(value)

@@ -1,4 +1,4 @@
-"""Finished searches, read from their logs and set against each other: rows of a table, curves of a picture."""
+"""Finished searches read from their logs: rows of a table, curves of a plot."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from jaxreward import files
 from jaxreward.config import Malformed, parse_json
 from jaxreward.errors import UserError
 from jaxreward.records import SUCCESS, Measure, Record, Score
-from jaxreward.reports.facts import BEST_OF_N
 from jaxreward.reports.tables import Difference, mean_over, paired_difference, task_title
-from jaxreward.runs import Finished, Spent, Trained, fold, read_log
+from jaxreward.reports.timeline import BEST_OF_N, Timeline
+from jaxreward.runs import Finished, Spent, fold, read_log
 from jaxreward.runs.events import OVER, Config
-from jaxreward.runs.odd import as_written
+from jaxreward.runs.malformed import explain_malformed
 
 
 class Grid(Record):
@@ -71,7 +71,7 @@ def name_of(strategy: str, proposer: str, seed: int) -> str:
 
 @dataclass(frozen=True)
 class Search:
-    """One search, as its log tells.
+    """One search, read from its log.
 
     `score` is of the best on fresh seeds, `search_score` what the search itself measured of it; both
     are None where no candidate has a score. `scores` are those of the trained candidates in order,
@@ -126,33 +126,31 @@ def read_search(path: Path) -> Search | None:
     Raises:
         UserError: a log that is damaged or contradicts itself.
     """
-    with as_written(path):
+    with explain_malformed(path):
         return _read_search(path)
 
 
 def _read_search(path: Path) -> Search | None:
-    events = [entry.event for entry in read_log(path / "events.jsonl")]
-    # What a strategy made of the results is its own matter: nothing here needs its state.
-    progress = fold(events, None, lambda state, _: state)
+    entries = read_log(path / "events.jsonl")
+    progress = fold((entry.event for entry in entries), None, lambda state, _: state)  # without the strategy's state
     started, ended = progress.started, progress.ended
     if started is None:
         return None
-    batches = [event for event in events if isinstance(event, Trained)]
-    after = np.cumsum([b.compile_s + b.run_s for b in batches])
-    trained = [(r, float(s)) for b, s in zip(batches, after, strict=True) for r in b.results]
+    timeline = Timeline(entries)
     finished = isinstance(ended, OVER)  # one that found nothing counts as the worst
     if isinstance(ended, Finished):
         best = progress.results[ended.best].score if ended.best else None
     else:
-        best = max((r.score for r, _ in trained if r.score), key=lambda score: score.merit, default=None)
+        best = timeline.best.score if timeline.best else None
     fresh = progress.baselines.get("best")
     return Search(
         path=path, task=started.task, strategy=started.strategy, proposer=started.proposer, seed=started.seed,
         config=progress.config, finished=finished,
         reason=ended.reason if ended else "it was killed, or still runs",
         score=fresh.score if fresh and best else None, search_score=best,
-        spent=progress.spent, compile_s=sum(b.compile_s for b in batches), run_s=sum(b.run_s for b in batches),
-        scores=tuple(r.score.mean if r.score else None for r, _ in trained), device_s=tuple(s for _, s in trained),
+        spent=progress.spent, compile_s=timeline.compile_s, run_s=timeline.run_s,
+        scores=tuple(c.result.score.mean if c.result.score else None for c in timeline.candidates),
+        device_s=tuple(c.device_s for c in timeline.candidates),
         measure=started.measure,
     )  # fmt: skip
 
@@ -160,7 +158,7 @@ def _read_search(path: Path) -> Search | None:
 class Sparse(Record):
     """The task's own observation and reward, trained on the seeds that the best of each search is trained on.
 
-    Kept as `sparse.json` beside the searches of the task; `ppo` is the learner, `env_steps` are of all
+    Kept as `sparse.json` in the folder of the task's searches; `ppo` is the learner, `env_steps` are of all
     `seeds` together and `steps` of one.
     """
 
@@ -177,7 +175,7 @@ class Sparse(Record):
 
 
 def read_sparse(path: Path) -> Sparse | None:
-    """What `path` says of the task's own interface, None where there is no such file.
+    """The training in the file `path`, None where there is none.
 
     Raises:
         UserError: the file is damaged.
@@ -189,7 +187,7 @@ def read_sparse(path: Path) -> Sparse | None:
     except (ValidationError, Malformed, UnicodeDecodeError) as error:
         raise UserError(f"{path} is damaged: delete it, and it is trained again") from error
     except OSError as error:
-        raise UserError(f"{path} cannot be read ({error.strerror or error}): mend that, or move it away") from error
+        raise UserError(f"{path} cannot be read ({error.strerror or error}): correct that, or move it away") from error
 
 
 # ---- rows
@@ -208,12 +206,12 @@ class Row:
 
     @property
     def title(self) -> str:
-        """The task with the options that it was given, as far as a search tells."""
+        """The task with its options, where a search has begun."""
         return task_title(self.task, self.searches[0].config.get("task_arg", ()) if self.searches else ())
 
     @property
     def measure(self) -> Measure:
-        """What the scores of the task are."""
+        """The metric of the task."""
         return self.searches[0].measure if self.searches else SUCCESS
 
     @property
@@ -223,7 +221,7 @@ class Row:
 
     @property
     def search_score(self) -> Score | None:
-        """What the searches measured themselves of what they found, mean over searches."""
+        """As measured by the searches themselves, mean over searches."""
         return mean_over([s.search_score for s in self.searches], self.measure)
 
     @property
@@ -249,8 +247,8 @@ def rows_of(searches: Iterable[Search], *grids: Grid, wanted: Grid | None = None
     rows = []
     for (task, strategy, proposer), seeds in asked.items():
         mine = {k: found[key] for k in seeds if (key := (task, strategy, proposer, k)) in found}
-        rivals = {k: found[key] for k in seeds if (key := (task, BEST_OF_N, proposer, k)) in found}
-        pairs = [] if strategy == BEST_OF_N else [(mine[k].score, rivals[k].score) for k in mine if k in rivals]
+        samples = {k: found[key] for k in seeds if (key := (task, BEST_OF_N, proposer, k)) in found}
+        pairs = [] if strategy == BEST_OF_N else [(mine[k].score, samples[k].score) for k in mine if k in samples]
         measure = next((s.measure for s in mine.values()), SUCCESS)
         delta = paired_difference(pairs, measure)
         rows.append(Row(task, strategy, proposer, tuple(mine.values()), len(seeds), delta))

@@ -1,4 +1,4 @@
-"""What a comparison came to: its searches gathered from folders, as tables, a picture and `comparison.json`."""
+"""The outcome of a comparison: its searches gathered from folders, as tables, a plot and `comparison.json`."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from jaxreward.comparison.cells import (
     Trouble,
     config_of,
     error_file,
+    first_difference,
     given_digest,
     observation_digest,
     search_label,
@@ -51,7 +52,7 @@ from jaxreward.runs.toml import flat
 
 FORMAT = 1
 
-# So many of the cells that earlier commands asked for are named; comparison.json has them all.
+# Unfinished cells of earlier commands that are named; comparison.json has all.
 _NAMED = 3
 
 
@@ -60,7 +61,7 @@ _NAMED = 3
 
 @dataclass(frozen=True)
 class Gathered:
-    """What some folders hold of what was asked for; `missing` says of each cell that is not finished why.
+    """The cells in some folders of those that were asked for; `missing` holds the reason for each unfinished one.
 
     Where a process has a grid of its own, `wanted`, `missing` is of that, and `before` of what only others asked for,
     in the records `before_in`.
@@ -133,7 +134,7 @@ def gather(folders: Sequence[Path], wanted: Grid | None = None) -> Gathered:
 
 
 def _labels(grid: Grid) -> set[str]:
-    """What the cells of a grid are called."""
+    """The labels of the cells of a grid."""
     return {search_label(*search) for search in grid.searches()} | {sparse_label(task) for task in grid.tasks}
 
 
@@ -148,27 +149,24 @@ def _same_sparse(paths: Sequence[Path]) -> Sparse | None:
     known = [(path, sparse) for path in paths if (sparse := read_sparse(path)) is not None]
     for path, other in known[1:]:
         first, sparse = known[0]
-        a, b = (
-            dict(flat({"fresh seeds": s.seeds, "steps": s.steps, "ppo": spelt_out_ppo(s.ppo)})) for s in (sparse, other)
-        )
+        a, b = ({"fresh seeds": s.seeds, "steps": s.steps, "ppo": spelt_out_ppo(s.ppo)} for s in (sparse, other))
         if sparse.digest != other.digest:
             raise UserError(
                 f"{first} and {path} are of different versions of {other.task}: leave one of the folders out"
             )
-        for name in sorted(a.keys() | b.keys()):
-            if a.get(name) != b.get(name):
-                raise UserError(f"{first} has {name} {a.get(name)} and {path} has {b.get(name)}: only trainings of "
-                                "equal budget can be compared; leave one of the folders out")  # fmt: skip
+        if found := first_difference(a, b):
+            raise UserError(f"{first} has {found[0]} {found[1]} and {path} has {found[2]}: only trainings of equal "
+                            "budget can be compared; leave one of the folders out")  # fmt: skip
     return known[0][1] if known else None
 
 
-# What sets the cells of a comparison apart; all else must be the same for them to be compared.
-_APART = HARMLESS | {"task", "strategy", "proposer", "seed", "chunk"}
+# Settings that may differ between cells; all others must be equal.
+_MAY_DIFFER = HARMLESS | {"task", "strategy", "proposer", "seed", "chunk"}
 
 
 @dataclass(frozen=True)
 class _Budgeted:
-    """A search in `path` and its settings by name; of its observation the digest, None where nothing is known yet."""
+    """A search in `path` and its settings by name, with the digest of its observation, None while unknown."""
 
     path: Path
     task: str
@@ -185,7 +183,7 @@ def _require_equal_budgets(searches: Sequence[_Budgeted], sparse: Mapping[str, S
     first: dict[tuple[str, ...], tuple[Any, Path]] = {}
     known_names = {name for search in searches for name in search.settings}
     for search in searches:
-        for name in sorted(known_names - _APART):
+        for name in sorted(known_names - _MAY_DIFFER):
             value = search.settings.get(name)
             if name == "observation" and value is None:
                 continue
@@ -208,11 +206,9 @@ def _require_sparse_of(search: _Budgeted, sparse: Sparse, advice: str) -> None:
         raise UserError(f"{search.path} has {fresh[0]} fresh seeds x {fresh[1]} steps and sparse.json of {search.task} "
                         f"has {sparse.seeds} x {sparse.steps}: {advice}")  # fmt: skip
     mine = {name: value for name, value in s.items() if name.startswith("ppo.")}
-    its = dict(flat({"ppo": spelt_out_ppo(sparse.ppo)}))
-    for name in sorted(mine.keys() | its.keys()):
-        if mine.get(name) != its.get(name):
-            raise UserError(f"{search.path} has {name} {mine.get(name)} and sparse.json of {search.task} has "
-                            f"{its.get(name)}: {advice}")  # fmt: skip
+    if found := first_difference(mine, {"ppo": spelt_out_ppo(sparse.ppo)}):
+        raise UserError(f"{search.path} has {found[0]} {found[1]} and sparse.json of {search.task} has {found[2]}: "
+                        f"{advice}")  # fmt: skip
 
 
 def require_fitting(out: Path, cells: Sequence[Cell]) -> None:
@@ -233,26 +229,26 @@ def require_fitting(out: Path, cells: Sequence[Cell]) -> None:
 
 
 def _logged_config(path: Path) -> Mapping[str, Any]:
-    """The settings of a search that has begun: those of its log, or where that says nothing those of config.toml."""
-    with suppress(UserError):  # damaged: what could not be read is not compared in the end
+    """The settings of a search that has begun: those of its log, else those of config.toml."""
+    with suppress(UserError):  # damaged: `gather` leaves it out too
         if (search := read_search(path)) is not None:
             return search.config
     return json_ready(config_of(path))
 
 
 def idle(out: Path, grid: Grid, cells: Sequence[Cell]) -> bool:
-    """Whether a process has nothing to do that is not done, and known to be asked for, already."""
+    """Whether all that a process is asked for is done, and recorded as asked for."""
     known = searches_of([shard.grid for shard in read_shards(out)])
     return set(grid.searches()) <= set(known) and all(cell.status() == "done" for cell in cells)
 
 
-# ---- the end of a process, and merging
+# ---- output
 
 
 def conclude(
     out: Path, grid: Grid, part: tuple[int, int], troubles: Sequence[Trouble], console: Console, as_json: bool
 ) -> None:
-    """Say what this process came to; write table and picture unless other shards of its `grid` are still to come."""
+    """Report the outcome of this process; write table and plot unless other shards of its `grid` are still to come."""
     gathered = gather([out], grid)
     failed = {t.cell: t.reason for t in troubles}
     if part[1] > 1 and gathered.missing:
@@ -285,7 +281,7 @@ def report(gathered: Gathered, out: Path, console: Console, as_json: bool) -> No
     pages = ["# Search strategies at equal budget\n"]
     for task in grid.tasks:
         mine, sparse = [row for row in rows if row.task == task], gathered.sparse.get(task)
-        if not mine:  # an earlier command asked for it, and none of its searches has finished
+        if not mine:  # of an earlier command, no search finished
             continue
         for sheet in (score_sheet(mine, sparse), use_sheet(mine)):
             console.print(sheet.rich())
@@ -293,43 +289,39 @@ def report(gathered: Gathered, out: Path, console: Console, as_json: bool) -> No
         for note in notes(mine, sparse):
             console.print(note)
             pages.append(f"{note}\n")
-    apart = differences(gathered.shards)
-    for note in apart:
+    unlike = differences(gathered.shards)
+    for note in [*unlike, *([_before_note(gathered.before, gathered.before_in)] if gathered.before else [])]:
         console.print(note)
         pages.append(f"{note}\n")
     if gathered.missing:
         _list_missing(gathered.missing, console)
         pages.append("Not finished:\n\n" + "".join(f"- {cell}: {why}\n" for cell, why in gathered.missing.items()))
-    if gathered.before:
-        said = _said_before(gathered.before, gathered.before_in)
-        console.print(said)
-        pages.append(f"{said}\n")
     pictured = any(row.searches for row in rows)
     if pictured:
         pages.append("![Best score so far, over trained candidates and over device seconds](comparison.png)\n")
     write_atomic(out / "comparison.md", "\n".join(pages))
     table = [row_json(row) for row in rows]
     whole = {
-        "format": FORMAT, "grid": grid.model_dump(), "rows": table, "notes": apart,
+        "format": FORMAT, "grid": grid.model_dump(), "rows": table, "notes": unlike,
         "sparse": {task: s.model_dump() | {"score": score_json(s.score)} for task, s in gathered.sparse.items()},
         "missing": dict(gathered.missing), "asked_before": dict(gathered.before),
         "shards": [s.model_dump(exclude={"grid"}) for s in gathered.shards],
         "cells": [search_json(s) for s in gathered.searches],
     }  # fmt: skip
     write_atomic(out / "comparison.json", json.dumps(json_ready(whole), indent=1, allow_nan=False) + "\n")
-    if pictured:  # last and in one step: figures are kept whatever becomes of it, and nobody sees half of it
+    if pictured:  # last and atomically: the tables are kept if it fails
         with tempfile.TemporaryDirectory(prefix=".comparison-", dir=out) as folder:
             drawn = Path(folder) / "comparison.png"
             search_curves(drawn, rows)
             write_atomic(out / "comparison.png", drawn.read_bytes())
-    console.print(f"table in {out / 'comparison.md'}, picture beside it, all figures in comparison.json")
+    console.print(f"table in {out / 'comparison.md'}, plot in the same folder, all figures in comparison.json")
     if as_json:
-        print_json({"out": str(out), "finished": not gathered.missing, "rows": table, "notes": apart,
+        print_json({"out": str(out), "finished": not gathered.missing, "rows": table, "notes": unlike,
                     "missing": dict(gathered.missing), "asked_before": dict(gathered.before)})  # fmt: skip
 
 
-def _said_before(cells: Mapping[str, str], files: Sequence[Path]) -> str:
-    """One line on what earlier commands asked for and this one did not."""
+def _before_note(cells: Mapping[str, str], files: Sequence[Path]) -> str:
+    """One line on unfinished cells that only earlier commands asked for."""
     named = "; ".join(list(cells)[:_NAMED]) + (f"; and {len(cells) - _NAMED} more" if len(cells) > _NAMED else "")
     return (f"Earlier commands asked for {len(cells)} more that are not finished: {named}. To withdraw them, delete "
             f"{', '.join(map(str, files))} and give this command again.")  # fmt: skip

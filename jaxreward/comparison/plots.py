@@ -1,4 +1,4 @@
-"""The picture of a comparison: best score so far over candidates and over seconds."""
+"""The plot of a comparison: best score so far over candidates and over seconds."""
 
 from __future__ import annotations
 

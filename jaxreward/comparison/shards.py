@@ -1,4 +1,4 @@
-"""What was asked for in the folder of a comparison, by which commands and on which machines: `shards/`."""
+"""`shards/` in the folder of a comparison: what each process was asked for, by which command and on which device."""
 
 from __future__ import annotations
 
@@ -22,8 +22,7 @@ from jaxreward.runs.provenance import commit, versions
 class Shard(Record):
     """What one process was asked to compare, by which command, on which machine, `at` what Unix time it first was.
 
-    Kept in `shards/`, for every process that differs from the ones before it: what the cells of a folder were asked
-    for with, and trained on, is what all of them say.
+    Kept in `shards/` for every process that differs from those before it.
     """
 
     grid: Grid
@@ -37,7 +36,7 @@ class Shard(Record):
 
 
 def keep_record(out: Path, grid: Grid, part: tuple[int, int], command: str) -> None:
-    """Write down what this process is asked for, before it begins."""
+    """Record what this process is asked for, before it begins."""
     import jax
 
     devices = jax.local_devices()
@@ -46,7 +45,7 @@ def keep_record(out: Path, grid: Grid, part: tuple[int, int], command: str) -> N
         grid=grid, shard=f"{part[0]}/{part[1]}", command=command, device=f"{len(devices)} x {', '.join(sorted(kinds))}",
         cores=cores(), versions=versions("jaxlib", "flax", "optax", "xminigrid"), commit=commit(),
     )  # fmt: skip
-    # Named after what it says: two processes that begin at once cannot overwrite each other's.
+    # Named by its content: two processes that begin at once do not overwrite each other's.
     digest = hashlib.sha256(shard.model_dump_json().encode()).hexdigest()[:8]
     path = out / "shards" / f"{part[0]}-of-{part[1]}-{digest}.json"
     make_folder(path.parent, below=out)
@@ -56,7 +55,7 @@ def keep_record(out: Path, grid: Grid, part: tuple[int, int], command: str) -> N
 
 
 def read_records(folder: Path) -> list[tuple[Path, Shard]]:
-    """What was asked for in a folder and the files that say so, the first first.
+    """The records in a folder and their files, the earliest first.
 
     Raises:
         UserError: a record is damaged, or cannot be read.
@@ -80,13 +79,13 @@ def read_shards(folder: Path) -> list[Shard]:
 
 
 def differences(shards: Sequence[Shard]) -> list[str]:
-    """A sentence that says in which commit, versions and device the processes differ; none where they are alike."""
-    said: dict[str, dict[str, None]] = {}
+    """A sentence on the commits, versions and devices in which the processes differ; none if they are equal."""
+    values_of: dict[str, dict[str, None]] = {}
     for shard in shards:
         for name, value in {"commit": shard.commit, **shard.versions, "device": shard.device}.items():
-            said.setdefault(name, {})[value or "unknown"] = None
-    apart = [f"{name} {' and '.join(values)}" for name, values in said.items() if len(values) > 1]
-    if not apart:
+            values_of.setdefault(name, {})[value or "unknown"] = None
+    differing = [f"{name} {' and '.join(values)}" for name, values in values_of.items() if len(values) > 1]
+    if not differing:
         return []
-    return [f"Not all processes were alike, and figures may differ for that alone: {', '.join(apart)}; `shards` in "
+    return [f"Not all processes were alike, and figures may differ for that alone: {', '.join(differing)}; `shards` in "
             "comparison.json says which was which."]  # fmt: skip

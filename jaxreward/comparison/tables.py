@@ -7,20 +7,13 @@ from typing import Any
 
 from jaxreward.comparison.finished_searches import Row, Search, Sparse
 from jaxreward.records import SUCCESS, Measure, Score
-from jaxreward.reports.tables import (
-    Sheet,
-    figure,
-    interval,
-    interval_over_searches,
-    score_json,
-    task_title,
-)
+from jaxreward.reports.tables import Sheet, figure, interval, interval_over_searches, score_json, task_title
 
 _NONE = "-"
 
 
 def score_sheet(rows: Sequence[Row], sparse: Sparse | None) -> Sheet:
-    """What was found: on fresh seeds, beside best-of-n, and as the searches themselves measured it."""
+    """Scores on fresh seeds, differences to best-of-n, and scores as measured by the searches."""
     columns = ("strategy", "score", "95 % interval", "minus best-of-n", "95 % interval", "search score", "n")
     body, rate = [], _measure(rows).rate
     for name, row in zip(names(rows), rows, strict=True):
@@ -46,7 +39,7 @@ def score_sheet(rows: Sequence[Row], sparse: Sparse | None) -> Sheet:
 
 
 def use_sheet(rows: Sequence[Row]) -> Sheet:
-    """What the searches used; words and what language models cost only where there were any."""
+    """What the searches used; words and the cost of language models only where there were any."""
     worded, asked = (any(row.used.get(name) for row in rows) for name in ("words", "calls"))
     columns = ["strategy", "trained", "attempts", "failed / duplicate", "million steps", "compile s", "run s"]
     columns += (["words"] if worded else []) + (["tokens", "USD"] if asked else [])
@@ -76,7 +69,7 @@ def use_sheet(rows: Sequence[Row]) -> Sheet:
 
 
 def notes(rows: Sequence[Row], sparse: Sparse | None) -> list[str]:
-    """What the figures do not say: what an interval is over, early ends, searches that found nothing."""
+    """Notes on the tables: what intervals are over, searches that ended early or without a score."""
     found = ["Intervals are over the n searches of a row" + (
         f", that of sparse (the task's own interface, no search) over its {sparse.seeds} training seeds."
         if sparse else "."

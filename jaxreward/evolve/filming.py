@@ -14,7 +14,7 @@ from jaxreward.programs import Program
 from jaxreward.reports.films import write_film
 from jaxreward.reports.gauges import Gauges
 from jaxreward.reports.tables import figure
-from jaxreward.reports.video import COLOURS, Scene, clock, panelled
+from jaxreward.reports.video import COLOURS, Scene, frame_times, with_panels
 from jaxreward.runs.checkpoint import Checkpoints
 from jaxreward.tasks import Drawable, Task, compiler_options, measure_of
 from jaxreward.tasks.documentation import state_leaves
@@ -91,7 +91,7 @@ def film(
     shown = telling(play(task, program, variables, ppo, episodes, seed), measure)
     draw = _draw_of(task, shown.values())
     # One clock for all panels.
-    ticks = clock([e.length for e in shown.values()], frames)
+    ticks = frame_times([e.length for e in shown.values()], frames)
     moments = [sorted({min(int(t), e.length) for t in ticks}) for e in shown.values()]
     scenes, total, done = [], sum(map(len, moments)), 0
     for (name, episode), at in zip(shown.items(), moments, strict=True):
@@ -102,7 +102,7 @@ def film(
             progress(done, total)
         value = figure(episode.success, rate=measure.rate)
         scenes.append(Scene(f"{name}: {measure.name} {value}", pictures, episode.terms, program.terms))
-    write_film(path, panelled(scenes, moments), step_ms=_step_ms(len(ticks)), colours=COLOURS)
+    write_film(path, with_panels(scenes, moments), step_ms=_step_ms(len(ticks)), colours=COLOURS)
     return shown
 
 

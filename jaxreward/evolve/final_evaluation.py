@@ -13,7 +13,7 @@ from jaxreward.evolve.loop import Evolution
 from jaxreward.evolve.setup import Setup
 from jaxreward.programs import Program
 from jaxreward.records import Failure, Score
-from jaxreward.reports.facts import BEST_OF_N, FINAL_BEST
+from jaxreward.reports.run_view import BEST_OF_N, FINAL_BEST
 from jaxreward.runs import Baseline, Run
 from jaxreward.runs.disk import explain_full_disk
 from jaxreward.runs.events import json_ready

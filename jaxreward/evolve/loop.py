@@ -27,7 +27,7 @@ from jaxreward.programs import Checker, Program
 from jaxreward.programs.novelty import same_outputs
 from jaxreward.proposers.fixed import FixedObservation
 from jaxreward.proposers.llm.cost import Amount
-from jaxreward.proposers.proposer import Desk
+from jaxreward.proposers.proposer import Context
 from jaxreward.records import Candidate, Exchange, ProgramSummary, Proposal, Request, Result, Score
 from jaxreward.runs import (
     Asked,
@@ -54,7 +54,7 @@ from jaxreward.runs import (
 )
 from jaxreward.runs.checkpoint import Checkpoints
 from jaxreward.runs.disk import write_atomic
-from jaxreward.runs.odd import as_written
+from jaxreward.runs.malformed import explain_malformed
 from jaxreward.runs.provenance import versions
 from jaxreward.runs.transcripts import TRANSCRIPT
 from jaxreward.search.seeding import derive_rng
@@ -108,25 +108,25 @@ class Evolution:
         self.on_event = on_event
         self.store = Checkpoints(run.checkpoints)
         events = [entry.event for entry in run.entries]
-        with as_written(run.path):
+        with explain_malformed(run.path):
             self.progress: Progress[Any] = fold(events, self.strategy.init(), self.strategy.tell)
         self.transcript = TranscriptLog(run.transcripts / TRANSCRIPT)
         self._begun = False
         self.profile = Profile(run.path / "profile", len(jax.local_devices())) if settings.profile else None
-        desk = Desk(
+        context = Context(
             folder=run.path,
             transcript=self.transcript,
             should_stop=lambda: stop.requested,
             note=watcher.note,
             status=watcher.proposing,
             name=name or run.path.name,
-            elsewhere=elsewhere,
-            foresee=self._foresee,
-            calling=watcher.note,
+            shared_exchanges=elsewhere,
+            prefetch=self._prefetch,
+            on_endpoint=watcher.note,
         )
-        self.proposer.open(desk)
+        self.proposer.open(context)
         if self.judge is not None:
-            self.judge.open(desk)
+            self.judge.open(context)
 
     def log(self, event: Event) -> None:
         with CLOCK.part("write"):
@@ -266,7 +266,7 @@ class Evolution:
             self.log(Withdrawn(reason=answers.spent, calls=lost.requests, tokens=lost.tokens, cost_usd=lost.usd,
                                unpriced_tokens=lost.unpriced))  # fmt: skip
 
-    def _foresee(self, proposal: Proposal) -> None:
+    def _prefetch(self, proposal: Proposal) -> None:
         """Check a program, and compile it, while the proposer works on others."""
         asked, s = [request.id for request in self._open.unproposed()], self.settings
         place = asked.index(proposal.request_id) if proposal.request_id in asked else 0
@@ -280,7 +280,7 @@ class Evolution:
             )  # fmt: skip
 
         source = self._completed(proposal).source
-        self.checker.foresee(source, self.task, None if s.tune or s.chunk else ahead)
+        self.checker.prefetch(source, self.task, None if s.tune or s.chunk else ahead)
 
     def _completed(self, proposal: Proposal) -> Proposal:
         """With the given observation, if there is one."""
@@ -290,7 +290,7 @@ class Evolution:
 
     def _repairs(self) -> tuple[AskedRequest, ...]:
         """Requests for repairs of rejected candidates, within the budget of attempts."""
-        if not self.proposer.mends or self.progress.exhausted:
+        if not self.proposer.accepts_repairs or self.progress.exhausted:
             return ()
         room = self.settings.attempts - self.progress.spent.attempts
         found = repair_requests(self._open, self.settings.llm.repairs)

@@ -9,8 +9,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic_core import to_jsonable_python
-
 from jaxreward.config import Arg, check_bounds
 from jaxreward.errors import UserError
 from jaxreward.proposers.llm.llm_settings import LlmSettings
@@ -282,4 +280,10 @@ class EvolveSettings(SearchOptions):
 
 def plain(value: Any) -> Any:
     """`value` as TOML and JSON write it: settings as tables, without those that are None, and paths as text."""
-    return to_jsonable_python(value, exclude_none=True)
+    if dataclasses.is_dataclass(value):
+        value = {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
+    if isinstance(value, dict):
+        return {k: plain(v) for k, v in value.items() if v is not None}
+    if isinstance(value, list | tuple):
+        return [plain(v) for v in value]
+    return str(value) if isinstance(value, Path) else value

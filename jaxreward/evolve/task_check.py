@@ -53,8 +53,8 @@ def check_task(task: Any, *, checker: Checker | None = None, unsafe_no_sandbox: 
 
 
 def require_vocabulary(task: Any, *, checker: Checker | None = None, unsafe_no_sandbox: bool = False) -> None:
-    """Require that programs can read the views of a sound task, and use every fragment of its vocabulary, whatever the states
-    are. A task of this package is taken to be so; any other is examined once.
+    """Require that programs can read the views of a sound task, and use every fragment of its vocabulary, whatever
+    the states are. A task of this package is taken to be so; any other is examined once.
 
     Raises:
         UserError: they cannot: the first mistake, and how many more there are.

@@ -73,7 +73,7 @@ class Checker:
         self._warned = False
         self._ahead: dict[tuple[str, int], tuple[Future[tuple[Verdict, Program | None]], Any]] = {}
         self._pools: tuple[ThreadPoolExecutor, ThreadPoolExecutor] | None = None
-        self._foreseeing = threading.Lock()
+        self._prefetching = threading.Lock()
 
     def __enter__(self) -> Checker:
         return self
@@ -83,7 +83,7 @@ class Checker:
 
     def close(self) -> None:
         """End the processes; the next check starts them again."""
-        with self._foreseeing:
+        with self._prefetching:
             pools, self._pools = self._pools, None
             self._ahead.clear()
         for threads in pools or ():
@@ -119,7 +119,7 @@ class Checker:
         with self._lane() as lane:
             return self._check(lane, source, target, samples, name)
 
-    def foresee(self, source: str, task: Any, then: Callable[[Program], None] | None = None) -> None:
+    def prefetch(self, source: str, task: Any, then: Callable[[Program], None] | None = None) -> None:
         """Begin to check a program, in a thread: `check` and `check_many`, asked about this text, wait for that.
 
         Args:
@@ -139,7 +139,7 @@ class Checker:
                 with suppress(RuntimeError):  # closed meanwhile
                     later.submit(then, program)
 
-        with self._foreseeing:
+        with self._prefetching:
             if self._pools is None:
                 self._pools = (
                     ThreadPoolExecutor(len(self._lanes), "check"),

@@ -132,7 +132,7 @@ def _while(params: dict[str, Any], limits: Limits) -> Step:
 
         out = lax.while_loop(go_on, turn, (np.int32(0), tuple(operands[first + second :])))[1]
         # A loop that the cap cut short did not compute what its source says. Where it is judged, such a program is
-        # refused (see `judge`). On other inputs its floats are NaN, which the trainer reports as a divergence;
+        # refused (see `validate`). On other inputs its floats are NaN, which the trainer reports as a divergence;
         # integers cannot say so.
         cut_short = condition(*for_condition, *out)[0]
         return [_lanes(cut_short, lax.full_like(x, np.nan), x) if _is_float(x) else x for x in out]

@@ -23,7 +23,7 @@ def refuse_unused(traces: Sequence[tuple[Any, Tape, Sequence[Any]]], limits: Lim
         traces: the jaxpr of each entry point, its tape and its inputs. One may use what another does not.
 
     Raises:
-        TapeError: it is. What is too large on a tape is refused by `judge`, which knows more of it.
+        TapeError: it is. What is too large on a tape is refused by `validate`, which knows more of it.
     """
     if not any(_over(closed, limits, _TIMES) for closed, _, _ in traces):
         return

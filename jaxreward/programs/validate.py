@@ -34,7 +34,7 @@ _COMPILE_EQUATIONS = 3000
 exponential time in the number of operations that move elements, one after the other."""
 
 
-class Judged(Exception):
+class Invalid(Exception):
     """The program fails."""
 
     def __init__(self, stage: Any, message: str, hint: str = "", half: str = "") -> None:
@@ -63,7 +63,7 @@ class Inputs:
         return Inputs(true, None if large else first.with_distortions(spec, BATCH), len(first))
 
 
-def judge(
+def validate(
     observation: Any,
     reward: Any,
     spec: Spec,
@@ -80,7 +80,7 @@ def judge(
         own: whether the program defines its observation and its reward; a task's default is taken as it is.
 
     Raises:
-        Judged: with the failure.
+        Invalid: with the failure.
     """
     random, samples = given is None, given.true if given else Samples.random(spec)
     notices: list[Notice] = []
@@ -94,7 +94,7 @@ def judge(
     _contract(closed[0].out_avals, closed[1].out_avals, limits)
     operations = count(observation) + count(reward)
     if operations > limits.operations:
-        raise Judged("limits", f"{operations} operations; the limit is {limits.operations}", "unroll less")
+        raise Invalid("limits", f"{operations} operations; the limit is {limits.operations}", "unroll less")
     _limits(total, limits)
     _dependence(observation, reward, spec, own, notices)
     _compile(closed, structs, total)
@@ -143,9 +143,9 @@ def _sound(tape: Any, inputs: list[Any], limits: Limits) -> Tape:
     try:
         checked = check_tape(tape, constant_bytes=limits.constant_bytes, ops=replayable())
     except TapeError as error:
-        raise Judged("killed", error.message, "the worker's answer is not a tape") from error
+        raise Invalid("killed", error.message, "the worker's answer is not a tape") from error
     if [(tuple(s), d) for s, d in checked["ins"]] != [(i.shape, i.dtype.name) for i in inputs]:
-        raise Judged("killed", "the tape has other inputs than the task", "the worker's answer is not to be trusted")
+        raise Invalid("killed", "the tape has other inputs than the task", "the worker's answer is not to be trusted")
     return checked
 
 
@@ -153,29 +153,29 @@ def _trace(tape: Tape, inputs: list[Any], limits: Limits, what: str) -> Any:
     try:
         return jax.make_jaxpr(replay(tape, limits))(*inputs)
     except TapeError as error:
-        raise Judged("killed" if error.stage == "trace" else error.stage, error.message, error.hint) from error
+        raise Invalid("killed" if error.stage == "trace" else error.stage, error.message, error.hint) from error
     except Exception as error:  # parameters that contradict each other: JAX says so in many ways
         text = f"the tape of the {what} does not replay: {type(error).__name__}: {str(error)[:200]}"
-        raise Judged("killed", text, "the worker's answer is not to be trusted") from error
+        raise Invalid("killed", text, "the worker's answer is not to be trusted") from error
 
 
 def _contract(seen: Any, paid: Any, limits: Limits) -> None:
     shapes = [(a.shape, a.dtype.name) for a in seen]
     if len(seen) != 1 or seen[0].ndim != 1 or seen[0].dtype != np.float32:
-        raise Judged("contract", f"get_observation must return a float32 vector, not {shapes}")
+        raise Invalid("contract", f"get_observation must return a float32 vector, not {shapes}")
     if not 1 <= seen[0].shape[0] <= limits.features:
-        raise Judged("contract", f"{seen[0].shape[0]} features; 1 to {limits.features} are allowed")
+        raise Invalid("contract", f"{seen[0].shape[0]} features; 1 to {limits.features} are allowed")
     if not 2 <= len(paid) <= limits.terms + 1 or any(a.shape != () or a.dtype != np.float32 for a in paid):
-        raise Judged("contract", "compute_reward must return a scalar, or (scalar, {name: scalar})")
+        raise Invalid("contract", "compute_reward must return a scalar, or (scalar, {name: scalar})")
 
 
 def _limits(cost: Cost, limits: Limits) -> None:
     if cost.elements > limits.elements:
         message = f"an intermediate array has {cost.elements:,} elements; the limit is {limits.elements:,}"
-        raise Judged("limits", message, "compute with smaller arrays: this runs for thousands of environments at once")
+        raise Invalid("limits", message, "compute with smaller arrays: this runs for thousands of environments at once")
     if cost.flops > limits.flops:
         message = f"{cost.flops:,} floating-point operations a step; the limit is {limits.flops:,}"
-        raise Judged("limits", message, "use fewer iterations or smaller arrays")
+        raise Invalid("limits", message, "use fewer iterations or smaller arrays")
 
 
 def _dependence(observation: Tape, reward: Tape, spec: Spec, own: tuple[bool, bool], notices: list[Notice]) -> None:
@@ -183,12 +183,14 @@ def _dependence(observation: Tape, reward: Tape, spec: Spec, own: tuple[bool, bo
     (seen,), paid = reads(observation), reads(reward)[0]
     if own[0] and not seen:
         hint = "return features of the state"
-        raise Judged("numeric", "the observation is constant: it depends on no field of the state", hint, "observation")
+        raise Invalid(
+            "numeric", "the observation is constant: it depends on no field of the state", hint, "observation"
+        )
     if not own[1]:
         return
     if not paid:
         hint = "make it depend on next_state"
-        raise Judged(
+        raise Invalid(
             "numeric", "the reward is constant: it depends on neither the states nor the action", hint, "reward"
         )
     if min(paid) > n:
@@ -215,7 +217,7 @@ class _Loops:
     """Watches an evaluation for `while` loops that the tape stops before their condition does.
 
     Raises:
-        Judged: at the first of them. Its outputs are not those of the source: floats are NaN, integers and booleans
+        Invalid: at the first of them. Its outputs are not those of the source: floats are NaN, integers and booleans
             are those of the last turn, which nothing tells from others.
     """
 
@@ -235,7 +237,7 @@ class _Loops:
             where = _where(self.random) if not cut.ndim else f"{share:.0%} of {len(cut)} {_where(self.random)}"
             message = f"a while loop has not ended after {most} turns on {where}"
             hint = "bound its turns, or use jax.lax.fori_loop with constant bounds"
-            raise Judged("limits", message, hint, self.half)
+            raise Invalid("limits", message, hint, self.half)
 
 
 def _where(random: bool) -> str:
@@ -250,10 +252,10 @@ def _finite(values: np.ndarray[Any, Any], what: str, limits: Limits, random: boo
         which = sorted({int(i) for i in np.nonzero(bad)[1]})[:8] if values.ndim == 2 else []
         where = f" (features {', '.join(map(str, which))})" if which else ""
         message = f"the {what} is not finite on {share:.0%} of {len(values)} {_where(random)}{where}"
-        raise Judged("numeric", message, "guard divisions, logarithms and roots: jnp.maximum(x, 1e-6)", half)
+        raise Invalid("numeric", message, "guard divisions, logarithms and roots: jnp.maximum(x, 1e-6)", half)
     if np.abs(values).max() > limits.magnitude:
         message = f"the {what} reaches {np.abs(values).max():.3g} in size; the limit is {limits.magnitude:g}"
-        raise Judged("numeric", message, "scale it to order one, or clip it", half)
+        raise Invalid("numeric", message, "scale it to order one, or clip it", half)
 
 
 def _observed(outputs: list[np.ndarray[Any, Any]], limits: Limits, random: bool, notices: list[Notice]) -> None:

@@ -21,7 +21,7 @@ from jaxreward.programs.limits import Limits
 from jaxreward.programs.process import Lost, leave_with_parent, read_frame, write_frame
 from jaxreward.programs.samples import Samples
 from jaxreward.programs.spec import Spec, dtype_of
-from jaxreward.programs.validate import Inputs, Judged, is_skeleton, judge
+from jaxreward.programs.validate import Inputs, Invalid, is_skeleton, validate
 
 _MAX_REQUEST = 64 << 20
 
@@ -54,11 +54,11 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
     given, limits = None if key is None else _known[key], Limits(**request["limits"])
     own, begin = tuple(request["own"]), time.monotonic()
     try:
-        cost, notices, sketch = judge(
+        cost, notices, sketch = validate(
             request["observation"], request["reward"], spec, limits, given, own, request["terms"]
         )
-    except Judged as judged:
-        return {"failure": judged.failure.model_dump(), "half": judged.half}
+    except Invalid as invalid:
+        return {"failure": invalid.failure.model_dump(), "half": invalid.half}
     except Exception as error:  # XLA may refuse what traces; the process lives on
         message = f"it cannot be evaluated: {type(error).__name__}: {str(error)[:300]}"
         return {"failure": {"stage": "numeric", "message": message}}

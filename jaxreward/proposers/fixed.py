@@ -11,7 +11,7 @@ from pathlib import Path
 from jaxreward import files
 from jaxreward.errors import UserError, why_unreadable
 from jaxreward.programs.statements import Statement, fresh_name, split
-from jaxreward.proposers.replies.fences import without
+from jaxreward.proposers.replies.source import without
 
 _ENTRY = "get_observation"
 _REWARDS = ("compute_reward", "reward")

@@ -1,4 +1,4 @@
-"""What a proposer is, and what a run lends it."""
+"""What a proposer is, and the context of a run that it works in."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Transcript(Protocol):
 
 
 class NoTranscript:
-    """Remembers nothing: for proposers that talk to nobody."""
+    """Keeps nothing: for proposers without exchanges."""
 
     def add(self, exchange: Exchange) -> None:
         return None
@@ -42,8 +42,8 @@ class NoTranscript:
 
 
 @dataclass(frozen=True)
-class Desk:
-    """What a run lends to its proposer.
+class Context:
+    """What a run gives its proposer to work with.
 
     Attributes:
         folder: the run's directory.
@@ -52,9 +52,9 @@ class Desk:
         note: shows a line to the user.
         status: shows what is going on now, replacing what it showed before.
         name: of the run that a user would resume; the folder's where it is empty.
-        elsewhere: what searches beside this one, under the same budgets, said before.
-        calling: told, before the first call of each language model, where its calls go.
-        foresee: told of a proposal as soon as there is one, from any thread; it will be among the answers.
+        shared_exchanges: of other searches, which count for the same budgets.
+        on_endpoint: called before the first call of each language model with a sentence that says where its calls go.
+        prefetch: called, from any thread, with a proposal as soon as there is one; it will be among the answers.
     """
 
     folder: Path
@@ -63,9 +63,9 @@ class Desk:
     note: Callable[[str], None] = lambda _: None
     status: Callable[[str], None] = lambda _: None
     name: str = ""
-    elsewhere: Sequence[Exchange] = ()
-    foresee: Callable[[Proposal], None] = lambda _: None
-    calling: Callable[[str], None] = lambda _: None
+    shared_exchanges: Sequence[Exchange] = ()
+    prefetch: Callable[[Proposal], None] = lambda _: None
+    on_endpoint: Callable[[str], None] = lambda _: None
 
 
 @dataclass(frozen=True)
@@ -87,21 +87,21 @@ class Proposer(Protocol):
 
     An answer depends on its request, the random generator of the request and, for a language model
     or a person, on what they reply; a reply that reached the transcript is used again by a resumed
-    run, so that it proposes what an uninterrupted one would have. `mends` says whether an answer
+    run, so that it proposes what an uninterrupted one would have. `accepts_repairs` says whether an answer
     that was rejected may be sent back with the verdict.
     """
 
     @property
     def name(self) -> str: ...
     @property
-    def mends(self) -> bool: ...
+    def accepts_repairs(self) -> bool: ...
 
-    def prepare(self, told: Callable[[str], None]) -> None:
-        """Called before a run is created: raises UserError if nobody could be asked, and tells who will be."""
+    def prepare(self, note: Callable[[str], None]) -> None:
+        """Called before a run is created: raises UserError if a model cannot be asked; `note` shows who will be."""
         ...
 
-    def open(self, desk: Desk) -> None:
-        """Called once, before the first request, with what the run lends."""
+    def open(self, context: Context) -> None:
+        """Called once, before the first request, with the context of the run."""
         ...
 
     def propose_all(self, requests: Sequence[Request], rng_of: RngOf) -> Answers:
@@ -116,7 +116,7 @@ class Proposer(Protocol):
 class Unprepared:
     """Base of proposers that need nothing from outside."""
 
-    def prepare(self, told: Callable[[str], None]) -> None:
+    def prepare(self, note: Callable[[str], None]) -> None:
         return None
 
 
@@ -130,9 +130,9 @@ class Unplanned(Unprepared):
 class OneByOne(Unplanned, ABC):
     """Base of proposers that answer requests one after another and keep nothing."""
 
-    mends = False
+    accepts_repairs = False
 
-    def open(self, desk: Desk) -> None:
+    def open(self, context: Context) -> None:
         return None
 
     def propose_all(self, requests: Sequence[Request], rng_of: RngOf) -> Answers:

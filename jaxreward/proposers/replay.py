@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from jaxreward import files
 from jaxreward.config import Malformed, parse_json
 from jaxreward.errors import ProposerStopped, UserError, why_unreadable
-from jaxreward.proposers.proposer import Answers, Desk, RngOf, Unprepared
+from jaxreward.proposers.proposer import Answers, Context, RngOf, Unprepared
 from jaxreward.records import Exchange, Proposal, Request
 
 
@@ -19,7 +19,7 @@ class ReplayProposer(Unprepared):
     """Recorded proposals by request id, with the exchanges that led to them.
 
     The replay has generations of the recorded sizes, runs out of a budget of its proposer where the
-    recorded run did, sends rejected answers back (`mends`) if it did, and stops where it stopped.
+    recorded run did, sends rejected answers back (`accepts_repairs`) if it did, and stops where it stopped.
 
     Args:
         recording: a mapping from request id to `Proposal`, an events.jsonl, or the folder of a run.
@@ -32,9 +32,9 @@ class ReplayProposer(Unprepared):
     name = "replay"
 
     def __init__(self, recording: Mapping[str, Proposal] | str | Path):
-        self.desk = Desk(folder=Path())
+        self.context = Context(folder=Path())
         self.exchanges: list[Exchange] = []
-        self.mends = False
+        self.accepts_repairs = False
         self._sizes: dict[int, int] = {}
         self._asked: set[str] = set()
         self._withdrawn: dict[int, str] = {}
@@ -59,8 +59,8 @@ class ReplayProposer(Unprepared):
                 f"{self.where} holds no proposals: give the events.jsonl of a run that has proposed something"
             )
 
-    def open(self, desk: Desk) -> None:
-        self.desk = desk
+    def open(self, context: Context) -> None:
+        self.context = context
 
     def planned(self, generation: int) -> int | None:
         return self._sizes.get(generation)
@@ -90,10 +90,10 @@ class ReplayProposer(Unprepared):
     def _repeat(self, requests: Iterable[Request]) -> None:
         """Put what was said for these requests into the transcript, in its order then."""
         # A replay that is resumed has some of it.
-        seen = {request.id: len(self.desk.transcript.of(request.id)) for request in requests}
+        seen = {request.id: len(self.context.transcript.of(request.id)) for request in requests}
         for exchange in self.exchanges:
             if exchange.turn >= seen.get(exchange.request_id, exchange.turn + 1):
-                self.desk.transcript.add(exchange)
+                self.context.transcript.add(exchange)
 
     def _read(self, events: Iterable[Mapping[str, Any]]) -> None:
         generation = 0
@@ -104,7 +104,7 @@ class ReplayProposer(Unprepared):
                 self._sizes[generation] = len(event["requests"])
             if kind in ("asked", "repair"):
                 self._asked |= {request["id"] for request in event["requests"]}
-                self.mends |= kind == "repair"
+                self.accepts_repairs |= kind == "repair"
             elif kind == "withdrawn":
                 self._withdrawn[generation] = event["reason"]
             elif kind == "proposed":

@@ -1,4 +1,4 @@
-"""The winner of a run beside its baselines: what it reached, by how much it is better, and whether that is noise."""
+"""The winner of a run against its baselines: scores, differences and their intervals."""
 
 from __future__ import annotations
 
@@ -6,33 +6,24 @@ import math
 from dataclasses import dataclass
 
 from jaxreward.records import Feedback, Score
-from jaxreward.reports.facts import FINAL_BEST, RunFacts
+from jaxreward.reports.run_view import FINAL_BEST, RunView
 from jaxreward.reports.tables import figure, interval
 
 WINNER = "winner"
 
-_ABOUT = {
-    WINNER: "what the search found",
-    "sparse": "the task's own observation and reward",
-    "dense": "the task's own observation with a person's reward",
-    "best-of-n": "the best of as many independent samples",
-}
-
 
 @dataclass(frozen=True)
-class Contender:
-    """One row of the headline.
+class ScoredProgram:
+    """The winner or a baseline.
 
     Attributes:
         name: `winner`, or that of a baseline.
-        about: what it is, in a few words.
-        score: None where it has none.
-        feedback: its training, where the log holds it.
-        fresh: whether it was trained on seeds that the search has not seen.
+        score: None if it failed.
+        feedback: of its training, if logged.
+        fresh: whether it was trained on seeds that the search did not use.
     """
 
     name: str
-    about: str
     score: Score | None
     feedback: Feedback | None
     fresh: bool
@@ -43,16 +34,16 @@ class Contender:
         return interval(self.score) if self.score else None
 
 
-def contenders(facts: RunFacts) -> list[Contender]:
-    """The winner, as it was measured last, and the baselines in the order in which they were trained."""
+def scored_programs(view: RunView) -> list[ScoredProgram]:
+    """The winner with its latest score, and the baselines in the order in which they were trained."""
     found = []
-    if facts.best is not None:
-        final = facts.final
-        # Logs of earlier versions do not hold the final training.
-        trained = (facts.progress.baselines[FINAL_BEST].feedback if final else None) or facts.best.feedback
-        found.append(Contender(WINNER, _ABOUT[WINNER], final or facts.best.score, trained, final is not None))
-    for name, baseline in facts.rivals.items():
-        found.append(Contender(name, _ABOUT.get(name, ""), baseline.score, baseline.feedback, facts.final is not None))
+    if view.best is not None:
+        final = view.final
+        # Logs of earlier versions lack the feedback of the final training.
+        trained = (view.progress.baselines[FINAL_BEST].feedback if final else None) or view.best.feedback
+        found.append(ScoredProgram(WINNER, final or view.best.score, trained, final is not None))
+    for name, baseline in view.baselines.items():
+        found.append(ScoredProgram(name, baseline.score, baseline.feedback, view.final is not None))
     return found
 
 
@@ -72,7 +63,7 @@ class Gap:
 
     @property
     def verdict(self) -> str:
-        if self.seeds < 2:  # episodes tell nothing of what another seed would have come to
+        if self.seeds < 2:  # the spread over episodes says nothing about other seeds
             return "unclear"
         return "better" if self.low > 0 else "worse" if self.high < 0 else "unclear"
 
@@ -90,22 +81,22 @@ def gap(mine: Score, other: Score) -> Gap:
     return Gap(delta, low, high, min(mine.n, other.n))
 
 
-def verdicts(found: list[Contender]) -> list[str]:
+def verdicts(programs: list[ScoredProgram]) -> list[str]:
     """A sentence for each baseline: whether the winner is better, and by how much."""
-    winner = next((c for c in found if c.name == WINNER), None)
+    winner = next((p for p in programs if p.name == WINNER), None)
     if winner is None or winner.score is None:
         return []
-    return [_verdict(winner.score, rival, winner.fresh) for rival in found if rival is not winner]
+    return [_verdict(winner.score, baseline, winner.fresh) for baseline in programs if baseline is not winner]
 
 
-def _verdict(mine: Score, rival: Contender, fresh: bool) -> str:
-    if rival.score is None:
-        return f"{rival.name} has no score to compare with."
-    found, rate = gap(mine, rival.score), mine.measure.rate
+def _verdict(mine: Score, baseline: ScoredProgram, fresh: bool) -> str:
+    if baseline.score is None:
+        return f"{baseline.name} has no score to compare with."
+    found, rate = gap(mine, baseline.score), mine.measure.rate
     by, low, high = (figure(x, sign=True, rate=rate) for x in (found.mean, found.low, found.high))
     if found.seeds < 2:
-        return f"Nothing can be said of {rival.name}: the difference is {by}, and one of the two has a single seed."
+        return f"No conclusion about {baseline.name}: the difference is {by}, and one of the two has a single seed."
     if not fresh and found.mean > 0:
-        return f"It is ahead of {rival.name} by {by}, by the score that it was chosen for: that proves nothing."
-    told = f"is {found.verdict} than" if found.verdict != "unclear" else "cannot be told by these seeds from"
-    return f"It {told} {rival.name}: the difference is {by}, 95 % interval {low} to {high}."
+        return f"It is ahead of {baseline.name} by {by}, by the score that it was selected by: that is biased."
+    text = f"It is {found.verdict} than" if found.verdict != "unclear" else "No significant difference from"
+    return f"{text} {baseline.name}: the difference is {by}, 95 % interval {low} to {high}."

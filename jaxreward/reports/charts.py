@@ -1,7 +1,7 @@
 """The charts of a report as Vega-Lite specifications: plain data, drawn by Vega in the reader's browser.
 
-What is black on white and white on black is left to the page (`currentColor`); marks have colours that can be told
-apart on both, also by people with any form of colour blindness.
+Text and axes take the colour of the page (`currentColor`); the colours of marks can be distinguished on white and on
+black, also with any form of colour blindness.
 """
 
 from __future__ import annotations
@@ -58,26 +58,32 @@ def _values(rows: Sequence[Row]) -> Spec:
     return {"values": list(rows)}
 
 
-def _metric(measure: Measure, field: str = "mean", title: str | None = None) -> Spec:
+def _number(field: str, title: str, **more: Any) -> Spec:
+    """A quantitative channel."""
+    return {"field": field, "type": "quantitative", "title": title, **more}
+
+
+def _name(field: str, **more: Any) -> Spec:
+    """A nominal channel in the order of the data."""
+    return {"field": field, "type": "nominal", "sort": None, "title": None, **more}
+
+
+def _metric(measure: Measure, field: str = "mean") -> Spec:
     """The channel of a metric: of a rate all of its range, of others what the data spans."""
     scale = {"domain": [0, 1]} if measure.rate else {"zero": False}
-    axis = {"tickCount": 5}
-    return {"field": field, "type": "quantitative", "title": title or measure.label, "scale": scale, "axis": axis}
+    return _number(field, measure.label, scale=scale, axis={"tickCount": 5})
 
 
 def _shade(measure: Measure) -> Spec:
     """The metric as a colour."""
-    channel = _metric(measure)
-    del channel["axis"]
-    channel["scale"] = {"scheme": "viridis", **channel["scale"]}
-    return {**channel, "legend": {"title": measure.label, "gradientLength": 160, "gradientOpacity": 1}}
+    legend = {"title": measure.label, "gradientLength": 160, "gradientOpacity": 1}
+    return _number("mean", measure.label, scale={"scheme": "viridis", **_metric(measure)["scale"]}, legend=legend)
 
 
-_MILLIONS: Spec = {
-    "field": "steps", "type": "quantitative", "title": "environment steps",
-    "axis": {"labelExpr": "datum.value ? format(datum.value, '~s') : '0'", "grid": False, "tickCount": 6},
-    "scale": {"nice": False, "zero": True},
-}  # fmt: skip
+_STEPS = _number(
+    "steps", "environment steps", scale={"nice": False, "zero": True},
+    axis={"labelExpr": "datum.value ? format(datum.value, '~s') : '0'", "grid": False, "tickCount": 6},
+)  # fmt: skip
 
 _PICKED: Spec = {"opacity": {"condition": {"param": "pick", "value": 1}, "value": 0.12}}
 
@@ -88,7 +94,7 @@ def _pick(field: str) -> list[Spec]:
 
 
 def _tips(**titles: str) -> list[Spec]:
-    """Fields that are shown where the pointer rests; numbers with three digits that tell something."""
+    """Fields that are shown where the pointer rests; numbers with three significant digits."""
     return [
         {"field": field, "title": title.rstrip("#"), **({"format": ".3~g"} if title.endswith("#") else {})}
         for field, title in titles.items()
@@ -97,14 +103,12 @@ def _tips(**titles: str) -> list[Spec]:
 
 def intervals(rows: Sequence[Row], measure: Measure) -> Spec:
     """Means with 95 % intervals: rows with `name`, `mean`, `low`, `high`."""
-    names = {"field": "name", "type": "nominal", "sort": None, "title": None}
-    low = _metric(measure, "low", measure.label)
     return _spec(
         f"{measure.name} of the winner and the baselines with 95 % intervals", 34 * len(rows), data=_values(rows),
-        encoding={"y": names, "tooltip": _tips(name="", mean="mean#", low="from#", high="to#")},
+        encoding={"y": _name("name"), "tooltip": _tips(name="", mean="mean#", low="from#", high="to#")},
         layer=[
             {"mark": {"type": "rule", "strokeWidth": 3, "opacity": 0.55, "color": COLOURS[0]},
-             "encoding": {"x": low, "x2": {"field": "high"}}},
+             "encoding": {"x": _metric(measure, "low"), "x2": {"field": "high"}}},
             {"mark": {"type": "point", "filled": True, "size": 110, "color": COLOURS[0], "opacity": 1},
              "encoding": {"x": _metric(measure)}},
         ],
@@ -113,13 +117,12 @@ def intervals(rows: Sequence[Row], measure: Measure) -> Spec:
 
 def curves(measure: Measure, rows: Sequence[Row] = ()) -> Spec:
     """Learning curves: rows with `name`, `steps`, `mean`, and `low` and `high` of the seeds' band."""
-    colour = {"field": "name", "type": "nominal", "title": None, "sort": None}
     return _spec(
         f"{measure.name} over environment steps", 280, data=_values(rows),
-        encoding={"x": _MILLIONS, "color": colour, **_PICKED},
+        encoding={"x": _STEPS, "color": _name("name"), **_PICKED},
         layer=[
             {"mark": {"type": "area", "opacity": 0.18},
-             "encoding": {"y": _metric(measure, "low", measure.label), "y2": {"field": "high"},
+             "encoding": {"y": _metric(measure, "low"), "y2": {"field": "high"},
                           "opacity": {"condition": {"param": "pick", "value": 0.18}, "value": 0.02}}},
             {"mark": {"type": "line", "strokeWidth": 2, "point": {"size": 24, "filled": True}}, "params": _pick("name"),
              "encoding": {"y": _metric(measure),
@@ -129,14 +132,11 @@ def curves(measure: Measure, rows: Sequence[Row] = ()) -> Spec:
     )  # fmt: skip
 
 
-def course(candidates: Sequence[Row], best: Sequence[Row], measure: Measure) -> Spec:
-    """The course of a search: candidates with `order`, `mean`, `search`, `id`, `operator`; `best` with `order`, `mean`,
-    `search`."""
-    order = {
-        "field": "order", "type": "quantitative", "title": "trained candidates",
-        "axis": {"grid": False, "tickMinStep": 1, "tickCount": 10}, "scale": {"domainMin": 0, "nice": False},
-    }  # fmt: skip
-    colour = {"field": "search", "type": "nominal", "title": None, "sort": None}
+def search(candidates: Sequence[Row], best: Sequence[Row], measure: Measure) -> Spec:
+    """Scores through a search: candidates with `order`, `mean`, `search`, `id`, `operator`; `best` with the first 3."""
+    axis = {"grid": False, "tickMinStep": 1, "tickCount": 10}
+    order = _number("order", "trained candidates", axis=axis, scale={"domainMin": 0, "nice": False})
+    colour = _name("search")
     return _spec(
         f"{measure.name} of every trained candidate in order, and the best so far", 280,
         layer=[
@@ -155,9 +155,8 @@ def archive(cells: Sequence[Row], candidates: Sequence[Row], measure: Measure) -
     """The map of an archive: `cells` with `x`, `x2`, `y`, `y2` and the `mean` of the elite; candidates with
     `reward_nodes`, `observation_size`, `mean`, `id`, `operator`. Without cells, the candidates alone."""
     colour = _shade(measure)
-    x = {"field": "reward_nodes", "type": "quantitative", "title": "reward complexity (syntax nodes)",
-         "axis": {"grid": False}}  # fmt: skip
-    y = {"field": "observation_size", "type": "quantitative", "title": "observation size", "axis": {"grid": False}}
+    x = _number("reward_nodes", "reward complexity (syntax nodes)", axis={"grid": False})
+    y = _number("observation_size", "observation size", axis={"grid": False})
     point: Spec = {
         "data": _values(candidates),
         "mark": {"type": "point", "filled": True, "size": 70, "stroke": "currentColor", "strokeWidth": 0.8,
@@ -179,21 +178,19 @@ def archive(cells: Sequence[Row], candidates: Sequence[Row], measure: Measure) -
 
 
 def tree(nodes: Sequence[Row], edges: Sequence[Row], measure: Measure) -> Spec:
-    """Who came from whom: nodes with `x`, `depth`, `id`, `operator`, `state`, `mean` (absent where there is no score);
-    edges with `x`, `depth`, `x2`, `depth2`."""
+    """The tree of first parents: nodes with `x`, `depth`, `id`, `operator`, `state`, and `mean` if scored; edges
+    with `x`, `depth`, `x2`, `depth2`."""
     x = {"field": "x", "type": "quantitative", "axis": None, "scale": {"nice": False, "zero": False, "padding": 12}}
     deepest = max((int(node["depth"]) for node in nodes), default=0)
     ticks = list(range(0, deepest + 1, 1 + deepest // 10))  # Vega's own lie between whole numbers
-    y = {"field": "depth", "type": "quantitative", "title": "generations from a founder",
-         "scale": {"reverse": True, "padding": 12, "zero": True, "nice": False},
-         "axis": {"values": ticks, "grid": False, "format": "d"}}  # fmt: skip
+    scale = {"reverse": True, "padding": 12, "zero": True, "nice": False}
+    axis = {"values": ticks, "grid": False, "format": "d"}
+    y = _number("depth", "generations from the first ancestor", scale=scale, axis=axis)
     colour = _shade(measure)
-    tips = _tips(
-        id="candidate", operator="operator", state="came to", mean="score#", q="Q of the tree#", visits="visits"
-    )
+    tips = _tips(id="candidate", operator="operator", state="state", mean="score#", q="Q of the tree#", visits="visits")
     scored = {"filter": "isValid(datum.mean)"}
     return _spec(
-        "the family of all candidates: each below the one that it started from", 320,
+        "the lineage of all candidates: each below its first parent", 320,
         layer=[
             {"data": _values(edges), "mark": {"type": "rule", "opacity": 0.35, "color": "currentColor"},
              "encoding": {"x": x, "y": y, "x2": {"field": "x2"}, "y2": {"field": "depth2"}}},
@@ -216,8 +213,7 @@ def terms(rows: Sequence[Row] = ()) -> Spec:
         params=_pick("term"),
         mark={"type": "line", "strokeWidth": 2, "point": {"size": 24, "filled": True}},
         encoding={
-            "x": _MILLIONS, "y": {"field": "mean", "type": "quantitative", "title": "mean per step"},
-            "color": {"field": "term", "type": "nominal", "title": None, "sort": None}, **_PICKED,
+            "x": _STEPS, "y": _number("mean", "mean per step"), "color": _name("term"), **_PICKED,
             "tooltip": _tips(term="", steps="steps", mean="mean#", minimum="least#", maximum="most#"),
         },
     )  # fmt: skip
@@ -229,25 +225,22 @@ def bars(rows: Sequence[Row], value: str, name: str, title: str, description: st
     return _spec(
         description, 24 * len(rows), data=_values(rows), mark={"type": "bar", "color": COLOURS[0], "height": 16},
         encoding={
-            "y": {"field": name, "type": "nominal", "sort": None, "title": None},
-            "x": {"field": value, "type": "quantitative", "title": title, "axis": axis},
+            "y": _name(name), "x": _number(value, title, axis=axis),
             "tooltip": [{"field": name}, {"field": value, "title": title, "format": ".1%" if percent else ""}],
         },
     )  # fmt: skip
 
 
 def time(rows: Sequence[Row]) -> Spec:
-    """Where the wall clock went: rows with `stretch`, `phase`, `seconds` and `order`, by which they are stacked."""
+    """Wall time: rows with `period`, `phase`, `seconds` and `order`, by which they are stacked."""
     legend = {"columns": {"expr": f"{ROOM} < 360 ? 2 : 3"}}
-    phase = {"field": "phase", "type": "nominal", "sort": None, "title": None, "legend": legend}
-    height = 24 * len({row["stretch"] for row in rows})
+    height = 24 * len({row["period"] for row in rows})
     return _spec(
-        "wall-clock seconds by generation and what was done", height, data=_values(rows),
+        "wall-clock seconds by generation and phase", height, data=_values(rows),
         mark={"type": "bar", "height": 16}, params=_pick("phase"),
         encoding={
-            "y": {"field": "stretch", "type": "nominal", "sort": None, "title": None},
-            "x": {"field": "seconds", "type": "quantitative", "title": "seconds of the wall clock"},
-            "color": phase, "order": {"field": "order"},
-            **_PICKED, "tooltip": _tips(stretch="", phase="", seconds="seconds#"),
+            "y": _name("period"), "x": _number("seconds", "seconds of the wall clock"),
+            "color": _name("phase", legend=legend), "order": {"field": "order"}, **_PICKED,
+            "tooltip": _tips(period="", phase="", seconds="seconds#"),
         },
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Episodes as pictures: a film that moves, and a strip that can be printed."""
+"""Videos of episodes, as GIF or MP4, and strips of frames as PNG."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def write_film(
     *,
     below: Path | None = None,
 ) -> None:
-    """A film of episodes side by side; one that is over shows its last frame until all are.
+    """Write a video of episodes side by side; one that has ended shows its last frame until all have.
 
     Args:
         path: its suffix is the format, `.gif` or `.mp4`.
         episodes: of frames of one height.
         step_ms: how long a frame is shown; the last one stays longer.
-        colours: those that mean something, which a GIF of few colours must not lose.
+        colours: to be kept in the palette of a GIF.
         below: the trusted folder that `path` lies in, as in `files`; by default its own.
 
     Raises:
@@ -43,7 +43,7 @@ def write_film(
     """
     check_format(path)
     longest = max(map(len, episodes))
-    rows = [_beside([e[min(t, len(e) - 1)] for e in episodes]) for t in range(longest)]
+    rows = [_side_by_side([e[min(t, len(e) - 1)] for e in episodes]) for t in range(longest)]
     write_atomic(path, _mp4(rows, step_ms) if path.suffix == ".mp4" else _gif(rows, step_ms, colours), below=below)
 
 
@@ -77,7 +77,7 @@ def _mp4(rows: Sequence[np.ndarray], step_ms: int) -> bytes:
     padding = ((0, height - rows[0].shape[0]), (0, width - rows[0].shape[1]), (0, 0))
     shown = [*rows, *[rows[-1]] * (_LAST_MS // step_ms)]
     pictures = b"".join(np.pad(row, padding, constant_values=255).tobytes() for row in shown)
-    # Not by the package's own writer: it forks, which JAX's threads do not survive, and hides what ffmpeg says.
+    # Not by the package's own writer: it forks, which JAX's threads do not survive, and hides the messages of ffmpeg.
     with tempfile.TemporaryDirectory(prefix="jaxreward-") as folder:
         film = Path(folder) / "film.mp4"
         command = [
@@ -87,8 +87,8 @@ def _mp4(rows: Sequence[np.ndarray], step_ms: int) -> bytes:
         ]  # fmt: skip
         done = subprocess.run(command, input=pictures, capture_output=True)
         if done.returncode:
-            said = done.stderr.decode(errors="replace").strip().splitlines() or ["it does not say why"]
-            raise UserError(f"ffmpeg could not write the film: {said[-1]}")
+            lines = done.stderr.decode(errors="replace").strip().splitlines() or ["it gave no reason"]
+            raise UserError(f"ffmpeg could not write the film: {lines[-1]}")
         return film.read_bytes()
 
 
@@ -102,7 +102,7 @@ def write_strip(path: Path, episodes: Sequence[Frames], *, below: Path | None = 
     rows = []
     for frames in episodes:
         moments = np.linspace(0, len(frames) - 1, _MOMENTS).round().astype(int)
-        rows.append(_beside([frames[t] for t in moments]))
+        rows.append(_side_by_side([frames[t] for t in moments]))
     gap = np.full((_GAP, rows[0].shape[1], 3), 255, np.uint8)
     stacked = [piece for row in rows for piece in (row, gap)][:-1]
     strip = io.BytesIO()
@@ -110,6 +110,6 @@ def write_strip(path: Path, episodes: Sequence[Frames], *, below: Path | None = 
     write_atomic(path, strip.getvalue(), below=below)
 
 
-def _beside(frames: Frames) -> np.ndarray:
+def _side_by_side(frames: Frames) -> np.ndarray:
     gap = np.full((frames[0].shape[0], _GAP, 3), 255, np.uint8)
     return np.concatenate([piece for frame in frames for piece in (frame, gap)][:-1], axis=1)

@@ -1,4 +1,4 @@
-"""Pictures of what has none: numbers as gauges."""
+"""Frames for a task without a renderer: the numbers of its state as gauges."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ class Gauges:
     """A gauge for each number, from the least to the greatest value that it has in `values`.
 
     Args:
-        values: arrays (T, ...) by name, of any numeric type; every number of one has a gauge, up to 24 in all. What
-            is not finite counts for no end.
+        values: arrays (T, ...) by name, of any numeric type; every number of one has a gauge, up to 24 in all. Values
+            that are not finite are ignored for the ends.
     """
 
     def __init__(self, values: Mapping[str, np.ndarray]) -> None:

@@ -1,11 +1,10 @@
-"""Progress of a search while it runs: a few lines on a terminal that replace themselves, plain lines in a log."""
+"""Progress of a search while it runs: lines on a terminal that are redrawn, or plain lines in a log."""
 
 from __future__ import annotations
 
 import threading
 import time
 from collections.abc import Callable, Sequence
-from types import TracebackType
 from typing import Any
 
 from rich.console import Console
@@ -15,27 +14,28 @@ from rich.text import Text
 from jaxreward.formatting import printable
 from jaxreward.operators import WORDS
 from jaxreward.records import Measure, Result
-from jaxreward.reports.run_tables import told_score
-from jaxreward.reports.status import Bar, Status, bill
+from jaxreward.reports.model_costs import cost_line
+from jaxreward.reports.run_tables import score_text
+from jaxreward.reports.status import Status, TrainingBar
 from jaxreward.reports.tables import figure
 from jaxreward.runs import Asked, Entry, Progress
 from jaxreward.runs.fold import Spent
 
 QUIET_S = 60.0
-"""Seconds between two lines in a log while something long goes on, at least."""
+"""Least seconds between two lines in a log while something long is running."""
 
 _PULSE_S = 5.0
 
 
 class Live:
-    """Shows how a run goes; a context manager around `jaxreward.evolve.evolve` or a training.
+    """Shows the progress of a run; a context manager around `jaxreward.evolve.evolve` or a training.
 
-    Without a terminal it writes a line for each generation and, while something long goes on, one a minute at most.
+    Without a terminal it writes a line for each generation and, while something long is running, at most one a minute.
 
     Args:
-        console: where to.
-        candidates: that a search is to train, for the lines of its generations.
-        clock: seconds, going forward.
+        console: where it is shown.
+        candidates: budget of the search, for the lines of its generations.
+        clock: monotonic seconds.
     """
 
     def __init__(self, console: Console, candidates: int = 0, clock: Callable[[], float] = time.monotonic) -> None:
@@ -54,20 +54,18 @@ class Live:
             threading.Thread(target=self._pulse, daemon=True, name="progress").start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self._ended.set()
         if self._screen is not None:
             self._screen.stop()
 
     def note(self, text: str) -> None:
-        """A line of its own."""
+        """Print a line."""
         self.console.print(text)
         self._said = self._clock()
 
     def proposing(self, text: str) -> None:
-        """What the proposer is doing, until it is doing something else."""
+        """What the proposer is doing now."""
         self.status.proposing(text)
 
     def training(self, label: str, progress: Any) -> None:
@@ -78,7 +76,7 @@ class Live:
         """An event of a run, and the run after it."""
         self.status.logged(entry, progress, self._clock())
         if self._screen is not None and isinstance(entry.event, Asked):
-            # Who is asked on the terminal types undisturbed.
+            # A person who votes on the terminal types undisturbed.
             votes = any(request.operator == "prefer" for request in entry.event.requests)
             if votes and progress.config.get("judge") == "terminal":
                 self._screen.stop()
@@ -95,10 +93,10 @@ class Live:
         else:
             lines.append(_fitting([status.now_doing()], width))
         lines.append(_fitting([*status.times(now), *status.shares()], width))
-        lines.append(_fitting([status.bill()], width))
+        lines.append(_fitting([status.cost()], width))
         return Text("\n", no_wrap=True).join(line for line in lines if line)
 
-    def _bar(self, bar: Bar, width: int, now: float) -> list[Text]:
+    def _bar(self, bar: TrainingBar, width: int, now: float) -> list[Text]:
         full, empty = ("#", "-") if self.console.options.ascii_only else ("\u2501", "\u2500")
         cells = min(30, width // 4)
         done = round(cells * bar.share)
@@ -114,7 +112,7 @@ class Live:
             self.beat()
 
     def beat(self) -> None:
-        """Write a line if something has gone on for long without one."""
+        """Write a line if something has run for `QUIET_S` without one."""
         if self._clock() - self._said >= QUIET_S and self.status.under_way:
             self.note(self.status.sentence(self._clock()))
 
@@ -123,7 +121,7 @@ class Live:
     def generation(self, index: int, results: Sequence[Result], best: Result | None, spent: Spent) -> None:
         """One line for a complete generation."""
         if results and all(r.candidate.operator in WORDS for r in results):
-            self.note(_said(index, results))
+            self.note(_words_line(index, results))
             return
         trained = sorted((r.score for r in results if r.score), key=lambda score: score.merit, reverse=True)
         failed = [r.failure.stage for r in results if r.failure]
@@ -133,21 +131,21 @@ class Live:
         if failed:
             text += f"; without a score: {', '.join(sorted(failed))}"
         if best is not None and best.score is not None:
-            text += f"; best so far {told_score(best.score)}, {best.candidate.id}"
+            text += f"; best so far {score_text(best.score)}, {best.candidate.id}"
         if self.candidates:
             text += f"; {spent.trained}/{self.candidates} candidates, {spent.compile_s + spent.run_s:.0f} device s"
         if spent.calls:
-            text += f"; {bill(spent)}"
+            text += f"; {cost_line(spent)}"
         self.note(text)
 
 
 def _short(value: float, measure: Measure) -> str:
-    """A value for a line of many; a rate needs no third digit, a distance may."""
+    """A value in a line of many, with two digits for a rate."""
     return figure(value, 2 if measure.rate else 3, rate=measure.rate)
 
 
-def _said(index: int, results: Sequence[Result]) -> str:
-    """One line for a generation of words."""
+def _words_line(index: int, results: Sequence[Result]) -> str:
+    """One line for a generation of requests for words."""
     asked = ", ".join(sorted({r.candidate.operator for r in results}))
     failed = [r.failure for r in results if r.failure]
     if len(failed) == len(results):
@@ -156,7 +154,7 @@ def _said(index: int, results: Sequence[Result]) -> str:
 
 
 class Silent:
-    """A watcher that says nothing."""
+    """A watcher that shows nothing."""
 
     def note(self, text: str) -> None: ...
     def training(self, label: str, progress: Any) -> None: ...
@@ -166,7 +164,7 @@ class Silent:
 
 
 def _fitting(parts: Sequence[str], width: int, style: str = "") -> Text:
-    """As many of the parts as a line holds, the first ones first; one that is too long by itself is cut."""
+    """The first parts that fit into a line; a first one that is too long is cut."""
     line = ""
     for part in filter(None, parts):
         longer = f"{line}, {part}" if line else part

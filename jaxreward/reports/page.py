@@ -1,4 +1,4 @@
-"""`report.html`: a run as one page that needs nothing but a browser, and no network."""
+"""`report.html`: the report of a run as one page for a browser, without a network."""
 
 from __future__ import annotations
 
@@ -16,48 +16,51 @@ from typing import Any
 
 from jaxreward import files
 from jaxreward.config import label_of, parse_json
-from jaxreward.formatting import count, dollars, printable
+from jaxreward.formatting import count, dollars, printable, span
 from jaxreward.reports import charts
-from jaxreward.reports.details import details
-from jaxreward.reports.facts import RunFacts
-from jaxreward.reports.lineage import cells
-from jaxreward.reports.story import Story, story
+from jaxreward.reports.candidates import details
+from jaxreward.reports.chart_data import cells
+from jaxreward.reports.report import Report, make_report
+from jaxreward.reports.run_view import RunView
 from jaxreward.runs.disk import check_target, write_atomic
-from jaxreward.runs.odd import as_written
+from jaxreward.runs.malformed import explain_malformed
 from jaxreward.runs.provenance import versions
 from jaxreward.runs.toml import to_toml
 
 PAGE = "report.html"
 FILM = "film"
-"""Name, less its suffix, of the film of the winner in a run's folder."""
+"""Stem of the video of the winner in a run's folder."""
 
 ABOUT_FILM = "film.json"
-"""File of a run that says which program its film shows, and which agent."""
+"""File of a run that names the program and the agent in its video."""
 
 _LARGEST_FILM = 1_500_000
-"""Bytes of a film that the page holds."""
+"""Largest video in bytes that the page embeds."""
 
 _SECTIONS = {
-    "headline": "Result", "doubts": "Warnings", "film": "Film", "program": "Program", "terms": "Reward",
-    "curves": "Curves",
-    "search": "Search", "lineage": "Lineage", "candidates": "Candidates", "failures": "Failures",
-    "cost": "Time and cost", "again": "Reproduce",
+    "headline": "Result", "warnings": "Warnings", "film": "Video", "program": "Program", "terms": "Reward",
+    "curves": "Curves", "search": "Search", "lineage": "Lineage", "candidates": "Candidates", "failures": "Failures",
+    "cost": "Time and cost", "reproduce": "Reproduce",
 }  # fmt: skip
 
 _ENTRIES = ("get_observation", "compute_reward", "reward")
 QUESTIONS = (
     ("Which candidate won, and by how much?", "headline", "the headline and the sentences below it"),
     ("Is it noise?", "headline", "the intervals of the winner and the baselines"),
-    ("Should I believe it?", "doubts", "the warnings, each with what it means"),
+    ("Should I trust it?", "warnings", "the warnings, each with what it means"),
     ("What does the winner see and reward?", "program", "its source"),
     ("Which term drives the reward?", "terms", "the shares at the end, the curves through training"),
-    ("Where did its idea come from?", "lineage", "each step with what it changed; a name opens prompt and reply"),
+    ("Where did its idea come from?", "lineage", "each ancestor with its changes; an id opens prompt and reply"),
     ("Did the search still find better programs at the end?", "search", "the best so far over trained candidates"),
     ("Which other candidate is worth a look?", "candidates", "sort by any column, filter, open one"),
     ("What failed most, and why?", "failures", "by stage; open one for its examples"),
-    ("What did it cost, and how do I do it again?", "cost", "time by generation, the bill; commands under Reproduce"),
+    (
+        "What did it cost, and how do I do it again?",
+        "cost",
+        "time by generation, the cost of each model; commands under Reproduce",
+    ),
 )
-"""What a reader wants to know, the section that answers it, and where in it."""
+"""Questions of a reader, the section that answers each, and where in it."""
 
 _STAGES = {
     "declined": "The proposer does not know the operator.",
@@ -70,8 +73,8 @@ _STAGES = {
     "numeric": "It computes something that is not finite on states of the task.",
     "killed": "The process that checked it died or hung.",
     "duplicate": "It computes what an earlier candidate computes.",
-    "filtered": "Trained for a short time, it fell short.",
-    "diverged": "Every seed left the numbers while training.",
+    "filtered": "Its score after a short training was below the threshold.",
+    "diverged": "Training diverged with every seed.",
 }
 
 _COLUMNS = (
@@ -84,66 +87,65 @@ _COLUMNS = (
 
 
 def write_report(path: Path, target: Path | None = None) -> Path:
-    """Write the report of the run in `path`, also of one that goes on; returns where it is, by default in the run.
+    """Write the report of the run in `path`, also of one that is running; returns its path, by default in the run.
 
     Raises:
         UserError: there is no run, its log is damaged, or the disk is full.
     """
     target = target or path / PAGE
-    with as_written(path):
-        text = render(RunFacts.read(path))
+    with explain_malformed(path):
+        text = render(RunView.read(path))
     check_target(target)
     write_atomic(target, text)
     return target
 
 
-def render(facts: RunFacts) -> str:
+def render(view: RunView) -> str:
     """The page of a run as HTML."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
 
-    told = story(facts)
+    report = make_report(view)
     environment = Environment(
         loader=PackageLoader("jaxreward.reports", "web"), autoescape=True, undefined=StrictUndefined,
         trim_blocks=True, lstrip_blocks=True, finalize=_shown,
     )  # fmt: skip
-    best = facts.best
+    best = view.best
     summary = best.candidate.summary if best else None
     shown = dict.fromkeys(("film", "program", "terms"), best is not None) | {
-        "curves": "curves" in told.charts,
-        "lineage": bool(told.pedigree),
+        "curves": "curves" in report.charts,
+        "lineage": bool(report.lineage),
     }
     sections = [(id, name) for id, name in _SECTIONS.items() if shown.get(id, True)]
     return environment.get_template("report.html.j2").render(
-        story=told,
-        facts=facts,
+        report=report,
+        view=view,
         css=Markup(_asset("report.css")),
         script=Markup(_asset("report.js")),
         library=Markup(_library()),
-        data=Markup(_in_script(_data(told))),
-        packed=_packed(details(facts.results, facts.exchanges)),
-        film=_film(facts),
-        film_command=shlex.join(["jaxreward", "film", str(facts.path)]),
-        highlighted=Markup(_highlighted(printable(told.source))),
-        functions=Markup(_highlighted(entry_functions(printable(told.source)))),
+        data=Markup(_in_script(_data(report))),
+        packed=_packed(details(view.results, view.exchanges)),
+        film=_film(view),
+        film_command=shlex.join(["jaxreward", "film", str(view.path)]),
+        highlighted=Markup(_highlighted(printable(report.source))),
+        functions=Markup(_highlighted(entry_functions(printable(report.source)))),
         sections=sections,
         questions=[q for q in QUESTIONS if shown.get(q[1], True)],
-        figures=_figures(told),
+        figures=_figures(report),
         reads=sorted({*summary.observation_reads, *summary.reward_reads}) if summary else [],
-        cells=bool(cells(facts)),
+        cells=bool(cells(view)),
         stages=_STAGES,
-        settings=to_toml({**facts.progress.config, "task": label_of(facts.started.task)}),
+        settings=to_toml({**view.progress.config, "task": label_of(view.started.task)}),
         version=versions()["jaxreward"],
         written=time.strftime("%Y-%m-%d %H:%M"),
     )
 
 
-def _film(facts: RunFacts) -> dict[str, str] | None:
-    """The film of the winner, if there is one of this very program: its file, whose agent it shows, and its data if it
-    is small enough for the page."""
-    summary, file = facts.best.candidate.summary if facts.best else None, facts.path / f"{FILM}.gif"
+def _film(view: RunView) -> dict[str, str] | None:
+    """The video of the winner, if it is of this program: its file, its agent, and its data if small enough to embed."""
+    summary, file = view.best.candidate.summary if view.best else None, view.path / f"{FILM}.gif"
     try:
-        about = parse_json(files.read_text(facts.path / ABOUT_FILM))
+        about = parse_json(files.read_text(view.path / ABOUT_FILM))
         if summary is None or about["digest"] != summary.digest:
             return None
         with files.open_binary(file) as opened:
@@ -157,32 +159,26 @@ def _film(facts: RunFacts) -> dict[str, str] | None:
     return {"file": file.name, "agent": str(about.get("agent", "")), "data": shown}
 
 
-def _figures(told: Story) -> list[tuple[str, str]]:
-    """The run in numbers."""
-    facts, spent = told.facts, told.facts.progress.spent
+def _figures(report: Report) -> list[tuple[str, str]]:
+    """Totals of the run, formatted."""
+    view, spent = report.view, report.view.progress.spent
     device_s = spent.compile_s + spent.run_s
     found = {
         "candidates trained": f"{spent.trained:,}",
-        "without a score": ", ".join(f"{f.count} {f.stage}" for f in told.failures) or "none",
+        "without a score": ", ".join(f"{n} {stage}" for stage, n in view.failures.items()) or "none",
         "environment steps": f"{spent.env_steps + spent.baseline_env_steps:,}",
-        "wall time": _duration(facts.wall_s),
-        "device time": f"{_duration(device_s)}, {spent.compile_s / device_s:.0%} compiling" if device_s else "",
+        "wall time": span(view.wall_s),
+        "device time": f"{span(device_s)}, {spent.compile_s / device_s:.0%} compiling" if device_s else "",
         "steps a second": f"{(spent.env_steps + spent.baseline_env_steps) / spent.run_s:,.0f}" if spent.run_s else "",
-        "language models": f"{dollars(facts.cost_usd)}, {count(facts.tokens)} tokens" if facts.tokens else "none",
+        "language models": f"{dollars(view.cost_usd)}, {count(view.tokens)} tokens" if view.tokens else "none",
     }
     return [(name, value) for name, value in found.items() if value]
 
 
-def _duration(seconds: float) -> str:
-    if seconds < 120:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
-
-
-def _data(told: Story) -> dict[str, Any]:
-    """What the script of the page reads at once."""
-    best = told.facts.best
-    used = {key for row in told.table for key, value in row.items() if value not in (None, "", 0, 0.0)}
+def _data(report: Report) -> dict[str, Any]:
+    """The data that the page's script reads at once."""
+    best = report.view.best
+    used = {key for row in report.table for key, value in row.items() if value not in (None, "", 0, 0.0)}
     columns = [
         {"key": key, "title": title, "kind": kind, **({"by": by} if by else {})}
         for key, title, kind, by in _COLUMNS
@@ -190,16 +186,16 @@ def _data(told: Story) -> dict[str, Any]:
     ]
     return {
         "best": best.candidate.id if best else None,
-        "metric": told.measure.label,
-        "charts": told.charts,
-        "templates": {"curves": charts.curves(told.measure), "terms": charts.terms()},
-        "table": told.table,
+        "metric": report.measure.label,
+        "charts": report.charts,
+        "templates": {"curves": charts.curves(report.measure), "terms": charts.terms()},
+        "table": report.table,
         "columns": columns,
     }
 
 
 def _in_script(value: Any) -> str:
-    """JSON that can stand between script tags."""
+    """JSON for a script element."""
     return json.dumps(_finite(value), separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
 
 
@@ -210,13 +206,12 @@ def _packed(value: Any) -> str:
 
 
 def _shown(value: Any) -> Any:
-    """What the template prints: text of the run without characters that cannot be seen, markup of ours as it is."""
+    """What the template prints: text of the run with invisible characters escaped, our own markup as it is."""
     return printable(value) if type(value) is str else value
 
 
 def _finite(value: Any) -> Any:
-    """JSON that a page may show: it has no infinities and no NaN, which become null, and no characters that cannot be
-    seen."""
+    """`value` with NaN and infinities as null and invisible characters escaped."""
     if isinstance(value, str):
         return printable(value)
     if isinstance(value, dict):

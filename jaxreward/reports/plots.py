@@ -1,4 +1,4 @@
-"""Pictures: learning curves, and the course of a search."""
+"""Plots of learning curves and of a search."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _COLOURS = ("#2a6fb0", "#d1600a", "#3a8f4a", "#8a4fa3", "#b03a48", "#6b6b6b", "#
 
 
 def panels(n: int = 1) -> tuple[Any, list[Any]]:
-    """A figure with `n` panels beside each other, and room for a legend on the right."""
+    """A figure with `n` panels side by side, and room for a legend on the right."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(6.4 if n == 1 else 2.2 + 3.4 * n, 3.6), layout="constrained")
@@ -41,7 +41,7 @@ def learning_curves(
     curves: Mapping[str, np.ndarray],
     title: str = "",
     measure: Measure = SUCCESS,
-    beside: Mapping[str, Mapping[str, np.ndarray]] | None = None,
+    extra_metrics: Mapping[str, Mapping[str, np.ndarray]] | None = None,
 ) -> None:
     """The metric over environment steps: mean over seeds with the range of the seeds as a band.
 
@@ -50,26 +50,26 @@ def learning_curves(
         steps: of the checkpoints (P,).
         curves: by name of what was trained, the metric (S, P).
         measure: what the metric is.
-        beside: by name of what the metric tells beside its value, curves as above; a panel each.
+        extra_metrics: curves as above by name of an extra metric; a panel each.
     """
-    beside = beside or {}
-    figure, shown = panels(1 + len(beside))
+    extra_metrics = extra_metrics or {}
+    figure, shown = panels(1 + len(extra_metrics))
     at = np.asarray(steps) / 1e6
-    for axes, lines in zip(shown, (curves, *beside.values()), strict=True):
+    for axes, lines in zip(shown, (curves, *extra_metrics.values()), strict=True):
         for (name, values), colour in zip(lines.items(), _COLOURS * 4, strict=False):
             axes.plot(at, values.mean(0), color=colour, label=name, linewidth=2)
             axes.fill_between(at, values.min(0), values.max(0), color=colour, alpha=0.15, linewidth=0)
         axes.set_xlabel("environment steps (millions)")
     shown[0].set_title(title)
     _scale(shown[0], measure)
-    for axes, name in zip(shown[1:], beside, strict=True):
+    for axes, name in zip(shown[1:], extra_metrics, strict=True):
         axes.set_ylabel(name.replace("_", " "))
     shown[-1].legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
     with explain_full_disk(path):
         figure.savefig(path, dpi=150)
 
 
-def search_course(path: Path, searches: Mapping[str, Sequence[Result]], title: str = "") -> None:
+def search_plot(path: Path, searches: Mapping[str, Sequence[Result]], title: str = "") -> None:
     """The score of every trained candidate in order, and the best so far as a line."""
     figure, (axes,) = panels()
     measure = measure_of_scores([r.score for results in searches.values() for r in results])
@@ -86,6 +86,3 @@ def search_course(path: Path, searches: Mapping[str, Sequence[Result]], title: s
     drawn = io.BytesIO()
     figure.savefig(drawn, dpi=150, format=path.suffix.removeprefix("."))
     write_atomic(path, drawn.getvalue())
-
-
-# Okabe and Ito's colours, which people with any form of colour blindness can tell apart; the baseline is black.

@@ -1,4 +1,4 @@
-"""Runs in a table, one a line or side by side."""
+"""Tables of runs: one a line, or side by side."""
 
 from __future__ import annotations
 
@@ -10,17 +10,16 @@ from typing import Any
 from jaxreward.config import label_of
 from jaxreward.formatting import count, dollars, span
 from jaxreward.records import Measure, Score
-from jaxreward.reports.facts import RunFacts
+from jaxreward.reports.run_view import RunView
 from jaxreward.reports.tables import figure, interval, score_json, task_title
-from jaxreward.reports.timeline import Reached, first_to_reach
+from jaxreward.reports.timeline import TrainedCandidate, first_to_reach
 from jaxreward.runs.toml import flat
 
 GAP = "  "
 
 
 def aligned(rows: Sequence[Sequence[str]], left: Sequence[int] = (0,)) -> list[str]:
-    """Rows as lines, columns two spaces apart; those at the places `left` begin at the left, all others end at the
-    right."""
+    """Rows as lines, columns two spaces apart; those with an index in `left` are aligned left, all others right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = []
     for row in rows:
@@ -29,7 +28,7 @@ def aligned(rows: Sequence[Sequence[str]], left: Sequence[int] = (0,)) -> list[s
     return lines
 
 
-def told_score(score: Score | None, *, bare: bool = False) -> str:
+def score_text(score: Score | None, *, bare: bool = False) -> str:
     """`0.996 (0.981 to 1.000)`: a score with its 95 % interval, or without it; `-` for none."""
     if score is None:
         return "-"
@@ -37,42 +36,42 @@ def told_score(score: Score | None, *, bare: bool = False) -> str:
     return mean if bare else f"{mean} ({low} to {high})"
 
 
-def task_of(facts: RunFacts) -> str:
+def task_of(view: RunView) -> str:
     """The task of a run with the options that it was given."""
-    return task_title(facts.started.task, facts.progress.config.get("task_arg", ()))
+    return task_title(view.started.task, view.progress.config.get("task_arg", ()))
 
 
-def budget(facts: RunFacts) -> int:
+def budget(view: RunView) -> int:
     """Candidates that a run is to train."""
-    return int(facts.progress.config.get("candidates", 0))
+    return int(view.progress.config.get("candidates", 0))
 
 
-def summary_json(facts: RunFacts, name: str) -> dict[str, Any]:
-    """A run in short; the documented object of `runs list --json` (docs/commands.md)."""
-    spent, started, best = facts.progress.spent, facts.started, facts.best
+def summary_json(view: RunView, name: str) -> dict[str, Any]:
+    """The summary of a run; the documented object of `runs list --json` (docs/commands.md)."""
+    spent, started, best = view.progress.spent, view.started, view.best
     return {
         "run": name,
-        "path": str(facts.path),
+        "path": str(view.path),
         "task": label_of(started.task),
-        "task_arg": list(facts.progress.config.get("task_arg", ())),
+        "task_arg": list(view.progress.config.get("task_arg", ())),
         "strategy": started.strategy,
         "proposer": started.proposer,
         "seed": started.seed,
-        "standing": facts.standing,
-        "reason": facts.reason,
+        "standing": view.standing,
+        "reason": view.reason,
         "candidates": {
-            "trained": spent.trained, "failed": spent.failed, "duplicate": spent.duplicate, "budget": budget(facts),
+            "trained": spent.trained, "failed": spent.failed, "duplicate": spent.duplicate, "budget": budget(view),
         },
         "best": {"id": best.candidate.id, "score": score_json(best.score)} if best else None,
-        "fresh": score_json(facts.final),
+        "fresh": score_json(view.final),
         "env_steps": spent.env_steps,
         "compile_s": spent.compile_s,
         "run_s": spent.run_s,
-        "wall_s": facts.wall_s,
-        "tokens": facts.tokens,
-        "cost_usd": facts.cost_usd,
-        "started_at": facts.entries[0].at,
-        "last_at": facts.last_at,
+        "wall_s": view.wall_s,
+        "tokens": view.tokens,
+        "cost_usd": view.cost_usd,
+        "started_at": view.entries[0].at,
+        "last_at": view.last_at,
     }  # fmt: skip
 
 
@@ -81,8 +80,8 @@ def summary_json(facts: RunFacts, name: str) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class _Column:
-    """A column of the list. What is `left` begins at the left; what is `spare` may be left out of a narrow terminal,
-    the highest number first."""
+    """A column of the list, aligned `left` or right; on a narrow terminal those with the highest `spare` go first, and
+    those with 0 stay."""
 
     title: str
     left: bool = False
@@ -97,18 +96,17 @@ _COLUMNS = (
 )  # fmt: skip
 
 
-def list_lines(runs: Sequence[tuple[str, RunFacts]], width: int | None = None, now: float | None = None) -> list[str]:
+def list_lines(runs: Sequence[tuple[str, RunView]], width: int | None = None, now: float | None = None) -> list[str]:
     """A table of runs by name, in their order.
 
     Args:
         runs: with the name of each.
-        width: characters that there are in a line, if there is a limit: columns that do not fit are left out, and named
-            in a line of their own.
+        width: most characters of a line: columns that do not fit are left out, and named in a last line.
         now: Unix seconds.
     """
     now = time.time() if now is None else now
-    rows = [_cells(name, facts, now) for name, facts in runs]
-    shown = [k for k in range(len(_COLUMNS)) if any(row[k] for row in rows)]  # what no run has is no column
+    rows = [_cells(name, view, now) for name, view in runs]
+    shown = [k for k in range(len(_COLUMNS)) if any(row[k] for row in rows)]  # no empty columns
     left_out: list[str] = []
 
     def lines() -> list[str]:
@@ -125,13 +123,13 @@ def list_lines(runs: Sequence[tuple[str, RunFacts]], width: int | None = None, n
     return [*lines(), *([note] if left_out else [])]
 
 
-def _cells(name: str, facts: RunFacts, now: float) -> tuple[str, ...]:
-    spent = facts.progress.spent
+def _cells(name: str, view: RunView, now: float) -> tuple[str, ...]:
+    spent = view.progress.spent
     return (
-        name, task_of(facts), facts.started.strategy, facts.started.proposer, facts.standing,
-        f"{spent.trained}/{budget(facts)}", told_score(facts.best.score if facts.best else None),
-        told_score(facts.final, bare=True) if facts.final else "", count(spent.env_steps), span(facts.wall_s),
-        dollars(facts.cost_usd) if facts.cost_usd else "", span(now - facts.last_at),
+        name, task_of(view), view.started.strategy, view.started.proposer, view.standing,
+        f"{spent.trained}/{budget(view)}", score_text(view.best.score if view.best else None),
+        score_text(view.final, bare=True) if view.final else "", count(spent.env_steps), span(view.wall_s),
+        dollars(view.cost_usd) if view.cost_usd else "", span(now - view.last_at),
     )  # fmt: skip
 
 
@@ -140,26 +138,26 @@ def _cells(name: str, facts: RunFacts, now: float) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class SideBySide:
-    """Runs beside each other, by name.
+    """Runs side by side, by name.
 
     Args:
         runs: at least one.
-        levels: scores whose candidate is asked for; by default 0.25, 0.5, 0.75 and 0.9 of rates, and the best score
-            that all runs reached.
+        levels: scores to say what each run used to reach them; by default 0.25, 0.5, 0.75 and 0.9 of rates, and
+            the best score that all runs reached.
     """
 
-    runs: Sequence[tuple[str, RunFacts]]
+    runs: Sequence[tuple[str, RunView]]
     levels: Sequence[float] = ()
 
     @property
     def tasks(self) -> list[str]:
-        """The tasks, each once; more than one cannot be compared."""
-        return list(dict.fromkeys(task_of(facts) for _, facts in self.runs))
+        """The tasks, each once; runs of several cannot be compared."""
+        return list(dict.fromkeys(task_of(view) for _, view in self.runs))
 
     @property
     def differing(self) -> dict[str, list[Any]]:
         """Settings that are not the same in all runs, by name."""
-        each = [dict(flat(facts.progress.config)) for _, facts in self.runs]
+        each = [dict(flat(view.progress.config)) for _, view in self.runs]
         names = dict.fromkeys(name for settings in each for name in settings)
         found = {name: [settings.get(name) for settings in each] for name in names}
         return {name: values for name, values in found.items() if any(value != values[0] for value in values)}
@@ -170,7 +168,7 @@ class SideBySide:
         if self.levels or len(self.tasks) > 1:
             return list(self.levels)
         measure = self._measure
-        bests = [facts.best.score.merit for _, facts in self.runs if facts.best and facts.best.score]
+        bests = [view.best.score.merit for _, view in self.runs if view.best and view.best.score]
         common = [measure.oriented(min(bests))] if len(bests) == len(self.runs) else []
         return sorted({*((0.25, 0.5, 0.75, 0.9) if measure.rate else ()), *common}, key=measure.oriented)
 
@@ -181,19 +179,21 @@ class SideBySide:
     def json(self) -> dict[str, Any]:
         """The documented object of `runs compare --json` (docs/commands.md)."""
         rows = []
-        for name, facts in self.runs:
-            levels = [(level, first_to_reach(facts.course, facts.measure, level)) for level in self.asked_levels]
+        for name, view in self.runs:
+            levels = [
+                (level, first_to_reach(view.timeline.candidates, view.measure, level)) for level in self.asked_levels
+            ]
             reached = {
-                "to_best": _reached_json(_to_best(facts)),
+                "to_best": _reached_json(_to_best(view)),
                 "to_levels": [{"level": level, "reached": _reached_json(point)} for level, point in levels],
             }
-            rows.append({**summary_json(facts, name), **reached})
+            rows.append({**summary_json(view, name), **reached})
         return {"runs": rows, "tasks_differ": len(self.tasks) > 1, "settings": self.differing}
 
     def lines(self, width: int | None = None) -> list[str]:
-        """The same for people; as many runs beside each other as `width` characters hold, the rest below."""
+        """The same for people; as many runs in a row as `width` characters hold, the rest below."""
         names = [name for name, _ in self.runs]
-        rows = {"": names, **self._facts(), **self._differing_lines()}
+        rows = {"": names, **self._rows(), **self._differing_lines()}
         lines = list[str]()
         first = 0
         while first < len(names):
@@ -203,35 +203,32 @@ class SideBySide:
             lines += [*([""] if first else []), *(line.rstrip() for line in _block(rows, first, last))]
             first = last
         if len(self.tasks) > 1:
-            lines += [
-                "",
-                f"the tasks differ ({'; '.join(self.tasks)}): scores and levels cannot be set against each other",
-            ]
+            lines += ["", f"the tasks differ ({'; '.join(self.tasks)}): scores and levels cannot be compared"]
         return lines
 
-    def _facts(self) -> dict[str, list[str]]:
-        each = [facts for _, facts in self.runs]
+    def _rows(self) -> dict[str, list[str]]:
+        each = [view for _, view in self.runs]
         rows: dict[str, list[str]] = {
             "task": [task_of(f) for f in each],
             "strategy, proposer": [f"{f.started.strategy}, {f.started.proposer}" for f in each],
             "standing": [f.standing for f in each],
             "candidates trained": [f"{f.progress.spent.trained} of {budget(f)}" for f in each],
-            "best in the search": [told_score(f.best.score if f.best else None) for f in each],
-            "on fresh seeds": [told_score(f.final) for f in each],
+            "best in the search": [score_text(f.best.score if f.best else None) for f in each],
+            "on fresh seeds": [score_text(f.final) for f in each],
         }
         points = [_to_best(f) for f in each]
         rows |= {
-            "candidates to its best": [_said(p, lambda p: str(p.number)) for p in points],
-            "steps to its best": [_said(p, lambda p: count(p.env_steps)) for p in points],
-            "device time to its best": [_said(p, lambda p: span(p.device_s)) for p in points],
-            "wall time to its best": [_said(p, lambda p: span(p.wall_s)) for p in points],
+            "candidates to its best": [_cell(p, lambda p: str(p.number)) for p in points],
+            "steps to its best": [_cell(p, lambda p: count(p.env_steps)) for p in points],
+            "device time to its best": [_cell(p, lambda p: span(p.device_s)) for p in points],
+            "wall time to its best": [_cell(p, lambda p: span(p.wall_s)) for p in points],
         }
         if any(f.cost_usd for f in each):
-            rows["dollars to its best"] = [_said(p, lambda p: dollars(p.cost_usd)) for p in points]
+            rows["dollars to its best"] = [_cell(p, lambda p: dollars(p.cost_usd)) for p in points]
         for level in self.asked_levels:
             title = f"candidates to {figure(level, rate=self._measure.rate)}"
-            at = [first_to_reach(f.course, f.measure, level) for f in each]
-            rows[title] = [_said(p, lambda p: str(p.number)) for p in at]
+            at = [first_to_reach(f.timeline.candidates, f.measure, level) for f in each]
+            rows[title] = [_cell(p, lambda p: str(p.number)) for p in at]
         return rows
 
     def _differing_lines(self) -> dict[str, list[str]]:
@@ -242,18 +239,18 @@ class SideBySide:
 
 
 def _block(rows: Mapping[str, Sequence[str]], first: int, last: int) -> list[str]:
-    """The lines of the runs from place `first` to before `last`, all of one length."""
+    """The lines of runs `first` to `last` - 1, padded to one length."""
     lines = aligned([[title, *values[first:last]] for title, values in rows.items()])
     width = max(map(len, lines))
     return [line.ljust(width) for line in lines]
 
 
-def _to_best(facts: RunFacts) -> Reached | None:
-    best = facts.best
-    return next((p for p in facts.course if best and p.result.candidate.id == best.candidate.id), None)
+def _to_best(view: RunView) -> TrainedCandidate | None:
+    best = view.best
+    return next((p for p in view.timeline.candidates if best and p.result.candidate.id == best.candidate.id), None)
 
 
-def _reached_json(point: Reached | None) -> dict[str, Any] | None:
+def _reached_json(point: TrainedCandidate | None) -> dict[str, Any] | None:
     if point is None:
         return None
     return {
@@ -262,7 +259,7 @@ def _reached_json(point: Reached | None) -> dict[str, Any] | None:
     }  # fmt: skip
 
 
-def _said(point: Reached | None, how: Any) -> str:
+def _cell(point: TrainedCandidate | None, how: Any) -> str:
     return "-" if point is None else how(point)
 
 

@@ -1,4 +1,4 @@
-"""What is known of one run, on a screen."""
+"""One run as text for a terminal, and as JSON."""
 
 from __future__ import annotations
 
@@ -8,58 +8,59 @@ import stat
 import textwrap
 import time
 from collections.abc import Callable, Iterator, Mapping
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
 from jaxreward.config import is_file, label_of
 from jaxreward.formatting import count, dollars, span
-from jaxreward.records import Score
+from jaxreward.records import Result, Score
 from jaxreward.reports.baselines import Gap, gap
-from jaxreward.reports.facts import BEST_OF_N, RunFacts
-from jaxreward.reports.run_tables import aligned, summary_json, task_of, told_score
+from jaxreward.reports.run_tables import aligned, score_text, summary_json, task_of
+from jaxreward.reports.run_view import RunView
 from jaxreward.reports.tables import figure, score_json
-from jaxreward.reports.timeline import CHECKING, FINAL, PROPOSING, TRAINING, GenerationCourse, Stopwatch, generations
+from jaxreward.reports.timeline import BEST_OF_N, CHECKING, FINAL, PROPOSING, TRAINING, Period, better
 
 FILES = {
     "best_interface.py": "the best program",
     "report.html": "the report",
-    "search.png": "how the search went",
+    "search.png": "the scores through the search",
     "profile/account.md": "where the time went",
-    "transcripts/exchanges.jsonl": "what was said to and by language models",
+    "transcripts/exchanges.jsonl": "the calls of language models",
     "tensorboard": "for TensorBoard",
     "wandb": "for Weights & Biases",
 }
-"""What may lie in a run's folder that a person would look at."""
+"""Files of a run for people, where they exist."""
 
+_PHASES = (PROPOSING, CHECKING, TRAINING)
 _GENERATIONS = 8
-"""Rows of the table of generations, at most; those before are added up."""
+"""Most rows of the table of generations; earlier ones are summed in one row."""
 
 
-def against(facts: RunFacts) -> dict[str, tuple[Score | None, str]]:
-    """The baselines by name: the score of each, and in words how the best stands to it."""
-    mine = facts.final or (facts.best.score if facts.best else None)
-    said: dict[str, tuple[Score | None, str]] = {}
-    for name, baseline in facts.rivals.items():
+def baseline_verdicts(view: RunView) -> dict[str, tuple[Score | None, str]]:
+    """The score of each baseline by name, and how the best compares with it."""
+    mine = view.final or (view.best.score if view.best else None)
+    found: dict[str, tuple[Score | None, str]] = {}
+    for name, baseline in view.baselines.items():
         if baseline.score is None:
-            said[name] = None, f"no score: {baseline.failure.message}" if baseline.failure else "no score"
+            found[name] = None, f"no score: {baseline.failure.message}" if baseline.failure else "no score"
         elif mine is None:
-            said[name] = baseline.score, ""
+            found[name] = baseline.score, ""
         else:
-            said[name] = baseline.score, _compared(gap(mine, baseline.score), rate=mine.measure.rate)
-    return said
+            found[name] = baseline.score, _compared(gap(mine, baseline.score), rate=mine.measure.rate)
+    return found
 
 
 def _compared(found: Gap, rate: bool) -> str:
     by, low, high = (figure(x, sign=True, rate=rate) for x in (found.mean, found.low, found.high))
-    which = "cannot be told from it" if found.verdict == "unclear" else f"is {found.verdict}"
-    return f"the best {which}, {by} ({low} to {high})"
+    verdict = "no significant difference" if found.verdict == "unclear" else f"the best is {found.verdict}"
+    return f"{verdict}, {by} ({low} to {high})"
 
 
-def way_on(facts: RunFacts) -> str:
-    """What to type to go on with a run, with more candidates (N in all) where it is finished; empty while a process
-    works on it."""
-    started, path = facts.started, facts.path
-    if facts.standing == "running":
+def resume_command(view: RunView) -> str:
+    """The command that resumes a run, with more candidates (N in all) where it is finished; empty while it runs."""
+    started, path = view.started, view.path
+    if view.standing == "running":
         return ""
     if started.command.startswith("jaxreward compare"):
         return "give the command of its comparison again"
@@ -70,181 +71,165 @@ def way_on(facts: RunFacts) -> str:
     resume = "" if how == "tell" else " --resume"
     task = f" --task {shlex.quote(label_of(started.task))}" if is_file(started.task) else ""
     command = f"jaxreward {how}{out}{task} --name {shlex.quote(path.name)}{resume}"
-    if facts.standing == "finished":
+    if view.standing == "finished":
         return f"{command} --candidates N"
-    return f"{command} --max-attempts N" if facts.standing == "failed" else command
+    return f"{command} --max-attempts N" if view.standing == "failed" else command
 
 
-def run_json(facts: RunFacts) -> dict[str, Any]:
+def run_json(view: RunView) -> dict[str, Any]:
     """The documented object of `jaxreward runs show --json` (docs/commands.md)."""
-    best = facts.best
+    best = view.best
     notices = best.feedback.notices if best and best.feedback else ()
     return {
-        **summary_json(facts, facts.name),
-        "way_on": way_on(facts),
-        "command": facts.started.command,
+        **summary_json(view, view.name),
+        "way_on": resume_command(view),
+        "command": view.started.command,
         "baselines": {
-            name: {"score": score_json(score), "verdict": verdict} for name, (score, verdict) in against(facts).items()
+            name: {"score": score_json(score), "verdict": verdict}
+            for name, (score, verdict) in baseline_verdicts(view).items()
         },
-        "attempts": facts.progress.spent.attempts,
-        "failures": facts.failures,
-        "lineage": [{"id": c.id, "operator": c.operator} for c in facts.ancestry],
+        "attempts": view.progress.spent.attempts,
+        "failures": view.failures,
+        "lineage": [{"id": c.id, "operator": c.operator} for c in view.ancestry],
         "notices": [notice.model_dump() for notice in notices],
-        "waiting": list(facts.waiting),
-        "generations": [_generation_json(g) for g in generations(facts.entries)],
-        "files": {name: str(facts.path / name) for name in FILES if _is_there(facts.path / name)},
+        "waiting": list(view.waiting),
+        "generations": [_generation_json(g) for g in view.timeline.generations],
+        "files": {name: str(view.path / name) for name in FILES if _is_there(view.path / name)},
     }  # fmt: skip
 
 
-def _generation_json(g: GenerationCourse) -> dict[str, Any]:
+def _generation_json(g: Period) -> dict[str, Any]:
     return {
-        "generation": g.index, "complete": g.complete, "trained": g.trained, "failed": g.failed,
-        "duplicate": g.duplicate, "best": g.best.mean if g.best else None,
-        "best_so_far": g.best_so_far.mean if g.best_so_far else None, "wall_s": g.wall_s, "seconds": dict(g.seconds),
+        "generation": g.index, "complete": g.complete, "trained": g.scored, "failed": g.failed,
+        "duplicate": g.duplicate, "best": _mean(g.best), "best_so_far": _mean(g.best_so_far), "wall_s": g.wall_s,
+        "seconds": g.seconds,
         "compile_s": g.compile_s, "run_s": g.run_s,
     }  # fmt: skip
 
 
-def run_lines(facts: RunFacts, width: int = 100, now: float | None = None) -> list[str]:
-    """A run for people, in lines of at most `width` characters where words allow it."""
+def _mean(result: Result | None) -> float | None:
+    return result.score.mean if result and result.score else None
+
+
+def run_lines(view: RunView, width: int = 100, now: float | None = None) -> list[str]:
+    """A run as lines of at most `width` characters, longer words excepted."""
     now = time.time() if now is None else now
-    s = facts.started
+    s = view.started
     lines = [
-        f"{facts.name}: {task_of(facts)}, {s.strategy} with the {s.proposer} proposer, search seed {s.seed}",
-        _standing(facts, now),
+        f"{view.name}: {task_of(view)}, {s.strategy} with the {s.proposer} proposer, search seed {s.seed}",
+        _standing(view, now),
         "",
     ]
-    for label, text in _paragraphs(facts):
+    for label, text in _paragraphs(view):
         label = f"{label:<10}"
         lines += textwrap.wrap(
             text, max(40, width), initial_indent=label, subsequent_indent=" " * len(label), break_long_words=False,
             break_on_hyphens=False,
         )  # fmt: skip
-    if way := way_on(facts):
-        lines.append(f"{'go on':<10}{way}")  # in one piece, to be copied
-    return [*lines, *_generation_table(generations(facts.entries))]
+    if way := resume_command(view):
+        lines.append(f"{'resume':<10}{way}")  # unwrapped, to be copied
+    return [*lines, *_generation_table(view.timeline.generations)]
 
 
-def _standing(facts: RunFacts, now: float) -> str:
-    ago = f"{span(now - facts.last_at)} ago"
-    match facts.standing:
+def _standing(view: RunView, now: float) -> str:
+    ago = f"{span(now - view.last_at)} ago"
+    match view.standing:
         case "running":
             return f"running; its last event is from {ago}"
         case "stopped":
-            return f"stopped {ago} without a word: its process was killed, or the machine went down"
+            return f"stopped {ago} without an end: its process was killed, or the machine went down"
         case standing:
-            return f"{standing} {ago}: {facts.reason}"
+            return f"{standing} {ago}: {view.reason}"
 
 
-def _paragraphs(facts: RunFacts) -> Iterator[tuple[str, str]]:
-    """Labels with what stands behind them."""
-    best, spent, config = facts.best, facts.progress.spent, facts.progress.config
+def _paragraphs(view: RunView) -> Iterator[tuple[str, str]]:
+    """Labels and texts."""
+    best, spent, config = view.best, view.progress.spent, view.progress.config
     if best is None or best.score is None:
         yield "best", "no candidate has a score"
     else:
         seeds = f"{best.score.n} seed" + "s" * (best.score.n != 1)
-        measure = facts.measure.label
-        yield "best", f"{best.candidate.id}, {measure} {told_score(best.score)}, {seeds} of the search"
-    if facts.final is not None:
-        steps = facts.progress.baselines["best"].steps
-        yield "fresh", f"{told_score(facts.final)}, trained again on {facts.final.n} fresh seeds x {steps:,} steps"
+        measure = view.measure.label
+        yield "best", f"{best.candidate.id}, {measure} {score_text(best.score)}, {seeds} of the search"
+    if view.final is not None:
+        steps = view.progress.baselines["best"].steps
+        yield "fresh", f"{score_text(view.final)}, trained again on {view.final.n} fresh seeds x {steps:,} steps"
     label = "against"
-    for name, (score, verdict) in against(facts).items():
-        yield label, f"{name} {told_score(score)}" + (f": {verdict}" if verdict else "")
+    for name, (score, verdict) in baseline_verdicts(view).items():
+        yield label, f"{name} {score_text(score)}" + (f": {verdict}" if verdict else "")
         label = ""
-    if facts.ancestry:
-        yield "lineage", " <- ".join(f"{c.id} ({c.operator})" for c in facts.ancestry)
+    if view.ancestry:
+        yield "lineage", " <- ".join(f"{c.id} ({c.operator})" for c in view.ancestry)
     label = "warnings"
     for notice in best.feedback.notices if best and best.feedback else ():
         yield label, f"{notice.kind}: {notice.message}"
         label = ""
-    yield "spent", _spent(facts, config)
-    if facts.failures:
-        yield "failures", ", ".join(f"{number} {stage}" for stage, number in facts.failures.items())
-    if facts.waiting:
-        yield (
-            "in work",
-            f"generation {facts.progress.open.index}, {len(facts.waiting)} without a result"
-            if facts.progress.open
-            else "",
-        )
-    if spent.calls or facts.cost_usd:
+    yield "spent", _spent(view, config)
+    if view.failures:
+        yield "failures", ", ".join(f"{number} {stage}" for stage, number in view.failures.items())
+    if view.waiting:
+        index = view.progress.open.index if view.progress.open else ""
+        yield "in work", f"generation {index}, {len(view.waiting)} without a result"
+    if spent.calls or view.cost_usd:
         unpriced = f", {spent.unpriced_tokens:,} of them of unknown price" if spent.unpriced_tokens else ""
-        yield "cost", f"{dollars(facts.cost_usd)} for language models, {facts.tokens:,} tokens{unpriced}"
-    yield "time", _times(facts)
-    yield "files", f"{facts.path}: " + ", ".join(name for name in FILES if _is_there(facts.path / name))
+        yield "cost", f"{dollars(view.cost_usd)} for language models, {view.tokens:,} tokens{unpriced}"
+    yield "time", _times(view)
+    yield "files", f"{view.path}: " + ", ".join(name for name in FILES if _is_there(view.path / name))
 
 
-def _spent(facts: RunFacts, config: Mapping[str, Any]) -> str:
-    """The budgets, with their limits where there are any."""
-    spent, llm = facts.progress.spent, config.get("llm", {})
+def _spent(view: RunView, config: Mapping[str, Any]) -> str:
+    """What was used of each budget."""
+    spent, llm = view.progress.spent, config.get("llm", {})
     device_s = spent.compile_s + spent.run_s
     compiling = f" ({spent.compile_s / device_s:.0%} compiling)" if device_s else ""
-    told = [
+    used = [
         _of(spent.trained, config.get("candidates"), str) + " candidates trained",
         _of(spent.attempts, config.get("max_attempts"), str) + " attempts",
         _of(spent.env_steps, config.get("max_env_steps"), count) + " environment steps",
         _of(device_s, config.get("max_device_s"), span) + f" on devices{compiling}",
     ]
     if spent.calls:
-        told.append(_of(spent.calls, llm.get("max_requests"), str) + " requests to language models")
-        told.append(_of(facts.cost_usd, llm.get("max_usd"), dollars))
-    return ", ".join(told)
+        used.append(_of(spent.calls, llm.get("max_requests"), str) + " requests to language models")
+        used.append(_of(view.cost_usd, llm.get("max_usd"), dollars))
+    return ", ".join(used)
 
 
 def _of(used: Any, limit: Any, how: Callable[[Any], str]) -> str:
     return f"{how(used)} of {how(limit)}" if limit else how(used)
 
 
-def _times(facts: RunFacts) -> str:
-    watch = Stopwatch()
-    for entry in facts.entries:
-        watch.add(entry)
-    seconds = dict(watch.seconds)
-    if facts.beside is not None and FINAL in seconds:  # the search inside it ends before the final training does
-        inner = min(facts.beside.wall_s, seconds[FINAL])
+def _times(view: RunView) -> str:
+    seconds = dict(view.timeline.seconds)
+    if view.best_of_n is not None and FINAL in seconds:  # that search ends before the final training does
+        inner = min(view.best_of_n.wall_s, seconds[FINAL])
         seconds |= {FINAL: seconds[FINAL] - inner, BEST_OF_N: inner}
-    told = sorted(seconds.items(), key=lambda item: item[1], reverse=True)
-    return f"{span(facts.wall_s)}: " + ", ".join(f"{span(s)} {name}" for name, s in told if s >= 0.05)
+    listed = sorted(seconds.items(), key=lambda item: item[1], reverse=True)
+    return f"{span(view.wall_s)}: " + ", ".join(f"{span(s)} {name}" for name, s in listed if s >= 0.05)
 
 
-def _generation_table(all_of_them: list[GenerationCourse]) -> list[str]:
-    if not all_of_them:
+def _generation_table(generations: list[Period]) -> list[str]:
+    if not generations:
         return []
-    early, late = all_of_them[:-_GENERATIONS], all_of_them[-_GENERATIONS:]
+    early, late = generations[:-_GENERATIONS], generations[-_GENERATIONS:]
     if len(early) == 1:
-        early, late = [], all_of_them
-    header = (
-        "generation",
-        "scored",
-        "failed",
-        "best",
-        "so far",
-        "wall",
-        PROPOSING,
-        CHECKING,
-        TRAINING,
-        "device",
-        "compiling",
-    )
+        early, late = [], generations
+    header = ("generation", "scored", "failed", "best", "so far", "wall", *_PHASES, "device", "compiling")
     rows = [_generation_row([g]) for g in late]
     return ["", *aligned([header, *([_generation_row(early)] if early else []), *rows])]
 
 
-def _generation_row(of: list[GenerationCourse]) -> tuple[str, ...]:
+def _generation_row(of: list[Period]) -> tuple[str, ...]:
     """One row for one generation or for several."""
     first, last = of[0], of[-1]
-    scores = [g.best for g in of if g.best]
-    best = max(scores, key=lambda score: score.merit, default=None)
+    bests = reduce(better, filter(None, (g.best for g in of)), None), last.best_so_far
     device_s = sum(g.compile_s + g.run_s for g in of)
     compiling = f"{sum(g.compile_s for g in of) / device_s:.0%}" if device_s else "-"
     name = f"{first.index}" if first is last else f"{first.index} to {last.index}"
-    so_far = last.best_so_far
     return (
-        name if last.complete else f"{name} (in work)", str(sum(g.trained for g in of)),
-        str(sum(g.failed + g.duplicate for g in of)), *(told_score(s, bare=True) for s in (best, so_far)),
+        name if last.complete else f"{name} (in work)", str(sum(g.scored for g in of)),
+        str(sum(g.failed + g.duplicate for g in of)), *(score_text(r.score if r else None, bare=True) for r in bests),
         span(sum(g.wall_s for g in of)),
-        *(span(sum(g.seconds.get(name, 0.0) for g in of)) for name in (PROPOSING, CHECKING, TRAINING)),
+        *(span(sum(g.seconds.get(name, 0.0) for g in of)) for name in _PHASES),
         span(device_s), compiling,
     )  # fmt: skip
 

@@ -1,17 +1,19 @@
-"""How a search or a training stands, from what a watcher is told: a few lines for a terminal, a sentence for a log."""
+"""The state of a search or a training while it runs, as a few lines for a terminal or a sentence for a log."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
-from jaxreward.formatting import count, dollars, span
+from jaxreward.formatting import count, span
 from jaxreward.operators import WORDS
-from jaxreward.records import Measure, Score
-from jaxreward.reports.run_tables import told_score
+from jaxreward.records import Measure
+from jaxreward.reports.model_costs import cost_line
+from jaxreward.reports.run_tables import score_text
 from jaxreward.reports.tables import figure
-from jaxreward.reports.timeline import CHECKING, PROPOSING, TRAINING, Stopwatch, better
+from jaxreward.reports.timeline import CHECKING, PROPOSING, TRAINING, Timeline, better
 from jaxreward.runs import Asked, Baseline, Entry, Generation, Progress, Spent, Told, Trained
 
 STATES: tuple[str, ...] = (
@@ -24,9 +26,11 @@ STATES: tuple[str, ...] = (
     "duplicate",
 )
 
+_PHASES = (PROPOSING, CHECKING, TRAINING)
+
 
 def states(generation: Generation) -> dict[str, int]:
-    """How many candidates of a generation in work are in each of `STATES`; those in which none is are left out."""
+    """The number of candidates of an unfinished generation in each of `STATES`, without those that are 0."""
     found = dict.fromkeys(STATES, 0)
     for request in generation.requests:
         found[_state(generation, request.id, request.operator in WORDS)] += 1
@@ -49,11 +53,11 @@ def _state(generation: Generation, id: str, words: bool) -> str:
 
 
 @dataclass
-class Bar:
-    """A training: its steps, and how fast they come.
+class TrainingBar:
+    """The progress of a training.
 
-    The rate is that between the first and the last report, so that neither compiling before the first nor steps that
-    an earlier process took count.
+    Its rate is that between the first and the last report: neither compilation before the first nor steps of an earlier
+    process count.
     """
 
     label: str
@@ -70,10 +74,10 @@ class Bar:
         self.measure: Measure | None = None
 
     def report(self, progress: Any, now: float) -> None:
-        """Take in a `jaxreward.training.Progress`."""
+        """Update it by a `jaxreward.training.Progress`."""
         self.steps, self.total, self.compiling = progress.steps, max(1, progress.total), progress.phase == "compile"
         self.where = f"chunk {progress.chunk + 1} of {progress.chunks}" if progress.chunks > 1 else ""
-        self.latest = {**self.latest, **progress.success}  # whoever draws looks at one or the other
+        self.latest = {**self.latest, **progress.success}  # new: the drawing thread reads the old one
         self.measure = progress.measure
         if not self.compiling:
             self.first = self.first or (now, self.steps)
@@ -98,14 +102,14 @@ class Bar:
 
     @property
     def best(self) -> str:
-        """The best of what trains, so far."""
+        """The best value of its candidates so far."""
         if not self.latest or self.measure is None:
             return ""
         value = max(self.latest.values(), key=self.measure.oriented)
         return f"best {figure(value, 2 if self.measure.rate else 3, rate=self.measure.rate)}"
 
     def words(self, now: float) -> list[str]:
-        """What there is to say of it, the most important first."""
+        """Its state in parts, the most important first."""
         parts = [f"{count(self.steps)} of {count(self.total)} steps"] if self.steps or not self.compiling else []
         if self.compiling:
             parts.insert(0, f"compiling for {span(now - self.began)}" if not self.steps else "compiling")
@@ -117,36 +121,32 @@ class Bar:
 
 
 class Status:
-    """What a watcher was told so far. Times are of any clock that only goes forward, in seconds.
+    """The state of a search by the events and reports so far. Times are in seconds of any monotonic clock.
 
-    It looks at the run when it is asked, and not when it is told.
+    Text is made when it is asked for, not when an event comes.
     """
 
     def __init__(self, now: float) -> None:
-        self.bar: Bar | None = None
+        self.bar: TrainingBar | None = None
         self.asking = ""
         self._progress: Progress[Any] | None = None
         self._began, self._before = now, Spent()
-        self._watch = Stopwatch()
+        self._timeline = Timeline()
         self._compiling, self._trainings = 0.0, 0
-        self._best: Score | None = None
-        self._best_id = ""
-        self._compared = False  # the training on fresh seeds has come to its end
+        self._compared = False  # the training on fresh seeds has ended
 
-    # ---- what it is told
+    # ---- input
 
     def logged(self, entry: Entry, progress: Progress[Any], now: float) -> None:
-        """An event was logged, and this is where the run stands after it."""
+        """An event was logged, and `progress` is the run after it."""
         if self._progress is None or progress.started is not self._progress.started:
             self._begin(progress, now)
         self._progress = progress
-        took = self._watch.add(entry)
+        took = self._timeline.add(entry)
         match entry.event:
-            case Trained(compile_s=compile_s, run_s=run_s, results=results):
+            case Trained(compile_s=compile_s, run_s=run_s):
                 self._trainings += 1
                 self._compiling += took * compile_s / (compile_s + run_s) if compile_s else 0.0
-                for result in results:
-                    self._take(result.score, result.candidate.id)
                 self.bar = None
             case Baseline():
                 self.bar, self._compared = None, True
@@ -160,67 +160,61 @@ class Status:
             self.asking = ""
 
     def _begin(self, progress: Progress[Any], now: float) -> None:
-        """A search is taken up: a new one, an earlier one, one inside another, or the outer one again."""
-        self._began, self._before = now, progress.spent
-        self._watch, self._compiling, self._trainings = Stopwatch(), 0.0, 0
-        self._best, self._best_id, self.bar = None, "", None
+        """Begin with a search: a new or a resumed one, one inside another, or the outer one again."""
         trained = progress.open.trained.values() if progress.open else ()
-        for result in (*progress.results.values(), *trained):
-            self._take(result.score, result.candidate.id)
-
-    def _take(self, score: Score | None, id: str) -> None:
-        best = better(self._best, score)
-        if best is not self._best:
-            self._best, self._best_id = best, id
+        best = reduce(better, (*progress.results.values(), *trained), None)
+        self._began, self._before, self._timeline = now, progress.spent, Timeline(best=best)
+        self._compiling, self._trainings, self.bar = 0.0, 0, None
 
     def training(self, label: str, progress: Any, now: float) -> None:
-        """Where a training stands, a `jaxreward.training.Progress`."""
+        """A report of a training: `progress` is a `jaxreward.training.Progress`."""
         if self.bar is None or self.bar.label != label:
-            self.bar = Bar(label, now)
+            self.bar = TrainingBar(label, now)
         self.bar.report(progress, now)
 
     def proposing(self, text: str) -> None:
         """What the proposer is doing."""
         self.asking = text
 
-    # ---- what it says
+    # ---- output
 
     @property
     def under_way(self) -> bool:
-        """Whether there is anything to wait for."""
-        return (
-            self.bar is not None or bool(self.asking) or (self._progress is not None and self._progress.ended is None)
-        )
+        """Whether something is running."""
+        return bool(self.bar or self.asking) or (self._progress is not None and self._progress.ended is None)
 
     def head(self) -> list[str]:
         """The search: candidates trained, the best of them."""
         p = self._progress
         if p is None or p.started is None:
             return []
-        parts = [f"{p.spent.trained} of {p.config.get('candidates', '?')} candidates trained"]
-        return [*parts, *([f"best {told_score(self._best)} {self._best_id}"] if self._best else [])]
+        parts, best = (
+            [f"{p.spent.trained} of {p.config.get('candidates', '?')} candidates trained"],
+            self._timeline.best,
+        )
+        return [*parts, *([f"best {score_text(best.score)} {best.candidate.id}"] if best else [])]
 
     def now_doing(self) -> str:
-        """What goes on, where nothing trains."""
+        """The current activity, where nothing trains."""
         generation = self._open
         if self.asking or (generation is not None and generation.unproposed()):
             return self.asking or "asking the proposer"
         return "checking programs" if generation is not None and generation.unchecked() else ""
 
     def generation(self) -> str:
-        """The generation in work and how many of its candidates are in which state."""
+        """The unfinished generation and the number of its candidates in each state."""
         generation = self._open
         if generation is None:
             return ""
-        told = ", ".join(f"{number} {state}" for state, number in states(generation).items())
-        return f"generation {generation.index}: {told}"
+        counts = ", ".join(f"{number} {state}" for state, number in states(generation).items())
+        return f"generation {generation.index}: {counts}"
 
     @property
     def _open(self) -> Generation | None:
         return self._progress.open if self._progress else None
 
     def times(self, now: float) -> list[str]:
-        """How long it has taken, and how long it will."""
+        """Time elapsed and time left."""
         if self._progress is None:
             return []
         parts = [f"{span(now - self._began)} so far"]
@@ -229,24 +223,23 @@ class Status:
         return parts
 
     def shares(self) -> list[str]:
-        """What the time was spent on, the most first, once a generation has trained."""
-        seconds = {name: self._watch.seconds.get(name, 0.0) for name in (PROPOSING, CHECKING)}
+        """Shares of the wall time, the largest first, once a generation has trained."""
+        seconds, total = {name: self._timeline.seconds.get(name, 0.0) for name in _PHASES}, self._timeline.wall_s
         seconds["compiling"] = self._compiling
-        seconds[TRAINING] = self._watch.seconds.get(TRAINING, 0.0) - self._compiling
-        total = sum(self._watch.seconds.values())
+        seconds[TRAINING] -= self._compiling
         if not seconds[TRAINING]:
             return []
-        told = sorted(seconds.items(), key=lambda item: item[1], reverse=True)
-        return [f"{s / total:.0%} {name}" for name, s in told if s / total >= 0.005]
+        listed = sorted(seconds.items(), key=lambda item: item[1], reverse=True)
+        return [f"{s / total:.0%} {name}" for name, s in listed if s / total >= 0.005]
 
     def left(self, now: float) -> float | None:
-        """Seconds until the run ends, as far as its budgets tell and it goes on as it went."""
+        """Seconds until the run ends, by its budgets and its rate so far."""
         p, bar, generation = self._progress, self.bar, self._open
         if p is None or p.started is None or now <= self._began:
             return None
         config, spent, before = p.config, p.spent, self._before
         if bar is not None and generation is None:
-            return bar.left(now)  # the last training
+            return bar.left(now)  # the final training
         training = states(generation).get("training", 0) * bar.share if bar is not None and generation else 0.0
         done, passed = spent.trained - before.trained + training, now - self._began
         if done < 1 or self._compared:
@@ -259,23 +252,23 @@ class Status:
         return left + self._final(config, each, spent.env_steps - before.env_steps)
 
     def _final(self, config: Mapping[str, Any], each: float, steps: int) -> float:
-        """Seconds that the training on fresh seeds takes, compiled in the time of a generation and as fast as the
-        `steps` so far, with the search beside it where there is one."""
+        """Seconds that the training on fresh seeds takes, compiled in the time of a generation and at the rate of the
+        `steps` so far, with the best-of-n search where there is one."""
         baselines = config.get("baselines", ())
-        beside = config.get("candidates", 0) * each if "best-of-n" in baselines else 0.0
+        samples = config.get("candidates", 0) * each if "best-of-n" in baselines else 0.0
         of_agent = config.get("final_steps") or config.get("steps", 0)
         final = (1 + len(baselines)) * config.get("final_seeds", 0) * of_agent
-        running = self._watch.seconds.get(TRAINING, 0.0) - self._compiling
+        running = self._timeline.seconds.get(TRAINING, 0.0) - self._compiling
         if not (self._trainings and steps and final):
-            return beside
-        return beside + self._compiling / self._trainings + final * running / steps
+            return samples
+        return samples + self._compiling / self._trainings + final * running / steps
 
-    def bill(self) -> str:
-        """What language models have cost."""
-        return bill(self._progress.spent) if self._progress and self._progress.spent.calls else ""
+    def cost(self) -> str:
+        """The cost of language models."""
+        return cost_line(self._progress.spent) if self._progress and self._progress.spent.calls else ""
 
     def sentence(self, now: float) -> str:
-        """All of it for a log: what goes on, how far it is, how long it will take."""
+        """One sentence for a log: activity, progress, time elapsed and left."""
         bar, generation = self.bar, self._open
         if bar is not None:
             doing = f"{bar.label}: {', '.join(bar.words(now))}"
@@ -285,7 +278,7 @@ class Status:
 
 
 def _limits(spent: Spent, before: Spent, config: Mapping[str, Any]) -> list[tuple[float, float, float]]:
-    """What was used of the other budgets, what of it before, and the limit, 0 for none."""
+    """Of every other budget what is used, what was used at first, and the limit, 0 for none."""
     llm = config.get("llm", {})
     return [
         (spent.env_steps, before.env_steps, config.get("max_env_steps") or 0),
@@ -295,9 +288,3 @@ def _limits(spent: Spent, before: Spent, config: Mapping[str, Any]) -> list[tupl
         (spent.tokens, before.tokens, llm.get("max_tokens_total") or 0),
         (spent.calls, before.calls, llm.get("max_requests") or 0),
     ]
-
-
-def bill(spent: Spent) -> str:
-    """What language models have cost so far."""
-    text = f"{dollars(spent.cost_usd)}, {spent.tokens:,} tokens, {spent.calls} requests"
-    return text + (f" ({spent.unpriced_tokens:,} tokens of unknown price)" if spent.unpriced_tokens else "")

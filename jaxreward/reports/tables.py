@@ -1,4 +1,4 @@
-"""Scores in tables, and the same as JSON."""
+"""Intervals of scores, and scores in tables and as JSON."""
 
 from __future__ import annotations
 
@@ -14,18 +14,13 @@ from rich.table import Table
 from jaxreward.config import label_of
 from jaxreward.records import SUCCESS, Feedback, Measure, Score
 
-# Two-sided 95 % quantiles of Student's t for 1 .. 30 degrees of freedom.
-_T95 = (
-    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131,
-    2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
-)  # fmt: skip
-
 
 def interval(score: Score) -> tuple[float, float]:
     """A 95 % interval for the mean.
 
     Over seeds by Student's t; of a rate within [0, 1], and widened to Wilson's interval over the episodes where that
-    is wider: seeds that agree are no proof of certainty. Of another metric, with one seed, by the error over episodes.
+    is wider: agreement of a few seeds is no proof of certainty. With one seed of another metric, by the standard error
+    over episodes.
     """
     if not score.measure.rate:
         half = (t95(score.n) if score.n > 1 else t95(max(score.episodes, 2))) * score.se
@@ -39,15 +34,20 @@ def interval(score: Score) -> tuple[float, float]:
 
 def t95(n: int) -> float:
     """The two-sided 95 % quantile of Student's t for the mean of `n` values, at least 2."""
-    if n <= len(_T95) + 1:
-        return _T95[n - 2]
-    z, df = 1.959964, n - 1  # the first terms of its expansion about the normal quantile
-    return z + (z**3 + z) / (4 * df) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * df**2)
+    from scipy.special import stdtrit  # as in scipy.stats.t.ppf, which takes half a second more to import
+
+    return float(stdtrit(n - 1, 0.975))
 
 
 def wilson(score: Score) -> tuple[float, float]:
-    """Wilson's interval for a proportion, over the episodes."""
-    n, p, z = max(score.episodes, 1), min(max(score.mean, 0.0), 1.0), 1.96
+    """Wilson's interval for a proportion, over the episodes.
+
+    As `scipy.stats.binomtest(...).proportion_ci(method="wilson")`, which takes whole numbers of successes only; the
+    mean of several searches is not one.
+    """
+    from scipy.special import ndtri
+
+    n, p, z = max(score.episodes, 1), min(max(score.mean, 0.0), 1.0), float(ndtri(0.975))
     centre = (p + z * z / (2 * n)) / (1 + z * z / n)
     half = z * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n)) / (1 + z * z / n)
     return centre - half, centre + half
@@ -57,7 +57,7 @@ def mean_over(scores: Sequence[Score | None], measure: Measure | None = None) ->
     """The mean of the scores of several searches, with its standard error over searches.
 
     A search that found nothing with a score counts as the worst, 0 of a rate: leaving it out would favour its strategy.
-    `measure` is what the scores are, which nobody can tell where there is none.
+    `measure` is the metric, for the case that no search has a score.
     `episodes` are those of one search, for all are evaluated on the same. None where there is no search.
     """
     if not scores:
@@ -70,7 +70,7 @@ def mean_over(scores: Sequence[Score | None], measure: Measure | None = None) ->
 
 
 def measure_of_scores(scores: Sequence[Score | None]) -> Measure:
-    """What scores of one task are: that of the first that there is."""
+    """The metric of scores of one task."""
     return next((s.measure for s in scores if s), SUCCESS)
 
 
@@ -94,11 +94,11 @@ def paired_difference(
     """The mean difference between searches with the same seed; None without pairs.
 
     The interval is Student's t over pairs; of rates widened to Newcombe's for two proportions (1998, method
-    10) over the episodes where that is wider: pairs that agree are no proof of certainty.
+    10) over the episodes where that is wider: agreement of a few pairs is no proof of certainty.
     """
     measure = measure or measure_of_scores([score for pair in pairs for score in pair])
-    mine, rivals = mean_over([a for a, _ in pairs], measure), mean_over([b for _, b in pairs], measure)
-    if mine is None or rivals is None:
+    mine, others = mean_over([a for a, _ in pairs], measure), mean_over([b for _, b in pairs], measure)
+    if mine is None or others is None:
         return None
     worst = mine.measure.worst
     deltas = [(a.mean if a else worst) - (b.mean if b else worst) for a, b in pairs]
@@ -108,9 +108,9 @@ def paired_difference(
     half = t95(n) * stdev(deltas) / math.sqrt(n)
     if not mine.measure.rate:
         return Difference(middle, (middle - half, middle + half), n)
-    (low, high), (rival_low, rival_high) = wilson(mine), wilson(rivals)
-    below = max(half, math.hypot(mine.mean - low, rival_high - rivals.mean))
-    above = max(half, math.hypot(high - mine.mean, rivals.mean - rival_low))
+    (low, high), (other_low, other_high) = wilson(mine), wilson(others)
+    below = max(half, math.hypot(mine.mean - low, other_high - others.mean))
+    above = max(half, math.hypot(high - mine.mean, others.mean - other_low))
     return Difference(middle, (max(-1.0, middle - below), min(1.0, middle + above)), n)
 
 
@@ -124,8 +124,8 @@ def score_json(score: Score | None) -> dict[str, Any] | None:
 
 
 def figure(value: float, digits: int = 3, sign: bool = False, rate: bool = True) -> str:
-    """A score for a table: `digits` behind the point, of a large number as many as tell something; of a small one that
-    is no `rate`, and may have any unit, so many that tell something."""
+    """A score for a table: `digits` decimals, fewer of a large number; of a small one that is no `rate`,
+    `digits` significant digits."""
     plus = "+" if sign else ""
     if not rate and 0.0 < abs(value) < 0.1:
         return f"{value:{plus}#.{digits}g}"
@@ -134,8 +134,7 @@ def figure(value: float, digits: int = 3, sign: bool = False, rate: bool = True)
 
 
 def task_title(task: str, arguments: Sequence[str]) -> str:
-    """What tables and pictures call a task: its name, of one in a file without the folders, and the options KEY=VALUE
-    that it was given."""
+    """The name of a task in tables and plots, of one in a file without its folders, and its options KEY=VALUE."""
     name = label_of(task)
     return f"{name} ({', '.join(arguments)})" if arguments else name
 
@@ -187,7 +186,7 @@ class Sheet:
 
 
 def diagnosis(feedback: Feedback) -> list[str]:
-    """What training showed, in lines: the curves, the terms, and every notice."""
+    """The feedback of a training as lines: curves, terms, extra metrics, notices."""
     thin = lambda xs: " ".join(f"{x:.3g}" for x in xs)  # noqa: E731
     lines = [
         f"{feedback.measure.name}  {thin(feedback.success)}",
@@ -199,6 +198,6 @@ def diagnosis(feedback: Feedback) -> list[str]:
                      f"of those that fail {feedback.return_failed:.3g}")  # fmt: skip
     for term in feedback.terms:
         lines.append(f"term {term.name}: share {term.share:.0%}, mean {thin(term.mean)}")
-    lines += [f"{name.replace('_', ' ')}  {value:.3g}" for name, value in feedback.beside.items()]
+    lines += [f"{name.replace('_', ' ')}  {value:.3g}" for name, value in feedback.extra_metrics.items()]
     lines += [f"{notice.kind}: {notice.message}" for notice in feedback.notices]
     return lines

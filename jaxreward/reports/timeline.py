@@ -1,18 +1,24 @@
-"""The course of a search as its log tells it: where the time went, and what it took to get how far."""
+"""One pass over the log of a search: its wall time by phase, its generations, and the candidates that it trained."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from jaxreward.records import TRAINED_STAGES, Measure, Result, Score
-from jaxreward.runs import Asked, Baseline, Checked, Entry, Event, Proposed, Told, Trained, Withdrawn
+from jaxreward.records import TRAINED_STAGES, Measure, Result
+from jaxreward.runs import Asked, Baseline, Checked, Entry, Event, Failed, Finished, Proposed, Told, Trained, Withdrawn
 
 PROPOSING, CHECKING, TRAINING, FINAL, REST = "proposing", "checking", "training", "final training", "rest"
 
+BEST_OF_N = "best-of-n"
+"""The baseline of independent samples: its name, its strategy's, and that of the folder of its search inside a run."""
+
+_SHORTEST_S = 0.05
+"""Periods without candidates that are shorter are not listed."""
+
 
 def phase(event: Event) -> str:
-    """What a process did until it logged `event`."""
+    """What the process spent the time before `event` on."""
     match event:
         case Proposed() | Withdrawn():
             return PROPOSING
@@ -26,42 +32,43 @@ def phase(event: Event) -> str:
             return REST
 
 
-class Stopwatch:
-    """Wall seconds by what they were spent on; the time while no process worked on the run is left out."""
-
-    def __init__(self) -> None:
-        self.seconds: dict[str, float] = {}
-        self._last: float | None = None
-
-    def add(self, entry: Entry) -> float:
-        """Count the time since the entry before; returns it, in seconds."""
-        took = 0.0 if self._last is None or entry.event.type == "resumed" else max(0.0, entry.at - self._last)
-        self._last = entry.at
-        name = phase(entry.event)
-        self.seconds = {
-            **self.seconds,
-            name: self.seconds.get(name, 0.0) + took,
-        }  # readers in other threads keep theirs
-        return took
+def better(mine: Result | None, other: Result) -> Result | None:
+    """The result with the better score, the first of equal ones; None where neither has one."""
+    if other.score is None:
+        return mine
+    return other if mine is None or mine.score is None or other.score.merit > mine.score.merit else mine
 
 
-@dataclass(frozen=True)
-class GenerationCourse:
-    """A generation: wall `seconds` by phase, device seconds of all devices together, and what came of it.
+@dataclass
+class Period:
+    """A generation, or a part of the run outside of any.
 
-    `best` is the best score of its candidates and `best_so_far` that of the search, None where there is none;
-    `complete` is False for the one in work.
+    Attributes:
+        name: `start`, `generation 3`, `best-of-n` or `final`.
+        index: of a generation, else None.
+        seconds: wall seconds by phase.
+        compile_s: device seconds of compiling, of all devices together.
+        run_s: device seconds of training.
+        candidates: programs that left the trainer, baselines included.
+        scored: candidates with a score.
+        failed: candidates without one, duplicates apart.
+        duplicate: candidates that compute what an earlier one does.
+        best: the best result of its candidates.
+        best_so_far: the best result of the search at its end.
+        complete: whether all results of the generation are known.
     """
 
-    index: int
-    seconds: Mapping[str, float] = field(default_factory=dict)
+    name: str
+    index: int | None = None
+    seconds: dict[str, float] = field(default_factory=dict)
     compile_s: float = 0.0
     run_s: float = 0.0
-    trained: int = 0
+    candidates: int = 0
+    scored: int = 0
     failed: int = 0
     duplicate: int = 0
-    best: Score | None = None
-    best_so_far: Score | None = None
+    best: Result | None = None
+    best_so_far: Result | None = None
     complete: bool = False
 
     @property
@@ -69,85 +76,141 @@ class GenerationCourse:
         return sum(self.seconds.values())
 
 
-def better(mine: Score | None, other: Score | None) -> Score | None:
-    """The better of two scores, the first of equal ones."""
-    if mine is None or other is None:
-        return mine or other
-    return other if other.merit > mine.merit else mine
-
-
-def generations(entries: Iterable[Entry]) -> list[GenerationCourse]:
-    """The generations of a log in order, the one in work included."""
-    found: list[GenerationCourse] = []
-    watch, so_far = Stopwatch(), None
-    for entry in entries:
-        event, took = entry.event, watch.add(entry)
-        if isinstance(event, Asked):
-            found.append(GenerationCourse(event.generation, best_so_far=so_far))
-        if not found or found[-1].complete:
-            continue
-        now = found[-1]
-        name = phase(event)
-        now = replace(now, seconds={**now.seconds, name: now.seconds.get(name, 0.0) + took})
-        match event:
-            case Proposed():
-                now = replace(now, failed=now.failed + (event.proposal.failure is not None))
-            case Checked():
-                duplicate = event.verdict.ok and event.duplicate_of is not None
-                failed = now.failed + (not event.verdict.ok)
-                now = replace(now, failed=failed, duplicate=now.duplicate + duplicate)
-            case Trained():
-                for result in event.results:
-                    now, so_far = replace(now, best=better(now.best, result.score)), better(so_far, result.score)
-                scored = sum(result.score is not None for result in event.results)
-                now = replace(
-                    now, compile_s=now.compile_s + event.compile_s, run_s=now.run_s + event.run_s,
-                    trained=now.trained + scored, failed=now.failed + len(event.results) - scored, best_so_far=so_far,
-                )  # fmt: skip
-            case Told():
-                now = replace(now, complete=True)
-            case _:
-                pass
-        found[-1] = now
-    return found
-
-
 @dataclass(frozen=True)
-class Reached:
-    """A candidate that left the trainer, and what the search had used when its result was known.
+class TrainedCandidate:
+    """A candidate that left the trainer, and what the search had used by then.
 
-    `number` counts trained candidates from 1. Candidates that trained side by side share the rest: environment steps,
-    device seconds of all devices together, wall seconds, and dollars for language models.
+    Candidates of one `Trained` event share env_steps, device_s, wall_s and cost_usd.
+
+    Attributes:
+        number: of trained candidates, from 1.
+        result: its score or failure.
+        best: the best result so far, this one included.
+        env_steps: environment steps of all candidates.
+        device_s: seconds of compiling and training, of all devices together.
+        wall_s: wall seconds.
+        cost_usd: dollars for language models.
     """
 
     number: int
     result: Result
+    best: Result | None
     env_steps: int
     device_s: float
     wall_s: float
     cost_usd: float
 
 
-def course_of(entries: Iterable[Entry]) -> list[Reached]:
-    """The trained candidates of a log in order."""
-    found: list[Reached] = []
-    watch, steps, device_s, wall_s, usd = Stopwatch(), 0, 0.0, 0.0, 0.0
-    for entry in entries:
-        event = entry.event
-        wall_s += watch.add(entry)
-        if isinstance(event, Proposed):
-            usd += event.proposal.cost_usd
-        elif isinstance(event, Withdrawn):
-            usd += event.cost_usd
-        elif isinstance(event, Trained):
-            steps += sum(result.env_steps for result in event.results)
-            device_s += event.compile_s + event.run_s
-            trained = [r for r in event.results if r.failure is None or r.failure.stage in TRAINED_STAGES]
-            first = len(found) + 1
-            found += [Reached(first + k, r, steps, device_s, wall_s, usd) for k, r in enumerate(trained)]
-    return found
+class Timeline:
+    """What the entries of a log add up to; give `add` each in order.
+
+    Args:
+        entries: to begin with.
+        best: the best result of earlier entries that are not given.
+
+    Attributes:
+        seconds: wall seconds by phase; time during which no process worked on the run does not count.
+        periods: the generations in order, and what was done outside of them.
+        candidates: the trained candidates in order.
+        best: the result with the best score so far.
+        env_steps, compile_s, run_s, cost_usd: totals of the search, without baselines.
+    """
+
+    def __init__(self, entries: Iterable[Entry] = (), best: Result | None = None) -> None:
+        self.seconds: Mapping[str, float] = {}
+        self.periods: list[Period] = []
+        self.candidates: list[TrainedCandidate] = []
+        self.best = best
+        self.env_steps, self.compile_s, self.run_s, self.cost_usd = 0, 0.0, 0.0, 0.0
+        self._last: float | None = None
+        for entry in entries:
+            self.add(entry)
+
+    @property
+    def wall_s(self) -> float:
+        return sum(self.seconds.values())
+
+    @property
+    def generations(self) -> list[Period]:
+        """The generations in order, the unfinished one included."""
+        return [period for period in self.periods if period.index is not None]
+
+    def add(self, entry: Entry) -> float:
+        """Add the next entry; returns the wall seconds since the one before."""
+        event, name = entry.event, phase(entry.event)
+        took = 0.0 if self._last is None or event.type == "resumed" else max(0.0, entry.at - self._last)
+        self._last = entry.at
+        self.seconds = {**self.seconds, name: self.seconds.get(name, 0.0) + took}  # new: other threads read the old one
+        period = self._period(event)
+        period.seconds[name] = period.seconds.get(name, 0.0) + took
+        match event:
+            case Proposed(proposal=proposal):
+                self.cost_usd += proposal.cost_usd
+                period.failed += proposal.failure is not None
+            case Withdrawn():
+                self.cost_usd += event.cost_usd
+            case Checked():
+                period.failed += not event.verdict.ok
+                period.duplicate += event.verdict.ok and event.duplicate_of is not None
+            case Trained():
+                self._trained(event, period)
+            case Baseline():
+                period.candidates += 1
+                period.compile_s, period.run_s = period.compile_s + event.compile_s, period.run_s + event.run_s
+            case Told():
+                period.complete = True
+            case _:
+                pass
+        return took
+
+    def _period(self, event: Event) -> Period:
+        if isinstance(event, Asked):
+            self.periods.append(Period(f"generation {event.generation}", event.generation, best_so_far=self.best))
+        elif isinstance(event, Baseline | Finished | Failed) and (not self.periods or self.periods[-1].name != "final"):
+            self.periods.append(Period("final"))
+        elif not self.periods:
+            self.periods.append(Period("start"))
+        return self.periods[-1]
+
+    def _trained(self, event: Trained, period: Period) -> None:
+        self.env_steps += sum(result.env_steps for result in event.results)
+        self.compile_s, self.run_s = self.compile_s + event.compile_s, self.run_s + event.run_s
+        period.compile_s, period.run_s = period.compile_s + event.compile_s, period.run_s + event.run_s
+        period.candidates += len(event.results)
+        for result in event.results:
+            period.best, self.best = better(period.best, result), better(self.best, result)
+            period.scored += result.score is not None
+            period.failed += result.score is None
+            if result.failure is None or result.failure.stage in TRAINED_STAGES:
+                number, device_s = len(self.candidates) + 1, self.compile_s + self.run_s
+                self.candidates.append(TrainedCandidate(
+                    number, result, self.best, self.env_steps, device_s, self.wall_s, self.cost_usd
+                ))  # fmt: skip
+        period.best_so_far = self.best
 
 
-def first_to_reach(points: Sequence[Reached], measure: Measure, level: float) -> Reached | None:
+def listed_periods(timeline: Timeline, samples: Timeline | None = None) -> list[Period]:
+    """The periods of a run for a table.
+
+    Args:
+        timeline: of the run.
+        samples: of its best-of-n search, which ends before the first event of the final training: it becomes a period
+            of its own, and its time is taken off that training.
+    """
+    found = list(timeline.periods)
+    place = next((k for k, period in enumerate(found) if period.name == "final"), None)
+    if place is not None and samples is not None and samples.periods:
+        final = found[place]
+        rest = max(0.0, final.seconds.get(FINAL, 0.0) - samples.wall_s)
+        trained = sum(period.candidates for period in samples.periods)
+        compile_s, run_s = (sum(getattr(p, name) for p in samples.periods) for name in ("compile_s", "run_s"))
+        found[place : place + 1] = [
+            Period(BEST_OF_N, None, dict(samples.seconds), compile_s, run_s, trained),
+            replace(final, seconds={**final.seconds, FINAL: rest}),
+        ]
+    return [period for period in found if period.wall_s > _SHORTEST_S or period.candidates]
+
+
+def first_to_reach(candidates: Sequence[TrainedCandidate], measure: Measure, level: float) -> TrainedCandidate | None:
     """The first candidate whose score is `level` or better."""
-    return next((p for p in points if p.result.score and measure.reaches(p.result.score.mean, level)), None)
+    return next((c for c in candidates if c.result.score and measure.reaches(c.result.score.mean, level)), None)

@@ -1,4 +1,4 @@
-"""Episodes with their reward terms under the frames: what a film shows beside the simulation."""
+"""Frames of a video with title, step and reward terms below the simulation."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NARROW = 240
 _GROUND, _INK, _SOFT = (255, 255, 255), (28, 36, 48), (200, 206, 214)
 _GAIN, _LOSS = (47, 134, 201), (210, 82, 95)
 COLOURS = (_GROUND, _INK, _GAIN, _LOSS)
-"""Of the words and bars: whoever makes a picture of few colours keeps them."""
+"""Of text and bars: keep them in a palette of few colours."""
 
 
 @dataclass(frozen=True)
@@ -36,23 +36,23 @@ class Scene:
     names: tuple[str, ...]
 
 
-def clock(lengths: Sequence[int], most: int) -> np.ndarray:
-    """Moments at which episodes of these lengths are shown side by side: at most `most`, which is more than there are
+def frame_times(lengths: Sequence[int], most: int) -> np.ndarray:
+    """Steps at which episodes of these lengths are shown side by side: at most `most`, which is more than there are
     episodes, from 0 to the end of the longest.
 
-    A short episode beside a long one is not over in a blink: every stretch between the ends of two episodes has its
-    share of the moments, evenly spread.
+    Every interval between the ends of two episodes has an equal share of the frames, evenly spread, so that a short
+    episode can be watched next to a long one.
     """
     ends = [0, *sorted(set(lengths))]
     steps = np.diff(ends)
     shares = np.minimum(steps, (most - 1) // len(steps))
-    for k in np.argsort(steps - shares):  # what short stretches leave goes to longer ones
+    for k in np.argsort(steps - shares):  # what short intervals leave goes to longer ones
         shares[k] += min(steps[k] - shares[k], most - 1 - shares.sum())
-    stretches = [np.linspace(a, b, n + 1)[1:] for a, b, n in zip(ends, ends[1:], shares, strict=False)]
-    return np.unique(np.concatenate([[0], *stretches]).round().astype(int))
+    parts = [np.linspace(a, b, n + 1)[1:] for a, b, n in zip(ends, ends[1:], shares, strict=False)]
+    return np.unique(np.concatenate([[0], *parts]).round().astype(int))
 
 
-def panelled(scenes: Sequence[Scene], at: Sequence[Sequence[int]]) -> list[Frames]:
+def with_panels(scenes: Sequence[Scene], at: Sequence[Sequence[int]]) -> list[Frames]:
     """The frames of each scene at its moments `at`, with title, step and terms below.
 
     All scenes show the same terms, those that paid most in all of them, on one scale.
@@ -61,17 +61,17 @@ def panelled(scenes: Sequence[Scene], at: Sequence[Sequence[int]]) -> list[Frame
     shown = [int(k) for k in np.argsort(-size, kind="stable")[:_MOST_TERMS]] if len(scenes[0].names) else []
     largest = max((float(np.abs(s.terms[:, shown]).max(initial=0.0)) for s in scenes), default=0.0)
     return [
-        [_panelled(scene, t, i, shown, largest) for i, t in enumerate(moments)]
+        [_with_panel(scene, t, i, shown, largest) for i, t in enumerate(moments)]
         for scene, moments in zip(scenes, at, strict=True)
     ]
 
 
-def _panelled(scene: Scene, t: int, i: int, shown: Sequence[int], largest: float) -> np.ndarray:
+def _with_panel(scene: Scene, t: int, i: int, shown: Sequence[int], largest: float) -> np.ndarray:
     """Frame `i`, the state after `t` steps, and what the step that led to it paid."""
     from PIL import Image, ImageDraw, ImageFont
 
     picture = scene.frames[i]
-    times = max(1, _NARROW // picture.shape[1])  # else there is no room for words
+    times = max(1, _NARROW // picture.shape[1])  # else there is no room for text
     picture = picture.repeat(times, axis=0).repeat(times, axis=1)
     width = picture.shape[1]
     panel = Image.new("RGB", (width, 2 * _MARGIN + _LINE * (1 + len(shown))), _GROUND)

@@ -147,12 +147,7 @@ def _encode(tree: Any) -> dict[str, np.ndarray]:
         kind, array = _to_numpy(leaf)
         name = f"leaf{index:06d}"
         entries.append(
-            {
-                "path": jax.tree_util.keystr(path),
-                "kind": kind,
-                "shape": list(array.shape),
-                "dtype": str(array.dtype),
-            }
+            {"path": jax.tree_util.keystr(path), "kind": kind, "shape": list(array.shape), "dtype": str(array.dtype)}
         )
         if array.size:  # orbax refuses to store an empty array
             arrays[name] = array

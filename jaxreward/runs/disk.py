@@ -1,4 +1,4 @@
-"""Writing so that a crash leaves the old file or the new one, and what keeps a file from growing is said in words."""
+"""Atomic writes, and clear errors for full disks and refused paths."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def make_folder(path: Path, *, below: Path | None = None) -> None:
 
 
 def _hindrance(folder: Path, error: OSError) -> str:
-    """Why a folder cannot be made: a file in its way, which the system says less clearly, or what it says."""
+    """Why a folder cannot be made: a file in its place, or the error of the system."""
     file = next((p for p in (folder, *folder.parents) if p.exists() and not p.is_dir()), None)
     return f"{file} is a file" if file else why_unreadable(error)
 

@@ -1,11 +1,11 @@
-"""What happens in a run, as records: the vocabulary of `events.jsonl`.
+"""The events of a run as records: the lines of `events.jsonl`.
 
 One generation is `Asked`, then for every request `Proposed` and `Checked` (unless the proposal
 failed), then `Trained` for those that passed, batch by batch, then `Told`. Rejected candidates may
 go back to the proposer in between (`Repair`, followed by what `Asked` is followed by), and where a
 budget of the proposer ends, what it has not answered is `Withdrawn`. A generation of requests for
 words ends after `Proposed`: nothing is checked or trained. Each is logged when it is
-known, so that a run killed between any two goes on where it stopped.
+known, so that a run killed between any two resumes where it stopped.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ def json_ready(value: Any) -> Any:
 
 
 Config = Annotated[dict[str, Any], AfterValidator(json_ready)]
-"""Settings as the log holds them, so that those in memory equal those read back."""
+"""Settings in JSON values, so that those in memory equal those read back."""
 
 
 class RunStarted(Record):
-    """The first event: what was asked for, by which command, on which software."""
+    """The first event: settings, command and versions."""
 
     type: Literal["run_started"] = "run_started"
     config: Config = Field(default_factory=dict)
@@ -60,7 +60,7 @@ class RunStarted(Record):
 
 
 class Resumed(Record):
-    """Another process took the run up; `config` is what it was started with."""
+    """Another process resumed the run, with the settings `config`."""
 
     type: Literal["resumed"] = "resumed"
     config: Config = Field(default_factory=dict)
@@ -207,9 +207,9 @@ def _closed(result: Result) -> Result:
 
 
 class Told(Record):
-    """A generation is complete and the strategy has heard its results.
+    """A generation is complete and the strategy was told its results.
 
-    `account` is what the strategy wants to be read of it, e.g. the nodes of a tree that changed; nothing
+    `account` is logged by the strategy for readers, e.g. the nodes of a tree that changed; nothing
     depends on it.
     """
 
@@ -234,8 +234,8 @@ class Finished(Record):
 
 
 class Failed(Record):
-    """The run reached its end and nothing was ever trained. `reason` says why and what to do, `budget` what ended
-    it."""
+    """The run reached its end and nothing was ever trained. `reason` is a sentence with the remedy, `budget` what
+    ended it."""
 
     type: Literal["failed"] = "failed"
     reason: str
@@ -243,7 +243,7 @@ class Failed(Record):
 
 
 OVER = (Finished, Failed)
-"""Events after which no process goes on with a run unless it is told to."""
+"""Events after which a run is over unless it is resumed explicitly."""
 
 Event = Annotated[
     RunStarted

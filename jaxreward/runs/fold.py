@@ -80,7 +80,7 @@ def candidate_of(request: Request, proposal: Proposal, summary: ProgramSummary |
 
 @dataclass(frozen=True)
 class Generation:
-    """A generation that the strategy has not heard of yet; the mappings are keyed by request id."""
+    """A generation whose results the strategy has not been told yet; the mappings are keyed by request id."""
 
     index: int
     requests: tuple[Request, ...]
@@ -115,7 +115,7 @@ class Generation:
         return candidate_of(request, self.proposals[id], summary)
 
     def result(self, id: str) -> Result | None:
-        """What came of a request, None while it is not known."""
+        """The result of a request, None while it is not known."""
         if id in self.trained:
             return self.trained[id]
         if id not in self.proposals:

@@ -1,4 +1,4 @@
-"""Where runs lie: all below a folder, and the one that a user means."""
+"""Finding runs: all below a folder, and one by its name."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _DEEPEST = 4
 
 
 def is_run(folder: Path) -> bool:
-    """Whether a run was started in `folder`, as far as names tell: what is no file is said when it is read."""
+    """Whether a run was started in `folder`, by the names of its files, which are not read."""
     return is_there(folder / LOG) or (is_there(folder / "config.toml") and is_there(folder / "programs"))
 
 
@@ -48,33 +48,33 @@ def _walk(folder: Path, deeper: int, links: bool = False) -> Iterator[Path]:
         yield from _walk(path, deeper - 1)
 
 
-def find_run(said: str, out: Path) -> Path:
-    """The run that a user means by a folder, or by a name below `out`.
+def find_run(name: str, out: Path) -> Path:
+    """The run in the folder `name`, or of that name below `out`.
 
     Raises:
         UserError: there is none; the nearest is named.
     """
-    for path in (Path(said), out / said):
+    for path in (Path(name), out / name):
         if is_run(path):
             return path
     below = runs_under(out) if out.is_dir() else []
     names = {str(path.relative_to(out)): path for path in below if path != out}
-    ends = [path for path in names.values() if path.name == said]
+    ends = [path for path in names.values() if path.name == name]
     if len(ends) == 1:  # of a comparison, without its folders
         return ends[0]
     if ends:
         choices = ", ".join(sorted(str(path.relative_to(out)) for path in ends))
-        raise UserError(f"{said} is the name of several runs: say which, {choices}")
-    beside = Path(said).parent
-    if beside.is_dir() and beside != Path():
-        names |= {str(beside / path.name): path for path in beside.iterdir() if is_run(path)}
-    near = difflib.get_close_matches(said, names, 1) or _named_like(Path(said).name, names)
+        raise UserError(f"{name} is the name of several runs: say which, {choices}")
+    parent = Path(name).parent
+    if parent.is_dir() and parent != Path():
+        names |= {str(parent / path.name): path for path in parent.iterdir() if is_run(path)}
+    near = difflib.get_close_matches(name, names, 1) or _named_like(Path(name).name, names)
     if near:
-        raise UserError(f"there is no run {said}; did you mean {near[0]}?")
-    raise UserError(f"there is no run {said}, here or in {out}: `jaxreward runs list` names those in a folder")
+        raise UserError(f"there is no run {name}; did you mean {near[0]}?")
+    raise UserError(f"there is no run {name}, here or in {out}: `jaxreward runs list` names those in a folder")
 
 
 def _named_like(name: str, names: Mapping[str, Path]) -> list[str]:
     """Of `names`, one whose folder has a name like this, whatever folders it lies in."""
     close = difflib.get_close_matches(name, [path.name for path in names.values()], 1)
-    return [said for said, path in names.items() if path.name in close][:1]
+    return [full for full, path in names.items() if path.name in close][:1]

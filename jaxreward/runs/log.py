@@ -13,13 +13,11 @@ import os
 import socket
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
-from types import TracebackType
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeVar
 
 from pydantic import ValidationError
 
@@ -32,6 +30,8 @@ from jaxreward.runs.events import EVENT_TYPES, Event, event_adapter, json_ready
 
 LOG_VERSION = 1
 
+T = TypeVar("T")
+
 
 @dataclass(frozen=True)
 class Entry:
@@ -42,18 +42,13 @@ class Entry:
     event: Event
 
 
-def wall_s(entries: list[Entry]) -> float:
-    """Seconds during which a process worked on the run: the time before each `Resumed` is left out."""
-    return sum(max(0.0, b.at - a.at) for a, b in pairwise(entries) if b.event.type != "resumed")
-
-
 def read_log(path: Path) -> list[Entry]:
     """The events of a log, also while another process writes it; [] where there is none."""
     return _read(path)[0]
 
 
 class EventLog:
-    """The one writer of a log. Holds a lock beside it until `close`; use as a context manager.
+    """The one writer of a log. Holds a lock file in the same folder until `close`; use as a context manager.
 
     `entries` are the events so far, those that were there before included.
     """
@@ -106,13 +101,11 @@ class EventLog:
     def __enter__(self) -> EventLog:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
     def _make_ready(self) -> None:
-        """Cut off a torn last line; without one, nobody else may have written."""
+        """Cut off a torn last line; without one, check that no other process has written."""
         if self._torn:
             os.ftruncate(self._file, self._size)
             self._torn = False
@@ -149,7 +142,7 @@ def _read(path: Path) -> tuple[list[Entry], int]:
 
 
 def unreadable(path: Path, error: OSError) -> UserError:
-    """What to say of a log that is there and cannot be read."""
+    """The error for a log that exists and cannot be read."""
     return UserError(f"the log {path} cannot be read ({why_unreadable(error)}): put it back from a copy of the run")
 
 
@@ -160,50 +153,47 @@ LATEST = 253_402_300_799.0
 """The last second that has a date."""
 
 
-def lines_of(file: BinaryIO) -> Iterator[tuple[bytes, bool]]:
-    """The lines of a file from where it stands, without their ends, and whether each is whole: the last one may not be.
+def read_lines(file: BinaryIO, path: Path, decode: Callable[[bytes, int], T], known: int = 0) -> tuple[list[T], int]:
+    """The decoded lines of a file from its position on, and the number of bytes that they fill. A torn last line, of
+    which a part did not reach the disk, is left out.
 
-    No more than a line of `LONGEST_LINE` is held at a time.
+    Args:
+        file: of which at most a line of `LONGEST_LINE` is in memory at a time.
+        path: of it, for errors.
+        decode: called with a line and its number in the file, from 1.
+        known: the number of lines before the position.
 
     Raises:
-        Malformed: a line is longer.
+        UserError: another line is `Malformed`.
     """
-    while line := file.readline(LONGEST_LINE + 1):
-        if len(line) > LONGEST_LINE:
-            raise Malformed(f"it is longer than {LONGEST_LINE >> 20} MiB")
-        yield line.removesuffix(b"\n"), line.endswith(b"\n")
+    found: list[T] = []
+    size = 0
+    torn: Malformed | None = None
+    while True:
+        number = known + len(found) + 1
+        try:
+            line = file.readline(LONGEST_LINE + 1)
+            if len(line) > LONGEST_LINE:
+                raise Malformed(f"it is longer than {LONGEST_LINE >> 20} MiB")
+            if torn is not None and line:
+                raise torn  # it is not the last line
+            if not line.endswith(b"\n"):
+                return found, size
+            found.append(decode(line[:-1], number))
+        except Malformed as error:
+            if torn is None and isinstance(error, Garbled):
+                torn = error
+                continue
+            raise UserError(
+                f"{path} line {number} is damaged ({error}): restore the file from a copy, or cut it before that line "
+                f"to keep the {number - 1} lines that precede it."
+            ) from error
+        size += len(line)
 
 
 def decode_lines(file: BinaryIO, path: Path, known: int = 0) -> tuple[list[Entry], int]:
-    """The entries in `file`, which stands after the first `known` lines of the log in `path`, and the number of bytes
-    that they fill: a last line that is torn is left out.
-
-    Raises:
-        UserError: another line cannot be read, or does not follow the one before it.
-    """
-    entries: list[Entry] = []
-    size = 0
-    torn: Garbled | None = None
-    lines = lines_of(file)
-    while True:
-        number = known + len(entries) + 1
-        try:
-            line, whole = next(lines, (b"", False))
-            if torn is not None and (line or whole):
-                raise torn  # it is not the last line
-            if not whole:
-                return entries, size
-            record = parse_json(line)
-        except Malformed as error:
-            if torn is None and isinstance(error, Garbled):
-                torn = error  # a last line whose end reached the disk before its middle
-                continue
-            raise UserError(
-                f"{path} line {number} is damaged ({error}): restore the file from a copy, or cut it before "
-                f"that line to resume from the {number - 1} events that precede it."
-            ) from error
-        entries.append(_decode(record, path, number))
-        size += len(line) + 1
+    """The entries in `file`, as `read_lines`; a UserError for one that does not follow the one before it."""
+    return read_lines(file, path, lambda line, number: _decode(parse_json(line), path, number), known)
 
 
 def _decode(record: Any, path: Path, number: int) -> Entry:

@@ -1,4 +1,4 @@
-"""Where an interface came from: the comment header of a program that a run leaves behind."""
+"""The provenance of an interface: the comment header of a program that a run writes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _BY_HAND = re.compile(r"# Task: (\S+) \(")
 
 @dataclass(frozen=True)
 class Provenance:
-    """What the header says; `lineage` is the candidate and its ancestors, nearest first."""
+    """The fields of the header; `lineage` is the candidate and its ancestors, nearest first."""
 
     task: str
     digest: str
@@ -61,7 +61,7 @@ def without_header(source: str) -> str:
 
 
 def with_task(source: str, task: str) -> str:
-    """`source` whose header, if it has one, says `task` in place of what it says."""
+    """`source` with `task` in its header, if it has one."""
     lines = source.splitlines(keepends=True)
     body = len(lines) - len(without_header(source).splitlines())
     return "".join(f"# task: {task}\n" if n < body and x.startswith("# task: ") else x for n, x in enumerate(lines))
@@ -84,11 +84,11 @@ def read_header(source: str) -> dict[str, str]:
 def named_task(source: str) -> tuple[str, ...]:
     """The task that the header of an interface names, a run's or that of a shipped one, then its options as KEY=VALUE;
     () where it names none."""
-    said = read_header(source).get("task", "")
+    field = read_header(source).get("task", "")
     try:
-        named = shlex.split(said)
+        named = shlex.split(field)
     except ValueError:  # a quotation without an end, in a path that an earlier version did not quote
-        named = said.split()
+        named = field.split()
     if named:
         return tuple(named)
     by_hand = _BY_HAND.match(source)
@@ -109,7 +109,7 @@ def lineage(results: Mapping[str, Result], id: str) -> tuple[Candidate, ...]:
 
 
 VERSIONED = ("jaxlib", "flax", "optax", "xminigrid", "brax", "mujoco-mjx")
-"""Packages that a figure may depend on, beside those that `versions` always tells."""
+"""Packages that a result may depend on, besides those that `versions` always lists."""
 
 
 def device() -> str:

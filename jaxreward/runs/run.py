@@ -1,4 +1,4 @@
-"""A run directory: who may write it, and where everything in it lies."""
+"""A run directory: its lock and the places of its files."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import re
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from jaxreward import files
@@ -37,7 +36,7 @@ class Run:
     def create(cls, path: Path, config: Mapping[str, Any]) -> Run:
         """Start a run in `path`, a new or empty directory; `UserError` where one has started.
 
-        A start that came to nothing is no run: where nothing was trained and nothing was paid for, it is cleared away.
+        A run in `path` in which nothing was trained and nothing was paid for is cleared away.
         """
         check_name(path.name, "run")
         if (path / "events.jsonl").is_dir() or (path.exists() and not path.is_dir()):
@@ -115,9 +114,7 @@ class Run:
     def __enter__(self) -> Run:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
 
@@ -134,7 +131,7 @@ LARGEST_CONFIG = 1 << 20
 
 
 _OF_A_START = ("task.py", "observation.py", "report.html", "search.png", "profile", "tensorboard")
-"""What a run that came to nothing leaves beside its log, and the next one of its name would take for its own."""
+"""Files of a run without results, apart from its log, which the next run of its name would take for its own."""
 
 
 def _worth_keeping(path: Path, entries: Sequence[Entry]) -> bool:
@@ -151,7 +148,7 @@ def _asked_others(path: Path) -> bool:
 
 
 def _clear(path: Path, log: EventLog) -> None:
-    """Remove what a start that came to nothing has left; its log last."""
+    """Remove the files of a run without results; its log last."""
     for name in _OF_A_START:
         left = path / name
         if left.is_dir() and not left.is_symlink():
@@ -178,7 +175,7 @@ def read_config(path: Path) -> dict[str, Any]:
 
 
 def check_name(name: str, what: str) -> str:
-    """`name`, if it is safe as a file name; `what` says in the error whose name it is."""
+    """`name`, if it is safe as a file name; `what` has that name, for the error."""
     if not SAFE_NAME.fullmatch(name):
         raise UserError(
             f"{name!r} cannot be the name of a {what}: use up to 100 letters, digits, dots, dashes and "
@@ -188,7 +185,7 @@ def check_name(name: str, what: str) -> str:
 
 
 def nearest(path: Path) -> Path | None:
-    """The run beside `path` whose name is most like it, if one is."""
+    """The run in the folder of `path` with the most similar name, if any."""
     runs = [config.parent.name for config in path.parent.glob("*/config.toml")] if path.parent.is_dir() else []
     close = difflib.get_close_matches(path.name, sorted(runs), n=1)
     return path.parent / close[0] if close else None

@@ -1,11 +1,11 @@
-"""Stopping when asked to: signals become a flag that the evolution loop looks at."""
+"""Signals as a flag that the evolution loop checks."""
 
 from __future__ import annotations
 
 import signal
 import threading
 from collections.abc import Sequence
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Any
 
 REQUEUE_EXIT_CODE = 75
@@ -54,9 +54,7 @@ class StopSignal:
                     self.reason = outer.reason
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         for watched, former in self._former.items():
             # None: the former handler was not installed from Python and cannot be put back by it.
             signal.signal(watched, signal.SIG_DFL if former is None else former)

@@ -1,7 +1,7 @@
-"""What was said to and by language models: one JSON line an exchange, on the disk before it is used.
+"""The calls of language models: one JSON line an exchange, on the disk before it is used.
 
-The transcript is written ahead of the log: a run that is killed between a reply and the event that
-books it finds the reply here when it is resumed.
+The transcript is written ahead of the log: a run that is killed between a reply and its event finds
+the reply here when it is resumed.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from typing import BinaryIO
 from pydantic import ValidationError
 
 from jaxreward import files
-from jaxreward.config import Garbled, Malformed, parse_json
+from jaxreward.config import Garbled, parse_json
 from jaxreward.errors import UserError, why_unreadable
 from jaxreward.records import Exchange
 from jaxreward.runs.disk import explain_full_disk
-from jaxreward.runs.log import lines_of
+from jaxreward.runs.log import read_lines
 
 TRANSCRIPT = "exchanges.jsonl"
 TRANSCRIPT_VERSION = 1
@@ -78,38 +78,14 @@ def read_transcript(path: Path) -> list[Exchange]:
 def _read(path: Path) -> tuple[list[Exchange], int]:
     try:
         with files.open_binary(path, below=path.parents[1]) as file:
-            return _decoded(file, path)
+            return read_lines(file, path, _exchange)
     except FileNotFoundError:
         return [], 0
     except OSError as error:
         raise UserError(f"the transcript {path} cannot be read ({why_unreadable(error)}): move it away") from error
 
 
-def _decoded(file: BinaryIO, path: Path) -> tuple[list[Exchange], int]:
-    found: list[Exchange] = []
-    size = 0
-    torn: Malformed | None = None
-    lines = lines_of(file)
-    while True:
-        try:
-            line, whole = next(lines, (b"", False))
-            if torn is not None and (line or whole):
-                raise torn
-            if not whole:
-                return found, size
-            found.append(_exchange(line))
-        except Malformed as error:
-            if torn is None and isinstance(error, Garbled):
-                torn = error  # a last line whose end reached the disk before its middle
-                continue
-            raise UserError(
-                f"{path} line {len(found) + 1} is damaged ({error}): restore the file from a copy, or cut it before "
-                "that line"
-            ) from error
-        size += len(line) + 1
-
-
-def _exchange(line: bytes) -> Exchange:
+def _exchange(line: bytes, number: int) -> Exchange:
     fields = parse_json(line)
     if not isinstance(fields, dict) or fields.pop("v", None) != TRANSCRIPT_VERSION:
         raise Garbled("it is no exchange of this version")

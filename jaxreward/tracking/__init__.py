@@ -1,4 +1,4 @@
-"""Runs in TensorBoard and Weights & Biases: an event of the log goes in, what they show comes out."""
+"""Runs in TensorBoard and Weights & Biases, fed from the event log."""
 
 from jaxreward.tracking.tracker import SINKS, SinkName, Tracker, require
 

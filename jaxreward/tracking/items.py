@@ -1,17 +1,19 @@
-"""What there is to show of a run, worked out from its events and from nothing else.
+"""What trackers show of a run, computed from its events alone.
 
-The same log gives the same items, whoever asks and when: while the run goes on, after it was resumed, long after it
-has ended. Steps are trained candidates, counted from 1; those of a learning curve are environment steps of a seed.
+The same log gives the same items while the run goes on, after it was resumed, and after it has ended. Steps are trained
+candidates, counted from 1; those of a learning curve are environment steps of a seed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from jaxreward.config import label_of
-from jaxreward.records import TRAINED_STAGES, Feedback, Result, Score
+from jaxreward.records import Feedback, Result, Score
+from jaxreward.reports.tables import interval
+from jaxreward.reports.timeline import Timeline, TrainedCandidate
 from jaxreward.runs import Baseline, Entry, Failed, Finished, Paused, Progress, RunStarted, Told, Trained, advance
 from jaxreward.runs.events import json_ready
 from jaxreward.runs.toml import flat
@@ -19,7 +21,7 @@ from jaxreward.runs.toml import flat
 
 @dataclass(frozen=True)
 class Started:
-    """The run: what it was asked for, by name of the setting."""
+    """The start of the run, with its settings by name."""
 
     at: float
     title: str
@@ -37,7 +39,7 @@ class Scalars:
 
 @dataclass(frozen=True)
 class Curve:
-    """A series of a candidate over environment steps; those of one name can be laid over each other."""
+    """A series of a candidate over environment steps."""
 
     at: float
     candidate: str
@@ -57,24 +59,23 @@ class Program:
     source: str
 
 
+COLUMNS = (
+    *("candidate", "generation", "operator", "parents", "model", "score", "low", "high", "seeds", "failure"),
+    "environment_steps",
+)
+
+
 @dataclass(frozen=True)
 class Line:
-    """What came of a candidate, trained or not; `score` is None where it has none, and `failure` says why."""
+    """The outcome of a candidate, trained or not: values of `COLUMNS`, None or empty where there is none."""
 
     at: float
-    candidate: str
-    generation: int
-    operator: str
-    parents: str
-    model: str
-    score: Score | None
-    failure: str
-    env_steps: int
+    values: tuple[Any, ...]
 
 
 @dataclass(frozen=True)
 class Ended:
-    """The run has ended, or was paused and may go on."""
+    """The run ended or was paused."""
 
     at: float
     step: int
@@ -83,61 +84,58 @@ class Ended:
 Item = Started | Scalars | Curve | Program | Line | Ended
 
 
-@dataclass
-class Book:
-    """From entries, in the order of the log, to items.
+class ItemBuilder:
+    """Makes items of the entries of a log, in their order.
 
     Args:
-        redact: hides secrets in text. The log has none; what leaves the machine is looked through once more.
+        redact: hides secrets in text. The log has none; what leaves the machine is searched once more.
     """
 
-    redact: Callable[[str], str] = lambda text: text
-    _progress: Progress[None] = field(default_factory=lambda: Progress(None))
-    _best: Score | None = None
+    def __init__(self, redact: Callable[[str], str] = lambda text: text) -> None:
+        self.redact = redact
+        self._progress: Progress[None] = Progress(None)
+        self._timeline = Timeline()
 
     def add(self, entry: Entry) -> list[Item]:
         """The items of the next entry."""
-        event, before = entry.event, self._progress
+        event, before, trained = entry.event, self._progress, len(self._timeline.candidates)
         self._progress = advance(before, event, lambda state, _: state)
+        self._timeline.add(entry)
         match event:
             case RunStarted():
                 config = {name: self._plain(value) for name, value in flat(event.config)}
                 title = f"{label_of(event.task)}, {event.strategy}, {event.proposer}, search seed {event.seed}"
                 return [Started(entry.at, self.redact(title), config)]
             case Trained():
-                return self._trained(entry.at, event, before.spent.trained)
+                return self._trained(entry.at, self._timeline.candidates[trained:])
             case Told():
-                told = [self._progress.results[r.id] for r in before.open.requests] if before.open else []
-                return [self._line(entry.at, result) for result in told]
+                results = [self._progress.results[r.id] for r in before.open.requests] if before.open else []
+                return [self._line(entry.at, result) for result in results]
             case Baseline() if event.score is not None:
                 name = "best_on_fresh_seeds" if event.name == "best" else event.name
-                return [Scalars(entry.at, before.spent.trained, {f"final/{name}": event.score.mean})]
+                return [Scalars(entry.at, trained, {f"final/{name}": event.score.mean})]
             case Paused() | Finished() | Failed():
-                return [Ended(entry.at, before.spent.trained)]
+                return [Ended(entry.at, trained)]
             case _:
                 return []
 
     def _plain(self, value: Any) -> Any:
-        """A setting as tools take it: text without secrets, numbers, truth values."""
+        """A setting as the tools accept it: redacted text, numbers, truth values."""
         if isinstance(value, list | tuple):
             return ", ".join(str(self._plain(item)) for item in value)
         return self.redact(value) if isinstance(value, str) else json_ready(value)
 
-    def _trained(self, at: float, event: Trained, step: int) -> list[Item]:
+    def _trained(self, at: float, candidates: Sequence[TrainedCandidate]) -> list[Item]:
         items: list[Item] = []
-        for result in event.results:
-            if result.failure is not None and result.failure.stage not in TRAINED_STAGES:
-                continue
-            step += 1
-            score = result.score
-            if score is not None and (self._best is None or score.merit > self._best.merit):
-                self._best = score
-                source = self.redact(result.candidate.source)
-                items.append(Program(at, step, result.candidate.id, score, source))
+        for c in candidates:
+            score, best = c.result.score, c.best.score if c.best else None
+            if score is not None and c.best is c.result:
+                source = self.redact(c.result.candidate.source)
+                items.append(Program(at, c.number, c.result.candidate.id, score, source))
             values = {"score/candidate": score.mean} if score else {}
-            if self._best is not None:
-                values["score/best_so_far"] = self._best.mean
-            items += [Scalars(at, step, values), *_curves(at, result)]
+            if best is not None:
+                values["score/best_so_far"] = best.mean
+            items += [Scalars(at, c.number, values), *_curves(at, c.result)]
         spent = self._progress.spent
         used: dict[str, float] = {
             "attempts": spent.attempts, "failed": spent.failed, "duplicate": spent.duplicate,
@@ -145,15 +143,16 @@ class Book:
         }  # fmt: skip
         if spent.calls:
             used |= {"requests": spent.calls, "tokens": spent.tokens, "dollars": spent.cost_usd}
-        return [*items, Scalars(at, step, {f"spent/{name}": float(value) for name, value in used.items()})]
+        return [*items, Scalars(at, spent.trained, {f"spent/{name}": float(value) for name, value in used.items()})]
 
     def _line(self, at: float, result: Result) -> Line:
-        c = result.candidate
-        failure = self.redact(str(result.failure)) if result.failure else ""
-        return Line(
-            at, c.id, c.generation, c.operator, ", ".join(c.parents), self.redact(c.model), result.score, failure,
+        c, score = result.candidate, result.score
+        low, high = interval(score) if score else (None, None)
+        return Line(at, (
+            c.id, c.generation, c.operator, ", ".join(c.parents), self.redact(c.model), score.mean if score else None,
+            low, high, score.n if score else None, self.redact(str(result.failure)) if result.failure else "",
             result.env_steps,
-        )  # fmt: skip
+        ))  # fmt: skip
 
 
 def _curves(at: float, result: Result) -> list[Curve]:

@@ -11,18 +11,17 @@ from pathlib import Path
 from typing import Any
 
 from jaxreward import files
-from jaxreward.reports.run_tables import told_score
+from jaxreward.reports.run_tables import score_text
 from jaxreward.tracking.items import Curve, Item, Program, Scalars, Started
 
 FOLDER, CANDIDATES = "tensorboard", "candidates"
 
 
 class TensorBoard:
-    """Scalars over trained candidates in `tensorboard/search`, the learning curves of every candidate in
-    `tensorboard/candidates/<id>`, a run of TensorBoard's each: those of one name are drawn into one chart.
+    """Scalars over trained candidates in `tensorboard/search`, learning curves in `tensorboard/candidates/<id>`, each a
+    run of TensorBoard's, which draws curves of one name into one chart.
 
-    All is written anew whenever a process begins to feed it, so that nothing is there twice, whatever was half written
-    when the process before it died.
+    A process that begins to feed it writes everything anew, so that nothing is there twice or half.
     """
 
     name = "tensorboard"
@@ -41,7 +40,7 @@ class TensorBoard:
         return f"tensorboard --logdir {self.folder}"
 
     def remember(self, items: Iterable[Item]) -> None:
-        """It has nothing from before."""
+        """It keeps nothing from earlier processes."""
 
     def write(self, seq: int, items: Sequence[Item]) -> None:
         """Write the items of an event; they are in the files when this returns."""
@@ -57,7 +56,7 @@ class TensorBoard:
                         self._search.scalar(name, value, item.step, item.at)
                 case Program():
                     code = "\n".join(f"    {line}" for line in item.source.splitlines())
-                    text = f"{item.candidate}, {item.score.measure.name} {told_score(item.score)}\n\n{code}"
+                    text = f"{item.candidate}, {item.score.measure.name} {score_text(item.score)}\n\n{code}"
                     self._search.text("best_program", text, item.step, item.at)
                 case Curve():
                     curves.setdefault(item.candidate, []).append(item)
@@ -81,8 +80,8 @@ class TensorBoard:
 
 
 class _EventFile:
-    """An event file of TensorBoard's. What is wrong with the disk is raised by the call that meets it:
-    tensorboardX's `SummaryWriter` writes in a thread of its own, which dies of it and has later calls wait for ever."""
+    """An event file. Errors of the disk are raised by the call that meets them: `SummaryWriter` of tensorboardX writes
+    in a thread, which dies of them and leaves later calls waiting forever."""
 
     def __init__(self, folder: Path) -> None:
         from tensorboardX import RecordWriter
@@ -95,7 +94,7 @@ class _EventFile:
         self._write(wall_time=now, file_version="brain.Event:2")
 
     def scalar(self, tag: str, value: float, step: int, at: float) -> None:
-        """Add a value; one that is not finite is left out, for nothing can draw it."""
+        """Add a value; one that is not finite is left out."""
         from tensorboardX.summary import scalar
 
         if math.isfinite(value):

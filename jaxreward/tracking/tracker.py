@@ -1,4 +1,4 @@
-"""Feeding sinks with the events of a run, without ever harming it."""
+"""Sends the events of a run to trackers; a tracker that fails never stops the run."""
 
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from types import TracebackType
 from typing import Literal, Protocol, get_args
 
 from jaxreward import files
 from jaxreward.errors import UserError
 from jaxreward.runs import Entry
-from jaxreward.tracking.items import Book, Item
+from jaxreward.tracking.items import Item, ItemBuilder
 
 SinkName = Literal["tensorboard", "wandb"]
 SINKS: tuple[SinkName, ...] = get_args(SinkName)
@@ -27,7 +26,7 @@ class Sink(Protocol):
     Attributes:
         name: of the tool.
         fed: the number of the last event that it has, -1 for none.
-        where: what a person does to look at it; empty where there is nothing yet.
+        where: how to look at it; empty before there is anything.
     """
 
     name: str
@@ -44,7 +43,7 @@ class Sink(Protocol):
         ...
 
     def close(self, *, whole: bool = True) -> None:
-        """Nothing follows from this process; what it has is not `whole` where something went wrong."""
+        """The end of this process; not `whole` after an error."""
         ...
 
 
@@ -75,13 +74,13 @@ def make_sink(name: SinkName, run: Path) -> Sink:
 class Tracker:
     """Feeds the sinks called `names` with the run in `path`; use as a context manager.
 
-    Give `feed` every entry of the log, from the first on: a sink takes those that it has not. One that fails is
-    said once and left alone from then on; nothing but a `UserError` before the first entry leaves this class.
+    Give `feed` every entry of the log, from the first on: a sink takes those that it does not have. The failure of one
+    is noted once and it gets no more; no exception but a `UserError` before the first entry leaves this class.
 
     Args:
         names: of sinks.
         path: the run's folder.
-        note: what a person is told by.
+        note: shows a message.
         redact: hides secrets in text.
         make: makes a sink.
 
@@ -98,7 +97,7 @@ class Tracker:
         make: Callable[[SinkName, Path], Sink] = make_sink,
     ) -> None:
         self.path, self.note, self._redact = path, note, redact
-        self._book = Book(redact)
+        self._builder = ItemBuilder(redact)
         self._sinks: list[Sink] = []
         self._shown: list[Sink] = []
         self._locks: list[int] = []
@@ -120,8 +119,8 @@ class Tracker:
         if not self._sinks:
             return
         try:
-            items = self._book.add(entry)
-        except Exception as error:  # whatever is wrong with it, the run is not to suffer
+            items = self._builder.add(entry)
+        except Exception as error:  # no error here may stop the run
             for sink in self._sinks:
                 self._drop(sink, error)
             return
@@ -154,7 +153,7 @@ class Tracker:
         self._lost(sink.name, error)
         try:
             sink.close(whole=False)
-        except Exception:  # said already
+        except Exception:  # noted already
             return
 
     def _lost(self, name: str, error: Exception) -> None:
@@ -169,14 +168,12 @@ class Tracker:
     def __enter__(self) -> Tracker:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
 
 def _lock(path: Path) -> int:
-    """A descriptor that holds the lock of a sink: two processes that feed it would write everything twice.
+    """A descriptor that holds the lock of a sink, so that no two processes feed it.
 
     Raises:
         BlockingIOError: another process holds it.

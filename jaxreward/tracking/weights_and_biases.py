@@ -14,27 +14,22 @@ from typing import Any
 from jaxreward import files
 from jaxreward.config import parse_json
 from jaxreward.errors import UserError
-from jaxreward.reports.tables import interval
 from jaxreward.runs.disk import write_atomic
-from jaxreward.tracking.items import Curve, Ended, Item, Line, Program, Scalars, Started
+from jaxreward.tracking.items import COLUMNS, Curve, Ended, Item, Line, Program, Scalars, Started
 
 PROJECT = "jaxreward"
-"""Where runs go unless WANDB_PROJECT says otherwise."""
+"""The project, unless WANDB_PROJECT is set."""
 
 FINISH_S = 60.0
-"""Seconds that the end of a run waits for uploads: a scheduler that takes the machine back will not wait longer."""
+"""Most seconds that the end of a run waits for uploads: a scheduler kills the process after a time."""
 
 STEP = "candidates_trained"
 
-_CANDIDATES = (
-    *("candidate", "generation", "operator", "parents", "model", "score", "low", "high", "seeds", "failure"),
-    "environment_steps",
-)
 _CURVES = ("candidate", "series", "environment_steps", "value")
 
 
 def require_key() -> None:
-    """Raise a UserError where runs would go to a server and nobody is logged in."""
+    """Raise a UserError if runs would go to a server and there is no key."""
     wandb = _wandb()
     if wandb.setup().settings.mode != "online" or wandb.login(prompt=False, verify=False):
         return
@@ -45,11 +40,11 @@ def require_key() -> None:
 
 
 class WeightsAndBiases:
-    """A run of W&B's for a run of ours, the same one however often that is resumed.
+    """The W&B run of a run, one however often it is resumed.
 
-    Rows are numbered as they follow from the log, and W&B takes no row twice; the number of the last event that it was
-    given lies in `wandb/fed.json` in the run's folder. Where a run is paused or ends, two tables show all candidates
-    and their learning curves.
+    Rows are numbered in the order of the log, and W&B takes no row twice; the number of the last event that it was
+    given is in `wandb/fed.json` in the run's folder. When a run is paused or ends, two tables show all candidates and
+    their learning curves.
     """
 
     name = "wandb"
@@ -58,7 +53,7 @@ class WeightsAndBiases:
         self.path = run
         self._marker = run / "wandb" / "fed.json"
         self.fed = -1
-        # The links in it are its own: W&B makes them anew, and follows none to write.
+        # Links in it are made by W&B, which follows none to write.
         files.require_folder(self._marker.parent)
         with suppress(FileNotFoundError, ValueError, TypeError, KeyError):
             self.fed = int(parse_json(files.read_text(self._marker))["seq"])
@@ -126,7 +121,7 @@ class WeightsAndBiases:
         self._run = _wandb().init(
             project=os.environ.get("WANDB_PROJECT", PROJECT), id=digest[:16], name=self.path.resolve().name,
             notes=item.title, config=item.config, dir=str(self.path), resume="allow",
-            # What was typed, the environment and what is printed are none of its business: they may hold keys.
+            # No command line, environment or output is sent: they may hold keys.
             settings=_wandb().Settings(
                 console="off", silent=True, save_code=False, disable_code=True, disable_git=True, x_disable_meta=True,
                 x_disable_stats=True, finish_timeout=FINISH_S, finish_timeout_raises=True,
@@ -136,7 +131,7 @@ class WeightsAndBiases:
         self._run.define_metric("*", step_metric=STEP)
 
     def _log(self, values: dict[str, Any]) -> None:
-        self._begin()  # of a run that was begun before, when there is something to add to it
+        self._begin()  # of a run that began in an earlier process
         self._run.log(values, step=self._row)
         self._row += 1
 
@@ -149,7 +144,7 @@ class WeightsAndBiases:
 
     def _tables(self) -> dict[str, Any]:
         return {
-            "candidates": _wandb().Table(columns=list(_CANDIDATES), data=[_cells(line) for line in self._lines]),
+            "candidates": _wandb().Table(columns=list(COLUMNS), data=[list(line.values) for line in self._lines]),
             "learning_curves": _wandb().Table(
                 columns=list(_CURVES),
                 data=[
@@ -166,12 +161,3 @@ def _wandb() -> Any:
     import wandb  # type: ignore[import-not-found]  # an extra
 
     return wandb
-
-
-def _cells(line: Line) -> list[Any]:
-    score = line.score
-    low, high = interval(score) if score else (None, None)
-    return [
-        line.candidate, line.generation, line.operator, line.parents, line.model, score.mean if score else None, low,
-        high, score.n if score else None, line.failure, line.env_steps,
-    ]  # fmt: skip

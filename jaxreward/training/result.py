@@ -208,7 +208,7 @@ class TrainResult:
             "return_success_interval": related and (related.low, related.high),
             "diverged": int(self.diverged[candidate].sum()),
             "measure": self.measure,
-            "beside": {name: float(self.extra(name)[candidate].mean()) for name in self.extra_metrics},
+            "extra_metrics": {name: float(self.extra(name)[candidate].mean()) for name in self.extra_metrics},
         }
         return Feedback(**fields, notices=tuple(notices(Feedback(**fields), size, self._noise(history, last))))
 

@@ -131,7 +131,7 @@ def test_many_are_checked_in_order(checker, task):
     assert checker.check_many([], task) == []
 
 
-def test_a_check_that_was_foreseen_is_not_made_again(checker, task, monkeypatch):
+def test_a_check_that_was_prefetched_is_not_made_again(checker, task, monkeypatch):
     """The verdict and the program are those of a check at the time, and what fails then fails now."""
     sources, passed, made = [PLAIN, rew("return 1 / 0"), PLAIN], list[Program](), list[str]()
     at_once = checker.check_many(sources[:2], task)
@@ -147,7 +147,7 @@ def test_a_check_that_was_foreseen_is_not_made_again(checker, task, monkeypatch)
 
     monkeypatch.setattr(Checker, "_check", counted)
     for source in sources:
-        checker.foresee(source, task, then)
+        checker.prefetch(source, task, then)
     assert checker.check_many(sources[:2], task, names=["a", "b"])[1] == at_once[1]
     assert sorted(made) == sorted(sources[:2]) and ready.wait(10)
     verdict, program = checker.check(PLAIN, task, name="again")
@@ -156,13 +156,13 @@ def test_a_check_that_was_foreseen_is_not_made_again(checker, task, monkeypatch)
     assert [p.digest for p in passed] == [program.digest]
 
 
-def test_what_goes_wrong_with_a_foreseen_check_is_told_where_it_is_asked_for(checker, task, monkeypatch):
+def test_what_goes_wrong_with_a_prefetched_check_is_told_where_it_is_asked_for(checker, task, monkeypatch):
     def broken(*_):
         raise SandboxError("no process can be started")
 
     with monkeypatch.context() as during:
         during.setattr(Checker, "_check", broken)
-        checker.foresee(PLAIN, task)
+        checker.prefetch(PLAIN, task)
         with pytest.raises(SandboxError, match="no process"):
             checker.check(PLAIN, task)
     assert checker.check(PLAIN, task)[0].ok
@@ -173,7 +173,7 @@ def test_closing_does_not_wait_for_what_was_foreseen(task):
     with Checker(Limits(wall_s=60.0, cpu_s=60), lanes=1) as slow:
         slow.check(PLAIN, task)
         for k in range(3):
-            slow.foresee(endless + f"# {k}\n", task)
+            slow.prefetch(endless + f"# {k}\n", task)
         begun, *_, last = [checked for checked, _ in slow._ahead.values()]
         time.sleep(0.5)
         slow.close()

@@ -21,7 +21,7 @@ from jaxreward.programs.limits import Limits
 from jaxreward.programs.primitives import PLAIN, primitives, replayable
 from jaxreward.programs.spec import Spec
 from jaxreward.programs.tape import TapeError, check_tape, count, digests, dumps, reads
-from jaxreward.programs.validate import Judged, judge
+from jaxreward.programs.validate import Invalid, validate
 
 LIMITS = Limits()
 X = jax.ShapeDtypeStruct((6,), np.float32)
@@ -225,9 +225,9 @@ def test_mutated_tapes_are_judged(edits):
         except (KeyError, IndexError, TypeError):
             continue
     try:
-        judge(tape, PAY, SPEC, LIMITS)
-    except Judged as judged:
-        assert judged.failure.message
+        validate(tape, PAY, SPEC, LIMITS)
+    except Invalid as invalid:
+        assert invalid.failure.message
     except Exception as error:
         # XLA's own complaint at evaluation; the verifier turns it into a verdict.
         assert "jax" in type(error).__module__ or isinstance(error, ValueError | TypeError), repr(error)

@@ -12,7 +12,7 @@ from jaxreward.errors import ProposerStopped
 from jaxreward.proposers.llm.circuit_breaker import Clock
 from jaxreward.proposers.llm.llm_proposer import LlmProposer
 from jaxreward.proposers.llm.llm_settings import LlmSettings
-from jaxreward.proposers.proposer import Answers, Desk, Transcript
+from jaxreward.proposers.proposer import Answers, Context, Transcript
 from jaxreward.records import Exchange, Proposal, Request
 from tests.proposers.material import XLAND
 
@@ -49,7 +49,7 @@ class Book:
 
 
 class Talk:
-    """A proposer at a desk.
+    """A proposer at a context.
 
     Args:
         url: of the server.
@@ -71,20 +71,20 @@ class Talk:
         self.transcript = transcript or MemoryTranscript()
         self.notes: list[str] = []
         self.statuses: list[str] = []
-        self.foreseen: list[Proposal] = []
+        self.prefetched: list[Proposal] = []
         self.stop: Callable[[], bool] = lambda: False
         self.proposer = LlmProposer(XLAND, LlmSettings(api_base=url, **given))
         self.proposer.clock = Clock(scale)
         self.proposer.book = Book()  # type: ignore[assignment]
         self.proposer.open(
-            Desk(
+            Context(
                 Path(),
                 transcript=self.transcript,
-                elsewhere=elsewhere,
+                shared_exchanges=elsewhere,
                 should_stop=lambda: self.stop(),
                 note=self.notes.append,
                 status=self.statuses.append,
-                foresee=self.foreseen.append,
+                prefetch=self.prefetched.append,
             )
         )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from pathlib import Path
@@ -13,11 +14,12 @@ from jaxreward.evolve.repair import repair_requests
 from jaxreward.proposers.human.manual import ManualProposer
 from jaxreward.proposers.llm.llm_settings import LlmSettings
 from jaxreward.proposers.prompts.prompt_builder import PromptBook
-from jaxreward.proposers.proposer import Desk
+from jaxreward.proposers.proposer import Context
 from jaxreward.proposers.replay import ReplayProposer
 from jaxreward.proposers.replies.program_reply import THOUGHT_LIMIT, Reply, read_reply
-from jaxreward.proposers.replies.words import SENTENCES, read_words
-from jaxreward.records import Candidate, Failure, Proposal, Request, Result, Score
+from jaxreward.proposers.replies.schemas import SENTENCES
+from jaxreward.proposers.replies.words import read_words
+from jaxreward.records import Candidate, Exchange, Failure, Proposal, Request, Result, Score
 from jaxreward.runs import Generation
 from tests.proposers.material import HAND_WRITTEN, XLAND
 from tests.proposers.server import Answer, ChatServer
@@ -30,9 +32,14 @@ PARENT = Result(
     score=Score(mean=0.4, se=0.1, n=1, episodes=10),
 )
 ANSWERS = {
-    "plan": ("1. **Near**: closer pays", "- near: closer pays"),
-    "align": ("It pays. It costs.\n```python\nx = 1\n```", "It pays. It costs."),
-    "verify": ("An expert walks there. [0.50]", "0.5"),
+    "plan": ('{"components": [{"name": "Near", "purpose": "closer pays"}]}', "- near: closer pays"),
+    "align": ('```json\n{"description": "It pays. It costs."}\n```', "It pays. It costs."),
+    "verify": ('So be it: {"reasoning": "An expert walks there.", "score": 0.50}', "0.5"),
+}
+BY_HAND = {
+    "plan": "1. **Near**: closer pays",
+    "align": "It pays. It costs.\n```python\nx = 1\n```",
+    "verify": "So. [0.50]",
 }
 
 
@@ -66,7 +73,8 @@ def test_a_model_answers_in_words(operator: str):
 
 
 def test_an_unusable_answer_is_asked_for_again_once():
-    with ChatServer([Answer("I cannot say."), Answer("[0.3]")]) as server:
+    bad, good = (Answer(json.dumps({"reasoning": "it leads there", "score": score})) for score in (3, 0.3))
+    with ChatServer([bad, good]) as server:
         talk = real(server.url)
         generation = Generation(1, (asked("verify"),))
         for round in range(3):
@@ -78,7 +86,11 @@ def test_an_unusable_answer_is_asked_for_again_once():
             assert [r.id for r in again] == (["g0001-00-r1"] if round == 0 else [])
             generation = Generation(1, (*generation.requests, *again), generation.proposals)
         prompts = [seen.body["messages"][1]["content"] for seen in server.seen]
-    assert len(prompts) == 2 and prompts[1].startswith(prompts[0]) and "no number in square brackets" in prompts[1]
+    assert (
+        len(prompts) == 2
+        and prompts[1].startswith(prompts[0])
+        and "score: Input should be less than or equal to 1" in prompts[1]
+    )
     assert generation.proposals["g0001-00"].failure is not None
     assert generation.proposals["g0001-00-r1"].words == "0.3"
     assert generation.proposals["g0001-00-r1"].tokens == 150
@@ -168,9 +180,9 @@ def test_a_request_may_name_its_model():
     drawn, named = [], []
     for k in range(60):
         plain = Request(id=f"g0000-{k:02d}", generation=0, operator="scratch")
-        one = talk.proposer.question(plain, rng_of(plain))
-        other = talk.proposer.question(plain.model_copy(update={"model": "openai/b"}), rng_of(plain))
-        strange = talk.proposer.question(plain.model_copy(update={"model": "openai/c"}), rng_of(plain))
+        one = talk.proposer.call_for(plain, rng_of(plain))
+        other = talk.proposer.call_for(plain.model_copy(update={"model": "openai/b"}), rng_of(plain))
+        strange = talk.proposer.call_for(plain.model_copy(update={"model": "openai/c"}), rng_of(plain))
         assert one.messages == other.messages and strange == one
         drawn.append(one.model)
         named.append(other.model)
@@ -185,7 +197,7 @@ def test_the_draw_of_a_model_is_what_it_was():
         request = Request(id=f"g0000-{k:02d}", generation=0, operator="scratch")
         rng = rng_of(request)
         expected = ["openai/a", "openai/b"][int(rng.choice(2, p=weights))]
-        question = talk.proposer.question(request, rng_of(request))
+        question = talk.proposer.call_for(request, rng_of(request))
         assert question.model == expected and f"number {rng.integers(1000)}" in question.messages[0]["content"]
 
 
@@ -204,12 +216,13 @@ def test_the_bill_is_that_of_the_model_that_was_asked():
 
 def manual(folder: Path, **more) -> ManualProposer:
     made = ManualProposer(XLAND, LlmSettings(wait_s=0))
-    made.open(Desk(folder=folder, transcript=MemoryTranscript(), name="by-hand", **more))
+    made.open(Context(folder=folder, transcript=MemoryTranscript(), name="by-hand", **more))
     return made
 
 
+@pytest.mark.parametrize("by_hand", [False, True], ids=["json", "by hand"])
 @pytest.mark.parametrize("operator", ANSWERS)
-def test_a_person_answers_in_words(operator: str, tmp_path: Path):
+def test_a_person_answers_in_words(operator: str, by_hand: bool, tmp_path: Path):
     made = manual(tmp_path)
     stopped = made.propose_all([asked(operator)], rng_of).stopped
     assert (
@@ -219,7 +232,7 @@ def test_a_person_answers_in_words(operator: str, tmp_path: Path):
     assert f"into {tmp_path / 'replies' / 'g0001-00.txt'}" in page.split("\n")[0]
     assert "Python" not in page.split("\n")[0]
     said, words = ANSWERS[operator]
-    (tmp_path / "replies" / "g0001-00.txt").write_text(said)
+    (tmp_path / "replies" / "g0001-00.txt").write_text(BY_HAND[operator] if by_hand else said)
     (proposal,) = made.propose_all([asked(operator)], rng_of).proposals
     assert proposal == Proposal(request_id="g0001-00", words=words, proposer="manual")
 
@@ -231,7 +244,7 @@ def test_what_a_person_wrote_waits_to_be_mended(tmp_path: Path):
     path.write_text("good")
     answers = made.propose_all([asked("verify")], rng_of)
     assert not answers.proposals and answers.stopped is not None and answers.stopped.later
-    assert "no number in square brackets; end the reply with a number from -1 to 1" in str(answers.stopped)
+    assert "no JSON object" in str(answers.stopped) and "a score from -1 to 1" in str(answers.stopped)
     path.write_text("good [0.5]")
     (proposal,) = made.propose_all([asked("verify")], rng_of).proposals
     assert proposal.words == "0.5"
@@ -265,3 +278,24 @@ def test_words_are_replayed():
     requests = [asked("plan"), asked("verify", "g0001-01")]
     answers = ReplayProposer(recording).propose_all(requests, lambda _: np.random.default_rng(0))
     assert list(answers.proposals) == list(recording.values())
+
+
+@pytest.mark.parametrize("operator", ANSWERS)
+def test_a_run_from_before_json_replays_and_resumes(operator: str, tmp_path: Path):
+    """Its transcript holds prose: a replay takes the proposals that were logged, a resumed run reads the plain form."""
+    said, words = BY_HAND[operator], ANSWERS[operator][1]
+    exchange = Exchange(request_id="g0001-00", turn=0, model="openai/mine", reply=said, finish="stop")
+    logged = Proposal(request_id="g0001-00", words=words, proposer="llm", model="openai/mine")
+    events = [
+        {"type": "asked", "generation": 1, "requests": [{"id": "g0001-00"}]},
+        {"type": "proposed", "proposal": logged.model_dump(mode="json")},
+    ]
+    (tmp_path / "transcripts").mkdir()
+    (tmp_path / "transcripts" / "exchanges.jsonl").write_text(exchange.model_dump_json() + "\n")
+    (tmp_path / "events.jsonl").write_text("".join(json.dumps(event) + "\n" for event in events))
+    replay, transcript = ReplayProposer(tmp_path), MemoryTranscript()
+    replay.open(Context(folder=tmp_path, transcript=transcript))
+    assert replay.propose_all([asked(operator)], rng_of).proposals == (logged,)
+    assert transcript.kept == [exchange]
+    (proposal,) = real(None, transcript=transcript).proposer.propose_all([asked(operator)], rng_of).proposals
+    assert proposal.words == words and proposal.failure is None

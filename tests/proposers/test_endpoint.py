@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from jaxreward.errors import UserError
-from jaxreward.proposers.llm.call_errors import Fault as CallFault
+from jaxreward.proposers.llm.call_errors import CallError
 from jaxreward.proposers.llm.circuit_breaker import FIRST_PAUSE_S, LONGEST_PAUSE_S, TRIPS, Breaker, Clock, backoff_s
 from jaxreward.proposers.llm.endpoint import IMAGE_TOKENS, Endpoint, clean, prompt_tokens
 from jaxreward.proposers.llm.event_loop import run_calls
@@ -30,7 +30,7 @@ def test_one_call_is_one_request():
     """Neither litellm nor the client below it asks again."""
     with ChatServer([Fault(500)]) as server:
         endpoint = Endpoint(LlmSettings(api_base=server.url))
-        with pytest.raises(CallFault):
+        with pytest.raises(CallError):
             run_calls(endpoint.call("openai/mine", ASK, {}))
         assert server.calls == 1
 
@@ -64,7 +64,7 @@ def test_the_wall_clock_limits_a_stream_that_drips():
         began = time.monotonic()
         endpoint = Endpoint(LlmSettings(api_base=server.url, stream=True, timeout_s=0.7))
         received: list[str] = []
-        with pytest.raises(CallFault, match="no complete reply within 0.7 s"):
+        with pytest.raises(CallError, match="no complete reply within 0.7 s"):
             run_calls(endpoint.call("openai/mine", ASK, {}, received))
     assert time.monotonic() - began < 2.0 and "".join(received).startswith("Here it is.")
 

@@ -104,7 +104,7 @@ def test_a_fault_that_passes(name, stream):
     assert failed.completion_tokens == (talk.proposer.settings.max_tokens if case.booked else 0)
     assert (proposal.calls, proposal.tokens) == (1 + case.booked, 150 + tokens)
     assert proposal.cost_usd == pytest.approx(2e-4 + (failed.cost_usd or 0.0)) and bool(failed.cost_usd) == case.booked
-    assert talk.proposer.bill.spent.tokens == proposal.tokens and talk.notes == []
+    assert talk.proposer.cost.spent.tokens == proposal.tokens and talk.notes == []
 
 
 def test_an_endpoint_that_cannot_be_reached():
@@ -113,7 +113,7 @@ def test_an_endpoint_that_cannot_be_reached():
     assert stopped.later and "gave no reply for 300 s" in str(stopped)
     assert "the endpoint cannot be reached (Connection refused)" in str(stopped)
     assert str(stopped).endswith("nothing is lost, go on with --resume")
-    assert talk.proposer.bill.spent.requests == 0 and all(not e.prompt_tokens for e in talk.kept)
+    assert talk.proposer.cost.spent.requests == 0 and all(not e.prompt_tokens for e in talk.kept)
     (note,) = talk.notes
     assert note.startswith("waiting until ") and " for openai/mine at http://127.0.0.1:" in note
     resumes(talk, 3)
@@ -162,7 +162,7 @@ def test_a_fault_that_ends_the_run(name, stream):
         stopped = talk.stopped(*ids(6))
         assert server.calls <= 2
     assert not stopped.later and sentence in str(stopped) and server.url in str(stopped)
-    assert talk.proposer.bill.spent.tokens == 0 and all(e.error and not e.finish for e in talk.kept)
+    assert talk.proposer.cost.spent.tokens == 0 and all(e.error and not e.finish for e in talk.kept)
     resumes(talk)
 
 
@@ -297,7 +297,7 @@ def test_counts_that_cannot_be_are_estimated(value, prompt, completion, stream):
 
 def test_an_error_that_nobody_knows_is_explained_all_the_same():
     fault = explain(KeyError("surprise"), Origin("openai/mine"))
-    assert fault.kind == "again" and fault.charged and "KeyError" in str(fault) and "surprise" in str(fault)
+    assert fault.kind == "retry" and fault.charged and "KeyError" in str(fault) and "surprise" in str(fault)
 
 
 def test_the_page_says_what_is_said():

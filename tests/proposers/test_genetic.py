@@ -171,7 +171,7 @@ def test_opened_halves_mean_the_same_and_can_be_added_to(state):
 def test_nudge_changes_float_literals_only():
     variation = Variation(LEXICON, rng())
     before = read(HAND_WRITTEN)
-    after = variation.nudge(before, "reward")
+    after = variation.perturb(before, "reward")
     assert write(after) != write(before)
     assert write(after).replace(" ", "").count("\n") == write(before).replace(" ", "").count("\n")
     assert read(write(after)).observation == before.observation

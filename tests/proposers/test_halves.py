@@ -6,8 +6,8 @@ import ast
 
 import pytest
 
+from jaxreward.proposers.replies.answer import fit
 from jaxreward.proposers.replies.program_reply import Reply
-from jaxreward.proposers.replies.requested_halves import fit
 from jaxreward.records import Failure
 
 HELPER = "import jax\nimport jax.numpy as jnp\n\nSIZE = 9  # cells\n\n\ndef place(state):\n    return state.x / SIZE\n"

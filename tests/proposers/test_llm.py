@@ -58,15 +58,15 @@ def test_programs_are_at_hand_as_soon_as_they_come():
         talk = Talk(server.url, concurrency=4)
 
         def status(_: str) -> None:
-            if len(talk.foreseen) == 2:
+            if len(talk.prefetched) == 2:
                 left.append(len(talk.kept))
                 slow.set()
 
         talk.stop = lambda: status("") is not None
         answers = talk.ask(*ids(4))
     assert left and left[0] < 4
-    assert sorted(p.request_id for p in talk.foreseen) == ["g0000-00", "g0000-01", "g0000-03"]
-    assert {p.request_id: p for p in talk.foreseen}.items() <= {p.request_id: p for p in answers.proposals}.items()
+    assert sorted(p.request_id for p in talk.prefetched) == ["g0000-00", "g0000-01", "g0000-03"]
+    assert {p.request_id: p for p in talk.prefetched}.items() <= {p.request_id: p for p in answers.proposals}.items()
 
 
 def test_options_that_are_none_are_not_sent():
@@ -114,7 +114,7 @@ def test_a_reply_in_the_transcript_is_not_asked_for_again():
         before = talk.ask(*ids(4))
         resumed = Talk(server.url, talk.transcript)
         assert resumed.ask(*ids(4)) == before and server.calls == 4
-        assert resumed.proposer.bill.spent == talk.proposer.bill.spent
+        assert resumed.proposer.cost.spent == talk.proposer.cost.spent
         # Between reply and log: half of them are there, and only the others are asked.
         half = MemoryTranscript()
         half.kept = [e for e in talk.kept if e.request_id in ids(2)]
@@ -150,7 +150,7 @@ def test_a_run_that_is_asked_to_stop_keeps_what_is_complete():
     assert len(answers.proposals) == 2 and not answers.spent
     cut = [e for e in talk.kept if e.error]
     assert len(cut) == 4 and all(e.prompt_tokens and e.estimated and not e.finish for e in cut)
-    assert talk.proposer.bill.held.requests == 0 and talk.proposer.bill.spent.requests == 6
+    assert talk.proposer.cost.reserved.requests == 0 and talk.proposer.cost.spent.requests == 6
     with ChatServer([Answer(GOOD)]) as server:
         assert len(Talk(server.url, talk.transcript).ask(*ids(6)).proposals) == 6
         assert server.calls == 4
@@ -206,7 +206,7 @@ def test_what_searches_beside_this_one_spent_counts():
         assert talk.ask("g0000-00").spent == "the budget of tokens is spent" and server.calls == 0
         talk = Talk(server.url, elsewhere=(beside,))
         talk.one()
-    assert (talk.proposer.bill.spent.tokens, talk.proposer.bill.spent.requests) == (800, 2)
+    assert (talk.proposer.cost.spent.tokens, talk.proposer.cost.spent.requests) == (800, 2)
     assert talk.statuses[-1] == "1/1 replies, $0.25"
 
 
@@ -221,7 +221,7 @@ def test_a_budget_ends_the_asking(cap, budget):
         answers = talk.ask(*ids(12))
         assert answers.spent == f"the budget of {budget} is spent"
         assert 3 <= len(answers.proposals) < 12 and server.calls == len(answers.proposals)
-        spent = talk.proposer.bill.spent
+        spent = talk.proposer.cost.spent
         assert spent.requests <= cap.get("max_requests", 99)
         assert spent.tokens <= cap.get("max_tokens_total", 1e9) and spent.usd <= cap.get("max_usd", 1e9)
         calls = server.calls
@@ -304,5 +304,5 @@ def test_requests_of_other_rounds_do_not_count():
     with ChatServer([Answer(GOOD)]) as server:
         talk = Talk(server.url)
         talk.one("g0000-00")
-        assert talk.proposer.question(wanted("g0000-01"), np.random.default_rng(0)).model == "openai/mine"
+        assert talk.proposer.call_for(wanted("g0000-01"), np.random.default_rng(0)).model == "openai/mine"
         assert [p.request_id for p in talk.ask("g0000-01").proposals] == ["g0000-01"]

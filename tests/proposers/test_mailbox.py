@@ -12,7 +12,7 @@ import pytest
 from jaxreward.proposers.human.mailbox import Mailbox
 from jaxreward.proposers.human.manual import ManualProposer
 from jaxreward.proposers.llm.llm_settings import LlmSettings
-from jaxreward.proposers.proposer import Desk
+from jaxreward.proposers.proposer import Context
 from jaxreward.records import Request
 from jaxreward.runs import TranscriptLog
 from jaxreward.search.seeding import derive_rng
@@ -21,9 +21,9 @@ from jaxreward.tasks import card, make_task
 
 def mailbox(folder: Path, wait_s: float = 0.0, notes: list[str] | None = None, **more: Any) -> Mailbox:
     note = (notes if notes is not None else []).append
-    desk = Desk(folder=folder, transcript=TranscriptLog(folder / "exchanges.jsonl"), note=note,
+    context = Context(folder=folder, transcript=TranscriptLog(folder / "exchanges.jsonl"), note=note,
                 should_stop=more.pop("should_stop", lambda: False))  # fmt: skip
-    box = Mailbox(desk, "asked", "told", (".txt", ".md"), "word", "people", wait_s, "this", **more)
+    box = Mailbox(context, "asked", "told", (".txt", ".md"), "word", "people", wait_s, "this", **more)
     for id in ("a", "b"):
         box.post(id, "say something")
     return box
@@ -85,7 +85,9 @@ def test_keys_are_not_kept(tmp_path, monkeypatch):
 @pytest.mark.parametrize("stop", [False, True], ids=["touched", "stopped"])
 def test_a_program_by_hand_that_is_not_there_yet_does_not_fail(tmp_path, stop):
     made = ManualProposer(card(make_task("probe-choice")), LlmSettings(wait_s=0.0))
-    made.open(Desk(folder=tmp_path, transcript=TranscriptLog(tmp_path / "exchanges.jsonl"), should_stop=lambda: stop))
+    made.open(
+        Context(folder=tmp_path, transcript=TranscriptLog(tmp_path / "exchanges.jsonl"), should_stop=lambda: stop)
+    )
     request = Request(id="g0000-00", generation=0, operator="scratch")
     made.write_requests([request], lambda r: derive_rng(0, r.id))
     made.reply_path(request).write_text("import jax.num" if stop else "")
@@ -95,13 +97,13 @@ def test_a_program_by_hand_that_is_not_there_yet_does_not_fail(tmp_path, stop):
 
 def test_words_by_hand_that_cannot_be_read_are_left_to_be_mended(tmp_path):
     made = ManualProposer(card(make_task("probe-choice")), LlmSettings(wait_s=0.0))
-    made.open(Desk(folder=tmp_path, transcript=TranscriptLog(tmp_path / "exchanges.jsonl")))
+    made.open(Context(folder=tmp_path, transcript=TranscriptLog(tmp_path / "exchanges.jsonl")))
     request = Request(id="g0000-00", generation=0, operator="plan")
     made.write_requests([request], lambda r: derive_rng(0, r.id))
     path = made.reply_path(request)
     path.write_text("I cannot think of anything")
     answers = made.propose_all([request], lambda r: derive_rng(0, r.id))
-    assert answers.proposals == () and "names no components" in str(answers.stopped)
+    assert answers.proposals == () and "no JSON object" in str(answers.stopped)
     path.write_text("- near: being near the ball")
     answers = made.propose_all([request], lambda r: derive_rng(0, r.id))
     assert [p.words for p in answers.proposals] == ["- near: being near the ball"]

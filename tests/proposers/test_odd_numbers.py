@@ -16,7 +16,7 @@ from jaxreward.proposers.genetic.edits import WEIGHING, edit
 from jaxreward.proposers.genetic.genetic_proposer import GeneticProposer
 from jaxreward.proposers.genetic.genome import ENTRY, Gene, Genome, number, read, write
 from jaxreward.proposers.genetic.lexicon import Lexicon
-from jaxreward.proposers.genetic.variation import Variation, _nudgeable
+from jaxreward.proposers.genetic.variation import Variation, _perturbable
 from tests.proposers.material import HAND_WRITTEN, IN_FORM, ROBOT, curve, feedback, request, result
 
 PROPOSER = GeneticProposer(ROBOT)
@@ -91,7 +91,7 @@ def test_weights_stay_finite_however_often_they_are_scaled(kind, number):
         for _ in range(6):
             genome = edit(kind, genome, varied)
             for part in ENTRY:
-                genome = varied.nudge(genome, part)
+                genome = varied.perturb(genome, part)
         check(write(genome))
 
 
@@ -125,33 +125,33 @@ def opaque(body: str) -> Genome:
 def test_a_literal_that_cannot_be_scaled_stays(written):
     genome = opaque(f"return state.q * {written}")
     for seed in range(20):
-        assert write(variation(seed).nudge(genome, "observation")) == write(genome)
+        assert write(variation(seed).perturb(genome, "observation")) == write(genome)
 
 
 def test_the_least_literal_stays_above_zero():
     genome = opaque("return state.q * 5e-324")
     for seed in range(20):
-        assert float(write(variation(seed).nudge(genome, "observation")).split("* ")[1]) > 0
+        assert float(write(variation(seed).perturb(genome, "observation")).split("* ")[1]) > 0
 
 
 def test_a_literal_is_scaled_only_where_it_stands():
     (literal,) = [n for n in ast.walk(ast.parse("x = 2.5")) if isinstance(n, ast.Constant)]
-    assert _nudgeable(literal, [b"x = 2.5"]) == _nudgeable(literal, [b"y = 2.50"]) == 2.5
+    assert _perturbable(literal, [b"x = 2.5"]) == _perturbable(literal, [b"y = 2.50"]) == 2.5
     for lines in ([b"x = 3.5"], [b"xy = 2.5"], [b"x = y.z"], [b"x"], []):
-        assert _nudgeable(literal, lines) == 0.0
+        assert _perturbable(literal, lines) == 0.0
 
 
 def test_a_literal_at_the_edge_stays_a_number():
     genome, varied = opaque("return state.q * 1e308"), variation()
     for _ in range(20):
-        genome = varied.nudge(genome, "observation")
+        genome = varied.perturb(genome, "observation")
         check(write(genome))
 
 
 def test_literals_are_changed_where_they_are():
     """A form feed ends no line, and a letter may be two bytes."""
     genome = opaque('name = f"é {2.5} and {2.5}"  # \x0c \u2028\n    return state.q * 3_0.5')
-    texts = [write(variation(seed).nudge(genome, "observation")) for seed in range(20)]
+    texts = [write(variation(seed).perturb(genome, "observation")) for seed in range(20)]
     blank = re.compile(r"\b\d[\d.e_+-]*")
     for text in texts:
         assert blank.sub("N", text) == blank.sub("N", write(genome))

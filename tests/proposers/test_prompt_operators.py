@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import re
 from typing import get_args
 
@@ -15,6 +16,7 @@ from jaxreward.operators import OPERATORS, WORDS
 from jaxreward.proposers.prompts.pages import Page
 from jaxreward.proposers.prompts.prompt_builder import _FRAME, PromptBook, estimate_tokens
 from jaxreward.proposers.prompts.sections import PROGRAM, TOTAL, _cut, _size, parents, shown
+from jaxreward.proposers.replies.schemas import SCHEMAS, schema_text
 from jaxreward.records import Candidate, Evolve, Failure, Feedback, Request, Result, Stage
 from jaxreward.tasks import card, make_task
 from tests.proposers.test_prompt import CARD, PARENT, SOURCE, headings, prose, result, texts
@@ -196,17 +198,23 @@ def test_the_plan_and_what_people_said():
 
 def test_what_is_asked_in_words():
     system, user = texts(BOOK, asked("plan", "reward"))
-    assert "Reach the end." in user and "state.x" not in user + system and "```" not in user
-    assert "- name_in_snake_case: what it rewards" in user and "write no code" in user
+    assert "Reach the end." in user and "state.x" not in user + system and "```python" not in user
+    assert "as its purpose what it rewards" in user and "write no code" in user
     assert "what it shows" in texts(BOOK, asked("plan", "observation"))[1]
     system, user = texts(BOOK, asked("align"))
     assert "Idea 4." in user and SOURCE.strip() in user and "four sentences" in user and "success" not in user.lower()
     untold = asked("align").model_copy(update={"parents": (PARENT,)})
     assert "author" not in texts(BOOK, untold)[1]
     system, user = texts(BOOK, asked("verify"))
-    assert "state.x float32" in user and SOURCE.strip() in user and user.endswith("such as [-0.35] or [0.60].")
+    assert "state.x float32" in user and SOURCE.strip() in user and user.endswith(f"\n{schema_text('verify')}\n```")
     assert "0.4" not in user  # the program is judged, not its score
     assert all("fenced Python block" not in text for text in (system, user))
+
+
+def test_the_schema_that_is_shown_is_the_one_that_answers_are_validated_against():
+    for operator, schema in SCHEMAS.items():
+        shown = texts(BOOK, asked(operator))[1].rpartition("```json\n")[2].removesuffix("```")
+        assert json.loads(shown)["properties"].keys() == schema.model_fields.keys()
 
 
 def test_words_that_were_unusable_are_asked_for_again():

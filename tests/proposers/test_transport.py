@@ -13,7 +13,7 @@ import pytest
 
 from jaxreward.errors import UserError
 from jaxreward.proposers.llm import transport
-from jaxreward.proposers.llm.call_errors import Fault as CallFault
+from jaxreward.proposers.llm.call_errors import CallError
 from jaxreward.proposers.llm.endpoint import Endpoint
 from jaxreward.proposers.llm.event_loop import run_calls
 from jaxreward.proposers.llm.llm_proposer import LlmProposer, ping
@@ -66,29 +66,29 @@ def test_a_bomb_is_cut_off_and_takes_no_memory(small, encoding, stream, status):
     step = Fault(status, body=step.body, headers=step.headers, content_type=kind)
     with ChatServer([step]) as server:
         endpoint = Endpoint(LlmSettings(api_base=server.url, stream=stream))
-        run_calls(endpoint.rehearse("openai/mine"))  # what is imported for a first call is no part of it
+        run_calls(endpoint.dry_run("openai/mine"))  # what is imported for a first call is no part of it
         tracemalloc.start()
         try:
-            with pytest.raises(CallFault) as caught:
+            with pytest.raises(CallError) as caught:
                 run_calls(endpoint.call("openai/mine", ASK, {}))
             peak = tracemalloc.get_traced_memory()[1]
         finally:
             tracemalloc.stop()
     fault = caught.value
-    assert fault.sentence == "the response is larger than 1 MiB" and fault.kind == "again" and fault.charged
+    assert fault.sentence == "the response is larger than 1 MiB" and fault.kind == "retry" and fault.charged
     assert peak < BOMB // 2, f"{peak >> 20} MiB for a bomb of {BOMB >> 20} MiB"
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
 def test_a_long_response_is_cut_off_without_compression(small, stream):
-    with pytest.raises(CallFault, match="the response is larger than 1 MiB"):
+    with pytest.raises(CallError, match="the response is larger than 1 MiB"):
         asked(Fault(200, body=b"data: " + b"x" * (4 << 20), content_type="text/event-stream"), stream=stream)
 
 
 def test_an_event_without_an_end_is_cut_off(monkeypatch):
     monkeypatch.setattr(transport, "LARGEST_EVENT", CAP)
     events = b": ping\n\n" * (CAP // 4) + b"data: x\n" * (CAP // 4)
-    with pytest.raises(CallFault, match="an event of the stream is larger than 1 MiB"):
+    with pytest.raises(CallError, match="an event of the stream is larger than 1 MiB"):
         asked(Fault(200, body=events, content_type="text/event-stream"), stream=True)
 
 
@@ -108,7 +108,7 @@ def test_a_server_may_compress(encoding, body):
 
 @pytest.mark.parametrize("encoding", ["br", "zstd", "gzip, gzip"])
 def test_what_was_not_asked_for_is_refused(encoding):
-    with pytest.raises(CallFault, match="compressed by .* which was not asked for"):
+    with pytest.raises(CallError, match="compressed by .* which was not asked for"):
         asked(Fault(200, body=REPLY, headers={"Content-Encoding": encoding}))
 
 
@@ -136,7 +136,7 @@ def test_clients_of_others_are_left_alone():
 
     told: list[str] = []
     with ChatServer([Fault(200, body=gzip.compress(REPLY), headers={"Content-Encoding": "gzip"})]) as server:
-        Endpoint(LlmSettings(api_base=server.url), calling=told.append).origin("openai/mine")
+        Endpoint(LlmSettings(api_base=server.url), on_endpoint=told.append).origin("openai/mine")
         with httpx.Client() as client:
             answer = client.post(server.url, json={})
         assert answer.content == REPLY and "gzip" in server.seen[0].headers["accept-encoding"] and told == []
@@ -150,7 +150,7 @@ def test_where_calls_go_is_told_before_the_first_without_what_stands_in_the_addr
     with ChatServer([Answer(GOOD)]) as server:
         place = server.url.removesuffix("/v1")
         monkeypatch.setenv("OPENAI_BASE_URL", server.url + "/sk-in-path")
-        endpoint = Endpoint(LlmSettings(), calling=lambda text: told.append(f"{text}, {server.calls} calls before"))
+        endpoint = Endpoint(LlmSettings(), on_endpoint=lambda text: told.append(f"{text}, {server.calls} calls before"))
         for _ in range(2):
             run_calls(endpoint.call("openai/mine", ASK, {}))
         assert server.calls == 2 and told == [f"openai/mine is asked at {place}, 0 calls before"]
@@ -163,7 +163,7 @@ def test_a_password_in_an_address_is_not_told():
     assert transport.address_of(request) == "http://127.0.0.1:8000"
 
 
-def test_a_rehearsal_tells_the_address_and_sends_nothing():
+def test_a_dry_run_tells_the_address_and_sends_nothing():
     told: list[str] = []
     with ChatServer([Answer(GOOD)]) as server:
         settings = LlmSettings(model=("openai/mine", "openai/other"), api_base=server.url)
@@ -177,7 +177,7 @@ def test_a_rehearsal_tells_the_address_and_sends_nothing():
     ("model", "key"),
     [("openai/x", "OPENAI_API_KEY"), ("anthropic/claude-sonnet-4-5", "ANTHROPIC_API_KEY"), ("groq/x", "GROQ_API_KEY")],
 )
-def test_a_rehearsal_misses_the_key(monkeypatch, model, key):
+def test_a_dry_run_misses_the_key(monkeypatch, model, key):
     monkeypatch.delenv(key, raising=False)
     proposer = LlmProposer(XLAND, LlmSettings(model=(model,)))
     with pytest.raises(UserError, match=f"there is no key for {model}: set {key}"):

@@ -56,7 +56,7 @@ def test_an_endpoint_that_is_down_is_probed_by_one_call_at_a_time():
     )
     assert "answers again after" in back
     assert any("; waiting for openai/mine until " in status for status in talk.statuses)
-    assert talk.proposer.bill.spent.requests == 16
+    assert talk.proposer.cost.spent.requests == 16
 
 
 def test_a_run_does_not_wait_where_it_should_not():
@@ -118,7 +118,7 @@ def test_hundreds_of_requests_with_faults_finish(stream):
     assert [p.request_id for p in answers.proposals] == ids(n) and not answers.spent
     assert all(p.source.startswith(PROGRAM) for p in answers.proposals)
     assert len(talk.kept) == server.calls and len(talk.errors) > 0.2 * n
-    spent = talk.proposer.bill.spent
+    spent = talk.proposer.cost.spent
     assert sum(p.tokens for p in answers.proposals) == spent.tokens
     assert sum(p.calls for p in answers.proposals) == spent.requests
     assert sum(p.cost_usd for p in answers.proposals) == pytest.approx(spent.usd)
@@ -187,7 +187,7 @@ def test_a_cap_holds_where_calls_break_after_they_were_sent():
         talk = Talk(server.url, max_usd=0.005, max_tokens=500, retries=100)
         answers = talk.ask(*ids(3))
     assert answers.spent and server.calls <= 0.005 / (500 * 2e-6)
-    assert talk.proposer.bill.spent.usd <= 0.005
+    assert talk.proposer.cost.spent.usd <= 0.005
 
 
 # ---- several models
@@ -204,7 +204,7 @@ def test_a_model_that_is_down_does_not_hold_those_that_are_up():
         talk = Talk(server.url, scale=0.01, concurrency=2, wait_s=300.0, **TWO)
         answers = talk.ask(*ids(30))
         served = [seen.body["model"] for seen in server.seen]
-    models = [talk.proposer.question(request, rng).model for request, rng in _drawn(30)]
+    models = [talk.proposer.call_for(request, rng).model for request, rng in _drawn(30)]
     up = models.count("openai/mine")
     assert 5 < up < 25 and len(answers.proposals) == up == served.count("mine")
     assert all(p.source and p.model == "openai/mine" for p in answers.proposals)

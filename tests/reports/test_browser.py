@@ -145,7 +145,7 @@ def test_a_candidate_shows_prompts_as_text(reader, report):
 
 def test_a_point_of_a_chart_opens_its_candidate(reader, report):
     page = reader.read(report)
-    page.locator("[data-chart='course'] g.mark-symbol path").first.click()
+    page.locator("[data-chart='search'] g.mark-symbol path").first.click()
     page.wait_for_function("document.getElementById('candidate').dataset.ready")
     assert page.locator("#candidate-title").inner_text().startswith("g0000-")
 

@@ -176,7 +176,9 @@ def test_the_mean_over_searches_and_its_interval():
     assert interval_over_searches(found) == pytest.approx((0.0, 1.0))  # wider than that, and cut
     near = mean_over([score(0.5), score(0.52), score(0.54)])
     assert near is not None
-    assert interval_over_searches(near) == pytest.approx((0.52 - 4.303 * near.se, 0.52 + 4.303 * near.se))
+    assert interval_over_searches(near) == pytest.approx(
+        (0.52 - 4.302652729911275 * near.se, 0.52 + 4.302652729911275 * near.se)
+    )
 
 
 def test_searches_that_agree_have_an_interval_of_their_episodes():
@@ -203,7 +205,9 @@ def test_differences_are_paired():
     pairs = [(score(0.50), score(0.40)), (score(0.80), score(0.50)), (score(0.35), score(0.45))]
     found = paired_difference(pairs)
     assert found is not None and found.pairs == 3 and found.mean == pytest.approx(0.1)
-    assert found.interval == pytest.approx((0.1 - 4.303 * 0.2 / math.sqrt(3), 0.1 + 4.303 * 0.2 / math.sqrt(3)))
+    assert found.interval == pytest.approx(
+        (0.1 - 4.302652729911275 * 0.2 / math.sqrt(3), 0.1 + 4.302652729911275 * 0.2 / math.sqrt(3))
+    )
     one = paired_difference(pairs[:1])
     assert one is not None and one.mean == pytest.approx(0.1) and one.interval is None
 

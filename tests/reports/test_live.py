@@ -15,7 +15,7 @@ from jaxreward.records import SUCCESS, Measure
 from jaxreward.reports.live import QUIET_S, Live
 from jaxreward.reports.status import states
 from jaxreward.runs import Entry, Progress, Trained, advance
-from tests.reports import story
+from tests.reports import example
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Watched:
         return self.live._draw().plain.splitlines()
 
 
-WHOLE = story.entries(story.events())
+WHOLE = example.entries(example.events())
 
 
 @pytest.mark.parametrize(
@@ -196,12 +196,12 @@ def test_a_terminal_is_left_clean():
 
 def test_who_votes_on_the_terminal_is_not_disturbed():
     watched = Watched(80)
-    config = {"judge": "terminal", **story.CONFIG}
-    started, asked = story.events(config)[:2]
+    config = {"judge": "terminal", **example.CONFIG}
+    started, asked = example.events(config)[:2]
     votes = asked.model_copy(update={"requests": (asked.requests[0].model_copy(update={"operator": "prefer"}),)})  # type: ignore[union-attr]
     with watched.live as live:
         assert live._screen is not None
-        watched.logged(story.entries([started, votes]))
+        watched.logged(example.entries([started, votes]))
         assert not live._screen.is_started
 
 

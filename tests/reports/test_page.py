@@ -17,15 +17,14 @@ import pytest
 from jaxreward.errors import UserError
 from jaxreward.records import Candidate, Measure, Result, Score
 from jaxreward.reports import charts
-from jaxreward.reports.account import stretches
-from jaxreward.reports.baselines import WINNER, Contender, contenders, gap, verdicts
-from jaxreward.reports.facts import RunFacts
-from jaxreward.reports.lineage import cells, forest, placed
+from jaxreward.reports.baselines import WINNER, ScoredProgram, gap, scored_programs, verdicts
+from jaxreward.reports.chart_data import cells, forest, size_rows
+from jaxreward.reports.lineage import changes, lineage
 from jaxreward.reports.page import QUESTIONS, entry_functions, render, write_report
-from jaxreward.reports.pedigree import changes, pedigree
-from jaxreward.reports.story import story
-from jaxreward.reports.timeline import FINAL, REST, TRAINING
-from jaxreward.reports.warnings import doubts
+from jaxreward.reports.report import make_report
+from jaxreward.reports.run_view import RunView
+from jaxreward.reports.timeline import FINAL, REST, TRAINING, Timeline, listed_periods
+from jaxreward.reports.warnings import run_warnings
 from jaxreward.runs import Asked, Baseline, Entry, EventLog, Finished, Resumed, Trained
 from tests.reports.made_run import make_run
 
@@ -36,13 +35,13 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def facts(run: Path) -> RunFacts:
-    return RunFacts.read(run)
+def view(run: Path) -> RunView:
+    return RunView.read(run)
 
 
 @pytest.fixture(scope="module")
-def page(facts: RunFacts) -> str:
-    return render(facts)
+def page(view: RunView) -> str:
+    return render(view)
 
 
 def embedded(page: str, id: str) -> str:
@@ -70,43 +69,43 @@ def test_a_gap_is_better_unclear_or_worse():
 def test_a_gap_against_a_certain_score_is_the_interval_itself():
     metres = Measure(name="distance", rate=False, worst=0.0)
     found = gap(score(3.0, 0.1, metres), score(1.0, 0.0, metres))
-    assert (found.low, found.high) == pytest.approx((2.0 - 2.776 * 0.1, 2.0 + 2.776 * 0.1))
+    assert (found.low, found.high) == pytest.approx((2.0 - 2.7764451051977987 * 0.1, 2.0 + 2.7764451051977987 * 0.1))
 
 
 def test_one_seed_and_the_score_of_the_search_are_no_proof():
     one = Score(mean=0.9, se=0.02, n=1, episodes=256)
     assert gap(one, score(0.1)).verdict == "unclear"
-    sparse = Contender("sparse", "", score(0.1), None, False)
-    (said,) = verdicts([Contender(WINNER, "", score(0.9), None, False), sparse])
-    assert "that proves nothing" in said
-    (said,) = verdicts([Contender(WINNER, "", one, None, True), sparse])
-    assert said.startswith("Nothing can be said of sparse")
+    sparse = ScoredProgram("sparse", score(0.1), None, False)
+    (said,) = verdicts([ScoredProgram(WINNER, score(0.9), None, False), sparse])
+    assert "that is biased" in said
+    (said,) = verdicts([ScoredProgram(WINNER, one, None, True), sparse])
+    assert said.startswith("No conclusion about sparse")
 
 
-def test_the_headline_compares_the_winner_with_every_baseline(facts):
-    found = contenders(facts)
+def test_the_headline_compares_the_winner_with_every_baseline(view):
+    found = scored_programs(view)
     assert [c.name for c in found] == ["winner", "sparse", "best-of-n"] and found[0].fresh
     better, without = verdicts(found)
     assert better.startswith("It is better than sparse: the difference is +0.600")
     assert without == "best-of-n has no score to compare with."
 
 
-def test_warnings_say_what_they_mean(facts):
-    kinds = {d.kind: d for d in doubts(facts, contenders(facts))}
+def test_warnings_say_what_they_mean(view):
+    kinds = {d.kind: d for d in run_warnings(view, scored_programs(view))}
     assert "not_fresh" not in kinds and all(d.means for d in kinds.values())
-    unfinished = [d.kind for d in doubts(facts, [c for c in _without_finals(facts)])]
+    unfinished = [d.kind for d in run_warnings(view, [c for c in _without_finals(view)])]
     assert "not_fresh" in unfinished and "few_seeds" in unfinished
 
 
-def _without_finals(facts):
-    best = facts.best
-    return [Contender(WINNER, "", best.score, best.feedback, False)]
+def _without_finals(view):
+    best = view.best
+    return [ScoredProgram(WINNER, best.score, best.feedback, False)]
 
 
-def test_a_pedigree_goes_from_the_founder_to_the_winner(facts):
-    assert facts.best is not None
-    steps = pedigree(facts.results, facts.best.candidate.id)
-    assert not steps[0].result.candidate.parents and steps[-1].result is facts.best
+def test_a_lineage_goes_from_the_first_ancestor_to_the_winner(view):
+    assert view.best is not None
+    steps = lineage(view.results, view.best.candidate.id)
+    assert not steps[0].result.candidate.parents and steps[-1].result is view.best
     for before, step in pairwise(steps):
         assert step.parent is before.result
         lines = step.result.candidate.source.splitlines()
@@ -120,20 +119,20 @@ def test_parents_in_a_circle_end():
         return Result(candidate=Candidate(id=id, generation=0, operator="improve", parents=(parent,)), words="x")
 
     circle = {"a": one("a", "b"), "b": one("b", "a")}
-    assert len(pedigree(circle, "a")) == 2 and changes(None, circle["a"]) == ()
+    assert len(lineage(circle, "a")) == 2 and changes(None, circle["a"]) == ()
 
 
-def test_everybody_has_a_place_below_its_parent(facts):
-    nodes, edges = forest(facts)
-    assert {n["id"] for n in nodes} == set(facts.results)
+def test_every_node_of_the_tree_is_one_below_its_parent(view):
+    nodes, edges = forest(view)
+    assert {n["id"] for n in nodes} == set(view.results)
     assert all(e["depth2"] == e["depth"] + 1 for e in edges)
-    children = sum(1 for r in facts.results.values() if r.candidate.parents)
+    children = sum(1 for r in view.results.values() if r.candidate.parents)
     assert len(edges) == children
-    assert len({(n["x"], n["depth"]) for n in nodes}) == len(nodes), "two stand on each other"
+    assert len({(n["x"], n["depth"]) for n in nodes}) == len(nodes), "no two nodes overlap"
 
 
-def test_every_cell_shows_its_best(facts):
-    shown, found = placed(facts), cells(facts)
+def test_every_cell_shows_its_best(view):
+    shown, found = size_rows(view), cells(view)
     assert found and len(found) <= len(shown)
     for cell in found:
         inside = [
@@ -143,14 +142,14 @@ def test_every_cell_shows_its_best(facts):
         assert cell["mean"] == max(inside)
 
 
-def test_the_account_adds_up(facts):
-    told = story(facts)
-    assert sum(s.wall_s for s in told.stretches) == pytest.approx(facts.wall_s, abs=0.06 * (len(told.stretches) + 1))
-    spent = facts.progress.spent
-    assert sum(s.compile_s for s in told.stretches) == pytest.approx(spent.compile_s)
-    assert sum(s.run_s for s in told.stretches) == pytest.approx(spent.run_s)
-    (bill,) = told.bills
-    assert (bill.calls, bill.usd) == (40, pytest.approx(0.4))
+def test_periods_and_costs_add_up_to_the_totals(view):
+    periods = view.periods
+    assert sum(p.wall_s for p in periods) == pytest.approx(view.wall_s, abs=0.06 * (len(periods) + 1))
+    spent = view.progress.spent
+    assert sum(s.compile_s for s in periods) == pytest.approx(spent.compile_s)
+    assert sum(s.run_s for s in periods) == pytest.approx(spent.run_s)
+    (cost,) = make_report(view).costs
+    assert (cost.calls, cost.usd) == (40, pytest.approx(0.4))
 
 
 def test_the_search_that_a_run_is_compared_with_is_no_final_training():
@@ -162,14 +161,14 @@ def test_the_search_that_a_run_is_compared_with_is_no_final_training():
     asked, trained = Asked(generation=0, requests=()), Trained(results=(), compile_s=4.0, run_s=5.0)
     whole = log((0, asked), (10, trained), (50, Baseline(name="best", run_s=7.0)), (53, Finished(reason="budget")))
     samples = log((11, asked), (12, trained), (41, Finished(reason="budget")))
-    found = {s.name: s for s in stretches(whole, samples)}
+    found = {s.name: s for s in listed_periods(Timeline(whole), Timeline(samples))}
     assert list(found) == ["generation 0", "best-of-n", "final"]
     assert found["best-of-n"].seconds == {TRAINING: 1, REST: 29} and found["best-of-n"].run_s == 5.0
     assert found["final"].seconds == {FINAL: 40 - 30, REST: 3} and found["final"].run_s == 7.0
-    assert [s.name for s in stretches(whole)] == ["generation 0", "final"]
+    assert [s.name for s in listed_periods(Timeline(whole))] == ["generation 0", "final"]
 
 
-def test_depths_of_a_family_are_whole_numbers():
+def test_depths_of_the_tree_are_whole_numbers():
     def ticks(deepest: int) -> list[int]:
         nodes = [{"x": 0.0, "depth": d, "id": str(d), "operator": "o", "state": "scored"} for d in range(deepest + 1)]
         y = charts.tree(nodes, [], Measure())["layer"][0]["encoding"]["y"]
@@ -179,11 +178,12 @@ def test_depths_of_a_family_are_whole_numbers():
     assert len(ticks(100)) <= 11
 
 
-def test_failures_are_counted_with_examples(facts):
-    lost = Counter(r.failure.stage for r in facts.results.values() if r.failure)
-    told = story(facts).failures
-    assert {f.stage: f.count for f in told} == lost
-    assert all(1 <= len(f.examples) <= 3 for f in told) and told[0].count == max(lost.values())
+def test_failures_are_counted_with_examples(view):
+    lost = Counter(r.failure.stage for r in view.results.values() if r.failure)
+    examples = make_report(view).failures
+    assert view.failures == lost and list(examples) == list(view.failures)
+    assert all(1 <= len(found) <= 3 for found in examples.values())
+    assert next(iter(view.failures.values())) == max(lost.values())
 
 
 # ---- the page
@@ -196,7 +196,7 @@ def test_a_film_is_shown_under_the_program_that_it_shows(run, tmp_path):
     shutil.copytree(run, tmp_path / "run")
     run, film = tmp_path / "run", tmp_path / "run" / "film.gif"
     shown = lambda: "data:image/gif" in write_report(run).read_text()  # noqa: E731
-    best = RunFacts.read(run).best
+    best = RunView.read(run).best
     assert best is not None and best.candidate.summary is not None
     film.write_bytes(GIF)
     assert not shown(), "nobody says whose it is"
@@ -218,11 +218,11 @@ def test_a_film_is_shown_under_the_program_that_it_shows(run, tmp_path):
 def test_points_of_the_other_search_open_nothing(run, tmp_path):
     shutil.copytree(run, tmp_path / "run")
     shutil.copytree(run, tmp_path / "run" / "best-of-n")
-    layers = charts_of(render(RunFacts.read(tmp_path / "run")))["course"]["layer"]
+    layers = charts_of(render(RunView.read(tmp_path / "run")))["search"]["layer"]
     points = layers[1]["data"]["values"]
     assert {(p["search"], p["own"]) for p in points} == {("limen", True), ("best-of-n", False)}
     (tmp_path / "run" / "best-of-n" / "events.jsonl").write_text("damaged\nlog\n")
-    assert RunFacts.read(tmp_path / "run").beside is None
+    assert RunView.read(tmp_path / "run").best_of_n is None
 
 
 @pytest.mark.parametrize("target", ["folder", "file/page.html"])
@@ -247,14 +247,14 @@ def test_every_question_leads_to_a_section(page):
     assert len(QUESTIONS) == 10
 
 
-def test_the_page_holds_the_program_and_all_candidates(page, facts):
-    rows = json.loads(embedded(page, "facts"))["table"]
-    assert [row["id"] for row in rows] == list(facts.results)
+def test_the_page_holds_the_program_and_all_candidates(page, view):
+    rows = json.loads(embedded(page, "run"))["table"]
+    assert [row["id"] for row in rows] == list(view.results)
     behind = json.loads(gzip.decompress(base64.b64decode(embedded(page, "details"))))
-    assert behind.keys() == facts.results.keys()
-    best = facts.best.candidate
+    assert behind.keys() == view.results.keys()
+    best = view.best.candidate
     assert behind[best.id]["source"] == best.source.rstrip()
-    assert "Write a program for" in behind[best.id]["said"][0]["messages"][0]["content"]
+    assert "Write a program for" in behind[best.id]["exchanges"][0]["messages"][0]["content"]
     assert '<span class="nf">get_observation</span>' in page, "the winner's source is highlighted"
     functions, whole = page.split("The whole file, with its constants and helpers")
     assert functions.rfind("compute_reward</span>") > functions.rfind("get_observation</span>") > 0
@@ -288,12 +288,12 @@ def test_a_hundred_candidates_with_long_prompts_stay_below_five_megabytes(tmp_pa
 def test_a_run_that_goes_on_has_a_report(tmp_path, strategy):
     run = make_run(tmp_path / "open", 12, strategy=strategy, finished=False)
     with EventLog(run / "events.jsonl") as log:
-        page = render(RunFacts.read(run))
+        page = render(RunView.read(run))
         assert ">running<" in page and "It is still running" in page
         log.append(Resumed())
     with open(run / "events.jsonl", "ab") as file:
         file.write(b'{"v":1,"seq":')  # torn
-    page = render(RunFacts.read(run))
+    page = render(RunView.read(run))
     assert ">stopped<" in page and "--resume" in page and "not trained again on fresh seeds" in page
 
 
@@ -303,10 +303,10 @@ def test_a_run_of_which_nothing_is_known_has_a_report_too(tmp_path):
     (run / "best_interface.py").unlink()
     for count in range(1, len(lines)):
         (run / "events.jsonl").write_bytes(b"".join(lines[:count]))
-        told = story(RunFacts.read(run))
+        told = make_report(RunView.read(run))
         assert told.title == "xland-easy"
     (run / "events.jsonl").write_bytes(lines[0])
-    page = render(RunFacts.read(run))
+    page = render(RunView.read(run))
     assert "no candidate has a score" in page and 'id="lineage"' not in page
 
 
@@ -316,12 +316,12 @@ def test_where_there_is_no_run_it_says_so(tmp_path):
 
 
 def charts_of(page: str) -> dict[str, Any]:
-    return json.loads(embedded(page, "facts"))["charts"]
+    return json.loads(embedded(page, "run"))["charts"]
 
 
 def test_charts_have_data(page):
     found = charts_of(page)
-    everything = {"intervals", "curves", "course", "archive", "tree", "terms", "shares", "failures", "time"}
+    everything = {"intervals", "curves", "search", "archive", "tree", "terms", "shares", "failures", "time"}
     assert found.keys() == everything
     for name, spec in found.items():
         layers = [spec, *spec.get("layer", ())]

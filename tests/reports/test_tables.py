@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from io import StringIO
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
 from rich.console import Console
+from scipy.stats import binomtest, t
 
 from jaxreward.records import Candidate, Failure, Feedback, Notice, Result, Score, TermCurve
-from jaxreward.reports.plots import learning_curves, search_course
-from jaxreward.reports.tables import diagnosis, interval, score_json, score_table, t95
+from jaxreward.reports.plots import learning_curves, search_plot
+from jaxreward.reports.tables import diagnosis, interval, score_json, score_table, t95, wilson
 
 
 def test_an_interval_over_seeds_is_students():
@@ -59,7 +59,7 @@ def test_a_diagnosis_shows_curves_terms_and_notices():
 
 def test_pictures_are_drawn(tmp_path: Path):
     curves = {"a": np.array([[0.1, 0.5], [0.2, 0.6]])}
-    learning_curves(tmp_path / "curves.png", [1000, 2000], curves, beside={"running_success": curves})
+    learning_curves(tmp_path / "curves.png", [1000, 2000], curves, extra_metrics={"running_success": curves})
     results = [
         Result(
             candidate=Candidate(id="a", generation=0, operator="scratch"), score=Score(mean=0.5, se=0, n=1, episodes=8)
@@ -68,14 +68,25 @@ def test_pictures_are_drawn(tmp_path: Path):
             candidate=Candidate(id="b", generation=0, operator="scratch"), failure=Failure(stage="filtered", message="")
         ),
     ]
-    search_course(tmp_path / "search.svg", {"limen": results})
+    search_plot(tmp_path / "search.svg", {"limen": results})
     assert (tmp_path / "curves.png").stat().st_size > 2000 and "<svg" in (tmp_path / "search.svg").read_text()
 
 
-def test_the_quantile_has_no_step_where_its_table_ends():
-    values = [t95(n) for n in range(28, 60)]
-    assert all(a > b > 1.96 for a, b in pairwise(values))
-    assert t95(32) == pytest.approx(2.0395, abs=1e-3) and t95(61) == pytest.approx(2.0003, abs=1e-3)
+@pytest.mark.parametrize(
+    "n, expected",
+    [(2, 12.706204736432095), (3, 4.302652729911275), (10, 2.2621571627409915), (31, 2.0422724563012373),
+     (61, 2.0002978220142604), (1001, 1.9623390808264074)],
+)  # fmt: skip
+def test_the_quantile_is_students(n: int, expected: float):
+    assert t95(n) == pytest.approx(expected, abs=1e-9)
+    assert t95(n) == pytest.approx(t.ppf(0.975, n - 1), abs=1e-12)
+
+
+@pytest.mark.parametrize("successes, episodes", [(0, 10), (3, 10), (17, 128), (2560, 2560)])
+def test_an_interval_over_episodes_is_wilsons(successes: int, episodes: int):
+    known = binomtest(successes, episodes).proportion_ci(0.95, "wilson")
+    score = Score(mean=successes / episodes, se=0.0, n=1, episodes=episodes)
+    assert wilson(score) == pytest.approx((known.low, known.high), abs=1e-12)
 
 
 @pytest.mark.parametrize("name", ["panda_tracking/expert.py", "a"])

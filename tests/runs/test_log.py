@@ -14,9 +14,9 @@ import pytest
 
 from jaxreward.errors import UserError
 from jaxreward.records import Candidate, Feedback, Proposal, Result, Score
-from jaxreward.runs import Finished, Paused, Proposed, Resumed, Told, Trained
-from jaxreward.runs.events import EVENT_TYPES, Event
-from jaxreward.runs.log import Entry, EventLog, read_log, wall_s
+from jaxreward.runs import Baseline, Finished, Proposed, Told, Trained
+from jaxreward.runs.events import EVENT_TYPES, Event, event_adapter
+from jaxreward.runs.log import EventLog, read_log
 
 
 @pytest.fixture
@@ -202,8 +202,9 @@ def test_a_closed_log_takes_nothing(path):
         log.append(Told(generation=0))
 
 
-def test_working_time_leaves_out_the_pauses():
-    kinds = [Told(generation=0), Paused(reason="SIGTERM"), Resumed(), Told(generation=1)]
-    entries = [Entry(k, at, event) for k, (at, event) in enumerate(zip((10.0, 13.0, 500.0, 504.0), kinds, strict=True))]
-    assert wall_s(entries) == 7.0
-    assert wall_s([]) == 0.0
+def test_extra_metrics_keep_their_key_of_earlier_versions():
+    feedback = Feedback.model_validate({"beside": {"mean_distance": 0.5}})
+    assert feedback == Feedback.model_validate({"extra_metrics": {"mean_distance": 0.5}})
+    line = event_adapter.dump_python(Baseline(name="sparse", feedback=feedback), mode="json")
+    assert line["feedback"]["beside"] == feedback.extra_metrics and "extra_metrics" not in line["feedback"]
+    assert event_adapter.validate_python(line).feedback == feedback  # type: ignore[union-attr]

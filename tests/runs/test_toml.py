@@ -26,7 +26,15 @@ def test_writing_and_reading_gives_the_same(config):
 
 def test_it_is_what_a_person_would_write():
     config = {"task": "xland-easy", "none": None, "limen": {"islands": 3, "deep": {"a": [1, 2]}}, "ppo": {}}
-    assert to_toml(config) == ('task = "xland-easy"\n\n[limen]\nislands = 3\n\n[limen.deep]\na = [1, 2]\n\n[ppo]\n')
+    written = 'task = "xland-easy"\n\n[limen]\nislands = 3\n\n[limen.deep]\na = [\n    1,\n    2,\n]\n\n[ppo]\n'
+    assert to_toml(config) == written
+
+
+def test_a_file_of_an_earlier_version_holds_the_same():
+    """They wrote lists in one line."""
+    config = {"paths": ["a b/c.py", 'q"uote'], "limits": [math.inf, -math.inf], "name": "\x7f\\"}
+    before = 'paths = ["a b/c.py", "q\\"uote"]\nlimits = [inf, -inf]\nname = "\\u007f\\\\"\n'
+    assert tomllib.loads(before) == tomllib.loads(to_toml(config)) == config
 
 
 def test_numbers_keep_their_type():

@@ -14,12 +14,12 @@ from jaxreward.errors import UserError
 from jaxreward.evolve.settings import EvolveSettings
 from jaxreward.runs import Entry
 from jaxreward.tracking import Tracker, require, tracker
-from jaxreward.tracking.items import Book, Curve, Ended, Item, Line, Program, Scalars, Started
-from tests.reports import story
+from jaxreward.tracking.items import COLUMNS, Curve, Ended, Item, ItemBuilder, Line, Program, Scalars, Started
+from tests.reports import example
 from tests.tracking.records import Value, read_folder
 
 T = TypeVar("T")
-WHOLE = story.entries(story.events())
+WHOLE = example.entries(example.events())
 
 
 class Recorder:
@@ -38,7 +38,7 @@ class Recorder:
 
     def write(self, seq: int, items: Sequence[Item]) -> None:
         if seq == self.fails:
-            raise OSError(f"no space left for {story.SECRET}\nand more")
+            raise OSError(f"no space left for {example.SECRET}\nand more")
         self.given.append((seq, list(items)))
 
     def close(self, *, whole: bool = True) -> None:
@@ -46,7 +46,7 @@ class Recorder:
 
 
 def fed(sink: Recorder, path: Path, entries: Iterable[Entry], notes: list[str]) -> Tracker:
-    hide = lambda text: text.replace(story.SECRET, "***")  # noqa: E731
+    hide = lambda text: text.replace(example.SECRET, "***")  # noqa: E731
     with Tracker(["tensorboard"], path, notes.append, hide, make=lambda *_: sink) as tracker:
         for entry in entries:
             tracker.feed(entry)
@@ -76,7 +76,7 @@ def test_items_follow_from_the_log(tmp_path: Path):
     curves = {(c.candidate, c.name): c for c in of(Curve)}
     assert {name for _, name in curves} == {"success", "return", "length", "terms/near"}
     assert curves["g0001-00", "success"].steps == (500, 1000) and curves["g0001-00", "success"].values == (0.45, 0.9)
-    assert len(of(Line)) == 8 and sum(line.score is not None for line in of(Line)) == 3
+    assert len(of(Line)) == 8 and sum(line.values[COLUMNS.index("score")] is not None for line in of(Line)) == 3
     assert of(Started)[0].config["ppo.learning_rate"] == 1e-3 and len(of(Ended)) == 1
 
 
@@ -107,7 +107,7 @@ def test_a_sink_that_fails_is_said_once_and_the_others_go_on(tmp_path: Path):
 
 def test_what_a_sink_says_of_its_failure_has_no_key_in_it(tmp_path: Path):
     fed(Recorder(fails=2), tmp_path, WHOLE, notes := [])
-    assert story.SECRET not in notes[-1] and "***" in notes[-1]
+    assert example.SECRET not in notes[-1] and "***" in notes[-1]
 
 
 def test_a_sink_that_cannot_begin_or_end_harms_nothing(tmp_path: Path):
@@ -150,8 +150,8 @@ def test_tracking_is_no_part_of_what_a_run_was_started_with():
 
 
 def test_secrets_are_looked_for_once_more():
-    started = story.events({"llm": {"api_base": f"http://{story.SECRET}@host"}})[0]
-    book = Book(lambda text: text.replace(story.SECRET, "***"))
+    started = example.events({"llm": {"api_base": f"http://{example.SECRET}@host"}})[0]
+    book = ItemBuilder(lambda text: text.replace(example.SECRET, "***"))
     (item,) = book.add(Entry(0, 0.0, started))
     assert isinstance(item, Started) and item.config["llm.api_base"] == "http://***@host"
 
@@ -167,7 +167,7 @@ def board(path: Path) -> dict[str, list[Value]]:
 
 def test_tensorboard_gets_scalars_curves_and_the_best_program(tmp_path: Path, capsys):
     pytest.importorskip("tensorboardX")
-    path = story.write_run(tmp_path / "run")
+    path = example.write_run(tmp_path / "run")
     assert main(["runs", "track", str(path), "--to", "tensorboard"]) == 0
     assert f"tensorboard --logdir {path / 'tensorboard'}" in capsys.readouterr().out
     shown = board(path)
@@ -186,7 +186,7 @@ def test_tensorboard_gets_scalars_curves_and_the_best_program(tmp_path: Path, ca
 
 def test_tensorboard_has_nothing_twice_after_a_run_was_killed_and_resumed(tmp_path: Path):
     pytest.importorskip("tensorboardX")
-    path = story.write_run(tmp_path / "run")
+    path = example.write_run(tmp_path / "run")
     with Tracker(["tensorboard"], path, lambda _: None) as tracker:
         for entry in WHOLE[:14]:
             tracker.feed(entry)
@@ -204,7 +204,7 @@ def test_tensorboard_has_nothing_twice_after_a_run_was_killed_and_resumed(tmp_pa
 
 def test_what_cannot_be_drawn_is_left_out(tmp_path: Path):
     pytest.importorskip("tensorboardX")
-    of = story.events()
+    of = example.events()
     trained = of[10]
     assert trained.type == "trained"
     result = trained.results[0]
@@ -213,7 +213,7 @@ def test_what_cannot_be_drawn_is_left_out(tmp_path: Path):
     of[10] = trained.model_copy(update={"results": (broken, *trained.results[1:])})
     notes: list[str] = []
     with Tracker(["tensorboard"], tmp_path, notes.append) as tracker:
-        for entry in story.entries(of):
+        for entry in example.entries(of):
             tracker.feed(entry)
     assert [v.step for v in board(tmp_path)["g0000-00"] if v.tag == "curves/success"] == [1000]
     assert tracker.failed == [] and len(notes) == 1
@@ -317,8 +317,8 @@ def test_wandb_itself_offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """The real package, where it is installed: it takes what it is given, and keeps no key."""
     pytest.importorskip("wandb")
     monkeypatch.setenv("WANDB_MODE", "offline")
-    monkeypatch.setenv("WANDB_API_KEY", story.SECRET)
-    path = story.write_run(tmp_path / "run")
+    monkeypatch.setenv("WANDB_API_KEY", example.SECRET)
+    path = example.write_run(tmp_path / "run")
     notes: list[str] = []
     require(["wandb"])
     with Tracker(["wandb"], path, notes.append) as tracker:
@@ -327,4 +327,4 @@ def test_wandb_itself_offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     assert tracker.failed == [] and "wandb sync" in notes[0]
     written = [file for file in (path / "wandb").rglob("*") if file.is_file()]
     assert any(file.suffix == ".wandb" for file in written)
-    assert not any(story.SECRET.encode() in file.read_bytes() for file in written)
+    assert not any(example.SECRET.encode() in file.read_bytes() for file in written)

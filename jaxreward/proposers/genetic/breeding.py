@@ -1,7 +1,7 @@
 """The operators of the genetic proposer: one function for each, from programs shown to a new one.
 
 Each works on the parts that may change and on nothing else. A half in the genome's form is changed
-gene by gene; an opaque one is nudged where weights are asked for, and opened where genes are.
+gene by gene; an opaque one is perturbed where weights are asked for, and opened where genes are.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from jaxreward.proposers.genetic.variation import Variation
 from jaxreward.records import Result
 
 NEAR_ZERO = 0.05
-"""A parent of less success is as likely rewritten as mended, where its feedback is reflected on."""
+"""A parent of less success is rewritten as often as repaired, where its feedback is reflected on."""
 
 STRANGERS = 6
 """Themes drawn for a program of another kind, of which the one with most that is new is taken."""
@@ -44,10 +44,10 @@ class Parent(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Brood:
+class BreedingContext:
     """What a new program is made from.
 
-    `others` are programs shown beside the parents, `avoid` the keys of all that is shown, `plan` the
+    `others` are the other programs shown, `avoid` the keys of all that is shown, `plan` the
     words to carry out.
     """
 
@@ -61,98 +61,80 @@ class Brood:
         return genome.key not in self.avoid
 
 
-def breed(operator: str, brood: Brood) -> Genome:
+def breed(operator: str, context: BreedingContext) -> Genome:
     """A new genome by an operator; one that needs a parent and has none starts from scratch.
 
     An operator that is not known acts like `improve`.
     """
-    if operator not in PARENTLESS and not brood.parents:
-        return brood.variation.scratch()
-    return completed(BREEDERS.get(operator, improve)(brood), brood.variation)
+    if operator not in PARENTLESS and not context.parents:
+        return context.variation.scratch()
+    return completed(BREEDERS.get(operator, improve)(context), context.variation)
 
 
-def scratch(brood: Brood) -> Genome:
-    return brood.variation.scratch()
+def scratch(context: BreedingContext) -> Genome:
+    return context.variation.scratch()
 
 
-def improve(brood: Brood) -> Genome:
+def improve(context: BreedingContext) -> Genome:
     """Repairs that the feedback suggests, then random edits, more of them the worse the parent."""
-    result, genome = brood.parents[0]
-    mended = repaired(genome, result, brood.variation)
-    if mended.key != genome.key and brood.variation.rng.random() < 0.5:
-        return mended
-    return edited(mended, result, brood.variation)
+    result, genome = context.parents[0]
+    child = repaired(genome, result, context.variation)
+    if child.key != genome.key and context.variation.rng.random() < 0.5:
+        return child
+    return edited(child, result, context.variation)
 
 
-def structure(brood: Brood) -> Genome:
+def structure(context: BreedingContext) -> Genome:
     """Genes added, removed and replaced; those that stay keep their weights."""
-    child = _changed(brood, applying(band(brood.parents[0].result).edits, brood.variation.parts, STRUCTURAL))
-    for part in brood.variation.parts:  # a gene that went may have come back
-        had = dict(brood.parents[0].genome.genes(part))
+    child = _changed(context, applying(band(context.parents[0].result).edits, context.variation.parts, STRUCTURAL))
+    for part in context.variation.parts:  # a gene that went may have come back
+        had = dict(context.parents[0].genome.genes(part))
         if had and child.genes(part):
             child = child.with_half(part, tuple(Gene(g.name, had.get(g.name, g.weight)) for g in child.genes(part)))
     return child
 
 
-def weights(brood: Brood) -> Genome:
+def weights(context: BreedingContext) -> Genome:
     """Weights of one gene or more; of opaque halves, literals."""
-    return _changed(brood, applying(band(brood.parents[0].result).edits, brood.variation.parts, WEIGHING))
+    return _changed(context, applying(band(context.parents[0].result).edits, context.variation.parts, WEIGHING))
 
 
-def term(brood: Brood) -> Genome:
+def term(context: BreedingContext) -> Genome:
     """Exactly one gene: another weight, another gene, one more or one less."""
-    return _changed(brood, applying(band(brood.parents[0].result).edits, brood.variation.parts, ONE_GENE), most=1)
+    return _changed(context, applying(band(context.parents[0].result).edits, context.variation.parts, ONE_GENE), most=1)
 
 
-def _changed(brood: Brood, chances: Mapping[str, float], most: int = 20) -> Genome:
+def _changed(context: BreedingContext, chances: Mapping[str, float], most: int = 20) -> Genome:
     """The first parent after one edit or more of the kinds given, at most `most`."""
-    result, genome = brood.parents[0]
-    variation, rng, here = brood.variation, brood.variation.rng, band(result)
+    result, genome = context.parents[0]
+    variation, rng, here = context.variation, context.variation.rng, band(result)
     kinds = {k: c for k, c in chances.items() if k == "retarget" or genome.half(part_of(k)) is not None}
     for _ in range(most):
         kind = pick(rng, kinds)
         if most == 1 and isinstance(genome.half(part_of(kind)), Statement):
             kind = "rescale" if part_of(kind) == "observation" else "reweight"  # an opaque half: one literal
-        genome = _edit(kind, genome, variation, literals=min(most, 3))
+        genome = edit(kind, genome, variation, literals=min(most, 3))
         if rng.random() >= here.go_on:
             break
     return genome
 
 
-def _edit(kind: str, genome: Genome, variation: Variation, literals: int) -> Genome:
-    """An edit of any half: of an opaque one up to so many literals, or what it can have of genes."""
-    half = genome.half(part_of(kind))
-    if kind == "retarget" or not isinstance(half, Statement):
-        return edit(kind, genome, variation)
-    part = part_of(kind)
-    if kind in WEIGHING:
-        return variation.nudge(genome, part, literals)
-    opened = variation.open(genome, part)
-    if opened.genes(part):
-        return variation.add_one(opened, part)
-    return variation.fresh_half(genome, part, variation.theme(genome))
-
-
-def reflect(brood: Brood) -> Genome:
+def reflect(context: BreedingContext) -> Genome:
     """What the feedback suggests; where that is nothing, or shown already, one edit or two. A parent that
     practically never succeeds may be rewritten."""
-    result, genome = brood.parents[0]
-    variation, rng = brood.variation, brood.variation.rng
+    result, genome = context.parents[0]
+    variation, rng = context.variation, context.variation.rng
     if level(result) < NEAR_ZERO and rng.random() < 0.5:
         return _rewritten(genome, variation)
-    mended = repaired(genome, result, variation)
+    child = repaired(genome, result, variation)
     # Requests of one generation do not know of each other: most go one edit further than the feedback.
-    if brood.is_new(mended) and rng.random() < 0.3:
-        return mended
+    if context.is_new(child) and rng.random() < 0.3:
+        return child
     chances = applying(band(result).edits, variation.parts)
-    edits = 1 if brood.is_new(mended) else int(rng.integers(1, 3))
+    edits = 1 if context.is_new(child) else int(rng.integers(1, 3))
     for _ in range(edits):
-        mended = _any_edit(pick(rng, chances), mended, variation)
-    return mended
-
-
-def _any_edit(kind: str, genome: Genome, variation: Variation) -> Genome:
-    return edit(kind, genome, variation) if kind == "fresh" else _edit(kind, genome, variation, literals=3)
+        child = edit(pick(rng, chances), child, variation, literals=3)
+    return child
 
 
 def _rewritten(genome: Genome, variation: Variation) -> Genome:
@@ -163,35 +145,35 @@ def _rewritten(genome: Genome, variation: Variation) -> Genome:
     return genome
 
 
-def crossover(brood: Brood) -> Genome:
-    """The first parent with another, or with two others; alone, with one of those shown beside it."""
-    variation, rng = brood.variation, brood.variation.rng
-    result, genome = brood.parents[0]
-    mates = [p.genome for p in brood.parents[1:]] or [p.genome for p in brood.others if p.genome.key != genome.key]
+def crossover(context: BreedingContext) -> Genome:
+    """The first parent with another, or with two others; alone, with one of the other programs shown."""
+    variation, rng = context.variation, context.variation.rng
+    result, genome = context.parents[0]
+    mates = [p.genome for p in context.parents[1:]] or [p.genome for p in context.others if p.genome.key != genome.key]
     if not mates:
-        return improve(brood)
+        return improve(context)
     mate = mates.pop(int(rng.integers(len(mates))))
     child = variation.crossover(genome, mate)
-    if len(brood.parents) > 2 and rng.random() < 0.3:
+    if len(context.parents) > 2 and rng.random() < 0.3:
         child = variation.crossover(child, mates[int(rng.integers(len(mates)))])
-    if not brood.is_new(child) or rng.random() < 0.3:
+    if not context.is_new(child) or rng.random() < 0.3:
         child = edited(child, result, variation)
     return child
 
 
-def path(brood: Brood) -> Genome:
+def path(context: BreedingContext) -> Genome:
     """The next step of a line of programs; alone like `improve`."""
-    if len(brood.parents) < 2:
-        return improve(brood)
-    line = [(p.result.score.merit if p.result.score else None, p.genome) for p in brood.parents]
-    child = next_step(line, brood.variation)
-    return child if brood.is_new(child) else edited(child, brood.parents[0].result, brood.variation)
+    if len(context.parents) < 2:
+        return improve(context)
+    line = [(p.result.score.merit if p.result.score else None, p.genome) for p in context.parents]
+    child = next_step(line, context.variation)
+    return child if context.is_new(child) else edited(child, context.parents[0].result, context.variation)
 
 
-def different(brood: Brood) -> Genome:
+def different(context: BreedingContext) -> Genome:
     """A new program about other things than the parents are, with none of their genes as far as that goes."""
-    variation = brood.variation
-    genomes = [p.genome for p in brood.parents]
+    variation = context.variation
+    genomes = [p.genome for p in context.parents]
     spoken = {subject for genome in genomes for subject in variation.theme(genome)}
     themes = [variation.lexicon.theme(variation.rng) for _ in range(STRANGERS)]
     theme = min(themes, key=lambda theme: sum(s in spoken for s in theme) / max(1, len(theme)))
@@ -207,11 +189,11 @@ def _unlike(child: Genome, part: Part, theme: Sequence[str], genomes: Sequence[G
     return half if half.genes(part) else variation.fresh_half(child, part, theme)
 
 
-def implement(brood: Brood) -> Genome:
-    return carried_out(brood.plan, brood.variation)
+def implement(context: BreedingContext) -> Genome:
+    return carried_out(context.plan, context.variation)
 
 
-BREEDERS: Mapping[str, Callable[[Brood], Genome]] = {
+BREEDERS: Mapping[str, Callable[[BreedingContext], Genome]] = {
     breeder.__name__: breeder
     for breeder in (scratch, improve, structure, weights, term, reflect, crossover, path, different, implement)
 }

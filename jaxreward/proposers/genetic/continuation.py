@@ -41,7 +41,7 @@ def next_step(line: Sequence[tuple[float | None, Genome]], variation: Variation)
 def _opaque(child: Genome, part: Part, line: Sequence[tuple[float | None, Genome]], variation: Variation) -> Genome:
     if len(line) > 1 and _gain(line[1][0], line[0][0]) < 0 and line[1][1].half(part) is not None:
         return variation.graft(child, line[1][1], part)
-    return variation.nudge(child, part)
+    return variation.perturb(child, part)
 
 
 def _genes(child: Genome, part: Part, line: Sequence[tuple[float | None, Genome]], variation: Variation) -> Genome:

@@ -27,12 +27,12 @@ RARE = 0.2
 
 
 def edited(genome: Genome, result: Result, variation: Variation) -> Genome:
-    """The genome after one edit or more; opaque halves are nudged or opened first."""
+    """The genome after one edit or more; opaque halves are perturbed or opened first."""
     here = band(result)
     rng = variation.rng
     for part in variation.parts:
         if isinstance(genome.half(part), Statement):
-            genome = variation.nudge(genome, part) if rng.random() < 0.5 else variation.open(genome, part)
+            genome = variation.perturb(genome, part) if rng.random() < 0.5 else variation.open(genome, part)
         elif genome.half(part) is None and rng.random() < 0.3:
             genome = variation.fresh_half(genome, part, variation.theme(genome))
     chances = applying(here.edits, variation.parts)
@@ -42,8 +42,11 @@ def edited(genome: Genome, result: Result, variation: Variation) -> Genome:
             return genome
 
 
-def edit(kind: str, genome: Genome, variation: Variation) -> Genome:
-    """One edit; the genome itself where the kind does not apply to it."""
+def edit(kind: str, genome: Genome, variation: Variation, literals: int = 0) -> Genome:
+    """One edit; the genome itself where the kind does not apply to it.
+
+    Opaque halves stay unless `literals` is given: then up to so many of its literals are changed, or it is opened.
+    """
     verb = kind.partition(" ")[0]
     if kind == "retarget":
         return variation.retarget(genome)
@@ -52,6 +55,13 @@ def edit(kind: str, genome: Genome, variation: Variation) -> Genome:
         theme = variation.theme(genome) if variation.rng.random() < 0.5 else variation.lexicon.theme(variation.rng)
         return variation.fresh_half(genome, part, theme)
     part = part_of(kind)
+    if literals and isinstance(genome.half(part), Statement):
+        if kind in WEIGHING:
+            return variation.perturb(genome, part, literals)
+        opened = variation.open(genome, part)
+        if opened.genes(part):
+            return variation.add_one(opened, part)
+        return variation.fresh_half(genome, part, variation.theme(genome))
     if not genome.genes(part):  # opaque, or left to the default
         return genome
     if verb == "add":

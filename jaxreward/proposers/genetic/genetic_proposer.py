@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from jaxreward.operators import WORDS
-from jaxreward.proposers.genetic.breeding import PARENTLESS, Brood, Parent, breed
+from jaxreward.proposers.genetic.breeding import PARENTLESS, BreedingContext, Parent, breed
 from jaxreward.proposers.genetic.genome import ENTRY, Genome, Part, read, write
 from jaxreward.proposers.genetic.lexicon import Lexicon
 from jaxreward.proposers.genetic.planning import plan
@@ -36,8 +36,8 @@ class GeneticProposer(OneByOne):
         if request.operator in WORDS:
             return self._words(request, rng)
         parts: tuple[Part, ...] = tuple(ENTRY) if request.evolve == "both" else (request.evolve,)
-        brood = _brood(request, parts, Variation(self.lexicon, rng, parts))
-        return Proposal(request_id=request.id, source=write(_new(request.operator, brood)), proposer=self.name)
+        context = _context(request, parts, Variation(self.lexicon, rng, parts))
+        return Proposal(request_id=request.id, source=write(_new(request.operator, context)), proposer=self.name)
 
     def _words(self, request: Request, rng: np.random.Generator) -> Proposal:
         words = plan(Variation(self.lexicon, rng)) if request.operator == "plan" else ""
@@ -48,7 +48,7 @@ class GeneticProposer(OneByOne):
         return Proposal(request_id=request.id, failure=failure, proposer=self.name)
 
 
-def _brood(request: Request, parts: tuple[Part, ...], variation: Variation) -> Brood:
+def _context(request: Request, parts: tuple[Part, ...], variation: Variation) -> BreedingContext:
     def readable(results: tuple[Result, ...]) -> list[Parent]:
         found = ((result, _genome(result, parts)) for result in results)
         return [Parent(result, genome) for result, genome in found if genome is not None]
@@ -56,24 +56,24 @@ def _brood(request: Request, parts: tuple[Part, ...], variation: Variation) -> B
     parents, others = readable(request.parents), readable((*request.best, *request.diverse))
     failed = readable((*request.failures, *([request.failed] if request.failed else ())))
     avoid = frozenset(shown.genome.key for shown in (*parents, *others, *failed))
-    return Brood(variation, parents, others, avoid, request.plan.words if request.plan else "")
+    return BreedingContext(variation, parents, others, avoid, request.plan.words if request.plan else "")
 
 
-def _new(operator: str, brood: Brood) -> Genome:
+def _new(operator: str, context: BreedingContext) -> Genome:
     """A program that is none of those shown."""
     for attempt in range(ATTEMPTS):
         given_up = attempt >= 0.75 * ATTEMPTS and operator not in PARENTLESS
-        child = breed("improve" if given_up else operator, brood)
-        if brood.is_new(child):
+        child = breed("improve" if given_up else operator, context)
+        if context.is_new(child):
             return child
     for _ in range(_LAST_RESORT):
-        child = brood.variation.scratch()
-        if brood.is_new(child):
+        child = context.variation.scratch()
+        if context.is_new(child):
             return child
     for _ in range(_LAST_RESORT):  # a vocabulary so small that only weights are left to differ in
-        for part in brood.variation.parts:
-            child = brood.variation.reweight(child, part)
-        if brood.is_new(child):
+        for part in context.variation.parts:
+            child = context.variation.reweight(child, part)
+        if context.is_new(child):
             break
     return child
 

@@ -57,7 +57,7 @@ def band(result: Result) -> Band:
 
 
 def repaired(genome: Genome, result: Result, variation: Variation) -> Genome:
-    """The genome with what the feedback of its training speaks against mended.
+    """The genome with what the feedback of its training speaks against repaired.
 
     Dead features go; a dominant term is scaled down and a flat one up; a term that never fired is
     scaled up no further: it gets a guiding term about the same things, or goes; where the reward
@@ -148,12 +148,12 @@ def _flat(genome: Genome, name: str, fired: bool, variation: Variation) -> Genom
 def _unfarmed(genome: Genome, feedback: Feedback, variation: Variation) -> Genome:
     """Drop bonuses for states, then farmable milestones, each with the largest share first."""
     share = {curve.name: curve.share for curve in feedback.terms}
-    told = " ".join(notice.message for notice in feedback.notices if "farm" in notice.kind)
+    farming = " ".join(notice.message for notice in feedback.notices if "farm" in notice.kind)
     suspects = []
     for gene in genome.genes("reward"):
         fragment = variation.lexicon.get(gene, genome.statements)
         tags = fragment.tags if fragment else ()
-        named = f"'{gene.name}'" in told or gene.name in told.split()
+        named = f"'{gene.name}'" in farming or gene.name in farming.split()
         if named or "farmable" in tags or "bonus" in tags:
             suspects.append((not named, "bonus" not in tags, -share.get(gene.name, 0.0), gene.name))
     bonuses = [name for unnamed, plain, _, name in sorted(suspects) if not unnamed or not plain]

@@ -165,7 +165,7 @@ class Variation:
 
     # --- opaque halves
 
-    def nudge(self, genome: Genome, part: Part, most: int = 3) -> Genome:
+    def perturb(self, genome: Genome, part: Part, most: int = 3) -> Genome:
         """Change one to `most` float literals of an opaque half, by less than a factor of three mostly.
 
         Zero and infinity stay as they are.
@@ -175,14 +175,14 @@ class Variation:
             return genome
         lines = [line.encode() for line in lines_of(half.text)]
         constants = [n for n in ast.walk(half.node) if isinstance(n, ast.Constant)]
-        literals = [n for n in constants if _nudgeable(n, lines)]
+        literals = [n for n in constants if _perturbable(n, lines)]
         if not literals:
             return genome
         count = min(len(literals), int(self.rng.integers(1, most + 1)))
         chosen = [literals[i] for i in self.rng.permutation(len(literals))[:count]]
         for n in sorted(chosen, key=lambda n: (n.lineno, n.col_offset), reverse=True):
             factor = float(np.exp(self.rng.normal(0.0, 0.7)))
-            if not (old := _nudgeable(n, lines)):  # another literal is said to be in the same place
+            if not (old := _perturbable(n, lines)):  # another literal is said to be in the same place
                 continue
             value, line = number(old * factor) or old, lines[n.lineno - 1]
             lines[n.lineno - 1] = line[: n.col_offset] + repr(value).encode() + line[n.end_col_offset :]
@@ -260,7 +260,7 @@ def _names(genome: Genome, part: Part) -> set[str]:
     return {gene.name for gene in genome.genes(part)}
 
 
-def _nudgeable(literal: ast.Constant, lines: Sequence[bytes]) -> float:
+def _perturbable(literal: ast.Constant, lines: Sequence[bytes]) -> float:
     """The value of a float literal, 0 where it cannot be scaled or is not where the tree says."""
     value = literal.value
     if not isinstance(value, float) or not math.isfinite(value):

@@ -1,1 +1,1 @@
-"""People as proposers and judges: requests as files in the folder of a run, answers beside them."""
+"""People as proposers and judges: requests as files in the folder of a run, answers too."""

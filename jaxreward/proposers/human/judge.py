@@ -14,8 +14,8 @@ import numpy as np
 from jaxreward import files
 from jaxreward.errors import ProposerStopped, UserError
 from jaxreward.proposers.human.mailbox import Mailbox
-from jaxreward.proposers.proposer import Answers, Desk, RngOf
-from jaxreward.proposers.replies.words import read_words
+from jaxreward.proposers.human.vote import read_vote
+from jaxreward.proposers.proposer import Answers, Context, RngOf
 from jaxreward.records import Failure, Proposal, Request, Result
 
 How = Literal["files", "terminal"]
@@ -26,14 +26,14 @@ _ASK = "left, right or equal, and a remark if you like: "
 _SIDES = ("left", "right")
 _POLL_S = 0.25
 _UNREADABLE = 5
-"""Lines in a row without a vote after which nobody is asked any more."""
+"""Lines in a row without a vote after which the run stops to ask."""
 
 
 class Judge:
     """Asks people which of two agents does better.
 
     Which agent stands left is drawn for every request, and its film is shown under a name that does not say
-    which it is, so that nobody learns that the new one does. An answer is `left`, `right` or `equal`; what
+    which it is, so that the vote is blind. An answer is `left`, `right` or `equal`; what
     follows it is a remark, which later prompts show. The words of a proposal are the verdict alone, or where
     there is a remark
 
@@ -53,9 +53,9 @@ class Judge:
         self.lines = _Lines(answers or sys.stdin)
         self.box: Mailbox | None = None
 
-    def open(self, desk: Desk) -> None:
-        name = desk.name or desk.folder.name
-        self.box = Mailbox(desk, "votes", "votes", (".txt",), "vote", "people", self.wait_s,
+    def open(self, context: Context) -> None:
+        name = context.name or context.folder.name
+        self.box = Mailbox(context, "votes", "votes", (".txt",), "vote", "people", self.wait_s,
                            f"jaxreward evolve --name {name} --resume")  # fmt: skip
 
     def write_requests(self, requests: Sequence[Request], rng_of: RngOf) -> list[Path]:
@@ -76,7 +76,7 @@ class Judge:
         assert self.box is not None
         if self.how == "files":
             self.write_requests(requests, rng_of)
-            votes, stopped = self.box.collect([request.id for request in requests], lambda _, text: _fault(text))
+            votes, stopped = self.box.collect([request.id for request in requests], lambda _, text: _problem(text))
         else:
             votes, stopped = self._on_terminal(self.box, requests, rng_of)
         answered = [request for request in requests if request.id in votes]
@@ -91,9 +91,9 @@ class Judge:
             if request.id in votes:
                 continue
             films = _show(box, request.id, _sides(request, rng_of(request)))
-            box.desk.note(f"\n{number} of {len(requests)}: which agent does better?")
+            box.context.note(f"\n{number} of {len(requests)}: which agent does better?")
             for side, film in zip(_SIDES, films, strict=True):
-                box.desk.note(f"  {side}:  {film}")
+                box.context.note(f"  {side}:  {film}")
             try:
                 line = self._asked(box)
             except ProposerStopped as stopped:
@@ -109,19 +109,19 @@ class Judge:
         Raises:
             ProposerStopped: the input ends, or nothing in it can be read.
         """
-        fault = ""
+        problem = ""
         for _ in range(_UNREADABLE):
-            box.desk.note(_ASK)
-            line = self.lines.read(box.desk.should_stop)
+            box.context.note(_ASK)
+            line = self.lines.read(box.context.should_stop)
             if line is None:
                 return None
             if not line:
                 raise ProposerStopped(f"nobody answers on the terminal: go on with {box.how}", later=True)
-            fault = _fault(line)
-            if not fault:
+            problem = _problem(line)
+            if not problem:
                 return line.strip()
-            box.desk.note(f"please {fault}")
-        text = f"{_UNREADABLE} lines in a row cannot be read as a vote: {fault}, and go on with {box.how}"
+            box.context.note(f"please {problem}")
+        text = f"{_UNREADABLE} lines in a row cannot be read as a vote: {problem}, and go on with {box.how}"
         raise ProposerStopped(text, later=True)
 
 
@@ -157,9 +157,9 @@ class _Lines:
         return line.decode(errors="replace") + "\n"
 
 
-def _fault(text: str) -> str:
+def _problem(text: str) -> str:
     """What is wrong with a vote."""
-    words = read_words("prefer", text)
+    words = read_vote(text)
     return words.hint if isinstance(words, Failure) else ""
 
 
@@ -171,7 +171,7 @@ def _sides(request: Request, rng: np.random.Generator) -> tuple[Result, Result]:
 
 def _show(box: Mailbox, id: str, sides: tuple[Result, Result]) -> list[Path]:
     """Copy the pictures of both agents to names that do not say whose they are; returns those of the films."""
-    page, run = box.page_path(id), box.desk.folder
+    page, run = box.page_path(id), box.context.folder
     try:
         files.make_folder(page.parent, below=run)
         for side, result in zip(_SIDES, sides, strict=True):
@@ -200,7 +200,7 @@ def _page(box: Mailbox, id: str) -> str:
 
 
 def _proposal(request: Request, text: str, sides: tuple[Result, Result]) -> Proposal:
-    words = read_words("prefer", text)
+    words = read_vote(text)
     if isinstance(words, Failure):
         return Proposal(request_id=request.id, proposer="people", failure=words)
     verdict, _, remark = words.partition("\n")

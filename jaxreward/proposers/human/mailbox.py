@@ -1,4 +1,4 @@
-"""Questions to people as files in a run's folder, and their answers as files beside them."""
+"""Questions to people and their answers as files in the folder of a run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from jaxreward import files
 from jaxreward.errors import ProposerStopped, UserError, why_unreadable
 from jaxreward.proposers.llm.secrets import Secrets
-from jaxreward.proposers.proposer import Desk
+from jaxreward.proposers.proposer import Context
 from jaxreward.proposers.replies.program_reply import REPLY_LIMIT
 from jaxreward.records import Exchange
 
@@ -28,7 +28,7 @@ class Mailbox:
     later changes nothing. A file that is empty or still being written is no answer yet.
 
     Attributes:
-        desk: what the run lends.
+        context: of the run.
         questions, answers: names of the folders.
         suffixes: of the files that count as answers, the likeliest first.
         what: what an answer is, e.g. `program`.
@@ -37,7 +37,7 @@ class Mailbox:
         how: what to type when they are there.
     """
 
-    desk: Desk
+    context: Context
     questions: str
     answers: str
     suffixes: tuple[str, ...]
@@ -48,31 +48,31 @@ class Mailbox:
 
     def page_path(self, id: str) -> Path:
         """Where a question is written."""
-        return self.desk.folder / self.questions / f"{id}.md"
+        return self.context.folder / self.questions / f"{id}.md"
 
     def reply_path(self, id: str) -> Path:
         """Where the answer to a question is expected."""
-        return self.desk.folder / self.answers / f"{id}{self.suffixes[0]}"
+        return self.context.folder / self.answers / f"{id}{self.suffixes[0]}"
 
     def post(self, id: str, text: str) -> Path:
         """Write a question, unless it was written before."""
         path = self.page_path(id)
         with _explained():
             for folder in (self.questions, self.answers):
-                files.make_folder(self.desk.folder / folder, below=self.desk.folder)
-            if not files.is_file(path, below=self.desk.folder):
-                files.replace(path, text.encode(), below=self.desk.folder)
+                files.make_folder(self.context.folder / folder, below=self.context.folder)
+            if not files.is_file(path, below=self.context.folder):
+                files.replace(path, text.encode(), below=self.context.folder)
         return path
 
     def collect(
-        self, ids: Sequence[str], fault: Callable[[str, str], str] = lambda id, text: ""
+        self, ids: Sequence[str], problem_of: Callable[[str, str], str] = lambda id, text: ""
     ) -> tuple[dict[str, str], ProposerStopped | None]:
         """Wait until every question has an answer or the run is asked to stop, `wait_s` at most.
 
         Args:
             ids: the questions.
-            fault: of a question and the text of its answer, what is wrong with it, empty where nothing is; an
-                answer with a fault is left to be mended.
+            problem_of: of a question and the text of its answer, what is wrong with it, empty where nothing is; an
+                answer with a problem is left to be corrected.
 
         Returns:
             The answers by the ids of their questions, and why it waited no longer for those that are missing.
@@ -84,58 +84,58 @@ class Mailbox:
         deadline = time.monotonic() + self.wait_s
         noted: set[str] = set()
         while True:
-            stopping, late = self.desk.should_stop(), time.monotonic() >= deadline
+            stopping, late = self.context.should_stop(), time.monotonic() >= deadline
             open_ids = [id for id in ids if id not in kept]
-            found, faults = self._found(open_ids, fault, unsettled=late and not stopping)
-            for said in faults:
+            found, problems = self._found(open_ids, problem_of, unsettled=late and not stopping)
+            for said in problems:
                 if said not in noted:
-                    self.desk.note(said)
-            noted.update(faults)
+                    self.context.note(said)
+            noted.update(problems)
             missing = [id for id in ids if id not in kept and id not in found]
             if stopping or late or not missing:
                 break
-            folder = self.desk.folder / self.answers
-            self.desk.status(f"waiting for {len(missing)} of {len(ids)} {self.what}s in {folder}")
+            folder = self.context.folder / self.answers
+            self.context.status(f"waiting for {len(missing)} of {len(ids)} {self.what}s in {folder}")
             time.sleep(_POLL_S)
         answers = kept | {id: self.keep(id, text) for id, text in found.items()}
-        return answers, None if stopping or not missing else self._missing(missing, len(ids), faults)
+        return answers, None if stopping or not missing else self._missing(missing, len(ids), problems)
 
     def kept(self, id: str) -> str | None:
         """The answer to a question in the transcript, None while there is none."""
-        recorded = self.desk.transcript.of(id)
+        recorded = self.context.transcript.of(id)
         return recorded[-1].reply if recorded else None
 
     def keep(self, id: str, text: str) -> str:
         """Put an answer into the transcript; returns what it holds now, which has no keys in it."""
         said = Secrets().redact(text)[:REPLY_LIMIT]
-        self.desk.transcript.add(Exchange(request_id=id, turn=0, model=self.who, reply=said))
+        self.context.transcript.add(Exchange(request_id=id, turn=0, model=self.who, reply=said))
         return said
 
     def _found(
-        self, ids: Sequence[str], fault: Callable[[str, str], str], *, unsettled: bool
+        self, ids: Sequence[str], problem_of: Callable[[str, str], str], *, unsettled: bool
     ) -> tuple[dict[str, str], list[str]]:
         """The texts of the files that answer, and what is wrong with the others."""
-        found, faults = {}, []
+        found, problems = {}, []
         for id in ids:
             path = self._file(id)
             text = self._text(path, unsettled) if path is not None else ""
-            problem = fault(id, text) if text else ""
+            problem = problem_of(id, text) if text else ""
             if problem:
-                faults.append(f"{path} cannot be read as a {self.what}: {problem}")
+                problems.append(f"{path} cannot be read as a {self.what}: {problem}")
             elif text:
                 found[id] = text
-        return found, faults
+        return found, problems
 
-    def _missing(self, missing: Sequence[str], asked: int, faults: Sequence[str]) -> ProposerStopped:
+    def _missing(self, missing: Sequence[str], asked: int, problems: Sequence[str]) -> ProposerStopped:
         first, more = self.reply_path(missing[0]), " and so on" if len(missing) > 1 else ""
         text = (
-            f"{len(missing)} of {asked} requests in {self.desk.folder / self.questions} wait for a {self.what}: put "
+            f"{len(missing)} of {asked} requests in {self.context.folder / self.questions} wait for a {self.what}: put "
             f"{first.name}{more} into {first.parent}, then go on with {self.how}"
         )
-        return ProposerStopped("; ".join([text, *faults]), later=True)
+        return ProposerStopped("; ".join([text, *problems]), later=True)
 
     def _file(self, id: str) -> Path | None:
-        paths = [self.desk.folder / self.answers / f"{id}{suffix}" for suffix in self.suffixes]
+        paths = [self.context.folder / self.answers / f"{id}{suffix}" for suffix in self.suffixes]
         found = [path for path in paths if files.is_there(path)]
         if len(found) > 1:
             raise UserError(f"{found[0]} and {found[1].name} answer the same request: keep one of them")
@@ -145,7 +145,7 @@ class Mailbox:
         """What a file says; empty if nothing, or if it was touched just now and `unsettled` does not count."""
         try:
             with _explained():
-                data = files.read_bytes(path, below=self.desk.folder)
+                data = files.read_bytes(path, below=self.context.folder)
             # The time is taken after the text, so that what was read is what has settled.
             touched = path.stat().st_mtime
         except FileNotFoundError:  # an editor puts another in its place

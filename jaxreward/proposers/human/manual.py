@@ -10,8 +10,8 @@ from jaxreward.operators import WORDS
 from jaxreward.proposers.human.mailbox import Mailbox
 from jaxreward.proposers.llm.llm_settings import LlmSettings
 from jaxreward.proposers.prompts.prompt_builder import PromptBook
-from jaxreward.proposers.proposer import Answers, Desk, RngOf, Unplanned
-from jaxreward.proposers.replies.answer import proposal_with, read_answer
+from jaxreward.proposers.proposer import Answers, Context, RngOf, Unplanned
+from jaxreward.proposers.replies.answer import proposal_in
 from jaxreward.records import Failure, Proposal, Request, TaskCard
 
 PROGRAMS, TEXTS = (".py", ".md", ".txt"), (".txt", ".md", ".py")
@@ -22,6 +22,7 @@ _WHAT = {
     "align": "the description, in at most four sentences",
     "verify": "the judgement, a number from -1 to 1 in square brackets",
 }
+"""What a person writes in place of the JSON object that the page asks for."""
 
 
 class ManualProposer(Unplanned):
@@ -34,19 +35,19 @@ class ManualProposer(Unplanned):
     """
 
     name = "manual"
-    mends = True
+    accepts_repairs = True
 
     def __init__(self, card: TaskCard, settings: LlmSettings | None = None) -> None:
         self.settings = settings or LlmSettings()
         self.book = PromptBook(card, self.settings.prompts)
-        self.open(Desk(folder=Path()))
+        self.open(Context(folder=Path()))
 
-    def open(self, desk: Desk) -> None:
-        name = desk.name or desk.folder.name
+    def open(self, context: Context) -> None:
+        name = context.name or context.folder.name
         how = f"jaxreward tell --name {name}, or evolve --name {name} --resume"
 
         def box(suffixes: tuple[str, ...], what: str) -> Mailbox:
-            return Mailbox(desk, "requests", "replies", suffixes, what, self.name, self.settings.wait_s, how)
+            return Mailbox(context, "requests", "replies", suffixes, what, self.name, self.settings.wait_s, how)
 
         self._programs, self._texts = box(PROGRAMS, "program"), box(TEXTS, "text")
 
@@ -65,7 +66,7 @@ class ManualProposer(Unplanned):
         stopped: ProposerStopped | None = None
         for box in (self._programs, self._texts):  # a generation asks for either
             asked = {r.id: r for r in requests if r.operator != "prefer" and self._box(r) is box}
-            found, why = box.collect(list(asked), lambda id, text, asked=asked: _fault(asked[id], text))
+            found, why = box.collect(list(asked), lambda id, text, asked=asked: _problem(asked[id], text))
             texts, stopped = texts | found, stopped or why
         proposals = [self._proposal(request, texts.get(request.id)) for request in requests]
         return Answers(tuple(proposal for proposal in proposals if proposal is not None), stopped=stopped)
@@ -76,7 +77,7 @@ class ManualProposer(Unplanned):
     def _text(self, request: Request, rng_of: RngOf) -> str:
         where = self.reply_path(request)
         if request.operator in WORDS:
-            head = f"<!-- Write {_WHAT[request.operator]}, into {where}. -->"
+            head = f"<!-- Write {_WHAT[request.operator]}, into {where}, or the JSON object asked for. -->"
         else:
             head = f"<!-- Answer in {where} (Python), or beside it as .md with the program in a fence. -->"
         messages = self.book.messages(request, rng_of(request))
@@ -88,10 +89,10 @@ class ManualProposer(Unplanned):
             return Proposal(request_id=request.id, proposer=self.name, failure=failure)
         if text is None:
             return None
-        return proposal_with(read_answer(request, text), request_id=request.id, proposer=self.name)
+        return proposal_in(request, text, proposer=self.name)
 
 
-def _fault(request: Request, text: str) -> str:
-    """What is wrong with words; a program without fault is for the checker to tell, whose verdict goes back."""
-    read = read_answer(request, text) if request.operator in WORDS else text
-    return f"{read.message}; {read.hint}" if isinstance(read, Failure) else ""
+def _problem(request: Request, text: str) -> str:
+    """What is wrong with words; programs are left to the checker, whose verdict goes back."""
+    failure = proposal_in(request, text).failure if request.operator in WORDS else None
+    return f"{failure.message}; {failure.hint}" if failure else ""

@@ -1,4 +1,4 @@
-"""Questions to language models sent side by side, until every one is answered or it makes no sense to go on."""
+"""Calls of language models, several in flight, until every one is answered or it makes no sense to go on."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from dataclasses import dataclass
 from typing import Any
 
 from jaxreward.errors import ProposerStopped
-from jaxreward.proposers.llm.call_errors import Fault
+from jaxreward.proposers.llm.call_errors import CallError
 from jaxreward.proposers.llm.circuit_breaker import Breaker, Clock
-from jaxreward.proposers.llm.cost import Amount, Bill, dollars
-from jaxreward.proposers.llm.endpoint import Endpoint, Heard, clean, prompt_tokens
-from jaxreward.proposers.llm.lane import Asked, Lane, Question
+from jaxreward.proposers.llm.cost import Cost, dollars
+from jaxreward.proposers.llm.endpoint import Completion, Endpoint, clean, prompt_tokens
+from jaxreward.proposers.llm.model_queue import Call, ModelQueue, PendingCall
 from jaxreward.proposers.llm.secrets import Secrets
 from jaxreward.proposers.prompts.prompt_builder import estimate_tokens
-from jaxreward.proposers.proposer import Desk
+from jaxreward.proposers.proposer import Context
 from jaxreward.records import Exchange
 
-# How often the run is asked whether to stop, in seconds of the wall clock.
-_LOOK_S = 0.1
+# Seconds of the wall clock between two looks at whether the run should stop.
+_POLL_S = 0.1
 
-# How often a worker without a question looks for one, in seconds.
+# Seconds between two looks of an idle worker for a call that may be sent.
 _IDLE_S = 0.25
 
-# How an exchange ended that gave a prompt up.
+# The `finish` of an exchange that gave its prompt up.
 _UNANSWERED = "unanswered"
 
 # What to do about refusals of prompts by a model that has answered none yet.
@@ -36,57 +36,61 @@ _REFUSALS = {
 
 
 @dataclass(frozen=True)
-class Office:
-    """What questions are asked with: kept from one round to the next."""
+class Session:
+    """What the batches of a run share."""
 
     endpoint: Endpoint
-    bill: Bill
-    desk: Desk
+    cost: Cost
+    context: Context
     secrets: Secrets
     clock: Clock
 
 
 def answered(exchanges: Sequence[Exchange]) -> Exchange | None:
-    """The exchange that ends the asking for a request: a reply, or a prompt that was given up."""
+    """The exchange that settles a request: a reply, or a prompt that was prompt up."""
     return next((e for e in exchanges if not e.error or e.finish), None)
 
 
-class Round:
-    """Asks a number of questions; every exchange is in the transcript before anything else happens.
+class Batch:
+    """Makes a number of calls; every exchange is in the transcript before anything else happens.
 
     Args:
-        total: requests of the generation, those included that need not be asked.
-        heard: called with the id of every request that is answered.
+        total: requests of the generation, including those that need no call.
+        on_reply: called with the id of every request that got a reply.
 
     Attributes:
-        spent: the budget that did not reach for all of them.
+        spent: the budget that ran out.
         stopped: why it makes no sense to go on.
     """
 
     def __init__(
-        self, office: Office, questions: Sequence[Question], total: int, heard: Callable[[str], None] = lambda _: None
+        self, session: Session, calls: Sequence[Call], total: int, on_reply: Callable[[str], None] = lambda _: None
     ) -> None:
-        self.office, self.settings = office, office.endpoint.settings
-        self.total, self.done = total, total - len(questions)
-        self.heard = heard
-        self.lanes: dict[str, Lane] = {}
+        self.session, self.context, self.cost = session, session.context, session.cost
+        self.settings = session.endpoint.settings
+        self.total, self.done = total, total - len(calls)
+        self.on_reply = on_reply
+        self.queues: dict[str, ModelQueue] = {}
         self.lost: dict[str, str] = {}
-        for number, question in enumerate(questions):
-            most = office.bill.most(question.model, prompt_tokens(question.messages))
-            self._lane(question.model).fresh.append(Asked(question, number, most))
+        for number, call in enumerate(calls):
+            if call.model not in self.queues:
+                breaker = Breaker(self.settings.wait_s, session.clock)
+                self.queues[call.model] = ModelQueue(breaker, self.settings.concurrency)
+            most = self.cost.at_most(call.model, prompt_tokens(call.messages))
+            self.queues[call.model].unsent.append(PendingCall(call, number, most))
         self.over = asyncio.Event()
         self.spent = self.shown = ""
         self.stopped: ProposerStopped | None = None
 
     async def run(self) -> None:
-        """Ask until all are answered, a budget is spent, the run is asked to stop, or `stopped` says why not."""
+        """Run until all calls are answered, a budget is spent, the run should stop, or `stopped` is set."""
         width = min(self.settings.concurrency, self.waiting)
         workers = [asyncio.create_task(self._work()) for _ in range(width)]
         try:
-            pending: set[asyncio.Task[None]] = set(workers)
-            while pending and not self.office.desk.should_stop():
+            running: set[asyncio.Task[None]] = set(workers)
+            while running and not self.context.should_stop():
                 self._show()
-                _, pending = await asyncio.wait(pending, timeout=_LOOK_S, return_when=asyncio.FIRST_EXCEPTION)
+                _, running = await asyncio.wait(running, timeout=_POLL_S, return_when=asyncio.FIRST_EXCEPTION)
                 for worker in workers:
                     if worker.done():
                         worker.result()  # raises what went wrong
@@ -98,187 +102,167 @@ class Round:
 
     @property
     def waiting(self) -> int:
-        return sum(lane.waiting for lane in self.lanes.values())
+        return sum(queue.waiting for queue in self.queues.values())
 
     async def _work(self) -> None:
-        while (found := await self._next()) is not None:
-            await self._ask(*found)
-
-    async def _next(self) -> tuple[Asked, Lane, bool] | None:
-        """A question, once one may be sent; None where there is none left for this worker."""
         while self.waiting and not self.over.is_set() and not self.spent:
-            if (found := self._picked()) is not None:
-                return found
-            if self._nobody_is_left():
-                return self._end(f"{'; '.join(self.lost.values())}; nothing is lost, go on with --resume", later=True)
-            await self.office.clock.until(self.over, _IDLE_S)
-        return None
+            if (pending := self._next()) is not None:
+                await self._process(pending, self.queues[pending.call.model])
+            elif self._all_lost():
+                self._end(f"{'; '.join(self.lost.values())}; nothing is lost, go on with --resume", later=True)
+            else:
+                await self.session.clock.until(self.over, _IDLE_S)
 
-    def _picked(self) -> tuple[Asked, Lane, bool] | None:
-        """The first question whose endpoint may be called, its money held, and whether it is a probe."""
-        ready = [(asked, lane) for lane in self.lanes.values() if (asked := lane.next()) is not None]
+    def _next(self) -> PendingCall | None:
+        """The first call that may be sent now, its cost reserved."""
+        ready = [(pending, queue) for queue in self.queues.values() if (pending := queue.next()) is not None]
         if not ready:
             return None
-        asked, lane = min(ready, key=lambda pair: pair[0].number)
-        bill = self.office.bill
-        if not bill.reserve(asked.most):  # calls in flight may give some back
-            return None if bill.held.requests else self._run_out(asked.most)
-        return asked, lane, lane.take(asked)
+        pending, queue = min(ready, key=lambda pair: pair[0].number)
+        if self.cost.reserve(pending.most):
+            queue.take(pending)
+            return pending
+        if not self.cost.reserved.requests and not self.spent:  # calls in flight may give some back
+            self.spent, most = self.cost.lacking(pending.most), pending.most
+            need = f"{most.tokens:,} tokens" + (f", {dollars(most.usd)}" if most.usd else "")
+            self.context.note(f"{self.spent}: {self.cost.text()} so far, and the next call may need {need}")
+        return None
 
-    def _nobody_is_left(self) -> bool:
-        """Whether all questions that wait are for endpoints that were waited for in vain."""
-        lanes = self.lanes.values()
-        return all(lane.breaker.expired for lane in lanes if lane.waiting) and not any(lane.flying for lane in lanes)
+    def _all_lost(self) -> bool:
+        """Whether all calls that wait are for endpoints that did not come back within `wait_s`."""
+        queues = self.queues.values()
+        return all(q.breaker.expired for q in queues if q.waiting) and not any(q.in_flight for q in queues)
 
-    async def _ask(self, asked: Asked, lane: Lane, probe: bool) -> None:
-        fault = await self._call(asked, lane, probe)
-        lane.flying -= 1
-        if fault is not None and fault.kind == "end":
-            return self._end(fault.sentence, later=False)
-        if fault is None or fault.kind == "prompt":
+    async def _process(self, pending: PendingCall, queue: ModelQueue) -> None:
+        error = await self._send(pending, queue)
+        queue.in_flight -= 1
+        if error is not None and error.kind == "fatal":
+            return self._end(error.sentence, later=False)
+        if error is None or error.kind == "skip":
             self.done += 1
-            if fault is None:
-                self.heard(asked.question.request_id)
-            if fault is None or fault.finish != _UNANSWERED:
-                self._works(asked.question, lane.breaker)
-            elif probe:
-                lane.breaker.leave()
+            if error is None:
+                self.on_reply(pending.call.request_id)
+            if error is None or error.finish != _UNANSWERED:
+                self._endpoint_works(pending.call, queue.breaker)
+            elif pending.probe:
+                queue.breaker.leave()
             return None
-        if not probe:
-            lane.failed(asked)
-        alone = asked.failed > self.settings.retries and not lane.others_answered(asked)
-        self._broke(asked.question, lane, fault, probe, alone)
-        lane.put_back(asked)
+        if not pending.probe:
+            queue.failed(pending)
+        self._endpoint_failed(pending, queue, error)
+        queue.put_back(pending)
 
     # ---- one call
 
-    async def _call(self, asked: Asked, lane: Lane, probe: bool) -> Fault | None:
-        """Call, book, and put the exchange into the transcript; returns what went wrong, if anything did."""
-        office, question, began = self.office, asked.question, time.monotonic()
-        parameters = office.endpoint.parameters(question.model, question.request_id)
-        heard, received = None, []
-        # What a call that is cut off leaves behind: it was sent, so it may be charged.
-        fault: Fault | None = Fault("again", "cut off, because the run was asked to stop", charged=True)
+    async def _send(self, pending: PendingCall, queue: ModelQueue) -> CallError | None:
+        """Send a call, settle its cost, and put the exchange into the transcript; returns the error, if any."""
+        endpoint, call, began = self.session.endpoint, pending.call, time.monotonic()
+        parameters = endpoint.parameters(call.model, call.request_id)
+        completion, received = None, []
+        # Recorded for a call that is cancelled: it was sent, so it may be charged.
+        error: CallError | None = CallError("retry", "cut off, because the run was asked to stop", charged=True)
         try:
-            heard = await office.endpoint.call(question.model, question.messages, parameters, received)
-            fault = None
-        except Fault as error:
-            fault = self._judged(asked, lane, error, probe)
+            completion = await endpoint.call(call.model, call.messages, parameters, received)
+            error = None
+        except CallError as raised:
+            error = self._final(pending, queue, raised)
         finally:
-            exchange = self._exchange(question, parameters, heard, fault, "".join(received), time.monotonic() - began)
-            office.desk.transcript.add(exchange)
-            office.bill.settle(asked.most, exchange)
-        return fault
+            latency_s = time.monotonic() - began
+            exchange = self._exchange(call, parameters, completion, error, "".join(received), latency_s)
+            self.context.transcript.add(exchange)
+            self.cost.settle(pending.most, exchange)
+        return error
 
-    def _judged(self, asked: Asked, lane: Lane, fault: Fault, probe: bool) -> Fault:
-        """A fault in the light of what became of other questions."""
-        model = asked.question.model
-        if (
-            fault.kind == "again"
-            and not probe
-            and asked.failed >= self.settings.retries
-            and lane.others_answered(asked)
-        ):
-            attempts = f"{asked.failed + 1} attempt{'s' if asked.failed else ''}"
-            fault.kind, fault.finish = "prompt", _UNANSWERED
-            fault.sentence = f"this prompt alone got no reply in {attempts}: {fault.sentence}"
-        elif fault.finish in _REFUSALS and not self._answers_of(model):
-            sentence = fault.sentence.replace(model, self._whom(asked.question), 1)
-            fault.kind, fault.sentence = "end", f"{sentence}: {_REFUSALS[fault.finish]}"
-            fault.finish = ""
-        return fault
+    def _final(self, pending: PendingCall, queue: ModelQueue, error: CallError) -> CallError:
+        """An error in the light of what became of other calls: it may give the prompt up, or end the run."""
+        retried = error.kind == "retry" and not pending.probe and pending.failed >= self.settings.retries
+        if retried and queue.others_answered(pending):
+            attempts = f"{pending.failed + 1} attempt{'s' if pending.failed else ''}"
+            error.kind, error.finish = "skip", _UNANSWERED
+            error.sentence = f"this prompt alone got no reply in {attempts}: {error.sentence}"
+        elif error.finish in _REFUSALS and not self._has_answered(pending.call.model):
+            sentence = error.sentence.replace(pending.call.model, self._endpoint_name(pending.call), 1)
+            error.kind, error.sentence = "fatal", f"{sentence}: {_REFUSALS[error.finish]}"
+            error.finish = ""
+        return error
 
-    def _answers_of(self, model: str) -> bool:
-        return any(e.model == model and not e.error for e in self.office.desk.transcript.exchanges())
+    def _has_answered(self, model: str) -> bool:
+        return any(e.model == model and not e.error for e in self.context.transcript.exchanges())
 
     def _exchange(
         self,
-        question: Question,
+        call: Call,
         parameters: dict[str, Any],
-        heard: Heard | None,
-        fault: Fault | None,
+        completion: Completion | None,
+        error: CallError | None,
         received: str,
         latency_s: float,
     ) -> Exchange:
-        office, prompt = self.office, prompt_tokens(question.messages)
-        charged = heard is not None or (fault is not None and fault.charged)
-        given, taken, estimated = 0, 0, charged
-        if heard is not None:
-            given, taken, estimated = heard.tokens(prompt, self.settings.max_tokens)
-        elif charged:  # nobody knows what the model wrote: as much as it may have, so that caps hold
-            given, taken = prompt, max(self.settings.max_tokens, estimate_tokens(received))
-        final = fault is None or fault.kind == "prompt"
+        secrets, estimate = self.session.secrets, prompt_tokens(call.messages)
+        charged = completion is not None or (error is not None and error.charged)
+        prompt, written, estimated = 0, 0, charged
+        if completion is not None:
+            prompt, written, estimated = completion.tokens(estimate, self.settings.max_tokens)
+        elif charged:  # unknown: as much as the model may have written, so that caps hold
+            prompt, written = estimate, max(self.settings.max_tokens, estimate_tokens(received))
+        final = error is None or error.kind == "skip"
         return Exchange(
-            request_id=question.request_id,
-            turn=len(office.desk.transcript.of(question.request_id)),
-            model=question.model,
+            request_id=call.request_id,
+            turn=len(self.context.transcript.of(call.request_id)),
+            model=call.model,
             parameters={**parameters, "stream": self.settings.stream},
-            messages=office.secrets.redact_all(tuple(map(dict, question.messages))) if final else (),
-            reply=heard.text if heard else "",
-            finish=heard.finish if heard else fault.finish if fault else "",
-            error=clean(office.secrets.redact(fault.sentence)) if fault else "",
-            prompt_tokens=given,
-            completion_tokens=taken,
+            messages=secrets.redact_all(tuple(map(dict, call.messages))) if final else (),
+            reply=completion.text if completion else "",
+            finish=completion.finish if completion else error.finish if error else "",
+            error=clean(secrets.redact(error.sentence)) if error else "",
+            prompt_tokens=prompt,
+            completion_tokens=written,
             estimated=estimated,
-            cost_usd=office.bill.cost(question.model, given, taken) if charged else 0.0,
+            cost_usd=self.cost.usd(call.model, prompt, written) if charged else 0.0,
             latency_s=round(latency_s, 3),
         )
 
-    # ---- money and models
+    # ---- the state of an endpoint
 
-    def _run_out(self, most: Amount) -> None:
-        """Say once that a call does not fit though nothing is in flight."""
-        bill = self.office.bill
-        if not self.spent:
-            self.spent = bill.lacking(most)
-            need = f"{most.tokens:,} tokens" + (f", {dollars(most.usd)}" if most.usd else "")
-            self.office.desk.note(f"{self.spent}: {bill.text()} so far, and the next call may need {need}")
-
-    def _lane(self, model: str) -> Lane:
-        if model not in self.lanes:
-            self.lanes[model] = Lane(Breaker(self.settings.wait_s, self.office.clock), self.settings.concurrency)
-        return self.lanes[model]
-
-    # ---- what came of it
-
-    def _works(self, question: Question, breaker: Breaker) -> None:
+    def _endpoint_works(self, call: Call, breaker: Breaker) -> None:
         down = breaker.succeeded()
-        self.lost.pop(question.model, None)
+        self.lost.pop(call.model, None)
         if down is not None:
-            self.office.desk.note(f"{self._whom(question)} answers again after {down:.0f} s")
+            self.context.note(f"{self._endpoint_name(call)} answers again after {down:.0f} s")
 
-    def _broke(self, question: Question, lane: Lane, fault: Fault, probe: bool, alone: bool) -> None:
-        breaker, whom, wait = lane.breaker, self._whom(question), self.settings.wait_s
-        tripped = breaker.failed(probe=probe, after_s=fault.after_s, exhausted=alone)
-        if breaker.expired and question.model not in self.lost:
+    def _endpoint_failed(self, pending: PendingCall, queue: ModelQueue, error: CallError) -> None:
+        breaker, name, wait = queue.breaker, self._endpoint_name(pending.call), self.settings.wait_s
+        exhausted = pending.failed > self.settings.retries and not queue.others_answered(pending)
+        tripped = breaker.failed(probe=pending.probe, after_s=error.after_s, exhausted=exhausted)
+        if breaker.expired and pending.call.model not in self.lost:
             how_long = f" for {wait:g} s" if wait else ""
-            self.lost[question.model] = f"{whom} gave no reply{how_long}: {fault}"
-            if any(other.waiting and not other.breaker.expired for other in self.lanes.values()):
-                self.office.desk.note(f"{self.lost[question.model]}; other models are asked on")
+            self.lost[pending.call.model] = lost = f"{name} gave no reply{how_long}: {error}"
+            if any(other.waiting and not other.breaker.expired for other in self.queues.values()):
+                self.context.note(f"{lost}; other models are asked on")
         elif tripped:
-            until = self._left(breaker)
+            until = self._deadline(breaker)
             after = "; after that the run ends and can be resumed" if until else ""
-            self.office.desk.note(f"waiting {_until(until)} for {whom}: {fault}{after}")
+            self.context.note(f"waiting {_until(until)} for {name}: {error}{after}")
 
     def _end(self, sentence: str, *, later: bool) -> None:
         if self.stopped is None:
-            self.stopped = ProposerStopped(self.office.secrets.redact(sentence), later=later)
+            self.stopped = ProposerStopped(self.session.secrets.redact(sentence), later=later)
         self.over.set()
 
-    def _whom(self, question: Question) -> str:
-        return str(self.office.endpoint.origin(question.model))
+    def _endpoint_name(self, call: Call) -> str:
+        return str(self.session.endpoint.origin(call.model))
 
-    def _left(self, breaker: Breaker) -> str:
-        clock = self.office.clock
+    def _deadline(self, breaker: Breaker) -> str:
+        clock = self.session.clock
         return clock.of_day(breaker.since + breaker.wait_s - clock.now())
 
     def _show(self) -> None:
-        text = f"{self.done}/{self.total} replies, {self.office.bill.money()}"
-        for model, lane in self.lanes.items():
-            if lane.breaker.down and not lane.breaker.expired:
-                text += f"; waiting for {model} {_until(self._left(lane.breaker))}"
+        text = f"{self.done}/{self.total} replies, {self.cost.money()}"
+        for model, queue in self.queues.items():
+            if queue.breaker.down and not queue.breaker.expired:
+                text += f"; waiting for {model} {_until(self._deadline(queue.breaker))}"
         if text != self.shown:
-            self.office.desk.status(text)
+            self.context.status(text)
             self.shown = text
 
 

@@ -1,4 +1,4 @@
-"""Why a call of a language model brought no reply: what to tell the user, and what to do next."""
+"""Errors of calls: why there is no reply, and what to do next."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from jaxreward.proposers.llm.quiet_litellm import import_litellm
 # `litellm.RateLimitError: `, `RateLimitError: OpenAIException - `, `APITimeoutError - `
 _WRAPPING = re.compile(r"(litellm\.)?\w*(Error|Exception)(: | - )")
 
-Kind = Literal["again", "prompt", "end"]
-"""What to do: ask `again` later, give this `prompt` up and go on with others, or `end` the run."""
+Kind = Literal["retry", "skip", "fatal"]
+"""What to do: send the call again later, give this prompt up and go on with others, or end the run."""
 
 _SAID = 240
 """Characters of a provider's own words that are shown."""
@@ -40,13 +40,13 @@ _KEYLESS += ("api key not found", "no api key", "missing anthropic api key")
 
 
 @dataclass(eq=False)
-class Fault(Exception):
+class CallError(Exception):
     """A call without a reply.
 
     Attributes:
         kind: what to do.
-        sentence: what happened and, where the user can mend it, how.
-        finish: for `prompt`, the reason in the provider's terms: `content_filter`, `context_window`.
+        sentence: what happened and, where the user can do something about it, what.
+        finish: for `skip`, the reason in the provider's terms: `content_filter`, `context_window`.
         charged: whether it may have been charged.
         after_s: how long the endpoint asks to wait.
     """
@@ -63,23 +63,25 @@ class Fault(Exception):
 
 @dataclass(frozen=True)
 class Origin:
-    """Whom a call went to, for sentences: `openai/x at http://localhost:8000/v1`."""
+    """Where calls of a model go, for sentences: `openai/x at http://localhost:8000/v1`."""
 
     model: str
     address: str | None = None
     key: str = ""
     """The variable with the key of its provider."""
+    provider: str = ""
+    """By litellm's name, e.g. `openai`."""
 
     def __str__(self) -> str:
         return f"{self.model} at {self.address}" if self.address else self.model
 
 
-def unusable(reason: str) -> Fault:
+def unusable(reason: str) -> CallError:
     """A response that was no reply."""
-    return Fault("again", reason, charged=True)
+    return CallError("retry", reason, charged=True)
 
 
-def explain(error: BaseException, origin: Origin, redact: Callable[[str], str] = lambda text: text) -> Fault:
+def explain(error: BaseException, origin: Origin, redact: Callable[[str], str] = lambda text: text) -> CallError:
     """What an exception of litellm means; `redact` takes keys out of what it says.
 
     litellm derives its exceptions in part from words in the message, and calls a lost connection, or a
@@ -95,70 +97,69 @@ def explain(error: BaseException, origin: Origin, redact: Callable[[str], str] =
     if response is not None:
         return _of_status(response.status_code, response.headers, error, origin, said)
     for e in chain:
-        if (fault := _of_connection(e)) is not None:
-            return fault
+        if (found := _of_connection(e)) is not None:
+            return found
     status, raw = getattr(error, "status_code", None), str(error).lower()
     if _any(_GARBLED, raw) or any(isinstance(e, json.JSONDecodeError) for e in chain):
         return unusable(f"what came back is no reply of a chat API ({said})")
     if _any(_KEYLESS, raw):
         return no_key(origin)
     if isinstance(status, int) and status < 500:
-        fault = _of_status(status, _headers(error), error, origin, said)
-        fault.charged = True
-        return fault
+        found = _of_status(status, _headers(error), error, origin, said)
+        found.charged = True
+        return found
     if isinstance(status, int):
         return unusable(f"what came back is no reply of a chat API ({said})")
-    return Fault("again", f"the call failed ({type(error).__name__}: {said})", charged=True)
+    return CallError("retry", f"the call failed ({type(error).__name__}: {said})", charged=True)
 
 
-def _of_status(status: int, headers: Mapping[str, str], error: BaseException, origin: Origin, said: str) -> Fault:
+def _of_status(status: int, headers: Mapping[str, str], error: BaseException, origin: Origin, said: str) -> CallError:
     litellm = import_litellm()
     text = f"{said} {getattr(error, 'body', '')}".lower()
     if isinstance(error, litellm.ContentPolicyViolationError) or (status == 400 and _any(_POLICY, text)):
-        return Fault("prompt", f"{origin.model} refuses this prompt by its content policy ({said})", "content_filter")
+        refusal = f"{origin.model} refuses this prompt by its content policy ({said})"
+        return CallError("skip", refusal, "content_filter")
     if isinstance(error, litellm.ContextWindowExceededError) or status == 413 or (status == 400 and _any(_LONG, text)):
-        return Fault("prompt", f"the prompt is too long for {origin.model} ({said})", "context_window")
+        return CallError("skip", f"the prompt is too long for {origin.model} ({said})", "context_window")
     if status == 402 or (status in (400, 429) and _any(_BROKE, text)):
-        return Fault("end", f"the account for {origin} has no credit left ({said}): add some, then go on with --resume")
-    if status == 401:
-        return Fault("end", f"{origin} does not accept the key ({said}): {_mend_key(origin)}")
-    if status == 403:
-        return Fault("end", f"{origin} refuses access ({said}): use a key that may use this model, or another --model")
-    if status == 404:
-        return Fault("end", f"{origin} is not there ({said}): check --model and --api-base")
+        status = 402
     if status in (408, 504):
-        return Fault("again", f"a gateway gave up waiting for the model (HTTP {status})", charged=True)
-    if status == 429:
-        return Fault("again", f"too many requests (HTTP 429: {said})", after_s=_after(headers))
-    if status >= 500:
-        return Fault("again", f"the endpoint is broken or overloaded (HTTP {status}: {said})", after_s=_after(headers))
-    return Fault(
-        "end", f"{origin} rejects the request (HTTP {status}: {said}): change or leave out the option it names"
-    )
+        return CallError("retry", f"a gateway gave up waiting for the model (HTTP {status})", charged=True)
+    if status == 429 or status >= 500:
+        what = "too many requests" if status == 429 else "the endpoint is broken or overloaded"
+        return CallError("retry", f"{what} (HTTP {status}: {said})", after_s=_after(headers))
+    fatal = {
+        401: f"{origin} does not accept the key ({said}): {_set_key(origin)}",
+        402: f"the account for {origin} has no credit left ({said}): add some, then go on with --resume",
+        403: f"{origin} refuses access ({said}): use a key that may use this model, or another --model",
+        404: f"{origin} is not there ({said}): check --model and --api-base",
+    }
+    other = f"{origin} rejects the request (HTTP {status}: {said}): change or leave out the option it names"
+    return CallError("fatal", fatal.get(status, other))
 
 
-def _of_connection(e: BaseException) -> Fault | None:
-    """A fault for one exception in a chain, if it tells what became of the connection."""
+def _of_connection(e: BaseException) -> CallError | None:
+    """The error for one exception in a chain, if it tells what became of the connection."""
     import httpx
 
     if isinstance(e, httpx.ConnectTimeout):
-        return Fault("again", "the endpoint does not answer the connection")
+        return CallError("retry", "the endpoint does not answer the connection")
     if isinstance(e, httpx.ConnectError):
-        return Fault("again", f"the endpoint cannot be reached ({_cause(e)})")
+        return CallError("retry", f"the endpoint cannot be reached ({_cause(e)})")
     if isinstance(e, httpx.TimeoutException | TimeoutError | asyncio.TimeoutError):
-        return Fault("again", "no reply in time", charged=True)
+        return CallError("retry", "no reply in time", charged=True)
     if isinstance(e, httpx.ReadError | httpx.RemoteProtocolError | httpx.NetworkError):
-        return Fault("again", "the connection broke before the reply was complete", charged=True)
+        return CallError("retry", "the connection broke before the reply was complete", charged=True)
     return None
 
 
-def no_key(origin: Origin) -> Fault:
+def no_key(origin: Origin) -> CallError:
     """There is no key to send."""
     local = "; an endpoint of your own that wants none takes any value" if origin.address else ""
-    return Fault("end", f"there is no key for {origin}: {_mend_key(origin)}{local}")
+    return CallError("fatal", f"there is no key for {origin}: {_set_key(origin)}{local}")
 
 
-def _mend_key(origin: Origin) -> str:
+def _set_key(origin: Origin) -> str:
     return f"set {origin.key or 'its key'} in the environment or in a .env file"
 
 

@@ -1,4 +1,4 @@
-"""A circuit breaker: while an endpoint is down nobody calls it but one probe at growing pauses."""
+"""A circuit breaker: while an endpoint is down, one probe at a time is sent, at growing pauses."""
 
 from __future__ import annotations
 
@@ -88,8 +88,8 @@ class Breaker:
 
         Args:
             probe: whether it was sent while the endpoint was down already.
-            after_s: how long the endpoint asks to wait; nobody calls it before.
-            exhausted: whether the request has no retries left and nobody was answered meanwhile.
+            after_s: how long the endpoint asks to wait; it gets no call before.
+            exhausted: whether the request has no retries left and no other call was answered meanwhile.
         """
         now = self.clock.now()
         if not self.failures:
@@ -110,6 +110,6 @@ class Breaker:
 
 
 def backoff_s(request_id: str, attempt: int) -> float:
-    """The pause after failed attempt 0, 1, ...: doubled each time, and spread so that requests do not march in step."""
+    """The pause after failed attempt 0, 1, ...: exponential, with jitter that depends on the request alone."""
     spread = zlib.crc32(f"{request_id}/{attempt}".encode()) / 2**32
     return min(_BACKOFF_S * 2.0**attempt, _LONGEST_BACKOFF_S) * (0.5 + 0.5 * spread)

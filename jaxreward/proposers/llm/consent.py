@@ -1,6 +1,6 @@
 """What this user has said about language models, remembered outside of any run.
 
-The folder of a run says which model is asked at which address, with whose templates. A folder can come from anybody,
+The folder of a run says which model is asked at which address, with whose templates. A folder may come from others,
 and a key would go to that address. So what it says counts only if this user said the same before: on a command line,
 in a settings file or from Python. That is kept in `jaxreward/endpoints/` of the user's state folder (`XDG_STATE_HOME`,
 else `~/.local/state`), a file for each choice, which can be read and deleted. A run's folder vouches for nothing.
@@ -42,7 +42,7 @@ def unconfirmed(proposer: str, of_folder: Collection[str], found: LlmSettings, u
 
 def remember(proposer: str, llm: LlmSettings) -> str:
     """Remember that this user chose these settings; returns why that could not be, empty if it could."""
-    # Templates by themselves too: `prompt show` asks nobody.
+    # Templates by themselves too: `prompt show` makes no call.
     new = [chosen for p in {proposer, "manual"} if (chosen := _chosen(p, llm)) and not is_known(p, llm)]
     if proposer not in GUARDED or not new:
         return ""

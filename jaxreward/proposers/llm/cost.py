@@ -1,4 +1,4 @@
-"""What language models cost: prices, an estimate before a run, and the bill of one, with its caps."""
+"""What language models cost: prices, an estimate before a run, and the cost of one, with its caps."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _ASKED_OVER_THE_NETWORK = ("huggingface", "ollama", "ollama_chat", "lemonade")
 class Price:
     """Dollars per token of input and of output."""
 
-    given: float
-    taken: float
+    input: float
+    output: float
 
     def of(self, prompt: int, completion: int) -> float:
         """Dollars for so many tokens."""
-        return prompt * self.given + completion * self.taken
+        return prompt * self.input + completion * self.output
 
 
 class Prices:
@@ -42,11 +42,11 @@ class Prices:
     """
 
     def __init__(self, settings: LlmSettings) -> None:
-        self._given = {model: Price(*pair) for model, pair in settings.prices().items()}
+        self._overrides = {model: Price(*pair) for model, pair in settings.prices().items()}
 
     def of(self, model: str) -> Price | None:
         """The price of a model by the name that `--model` gives it."""
-        return self._given.get(model) or _listed(model)
+        return self._overrides.get(model) or _listed(model)
 
 
 @cache
@@ -61,10 +61,10 @@ def _listed(model: str) -> Price | None:
     except Exception:  # an unknown name raises what it likes
         return None
     entry = entry or {}
-    given, taken = entry.get("input_cost_per_token"), entry.get("output_cost_per_token")
-    if given is None or taken is None:
+    input_usd, output_usd = entry.get("input_cost_per_token"), entry.get("output_cost_per_token")
+    if input_usd is None or output_usd is None:
         return None
-    return Price(float(given), max(float(taken), float(entry.get("output_cost_per_reasoning_token") or 0.0)))
+    return Price(float(input_usd), max(float(output_usd), float(entry.get("output_cost_per_reasoning_token") or 0.0)))
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ class Amount:
         return total
 
 
-class Bill:
+class Cost:
     """What was spent, what calls in flight may still cost, and the caps on both together.
 
     A call reserves the most that it can cost before it is sent: its estimated prompt and the longest
@@ -113,7 +113,7 @@ class Bill:
 
     def __init__(self, settings: LlmSettings) -> None:
         self.settings, self.prices = settings, Prices(settings)
-        self.spent = self.held = Amount()
+        self.spent = self.reserved = Amount()
         if settings.max_usd is not None:
             for model in settings.weights():
                 if self.prices.of(model) is None:
@@ -122,32 +122,32 @@ class Bill:
                         f"{model}=INPUT,OUTPUT (dollars per million tokens), or use --max-tokens-total"
                     )
 
-    def most(self, model: str, prompt_tokens: int) -> Amount:
+    def at_most(self, model: str, prompt_tokens: int) -> Amount:
         """The most that one call can cost."""
         longest = self.settings.max_tokens
-        return Amount(1, prompt_tokens + longest, self.cost(model, prompt_tokens, longest) or 0.0)
+        return Amount(1, prompt_tokens + longest, self.usd(model, prompt_tokens, longest) or 0.0)
 
-    def cost(self, model: str, prompt_tokens: int, completion_tokens: int) -> float | None:
+    def usd(self, model: str, prompt_tokens: int, completion_tokens: int) -> float | None:
         """Dollars, or None where the price is unknown."""
         price = self.prices.of(model)
         return None if price is None else price.of(prompt_tokens, completion_tokens)
 
     def reserve(self, amount: Amount) -> bool:
-        """Hold an amount for a call; False where it does not fit beside what is spent and held."""
+        """Reserve an amount for a call; False where it does not fit with what is spent and reserved."""
         if self.lacking(amount):
             return False
-        self.held += amount
+        self.reserved += amount
         return True
 
-    def settle(self, held: Amount, exchange: Exchange | None) -> None:
+    def settle(self, reserved: Amount, exchange: Exchange | None) -> None:
         """Replace a reservation by what the call came to; None for one that was not sent."""
-        self.held -= held
+        self.reserved -= reserved
         if exchange is not None:
             self.spent += Amount.of([exchange])
 
     def lacking(self, amount: Amount) -> str:
         """Why an amount does not fit now, e.g. `the budget of dollars is spent`; empty if it does."""
-        s, total = self.settings, self.spent + self.held + amount
+        s, total = self.settings, self.spent + self.reserved + amount
         for cap, value, name in (
             (s.max_usd, total.usd, "dollars"),
             (s.max_tokens_total, total.tokens, "tokens"),

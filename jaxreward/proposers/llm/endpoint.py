@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from jaxreward.errors import UserError
-from jaxreward.proposers.llm.call_errors import Fault, Origin, explain, no_key, unusable
+from jaxreward.proposers.llm.call_errors import CallError, Origin, explain, no_key, unusable
 from jaxreward.proposers.llm.llm_settings import LlmSettings
 from jaxreward.proposers.llm.quiet_litellm import import_litellm
 from jaxreward.proposers.prompts.prompt_builder import estimate_tokens
@@ -25,7 +25,7 @@ IMAGE_TOKENS = 1_500
 # What a chat format adds to a message, and to a conversation.
 _OVERHEAD = 16
 
-_REHEARSAL_S = 30.0
+_DRY_RUN_S = 30.0
 
 _OPTIONS = ("max_tokens", "reasoning_effort", "temperature", "top_p", "seed")
 
@@ -35,7 +35,7 @@ _TIMES, _MORE = 10, 100_000
 
 
 @dataclass(frozen=True)
-class Heard:
+class Completion:
     """A reply: its text, the provider's reason for its end, and its counts of prompt and completion tokens.
 
     A count is None where the provider gives none that can be.
@@ -55,13 +55,10 @@ class Heard:
         reply = estimate_tokens(self.text)
         if self.finish == "length":
             reply = max(reply, longest)
-        given = _possible(self.usage[0], prompt, least=1)
-        taken = _possible(self.usage[1], longest + reply, least=1 if self.text else 0)
-        return (
-            prompt if given is None else given,
-            reply if taken is None else taken,
-            given is None or taken is None,
-        )
+        counted = _possible(self.usage[0], prompt, least=1)
+        written = _possible(self.usage[1], longest + reply, least=1 if self.text else 0)
+        estimated = counted is None or written is None
+        return prompt if counted is None else counted, reply if written is None else written, estimated
 
 
 def _possible(count: int | None, expected: int, least: int) -> int | None:
@@ -69,13 +66,13 @@ def _possible(count: int | None, expected: int, least: int) -> int | None:
 
 
 class Endpoint:
-    """Sends single calls; retrying is the caller's business.
+    """Sends single calls, without retries.
 
     Args:
         settings: how to ask.
-        note: is told, once a model, of options that it does not have.
+        note: shows, once a model, the options that it does not have.
         redact: takes keys out of whatever comes back, before it is shortened.
-        calling: is told, before the first call of a model, where its calls go.
+        on_endpoint: called before the first call of a model with a sentence that says where its calls go.
     """
 
     def __init__(
@@ -83,16 +80,15 @@ class Endpoint:
         settings: LlmSettings,
         note: Callable[[str], None] = lambda _: None,
         redact: Callable[[str], str] = lambda text: text,
-        calling: Callable[[str], None] = lambda _: None,
+        on_endpoint: Callable[[str], None] = lambda _: None,
     ) -> None:
-        self.settings, self.note, self.redact, self.calling = settings, note, redact, calling
+        self.settings, self.note, self.redact, self.on_endpoint = settings, note, redact, on_endpoint
         self._supported: dict[str, frozenset[str]] = {}
         self._origins: dict[str, Origin] = {}
-        self._providers: dict[str, str] = {}
-        self.told: set[tuple[str, str]] = set()
+        self.shown: set[tuple[str, str]] = set()
 
     def origin(self, model: str) -> Origin:
-        """Whom calls of a model go to.
+        """The provider and the address of a model.
 
         Raises:
             UserError: litellm cannot tell a provider from the name.
@@ -106,19 +102,14 @@ class Endpoint:
                     f"litellm does not know whose model '{model}' is: put the provider before it, e.g. openai/{model} "
                     "for an OpenAI-compatible endpoint"
                 ) from None
-            self._providers[model] = provider
             missing = litellm.validate_environment(model=model).get("missing_keys", [])
             keys = [name for name in missing if name.endswith("KEY")]
-            self._origins[model] = Origin(model, self.settings.api_base, (keys or [f"{provider.upper()}_API_KEY"])[-1])
+            key = (keys or [f"{provider.upper()}_API_KEY"])[-1]
+            self._origins[model] = Origin(model, self.settings.api_base, key, provider)
         return self._origins[model]
 
-    def provider(self, model: str) -> str:
-        """Whose model it is, by litellm's name, e.g. `openai`; raises as `origin` does."""
-        self.origin(model)
-        return self._providers[model]
-
     def parameters(self, model: str, request_id: str) -> dict[str, Any]:
-        """What is sent beside the messages: the settings that are given and that the model has."""
+        """The settings that are given and that the model has."""
         given = self._given(request_id)
         if model not in self._supported:
             self._supported[model] = self._have(model, given)
@@ -130,35 +121,35 @@ class Endpoint:
         messages: Sequence[Message],
         parameters: Mapping[str, Any],
         received: list[str] | None = None,
-    ) -> Heard:
-        """Ask once.
+    ) -> Completion:
+        """Send one call.
 
         Args:
             received: gets the pieces of a stream as they come, so that they are there if it breaks.
 
         Raises:
-            Fault: there is no reply, or not within `timeout_s`.
+            CallError: there is no reply, or not within `timeout_s`.
         """
         received = [] if received is None else received
         try:
             async with asyncio.timeout(self.settings.timeout_s):
                 return await self._call(model, messages, parameters, received)
-        except Fault:
+        except CallError:
             raise
         except TimeoutError:
             limit = f"no complete reply within {self.settings.timeout_s:g} s"
-            raise Fault("again", limit, charged=True) from None
+            raise CallError("retry", limit, charged=True) from None
         except Exception as error:
             raise explain(error, self.origin(model), self.redact) from error
 
     async def _call(
         self, model: str, messages: Sequence[Message], parameters: Mapping[str, Any], received: list[str]
-    ) -> Heard:
+    ) -> Completion:
         from jaxreward.proposers.llm import transport
 
         litellm, stream = import_litellm(), self.settings.stream
         largest = transport.LARGEST_STREAM if stream else transport.LARGEST_REPLY
-        with transport.watched(largest, lambda request: self._tell(model, transport.address_of(request))):
+        with transport.watched(largest, lambda request: self._announce(model, transport.address_of(request))):
             response = await litellm.acompletion(
                 model=model,
                 messages=[dict(message) for message in messages],
@@ -171,26 +162,26 @@ class Endpoint:
                 **parameters,
             )
         if stream:
-            heard = await _listen(response, received)
-            return Heard(clean(self.redact(heard.text)), clean(heard.finish), heard.usage)
+            completion = await _listen(response, received)
+            return Completion(clean(self.redact(completion.text)), clean(completion.finish), completion.usage)
         choices = getattr(response, "choices", None)
         if not choices:
             raise unusable("the response holds no choices")
         text = choices[0].message.content or ""
         finish = "length" if len(text) > REPLY_LIMIT else choices[0].finish_reason or ""
-        return Heard(clean(self.redact(text)), clean(finish), _usage(getattr(response, "usage", None)))
+        return Completion(clean(self.redact(text)), clean(finish), _usage(getattr(response, "usage", None)))
 
-    def _tell(self, model: str, address: str) -> None:
+    def _announce(self, model: str, address: str) -> None:
         """Say once where the calls of a model go."""
-        if (model, address) not in self.told:
-            self.told.add((model, address))
-            self.calling(f"{model} is asked at {address}")
+        if (model, address) not in self.shown:
+            self.shown.add((model, address))
+            self.on_endpoint(f"{model} is asked at {address}")
 
-    async def rehearse(self, model: str) -> None:
-        """Prepare a call and do not send it: `calling` is told where calls of the model go.
+    async def dry_run(self, model: str) -> None:
+        """Prepare a call and do not send it: `on_endpoint` gets the address.
 
         Raises:
-            Fault: there is no key for it. Whatever else is wrong, the first call will tell.
+            CallError: there is no key for it. Whatever else is wrong, the first call will tell.
         """
         from jaxreward.proposers.llm import transport
 
@@ -202,20 +193,20 @@ class Endpoint:
 
         try:
             with transport.watched(0, stop):
-                async with asyncio.timeout(_REHEARSAL_S):
+                async with asyncio.timeout(_DRY_RUN_S):
                     await import_litellm().acompletion(
                         model=model, messages=[{"role": "user", "content": "hello"}], api_base=self.settings.api_base,
                         max_retries=0, num_retries=0,
                     )  # fmt: skip
         except Exception as error:
-            fault = None if prepared else explain(error, self.origin(model), self.redact)
-            if fault is not None and fault.sentence == no_key(self.origin(model)).sentence:
-                raise fault from error
+            problem = None if prepared else explain(error, self.origin(model), self.redact)
+            if problem and problem.sentence == no_key(self.origin(model)).sentence:
+                raise problem from error
         for request in prepared[:1]:
-            # Some providers' code sends a request without a key, to be told so.
+            # Some providers' code sends a request without a key, and lets the server refuse it.
             if self.settings.api_base is None and self._lacks_key(model) and not transport.has_key(request):
                 raise no_key(self.origin(model))
-            self._tell(model, transport.address_of(request))
+            self._announce(model, transport.address_of(request))
 
     def _lacks_key(self, model: str) -> bool:
         """Whether nothing but a key is missing, as far as litellm knows what a provider wants."""
@@ -229,7 +220,7 @@ class Endpoint:
         return {name: value for name, value in values.items() if value is not None}
 
     def _have(self, model: str, given: Mapping[str, Any]) -> frozenset[str]:
-        """The options that litellm accepts for a model, with their values and beside each other."""
+        """The options that litellm accepts for a model, with their values and together."""
         self.origin(model)
         litellm = import_litellm()
         name, provider, _, _ = litellm.get_llm_provider(model=model, api_base=self.settings.api_base)
@@ -248,7 +239,7 @@ class Endpoint:
         return frozenset(taken)
 
 
-async def _listen(stream: Any, received: list[str]) -> Heard:
+async def _listen(stream: Any, received: list[str]) -> Completion:
     """Collect a stream, up to the longest reply that is read."""
     finish, usage, length = "", (None, None), 0
     try:
@@ -258,25 +249,25 @@ async def _listen(stream: Any, received: list[str]) -> Heard:
                 received.append(piece)
                 length += len(piece)
                 finish = choice.finish_reason or finish
-            if (told := _usage(getattr(chunk, "usage", None))) != (None, None):
-                usage = told
+            if (counted := _usage(getattr(chunk, "usage", None))) != (None, None):
+                usage = counted
             if length >= REPLY_LIMIT:
-                return Heard("".join(received), "length")
+                return Completion("".join(received), "length")
     finally:
         with contextlib.suppress(Exception):
             await stream.aclose()
-    told = any(getattr(chunk, "usage", None) for chunk in getattr(stream, "chunks", ()))
+    counted = any(getattr(chunk, "usage", None) for chunk in getattr(stream, "chunks", ()))
     # litellm ends any stream with "stop", also one that broke off or was a page of HTML.
-    if getattr(stream, "received_finish_reason", finish) is None and not (told and length):
+    if getattr(stream, "received_finish_reason", finish) is None and not (counted and length):
         raise unusable("the stream ended before the reply did" if length else "the stream held no reply")
     # Without the provider's count litellm makes one up.
-    return Heard("".join(received), finish, usage if told else (None, None))
+    return Completion("".join(received), finish, usage if counted else (None, None))
 
 
 def _usage(usage: Any) -> tuple[int | None, int | None]:
     """The provider's counts; litellm says 0 for one that it did not get."""
-    given, taken = (_count(getattr(usage, f"{part}_tokens", None)) for part in ("prompt", "completion"))
-    return (given, taken) if given or taken else (None, None)
+    counts = _count(getattr(usage, "prompt_tokens", None)), _count(getattr(usage, "completion_tokens", None))
+    return counts if any(counts) else (None, None)
 
 
 def _count(value: Any) -> int | None:

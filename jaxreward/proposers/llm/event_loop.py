@@ -34,7 +34,7 @@ def _loop_is_running() -> bool:
 
 
 class _Lookups(ThreadPoolExecutor):
-    """Threads for looking names up, which block for as long as the network likes: nobody waits for them at the end."""
+    """Threads that look names up: they may block for long, so `shutdown` does not wait for them."""
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         future: Future[Any] = Future()

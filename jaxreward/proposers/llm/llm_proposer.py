@@ -6,29 +6,30 @@ import dataclasses
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from jaxreward.errors import UserError
-from jaxreward.proposers.llm.batch import Office, Round, answered
-from jaxreward.proposers.llm.call_errors import Fault
+from jaxreward.proposers.llm.batch import Batch, Session, answered
+from jaxreward.proposers.llm.call_errors import CallError
 from jaxreward.proposers.llm.circuit_breaker import Clock
-from jaxreward.proposers.llm.cost import Amount, Bill
+from jaxreward.proposers.llm.cost import Amount, Cost
 from jaxreward.proposers.llm.endpoint import Endpoint, prompt_tokens
 from jaxreward.proposers.llm.event_loop import run_calls
-from jaxreward.proposers.llm.lane import Question
 from jaxreward.proposers.llm.llm_settings import LlmSettings
+from jaxreward.proposers.llm.model_queue import Call
 from jaxreward.proposers.llm.secrets import Secrets
 from jaxreward.proposers.prompts.prompt_builder import PromptBook
-from jaxreward.proposers.proposer import Answers, Desk, RngOf, Unplanned
-from jaxreward.proposers.replies.answer import proposal_with, read_answer
+from jaxreward.proposers.proposer import Answers, Context, RngOf, Unplanned
+from jaxreward.proposers.replies.answer import proposal_in
 from jaxreward.records import Exchange, Failure, Proposal, Request, TaskCard
 
 _NO_MODEL = "say which language model to ask with --model, e.g. --model anthropic/claude-sonnet-4-5"
 
 
 class LlmProposer(Unplanned):
-    """Asks language models for programs and words, several requests side by side; not for `prefer`.
+    """Asks language models for programs and words, several requests concurrently; not for `prefer`.
 
     What a request is answered with depends on its exchanges in the transcript alone; a request that
     has a reply there is not asked again. Prompt and model depend on the request and its generator.
@@ -43,7 +44,7 @@ class LlmProposer(Unplanned):
     """
 
     name = "llm"
-    mends = True
+    accepts_repairs = True
 
     def __init__(self, card: TaskCard, settings: LlmSettings | None = None) -> None:
         self.settings = settings or LlmSettings()
@@ -55,46 +56,37 @@ class LlmProposer(Unplanned):
             self.secrets.guard(model.partition("/")[0])
         self._check_address()
         self.book = PromptBook(card, self.settings.prompts)
-        self.bill = Bill(self.settings)
+        self.cost = Cost(self.settings)
         self.clock = Clock()
-        self._office: Office | None = None
-        self._told: set[tuple[str, str]] = set()
+        self._session: Session | None = None
+        self._shown: set[tuple[str, str]] = set()
 
-    def prepare(self, told: Callable[[str], None]) -> None:
-        """Tell where the calls of every model will go; nothing is sent.
+    def prepare(self, note: Callable[[str], None]) -> None:
+        """Show where the calls of every model will go; nothing is sent.
 
         Raises:
             UserError: there is no key for a model, or a model of no known provider.
         """
-        for sentence in self.secrets.install():
-            told(sentence)
-        endpoint = Endpoint(self.settings, redact=self.secrets.redact, calling=lambda t: told(self.secrets.redact(t)))
+        endpoint = _endpoint(self.settings, self.secrets, note, note)
         for model in self.settings.weights():
-            self.secrets.guard(endpoint.provider(model), endpoint.origin(model).key)
             try:
-                run_calls(endpoint.rehearse(model))
-            except Fault as fault:
-                raise UserError(self.secrets.redact(str(fault))) from fault
-        self._told = endpoint.told
+                run_calls(endpoint.dry_run(model))
+            except CallError as error:
+                raise UserError(self.secrets.redact(str(error))) from error
+        self._shown = endpoint.shown
 
-    def open(self, desk: Desk) -> None:
+    def open(self, context: Context) -> None:
         """Begin, or go on where the transcript ends.
 
         Raises:
             UserError: a model of no known provider, or a key in the address.
         """
-        secrets, note = self.secrets, desk.note
-        for sentence in secrets.install():
-            note(sentence)
-        calling = desk.calling
-        desk = dataclasses.replace(desk, note=lambda text: note(secrets.redact(text)))
-        self.bill.spent = Amount.of(desk.transcript.exchanges()) + Amount.of(desk.elsewhere)
-        endpoint = Endpoint(self.settings, desk.note, secrets.redact, lambda text: calling(secrets.redact(text)))
-        endpoint.told = self._told
-        for model in self.settings.weights():
-            secrets.guard(endpoint.provider(model), endpoint.origin(model).key)
+        endpoint = _endpoint(self.settings, self.secrets, context.note, context.on_endpoint)
+        endpoint.shown = self._shown
+        context = dataclasses.replace(context, note=endpoint.note)
+        self.cost.spent = Amount.of(context.transcript.exchanges()) + Amount.of(context.shared_exchanges)
         self._check_address()
-        self._office = Office(endpoint, self.bill, desk, secrets, self.clock)
+        self._session = Session(endpoint, self.cost, context, self.secrets, self.clock)
 
     def _check_address(self) -> None:
         address = self.settings.api_base
@@ -102,35 +94,35 @@ class LlmProposer(Unplanned):
             raise UserError("--api-base holds a key: take it out, keys belong into the environment or a .env file")
 
     def propose_all(self, requests: Sequence[Request], rng_of: RngOf) -> Answers:
-        office = self._office
-        if office is None:
-            raise RuntimeError("open the proposer with a desk before asking it")
-        transcript = office.desk.transcript
+        session = self._session
+        if session is None:
+            raise RuntimeError("open the proposer with a context before asking it")
+        transcript = session.context.transcript
         unanswered = [r for r in requests if r.operator != "prefer" and answered(transcript.of(r.id)) is None]
-        questions = [self.question(request, rng_of(request)) for request in unanswered]
-        of = {request.id: request for request in unanswered}
+        calls = [self.call_for(request, rng_of(request)) for request in unanswered]
+        by_id = {request.id: request for request in unanswered}
 
-        def heard(request_id: str) -> None:
-            proposal = proposal_of(of[request_id], transcript.of(request_id))
+        def prefetch(request_id: str) -> None:
+            proposal = proposal_of(by_id[request_id], transcript.of(request_id))
             if proposal is not None and proposal.source:
-                office.desk.foresee(proposal)
+                session.context.prefetch(proposal)
 
-        asked = Round(office, questions, len(requests), heard)
-        if questions:
-            run_calls(asked.run())
+        batch = Batch(session, calls, len(requests), on_reply=prefetch)
+        if calls:
+            run_calls(batch.run())
         found = [self._proposal(request, transcript.of(request.id)) for request in requests]
         complete = tuple(proposal for proposal in found if proposal is not None)
-        return Answers(complete, spent=asked.spent, stopped=asked.stopped)
+        return Answers(complete, spent=batch.spent, stopped=batch.stopped)
 
-    def question(self, request: Request, rng: np.random.Generator) -> Question:
-        """What a request asks and whom: the model is drawn first, then the prompt.
+    def call_for(self, request: Request, rng: np.random.Generator) -> Call:
+        """The call that a request leads to: the model is drawn first, then the prompt.
 
         A model that the request names is asked, if the settings have it; the prompt does not depend on that.
         """
         weights = self.settings.weights()
         drawn = list(weights)[int(rng.choice(len(weights), p=list(weights.values())))]
         model = request.model if request.model in weights else drawn
-        return Question(request.id, model, tuple(self.book.messages(request, rng)))
+        return Call(request.id, model, tuple(self.book.messages(request, rng)))
 
     def _proposal(self, request: Request, exchanges: Sequence[Exchange]) -> Proposal | None:
         if request.operator != "prefer":
@@ -139,26 +131,40 @@ class LlmProposer(Unplanned):
         return Proposal(request_id=request.id, proposer=self.name, failure=Failure(stage="declined", message=message))
 
 
+def _endpoint(
+    settings: LlmSettings, secrets: Secrets, note: Callable[[str], None], on_endpoint: Callable[[str], None]
+) -> Endpoint:
+    """An endpoint that has the keys of `.env` and shows no key."""
+    for sentence in secrets.install():
+        note(sentence)
+
+    def redacted(show: Callable[[str], None]) -> Callable[[str], None]:
+        return lambda text: show(secrets.redact(text))
+
+    endpoint = Endpoint(settings, redacted(note), secrets.redact, redacted(on_endpoint))
+    for model in settings.weights():
+        origin = endpoint.origin(model)
+        secrets.guard(origin.provider, origin.key)
+    return endpoint
+
+
 def proposal_of(request: Request, exchanges: Sequence[Exchange]) -> Proposal | None:
     """The proposal that the exchanges for a request amount to; None if they did not lead to one yet."""
     last = answered(exchanges)
     if last is None:
         return None
-    if last.error:
-        read = Failure(stage="refused", message=last.error)
-    else:
-        read = read_answer(request, last.reply, last.finish)
     spent = Amount.of(exchanges)
-    return proposal_with(
-        read,
-        request_id=request.id,
-        proposer=LlmProposer.name,
-        model=last.model,
-        calls=spent.requests,
-        tokens=spent.tokens,
-        cost_usd=spent.usd,
-        unpriced_tokens=spent.unpriced,
-    )
+    about: dict[str, Any] = {
+        "proposer": LlmProposer.name,
+        "model": last.model,
+        "calls": spent.requests,
+        "tokens": spent.tokens,
+        "cost_usd": spent.usd,
+        "unpriced_tokens": spent.unpriced,
+    }
+    if last.error:
+        return Proposal(request_id=request.id, failure=Failure(stage="refused", message=last.error), **about)
+    return proposal_in(request, last.reply, last.finish, **about)
 
 
 @dataclass(frozen=True)
@@ -177,7 +183,7 @@ class Ping:
 
 
 def ping(settings: LlmSettings, note: Callable[[str], None] = lambda _: None) -> list[Ping]:
-    """Ask every model of the settings for one word, once; `note` is told where, and what in `.env` is ignored.
+    """Ask every model of the settings for one word, once; `note` shows where, and what in `.env` is ignored.
 
     Raises:
         UserError: no model, or settings that cannot be.
@@ -190,21 +196,24 @@ def ping(settings: LlmSettings, note: Callable[[str], None] = lambda _: None) ->
         note(sentence)
     for model in settings.weights():
         secrets.guard(model.partition("/")[0])
-    endpoint = Endpoint(settings, redact=secrets.redact, calling=lambda text: note(secrets.redact(text)))
-    bill = Bill(dataclasses.replace(settings, max_usd=None))
-    return [run_calls(_ping(model, endpoint, bill, secrets)) for model in settings.weights()]
+    endpoint = Endpoint(settings, redact=secrets.redact, on_endpoint=lambda text: note(secrets.redact(text)))
+    cost = Cost(dataclasses.replace(settings, max_usd=None))
+    return [run_calls(_ping(model, endpoint, cost, secrets)) for model in settings.weights()]
 
 
-async def _ping(model: str, endpoint: Endpoint, bill: Bill, secrets: Secrets) -> Ping:
+async def _ping(model: str, endpoint: Endpoint, cost: Cost, secrets: Secrets) -> Ping:
     messages = [{"role": "user", "content": "Reply with the word ready."}]
     began = time.monotonic()
     try:
         parameters = endpoint.parameters(model, "ping")
         began = time.monotonic()  # without the import of litellm
-        secrets.guard(endpoint.provider(model), endpoint.origin(model).key)
-        heard = await endpoint.call(model, messages, parameters)
-    except (Fault, UserError) as error:
+        origin = endpoint.origin(model)
+        secrets.guard(origin.provider, origin.key)
+        completion = await endpoint.call(model, messages, parameters)
+    except (CallError, UserError) as error:
         return Ping(model, time.monotonic() - began, error=secrets.redact(str(error)))
-    given, taken, _ = heard.tokens(prompt_tokens(messages), endpoint.settings.max_tokens)
+    prompt, written, _ = completion.tokens(prompt_tokens(messages), endpoint.settings.max_tokens)
     latency = time.monotonic() - began
-    return Ping(model, latency, given + taken, bill.cost(model, given, taken), secrets.redact(heard.text.strip()))
+    return Ping(
+        model, latency, prompt + written, cost.usd(model, prompt, written), secrets.redact(completion.text.strip())
+    )

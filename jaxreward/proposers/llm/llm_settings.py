@@ -106,14 +106,14 @@ class LlmSettings:
         for item in self.price:
             model, _, pair = item.rpartition("=")
             try:
-                given, taken = (float(value) / 1e6 for value in pair.split(","))
+                input_usd, output_usd = (float(value) / 1e6 for value in pair.split(","))
             except ValueError:
                 raise UserError(
                     f"--price {item} must be MODEL=INPUT,OUTPUT in dollars per million tokens, e.g. openai/x=0.5,1.5"
                 ) from None
-            if not model or not (0 <= given < math.inf and 0 <= taken < math.inf):
+            if not model or not (0 <= input_usd < math.inf and 0 <= output_usd < math.inf):
                 raise UserError(f"--price {item} must name a model and two prices that are not negative")
-            found[model] = (given, taken)
+            found[model] = (input_usd, output_usd)
         return found
 
 

@@ -1,4 +1,4 @@
-"""litellm, imported where it is used: seconds long, talkative and curious by default."""
+"""litellm, imported where it is used: the import takes seconds, and by default it prints and asks the network."""
 
 from __future__ import annotations
 

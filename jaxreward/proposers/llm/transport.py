@@ -1,4 +1,4 @@
-"""HTTP below litellm: to whom a call goes is told before it is sent, and no response is larger than a limit.
+"""HTTP below litellm: the address of a call is reported before it is sent, and no response is larger than a limit.
 
 Whatever client a provider's code uses, its requests go through one of a few transports of httpx. These are wrapped once
 in a process; the wrapper does something only within `watched`, in the task of a call.
@@ -9,8 +9,9 @@ that are counted: a megabyte of gzip can hold a gigabyte.
 
 from __future__ import annotations
 
+import inspect
 import zlib
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -81,35 +82,27 @@ def wrap_transports() -> None:
     from litellm.llms.custom_httpx.aiohttp_transport import LiteLLMAiohttpTransport
 
     for kind in (httpx.AsyncHTTPTransport, LiteLLMAiohttpTransport):
-        kind.handle_async_request = _wrapped_async(kind.handle_async_request)
+        kind.handle_async_request = _wrapped(kind.handle_async_request)
     httpx.HTTPTransport.handle_request = _wrapped(httpx.HTTPTransport.handle_request)
 
 
-def _wrapped_async(handle: Callable[..., Any]) -> Callable[..., Any]:
-    async def handle_async_request(self: Any, request: httpx.Request) -> httpx.Response:
-        watch = _WATCH.get()
-        if watch is None:
-            return await handle(self, request)
-        _prepare(request, watch)
-        return _bounded(await handle(self, request), watch.largest)
-
-    return handle_async_request
-
-
 def _wrapped(handle: Callable[..., Any]) -> Callable[..., Any]:
-    def handle_request(self: Any, request: httpx.Request) -> httpx.Response:
+    """A transport's method for requests, plain or a coroutine."""
+
+    async def bounded(response: Awaitable[httpx.Response], largest: int) -> httpx.Response:
+        return _bounded(await response, largest)
+
+    def handle_request(self: Any, request: httpx.Request) -> Any:
         watch = _WATCH.get()
         if watch is None:
             return handle(self, request)
-        _prepare(request, watch)
-        return _bounded(handle(self, request), watch.largest)
+        watch.before(request)
+        request.headers["Accept-Encoding"] = "identity"
+        response = handle(self, request)
+        asynchronous = inspect.isawaitable(response)
+        return bounded(response, watch.largest) if asynchronous else _bounded(response, watch.largest)
 
     return handle_request
-
-
-def _prepare(request: httpx.Request, watch: _Watch) -> None:
-    watch.before(request)
-    request.headers["Accept-Encoding"] = "identity"
 
 
 def _bounded(response: httpx.Response, largest: int) -> httpx.Response:

@@ -57,7 +57,7 @@ def _facts(result: Result, feedback: Feedback) -> Iterable[str]:
     seeds = feedback.seed_success
     if len(seeds) > 1:
         yield f"{feedback.measure.name} of each seed: {', '.join(map(number, seeds))}"
-    for name, value in feedback.beside.items():
+    for name, value in feedback.extra_metrics.items():
         yield f"{one_line(name, 60).replace('_', ' ')} at the end: {number(value)}"
     if feedback.diverged:
         yield f"diverged (not a number in training): {feedback.diverged} of {max(len(seeds), feedback.diverged)} seeds"
@@ -97,8 +97,8 @@ def _alignment(feedback: Feedback) -> Iterable[str]:
     if correlation <= -_NONE:
         verdict = f"; negative: the reward pays for {'not reaching the goal' if won_or_lost else f'a worse {name}'}"
     elif not correlation >= _NONE:
-        told = "success from failure" if won_or_lost else f"a good {name} from a bad one"
-        verdict = f"; the reward hardly tells {told}"
+        apart = "success from failure" if won_or_lost else f"a good {name} from a bad one"
+        verdict = f"; the reward hardly tells {apart}"
     elif correlation < _WEAK:
         verdict = f"; weak: much of the reward has nothing to do with {name}"
     else:

@@ -14,9 +14,10 @@ from jaxreward.programs.limits import Limits
 from jaxreward.programs.names import BUILTINS, MODULES
 from jaxreward.proposers.prompts import sections
 from jaxreward.proposers.prompts.pages import OTHER, PAGES, Page, page_name
-from jaxreward.proposers.prompts.rehearsal import rehearsals
+from jaxreward.proposers.prompts.sample_requests import sample_requests
 from jaxreward.proposers.prompts.sections import BUDGET, LEAST, MANY, OPTIONAL, PROGRAM, TOTAL, estimate_tokens, plain
 from jaxreward.proposers.prompts.templates import Templates
+from jaxreward.proposers.replies.schemas import schema_text
 from jaxreward.records import Request, Result, TaskCard
 
 __all__ = ["PromptBook", "estimate_tokens"]
@@ -46,7 +47,7 @@ class PromptBook:
     def __init__(self, card: TaskCard, folder: Path | None = None) -> None:
         self.card, self._templates = card, Templates(folder)
         if folder is not None:
-            for request in rehearsals(self._templates.operators):
+            for request in sample_requests(self._templates.operators):
                 self.messages(request, np.random.default_rng(0), every_section=True)
 
     def messages(
@@ -55,7 +56,7 @@ class PromptBook:
         """The system and the user message for a request, in the form of chat APIs.
 
         Optional sections are drawn and shuffled by `rng` (none is left out with `every_section`).
-        A request to mend a failed candidate shows that candidate and its verdict; one whose reply
+        A request to repair a failed candidate shows that candidate and its verdict; one whose reply
         was unusable repeats the original question and says what was wrong.
 
         Raises:
@@ -81,7 +82,7 @@ class PromptBook:
         elif words or failed.failure.stage == "reply":
             user = self._render("retry", {**context, "prompt": question(left - _NOTE)})
         else:
-            user = self._mending(failed, context, left)
+            user = self._repair_page(failed, context, left)
         return [{"role": "system", "content": system}, {"role": "user", "content": plain(user)}]
 
     def _context(self, request: Request, page: Page) -> dict[str, Any]:
@@ -99,6 +100,7 @@ class PromptBook:
             **sections.gain(self.card.measure),
             "asks_observation": request.evolve != "reward",
             "asks_reward": request.evolve != "observation",
+            "schema": schema_text(request.operator),
             "modules": MODULES,
             "builtins": sorted(BUILTINS),
             "limits": Limits(),
@@ -151,7 +153,7 @@ class PromptBook:
     def _tokens(self, section: str, context: dict[str, Any]) -> int:
         return estimate_tokens(self._render(f"section_{section}", context))
 
-    def _mending(self, failed: Result, context: dict[str, Any], left: int) -> str:
+    def _repair_page(self, failed: Result, context: dict[str, Any], left: int) -> str:
         """The page for a program that was rejected, or failed in training."""
         left = self._remaining(context, left, ["constraints"], 1)
         self._fill("failed", context, left, lambda tokens: sections.failed(failed, tokens))

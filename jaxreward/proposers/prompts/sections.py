@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from jaxreward.proposers.prompts.feedback_text import feedback_lines, number, one_line
-from jaxreward.proposers.replies.fences import defined
 from jaxreward.proposers.replies.program_reply import THOUGHT_LIMIT
+from jaxreward.proposers.replies.source import defined
 from jaxreward.records import Failure, Feedback, Measure, Request, Result
 
 BUDGET = {"task": 2_500, "parents": 6_000, "feedback": 2_000, "failures": 1_000, "best": 3_000, "diverse": 2_000,
@@ -37,7 +37,7 @@ BANDS = ((0.02, "zero"), (0.3, "low"), (0.6, "middle"), (0.9, "high"), (math.inf
 """Success of the parent below which each piece of guidance is given."""
 
 _OVERHEAD = 120
-"""Tokens that a prompt says about a program besides its source, terms and thought."""
+"""Tokens that a prompt says about a program in addition to its source, terms and thought."""
 
 _THOUGHT = 600
 """Tokens of a thought that is as long as thoughts are kept, with room for some letters that are not ASCII."""
@@ -270,7 +270,7 @@ def failures(results: Sequence[Result], budget: int) -> list[Shown]:
 
 
 def failed(result: Result, budget: int) -> Shown:
-    """The program to mend: its verdict, then its feedback and its source with what they leave, cut where needed."""
+    """The program to repair: its verdict, then its feedback and its source with what they leave, cut where needed."""
     program = shown(result)
     left = budget - _verdict(program) - _OVERHEAD
     lines = _fitting(program.feedback, min(BUDGET["feedback"], left // 3)) if program.feedback else ()

@@ -1,30 +1,20 @@
-"""Where code stands in text: fenced blocks, and bare code among prose. Nothing is executed."""
+"""Fenced blocks in text, also where fences are not as Markdown has them."""
 
 from __future__ import annotations
 
-import ast
 import re
-import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
-PARSE_LIMIT = 65_536
-"""Longest text that is parsed, in characters: twice what a program may have."""
+from markdown_it import MarkdownIt
 
-_WORK, _EXTEND = 1_000_000, 20
-"""Characters parsed in search of bare code, or of the end of a block with fences in its strings; and how many
-unindented lines a statement, or fences a block, may go over."""
+from jaxreward.proposers.replies.source import EXTEND, PARSE_LIMIT, WORK, dedented, defined, parsed
 
+_MARKDOWN = MarkdownIt("zero").enable("fence").disable(["normalize", "inline", "text_join"])
 _OPENER = re.compile(r"[ \t]*(`{3,}|~{3,})[ \t]*([^`]*)$")
 _CODE_TAGS = frozenset({"", "python", "python3", "py", "jax", "tool_code"})
 _CODE_IN_INFO = re.compile(r"(?:import|from|def|@)\b|@")
-_STATEMENT = re.compile(
-    r"(import|from|def|class|if|for|while|with|try|async|assert)\b|@|\"\"\"|'''|[A-Za-z_(\[][\w, .()\[\]:]*=(?!=)"
-)
-_CONTINUES = re.compile(r"(else|elif|except|finally)\b")
-_DEFINITE = re.compile(r"def\s+\w+\s*\(|@\w|import\s+\w+|from\s+[\w.]+\s+import\b")
-_NAMES = ("get_observation", "compute_reward", "reward")
-_WANTED = re.compile(rf"^[ \t]*def[ \t]+({'|'.join(_NAMES)})[ \t]*\(", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -36,69 +26,6 @@ class Fence:
     closed: bool = True
 
 
-def parsed(text: str) -> ast.Module | None:
-    """The syntax tree, or None for what is not Python, or too long or too deep to tell."""
-    if len(text) > PARSE_LIMIT:
-        return None
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # odd escapes in somebody's strings
-            return ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
-
-
-def defined(text: str) -> frozenset[str]:
-    """`observation` and `reward`, as far as the text defines functions for them."""
-    return frozenset("observation" if m[1] == "get_observation" else "reward" for m in _WANTED.finditer(text))
-
-
-def solid(text: str) -> str:
-    """The text without functions that are outlines: whose body is `...`, `pass` or a docstring alone."""
-    tree = parsed(text) if defined(text) else None
-    return text if tree is None else without(text, filter(_is_outline, tree.body))
-
-
-def _is_outline(node: ast.stmt) -> bool:
-    return isinstance(node, ast.FunctionDef) and all(
-        isinstance(part, ast.Pass) or (isinstance(part, ast.Expr) and isinstance(part.value, ast.Constant))
-        for part in node.body
-    )
-
-
-def without(text: str, nodes: Iterable[ast.stmt]) -> str:
-    """The text without top-level statements, the comments directly above them and the blank lines after them."""
-    lines: list[str | None] = list(text.split("\n"))
-    for node in nodes:
-        first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))]) - 1
-        last = node.end_lineno or node.lineno
-        while first and (lines[first - 1] or "").startswith("#"):
-            first -= 1
-        while last < len(lines) - 1 and not (lines[last] or "").strip():
-            last += 1
-        lines[first:last] = [None] * (last - first)
-    left = [line for line in lines if line is not None]
-    return text if len(left) == len(lines) else "\n".join(left).rstrip() + "\n" * text.endswith("\n")
-
-
-def dedented(text: str) -> str:
-    """The text with the indentation of its first line taken from every line, blank lines around it dropped.
-
-    Code with lines of less is dedented as far as its first such line only, unless it parses the other way.
-    """
-    lines = text.split("\n")
-    while lines and not lines[0].strip():
-        lines.pop(0)
-    if not lines:
-        return ""
-    width = _indent(lines[0])
-    all_lines = "\n".join(line[min(width, _indent(line)) :] for line in lines).rstrip()
-    less = next((i for i, line in enumerate(lines) if line.strip() and _indent(line) < width), None)
-    if less is None or parsed(all_lines) is not None:
-        return all_lines
-    return "\n".join([*(line[min(width, _indent(line)) :] for line in lines[:less]), *lines[less:]]).rstrip()
-
-
 def fences(text: str) -> list[Fence]:
     """The fenced blocks of a text, in order; only the last can be open.
 
@@ -106,46 +33,46 @@ def fences(text: str) -> list[Fence]:
     that does not parse goes on to a later fence if it does parse then: a string in it holds fences.
     """
     found: list[Fence] = []
-    mark, tag, body = "", "", []
-    lines, work, resume = text.split("\n"), _WORK, 0
-    for at, line in enumerate(lines):
-        if at < resume:
-            continue
-        opener = _opening(line, anywhere=not mark)
-        if mark and opener and opener[0].startswith(mark) and (not opener[1] or _is_tag(opener[1])):
-            block = dedented("\n".join(body))
-            if work > 0 and tag in _CODE_TAGS and block and parsed(block) is None:
-                block, resume, cost = _extended(body, mark, lines, at)
+    lines = text.split("\n")
+    start, work = 0, WORK
+    while start < len(lines):
+        begin, start = start, len(lines)
+        for first, last, closed in _blocks(lines, begin):
+            mark, info, _ = _opening(lines[first])
+            tag, code = _split_info(info)
+            body = [*filter(None, [code]), *lines[first + 1 : last]]
+            plain = "\n".join(body)
+            if not closed and (end := re.search(re.escape(mark) + r"[ \t]*$", plain, re.MULTILINE)):
+                plain, closed = plain[: end.start()], True  # closed at the end of a line of code
+            block = dedented(plain)
+            if closed and work > 0 and tag in _CODE_TAGS and block and parsed(block) is None:
+                longer, resume, cost = _extended(body, mark, lines, last)
                 work -= cost
                 if resume:
-                    found.append(Fence(tag, block))
-                    mark = ""
-                    continue
-                block = dedented("\n".join(body))
-            found.append(Fence(tag, block))
-            mark = ""
-            if not opener[1]:
-                continue
-        if mark:
-            body.append(line)
-        elif opener:
-            mark, (tag, first) = opener[0], _split_info(opener[1])
-            body = [first] if first else []
-    if mark:
-        rest = "\n".join(body)
-        end = re.search(re.escape(mark) + r"[ \t]*$", rest, re.MULTILINE)  # closed at the end of a line of code
-        found.append(Fence(tag, dedented(rest[: end.start()] if end else rest), closed=end is not None))
+                    found.append(Fence(tag, longer))
+                    start, work = resume, work - len(lines)
+                    break
+            found.append(Fence(tag, block, closed))
     return found
 
 
-def mark_after(line: str, mark: str) -> str:
-    """The fence that is open after a line, given the one that is open before it; empty for none."""
-    opener = _opening(line, anywhere=not mark)
-    if opener is None or (mark and not opener[0].startswith(mark)):
-        return mark
-    if not mark:
-        return opener[0]
-    return "" if not opener[1] else opener[0] if _is_tag(opener[1]) else mark
+def fenced_lines(text: str) -> frozenset[int]:
+    """The numbers of the lines that stand in fenced blocks, from 0."""
+    blocks = _blocks(text.split("\n"))
+    return frozenset(line for first, last, _ in blocks for line in range(first + 1, last))
+
+
+def _blocks(lines: list[str], start: int = 0) -> Iterator[tuple[int, int, bool]]:
+    """Fenced blocks from a line on: the line that opens each, the line after its text, and whether it is closed."""
+    # A fence after words opens a block and closes none: to Markdown it has an info string, which is no language.
+    marks = [mark + (" after words" if at else info) for mark, info, at in map(_opening, lines[start:])]
+    for token in _MARKDOWN.parse("".join(f"{mark}\n" for mark in marks)):
+        first, end = token.map or (0, 0)
+        inner = [i for i in range(first + 1, end) if marks[i].startswith(token.markup)]
+        closed = inner[-1:] == [end - 1] and not marks[end - 1].strip("`~")
+        stops = [first, *(i for i in inner if _is_tag(marks[i].lstrip("`~"))), end - closed]
+        for one, other in pairwise(stops):
+            yield one + start, other + start, closed or other != stops[-1]
 
 
 def _extended(body: list[str], mark: str, lines: list[str], at: int) -> tuple[str, int, int]:
@@ -159,120 +86,21 @@ def _extended(body: list[str], mark: str, lines: list[str], at: int) -> tuple[st
             continue
         text = dedented("\n".join([*body, *lines[at:end]]))
         cost, fences_seen = cost + len(text) + 100, fences_seen + 1
-        if len(text) > PARSE_LIMIT or fences_seen > _EXTEND:
+        if len(text) > PARSE_LIMIT or fences_seen > EXTEND:
             break
         if defined(text) and parsed(text) is not None:
             return text, end + 1, cost
     return "", 0, cost
 
 
-def bare(text: str) -> str:
-    """Code that stands unfenced among prose; empty where no wanted function is defined.
-
-    The statements from the first to the last that a program can be made of; prose between is left
-    out. A definition that does not parse is kept, for the checker says better what is wrong.
-    """
-    start = _WANTED.search(text)
-    if start is None:
-        return ""
-    width = len(start[0]) - len(start[0].lstrip(" \t"))
-    lines = [line[width:] if _indent(line) >= width else line.lstrip() for line in text.split("\n")]
-    groups = list(_groups(lines))
-    kinds = _kinds(groups)
-    halves = [i for i, group in enumerate(groups) if kinds[i] and defined(group)]
-    if not halves:
-        return ""
-    for i, group in enumerate(groups[halves[-1] + 1 :], halves[-1] + 1):
-        tree = parsed(group) if kinds[i] else None
-        if tree is not None and not _only_definitions(tree):
-            kinds[i] = ""  # an example of use
-    code = [i for i, kind in enumerate(kinds) if kind == "code"]
-    first = code[0]
-    while first and kinds[first - 1] == "comment" and not groups[first - 1].endswith("\n"):
-        first -= 1
-    return "\n".join(groups[i] for i in range(first, code[-1] + 1) if kinds[i]).rstrip()
-
-
-def whole(text: str) -> str:
-    """A text that is a program from its first to its last line, verbatim; empty for any other.
-
-    Statements at its end that call the interface are examples of its use, and no part of it.
-    """
-    text = dedented(text)
-    tree = parsed(text) if defined(text) else None
-    if tree is None or not any(isinstance(node, ast.FunctionDef) and node.name in _NAMES for node in tree.body):
-        return ""
-    examples: list[ast.stmt] = []
-    for node in reversed(tree.body):
-        if isinstance(node, ast.FunctionDef) or not _calls_interface(node):
-            break
-        examples.append(node)
-    return without(text, examples)
-
-
-def helpers(tree: ast.Module) -> frozenset[str]:
-    """The names that a block of definitions alone binds; empty if it holds anything else, or uses the interface."""
-    kinds = ast.Import | ast.ImportFrom | ast.FunctionDef | ast.Assign | ast.AnnAssign
-    fits = all(isinstance(node, kinds) for node in tree.body)
-    return _bound(tree) if fits and not _read(tree) & {"get_observation", "compute_reward"} else frozenset()
-
-
-def missing(tree: ast.Module) -> frozenset[str]:
-    """Names that are read somewhere and bound nowhere."""
-    stored = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)}
-    arguments = {n.arg for n in ast.walk(tree) if isinstance(n, ast.arg)}
-    return _read(tree) - _bound(tree) - stored - arguments
-
-
-def _read(tree: ast.Module) -> frozenset[str]:
-    return frozenset(n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load))
-
-
-def _bound(tree: ast.Module) -> frozenset[str]:
-    names: set[str] = set()
-    for node in tree.body:
-        if isinstance(node, ast.FunctionDef):
-            names.add(node.name)
-        elif isinstance(node, ast.Import | ast.ImportFrom):
-            names |= {(a.asname or a.name).split(".")[0] for a in node.names}
-        elif isinstance(node, ast.Assign):
-            names |= {n.id for target in node.targets for n in ast.walk(target) if isinstance(n, ast.Name)}
-        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
-            names.add(node.target.id)
-    return frozenset(names)
-
-
-def _only_definitions(tree: ast.Module) -> bool:
-    """Imports, functions, constants in capitals and assertions about them, as they stand beside an interface."""
-
-    def fits(node: ast.stmt) -> bool:
-        if isinstance(node, ast.Assign | ast.AnnAssign):
-            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            return all(n.id.isupper() for t in targets for n in ast.walk(t) if isinstance(n, ast.Name))
-        if isinstance(node, ast.Assert):
-            return not _calls_interface(node)
-        return isinstance(node, ast.Import | ast.ImportFrom | ast.FunctionDef)
-
-    return all(fits(node) for node in tree.body)
-
-
-def _calls_interface(node: ast.stmt) -> bool:
-    calls = (n.func for n in ast.walk(node) if isinstance(n, ast.Call))
-    return any(isinstance(called, ast.Name) and called.id in _NAMES for called in calls)
-
-
-def _indent(line: str) -> int:
-    return len(line) - len(line.lstrip(" \t"))
-
-
-def _opening(line: str, anywhere: bool) -> tuple[str, str] | None:
-    """The fence that a line opens, or closes, and what follows it."""
-    found = _OPENER.match(line)
-    if found is None and anywhere and (at := line.find("```")) > 0:
-        found = _OPENER.match(line[at:])  # after words on the same line
-        if found is not None and found[2].strip() and not _is_tag(found[2].strip()):
-            return None
-    return (found[1], found[2].strip()) if found else None
+def _opening(line: str) -> tuple[str, str, int]:
+    """The fence in a line (empty for none), what follows it, and where it begins: 0, or after words."""
+    if found := _OPENER.match(line):
+        return found[1], found[2].strip(), 0
+    at = line.find("```")
+    found = _OPENER.match(line[at:]) if at > 0 else None
+    info = found[2].strip() if found else ""
+    return (found[1], info, at) if found and (not info or _is_tag(info)) else ("", "", 0)
 
 
 def _is_tag(info: str) -> bool:
@@ -285,40 +113,3 @@ def _split_info(info: str) -> tuple[str, str]:
         return "", info
     tag, _, rest = info.partition(" ")
     return tag.strip("{.}").lower(), rest if _CODE_IN_INFO.match(rest) else ""
-
-
-def _groups(lines: list[str]) -> Iterator[str]:
-    """Unindented lines, each with the indented and blank ones after it."""
-    group: list[str] = []
-    for line in lines:
-        if line[:1].strip() and group:
-            yield "\n".join(group)
-            group = []
-        group.append(line)
-    yield "\n".join(group)
-
-
-def _kinds(groups: list[str]) -> list[str]:
-    """`code`, `comment` or nothing for each group; a statement may go over several."""
-    kinds = [""] * len(groups)
-    work, i = _WORK, 0
-    while i < len(groups):
-        if groups[i].startswith("#"):
-            kinds[i] = "comment"
-        elif _STATEMENT.match(groups[i]):
-            length = 0
-            while work > 0 and length < _EXTEND and i + length < len(groups):
-                length += 1
-                text = "\n".join(groups[i : i + length])
-                work -= len(text) + 100
-                if any(map(_CONTINUES.match, groups[i + length : i + length + 1])):
-                    continue
-                tree = parsed(text)
-                if tree is not None and tree.body:
-                    break
-            else:
-                length = 1 if _DEFINITE.match(groups[i]) else 0
-            kinds[i : i + length] = ["code"] * length
-            i += max(0, length - 1)
-        i += 1
-    return kinds

@@ -12,19 +12,9 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from jaxreward.proposers.replies.fences import (
-    Fence,
-    bare,
-    dedented,
-    defined,
-    fences,
-    helpers,
-    missing,
-    parsed,
-    solid,
-    whole,
-)
+from jaxreward.proposers.replies.fences import Fence, fences
 from jaxreward.proposers.replies.reasoning import spoken
+from jaxreward.proposers.replies.source import NAMES, bare, dedented, defined, helpers, missing, parsed, solid, whole
 from jaxreward.records import Failure
 
 REPLY_LIMIT = 200_000
@@ -84,7 +74,7 @@ def read_reply(text: str, finish: str = "", *, thought: bool = False, shown: Seq
         said = _QUOTE_MARK.sub("", said)
     cut = finish == "length"
     if not said.strip():
-        return _empty(plain, finish)
+        return empty_reply(finish, _FORM, thinking=bool(plain.strip()))
     fields = _fields(said) if said.lstrip()[0] in "{[" else {}
     old = frozenset(map(_squeezed, shown))
     source = _picked(_of_fields(fields), old)
@@ -106,6 +96,11 @@ def legible(text: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n").translate(_INVISIBLE | _SPACES)
 
 
+def shortened(text: str, limit: int) -> str:
+    """At most `limit` characters; an ellipsis marks a cut."""
+    return text if len(text) <= limit else text[: limit - 1].rstrip() + "…"
+
+
 def _squeezed(source: str) -> str:
     return "".join(source.split())
 
@@ -113,14 +108,12 @@ def _squeezed(source: str) -> str:
 def _in_class(source: str) -> bool:
     """Whether the wanted functions are all methods."""
     tree = parsed(source)
-    wanted = {"get_observation", "compute_reward", "reward"}
 
     def has(body: Sequence[ast.stmt]) -> bool:
-        return any(isinstance(node, ast.FunctionDef) and node.name in wanted for node in body)
+        return any(isinstance(node, ast.FunctionDef) and node.name in NAMES for node in body)
 
-    if tree is None or has(tree.body):
-        return False
-    return any(isinstance(node, ast.ClassDef) and has(node.body) for node in tree.body)
+    classes = [node for node in tree.body if isinstance(node, ast.ClassDef)] if tree is not None else []
+    return tree is not None and not has(tree.body) and any(has(node.body) for node in classes)
 
 
 def _is_diff(text: str) -> bool:
@@ -258,19 +251,19 @@ def _thought(said: str, source: str, fields: dict[str, list[str]]) -> str:
         ]
         braces = _BRACES.search(before)
         text = braces[1] if braces else before
-    text = re.sub(r"\n\s*\n", "\n\n", legible(text)).strip()
-    return text if len(text) <= THOUGHT_LIMIT else text[: THOUGHT_LIMIT - 1].rstrip() + "…"
+    return shortened(re.sub(r"\n\s*\n", "\n\n", legible(text)).strip(), THOUGHT_LIMIT)
 
 
-def _empty(text: str, finish: str) -> Failure:
-    thinking = " but thinking" if text.strip() else ""
-    if finish == "length":
-        message = f"the token limit was reached before the reply held anything{thinking}"
-        return Failure(stage="reply", message=message, hint=f"think less: {_FORM}")
+def empty_reply(finish: str, form: str, thinking: bool = False) -> Failure:
+    """The failure of a reply without an answer; `form` says how to reply."""
     if finish == "content_filter":
         return Failure(stage="refused", message="the provider's content filter emptied the reply")
-    message = f"the reply holds nothing{thinking}" if thinking else "the reply is empty"
-    return Failure(stage="reply", message=message, hint=_FORM)
+    but = " but thinking" if thinking else ""
+    if finish == "length":
+        message, form = f"the token limit was reached before the reply held anything{but}", f"think less: {form}"
+    else:
+        message = f"the reply holds nothing{but}" if thinking else "the reply is empty"
+    return Failure(stage="reply", message=message, hint=form)
 
 
 def _cut_off() -> Failure:

@@ -1,10 +1,11 @@
-"""What a model thought aloud before it answered, told from its answer. Time is linear in the length."""
+"""Separates the reasoning of a model from its answer, in time linear in the length."""
 
 from __future__ import annotations
 
 import re
 
-from jaxreward.proposers.replies.fences import defined, fences, mark_after, parsed
+from jaxreward.proposers.replies.fences import fenced_lines, fences
+from jaxreward.proposers.replies.source import defined, parsed
 
 _START = re.compile(r"^[ \t]*<(?:think|thinking|reasoning)>", re.IGNORECASE | re.MULTILINE)
 _END = re.compile(r"</(?:think|thinking|reasoning)>", re.IGNORECASE)
@@ -23,23 +24,22 @@ def spoken(text: str) -> str:
         return text
     kept: list[str] = []
     thought: list[str] = []
-    mark, thinking, tags, answer = "", False, 0, 0
-    for line in text.split("\n"):
+    fenced, thinking, tags, answer = fenced_lines(text), False, 0, 0
+    for number, line in enumerate(text.split("\n")):
         while True:
-            start = None if thinking or mark else _START.match(line)
-            end = _end(line, mark) if start is None and (thinking or not tags) else None
+            start = None if thinking or number in fenced else _START.match(line)
+            end = _end(line, number in fenced) if start is None and (thinking or not tags) else None
             if start:
                 thinking, thought, line = True, [], line[start.end() :]
             elif end:
                 if not thinking:
                     kept.append(line[: end.start()])
                     answer = len(kept)
-                thinking, mark, line = False, "", line[end.end() :]
+                thinking, line = False, line[end.end() :]
             else:
                 break
             tags += 1
         (thought if thinking else kept).append(line)
-        mark = mark_after(line, mark)
     if thinking and ("".join(kept).strip() or _holds_program("\n".join(thought))):
         kept += thought
     if answer and defined("\n".join(kept[answer:])):
@@ -47,11 +47,17 @@ def spoken(text: str) -> str:
     return "\n".join(kept)
 
 
-def _end(line: str, mark: str) -> re.Match[str] | None:
+def without_reasoning(text: str) -> str:
+    """The text after the last block of reasoning, also where its opening tag is missing."""
+    rest = _END.split(text)[-1]
+    return spoken(rest if rest.strip() else text)
+
+
+def _end(line: str, fenced: bool) -> re.Match[str] | None:
     """The first closing tag in a line; no comment, and within a fence only one that nothing but a fence precedes."""
     end = _END.search(line)
     before = line[: end.start()].rstrip() if end else ""
-    return None if before.endswith("#") or (mark and before.strip("`~ \t")) else end
+    return None if before.endswith("#") or (fenced and before.strip("`~ \t")) else end
 
 
 def _holds_program(text: str) -> bool:

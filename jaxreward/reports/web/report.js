@@ -1,7 +1,7 @@
-// The behaviour of a report: charts, the table of candidates, and what opens behind each of them.
+// Charts, the table of candidates, and the details of each candidate.
 (() => {
   "use strict";
-  const facts = JSON.parse(document.getElementById("facts").textContent);
+  const run = JSON.parse(document.getElementById("run").textContent);
   const $ = (id) => document.getElementById(id);
   const make = (tag, attributes = {}, ...children) => {
     const node = document.createElement(tag);
@@ -20,7 +20,7 @@
     return size >= 100 ? value.toFixed(1) : size >= 0.1 || value === 0 ? value.toFixed(3) : value.toPrecision(2);
   };
 
-  // ---- what is behind a candidate lies compressed in the page, and is unpacked when it is first asked for
+  // ---- details of candidates, compressed in the page and unpacked when first needed
 
   let unpacked = null;
   const details = () => {
@@ -46,12 +46,12 @@
     return view;
   };
   const drawAll = () =>
-    Promise.all([...document.querySelectorAll("[data-chart]")].map((place) => draw(place, facts.charts[place.dataset.chart])));
-  const filled = (name, values) => ({ ...structuredClone(facts.templates[name]), data: { values } });
+    Promise.all([...document.querySelectorAll("[data-chart]")].map((place) => draw(place, run.charts[place.dataset.chart])));
+  const filled = (name, values) => ({ ...structuredClone(run.templates[name]), data: { values } });
 
   // ---- the table
 
-  const rows = new Map(facts.table.map((row) => [row.id, row]));
+  const rows = new Map(run.table.map((row) => [row.id, row]));
   const sorting = { column: "merit", descending: true };
   let shown = [];
 
@@ -85,12 +85,12 @@
     return make("td", { class: kind === "words" ? "words" : null }, kind === "words" ? row[key] : number(row[key]));
   };
   const fillTable = () => {
-    shown = facts.table.filter(matches).sort(compare);
+    shown = run.table.filter(matches).sort(compare);
     const body = $("table").tBodies[0];
     body.replaceChildren(
-      ...shown.map((row) => make("tr", { class: row.id === facts.best ? "best" : null }, ...facts.columns.map((column) => cell(row, column)))),
+      ...shown.map((row) => make("tr", { class: row.id === run.best ? "best" : null }, ...run.columns.map((column) => cell(row, column)))),
     );
-    $("count").textContent = `${shown.length} of ${facts.table.length}`;
+    $("count").textContent = `${shown.length} of ${run.table.length}`;
     for (const head of $("table").tHead.rows[0].cells) {
       const mine = head.dataset.column === sorting.column;
       if (mine) head.setAttribute("aria-sort", sorting.descending ? "descending" : "ascending");
@@ -98,7 +98,7 @@
     }
   };
   const buildTable = () => {
-    for (const { key, title, kind, by } of facts.columns) {
+    for (const { key, title, kind, by } of run.columns) {
       const button = make("button", { type: "button" }, title);
       const column = by ?? key;
       button.addEventListener("click", () => {
@@ -108,8 +108,8 @@
       });
       $("table").tHead.rows[0].append(make("th", { "data-column": column, class: kind === "words" ? "words" : null, scope: "col" }, button));
     }
-    fill($("state"), [...new Set(facts.table.map((row) => row.state))].sort());
-    fill($("operator"), [...new Set(facts.table.map((row) => row.operator))].sort());
+    fill($("state"), [...new Set(run.table.map((row) => row.state))].sort());
+    fill($("operator"), [...new Set(run.table.map((row) => row.operator))].sort());
     for (const id of ["find", "state", "operator", "warned"]) $(id).addEventListener("input", fillTable);
     fillTable();
   };
@@ -133,13 +133,13 @@
     ids.forEach((id, i) => line.append(i ? ", " : "", rows.has(id) ? opener(id) : id));
     return line;
   };
-  const exchange = (said, i) => {
-    const cost = said.cost === null ? "price unknown" : `$${said.cost.toFixed(4)}`;
-    const title = `Call ${i + 1}: ${said.model}, ${said.prompt_tokens} + ${said.completion_tokens} tokens, ${cost}, ${said.latency_s} s`;
+  const exchange = (call, i) => {
+    const cost = call.cost === null ? "price unknown" : `$${call.cost.toFixed(4)}`;
+    const title = `Call ${i + 1}: ${call.model}, ${call.prompt_tokens} + ${call.completion_tokens} tokens, ${cost}, ${call.latency_s} s`;
     return section(title, false,
-      said.error ? make("p", { class: "down" }, said.error) : null,
-      ...said.messages.flatMap((message) => [make("h3", {}, message.role), pre(message.content, message.role, true)]),
-      make("h3", {}, "reply"), pre(said.reply || "(none)", "reply", true));
+      call.error ? make("p", { class: "down" }, call.error) : null,
+      ...call.messages.flatMap((message) => [make("h3", {}, message.role), pre(message.content, message.role, true)]),
+      make("h3", {}, "reply"), pre(call.reply || "(none)", "reply", true));
   };
 
   const fillCandidate = async (id) => {
@@ -148,7 +148,7 @@
     $("candidate-title").textContent = `${id} · ${row ? row.operator : "words"}`;
     body.replaceChildren();
     if (!more) return;
-    const told = more.feedback;
+    const feedback = more.feedback;
     if (more.failure) {
       const where = more.failure.line ? `line ${more.failure.line}: ` : "";
       body.append(make("p", {}, make("span", { class: "tag" }, more.failure.stage), ` ${where}${more.failure.message} `, make("span", { class: "means" }, more.failure.hint)));
@@ -156,8 +156,8 @@
     if (row) {
       const interval = row.score === null ? null : `${number(row.low)} to ${number(row.high)}`;
       body.append(figures([
-        [facts.metric, row.score], ["95 % interval", interval], ["seeds", row.seeds], ["generation", row.generation], ["island", more.island],
-        ["parents", row.parents.length ? joined(row.parents) : "none"], ["mends", more.repairs ? joined([more.repairs]) : null],
+        [run.metric, row.score], ["95 % interval", interval], ["seeds", row.seeds], ["generation", row.generation], ["island", more.island],
+        ["parents", row.parents.length ? joined(row.parents) : "none"], ["repairs", more.repairs ? joined([more.repairs]) : null],
         ["plan", more.plan ? joined([more.plan]) : null], ["features", row.features], ["reward nodes", row.reward_nodes],
         ["operations a step", more.summary && more.summary.operations], ["FLOPs a step", more.summary && more.summary.flops],
         ["environment steps", row.steps || null], ["written by", row.model || more.proposer], ["tokens", row.tokens || null],
@@ -165,24 +165,24 @@
       ]));
     }
     const places = [];
-    if (told) {
-      for (const notice of told.notices) body.append(make("p", {}, make("span", { class: "tag" }, notice.kind.replaceAll("_", " ")), ` ${notice.message}`));
+    if (feedback) {
+      for (const notice of feedback.notices) body.append(make("p", {}, make("span", { class: "tag" }, notice.kind.replaceAll("_", " ")), ` ${notice.message}`));
       const graph = (name, values, caption) => {
         const place = make("div", { class: "chart" });
         places.push([place, filled(name, values)]);
         return make("figure", {}, place, make("figcaption", {}, caption));
       };
       const split = make("div", { class: "split" });
-      if (told.curve.length) split.append(graph("curves", told.curve, "Learning curve: mean over seeds, from the lowest to the highest."));
-      if (told.terms.length) split.append(graph("terms", told.terms, "What each reward term paid per step."));
-      body.append(section("Training", true, split, figures(Object.entries(told.figures))));
+      if (feedback.curve.length) split.append(graph("curves", feedback.curve, "Learning curve: mean over seeds, and their range."));
+      if (feedback.terms.length) split.append(graph("terms", feedback.terms, "What each reward term paid per step."));
+      body.append(section("Training", true, split, figures(Object.entries(feedback.figures))));
     }
-    if (more.thought) body.append(section("The idea behind it", true, make("blockquote", {}, more.thought)));
-    if (more.words) body.append(section("What was said", true, pre(more.words, "words", true)));
-    if (more.changes.length) body.append(section(`What it changed in ${row.parents[0]}`, true, diff(more.changes)));
+    if (more.thought) body.append(section("Idea", true, make("blockquote", {}, more.thought)));
+    if (more.words) body.append(section("Reply in words", true, pre(more.words, "words", true)));
+    if (more.changes.length) body.append(section(`Changes from ${row.parents[0]}`, true, diff(more.changes)));
     if (more.source) body.append(section("Program", !more.changes.length, pre(more.source, "program")));
     if (more.summary && more.summary.reads.length) body.append(make("p", { class: "means" }, `Reads ${more.summary.reads.join(", ")}. Digest ${more.summary.digest.slice(0, 12)}.`));
-    if (more.said.length) body.append(section(`Prompts and replies (${more.said.length})`, false, ...more.said.map(exchange)));
+    if (more.exchanges.length) body.append(section(`Prompts and replies (${more.exchanges.length})`, false, ...more.exchanges.map(exchange)));
     body.scrollTop = 0;
     for (const [place, spec] of places) await draw(place, spec);
   };
@@ -222,7 +222,7 @@
   $("before").addEventListener("click", () => step(-1));
   $("after").addEventListener("click", () => step(1));
 
-  // ---- buttons that are everywhere
+  // ---- buttons
 
   const copy = async (button) => {
     const text = button.parentElement.querySelector("pre").textContent;

@@ -1,4 +1,4 @@
-"""The console on which everything is shown as text."""
+"""A rich console that prints untrusted text literally."""
 
 from __future__ import annotations
 
@@ -11,12 +11,11 @@ from jaxreward.formatting import printable
 
 
 class PlainConsole(Console):
-    """What models, servers, programs and logs say is shown as it is: brackets are no markup, and what a terminal would
-    obey is spelt out."""
+    """Brackets are no markup and control characters are escaped: text may come from models, servers, programs, logs."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(soft_wrap=True, markup=False, highlight=False, **settings)
 
     def render_str(self, text: str, **how: Any) -> Text:  # type: ignore[override]
-        """Every string that is printed comes by here, cells of tables included."""
+        """Called for every string that is printed, cells of tables included."""
         return super().render_str(printable(text), **how)

@@ -1,4 +1,4 @@
-"""Requests of every kind, on which a user's templates are tried before anything is asked."""
+"""Requests of every kind, to try the templates of a user on before a run starts."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def _result(name: str, mean: float | None = None, stage: Stage = "trace") -> Res
     return Result(candidate=candidate, score=Score(mean=mean, se=0.1, n=2, episodes=8), feedback=_FEEDBACK)
 
 
-def rehearsals(operators: Sequence[str]) -> Iterator[Request]:
-    """A request of every operator, half and band, with and without what it may carry, and to mend every kind of
+def sample_requests(operators: Sequence[str]) -> Iterator[Request]:
+    """A request of every operator, half and band, with and without what it may carry, and to repair every kind of
     failure; `operators` are those that have a page of their own."""
 
     def request(evolve: Evolve, operator: str, *parents: Result, **more: Any) -> Request:

@@ -1,4 +1,4 @@
-"""Prices, the estimate before a run, and a bill that stays under its caps."""
+"""Prices, the estimate before a run, and a cost that stays under its caps."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jaxreward.errors import UserError
-from jaxreward.proposers.llm.cost import Amount, Bill, Estimate, Prices, dollars, estimate_cost, too_small
+from jaxreward.proposers.llm.cost import Amount, Cost, Estimate, Prices, dollars, estimate_cost, too_small
 from jaxreward.proposers.llm.llm_settings import LlmSettings
 from jaxreward.records import Exchange
 
@@ -24,12 +24,12 @@ def exchange(prompt: int, completion: int, cost: float | None, error: str = "") 
 def test_prices():
     prices = Prices(LlmSettings(price=("openai/gpt-4o-mini=7,8", "mine=0,0")))
     given = prices.of("openai/gpt-4o-mini")
-    assert given is not None and (given.given, given.taken) == (7e-6, 8e-6)
+    assert given is not None and (given.input, given.output) == (7e-6, 8e-6)
     free = prices.of("mine")
     assert free is not None and free.of(1000, 1000) == 0.0
     listed = Prices(LlmSettings()).of("openai/gpt-4o-mini")
     assert listed == Prices(LlmSettings()).of("gpt-4o-mini") and listed is not None
-    assert 0 < listed.given < listed.taken < 1e-4
+    assert 0 < listed.input < listed.output < 1e-4
     for model in ("openai/nobody-knows", "huggingface/some/model", "no provider at all", "ollama/nobody-knows"):
         assert Prices(LlmSettings()).of(model) is None, model
 
@@ -55,32 +55,32 @@ def test_amounts_of_exchanges():
 
 
 def test_the_bill_in_words():
-    bill = Bill(MINE)
-    assert bill.text() == "$0.00, 0 tokens, 0 requests" and bill.money() == "$0.00"
-    bill.spent = Amount(31, 12_345, 0.42)
-    assert bill.text() == "$0.42, 12,345 tokens, 31 requests"
-    bill.spent = Amount(1, 12_345, 0.0123, 4_000)
-    assert bill.text() == "$0.0123 and 4,000 tokens of unknown price, 12,345 tokens, 1 request"
-    bill.spent = Amount(2, 4_000, 0.0, 4_000)
-    assert bill.text() == "4,000 tokens of unknown price, 2 requests"
+    tally = Cost(MINE)
+    assert tally.text() == "$0.00, 0 tokens, 0 requests" and tally.money() == "$0.00"
+    tally.spent = Amount(31, 12_345, 0.42)
+    assert tally.text() == "$0.42, 12,345 tokens, 31 requests"
+    tally.spent = Amount(1, 12_345, 0.0123, 4_000)
+    assert tally.text() == "$0.0123 and 4,000 tokens of unknown price, 12,345 tokens, 1 request"
+    tally.spent = Amount(2, 4_000, 0.0, 4_000)
+    assert tally.text() == "4,000 tokens of unknown price, 2 requests"
     assert dollars(1234.5) == "$1,234.50"
 
 
 def test_reservations_are_part_of_what_is_spent():
-    bill = Bill(MINE.__class__(**{**MINE.__dict__, "max_requests": 2, "max_tokens_total": 2_500}))
-    call = bill.most("openai/mine", 100)
+    tally = Cost(MINE.__class__(**{**MINE.__dict__, "max_requests": 2, "max_tokens_total": 2_500}))
+    call = tally.at_most("openai/mine", 100)
     assert call == Amount(1, 1_100, 100e-6 + 1_000 * 2e-6)
-    assert bill.reserve(call) and bill.reserve(call)
-    assert not bill.reserve(call) and bill.lacking(call) == "the budget of tokens is spent"
-    bill.settle(call, exchange(90, 10, 0.1))
-    bill.settle(call, None)
-    assert bill.held == Amount() and bill.spent == Amount(1, 100, 0.1)
-    assert bill.reserve(call) and bill.lacking(call) == "the budget of requests is spent"
+    assert tally.reserve(call) and tally.reserve(call)
+    assert not tally.reserve(call) and tally.lacking(call) == "the budget of tokens is spent"
+    tally.settle(call, exchange(90, 10, 0.1))
+    tally.settle(call, None)
+    assert tally.reserved == Amount() and tally.spent == Amount(1, 100, 0.1)
+    assert tally.reserve(call) and tally.lacking(call) == "the budget of requests is spent"
 
 
 def test_a_cap_in_dollars_needs_prices():
     with pytest.raises(UserError, match="the price of openai/nobody-knows is not known, so --max-usd cannot hold"):
-        Bill(LlmSettings(model=("openai/mine", "openai/nobody-knows"), price=MINE.price, max_usd=1.0))
+        Cost(LlmSettings(model=("openai/mine", "openai/nobody-knows"), price=MINE.price, max_usd=1.0))
 
 
 def test_the_estimate():
@@ -128,26 +128,26 @@ CALLS = st.lists(
 def test_no_cap_is_exceeded(calls, most_tokens, most_requests, most_usd, lie):
     """With `lie` the provider counts more tokens than were held: the excess is that of calls in flight, no more."""
     caps = {"max_tokens_total": most_tokens, "max_requests": most_requests, "max_usd": most_usd}
-    bill = Bill(LlmSettings(model=MINE.model, price=MINE.price, max_tokens=1_000, **caps))
-    flying, excess = [], 0
+    tally = Cost(LlmSettings(model=MINE.model, price=MINE.price, max_tokens=1_000, **caps))
+    in_flight, excess = [], 0
     for estimated, part, reply, others, answered in calls:
-        while len(flying) > others:
-            held, done = flying.pop(0)
+        while len(in_flight) > others:
+            held, done = in_flight.pop(0)
             excess += done.prompt_tokens + done.completion_tokens > held.tokens and lie
-            bill.settle(held, done)
-        held = bill.most("openai/mine", estimated)
-        if bill.lacking(held):
-            assert not bill.reserve(held)
+            tally.settle(held, done)
+        held = tally.at_most("openai/mine", estimated)
+        if tally.lacking(held):
+            assert not tally.reserve(held)
             continue
-        assert bill.reserve(held)
+        assert tally.reserve(held)
         prompt = int(estimated * part) if not lie else estimated
         taken = reply if not lie else 1_000 + lie
-        cost = bill.cost("openai/mine", prompt, taken)
-        flying.append((held, exchange(prompt, taken, cost) if answered else exchange(0, 0, 0.0, "broke")))
-    for held, done in flying:
+        cost = tally.usd("openai/mine", prompt, taken)
+        in_flight.append((held, exchange(prompt, taken, cost) if answered else exchange(0, 0, 0.0, "broke")))
+    for held, done in in_flight:
         excess += done.prompt_tokens + done.completion_tokens > held.tokens and lie
-        bill.settle(held, done)
-    assert bill.held.requests == bill.held.tokens == 0 and bill.held.usd == pytest.approx(0.0, abs=1e-12)
-    assert bill.spent.requests <= most_requests
-    assert bill.spent.tokens <= most_tokens + excess
-    assert bill.spent.usd <= most_usd * (1 + 1e-6) + excess * 2e-6
+        tally.settle(held, done)
+    assert tally.reserved.requests == tally.reserved.tokens == 0 and tally.reserved.usd == pytest.approx(0.0, abs=1e-12)
+    assert tally.spent.requests <= most_requests
+    assert tally.spent.tokens <= most_tokens + excess
+    assert tally.spent.usd <= most_usd * (1 + 1e-6) + excess * 2e-6

@@ -1,4 +1,4 @@
-"""Everything that a report tells of one candidate, as JSON: a row of the table, and what opens behind it."""
+"""The candidates of a run as JSON: rows of a table, and the details of each."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from jaxreward.records import Exchange, Feedback, Result
-from jaxreward.reports.lineage import programs, state_of
-from jaxreward.reports.pedigree import changes
+from jaxreward.reports.chart_data import curve, programs, shares, state_of, term_rows
+from jaxreward.reports.lineage import changes
 from jaxreward.reports.tables import interval
 from jaxreward.runs.provenance import without_header
 
@@ -38,14 +38,14 @@ def table(results: Sequence[Result]) -> list[Row]:
 
 
 def details(results: Mapping[str, Result], exchanges: Sequence[Exchange]) -> dict[str, Row]:
-    """What the page shows of a candidate when it is opened, by id."""
-    said: dict[str, list[Row]] = {}
+    """What the page shows when a candidate is opened, by id."""
+    of: dict[str, list[Row]] = {}
     for exchange in exchanges:
-        said.setdefault(exchange.request_id, []).append(_exchange(exchange))
-    return {id: _detail(result, results, said.get(id, [])) for id, result in results.items()}
+        of.setdefault(exchange.request_id, []).append(_exchange(exchange))
+    return {id: _detail(result, results, of.get(id, [])) for id, result in results.items()}
 
 
-def _detail(result: Result, results: Mapping[str, Result], said: list[Row]) -> Row:
+def _detail(result: Result, results: Mapping[str, Result], exchanges: list[Row]) -> Row:
     c, summary = result.candidate, result.candidate.summary
     parent = results.get(c.parents[0]) if c.parents else None
     return {
@@ -60,50 +60,27 @@ def _detail(result: Result, results: Mapping[str, Result], said: list[Row]) -> R
             "reads": sorted({*summary.observation_reads, *summary.reward_reads}),
         },
         "feedback": feedback(result.feedback) if result.feedback else None,
-        "said": said,
+        "exchanges": exchanges,
     }  # fmt: skip
 
 
-def feedback(told: Feedback) -> Row:
-    """A training: rows for `charts.curves` and `charts.terms`, shares, warnings and the figures at its end."""
+def feedback(f: Feedback) -> Row:
+    """One training: rows for `charts.curves` and `charts.terms`, shares, warnings and the figures at its end."""
     return {
-        "curve": curve("this candidate", told),
-        "terms": term_rows(told),
-        "shares": shares(told),
-        "notices": [n.model_dump() for n in told.notices],
+        "curve": curve("this candidate", f),
+        "terms": term_rows(f),
+        "shares": shares(f),
+        "notices": [n.model_dump() for n in f.notices],
         "figures": {
-            "correlation of return and metric": told.return_success_correlation,
-            "return of episodes that succeed": told.return_solved,
-            "return of episodes that fail": told.return_failed,
-            "entropy of the policy": told.entropy, "explained variance of the value function": told.value_fit,
-            "length of an episode": told.length[-1] if told.length else None,
-            "features that never changed": len(told.dead_features), "seeds that diverged": told.diverged,
-            **{name.replace("_", " "): value for name, value in told.beside.items()},
+            "correlation of return and metric": f.return_success_correlation,
+            "return of episodes that succeed": f.return_solved,
+            "return of episodes that fail": f.return_failed,
+            "entropy of the policy": f.entropy, "explained variance of the value function": f.value_fit,
+            "length of an episode": f.length[-1] if f.length else None,
+            "features that never changed": len(f.dead_features), "seeds that diverged": f.diverged,
+            **{name.replace("_", " "): value for name, value in f.extra_metrics.items()},
         },
     }  # fmt: skip
-
-
-def curve(name: str, told: Feedback) -> list[Row]:
-    """A learning curve for `charts.curves`; its band is that of the seeds, where the log holds them."""
-    rows: list[Row] = []
-    for i, (steps, mean) in enumerate(zip(told.steps, told.success, strict=True)):
-        at = [seed[i] for seed in told.by_seed if i < len(seed)] or [mean]
-        rows.append({"name": name, "steps": steps, "mean": mean, "low": min(at), "high": max(at)})
-    return rows
-
-
-def term_rows(told: Feedback) -> list[Row]:
-    """Reward terms through training for `charts.terms`, the largest share first."""
-    return [
-        {"term": t.name, "steps": s, "mean": mean, "minimum": low, "maximum": high}
-        for t in sorted(told.terms, key=lambda t: -t.share)
-        for s, mean, low, high in zip(told.term_steps, t.mean, t.minimum, t.maximum, strict=True)
-    ]
-
-
-def shares(told: Feedback) -> list[Row]:
-    """The part of each term in the summed absolute reward at the end, the largest first."""
-    return [{"term": t.name, "share": t.share} for t in sorted(told.terms, key=lambda t: -t.share)]
 
 
 def _exchange(e: Exchange) -> Row:
@@ -116,7 +93,7 @@ def _exchange(e: Exchange) -> Row:
 
 
 def _text(content: Any) -> str:
-    """A message's content; of parts, as for models that see, the text and a word for the rest."""
+    """A message's content; of one in parts, with pictures for example, the text, and the type of other parts."""
     if isinstance(content, str):
         return content
     parts = content if isinstance(content, list) else [content]

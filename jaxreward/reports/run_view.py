@@ -1,4 +1,4 @@
-"""What a run's folder says of it, read without the strategy, the task or a device, also while the run goes on."""
+"""A run read from its folder, without the strategy, the task or a device, also while it is being written."""
 
 from __future__ import annotations
 
@@ -13,26 +13,28 @@ from typing import Literal
 from jaxreward import files
 from jaxreward.errors import UserError, why_unreadable
 from jaxreward.records import SUCCESS, Candidate, Exchange, Measure, Result, Score
-from jaxreward.reports.timeline import Reached, course_of
+from jaxreward.reports.timeline import BEST_OF_N, Period, Timeline, listed_periods
 from jaxreward.runs import Baseline, Entry, Finished, Progress, RunStarted, fold, read_log, read_transcript
-from jaxreward.runs.log import wall_s
 from jaxreward.runs.provenance import lineage, read_header
 from jaxreward.runs.transcripts import TRANSCRIPT
 
-FINAL_BEST, BEST_OF_N = "best", "best-of-n"
-"""Names of baselines: the winner trained again on fresh seeds, and that of the search of independent samples."""
+FINAL_BEST = "best"
+"""Name of the baseline event that is the winner trained again on fresh seeds."""
 
 Standing = Literal["running", "finished", "failed", "paused", "stopped"]
-"""`failed`: it came to its end, and nothing was ever trained. `stopped`: no process writes the run, and it did not say
-goodbye (killed, or the machine went down)."""
+"""`failed`: it ended and nothing was ever trained. `stopped`: no process writes the run, and its log has no end (it was
+killed, or the machine went down)."""
 
 
 @dataclass(frozen=True)
-class RunFacts:
-    """A run as its log tells it; `exchanges` are those of its transcript.
+class RunView:
+    """A run as its log and transcript hold it.
 
     Attributes:
         path: the run's folder.
+        entries: of its log.
+        progress: their fold, without the strategy's state.
+        exchanges: of its transcript.
         standing: whether a process writes it now, and if none does, how it ended.
     """
 
@@ -43,18 +45,20 @@ class RunFacts:
     standing: Standing
 
     @classmethod
-    def read(cls, path: Path) -> RunFacts:
+    def read(cls, path: Path) -> RunView:
         """The run in `path`.
 
         Raises:
-            UserError: there is no run, its log is damaged before its last line, or one of its files is none.
+            UserError: there is no run, its log is damaged before its last line, or a file is not regular.
         """
         entries = read_log(path / "events.jsonl")
         if not entries or not isinstance(entries[0].event, RunStarted):
             raise UserError(f"there is no run in {path}: a run's folder has an events.jsonl with at least one event")
         progress: Progress[None] = fold((entry.event for entry in entries), None, lambda state, _: state)
         exchanges = read_transcript(path / "transcripts" / TRANSCRIPT)
-        return cls(path, entries, progress, exchanges, _standing(path, progress))
+        ended = progress.ended
+        standing: Standing = "running" if is_written(path) else ended.type if ended else "stopped"
+        return cls(path, entries, progress, exchanges, standing)
 
     @property
     def name(self) -> str:
@@ -62,18 +66,18 @@ class RunFacts:
 
     @property
     def started(self) -> RunStarted:
-        """What was asked for."""
+        """The first event: the settings and versions."""
         assert self.progress.started is not None
         return self.progress.started
 
     @property
     def measure(self) -> Measure:
-        """What the task's metric is."""
+        """The metric of the task."""
         return next((r.score.measure for r in self.results.values() if r.score), self.started.measure or SUCCESS)
 
     @cached_property
     def results(self) -> dict[str, Result]:
-        """All results by candidate id in the order of the requests, those of the generation in work included."""
+        """All results by candidate id in the order of the requests, those of the unfinished generation included."""
         found = dict(self.progress.results)
         if (generation := self.progress.open) is not None:
             for request in generation.requests:
@@ -83,13 +87,13 @@ class RunFacts:
 
     @property
     def waiting(self) -> tuple[str, ...]:
-        """Candidates of the generation in work that have no result yet, by id."""
+        """Ids of the candidates of the unfinished generation that have no result yet."""
         generation = self.progress.open
         return () if generation is None else tuple(r.id for r in generation.requests if r.id not in self.results)
 
     @cached_property
     def best(self) -> Result | None:
-        """The candidate that the strategy holds to be the best: the one in `best_interface.py`.
+        """The best candidate by the strategy: the one in `best_interface.py`.
 
         That file is written after every generation; where it is missing, the candidate with the best score.
         """
@@ -123,23 +127,28 @@ class RunFacts:
         return known.score if known and summary and known.digest == summary.digest else None
 
     @property
-    def rivals(self) -> dict[str, Baseline]:
+    def baselines(self) -> dict[str, Baseline]:
         """The baselines by name, without the winner's own final training."""
         return {name: b for name, b in self.progress.baselines.items() if name != FINAL_BEST}
 
     @cached_property
-    def beside(self) -> RunFacts | None:
-        """The search of independent samples that was run inside this one, if one was and its log can be read."""
+    def best_of_n(self) -> RunView | None:
+        """The best-of-n search inside this run, if there is one and its log can be read."""
         try:
             files.require_folder(self.path / BEST_OF_N)
-            return RunFacts.read(self.path / BEST_OF_N)
+            return RunView.read(self.path / BEST_OF_N)
         except (UserError, OSError):
             return None
 
     @cached_property
-    def course(self) -> list[Reached]:
-        """The trained candidates in order."""
-        return course_of(self.entries)
+    def timeline(self) -> Timeline:
+        """Wall time by phase, generations, trained candidates."""
+        return Timeline(self.entries)
+
+    @cached_property
+    def periods(self) -> list[Period]:
+        """The generations and what was done outside of them, the best-of-n search apart."""
+        return listed_periods(self.timeline, self.best_of_n.timeline if self.best_of_n else None)
 
     @property
     def failures(self) -> dict[str, int]:
@@ -149,26 +158,26 @@ class RunFacts:
 
     @property
     def tokens(self) -> int:
-        """Tokens of language models, those of the search beside it included."""
-        told = sum(e.prompt_tokens + e.completion_tokens for e in self.exchanges)
-        return max(told, self.progress.spent.tokens) + (self.beside.tokens if self.beside else 0)
+        """Tokens of language models, those of its best-of-n search included."""
+        own = sum(e.prompt_tokens + e.completion_tokens for e in self.exchanges)
+        return max(own, self.progress.spent.tokens) + (self.best_of_n.tokens if self.best_of_n else 0)
 
     @property
     def cost_usd(self) -> float:
-        """Dollars for them as far as prices are known, also for calls that no answer has come of yet."""
-        told = sum(e.cost_usd or 0.0 for e in self.exchanges)
-        return max(told, self.progress.spent.cost_usd) + (self.beside.cost_usd if self.beside else 0.0)
+        """Dollars for them as far as prices are known, calls without an answer so far included."""
+        own = sum(e.cost_usd or 0.0 for e in self.exchanges)
+        return max(own, self.progress.spent.cost_usd) + (self.best_of_n.cost_usd if self.best_of_n else 0.0)
 
     @property
     def reason(self) -> str:
-        """Why it ended, or last paused; empty while it goes on or where nobody said."""
+        """Why it ended, or last paused; empty while it runs, and where the log has no end."""
         ended = self.progress.ended
         return ended.reason if ended is not None and self.standing != "running" else ""
 
     @property
     def wall_s(self) -> float:
         """Seconds in which a process worked on it."""
-        return wall_s(self.entries)
+        return self.timeline.wall_s
 
     @property
     def last_at(self) -> float:
@@ -176,20 +185,12 @@ class RunFacts:
         return self.entries[-1].at
 
 
-def _standing(path: Path, progress: Progress[None]) -> Standing:
-    if is_written(path):
-        return "running"
-    if progress.ended is None:
-        return "stopped"
-    return progress.ended.type
-
-
 def is_written(path: Path) -> bool:
-    """Whether a process writes the run in `path`, and so holds the lock of its log. A shared lock, held for a moment,
-    asks without disturbing.
+    """Whether a process writes the run in `path`, and so holds the lock of its log: asked by a shared lock that is
+    released at once.
 
     Raises:
-        UserError: the lock is no file.
+        UserError: the lock is not a regular file.
     """
     lock = path / "events.lock"
     try:

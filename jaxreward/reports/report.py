@@ -1,0 +1,190 @@
+"""The content of a run's report, before it is a page: headline, warnings, charts, tables, commands."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from jaxreward.config import label_of
+from jaxreward.records import Measure, Result
+from jaxreward.reports import charts
+from jaxreward.reports.baselines import WINNER, ScoredProgram, scored_programs, verdicts
+from jaxreward.reports.candidates import table
+from jaxreward.reports.chart_data import cells, curve, forest, period_rows, search_rows, shares, size_rows, term_rows
+from jaxreward.reports.lineage import LineageStep, lineage
+from jaxreward.reports.model_costs import ModelCost, model_costs
+from jaxreward.reports.run_text import resume_command
+from jaxreward.reports.run_view import RunView
+from jaxreward.reports.tables import figure, task_title
+from jaxreward.reports.warnings import RunWarning, run_warnings
+from jaxreward.runs.provenance import without_header
+
+_EXAMPLES = 3
+
+
+@dataclass(frozen=True)
+class Report:
+    """The content of a run's report. Charts are Vega-Lite specifications by name; one without data is missing."""
+
+    view: RunView
+    title: str
+    programs: list[ScoredProgram]
+    verdicts: list[str]
+    warnings: list[RunWarning]
+    lineage: list[LineageStep]
+    failures: dict[str, list[Result]]
+    costs: list[ModelCost]
+    commands: dict[str, str]
+    charts: dict[str, dict[str, Any]]
+    table: list[dict[str, Any]]
+
+    @property
+    def measure(self) -> Measure:
+        return self.view.measure
+
+    @property
+    def winner(self) -> ScoredProgram | None:
+        return next((p for p in self.programs if p.name == WINNER), None)
+
+    @property
+    def source(self) -> str:
+        """The winner's program."""
+        best = self.view.best
+        return without_header(best.candidate.source).rstrip() if best else ""
+
+    @property
+    def progress(self) -> str:
+        """The state of the run in a sentence."""
+        view, spent = self.view, self.view.progress.spent
+        budget = view.started.config.get("candidates")
+        done = f"{spent.trained} of {budget} candidates trained" if budget else f"{spent.trained} candidates trained"
+        at = time.strftime("%Y-%m-%d %H:%M", time.localtime(view.last_at))
+        ended = view.progress.ended
+        how = {
+            "running": f"It is still running; this is its state at {at}.",
+            "finished": f"It ended on {at}: {ended.reason if ended else ''}.",
+            "failed": f"It ended on {at}, and failed: {ended.reason if ended else ''}.",
+            "paused": f"It stopped on {at} and can be resumed: {ended.reason if ended else ''}.",
+            "stopped": f"No process has worked on it since {at}, and it did not end: it can be resumed.",
+        }[view.standing]
+        return f"{done}. {how}"
+
+    def number(self, value: float | None, sign: bool = False) -> str:
+        """A value of the metric; a dash where there is none."""
+        return "–" if value is None else figure(value, sign=sign, rate=self.measure.rate)
+
+
+def make_report(view: RunView) -> Report:
+    """The report of a run, also of one that is still running."""
+    programs, best = scored_programs(view), view.best
+    return Report(
+        view=view,
+        title=task_title(view.started.task, view.started.config.get("task_arg") or ()),
+        programs=programs,
+        verdicts=verdicts(programs),
+        warnings=run_warnings(view, programs),
+        lineage=lineage(view.results, best.candidate.id) if best else [],
+        failures=failures(view),
+        costs=model_costs([*view.exchanges, *(view.best_of_n.exchanges if view.best_of_n else ())]),
+        commands=commands(view),
+        charts=_charts(view, programs),
+        table=table(list(view.results.values())),
+    )
+
+
+def failures(view: RunView) -> dict[str, list[Result]]:
+    """Examples of failures with different messages by stage, the most frequent stage first."""
+    found: dict[str, dict[str, Result]] = {stage: {} for stage in view.failures}
+    for result in view.results.values():
+        if result.failure is not None:
+            found[result.failure.stage].setdefault(result.failure.message, result)
+    return {stage: list(results.values())[:_EXAMPLES] for stage, results in found.items()}
+
+
+def commands(view: RunView) -> dict[str, str]:
+    """Command lines by their purpose."""
+    config, path = view.started.config, view.path
+    task = ["--task", label_of(view.started.task)]
+    for option in config.get("task_arg") or ():
+        task += ["--task-arg", option]
+    steps = config.get("final_steps") or config.get("steps") or 0
+    found = {"Run the same search again": view.started.command}
+    if view.standing in ("paused", "stopped"):
+        found["Resume it"] = resume_command(view)
+    if view.best is not None:
+        program = str(path / "best_interface.py")
+        found["Train the winner on ten fresh seeds"] = _typed(
+            "train", *task, "--interfaces", program, "--seeds", "10", *(["--steps", str(steps)] if steps else []),
+            *_learner(view.started.command),
+        )  # fmt: skip
+        found["Check it, without training"] = _typed("check", *task, "--interfaces", program)
+    found["Repeat it from its record, without a model"] = _typed(
+        "evolve", "--proposer", "replay", "--recording", str(path)
+    )
+    return {name: line for name, line in found.items() if line}
+
+
+def _learner(command: str) -> list[str]:
+    """The arguments of a command line for the learner: its preset, and --ppo.* with their values."""
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        return []
+    found, taking = [], False
+    for word in words:
+        if word.startswith("--"):
+            taking = word.startswith("--ppo.") or word.partition("=")[0] == "--preset"
+        if taking:
+            found.append(word)
+    return found
+
+
+def _typed(*words: str) -> str:
+    return shlex.join(["jaxreward", *words])
+
+
+# ---- charts
+
+
+def _charts(view: RunView, programs: Sequence[ScoredProgram]) -> dict[str, dict[str, Any]]:
+    """The charts that have data."""
+    measure, feedback = view.measure, view.best.feedback if view.best else None
+    failed = [{"stage": stage, "count": count} for stage, count in view.failures.items()]
+    nodes, edges = forest(view)
+    points, best = search_rows(view)
+    found = {
+        "intervals": (rows := _intervals(programs)) and charts.intervals(rows, measure),
+        "curves": (rows := _curves(view, programs)) and charts.curves(measure, rows),
+        "search": points and charts.search(points, best, measure),
+        "archive": (rows := size_rows(view)) and charts.archive(cells(view), rows, measure),
+        "tree": nodes and charts.tree(nodes, edges, measure),
+        "terms": feedback and (rows := term_rows(feedback)) and charts.terms(rows),
+        "shares": feedback and (rows := shares(feedback)) and charts.bars(
+            rows, "share", "term", "share of the reward", "share of every reward term at the end of training",
+            percent=True,
+        ),
+        "failures": failed and charts.bars(failed, "count", "stage", "candidates", "failed candidates by stage"),
+        "time": (rows := period_rows(view)) and charts.time(rows),
+    }  # fmt: skip
+    return {name: chart for name, chart in found.items() if isinstance(chart, dict)}
+
+
+def _intervals(programs: Sequence[ScoredProgram]) -> list[dict[str, Any]]:
+    return [
+        {"name": p.name, "mean": p.score.mean, "low": p.interval[0], "high": p.interval[1]}
+        for p in programs if p.score and p.interval
+    ]  # fmt: skip
+
+
+def _curves(view: RunView, programs: Sequence[ScoredProgram]) -> list[dict[str, Any]]:
+    """Of the winner and the baselines whose training is logged, and of the winner in the search."""
+    rows = []
+    for p in programs:
+        if p.feedback is not None:
+            rows += curve(f"{p.name}, fresh seeds" if p.fresh else p.name, p.feedback)
+    if view.best is not None and view.best.feedback is not None and view.final is not None:
+        rows += curve("winner, seeds of the search", view.best.feedback)
+    return rows
