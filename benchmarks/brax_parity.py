@@ -27,7 +27,7 @@ import jax
 import jax.numpy as jnp
 
 from benchmarks.command import save, status_of
-from jaxreward.commands.parsing import parse
+from jaxreward.commands.resolve import parse
 from jaxreward.errors import UserError
 from jaxreward.programs import Checker, Program
 from jaxreward.tasks import Task, make_task

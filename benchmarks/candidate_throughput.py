@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.command import save, status_of
 from benchmarks.table import show
-from jaxreward.commands.parsing import parse
+from jaxreward.commands.resolve import parse
 from jaxreward.errors import UserError
 from jaxreward.tasks import Task, make_task
 from jaxreward.training import PPO, Execution, paper, quick

@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.command import save, status_of
 from jaxreward import load_program
-from jaxreward.commands.parsing import parse
+from jaxreward.commands.resolve import parse
 from jaxreward.errors import UserError
 from jaxreward.programs import Program
 from jaxreward.tasks import Task, make_task

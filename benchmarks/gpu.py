@@ -28,7 +28,7 @@ from typing import Annotated, Literal
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.command import save, status_of
-from jaxreward.commands.parsing import parse
+from jaxreward.commands.resolve import parse
 from jaxreward.config import Arg
 from jaxreward.errors import UserError
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from benchmarks.command import save, status_of
 from jaxreward import load_program
-from jaxreward.commands.parsing import parse
+from jaxreward.commands.resolve import parse
 from jaxreward.errors import UserError
 from jaxreward.tasks import make_task
 from jaxreward.training import quick_real, train

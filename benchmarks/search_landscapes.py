@@ -28,7 +28,7 @@ from benchmarks.command import save, status_of
 from benchmarks.landscape_entries import ABLATIONS, BASELINE, EXPECTED, FULL, STRATEGIES, Entry
 from benchmarks.landscape_trial import Outcome, Trial, run
 from benchmarks.landscapes import LANDSCAPES
-from jaxreward.commands.parsing import parse
+from jaxreward.commands.resolve import parse
 from jaxreward.errors import UserError
 
 RESULTS = Path(__file__).resolve().parent / "results" / "search_landscapes.json"

@@ -22,22 +22,26 @@ D = TypeVar("D")
 
 @dataclasses.dataclass(frozen=True)
 class Arg:
-    """How a field of settings stands on a command line, where it is not `--name`: put it into `Annotated`."""
+    """How a field of settings is written on a command line, if not as `--name`, and its bounds; part of `Annotated`."""
 
     positional: str = ""
-    """It stands without a flag; under this name in usage lines."""
+    """A positional argument; its name in usage lines."""
     short: str = ""
-    """A one-letter flag beside the long one, e.g. `-f`."""
+    """A one-letter flag as well, e.g. `-f`."""
     unit: str = ""
-    """What a value is, where its name and type do not tell, e.g. `URL`."""
+    """Placeholder of a value where name and type do not give one, e.g. `URL`."""
     flat: bool = False
-    """Of nested settings: their flags do without its name before theirs."""
+    """Of nested settings: their flags have no prefix."""
     hidden: bool = False
     """It is not on the command line."""
     adds: bool = False
-    """A flag that is given again adds to its values in place of taking their place."""
+    """A flag that is given twice has the values of both; else the last one counts."""
     keyed: bool = False
-    """So do values KEY=VALUE to those that were there before; they take the place of those with the same key."""
+    """Values KEY=VALUE are added to the defaults and replace those with the same key; `adds` is implied."""
+    least: int | None = None
+    """The smallest value; a number is finite too."""
+    positive: bool = False
+    """The value is a positive number."""
 
 
 def merged_options(base: Sequence[str], given: Sequence[str]) -> tuple[str, ...]:
@@ -80,18 +84,38 @@ def _parts(name: str) -> tuple[str, str]:
     return head, own
 
 
-def arg_of(hint: Any) -> Arg:
-    """What a field says of itself in `Annotated`."""
-    return next((said for said in getattr(hint, "__metadata__", ()) if isinstance(said, Arg)), Arg())
+def fields_of(kind: type) -> dict[str, tuple[Any, Arg]]:
+    """The fields of a class of settings that are on a command line: the type of each and its `Arg`."""
+    hints = typing.get_type_hints(kind), typing.get_type_hints(kind, include_extras=True)
+    found = {}
+    for field in dataclasses.fields(kind):
+        hint, marks = hints[0][field.name], getattr(hints[1][field.name], "__metadata__", ())
+        found[field.name] = hint, next((mark for mark in marks if isinstance(mark, Arg)), Arg())
+    return {name: (hint, arg) for name, (hint, arg) in found.items() if not arg.hidden}
+
+
+def check_bounds(settings: Any) -> None:
+    """Raise a UserError for the first of its own values that is out of bounds. None is never."""
+    for name, (_, arg) in fields_of(type(settings)).items():
+        value, flag = getattr(settings, name), f"--{name.replace('_', '-')}"
+        if value is None:
+            continue
+        if arg.positive and not 0 < value < math.inf:
+            raise UserError(f"{flag} must be a positive number, not {value}")
+        if arg.least is not None and not arg.least <= value < math.inf:
+            what = f"be at least {arg.least}" if arg.least else "not be negative"
+            raise UserError(f"{flag} must {what}, not {value}")
 
 
 def _strict(kind: Any, value: Any) -> Any:
     """`value` as `kind` without guessing: "3" is no number, true is no 1, a date is nothing; lists serve as tuples."""
+    if kind is int and isinstance(value, float) and value.is_integer():
+        value = int(value)  # 1e6
     return TypeAdapter(kind).validate_json(json.dumps(value, default=lambda other: {}), strict=True)
 
 
-def _typed(value: Any) -> str:
-    """A value of a TOML file, much as it stands there."""
+def _toml(value: Any) -> str:
+    """A value of a TOML file, much as it is written there."""
     return str(value).lower() if isinstance(value, bool) else repr(value) if isinstance(value, str) else str(value)
 
 
@@ -105,43 +129,53 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise UserError(f"the settings file {path} is not valid TOML: {error}") from error
 
 
-def apply(base: D, values: Mapping[str, Any], origin: str, prefix: str = "") -> D:
-    """`base` with the fields in `values` replaced; tables go to nested dataclasses.
+def values_of(kind: type, table: Mapping[str, Any], origin: str, prefix: str = "") -> dict[str, Any]:
+    """The values of a TOML table by their path in the settings, nested ones after a dot: `ppo.learning_rate`.
 
-    Keys may be written with dashes, as on the command line.
+    Keys may be written with dashes, and without the group that `Arg.flat` leaves out, as on the command line.
 
     Raises:
         UserError: a key that is no field (with the nearest one), or a value of the wrong type.
     """
-    hints = typing.get_type_hints(type(base), include_extras=False)
-    args = {name: arg_of(hint) for name, hint in typing.get_type_hints(type(base), include_extras=True).items()}
-    hints = {name: hint for name, hint in hints.items() if not args[name].hidden}
-    flat = {f.name: name for name in hints if args[name].flat for f in dataclasses.fields(getattr(base, name))}
-    changes: dict[str, Any] = {}
-    for written, value in values.items():
-        key = written.replace("-", "_")
-        if key not in hints and key in flat:  # as on the command line, where its group has no name
-            group = flat[key]
-            changes[group] = apply(changes.get(group, getattr(base, group)), {written: value}, origin, prefix)
-            continue
-        if key not in hints:
-            near = nearest(key, hints)
-            hint = f"; did you mean '{prefix}{near}'?" if near else f"; known are {', '.join(sorted(hints))}"
+    fields, found = fields_of(kind), dict[str, Any]()
+    flat = {f.name: name for name, (hint, arg) in fields.items() if arg.flat for f in dataclasses.fields(hint)}
+    for written, value in table.items():
+        key, inside = written.replace("-", "_"), f"{prefix}{written}."
+        if key not in fields and key in flat:
+            key, value, inside = flat[key], {written: value}, prefix
+        if key not in fields:
+            near = nearest(key, fields)
+            hint = f"; did you mean '{prefix}{near}'?" if near else f"; known are {', '.join(sorted(fields))}"
             raise UserError(f"{origin}: unknown key '{prefix}{written}'{hint}")
-        current = getattr(base, key)
-        if dataclasses.is_dataclass(current):
+        hint = fields[key][0]
+        if dataclasses.is_dataclass(hint):
             if not isinstance(value, Mapping):
                 raise UserError(f"{origin}: '{prefix}{written}' is a table, write [{prefix}{written}]")
-            changes[key] = apply(changes.get(key, current), value, origin, f"{prefix}{written}.")
+            found |= {
+                f"{key}.{path}": v for path, v in values_of(typing.cast(type, hint), value, origin, inside).items()
+            }
             continue
-        if hints[key] is int and isinstance(value, float) and value.is_integer():
-            value = int(value)  # 1e6
         try:
-            changes[key] = _strict(hints[key], value)
+            found[key] = _strict(hint, value)
         except ValidationError as error:
             reason = error.errors()[0]["msg"]
-            raise UserError(f"{origin}: '{prefix}{written}' cannot be {_typed(value)}: {reason}") from error
-    return dataclasses.replace(base, **changes)  # type: ignore[type-var]
+            raise UserError(f"{origin}: '{prefix}{written}' cannot be {_toml(value)}: {reason}") from error
+    return found
+
+
+def with_values(settings: D, values: Mapping[str, Any]) -> D:
+    """`settings` with the values at these paths replaced."""
+    groups: dict[str, dict[str, Any]] = {}
+    for path, value in values.items():
+        name, _, rest = path.partition(".")
+        groups.setdefault(name, {})[rest] = value
+    changes = {n: g[""] if "" in g else with_values(getattr(settings, n), g) for n, g in groups.items()}
+    return dataclasses.replace(settings, **changes)  # type: ignore[type-var]
+
+
+def apply(base: D, table: Mapping[str, Any], origin: str) -> D:
+    """`base` with the values of a TOML table; raises as `values_of` does."""
+    return with_values(base, values_of(type(base), table, origin))
 
 
 DEEPEST = 64
@@ -252,7 +286,7 @@ def label_of(name: str) -> str:
     return named(Path(file_of(name).name), class_of(name)) if is_file(name) else name
 
 
-def lead_to_the_same(said: str, recorded: str) -> bool:
-    """Whether two names are of one file, however the paths to it are written, and of one class, which `said` may leave
+def lead_to_the_same(typed: str, recorded: str) -> bool:
+    """Whether two names are of one file, however the paths to it are written, and of one class, which `typed` may leave
     out. A link leads to its target."""
-    return file_of(said).resolve() == file_of(recorded).resolve() and class_of(said) in ("", class_of(recorded))
+    return file_of(typed).resolve() == file_of(recorded).resolve() and class_of(typed) in ("", class_of(recorded))

@@ -73,7 +73,7 @@ def warm(checker: Checker, task_of: Callable[[str], Task]) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for room in ("programs", "evolve.api", "evolve.task_check"):
             patch.setattr(f"jaxreward.{room}.Checker", lambda **_: nullcontext(checker))
-        for room in ("tasks", "evolve.settings", "commands.retrain"):
+        for room in ("tasks", "evolve.settings", "commands.train"):
             patch.setattr(f"jaxreward.{room}.make_task_of", task_of)
         yield
 

@@ -9,7 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from jaxreward.cli import COMMANDS, main
+from jaxreward.cli import main
+from jaxreward.commands import evolve as evolve_command
+from jaxreward.commands import tasks as tasks_command
+from jaxreward.commands.resolve import resolve
 from jaxreward.evolve.settings import EvolveSettings
 from jaxreward.runs import Run
 from jaxreward.training import PPO
@@ -192,10 +195,10 @@ def test_a_fault_in_the_file_of_a_task_says_where(code, says, capsys, tmp_path, 
 
 
 def test_a_fault_of_our_own_keeps_its_traceback(monkeypatch):
-    def fails(args: list[str]) -> int:
+    def fails() -> list[str]:
         raise ValueError("ours")
 
-    monkeypatch.setitem(COMMANDS, "tasks", fails)
+    monkeypatch.setattr(tasks_command, "task_names", fails)
     with pytest.raises(ValueError, match="ours"):
         main(["tasks"])
 
@@ -268,9 +271,7 @@ def test_a_dry_run_prints_the_plan_and_leaves_nothing(capsys, tmp_path, monkeypa
     ],
 )  # fmt: skip
 def test_a_flag_that_is_given_again_adds_to_itself(argv, option, models):
-    from jaxreward.commands.arguments import evolve_settings
-
-    settings = evolve_settings(argv)
+    settings = resolve(evolve_command.COMMANDS[0], argv).settings
     settings.check()
     assert option <= set(settings.as_config()["option"]) and settings.llm.model == models
 

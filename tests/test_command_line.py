@@ -12,11 +12,12 @@ from typing import Annotated, Literal
 
 import pytest
 
-from jaxreward.cli import COMMANDS, main
+from jaxreward.cli import main
 from jaxreward.commands.completion import script
-from jaxreward.commands.fields import options_of
-from jaxreward.commands.help_pages import PAGES, page_lines
-from jaxreward.commands.parsing import parse
+from jaxreward.commands.help import page_lines
+from jaxreward.commands.options import options_of
+from jaxreward.commands.resolve import parse
+from jaxreward.commands.table import SUMMARIES, commands_of
 from jaxreward.config import Arg
 from jaxreward.errors import UserError
 
@@ -157,14 +158,16 @@ def test_help_of_settings_without_a_page(capsys):
 # ---- the pages
 
 
+PAGES = {name: command for first in SUMMARIES for name, command in commands_of(first).items()}
+
+
 def test_every_command_has_a_page():
-    groups = {name.partition(" ")[0] for name in PAGES}
-    assert groups == set(COMMANDS)
+    assert {name.partition(" ")[0] for name in PAGES} == set(SUMMARIES)
 
 
 @pytest.mark.parametrize("command", PAGES)
 def test_the_first_page_fits_a_terminal_of_80_x_24(command):
-    lines = page_lines(command, PAGES[command], "", None, 80)
+    lines = page_lines(PAGES[command], "", None, 80)
     assert len(lines) <= 24 and max(map(len, lines)) <= 80
 
 
@@ -178,10 +181,10 @@ def test_so_does_the_list_of_commands(words, capsys):
 @pytest.mark.parametrize("command", PAGES)
 def test_the_topics_have_every_option_once(command):
     page = PAGES[command]
-    assert all(option.text.endswith(".") for option in options_of(page.kind)), "every option says what it means"
+    assert all(option.text.endswith(".") for option in options_of(page.settings)), "every option says what it means"
     if page.topics:
         told = [option.path for topic in page.topics for option in page.options(topic)]
-        assert sorted(told) == sorted(option.path for option in options_of(page.kind))
+        assert sorted(told) == sorted(option.path for option in options_of(page.settings))
         assert {option.path for option in page.options()} <= set(told) and len(page.options()) == len(page.main)
 
 
@@ -190,7 +193,7 @@ def test_the_examples_of_a_page_are_its_command(command):
     for example in PAGES[command].examples:
         words = example.partition(" >> ")[0].removeprefix(command).split()
         assert example.startswith(command)
-        parse(PAGES[command].kind, None, words, command)
+        parse(PAGES[command].settings, None, words, command)
 
 
 def test_help_tells_the_defaults_of_the_task_with_their_units(capsys):
@@ -285,7 +288,7 @@ printf '%s\\n' "${COMPREPLY[@]}"
 def scripts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("completion")
     for shell in ("bash", "fish"):
-        (folder / shell).write_text(script(shell, dict.fromkeys(COMMANDS, "Do it.")))
+        (folder / shell).write_text(script(shell))
     return folder
 
 

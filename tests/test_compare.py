@@ -17,13 +17,15 @@ import pytest
 
 import jaxreward.programs
 import jaxreward.tasks
-from jaxreward.commands.compare import compare_command
+from jaxreward.commands.compare import COMMANDS
 from jaxreward.comparison import cells as compare_cells
 from jaxreward.comparison.cells import SearchCell
 from jaxreward.comparison.finished_searches import read_search
 from jaxreward.errors import UserError
 from jaxreward.programs import Checker
 from jaxreward.runs import REQUEUE_EXIT_CODE, Baseline, Checked, Proposed, Resumed, Told, Trained, read_log
+
+(compare_command,) = COMMANDS
 
 ROOT = Path(__file__).resolve().parents[1]
 TINY = """

@@ -16,7 +16,7 @@ import pytest
 
 import jaxreward.programs
 import jaxreward.proposers.llm.endpoint
-from jaxreward.commands.compare import compare_command, hiding
+from jaxreward.commands.compare import COMMANDS, hiding
 from jaxreward.comparison import cells as compare_cells
 from jaxreward.comparison.cells import SearchCell, SparseCell, error_file
 from jaxreward.comparison.compare_settings import CompareSettings
@@ -36,6 +36,8 @@ from jaxreward.runs.toml import to_toml
 from jaxreward.tasks import make_task
 from tests.reports.test_comparison import score, write
 from tests.test_compare_folders import OTHER, SHARD, SIGNAL
+
+(compare_command,) = COMMANDS
 
 TASK = "probe-choice"
 Change = Callable[[dict[str, Any]], None]

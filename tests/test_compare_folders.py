@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from jaxreward.commands.compare import compare_command
+from jaxreward.commands.compare import COMMANDS
 from jaxreward.comparison import outcome as compare_outcome
 from jaxreward.comparison import shards as compare_records
 from jaxreward.comparison.cells import Cell, SearchCell, Tools, Trouble, attempt, error_file
@@ -25,6 +25,8 @@ from jaxreward.reports.live import Silent
 from jaxreward.runs import EventLog, Run, RunStarted, StopSignal
 from jaxreward.tasks import make_task
 from tests.reports.test_comparison import CONFIG, score, write
+
+(compare_command,) = COMMANDS
 
 SIGNAL = "import jax.numpy as jnp\n\n\ndef get_observation(state):\n    return jnp.stack([state.signal])\n"
 OTHER = SIGNAL.replace("[state.signal]", "[state.signal, state.signal]")

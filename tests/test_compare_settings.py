@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from jaxreward.commands.arguments import compare_settings
-from jaxreward.commands.compare import compare_command
-from jaxreward.comparison.compare_settings import CompareSettings, Typed
+from jaxreward.commands.compare import COMMANDS
+from jaxreward.commands.resolve import resolve
+from jaxreward.comparison.compare_settings import CompareOptions, CompareSettings
 from jaxreward.errors import UserError
 from jaxreward.training import PPO, quick_real
 
@@ -43,7 +43,7 @@ ROOT = Path(__file__).resolve().parents[1]
 )
 def test_a_mistake_gets_a_sentence_and_leaves_nothing(options: list[str], says: str, tmp_path: Path):
     with pytest.raises(UserError, match=re.escape(says)):
-        compare_command(["--out", str(tmp_path / "out"), "--strategies", "limen", "best-of-n", *options])
+        COMMANDS[0](["--out", str(tmp_path / "out"), "--strategies", "limen", "best-of-n", *options])
     assert not (tmp_path / "out").exists()
 
 
@@ -57,9 +57,9 @@ def test_each_task_has_the_steps_of_its_preset_unless_told():
 
 def test_every_option_is_documented():
     text = (ROOT / "docs" / "compare.md").read_text()
-    for field in dataclasses.fields(Typed):
+    for field in dataclasses.fields(CompareOptions):
         # the first two are no options; those of `llm` are those of `evolve`, listed in commands.md
-        if field.name not in ("command", "learners", "llm"):
+        if field.name not in ("command", "learner", "llm"):
             assert f"`--{field.name.replace('_', '-')}" in text, field.name
     assert "(commands.md)" in text
 
@@ -74,7 +74,7 @@ def test_the_learner_of_each_task_but_for_what_is_said():
 
 
 def learners(arguments: list[str]) -> dict[str, PPO]:
-    return {cell.settings.task: cell.settings.ppo for cell in compare_settings(arguments).cells()}
+    return {cell.settings.task: cell.settings.ppo for cell in resolve(COMMANDS[0], arguments).settings.cells()}
 
 
 def test_what_is_said_of_a_learner_is_heard_though_it_be_the_default_of_another(tmp_path: Path):

@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from jaxreward.commands.arguments import evolve_settings
+from jaxreward.commands.evolve import COMMANDS
+from jaxreward.commands.resolve import resolve
 from jaxreward.errors import UserError
 from jaxreward.evolve import candidate_trainer, evolve
 from jaxreward.evolve.settings import EvolveSettings
@@ -157,10 +158,10 @@ def test_a_replay_has_no_threshold_that_nobody_gave(whole, machine, tmp_path):
     kept = (path / "config.toml").read_text()
     assert "filter_steps = 0" in kept and "filter_threshold = 0.05" in kept
     again = ["--proposer", "replay", "--recording"]
-    assert evolve_settings([*again, str(path), "--filter-steps", "512"]).filter_threshold is None
+    assert resolve(COMMANDS[0], [*again, str(path), "--filter-steps", "512"]).settings.filter_threshold is None
     copy = Path(shutil.copytree(path, tmp_path / "copy"))
     (copy / "config.toml").write_text(kept.replace("filter_steps = 0", "filter_steps = 256"))
-    assert evolve_settings([*again, str(copy)]).filter_threshold == 0.05
+    assert resolve(COMMANDS[0], [*again, str(copy)]).settings.filter_threshold == 0.05
 
 
 def test_a_larger_budget_goes_on_where_the_run_ended(whole, machine, tmp_path):
@@ -263,7 +264,7 @@ def test_seeds_and_budgets_follow_the_results(machine, tmp_path):
 
 def test_the_papers_preset_trains_everybody_alike():
     for task, preset in (("xland-easy", "paper-budget"), ("panda-tracking", "paper")):
-        s = evolve_settings(["--task", task, "--preset", preset])
+        s = resolve(COMMANDS[0], ["--task", task, "--preset", preset]).settings
         assert (s.halving, s.prune, s.contender_seeds, s.tune) == (0, False, 0, 0)
 
 

@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from jaxreward.cli import main
-from jaxreward.commands.arguments import evolve_settings
+from jaxreward.commands.evolve import COMMANDS
 from jaxreward.commands.prompt import PromptSettings, show
+from jaxreward.commands.resolve import resolve
 from jaxreward.errors import UserError
 from jaxreward.evolve import evolve
 from jaxreward.evolve.settings import EvolveSettings
@@ -49,7 +50,7 @@ def folder(started: EvolveSettings, name: str = "run") -> Path:
 
 
 def resumed(*args: str, name: str = "run") -> EvolveSettings:
-    return evolve_settings(["--name", name, "--resume", *args])
+    return resolve(COMMANDS[0], ["--name", name, "--resume", *args]).settings
 
 
 def test_a_folder_of_somebody_else_does_not_say_where_a_key_goes():
@@ -174,7 +175,7 @@ def test_a_folder_does_not_raise_what_may_be_spent_unasked():
 def test_a_folder_does_not_take_the_sandbox_away():
     folder(dataclasses.replace(EvolveSettings(task="probe-choice", name="run"), unsafe_no_sandbox=True))
     assert not resumed().unsafe_no_sandbox and resumed("--unsafe-no-sandbox").unsafe_no_sandbox
-    assert not evolve_settings(["--proposer", "replay", "--recording", "runs/run"]).unsafe_no_sandbox
+    assert not resolve(COMMANDS[0], ["--proposer", "replay", "--recording", "runs/run"]).settings.unsafe_no_sandbox
 
 
 def test_searches_without_language_models_ask_nothing():

@@ -19,7 +19,7 @@ from tests.test_cli import outcome
 @pytest.fixture(autouse=True)
 def running(checker, monkeypatch):
     """Commands find a checker that runs."""
-    for room in ("programs", "evolve.task_check", "evolve.api", "commands.retrain", "commands.export"):
+    for room in ("programs", "evolve.task_check", "evolve.api", "commands.train", "commands.export"):
         monkeypatch.setattr(f"jaxreward.{room}.Checker", lambda **_: nullcontext(checker))
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from jaxreward.commands.output import console_of, print_json
+from jaxreward.commands.resolve import Command, Resolved, Source
 from jaxreward.config import Arg, class_of, file_of, is_file, label_of
 from jaxreward.errors import FAILED_EXIT_CODE, UserError, why_unreadable
 
@@ -37,24 +38,20 @@ class CheckSettings:
     """End standard output with one JSON object."""
 
 
-def check(args: list[str]) -> int:
-    """Print a verdict on each program and task; `args` are those of the command line. Returns 1 if one is rejected."""
-    from jaxreward.commands.arguments import configured
-    from jaxreward.commands.parsing import last, parse
-
-    base = configured(CheckSettings(), args)
-    settings = parse(CheckSettings, base, args, "check")
+def run(resolved: Resolved[CheckSettings]) -> int:
+    """Print a verdict on each program and task; returns 1 if one is rejected."""
+    settings = resolved.settings
     for path in settings.interfaces:
         if not path.is_file():
             raise UserError(f"there is no interface file {path}")
     tasks = [name for name in settings.files if _holds_task(name)]
     programs = [*(Path(name) for name in settings.files if name not in tasks), *settings.interfaces]
-    said = last(args, "--task") is not None or base.task != CheckSettings.task
-    if said and not programs and not tasks:
+    named = resolved.source("task") is not Source.DEFAULT
+    if named and not programs and not tasks:
         tasks = [settings.task]
     if not programs and not tasks:
         raise UserError("name what to check: program files, or the file of a task")
-    if programs and not said and len(tasks) > 1:
+    if programs and not named and len(tasks) > 1:
         raise UserError(f"say which task the programs are for: --task {tasks[0]} or --task {tasks[1]}")
     from jaxreward.programs import Checker
     from jaxreward.tasks import make_task_of, unchecked_task_of
@@ -63,19 +60,19 @@ def check(args: list[str]) -> int:
     with Checker(unsafe_no_sandbox=settings.unsafe_no_sandbox) as checker:
         made = {name: unchecked_task_of(name, settings.task_arg) for name in tasks}
         found = [_check_task(name, task, checker, console) for name, task in made.items()]
-        told: dict[str, Any] = {"tasks": found} if tasks else {}
+        result: dict[str, Any] = {"tasks": found} if tasks else {}
         good = not any(row["findings"] for row in found)
         if programs and good:
-            one = settings.task if said or not tasks else tasks[0]
-            told["rows"] = _check_programs(programs, make_task_of(one, settings.task_arg), checker, console)
-            good = not any(row["failure"] for row in told["rows"])
+            one = settings.task if named or not tasks else tasks[0]
+            result["rows"] = _check_programs(programs, make_task_of(one, settings.task_arg), checker, console)
+            good = not any(row["failure"] for row in result["rows"])
     if settings.json:
-        print_json(told)
+        print_json(result)
     return 0 if good else FAILED_EXIT_CODE
 
 
 def _holds_task(name: str) -> bool:
-    """Whether a file holds a task, and no program, as far as its text tells. Nothing is executed.
+    """Whether a file holds a task, and no program, judging by its text. Nothing is executed.
 
     Raises:
         UserError: there is no such file, or it may be either, or neither.
@@ -140,3 +137,10 @@ def _check_programs(paths: Sequence[Path], task: Task, checker: Checker, console
         for notice in verdict.notices:
             console.print(f"  {notice.kind}: {notice.message}")
     return rows
+
+
+COMMANDS = (
+    Command(
+        "check", CheckSettings, run=run, examples=("check swing_up.py", "check --task hopper --interfaces mine.py")
+    ),
+)

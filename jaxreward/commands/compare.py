@@ -4,38 +4,53 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import shlex
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from rich.console import Console
+
+from jaxreward import programs
+from jaxreward.commands.estimate import cost_s, duration, search_s
+from jaxreward.commands.evolve import TOPICS
+from jaxreward.commands.output import console_of
+from jaxreward.commands.resolve import Command, Given, Resolved, Source
+from jaxreward.commands.spending import Spending, confirm, foresee
 from jaxreward.comparison.cells import Cell, SearchCell, Tools, Trouble, attempt, exit_code
-from jaxreward.comparison.compare_settings import CompareSettings
+from jaxreward.comparison.compare_settings import CompareOptions, CompareSettings
 from jaxreward.comparison.outcome import conclude, idle, merge, print_json, require_fitting
 from jaxreward.comparison.shards import keep_record
+from jaxreward.errors import UserError
+from jaxreward.evolve.presets import quick_learner
+from jaxreward.evolve.setup import Setup
+from jaxreward.proposers.llm.cost import Estimate
+from jaxreward.proposers.llm.endpoint import Endpoint
+from jaxreward.proposers.llm.llm_settings import LlmSettings
+from jaxreward.proposers.llm.secrets import Secrets
+from jaxreward.reports.live import Live
+from jaxreward.reports.tables import Sheet
 from jaxreward.runs import StopSignal
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from jaxreward.commands.spending import Spending
-    from jaxreward.proposers.llm.llm_settings import LlmSettings
-    from jaxreward.proposers.llm.secrets import Secrets
-    from jaxreward.reports.live import Live
-    from jaxreward.tasks import Task
+from jaxreward.tasks import Task, make_task_of
 
 
-def compare_command(args: list[str]) -> int:
-    """Compare search strategies at equal budget."""
-    from jaxreward.commands.arguments import compare_settings
-    from jaxreward.commands.output import console_of
-    from jaxreward.proposers.llm.secrets import Secrets
-    from jaxreward.reports.live import Live
+def resolve(given: Given[CompareOptions]) -> Resolved[CompareOptions]:
+    """The settings: what is given of the learner replaces that of each task, whose other values stay."""
+    tasks = given.get("tasks", CompareSettings.tasks)
+    base = CompareOptions(ppo=quick_learner(tasks[0])) if tasks else CompareOptions()
+    resolved = given.over(base, Source.PRESET)
+    llm = resolved.settings.llm
+    return resolved.with_settings(
+        learner=given.group("ppo"), command=resolved.line.text,
+        llm=dataclasses.replace(llm, prompts=llm.prompts and llm.prompts.absolute()),  # a search is resumed anywhere
+    )  # fmt: skip
 
-    secrets = Secrets()
-    command = secrets.redact(shlex.join(["jaxreward", "compare", *args]))
-    settings = dataclasses.replace(compare_settings(args), command=command)
+
+def run(resolved: Resolved[CompareOptions]) -> int:
+    """Compare search strategies at equal budget; returns the exit status."""
+    settings = resolved.settings
+    if not settings.merge and resolved.source("merge") is Source.COMMAND_LINE:
+        raise UserError("--merge needs a value: the folders of comparisons or shards to put together")
     console = console_of(settings.json)
     if settings.merge:
         return merge(settings.merge, settings.out, console, settings.json)
@@ -47,9 +62,9 @@ def compare_command(args: list[str]) -> int:
     _confirm(cells)
     _prepare(cells, tasks, console)
     if not idle(settings.out, settings.grid(), cells):  # else it is not this process whose versions matter
-        keep_record(settings.out, settings.grid(), settings.part(), command)
+        keep_record(settings.out, settings.grid(), settings.part(), settings.command)
     with StopSignal() as stop, Live(console, settings.candidates) as live:
-        troubles = _work(cells, tasks, live, stop, hiding(secrets, settings.llm))
+        troubles = _work(cells, tasks, live, stop, hiding(Secrets(), settings.llm))
     if stop.requested:
         console.print(f"stopped by {stop.reason}: the same command goes on where it stopped")
         if settings.json:
@@ -61,8 +76,6 @@ def compare_command(args: list[str]) -> int:
 
 def _prepare(cells: Sequence[Cell], tasks: Mapping[str, Task], console: Console) -> None:
     """Raise UserError if a search that has not begun could ask nobody, before there is a folder."""
-    from jaxreward.evolve.setup import Setup
-
     asking = [c.settings for c in cells if isinstance(c, SearchCell) and not c.begun and c.settings.proposer == "llm"]
     for settings in asking[:1]:  # all ask the same models
         Setup.of(settings, tasks[settings.task]).proposer.prepare(console.print)
@@ -73,14 +86,13 @@ def hiding(secrets: Secrets, llm: LlmSettings) -> Callable[[str], str]:
 
     Whose a model is litellm knows, which takes seconds to import: it is asked when the first text comes.
     """
-    from jaxreward.proposers.llm.endpoint import Endpoint
 
     @functools.cache
     def guard() -> None:
         endpoint = Endpoint(llm)
         for model in llm.weights():
             secrets.guard(model.partition("/")[0])
-            with suppress(Exception):  # an unknown model, or no memory: what the text tells must still be told
+            with suppress(Exception):  # an unknown model, or no memory: the text must still be printed
                 secrets.guard((origin := endpoint.origin(model)).provider, origin.key)
 
     def redact(text: str) -> str:
@@ -92,9 +104,6 @@ def hiding(secrets: Secrets, llm: LlmSettings) -> Callable[[str], str]:
 
 def _examine(settings: CompareSettings) -> dict[str, Task]:
     """The tasks by name; UserError for a name that does not exist, or cells that do not fit what is there already."""
-    from jaxreward.evolve.setup import Setup
-    from jaxreward.tasks import make_task_of
-
     tasks = {name: make_task_of(name, settings.task_arg) for name in settings.tasks}
     for cell in settings.cells():
         if cell.settings.seed == 0:
@@ -111,15 +120,13 @@ def _work(
     """Run what is not done; a cell that fails does not keep the others."""
     import jax
 
-    from jaxreward.programs import Checker
-
     waiting = [cell for cell in cells if cell.status() != "done"]
     if len(waiting) < len(cells):
         live.note(f"{len(cells) - len(waiting)} of {len(cells)} cells are done already")
     troubles: list[Trouble] = []
     if not waiting:
         return troubles
-    with Checker(unsafe_no_sandbox=waiting[0].settings.unsafe_no_sandbox) as checker:
+    with programs.Checker(unsafe_no_sandbox=waiting[0].settings.unsafe_no_sandbox) as checker:
         for number, cell in enumerate(waiting, start=1 + len(cells) - len(waiting)):
             where = f"cell {number} of {len(cells)}"
             live.note(f"{where}: {cell.label}")
@@ -136,7 +143,7 @@ def _work(
 
 @dataclass(frozen=True)
 class _Placed:
-    """A watcher that says before each progress bar which cell it is of."""
+    """A watcher whose progress bars name their cell."""
 
     live: Live
     where: str
@@ -162,9 +169,6 @@ class _Placed:
 
 def _plan(settings: CompareSettings, cells: Sequence[Cell], console: Console) -> int:
     """Print the cells of this shard, which are done, and what the others will cost."""
-    from jaxreward.commands.estimate import cost_s, duration, search_s
-    from jaxreward.reports.tables import Sheet
-
     rows = [(cell.label, cell.status()) for cell in cells]
     index, count = settings.part()
     part = f"shard {index} of {count}, " if count > 1 else ""
@@ -191,9 +195,6 @@ def _plan(settings: CompareSettings, cells: Sequence[Cell], console: Console) ->
 
 def _foresee(cells: Sequence[Cell]) -> Spending | None:
     """What all searches together will spend on language models; None where none is asked."""
-    from jaxreward.commands.spending import Spending, foresee
-    from jaxreward.proposers.llm.cost import Estimate
-
     waiting = [c for c in cells if isinstance(c, SearchCell) and c.status() != "done"]
     each = [found for c in waiting if (found := foresee(dataclasses.replace(c.settings, resume=c.begun)))]
     # Each search has caps of its own, and so has its estimate.
@@ -207,8 +208,20 @@ def _foresee(cells: Sequence[Cell]) -> Spending | None:
 
 
 def _confirm(cells: Sequence[Cell]) -> None:
-    from jaxreward.commands.spending import confirm
-
     asked = [c.settings for c in cells if c.settings.proposer == "llm"]
     if asked:
         confirm(_foresee(cells), asked[0])
+
+
+COMMANDS = (
+    Command(
+        "compare", CompareOptions, run=run, resolve=resolve,
+        main=("tasks", "strategies", "proposers", "search_seeds", "candidates", "steps", "seeds", "shard", "merge",
+              "out", "dry_run"),
+        topics=TOPICS | {
+            "search": ("tasks", "strategies", "proposers", "search_seeds", *TOPICS["search"]),
+            "run": ("shard", "merge", *TOPICS["run"]),
+        },
+        examples=("compare --tasks xland-easy --strategies limen best-of-n",),
+    ),
+)  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import platform
 import shutil
 import time
@@ -10,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+from jaxreward.commands.output import console_of, print_json
+from jaxreward.commands.resolve import Command, Resolved
 from jaxreward.config import Arg
 
 if TYPE_CHECKING:
@@ -39,6 +42,19 @@ class Finding:
     name: str
     ok: bool
     text: str
+
+
+def run(resolved: Resolved[DoctorSettings]) -> int:
+    """Print the findings as they are made; returns 1 where the machine is not fit."""
+    settings, findings = resolved.settings, []
+    console = console_of(settings.json)
+    for finding in examine(settings):
+        findings.append(finding)
+        console.print(f"{'ok ' if finding.ok else 'NOT'} {finding.name}: {finding.text}")
+    fit = all(f.ok for f in findings)
+    if settings.json:
+        print_json({"fit": fit, "findings": [dataclasses.asdict(f) for f in findings]})
+    return 0 if fit else 1
 
 
 def examine(settings: DoctorSettings) -> Iterator[Finding]:
@@ -130,3 +146,6 @@ def _models(settings: DoctorSettings) -> Iterator[Finding]:
         price = "price unknown" if answer.cost_usd is None else dollars(answer.cost_usd)
         text = f"replied in {answer.latency_s:.1f} s, {answer.tokens} tokens, {price}"
         yield Finding(f"model {answer.model}", not answer.error, answer.error or text)
+
+
+COMMANDS = (Command("doctor", DoctorSettings, run=run, examples=("doctor --model openai/my-model",)),)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from jaxreward.commands.retrain import TrainSettings
 from jaxreward.evolve.settings import EvolveSettings
 from jaxreward.reports.tables import task_title
 from jaxreward.tasks import Task, has_real_actions
@@ -20,8 +19,8 @@ class Rate(NamedTuple):
     program_s: float
 
 
-# Rounded from generations of candidate_throughput.py and from task_speed.py on two cores with nothing beside it, as one
-# device; a GPU is not estimated.
+# Rounded from candidate_throughput.py's generations and task_speed.py, on two idle cores as one device. GPUs are not
+# estimated.
 _GRID, _PHYSICS = Rate(350_000, 6.0, 0.6), Rate(10_000, 20.0, 0.3)
 _STEPS_PER_S = {
     "ant": 15_000, "ant-lie-down": 16_000, "ant-patrol-return": 17_000, "go1-push-recovery": 8_000, "hopper": 45_000,
@@ -41,7 +40,7 @@ def duration(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
 
 
-def _seeds(n: int, kind: str = "") -> str:
+def seeds_text(n: int, kind: str = "") -> str:
     return f"{n} {kind}seed" + "s" * (n != 1)
 
 
@@ -94,7 +93,7 @@ def describe(s: EvolveSettings, spending: str = "") -> list[str]:
     runs = 2 if "best-of-n" in s.baselines else 1
     lines = [
         f"{s.strategy} with the {s.proposer} proposer on {task_title(s.task, s.task_arg)}: {s.candidates} candidates, "
-        f"{s.generation} at a time, {_seeds(s.seeds)} x {s.steps:,} steps each"
+        f"{s.generation} at a time, {seeds_text(s.seeds)} x {s.steps:,} steps each"
         + (f", evolving the {s.evolves}" if s.evolves != "both" else "")
     ]
     if s.filter_steps:
@@ -105,9 +104,9 @@ def describe(s: EvolveSettings, spending: str = "") -> list[str]:
     if s.prune:
         lines.append("candidates stop that cannot win any more")
     if s.contender_seeds:
-        lines.append(f"candidates that may be the best: {_seeds(s.contender_seeds)}")
+        lines.append(f"candidates that may be the best: {seeds_text(s.contender_seeds)}")
     if s.tune:
-        judged = f"{_seeds(s.seeds)} x {s.tuning_steps:,} steps"
+        judged = f"{seeds_text(s.seeds)} x {s.tuning_steps:,} steps"
         lines.append(f"{s.tune} weight settings of every reward before it is trained, each judged by {judged}")
         steps += s.candidates * s.tune * s.seeds * s.tuning_steps
     seconds = runs * search_s(s, task)
@@ -117,7 +116,7 @@ def describe(s: EvolveSettings, spending: str = "") -> list[str]:
         final = s.final_steps or s.steps
         names = 1 + len(s.baselines)
         lines.append(
-            f"final training of the best and the baselines: {_seeds(s.final_seeds, 'fresh ')} x {final:,} steps"
+            f"final training of the best and the baselines: {seeds_text(s.final_seeds, 'fresh ')} x {final:,} steps"
         )
         seconds += cost_s(task, s.ppo, names, s.final_seeds, final)
     lines.append(
@@ -125,14 +124,3 @@ def describe(s: EvolveSettings, spending: str = "") -> list[str]:
         f"cores; {'' if spending else 'cost 0 USD; '}run directory {s.out / s.run_name}"
     )
     return [*lines, spending] if spending else lines
-
-
-def describe_training(s: TrainSettings) -> list[str]:
-    """The plan of a training in lines."""
-    n = max(1, len(s.interfaces))
-    steps = n * s.seeds * s.steps
-    what = f"{n} interface{'s' if n > 1 else ''} of {task_title(s.task, s.task_arg)}"
-    what += f", {_seeds(s.seeds)} x {s.steps:,} steps"
-    expected = cost_s(s.make_task(), s.ppo, n, s.seeds, s.steps, points=s.checkpoints, episodes=s.eval_episodes)
-    seconds = duration(expected)
-    return [f"{what}: {steps:,} environment steps, about {seconds} on two CPU cores"]

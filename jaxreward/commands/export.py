@@ -11,6 +11,8 @@ from typing import Annotated, Any, NamedTuple
 
 from jaxreward import files
 from jaxreward.commands.file_tasks import task_of_interface
+from jaxreward.commands.output import console_of, print_json
+from jaxreward.commands.resolve import Command, Resolved
 from jaxreward.config import Arg, class_of, file_of, is_file, label_of, merged_options, named
 from jaxreward.errors import UserError
 from jaxreward.evolve.task_check import require_vocabulary
@@ -30,13 +32,13 @@ class ExportSettings:
     """Write an interface as a module that training code outside jaxreward imports."""
 
     interface: Annotated[Path | None, Arg(positional="INTERFACE")] = None
-    """A program file, or a run. A run is said by its folder or its name in runs/; its best_interface.py is meant."""
+    """A program file, or a run. Of a run, its folder or its name in runs/, best_interface.py is exported."""
     to: Target | None = None
     """What the module is for."""
     task: str = ""
     """The task. By default the one that the first lines of the interface name."""
     task_arg: Annotated[tuple[str, ...], Arg(adds=True)] = ()
-    """Options of the task. Each is KEY=VALUE, beside those in these lines; `jaxreward tasks NAME` lists them."""
+    """Options of the task. Each is KEY=VALUE, added to those in these lines; `jaxreward tasks NAME` lists them."""
     out: Path | None = None
     """The module. By default TASK_TARGET.py here."""
     unsafe_no_sandbox: bool = False
@@ -63,6 +65,20 @@ class Written(NamedTuple):
         }  # fmt: skip
 
 
+def run(resolved: Resolved[ExportSettings]) -> int:
+    """Write the module and print what it needs."""
+    settings = resolved.settings
+    console = console_of(settings.json)
+    written = write_export(settings)
+    needs = ", ".join(("jax", *written.export.needs))
+    console.print(f"{written.path}: {label_of(written.task)} for {written.target}; it needs {needs}")
+    if written.export.defaults:
+        console.print(f"  the program has no {' and no '.join(written.export.defaults)}: there it is the task's own")
+    if settings.json:
+        print_json(written.as_json())
+    return 0
+
+
 def write_export(settings: ExportSettings) -> Written:
     """Check the interface and write its module.
 
@@ -83,7 +99,7 @@ def write_export(settings: ExportSettings) -> Written:
     with Checker(unsafe_no_sandbox=settings.unsafe_no_sandbox) as checker:
         require_vocabulary(task, checker=checker)
         check = partial(_checked, checker, task, settings.interface.name)
-        written = export(source, task, name, settings.to, check, _beside(name, path))
+        written = export(source, task, name, settings.to, check, _seen_from(name, path))
     if path.is_dir() or (path.exists() and path.read_bytes() != written.text.encode()):
         raise UserError(f"{path} exists and is something else: name another file with --out, or move it away")
     try:
@@ -111,7 +127,7 @@ def _task_of(settings: ExportSettings, source: str) -> tuple[str, tuple[str, ...
     return name, merged_options(tuple(options), settings.task_arg)
 
 
-def _beside(name: str, module: Path) -> str:
+def _seen_from(name: str, module: Path) -> str:
     """The name of a task in a file as seen from the folder of a module; empty for any other task."""
     if not is_file(name):
         return ""
@@ -129,3 +145,6 @@ def _checked(checker: Checker, task: Any, label: str, source: str) -> Program:
     if program is None:
         raise ProgramRejected(label, verdict)
     return program
+
+
+COMMANDS = (Command("export", ExportSettings, run=run, examples=("export runs/first --to gymnasium",)),)

@@ -14,11 +14,11 @@ from jaxreward.evolve.setup import TASK
 from jaxreward.runs.provenance import named_task
 
 
-def named_again(recorded: str, said: str, where: str, run: Path | None = None) -> str:
+def named_again(recorded: str, typed: str, where: str, run: Path | None = None) -> str:
     """The name of the task to make, where something that may be another person's names `recorded`.
 
     Args:
-        said: what the user typed behind `--task`; empty for nothing.
+        typed: what the user typed behind `--task`; empty for nothing.
         where: what names it, for the sentence.
         run: the folder of a run, which may hold a copy of the file: a file with the same text is as good as the one
             that was recorded, which may lie on another machine.
@@ -30,25 +30,25 @@ def named_again(recorded: str, said: str, where: str, run: Path | None = None) -
     if not is_file(recorded):
         return recorded
     copy = run / TASK if run is not None and (run / TASK).is_file() else None
-    kinds = {class_of(said), class_of(recorded)} - {""}
-    if is_file(said) and lead_to_the_same(said, recorded):
-        if copy is not None and _text(file_of(said)) != _text(copy):
+    kinds = {class_of(typed), class_of(recorded)} - {""}
+    if is_file(typed) and lead_to_the_same(typed, recorded):
+        if copy is not None and _text(file_of(typed)) != _text(copy):
             raise UserError(
-                f"{file_of(said)} has changed since {where} began with it: its copy is {copy}; give that back, or say "
+                f"{file_of(typed)} has changed since {where} began with it: its copy is {copy}; give that back, or say "
                 f"--task {named(copy, class_of(recorded))}"
             )
         return recorded
-    if is_file(said) and copy is not None and len(kinds) < 2 and _text(file_of(said)) == _text(copy):
-        return named(file_of(said).absolute(), class_of(recorded))
+    if is_file(typed) and copy is not None and len(kinds) < 2 and _text(file_of(typed)) == _text(copy):
+        return named(file_of(typed).absolute(), class_of(recorded))
     there = recorded if copy is None or file_of(recorded).is_file() else named(copy, class_of(recorded))
-    other = f", and --task {said} is another" if said else ""
+    other = f", and --task {typed} is another" if typed else ""
     raise UserError(
         f"{where} names the Python file {recorded} as its task{other}, which would be executed: look at it first, then "
         f"say --task {there}"
     )
 
 
-def task_of_interface(source: str, said: str, path: Path) -> tuple[str, ...]:
+def task_of_interface(source: str, typed: str, path: Path) -> tuple[str, ...]:
     """The task of the interface in `path` and its options as KEY=VALUE: what the user typed behind `--task`, or what
     the first lines of `source` name. Options that stand there count where the user names the same file.
 
@@ -56,11 +56,11 @@ def task_of_interface(source: str, said: str, path: Path) -> tuple[str, ...]:
         UserError: neither names one, or a Python file stands there that the user did not name.
     """
     recorded, *options = named_task(source) or ("",)
-    if said and not (is_file(said) and is_file(recorded) and lead_to_the_same(said, recorded)):
-        return (said,)
+    if typed and not (is_file(typed) and is_file(recorded) and lead_to_the_same(typed, recorded)):
+        return (typed,)
     if not recorded:
         raise UserError(f"{path} does not say which task it is for: give --task NAME")
-    return named_again(recorded, said, f"the header of {path}"), *options
+    return named_again(recorded, typed, f"the header of {path}"), *options
 
 
 def _text(file: Path) -> str:

@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from jaxreward import files, programs, tasks
-from jaxreward.commands.arguments import configured
 from jaxreward.commands.file_tasks import named_again, task_of_interface
 from jaxreward.commands.output import console_of, print_json
-from jaxreward.commands.parsing import parse, without_help
-from jaxreward.config import Arg, apply, is_file, parse_json
+from jaxreward.commands.resolve import Command, Given, Resolved, Source
+from jaxreward.config import Arg, apply, check_bounds, is_file, parse_json
 from jaxreward.errors import UserError
 from jaxreward.evolve.artifacts import POLICY
 from jaxreward.evolve.filming import EPISODES, MOST_FRAMES, check_drawable, film, policy_of
@@ -45,13 +44,13 @@ class FilmSettings:
     """Of a run: the candidate; by default the winner. Only the winner's policy is kept; others are trained."""
     out: Path | None = None
     """The film, .gif or .mp4. By default film.gif in the run's folder, or beside the interface."""
-    episodes: int = EPISODES
+    episodes: Annotated[int, Arg(least=3)] = EPISODES
     """Episodes to play; three are shown."""
-    frames: int = MOST_FRAMES
+    frames: Annotated[int, Arg(least=4)] = MOST_FRAMES
     """Pictures of the film at most. Of longer episodes some steps are left out."""
-    seed: int = 0
+    seed: Annotated[int, Arg(least=0)] = 0
     """Seed of the episodes, and of a training."""
-    steps: int = 0
+    steps: Annotated[int, Arg(least=0)] = 0
     """Environment steps of a training; 0: as in a search. That is the run's, or a quick one; given for a run's winner,
     it is trained anew."""
     task: str = ""
@@ -83,22 +82,24 @@ class _Subject:
     report: Path | None = None
 
 
-def film_command(args: list[str]) -> int:
-    """Film an agent; `args` are those of the command line, RUN or INTERFACE first."""
-    first = parse(FilmSettings, configured(FilmSettings(), args), without_help(args), "film")
-    said = first.subject
-    of_file = said.endswith(".py")
-    # The task of a file decides the learner and the steps.
-    base = _of_header(Path(said), first.task) if of_file else FilmSettings()
-    settings = parse(FilmSettings, configured(base, args), args, "film")
-    if not said:
+def resolve(given: Given[FilmSettings]) -> Resolved[FilmSettings]:
+    """The settings: for an interface file its task decides the learner."""
+    subject = given.get("subject", "")
+    base = _of_header(Path(subject), given.get("task", "")) if subject.endswith(".py") else FilmSettings()
+    return given.over(base, Source.PRESET)
+
+
+def run(resolved: Resolved[FilmSettings]) -> int:
+    """Film an agent; returns the exit status."""
+    settings = resolved.settings
+    name = settings.subject
+    of_file = name.endswith(".py")
+    if not name:
         raise UserError("say what to film: `jaxreward film RUN`, its folder or name, or `jaxreward film FILE.py`")
-    for name, least in (("episodes", 3), ("frames", 4), ("steps", 0), ("seed", 0)):
-        if getattr(settings, name) < least:
-            raise UserError(f"--{name} must be at least {least}, not {getattr(settings, name)}")
+    check_bounds(settings)
     if of_file and settings.candidate:
         raise UserError("--candidate is for a run: `jaxreward film RUN --candidate ID`")
-    subject = _of_file(Path(said), settings) if of_file else _of_run(said, settings)
+    subject = _of_file(Path(name), settings) if of_file else _of_run(name, settings)
     check_format(subject.target)
     shown = _film(subject, settings)
     console_of(settings.json).print(str(subject.target))
@@ -199,3 +200,17 @@ def _trained(subject: _Subject, program: Program, seed: int, bars: Any) -> Any:
     )  # fmt: skip
     bars.remove_task(row)
     return result.variables(0, 0)
+
+
+COMMANDS = (
+    Command(
+        "film", FilmSettings, run=run, resolve=resolve,
+        main=("subject", "candidate", "out", "episodes", "frames", "seed", "steps", "task", "task_arg", "json"),
+        topics={
+            "film": ("subject", "candidate", "out", "episodes", "frames", "seed", "unsafe_no_sandbox", "json"),
+            "training": ("steps", "task", "task_arg"),
+            "ppo": ("ppo",),
+        },
+        examples=("film runs/first", "film interfaces/hopper/expert.py --out hopper.mp4"),
+    ),
+)  # fmt: skip

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from typing import TYPE_CHECKING, Any
+
+from jaxreward.errors import USAGE_EXIT_CODE
+from jaxreward.formatting import printable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -15,6 +19,12 @@ def console_of(as_json: bool) -> Console:
     from jaxreward.reports.console import PlainConsole
 
     return PlainConsole(stderr=as_json)
+
+
+def refuse(command: str, sentence: str) -> int:
+    """Print in one line why a command does not go on; returns the exit status."""
+    print(printable(f"jaxreward {command}: {' '.join(sentence.split())}"), file=sys.stderr)
+    return USAGE_EXIT_CODE
 
 
 def print_json(value: dict[str, Any]) -> None:

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any
 
+from jaxreward.commands.confirm import require_own
 from jaxreward.commands.file_tasks import named_again
-from jaxreward.commands.own import require_own
+from jaxreward.commands.output import print_json
+from jaxreward.commands.resolve import Command, Resolved
 from jaxreward.config import Arg, apply, is_file
 from jaxreward.errors import UserError
 from jaxreward.evolve.budget import next_requests
 from jaxreward.evolve.presets import quick_learner
 from jaxreward.evolve.settings import EvolveSettings
 from jaxreward.evolve.setup import given_observation, task_card
+from jaxreward.formatting import printable
 from jaxreward.operators import OPERATORS
 from jaxreward.proposers.llm.llm_proposer import LlmProposer
 from jaxreward.proposers.llm.llm_settings import LlmSettings
@@ -66,6 +70,18 @@ class Shown:
     messages: tuple[dict[str, Any], ...]
 
 
+def run(resolved: Resolved[PromptSettings]) -> int:
+    """Print the messages of the request."""
+    settings = resolved.settings
+    shown = show(settings)
+    lines = [f"request {shown.request.id}, operator {shown.request.operator}, model {shown.model or 'not given'}"]
+    lines += [f"\n---- {message['role']} ----\n{message['content'].rstrip()}" for message in shown.messages]
+    print(printable("\n".join(lines)), file=sys.stderr if settings.json else sys.stdout)
+    if settings.json:
+        print_json({"request": shown.request.id, "model": shown.model, "messages": list(shown.messages)})
+    return 0
+
+
 def show(settings: PromptSettings) -> Shown:
     """The request that `settings` names, composed.
 
@@ -93,7 +109,7 @@ def show(settings: PromptSettings) -> Shown:
     started = apply(EvolveSettings(), read_config(settings.run), str(settings.run / "config.toml"))
     if settings.prompts is None:
         only = LlmSettings(prompts=started.llm.prompts)
-        require_own(settings.run, "manual", only, LlmSettings(), only)
+        require_own(settings.run, "manual", ["prompts"] if only.prompts else [], only, only)
     strategy = make_strategy(started.strategy, **started.strategy_options())
     events = [entry.event for entry in read_log(settings.run / "events.jsonl")]
     with explain_malformed(settings.run):
@@ -164,3 +180,6 @@ def _about(settings: PromptSettings, started: EvolveSettings, progress: Progress
         id=f"g{generation:04d}-00", generation=generation, operator="improve", evolve=started.evolves,
         parents=(parent,), best=top(without(scored, (parent,)), 3), failures=tuple(progress.state.failures[:2]),
     )  # fmt: skip
+
+
+COMMANDS = (Command("prompt show", PromptSettings, run=run, config=False, examples=("prompt show --run runs/first",)),)

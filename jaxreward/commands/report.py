@@ -7,8 +7,11 @@ from pathlib import Path
 from typing import Annotated
 
 from jaxreward.commands.output import console_of, print_json
+from jaxreward.commands.resolve import Command, Resolved
 from jaxreward.config import Arg
 from jaxreward.errors import UserError
+from jaxreward.reports.page import write_report
+from jaxreward.runs.folders import find_run
 
 
 @dataclass(frozen=True)
@@ -23,20 +26,18 @@ class ReportSettings:
     """End standard output with one JSON object."""
 
 
-def report(args: list[str]) -> int:
-    """Write the page and say where it is; `args` are those of the command line."""
-    from jaxreward.commands.arguments import configured
-    from jaxreward.commands.parsing import parse
-    from jaxreward.reports.page import write_report
-    from jaxreward.runs.folders import find_run
-
-    settings = parse(ReportSettings, configured(ReportSettings(), args), args, "report")
+def run(resolved: Resolved[ReportSettings]) -> int:
+    """Write the page and print where it is."""
+    settings = resolved.settings
     if not settings.run:
         raise UserError("say which run: `jaxreward report RUN`, its folder or its name in runs/")
-    run = find_run(settings.run, Path("runs"))
-    target = write_report(run, settings.out)
+    path = find_run(settings.run, Path("runs"))
+    target = write_report(path, settings.out)
     size = target.stat().st_size
     console_of(settings.json).print(f"{target}, {size / 1e6:.1f} MB")
     if settings.json:
-        print_json({"run": str(run), "report": str(target), "bytes": size})
+        print_json({"run": str(path), "report": str(target), "bytes": size})
     return 0
+
+
+COMMANDS = (Command("report", ReportSettings, run=run, examples=("report runs/first --out page.html",)),)

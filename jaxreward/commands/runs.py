@@ -9,19 +9,20 @@ import heapq
 import json
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from pathlib import Path
 from shutil import get_terminal_size
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
-from jaxreward.commands.help_pages import overview
-from jaxreward.commands.parsing import parse
+from jaxreward.commands.resolve import Command, Resolved
 from jaxreward.config import Arg
 from jaxreward.errors import UserError
 from jaxreward.formatting import printable
+from jaxreward.proposers.llm.secrets import Secrets
 from jaxreward.reports.run_events import EventFormatter
+from jaxreward.reports.run_tables import SideBySide, list_lines, summary_json
+from jaxreward.reports.run_text import run_json, run_lines
 from jaxreward.reports.run_view import BEST_OF_N, RunView, is_written
 from jaxreward.runs import Entry
 from jaxreward.runs.events import OVER, json_ready
@@ -29,8 +30,6 @@ from jaxreward.runs.folders import LOG, find_run, runs_under
 from jaxreward.runs.follow import LogReader
 from jaxreward.runs.malformed import explain_malformed
 from jaxreward.tracking import SinkName, Tracker, require
-
-D = TypeVar("D")
 
 POLL_S = 0.5
 """Seconds between two looks at a run that is followed."""
@@ -47,29 +46,29 @@ class ListSettings:
 
 
 @dataclass(frozen=True)
-class ShowSettings:
-    """Show a run on a screen: what was found, what it took, where the time went, how to go on."""
-
+class _OneRun:
     run: Annotated[str, Arg(positional="RUN")]
     """Its folder, or its name below --out."""
     out: Path = Path("runs")
     """Folder of runs."""
+
+
+@dataclass(frozen=True)
+class ShowSettings(_OneRun):
+    """Show a run on a screen: what was found, what it took, where the time went, how to go on."""
+
     json: bool = False
     """Print one JSON object in place of the text."""
 
 
 @dataclass(frozen=True)
-class TailSettings:
+class TailSettings(_OneRun):
     """Print the last events of a run, one a line."""
 
-    run: Annotated[str, Arg(positional="RUN")]
-    """Its folder, or its name below --out."""
     follow: Annotated[bool, Arg(short="-f")] = False
     """Go on with what happens, until the run is finished."""
     lines: Annotated[int, Arg(short="-n")] = 20
     """How many of the last events to begin with."""
-    out: Path = Path("runs")
-    """Folder of runs."""
 
 
 @dataclass(frozen=True)
@@ -88,39 +87,18 @@ class CompareSettings:
 
 
 @dataclass(frozen=True)
-class TrackSettings:
+class TrackSettings(_OneRun):
     """Feed TensorBoard or Weights & Biases with a run that has ended, or goes on."""
 
-    run: Annotated[str, Arg(positional="RUN")]
-    """Its folder, or its name below --out."""
     to: tuple[SinkName, ...] = ("tensorboard",)
     """What to feed: tensorboard, wandb or both. wandb is Weights & Biases."""
     follow: Annotated[bool, Arg(short="-f")] = False
     """Go on with what happens while a process works on the run."""
-    out: Path = Path("runs")
-    """Folder of runs."""
-
-
-def runs_command(args: Sequence[str]) -> int:
-    """Run `jaxreward runs` with its arguments; returns the exit status."""
-    if not args or args[0] in ("-h", "--help"):
-        print(overview(_COMMANDS, "jaxreward runs", "jaxreward runs COMMAND --help lists its options."))
-        return 0
-    name, rest = args[0], list(args[1:])
-    if name not in _COMMANDS:
-        near = get_close_matches(name, _COMMANDS, 1)
-        hint = f"did you mean '{near[0]}'?" if near else f"choose from {', '.join(_COMMANDS)}"
-        raise UserError(f"there is no command 'runs {name}'; {hint}")
-    return _COMMANDS[name](rest)
 
 
 def _say(text: str) -> None:
     """Print text of a log with what a terminal would obey escaped: models, servers and programs wrote into it."""
     print(printable(text), flush=True)
-
-
-def _parse(kind: type[D], name: str, args: list[str]) -> D:
-    return parse(kind, None, args, f"runs {name}")
 
 
 def _width() -> int | None:
@@ -135,11 +113,9 @@ def _print_json(value: dict[str, Any]) -> None:
 # ---- commands
 
 
-def list_command(args: list[str]) -> int:
+def list_command(resolved: Resolved[ListSettings]) -> int:
     """List the runs in a folder, the last one that was worked on first."""
-    from jaxreward.reports.run_tables import list_lines, summary_json
-
-    settings = _parse(ListSettings, "list", args)
+    settings = resolved.settings
     found: list[tuple[str, RunView]] = []
     unreadable: list[tuple[str, str]] = []
     for path in runs_under(settings.folder):
@@ -164,11 +140,9 @@ def list_command(args: list[str]) -> int:
     return 0
 
 
-def show_command(args: list[str]) -> int:
+def show_command(resolved: Resolved[ShowSettings]) -> int:
     """Show one run on a screen."""
-    from jaxreward.reports.run_text import run_json, run_lines
-
-    settings = _parse(ShowSettings, "show", args)
+    settings = resolved.settings
     path = find_run(settings.run, settings.out)
     with explain_malformed(path):
         facts = RunView.read(path)
@@ -180,11 +154,9 @@ def show_command(args: list[str]) -> int:
     return 0
 
 
-def compare_command(args: list[str]) -> int:
+def compare_command(resolved: Resolved[CompareSettings]) -> int:
     """Set runs side by side."""
-    from jaxreward.reports.run_tables import SideBySide
-
-    settings = _parse(CompareSettings, "compare", args)
+    settings = resolved.settings
     if len(settings.runs) < 2:
         raise UserError("name at least two runs to set side by side; `jaxreward runs show RUN` shows one")
     paths = [find_run(said, settings.out) for said in settings.runs]
@@ -204,9 +176,9 @@ def compare_command(args: list[str]) -> int:
     return 0
 
 
-def tail_command(args: list[str]) -> int:
+def tail_command(resolved: Resolved[TailSettings]) -> int:
     """Print the last events of a run; -f goes on with what happens."""
-    settings = _parse(TailSettings, "tail", args)
+    settings = resolved.settings
     if settings.lines < 0:
         raise UserError(f"--lines must not be negative, not {settings.lines}")
     path = find_run(settings.run, settings.out)
@@ -219,11 +191,9 @@ def tail_command(args: list[str]) -> int:
     return 0
 
 
-def track_command(args: list[str]) -> int:
+def track_command(resolved: Resolved[TrackSettings]) -> int:
     """Feed TensorBoard or Weights & Biases with a run."""
-    from jaxreward.proposers.llm.secrets import Secrets
-
-    settings = _parse(TrackSettings, "track", args)
+    settings = resolved.settings
     require(settings.to)
     path = find_run(settings.run, settings.out)
     reader = LogReader(path / LOG)
@@ -305,10 +275,11 @@ class Tail:
             self.sleep(POLL_S)
 
 
-_COMMANDS: dict[str, Callable[[list[str]], int]] = {
-    "list": list_command,
-    "show": show_command,
-    "tail": tail_command,
-    "compare": compare_command,
-    "track": track_command,
-}
+COMMANDS = (
+    Command("runs list", ListSettings, run=list_command, config=False),
+    Command("runs show", ShowSettings, run=show_command, config=False),
+    Command("runs tail", TailSettings, run=tail_command, config=False, examples=("runs tail first --follow",)),
+    Command("runs compare", CompareSettings, run=compare_command, config=False),
+    Command("runs track", TrackSettings, run=track_command, config=False,
+            examples=("runs track first --to tensorboard wandb",)),
+)  # fmt: skip

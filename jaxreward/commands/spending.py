@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from jaxreward.commands.questions import confirmed
+from jaxreward.commands.confirm import confirmed
 from jaxreward.errors import UserError
 from jaxreward.evolve.settings import EvolveSettings
 from jaxreward.evolve.setup import given_observation, task_card

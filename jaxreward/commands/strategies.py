@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
+from jaxreward.commands.resolve import Command, Resolved
 from jaxreward.config import Arg
 from jaxreward.search.option_text import own_options, written
 from jaxreward.search.registry import STRATEGIES, strategy_class
@@ -16,6 +17,13 @@ class StrategiesSettings:
 
     strategy: Annotated[str, Arg(positional="NAME")] = ""
     """Name of the strategy."""
+
+
+def run(resolved: Resolved[StrategiesSettings]) -> int:
+    """Print the list or the description."""
+    name = resolved.settings.strategy
+    print(description(name) if name else summary())
+    return 0
 
 
 def summary() -> str:
@@ -42,3 +50,6 @@ def description(name: str) -> str:
 def _words(doc: str | None) -> list[str]:
     """The paragraphs of a docstring, each on one line."""
     return [" ".join(paragraph.split()) for paragraph in (doc or "").strip().split("\n\n")]
+
+
+COMMANDS = (Command("strategies", StrategiesSettings, run=run, config=False, examples=("strategies rf-agent",)),)

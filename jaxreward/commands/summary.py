@@ -8,15 +8,13 @@ from typing import Any
 
 from rich.console import Console
 
-from jaxreward.commands.retrain import Retrained, TrainSettings
 from jaxreward.devices import cores
 from jaxreward.errors import UserError
 from jaxreward.evolve import Outcome
-from jaxreward.evolve.settings import plain
 from jaxreward.proposers.llm.cost import Amount
 from jaxreward.records import Result, Score, normalised
-from jaxreward.reports.plots import learning_curves, search_plot
-from jaxreward.reports.tables import diagnosis, figure, measure_of_scores, score_json, score_table, task_title
+from jaxreward.reports.plots import search_plot
+from jaxreward.reports.tables import measure_of_scores, score_json, score_table, task_title
 from jaxreward.reports.timeline import Timeline
 from jaxreward.runs import Checked, Entry, Proposed, Trained, read_log, read_transcript
 from jaxreward.runs.provenance import VERSIONED, commit, device, versions
@@ -153,49 +151,6 @@ def _result_json(result: Result) -> dict[str, Any]:
         "score": result.score.mean if result.score else None,
         "failure": result.failure.stage if result.failure else None,
         "beside": dict(feedback.extra_metrics) if feedback else {},
-    }  # fmt: skip
-
-
-def show_retrained(settings: TrainSettings, done: Retrained, console: Console) -> None:
-    """The table, and what --diagnose and --plot ask for."""
-    result, task = done.result, task_title(settings.task, settings.task_arg)
-    rows = []
-    for i, name in enumerate(done.names):
-        extra = {m.replace("_", " "): figure(result.extra(m)[i].mean(), rate=False) for m in result.extra_metrics}
-        rows.append((name, result.score(i), {"features": str(result.programs[i].observation_size), **extra}))
-    console.print(
-        score_table(f"{result.measure.label} on {task}, {settings.seeds} seeds x {settings.steps:,} steps", rows)
-    )
-    console.print(
-        f"{result.env_steps:,} environment steps in {result.run_s:.0f} s after {result.compile_s:.0f} s of compiling",
-        highlight=False,
-    )
-    for i, name in enumerate(done.names):
-        found = ", ".join(n.kind for n in result.feedback(i).notices)
-        if found and not settings.diagnose:
-            console.print(f"{name}: {found} (--diagnose says more)")
-    if settings.diagnose:
-        for i, name in enumerate(done.names):
-            console.print(f"\n{name}")
-            for line in diagnosis(result.feedback(i)):
-                console.print(f"  {line}")
-    if settings.plot is not None:
-        settings.plot.parent.mkdir(parents=True, exist_ok=True)
-        by_name = lambda curve: dict(zip(done.names, curve, strict=True))  # noqa: E731
-        extra = {name: by_name(result.extra_curve(name)) for name in result.extra_metrics}
-        curves = by_name(result.success_curve)
-        learning_curves(settings.plot, result.steps, curves, task, result.measure, extra)
-        console.print(f"learning curves in {settings.plot}")
-
-
-def train_json(settings: TrainSettings, done: Retrained) -> dict[str, Any]:
-    """The documented object of `jaxreward train --json` (docs/commands.md)."""
-    r = done.result
-    return {
-        "task": settings.task, "task_arg": list(settings.task_arg), "ppo": plain(settings.ppo),
-        "seeds": settings.seeds, "steps": settings.steps, "rows": done.rows(),
-        "env_steps": r.env_steps, "wall_s": r.wall_s, "compile_s": r.compile_s, "run_s": r.run_s,
-        "peak_bytes": r.peak_bytes, **made_on(),
     }  # fmt: skip
 
 

@@ -1,12 +1,11 @@
-"""`jaxreward tasks`: what there is to solve, and what a proposer is told of it."""
+"""`jaxreward tasks`: the tasks, and the description of each that proposers get."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Annotated
 
-from jaxreward.commands.arguments import configured
-from jaxreward.commands.parsing import parse
+from jaxreward.commands.resolve import Command, Resolved
 from jaxreward.config import Arg
 from jaxreward.errors import UserError
 from jaxreward.tasks import card, make_task_of, options_of, task_names
@@ -22,9 +21,9 @@ class TasksSettings:
     """Options of the task, each as KEY=VALUE."""
 
 
-def tasks(args: list[str]) -> int:
-    """Print the list or the description; `args` are those of the command line."""
-    settings = parse(TasksSettings, configured(TasksSettings(), args), args, "tasks")
+def run(resolved: Resolved[TasksSettings]) -> int:
+    """Print the list or the description."""
+    settings = resolved.settings
     if not settings.task and settings.task_arg:
         raise UserError("--task-arg is for one task: say `jaxreward tasks NAME --task-arg KEY=VALUE`")
     if not settings.task:
@@ -35,3 +34,8 @@ def tasks(args: list[str]) -> int:
     options = ", ".join(f"{name}={value}" for name, value in options_of(task).items())
     print(f"\nOptions (--task-arg KEY=VALUE): {options}" if options else "")
     return 0
+
+
+COMMANDS = (
+    Command("tasks", TasksSettings, run=run, examples=("tasks", "tasks panda-tracking --task-arg speed_scale=2")),
+)

@@ -1,4 +1,4 @@
-"""What `jaxreward compare` is told to do, and the cells that come of it."""
+"""The settings of `jaxreward compare`, and the cells of the comparison."""
 
 from __future__ import annotations
 
@@ -7,25 +7,24 @@ import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from jaxreward.comparison.cells import Cell, SearchCell, SparseCell
 from jaxreward.comparison.finished_searches import Grid, folder_of, name_of
-from jaxreward.config import Arg
+from jaxreward.config import Arg, check_bounds
 from jaxreward.errors import UserError
 from jaxreward.evolve.presets import preset
-from jaxreward.evolve.settings import EvolveSettings
+from jaxreward.evolve.settings import EvolveSettings, SearchOptions
 from jaxreward.proposers.llm.llm_settings import LlmSettings
 from jaxreward.records import Evolve
 from jaxreward.search import STRATEGIES
 from jaxreward.training import PPO
-from jaxreward.training.config import CollectorOption, CompileOption
 
 PROPOSERS = ("genetic", "llm")
 
 
 @dataclass(frozen=True)
-class CompareSettings:
+class CompareSettings(SearchOptions):
     """Search with several strategies at equal budget, on the same tasks with the same search seeds, and compare what
     they found on fresh seeds.
 
@@ -40,65 +39,27 @@ class CompareSettings:
     """How to search (`jaxreward strategies`). best-of-n among them is what the others are compared with."""
     proposers: tuple[str, ...] = ("genetic",)
     """Who proposes: genetic, llm or both. llm takes --model."""
-    search_seeds: int = 3
+    search_seeds: Annotated[int, Arg(least=1)] = 3
     """Searches of each strategy and task. So many for each proposer; their seeds are 0 .. search_seeds-1."""
-    candidates: int = 30
+    candidates: Annotated[int, Arg(least=1)] = 30
     """Candidates that each search trains."""
-    generation: int = 8
-    """Candidates proposed and trained side by side."""
-    seeds: int = 2
-    """Training seeds of a candidate."""
-    steps: int = 0
+    steps: Annotated[int, Arg(least=0)] = 0
     """Environment steps of each seed; 0: as `evolve`. What that has for the task by default."""
-    final_seeds: int = 5
+    final_seeds: Annotated[int, Arg(least=1)] = 5
     """Fresh seeds of the final training. The best of each search is trained again on them."""
-    final_steps: int = 0
-    """Environment steps of each of them; 0: as in the search."""
     evolve: Evolve = "reward"
     """What may change; the other half is the task's own. The same for all strategies."""
-    observation: Path | None = None
-    """With --evolve reward: a file whose get_observation all have. It takes the place of the task's own."""
     option: Annotated[tuple[str, ...], Arg(unit="STRATEGY.KEY=VALUE", adds=True)] = ()
     """Options of a strategy. `jaxreward strategies NAME` lists them."""
-    bandit: bool = False
-    """Choose operators by what they have brought so far. Models are chosen so too, by cost as well."""
-    filter_steps: int = 0
-    """Short rung: when candidates that lag stop; 0 for none. A candidate lags below --filter-threshold."""
-    filter_threshold: float | None = None
-    """What the short rung asks for, in the task's metric. By default a success rate of 0.05."""
-    tune: int = 0
-    """Weight settings of each reward to try first; 0: none. They train side by side; the best is written into the
-    source before its candidate is trained."""
-    tune_steps: int = 0
-    """Environment steps of each setting and seed; 0: --steps / 4."""
-    max_attempts: int = 0
-    """Programs proposed in each search at most; 0: 4 x candidates. Failures and duplicates count."""
-    memory_gb: float | None = None
-    """Memory that training may take on a device. By default most of what is free."""
-    chunk: int | None = None
-    """Candidates compiled together, at most. By default what fits, on a CPU of at most 16 structures."""
-    collector: CollectorOption = "auto"
-    """How experience is collected. fused: by one compiled function; stepwise: by one for each structure of programs and
-    one for the rest; auto: the one that should finish first."""
-    compile: CompileOption = "auto"
-    """Of the fused collector on a CPU: full optimisation, or fast compilation to slower code."""
-    llm: Annotated[LlmSettings, Arg(flat=True)] = field(default_factory=LlmSettings)
-    """Language models. Budgets such as --max-usd are of each search, not of all together."""
     shard: Annotated[str, Arg(unit="I/N")] = "1/1"
     """Which of how many parts of the work to do. --merge puts them together."""
     merge: tuple[Path, ...] = ()
     """Folders of comparisons or shards to put together. Nothing is searched."""
     out: Path = Path("runs/compare")
     """Folder of searches, table and picture."""
-    unsafe_no_sandbox: bool = False
-    """Check programs without the sandbox. For systems that have none, and programs you trust."""
-    dry_run: bool = False
-    """Print what is done, what is left and its cost alone."""
-    json: bool = False
-    """End standard output with one JSON object. All else goes to standard error."""
 
-    learners: Annotated[Mapping[str, PPO], Arg(hidden=True)] = field(default_factory=dict)
-    """The learner by task; a task that is not there has that of `jaxreward evolve`."""
+    learner: Annotated[Mapping[str, Any], Arg(hidden=True)] = field(default_factory=dict)
+    """Values of the learner, by name, in place of those that `jaxreward evolve` has for each task."""
     command: Annotated[str, Arg(hidden=True)] = ""
     """What the user typed, for the logs."""
 
@@ -118,11 +79,7 @@ class CompareSettings:
         if self.llm != LlmSettings() and "llm" not in self.proposers:
             raise UserError("--model and what else concerns language models are for --proposers llm; name it, or "
                             "leave them out")  # fmt: skip
-        for name in ("search_seeds", "final_seeds"):
-            if getattr(self, name) < 1:
-                raise UserError(f"--{name.replace('_', '-')} must be at least 1, not {getattr(self, name)}")
-        if self.steps < 0:
-            raise UserError(f"--steps must not be negative, not {self.steps}; 0 is for the task's default")
+        check_bounds(self)
         for text in self.option:
             strategy, dot, rest = text.partition(".")
             if not dot or "=" not in rest:
@@ -175,22 +132,19 @@ class CompareSettings:
     def _search(self, task: str) -> EvolveSettings:
         """What all searches on a task have in common."""
         default = preset("quick", task)
-        return EvolveSettings(
-            task=task, task_arg=self.task_arg, evolve=self.evolve,
-            observation=self.observation and self.observation.absolute(), candidates=self.candidates,
-            generation=self.generation, seeds=self.seeds, steps=self.steps or default.steps,
-            filter_steps=self.filter_steps, filter_threshold=self.filter_threshold, baselines=(),
-            tune=self.tune, tune_steps=self.tune_steps,
-            final_seeds=self.final_seeds, final_steps=self.final_steps, max_attempts=self.max_attempts,
-            memory_gb=self.memory_gb, chunk=self.chunk, collector=self.collector, compile=self.compile,
-            ppo=self.learners.get(task, default.ppo), out=self.out / folder_of(task),
-            unsafe_no_sandbox=self.unsafe_no_sandbox, command=self.command,
-        )  # fmt: skip
+        shared = {f.name: getattr(self, f.name) for f in dataclasses.fields(SearchOptions)}
+        shared |= {"llm": LlmSettings(), "bandit": False, "dry_run": False, "json": False}
+        return EvolveSettings(**{
+            **shared, "task": task, "evolve": self.evolve, "candidates": self.candidates, "baselines": (),
+            "steps": self.steps or default.steps, "observation": self.observation and self.observation.absolute(),
+            "ppo": dataclasses.replace(default.ppo, **self.learner), "out": self.out / folder_of(task),
+            "command": self.command,
+        })  # fmt: skip
 
 
 @dataclass(frozen=True)
-class Typed(CompareSettings):
-    __doc__ = CompareSettings.__doc__
+class CompareOptions(CompareSettings):
+    __doc__ = CompareSettings.__doc__  # which help shows
 
     ppo: PPO = field(default_factory=PPO)
     """The learner. What is given here takes the place of what `jaxreward evolve` has for the task."""

@@ -1,4 +1,4 @@
-"""What a search is told to do: every option of `jaxreward evolve`, with its defaults and presets."""
+"""The settings of a search: the options of `jaxreward evolve` with their defaults."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from jaxreward.config import Arg
+from jaxreward.config import Arg, check_bounds
 from jaxreward.errors import UserError
 from jaxreward.proposers.llm.llm_settings import LlmSettings
 from jaxreward.records import Evolve
@@ -28,19 +28,73 @@ Judge = Literal["files", "terminal"]
 
 
 @dataclass(frozen=True)
-class EvolveSettings:
+class TrainingOptions:
+    """Options of every command that trains programs."""
+
+    task_arg: Annotated[tuple[str, ...], Arg(adds=True)] = ()
+    """Options of the task. Each is KEY=VALUE, such as push_force_scale=2; `jaxreward tasks NAME` lists them."""
+    memory_gb: Annotated[float | None, Arg(positive=True)] = None
+    """Memory that training may take on a device. By default most of what is free."""
+    chunk: Annotated[int | None, Arg(least=1)] = None
+    """Programs compiled together, at most. By default what fits, on a CPU of at most 16 structures."""
+    collector: CollectorOption = "auto"
+    """How experience is collected. fused: by one compiled function; stepwise: by one for each structure of programs and
+    one for the rest; auto: the one that should finish first."""
+    compile: CompileOption = "auto"
+    """Of the fused collector on a CPU: full optimisation, or fast compilation to slower code."""
+    unsafe_no_sandbox: bool = False
+    """Check programs without the sandbox. For systems that have none, and programs you trust."""
+    dry_run: bool = False
+    """Print the plan and its estimated cost alone."""
+    json: bool = False
+    """End standard output with one JSON object. All else goes to standard error."""
+
+    def execution(self, room: tuple[int, int] = (0, 0)) -> Execution:
+        """Where and how the programs train."""
+        return Execution(self.memory_gb, self.chunk, self.collector, self.compile, room=room)
+
+
+@dataclass(frozen=True)
+class SearchOptions(TrainingOptions):
+    """Options of a search, and of a comparison of searches."""
+
+    bandit: bool = False
+    """Choose operators by what they have brought so far. Models are chosen so too, by cost as well."""
+    observation: Path | None = None
+    """With --evolve reward: a file whose get_observation all have. It takes the place of the task's own."""
+    generation: Annotated[int, Arg(least=1)] = 8
+    """Candidates proposed and trained side by side."""
+    seeds: Annotated[int, Arg(least=1)] = 2
+    """Training seeds of a candidate."""
+    filter_steps: Annotated[int, Arg(least=0)] = 0
+    """Short rung: when candidates that lag stop; 0 for none. A candidate lags below --filter-threshold."""
+    filter_threshold: float | None = None
+    """What the short rung asks for, in the task's metric. By default a success rate of 0.05."""
+    tune: Annotated[int, Arg(least=0)] = 0
+    """Weight settings of each reward to try first; 0: none. They train side by side, its own among them; the best is
+    written into the source before its candidate is trained."""
+    tune_steps: Annotated[int, Arg(least=0)] = 0
+    """Environment steps of each setting and seed; 0: --steps / 4."""
+    final_seeds: Annotated[int, Arg(least=0)] = 5
+    """Fresh seeds of the final training; 0 for none. The best and the baselines are trained again on them."""
+    final_steps: Annotated[int, Arg(least=0)] = 0
+    """Environment steps of each of them; 0: --steps."""
+    max_attempts: Annotated[int, Arg(least=0)] = 0
+    """Programs proposed at most; 0: 4 x candidates. Failures and duplicates count."""
+    llm: Annotated[LlmSettings, Arg(flat=True)] = field(default_factory=LlmSettings)
+    """Language models."""
+
+
+@dataclass(frozen=True)
+class EvolveSettings(SearchOptions):
     """Search for an interface: programs are proposed, trained side by side, and improved on."""
 
     task: str = "xland-easy"
     """What to solve (`jaxreward tasks`). Also xland/<environment>/<ruleset>, or a Python file, which is executed."""
-    task_arg: Annotated[tuple[str, ...], Arg(adds=True)] = ()
-    """Options of the task. Each is KEY=VALUE, such as push_force_scale=2; `jaxreward tasks NAME` lists them."""
     strategy: str = "limen"
     """How to search (`jaxreward strategies`). One of limen, rf-agent, revolve, forge, eureka, best-of-n."""
     option: Annotated[tuple[str, ...], Arg(keyed=True)] = ()
     """Options of the strategy. Each is KEY=VALUE; `jaxreward strategies NAME` lists them."""
-    bandit: bool = False
-    """Choose operators by what they have brought so far. Models are chosen so too, by cost as well."""
     proposer: str = "genetic"
     """Who proposes: genetic, llm, manual, replay. genetic needs no network; llm takes --model; manual is a
     person, through files; replay takes --recording."""
@@ -48,82 +102,44 @@ class EvolveSettings:
     """With --proposer replay: the run whose programs are proposed again. Its folder, or its events.jsonl."""
     evolve: Evolve | None = None
     """What may change; the other half is the task's own. By default what the strategy was made for."""
-    observation: Path | None = None
-    """With --evolve reward: a file whose get_observation all have. It takes the place of the task's own."""
     judge: Judge = "files"
     """How people compare agents, where a strategy asks them. revolve does with fitness=preference: through files in
     the run's folder, or on the terminal."""
-    candidates: int = 16
+    candidates: Annotated[int, Arg(least=1)] = 16
     """Candidates to train."""
-    generation: int = 8
-    """Candidates proposed and trained side by side."""
-    seeds: int = 2
-    """Training seeds of a candidate."""
-    steps: int = 200_000
+    steps: Annotated[int, Arg(least=1)] = 200_000
     """Environment steps of each seed."""
-    filter_steps: int = 0
-    """Short rung: when candidates that lag stop; 0 for none. A candidate lags below --filter-threshold."""
-    filter_threshold: float | None = None
-    """What the short rung asks for, in the task's metric. By default a success rate of 0.05."""
     restart: bool = False
     """Train the short rung apart, what passes from scratch. It has one seed then: the paper's protocol."""
-    halving: int = 0
+    halving: Annotated[int, Arg(least=0)] = 0
     """How often half of a generation stops; 0 for never. Successive halving: at half of --steps, at half of that and
     so on, the better half goes on."""
     prune: bool = False
     """Stop candidates that cannot win any more. Their learning curves decide, at 1/2, 3/4 and 7/8 of --steps."""
-    contender_seeds: int = 0
+    contender_seeds: Annotated[int, Arg(least=0)] = 0
     """Seeds of candidates that may be the best; 0: as others. 95 % intervals decide; the best so far is among them."""
-    tune: int = 0
-    """Weight settings of each reward to try first; 0: none. They train side by side, its own among them; the best is
-    written into the source before its candidate is trained."""
-    tune_steps: int = 0
-    """Environment steps of each setting and seed; 0: --steps / 4."""
     baselines: tuple[str, ...] = ("sparse",)
     """To compare with: sparse, dense, best-of-n. They get the same budget; sparse is the task's own interface, dense
     has a person's reward, where there is one, best-of-n is a second search."""
-    final_seeds: int = 5
-    """Fresh seeds of the final training; 0 for none. The best and the baselines are trained again on them."""
-    final_steps: int = 0
-    """Environment steps of each of them; 0: --steps."""
-    seed: int = 0
+    seed: Annotated[int, Arg(least=0)] = 0
     """Seed of the search. Training seeds are 0 .. seeds-1 for every candidate."""
-    max_attempts: int = 0
-    """Programs proposed at most; 0: 4 x candidates. Failures and duplicates count."""
-    max_env_steps: int = 0
+    max_env_steps: Annotated[int, Arg(least=0)] = 0
     """Environment steps in training; 0 for no limit."""
-    max_device_s: float = 0.0
+    max_device_s: Annotated[float, Arg(least=0)] = 0.0
     """Compiling and training; 0 for no limit. All devices count together, of which a CPU has one a core."""
-    memory_gb: float | None = None
-    """Memory that training may take on a device. By default most of what is free."""
-    chunk: int | None = None
-    """Candidates compiled together, at most. By default what fits, on a CPU of at most 16 structures."""
-    collector: CollectorOption = "auto"
-    """How experience is collected. fused: by one compiled function; stepwise: by one for each structure of programs and
-    one for the rest; auto: the one that should finish first."""
-    compile: CompileOption = "auto"
-    """Of the fused collector on a CPU: full optimisation, or fast compilation to slower code."""
     ppo: PPO = field(default_factory=PPO)
     """The learner."""
-    llm: Annotated[LlmSettings, Arg(flat=True)] = field(default_factory=LlmSettings)
-    """Language models."""
     out: Path = Path("runs")
     """Folder of runs."""
     name: str = ""
     """Name of the run. By default made of task, strategy and seed, and numbered where it exists."""
     resume: bool = False
     """Go on with the run of this name, if it exists. It keeps its own settings but for larger budgets."""
-    unsafe_no_sandbox: bool = False
-    """Check programs without the sandbox. For systems that have none, and programs you trust."""
     profile: bool = False
     """Write down where the time went. `profile/account.md` in the run's folder has every generation; a trace of XLA's
-    profiler lies beside it."""
+    profiler is next to it."""
     track: tuple[SinkName, ...] = ()
     """Show the run in tensorboard, wandb or both as well. Each is an extra to install; wandb is Weights & Biases."""
-    dry_run: bool = False
-    """Print the plan and its estimated cost alone."""
-    json: bool = False
-    """End standard output with one JSON object. All else goes to standard error."""
 
     command: Annotated[str, Arg(hidden=True)] = ""
     """What the user typed, for the log and the provenance of what is found."""
@@ -136,10 +152,6 @@ class EvolveSettings:
     def make_task(self) -> Task:
         """The task with its options."""
         return make_task_of(self.task, self.task_arg)
-
-    def execution(self, room: tuple[int, int] = (0, 0)) -> Execution:
-        """Where and how its programs train."""
-        return Execution(self.memory_gb, self.chunk, self.collector, self.compile, room=room)
 
     @property
     def attempts(self) -> int:
@@ -157,13 +169,7 @@ class EvolveSettings:
 
     def check(self) -> None:
         """Raise a UserError for the first setting that cannot be."""
-        for name in ("candidates", "generation", "seeds", "steps"):
-            if getattr(self, name) < 1:
-                raise UserError(f"--{name} must be at least 1, not {getattr(self, name)}")
-        amounts = ("filter_steps", "final_seeds", "final_steps", "seed", "max_attempts", "max_env_steps")
-        for name in (*amounts, "halving", "contender_seeds", "tune", "tune_steps"):
-            if getattr(self, name) < 0:
-                raise UserError(f"--{name.replace('_', '-')} must not be negative")
+        check_bounds(self)
         if self.filter_steps >= self.steps:
             raise UserError(f"--filter-steps {self.filter_steps} must be smaller than --steps {self.steps}")
         if self.restart and not self.filter_steps:
@@ -180,12 +186,6 @@ class EvolveSettings:
             raise UserError("--tune-steps is for --tune")
         if self.tune_steps > self.steps:
             raise UserError(f"--tune-steps {self.tune_steps} must not be larger than --steps {self.steps}")
-        if self.memory_gb is not None and not 0 < self.memory_gb < math.inf:
-            raise UserError(f"--memory-gb must be a positive number, not {self.memory_gb}")
-        if not 0 <= self.max_device_s < math.inf:
-            raise UserError(f"--max-device-s must be a number that is not negative, not {self.max_device_s}")
-        if self.chunk is not None and self.chunk < 1:
-            raise UserError(f"--chunk must be at least 1, not {self.chunk}")
         check_name(self.run_name, "run")
         require(self.track)
         if len(set(self.baselines)) < len(self.baselines):
@@ -272,15 +272,16 @@ class EvolveSettings:
     def as_config(self) -> dict[str, Any]:
         """TOML-ready values of everything that the course of the run depends on, the strategy's defaults spelt out."""
         skip = {"out", "name", "resume", "profile", "track", "dry_run", "json", "command"}
-        values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name not in skip}
+        fields = sorted(dataclasses.fields(self), key=lambda f: f.name not in type(self).__annotations__)
+        values = {f.name: getattr(self, f.name) for f in fields if f.name not in skip}
         spelt_out = write_options(self.strategy, read_options(self.strategy, self.option))
         return plain({**values, "option": spelt_out, "evolve": self.evolves, "filter_threshold": self.threshold})
 
 
 def plain(value: Any) -> Any:
     """`value` as TOML and JSON write it: settings as tables, without those that are None, and paths as text."""
-    if isinstance(value, PPO | LlmSettings):
-        return plain({f.name: getattr(value, f.name) for f in dataclasses.fields(value)})
+    if dataclasses.is_dataclass(value):
+        value = {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
     if isinstance(value, dict):
         return {k: plain(v) for k, v in value.items() if v is not None}
     if isinstance(value, list | tuple):

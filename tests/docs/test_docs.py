@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from jaxreward.cli import main
-from jaxreward.commands.help_pages import PAGES as PAGES_OF_HELP
+from jaxreward.commands.table import SUMMARIES
 from jaxreward.config import apply
 from jaxreward.evolve.presets import PAPER_BUDGETS
 from jaxreward.evolve.settings import EvolveSettings
@@ -163,7 +163,7 @@ def test_every_notice_is_explained():
 
 
 def test_options_of_evolve_and_train():
-    from jaxreward.commands.retrain import TrainSettings
+    from jaxreward.commands.train import TrainSettings
 
     text = page("commands.md")
     for settings in (EvolveSettings, TrainSettings):
@@ -203,10 +203,7 @@ def test_every_command_has_a_transcript_and_what_quick_ones_print_is_so(capsys, 
         found = [line.rstrip() for line in (told.out + told.err).strip().split("\n")]
         assert found[: int(lines) if cut else None] == printed.strip().split("\n"), words
     assert tried == set(QUICK)
-    groups = {name.partition(" ")[0] for name in PAGES_OF_HELP} - {
-        "compare",
-        "completion",
-    }  # on a page of its own; a script
+    groups = set(SUMMARIES) - {"compare", "completion"}  # on a page of its own; a script
     assert {order.split()[1] for order in shown if order.startswith("jaxreward")} >= groups
 
 
@@ -227,7 +224,7 @@ def test_budgets_of_the_paper():
 def test_keys_of_every_json_object_are_documented():
     text = page("commands.md")
     for file, functions in {
-        "commands/summary.py": ("evolve_json", "train_json"), "commands/retrain.py": ("rows",),
+        "commands/summary.py": ("evolve_json",), "commands/train.py": ("train_json", "rows"),
         "reports/tables.py": ("score_json",), "reports/run_tables.py": ("summary_json", "json", "_reached_json"),
         "reports/run_text.py": ("run_json", "_generation_json"),
     }.items():  # fmt: skip

@@ -13,7 +13,7 @@ import hashlib
 import json
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -27,17 +27,17 @@ GUARDED: Mapping[str, tuple[str, ...]] = {
 """By proposer, the settings that say who is asked, and with which templates."""
 
 
-def others(proposer: str, found: LlmSettings, typed: LlmSettings, result: LlmSettings) -> tuple[str, ...]:
-    """The guarded settings that a folder alone says, and this user has not said before.
+def unconfirmed(proposer: str, of_folder: Collection[str], found: LlmSettings, used: LlmSettings) -> tuple[str, ...]:
+    """The guarded settings that a run's folder alone says, and this user has not said before.
 
     Args:
+        proposer: who proposes.
+        of_folder: the settings in `used` whose values come from the folder.
         found: the settings of the folder.
-        typed: what was typed now, defaults elsewhere.
-        result: both together.
+        used: those with what the user says now.
     """
-    names = GUARDED.get(proposer, ())
-    alone = tuple(name for name in names if getattr(result, name) != getattr(typed, name))
-    return () if not alone or is_known(proposer, found) or is_known(proposer, result) else alone
+    alone = tuple(name for name in GUARDED.get(proposer, ()) if name in of_folder)
+    return () if not alone or is_known(proposer, found) or is_known(proposer, used) else alone
 
 
 def remember(proposer: str, llm: LlmSettings) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated
 from urllib.parse import urlsplit
 
-from jaxreward.config import Arg
+from jaxreward.config import Arg, check_bounds
 from jaxreward.errors import UserError
 
 
@@ -27,7 +27,7 @@ class LlmSettings:
     """Sampling temperature (LIMEN: 0.7). By default the provider's."""
     top_p: float | None = None
     """Nucleus sampling. By default the provider's."""
-    max_tokens: int = 8192
+    max_tokens: Annotated[int, Arg(least=1)] = 8192
     """Longest reply. Thinking counts where the provider counts it."""
     reasoning_effort: str | None = None
     """For models that think: none, minimal, low, medium, high."""
@@ -35,25 +35,25 @@ class LlmSettings:
     """Sampling seed, for providers that have one. Every request adds its own number to it."""
     stream: bool = False
     """Receive replies as they are written. For gateways that cut silent connections."""
-    concurrency: int = 8
+    concurrency: Annotated[int, Arg(least=1)] = 8
     """Requests in flight at most."""
-    timeout_s: float = 180.0
+    timeout_s: Annotated[float, Arg(positive=True)] = 180.0
     """Longest wait for one reply."""
-    retries: int = 5
+    retries: Annotated[int, Arg(least=0)] = 5
     """Attempts after the first. They are for an endpoint that is busy, broken or silent; then a prompt that fails while
     others are answered is given up."""
     wait_s: float = 900.0
     """Patience with an endpoint that is down. With --proposer manual it is with a person. Then the run ends and can be
     resumed; 0 ends it at once."""
-    repairs: int = 2
+    repairs: Annotated[int, Arg(least=0)] = 2
     """How often a rejected program goes back; 0 for never. Its verdict goes with it, to a person too."""
     prompts: Path | None = None
     """Folder of prompt templates. They take the place of built-in ones of the same name, for a person too."""
-    max_usd: float | None = None
+    max_usd: Annotated[float | None, Arg(positive=True)] = None
     """What language models may cost."""
-    max_tokens_total: int | None = None
+    max_tokens_total: Annotated[int | None, Arg(least=1)] = None
     """Tokens of language models, prompts and replies together."""
-    max_requests: int | None = None
+    max_requests: Annotated[int | None, Arg(least=1)] = None
     """Requests to language models. Retries that were answered count."""
     confirm_usd: float = 10.0
     """Ask before a run whose estimate is above this. Where nobody can be asked, refuse."""
@@ -67,17 +67,7 @@ class LlmSettings:
             if asked and model not in asked:
                 close = difflib.get_close_matches(model, asked, n=1) or list(asked)
                 raise UserError(f"--price names {model}, which no --model does; did you mean {close[0]}?")
-        for name in ("max_tokens", "concurrency", "max_tokens_total", "max_requests"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise UserError(f"--{_dashed(name)} must be at least 1, not {value}")
-        for name in ("retries", "repairs"):
-            if getattr(self, name) < 0:
-                raise UserError(f"--{name} must not be negative")
-        for name in ("timeout_s", "max_usd"):
-            value = getattr(self, name)
-            if value is not None and not 0 < value < math.inf:
-                raise UserError(f"--{_dashed(name)} must be a positive number, not {value}")
+        check_bounds(self)
         for name in ("wait_s", "confirm_usd"):
             if not getattr(self, name) >= 0:
                 raise UserError(f"--{_dashed(name)} must be a number that is not negative, not {getattr(self, name)}")

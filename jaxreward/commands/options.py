@@ -1,4 +1,4 @@
-"""Options of a command, read from the dataclass of its settings: what parsing, help and completion go by."""
+"""The options of a command, read from the dataclass of its settings; parsing, help and completion use them."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
-from jaxreward.config import Arg, arg_of
+from jaxreward.config import Arg, fields_of
 
 _MEASURES = {"_s": ("SECONDS", "s"), "_gb": ("GB", "GB"), "_usd": ("USD", "USD")}
-"""Ends of names that say in what a value is measured: as a placeholder, and behind a number."""
+"""Suffixes of names that give the unit of a value: as a placeholder, and after a number."""
 _COUNTED = ("tokens", "steps", "seeds", "episodes", "frames", "requests", "candidates", "envs")
-"""Words of names that say what a whole number counts."""
+"""Words of names that give what an integer counts."""
 
 
 @dataclass(frozen=True)
@@ -29,10 +29,10 @@ class Option:
     """An option of a command: one field of its settings.
 
     Attributes:
-        path: where it lies in the settings, nested ones after a dot: `ppo.learning_rate`.
-        flag: `--ppo.learning-rate`; empty for one that stands without a flag.
-        kind: type of a value, or of each, where there are `several`; it may be left empty where it is `optional`.
-        choices: the values that it can have, if they are few.
+        path: its place in the settings, nested ones after a dot: `ppo.learning_rate`.
+        flag: `--ppo.learning-rate`; empty for a positional argument.
+        kind: type of a value, or of each of `several`; None is a value too where it is `optional`.
+        choices: the values of a `Literal`.
         required: there is no default.
         text: what it means, in sentences.
     """
@@ -50,6 +50,12 @@ class Option:
     @property
     def is_switch(self) -> bool:
         return self.kind is bool
+
+    @property
+    def flags(self) -> list[str]:
+        """Every flag of it, a switch's negation last."""
+        found = [self.arg.short, self.flag, self.negation if self.is_switch else ""]
+        return [flag for flag in found if flag] if self.flag else []
 
     @property
     def negation(self) -> str:
@@ -84,7 +90,7 @@ class Option:
         return re.sub("ies$", "y", name.split("_")[-1]).removesuffix("s").upper()
 
     def shown(self, value: Any) -> str:
-        """A default as people read it, with its unit; empty where there is nothing to say."""
+        """A default with its unit; empty for None, empty values and switches."""
         if value is None or value == "" or value == () or isinstance(value, bool):
             return ""
         name = self.path.rpartition(".")[2]
@@ -93,7 +99,7 @@ class Option:
         if not isinstance(value, int | float):
             return str(value)
         if value == 0:
-            return "0"  # which stands for something else, or has no unit
+            return "0"
         number = f"{value:,}" if isinstance(value, int) else f"{value:,g}"
         units = [short for end, (_, short) in _MEASURES.items() if name.endswith(end)]
         counted = [word for word in _COUNTED if word in name.split("_")] if isinstance(value, int) else []
@@ -114,13 +120,11 @@ def options_of(kind: type) -> tuple[Option, ...]:
 
 
 def _options(kind: type, path: str, prefix: str) -> Iterator[Option]:
-    hints, texts = typing.get_type_hints(kind, include_extras=True), field_texts(kind)
+    fields, texts = fields_of(kind), field_texts(kind)
     for field in dataclasses.fields(kind):
-        hint, arg = hints[field.name], arg_of(hints[field.name])
-        if typing.get_origin(hint) is typing.Annotated:
-            hint = typing.get_args(hint)[0]
-        if arg.hidden:
+        if field.name not in fields:
             continue
+        hint, arg = fields[field.name]
         if dataclasses.is_dataclass(hint):
             nested = prefix if arg.flat else f"{prefix}{field.name}."
             yield from _options(typing.cast(type, hint), f"{path}{field.name}.", nested)

@@ -1,0 +1,158 @@
+"""Settings from their layers: defaults, the preset, recording or run that they start from, the file, the command line.
+
+A later layer takes precedence. `Resolved` keeps where each value came from.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Generic, TypeVar
+
+from jaxreward.commands.command_line import CommandLine, read
+from jaxreward.commands.help import Page, print_page
+from jaxreward.commands.options import options_of
+from jaxreward.config import merged_options, read_toml, values_of, with_values
+from jaxreward.errors import UserError
+
+D = TypeVar("D")
+
+
+class Source(Enum):
+    """Where a value came from."""
+
+    DEFAULT = "the default of the settings"
+    PRESET = "the preset, or what suits the task"
+    RECORDING = "the run that is replayed"
+    RUN = "the run that is resumed"
+    FILE = "the file of --config"
+    COMMAND_LINE = "the command line"
+
+
+@dataclass(frozen=True)
+class Resolved(Generic[D]):
+    """Settings, and where each value came from.
+
+    Attributes:
+        settings: all layers together.
+        below: the same without the command line: the defaults that help shows; None where some have none.
+        sources: the source of every value that is not a default, by the path of its option.
+        line: the command line.
+    """
+
+    settings: D
+    below: D | None
+    sources: Mapping[str, Source]
+    line: CommandLine
+
+    def source(self, path: str) -> Source:
+        return self.sources.get(path, Source.DEFAULT)
+
+    def with_settings(self, **changes: Any) -> Resolved[D]:
+        """The same with some settings replaced, their sources unchanged."""
+        return dataclasses.replace(self, settings=dataclasses.replace(self.settings, **changes))  # type: ignore[type-var]
+
+
+@dataclass(frozen=True)
+class Given(Generic[D]):
+    """What the user gives for a command: the command line, and the values of the file of `--config`, by path."""
+
+    page: Page
+    line: CommandLine
+    file: Mapping[str, Any]
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """All values that are given, by path."""
+        return {**self.file, **self.line.values}
+
+    def get(self, path: str, default: Any) -> Any:
+        return self.values.get(path, default)
+
+    def group(self, name: str) -> dict[str, Any]:
+        """The values of a group of nested settings, by their names there."""
+        return {path.partition(".")[2]: v for path, v in self.values.items() if path.partition(".")[0] == name}
+
+    def over(self, base: D | None, source: Source = Source.DEFAULT) -> Resolved[D]:
+        """The settings: `base`, whose values come from `source`, the file's over them, then the command line's.
+
+        Args:
+            base: None for the defaults of the class; an option without one must be on the command line.
+
+        Raises:
+            UserError: an option without a default has no value.
+        """
+        options, typed = {option.path: option for option in options_of(self.page.settings)}, dict(self.line.values)
+        required = [o for o in options.values() if o.required]
+        missing = [o.placeholder for o in required if base is None and o.path not in typed]
+        if missing:
+            raise UserError(f"say which {missing[0]}: {self.page.program} {missing[0]}")
+        start: Any = self.page.settings(**{o.path: typed[o.path] for o in required}) if base is None else base
+        usual = start if required else self.page.settings()
+        sources = {path: source for path, o in options.items() if o.of(start) != o.of(usual)}
+        below = with_values(start, self.file)
+        for path in typed:
+            if options[path].arg.keyed:
+                typed[path] = merged_options(options[path].of(below), typed[path])
+        sources |= dict.fromkeys(self.file, Source.FILE) | dict.fromkeys(typed, Source.COMMAND_LINE)
+        return Resolved(with_values(below, typed), below, sources, self.line)
+
+
+@dataclass(frozen=True)
+class Command(Page, Generic[D]):
+    """A command: its page of help, and what it does.
+
+    Attributes:
+        run: does it; returns the exit status.
+        resolve: its settings from what the user gives: by default those of the class, the file, the command line.
+    """
+
+    run: Callable[[Resolved[D]], int] = lambda resolved: 0
+    resolve: Callable[[Given[D]], Resolved[D]] = lambda given: given.over(None)
+
+    def __call__(self, words: Sequence[str]) -> int:
+        """Run it with the words after its name; returns the exit status."""
+        return self.run(resolve(self, words))
+
+
+def resolve(command: Command[D], words: Sequence[str]) -> Resolved[D]:
+    """The settings of a command from the words after its name. `--help` prints a page and exits with status 0.
+
+    Raises:
+        UserError: what the words or the file say cannot be; the file is that of a run and names a Python file as the
+            task, which is not on the command line.
+    """
+    line = read(command, words)
+    if line.topic is not None and any(option.required for option in options_of(command.settings)):
+        print_page(command, line.topic, None)
+        raise SystemExit(0)
+    given = Given(command, line, _file(command, line))
+    resolved = command.resolve(given)
+    if line.topic is not None:
+        print_page(command, line.topic, resolved.below)
+        raise SystemExit(0)
+    return resolved
+
+
+def _file(page: Page, line: CommandLine) -> dict[str, Any]:
+    """The values of the file of `--config`, by path."""
+    if line.config is None:
+        return {}
+    values = values_of(page.settings, read_toml(line.config), str(line.config))
+    from jaxreward.runs.folders import is_run
+
+    if is_run(line.config.parent):
+        from jaxreward.commands.file_tasks import named_again
+
+        named_again(values.get("task", ""), line.values.get("task", ""), str(line.config))
+    return values
+
+
+def parse(kind: type[D], base: D | None, words: Sequence[str] | None, name: str) -> D:
+    """The settings of a script: `base`, or the defaults of `kind`, and what its command line says over them; `words`
+    are those that the process was started with if None."""
+    script = Command(name, kind, resolve=lambda given: given.over(base), config=False)
+    return resolve(script, sys.argv[1:] if words is None else words).settings

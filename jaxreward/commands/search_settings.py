@@ -1,0 +1,148 @@
+"""The settings of a search: those of a new one, of one that is replayed, of a run that is resumed."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+from jaxreward.commands.confirm import own_limit, require_own
+from jaxreward.commands.file_tasks import named_again
+from jaxreward.commands.options import options_of
+from jaxreward.commands.resolve import Given, Resolved, Source
+from jaxreward.config import apply
+from jaxreward.errors import UserError
+from jaxreward.evolve.presets import preset
+from jaxreward.evolve.settings import EvolveSettings
+from jaxreward.files import is_there
+from jaxreward.runs.run import nearest, read_config
+from jaxreward.tasks import is_file
+
+# What may differ when a run is resumed: its folder, how it is watched, its budgets, and all options of language models,
+# which providers may withdraw during a run; their replies are in the transcript.
+_MAY_CHANGE = {
+    *("out", "name", "resume", "profile", "track", "dry_run", "json"),
+    *("candidates", "max_attempts", "max_env_steps", "max_device_s"),
+    *("memory_gb", "unsafe_no_sandbox", "baselines", "final_seeds", "final_steps"),
+}
+
+BY_EVOLVE = "say jaxreward evolve --proposer manual"
+"""What to do instead, where `ask` or `tell` has no use for an option."""
+
+
+def resolve_search(given: Given[EvolveSettings]) -> Resolved[EvolveSettings]:
+    """The settings of a search; of a resumed run its own, with what may change of them.
+
+    A replay starts from the settings of the recorded run. Task and strategy decide the preset.
+    """
+    task = given.get("task", "")
+    recorded = _recorded(given.line.values.get("recording", Path()))
+    if recorded is not None:
+        if not task:
+            named_again(recorded.task, "", f"the run {recorded.recording}", recorded.recording)
+        base, source = recorded, Source.RECORDING
+    else:
+        strategy = given.get("strategy", EvolveSettings.strategy)
+        base, source = preset(given.line.preset or "quick", task or EvolveSettings.task, strategy), Source.PRESET
+    new = _absolute(given.over(base, source))
+    settings, command = new.settings, given.page.name
+    path = settings.out / settings.run_name
+    if settings.resume and is_there(path / "config.toml"):
+        return _resumed(path, new, given)
+    if given.line.topic is not None:
+        return new
+    if not settings.resume:
+        return new.with_settings(name=settings.name or _free_name(settings))
+    if command == "tell" or not (command == "ask" or task or recorded):
+        near = nearest(path)
+        begin = "start one with jaxreward ask" if command == "tell" else "say with --task what a new one searches"
+        raise UserError(f"there is no run in {path}; " + (f"did you mean {near.name}?" if near else begin))
+    # What a scheduler runs again is the same command: the first time there is nothing to resume.
+    return new.with_settings(name=settings.run_name, resume=False)
+
+
+def _resumed(path: Path, new: Resolved[EvolveSettings], given: Given[EvolveSettings]) -> Resolved[EvolveSettings]:
+    """The settings of the run in `path`, with what the user gives for it; `new` are those of a run that begins."""
+    started = dataclasses.replace(_started(path), out=new.settings.out, name=path.name, resume=True)
+    resolved = _absolute(given.over(started, Source.RUN))
+    if given.line.topic is not None:
+        return resolved
+    proposer, llm = resolved.settings.proposer, resolved.settings.llm
+    of_folder = {p.removeprefix("llm.") for p, source in resolved.sources.items() if source is Source.RUN}
+    if "confirm_usd" in of_folder:
+        llm = own_limit(proposer, started.llm, llm)
+    require_own(path, proposer, of_folder, started.llm, llm)
+    if is_file(started.task):
+        task = named_again(started.task, given.get("task", ""), f"the run {path}", path)
+        started, resolved = dataclasses.replace(started, task=task), resolved.with_settings(task=task)
+    _require_same(path, started, resolved.settings, given.page.name)
+    return resolved.with_settings(llm=llm)
+
+
+def _require_same(path: Path, started: EvolveSettings, again: EvolveSettings, command: str) -> None:
+    """Raise UserError for a setting of the run in `path` that differs and must not."""
+    for option in options_of(EvolveSettings):
+        before = option.of(started)
+        if option.path in _MAY_CHANGE or option.path.startswith("llm.") or option.of(again) == before:
+            continue
+        if option.path == "proposer" and command in ("ask", "tell"):
+            raise UserError(
+                f"{path} is a run of the {before} proposer, and {command} is for runs of --proposer manual: "
+                "say jaxreward evolve --resume, or start another run with --name"
+            )
+        value = "not set" if before in (None, ()) else " ".join(map(str, before)) if option.several else before
+        raise UserError(
+            f"{option.flag} of {path} is {value} and cannot change when it is resumed; leave it out, or start another "
+            "run with --name"
+        )
+
+
+def _started(path: Path) -> EvolveSettings:
+    """The settings that a run was started with. Its folder cannot take the sandbox away from its programs: that is for
+    whoever types the command."""
+    found = apply(EvolveSettings(), read_config(path), str(path / "config.toml"))
+    return dataclasses.replace(found, unsafe_no_sandbox=False)
+
+
+def _recorded(recording: Path) -> EvolveSettings | None:
+    """The settings of a recorded run, where the recording is the folder of one."""
+    if recording == Path() or not is_there(recording / "config.toml"):
+        return None
+    settings = _started(recording)
+    llm = dataclasses.replace(settings.llm, prompts=None)
+    # Without a short rung nobody chose the threshold that is written there.
+    threshold = settings.filter_threshold if settings.filter_steps else None
+    return dataclasses.replace(settings, proposer="replay", recording=recording, llm=llm, filter_threshold=threshold)
+
+
+def _absolute(resolved: Resolved[EvolveSettings]) -> Resolved[EvolveSettings]:
+    """The same with absolute paths, so that the run can be resumed from elsewhere, and the command as it was typed."""
+    s = resolved.settings
+    return resolved.with_settings(
+        task=str(Path(s.task).absolute()) if is_file(s.task) else s.task,
+        llm=dataclasses.replace(s.llm, prompts=s.llm.prompts and s.llm.prompts.absolute()),
+        observation=s.observation and s.observation.absolute(), command=resolved.line.text,
+    )  # fmt: skip
+
+
+def _free_name(settings: EvolveSettings) -> str:
+    """The default name, with a number where a run of that name exists: a second search is a new run."""
+    name, number = settings.run_name, 1
+    while (settings.out / name).exists():
+        number += 1
+        name = f"{settings.run_name}-{number}"
+    return name
+
+
+def for_people(given: Given[EvolveSettings], **more: object) -> Resolved[EvolveSettings]:
+    """The settings of `ask` and `tell`: a run of the manual proposer, resumed where it exists, with `more` values."""
+    command, values = given.page.name, given.line.values
+    if given.get("dry_run", False):
+        raise UserError(
+            "--dry-run is for evolve and train: jaxreward evolve --proposer manual --dry-run shows the plan"
+        )
+    if (proposer := values.get("proposer", "manual")) != "manual":
+        raise UserError(
+            f"{command} is for --proposer manual, not {proposer}: leave --proposer out, or say jaxreward evolve"
+        )
+    line = dataclasses.replace(given.line, values={**values, "proposer": "manual", "resume": True, **more})
+    return resolve_search(dataclasses.replace(given, line=line))

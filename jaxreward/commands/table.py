@@ -1,0 +1,33 @@
+"""The commands of `jaxreward`. The module of each is imported when it is needed."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from jaxreward.commands.resolve import Command
+
+SUMMARIES = {
+    "evolve": "Search for an interface of a task.",
+    "ask": "Write a search's next requests as files, for people and programs.",
+    "tell": "Read, check and train the programs that answer them.",
+    "compare": "Compare strategies at equal budget.",
+    "train": "Train given interfaces over fresh seeds and compare them.",
+    "report": "Write the report of a run, one page.",
+    "film": "Film a trained agent, of a run or of an interface.",
+    "doctor": "Examine this machine: versions, devices, sandbox, disk, training.",
+    "check": "Check programs, or a task of your own, without training.",
+    "export": "Write an interface as a module for training code of yours.",
+    "tasks": "List the tasks, or describe one.",
+    "strategies": "List the search strategies, or describe one.",
+    "prompt": "Show what a language model would be sent.",
+    "runs": "List runs, show one, follow one, set several side by side.",
+    "completion": "Print a script that completes all of this in a shell.",
+}
+"""A line on each command, or group of commands, by name."""
+
+
+def commands_of(name: str) -> dict[str, Command[Any]]:
+    """The commands that begin with `name`, by name: one, or those of a group such as `runs list`."""
+    return {command.name: command for command in import_module(f"jaxreward.commands.{name}").COMMANDS}

@@ -1,0 +1,249 @@
+"""`jaxreward train`: given interfaces, trained over fresh seeds and compared."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+from rich.console import Console
+
+from jaxreward.commands.estimate import cost_s, duration, seeds_text
+from jaxreward.commands.evolve import MACHINE
+from jaxreward.commands.output import console_of, print_json
+from jaxreward.commands.resolve import Command, Given, Resolved, Source
+from jaxreward.commands.summary import made_on
+from jaxreward.config import Arg, check_bounds
+from jaxreward.errors import UserError
+from jaxreward.evolve.presets import preset, quick_learner, quick_steps
+from jaxreward.evolve.settings import TrainingOptions, plain
+from jaxreward.evolve.task_check import require_vocabulary
+from jaxreward.programs import Checker, Program
+from jaxreward.programs.checker import read_program
+from jaxreward.reports.live import Live
+from jaxreward.reports.plots import learning_curves
+from jaxreward.reports.tables import diagnosis, figure, score_json, score_table, task_title
+from jaxreward.runs.disk import check_target
+from jaxreward.tasks import Task, has_real_actions, make_task_of
+from jaxreward.training import PPO, Progress, TrainResult, train
+from jaxreward.training.plan import EVAL_EPISODES
+
+
+@dataclass(frozen=True)
+class TrainSettings(TrainingOptions):
+    """Train agents from scratch with given interfaces, side by side, and compare them."""
+
+    task: str = "xland-easy"
+    """What to solve (`jaxreward tasks`). Also xland/<environment>/<ruleset>, or a Python file, which is executed."""
+    interfaces: Annotated[tuple[Path, ...], Arg(adds=True)] = ()
+    """Program files; none: the task's own interface."""
+    seeds: Annotated[int, Arg(least=1)] = 10
+    """Training seeds of each interface."""
+    first_seed: Annotated[int, Arg(least=0)] = 1000
+    """The first of them. Searches use seeds from 0, so these are fresh."""
+    steps: Annotated[int, Arg(least=1)] = 1_000_000
+    """Environment steps of each seed."""
+    checkpoints: Annotated[int, Arg(least=1)] = 20
+    """Points of the learning curves."""
+    eval_episodes: Annotated[int, Arg(least=1)] = EVAL_EPISODES
+    """Held-out episodes of each seed. They are played at the end."""
+    ppo: PPO = field(default_factory=PPO)
+    """The learner."""
+    diagnose: bool = False
+    """Print curves, reward terms and warnings of each."""
+    plot: Path | None = None
+    """Draw the learning curves: .png or .svg."""
+
+    def make_task(self) -> Task:
+        """The task with its options."""
+        return make_task_of(self.task, self.task_arg)
+
+    def check(self) -> None:
+        """Raise a UserError for the first setting that cannot be."""
+        check_bounds(self)
+        if self.plot is not None and self.plot.suffix not in (".png", ".svg"):
+            raise UserError(f"--plot {self.plot} must end in .png or .svg")
+        for path in self.interfaces:
+            if not path.is_file():
+                raise UserError(f"there is no interface file {path}")
+        self.ppo.check()
+        self.execution().check(self.ppo)
+
+
+def resolve(given: Given[TrainSettings]) -> Resolved[TrainSettings]:
+    """The settings: steps and learner are by default those for the task on two cores, with `--preset paper` those of
+    the paper."""
+    base = TrainSettings(task=given.get("task", TrainSettings.task))
+    if given.line.preset not in ("", "quick"):
+        of_paper = preset(given.line.preset, base.task)
+        steps = of_paper.final_steps or of_paper.steps
+        base = dataclasses.replace(base, steps=steps, seeds=of_paper.final_seeds, ppo=of_paper.ppo)
+    elif has_real_actions(base.task):
+        steps, learner = quick_steps(base.task), quick_learner(base.task)
+        base = dataclasses.replace(base, steps=steps, seeds=3, checkpoints=8, ppo=learner)
+    return given.over(base, Source.PRESET)
+
+
+def run(resolved: Resolved[TrainSettings]) -> int:
+    """Train and print the table; returns the exit status."""
+    settings = resolved.settings
+    settings.check()
+    console = console_of(settings.json)
+    settings.make_task()
+    if settings.plot is not None and not settings.dry_run:
+        check_target(settings.plot)  # not after hours of training
+    for line in describe_training(settings):
+        console.print(line)
+    if settings.dry_run:
+        if settings.json:
+            print_json({"dry_run": True})
+        return 0
+    with Live(console) as live:
+        done = retrain(settings, live.training)
+    show_retrained(settings, done, console)
+    if settings.json:
+        print_json(train_json(settings, done))
+    return 0
+
+
+def describe_training(s: TrainSettings) -> list[str]:
+    """The plan of a training in lines."""
+    n = max(1, len(s.interfaces))
+    steps = n * s.seeds * s.steps
+    what = f"{n} interface{'s' if n > 1 else ''} of {task_title(s.task, s.task_arg)}"
+    what += f", {seeds_text(s.seeds)} x {s.steps:,} steps"
+    expected = cost_s(s.make_task(), s.ppo, n, s.seeds, s.steps, points=s.checkpoints, episodes=s.eval_episodes)
+    seconds = duration(expected)
+    return [f"{what}: {steps:,} environment steps, about {seconds} on two CPU cores"]
+
+
+@dataclass(frozen=True)
+class Retrained:
+    """Names of the interfaces, in order, and what training them gave."""
+
+    names: tuple[str, ...]
+    result: TrainResult
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One JSON object per interface."""
+        return [
+            {
+                "interface": name,
+                "digest": self.result.programs[row].digest,
+                "score": score_json(self.result.score(row)),
+                "seed_success": self.result.success[row].tolist(),
+                "curve": {
+                    "steps": self.result.steps.tolist(),
+                    "success": json_curve(self.result.success_curve[row]),
+                    "beside": {
+                        name: json_curve(self.result.extra_curve(name)[row]) for name in self.result.extra_metrics
+                    },
+                },
+                "beside": {name: self.result.extra(name)[row].tolist() for name in self.result.extra_metrics},
+                "diverged": int(self.result.diverged[row].sum()),
+                "notices": [n.model_dump() for n in self.result.feedback(row).notices],
+            }
+            for row, name in enumerate(self.names)
+        ]
+
+
+def json_curve(curve: np.ndarray) -> list[list[float | None]]:
+    """Curves (S, P) as lists, None where a point was not reached."""
+    return [[float(v) if np.isfinite(v) else None for v in row] for row in curve]
+
+
+def retrain(settings: TrainSettings, progress: Any = None) -> Retrained:
+    """Check and train the interfaces of `settings`.
+
+    Raises:
+        UserError: settings that cannot be, or an interface that does not pass its check.
+    """
+    settings.check()
+    task = settings.make_task()
+    names: list[str] = []
+    programs: list[Program] = []
+    with Checker(unsafe_no_sandbox=settings.unsafe_no_sandbox) as checker:
+        require_vocabulary(task, checker=checker)
+        sources = [read_program(path) for path in settings.interfaces]
+        for path, (verdict, program) in zip(settings.interfaces, checker.check_many(sources, task), strict=True):
+            if program is None:
+                raise UserError(f"{path} is not a program for {task.name}: {verdict.failure}")
+            names.append(f"{path.parent.name}/{path.name}" if path.parent.name else path.name)
+            programs.append(program)
+    if not programs:
+        names, programs = ["default observation, sparse reward"], [Program.default(task)]
+
+    def report(p: Progress) -> None:
+        if progress is not None:
+            progress("training", p)
+
+    result = train(
+        task, programs, settings.ppo,
+        seeds=range(settings.first_seed, settings.first_seed + settings.seeds),
+        steps=settings.steps, checkpoints=settings.checkpoints, eval_episodes=settings.eval_episodes,
+        execution=settings.execution(), progress=report,
+    )  # fmt: skip
+    return Retrained(tuple(names), result)
+
+
+def show_retrained(settings: TrainSettings, done: Retrained, console: Console) -> None:
+    """The table, and what --diagnose and --plot ask for."""
+    result, task = done.result, task_title(settings.task, settings.task_arg)
+    rows = []
+    for i, name in enumerate(done.names):
+        extra = {
+            name.replace("_", " "): figure(result.extra(name)[i].mean(), rate=False) for name in result.extra_metrics
+        }
+        rows.append((name, result.score(i), {"features": str(result.programs[i].observation_size), **extra}))
+    console.print(
+        score_table(f"{result.measure.label} on {task}, {settings.seeds} seeds x {settings.steps:,} steps", rows)
+    )
+    console.print(
+        f"{result.env_steps:,} environment steps in {result.run_s:.0f} s after {result.compile_s:.0f} s of compiling",
+        highlight=False,
+    )
+    for i, name in enumerate(done.names):
+        found = ", ".join(n.kind for n in result.feedback(i).notices)
+        if found and not settings.diagnose:
+            console.print(f"{name}: {found} (--diagnose says more)")
+    if settings.diagnose:
+        for i, name in enumerate(done.names):
+            console.print(f"\n{name}")
+            for line in diagnosis(result.feedback(i)):
+                console.print(f"  {line}")
+    if settings.plot is not None:
+        settings.plot.parent.mkdir(parents=True, exist_ok=True)
+        by_name = lambda curve: dict(zip(done.names, curve, strict=True))  # noqa: E731
+        beside = {name: by_name(result.extra_curve(name)) for name in result.extra_metrics}
+        curves = by_name(result.success_curve)
+        learning_curves(settings.plot, result.steps, curves, task, result.measure, beside)
+        console.print(f"learning curves in {settings.plot}")
+
+
+def train_json(settings: TrainSettings, done: Retrained) -> dict[str, Any]:
+    """The documented object of `jaxreward train --json` (docs/commands.md)."""
+    r = done.result
+    return {
+        "task": settings.task, "task_arg": list(settings.task_arg), "ppo": plain(settings.ppo),
+        "seeds": settings.seeds, "steps": settings.steps, "rows": done.rows(),
+        "env_steps": r.env_steps, "wall_s": r.wall_s, "compile_s": r.compile_s, "run_s": r.run_s,
+        "peak_bytes": r.peak_bytes, **made_on(),
+    }  # fmt: skip
+
+
+COMMANDS = (
+    Command(
+        "train", TrainSettings, run=run, resolve=resolve,
+        main=("task", "task_arg", "interfaces", "seeds", "steps", "eval_episodes", "diagnose", "plot", "dry_run",
+              "json"),
+        topics={
+            "training": ("task", "task_arg", "interfaces", "seeds", "first_seed", "steps", "checkpoints",
+                         "eval_episodes", *MACHINE),
+            "ppo": ("ppo",),
+            "output": ("diagnose", "plot", "unsafe_no_sandbox", "dry_run", "json"),
+        },
+        presets=True, examples=("train --task xland-easy --interfaces interfaces/xland_easy/*.py",),
+    ),
+)  # fmt: skip

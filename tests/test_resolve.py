@@ -1,0 +1,113 @@
+"""Settings from their layers, and where each value came from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated
+
+import pytest
+
+from jaxreward.commands.resolve import Command, Given, Resolved, Source, resolve
+from jaxreward.config import Arg, check_bounds, values_of, with_values
+from jaxreward.errors import UserError
+from jaxreward.evolve.settings import EvolveSettings
+
+
+@dataclass(frozen=True)
+class Learner:
+    """A learner."""
+
+    rate: float = 0.1
+    """Its rate."""
+    memory: int = 0
+    """Its memory."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Settings with every layer."""
+
+    task: str = "grid"
+    """What to solve."""
+    steps: Annotated[int, Arg(least=1)] = 100
+    """How long."""
+    limit_s: Annotated[float | None, Arg(positive=True)] = None
+    """At most."""
+    option: Annotated[tuple[str, ...], Arg(keyed=True)] = ()
+    """Each is KEY=VALUE."""
+    learner: Learner = field(default_factory=Learner)
+    """The learner."""
+
+
+def of_task(given: Given[Settings]) -> Resolved[Settings]:
+    task = given.get("task", "grid")
+    return given.over(Settings(task=task, steps=700, option=("a=1", "b=1"), learner=Learner(memory=3)), Source.PRESET)
+
+
+COMMAND = Command("work", Settings, resolve=of_task, presets=True)
+
+
+def test_a_later_layer_takes_precedence_and_every_value_knows_its_source(tmp_path: Path):
+    file = tmp_path / "settings.toml"
+    file.write_text("steps = 800\nlimit-s = 5.0\n[learner]\nrate = 0.2\n")
+    resolved = resolve(COMMAND, ["--config", str(file), "--limit-s", "6", "--option", "b=2"])
+    assert resolved.settings == Settings(
+        steps=800, limit_s=6.0, option=("a=1", "b=2"), learner=Learner(rate=0.2, memory=3)
+    )
+    sources = {path: resolved.source(path) for path in ("task", "steps", "limit_s", "option", "learner.rate")}
+    assert sources == {
+        "task": Source.DEFAULT, "steps": Source.FILE, "limit_s": Source.COMMAND_LINE,
+        "option": Source.COMMAND_LINE, "learner.rate": Source.FILE,
+    }  # fmt: skip
+    assert resolved.source("learner.memory") is Source.PRESET
+    assert resolved.below is not None and resolved.below.limit_s == 5.0, "what help shows as the default"
+
+
+def test_a_value_that_is_the_default_is_given_all_the_same():
+    assert resolve(COMMAND, ["--task", "grid"]).source("task") is Source.COMMAND_LINE
+
+
+def test_what_is_given_of_a_group_is_known_by_its_names(tmp_path: Path):
+    file = tmp_path / "settings.toml"
+    file.write_text("[learner]\nrate = 0.2\nmemory = 1\n")
+    seen: list[Given[Settings]] = []
+    command: Command[Settings] = Command(
+        "work", Settings, resolve=lambda given: (seen.append(given), given.over(None))[1]
+    )
+    resolve(command, ["--config", str(file), "--learner.memory", "0"])
+    assert seen[0].group("learner") == {"rate": 0.2, "memory": 0}
+
+
+def test_help_shows_the_layers_below_the_command_line_whatever_else_is_wrong(capsys: pytest.CaptureFixture[str]):
+    for words in (["--steps", "5", "--help"], ["--help", "--stpes", "5"]):
+        with pytest.raises(SystemExit):
+            resolve(COMMAND, words)
+        assert "[700 steps]" in capsys.readouterr().out
+
+
+def test_values_of_a_file_by_path_and_back():
+    values = values_of(Settings, {"steps": 1e3, "learner": {"rate": 1.0}}, "a file")
+    assert values == {"steps": 1000, "learner.rate": 1.0}
+    assert with_values(Settings(), values) == Settings(steps=1000, learner=Learner(rate=1.0))
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        (Settings(steps=0), "--steps must be at least 1, not 0"),
+        (Settings(limit_s=0.0), "--limit-s must be a positive number, not 0.0"),
+        (Settings(limit_s=float("nan")), "--limit-s must be a positive number, not nan"),
+    ],
+)
+def test_a_value_out_of_bounds_is_refused(settings: Settings, says: str):
+    check_bounds(Settings())
+    with pytest.raises(UserError) as caught:
+        check_bounds(settings)
+    assert str(caught.value) == says
+
+
+def test_a_configuration_leaves_out_what_is_none_in_groups_too():
+    """Runs are compared by it, also with those of earlier versions."""
+    config = EvolveSettings(task="probe-choice").as_config()
+    assert "recording" not in config and "model" in config["llm"] and "api_base" not in config["llm"]
