@@ -42,6 +42,8 @@ class Arg:
     """The smallest value; a number is finite too."""
     positive: bool = False
     """The value is a positive number."""
+    renamed: Mapping[str, Mapping[str, Any]] = dataclasses.field(default_factory=dict)
+    """Values of earlier versions, with the values of options of today that replace each."""
 
 
 def merged_options(base: Sequence[str], given: Sequence[str]) -> tuple[str, ...]:
@@ -147,7 +149,10 @@ def values_of(kind: type, table: Mapping[str, Any], origin: str, prefix: str = "
             near = nearest(key, fields)
             hint = f"; did you mean '{prefix}{near}'?" if near else f"; known are {', '.join(sorted(fields))}"
             raise UserError(f"{origin}: unknown key '{prefix}{written}'{hint}")
-        hint = fields[key][0]
+        hint, arg = fields[key]
+        if isinstance(value, str) and value in arg.renamed:
+            found |= arg.renamed[value]
+            continue
         if dataclasses.is_dataclass(hint):
             if not isinstance(value, Mapping):
                 raise UserError(f"{origin}: '{prefix}{written}' is a table, write [{prefix}{written}]")

@@ -105,7 +105,14 @@ def _values(page: Page, words: Sequence[str]) -> dict[str, Any]:
         raise UserError(f"there is no place for '{rest[0]}' here; {hint}")
     if empty := [flag for flag in page.shared_flags() if given.get(flag) == ""]:
         raise UserError(f"{empty[0]} needs a value")
-    return {path: _value(options[path], value) if path in options else value for path, value in given.items()}
+    values: dict[str, Any] = {}
+    for path, value in given.items():
+        renamed = options[path].arg.renamed if path in options else {}
+        if isinstance(value, str) and value in renamed:
+            values |= renamed[value]
+        else:
+            values[path] = _value(options[path], value) if path in options else value
+    return values
 
 
 class _Parser(argparse.ArgumentParser):

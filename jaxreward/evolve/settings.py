@@ -25,6 +25,7 @@ from jaxreward.training.rungs import Rung
 
 BASELINES = ("sparse", "dense", "best-of-n")
 Judge = Literal["files", "terminal"]
+_OLD_COLLECTORS = {"linked": {"collector": "stepwise"}, "hasty": {"collector": "fused", "compile": "fast"}}
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ class TrainingOptions:
     """Memory that training may take on a device. By default most of what is free."""
     chunk: Annotated[int | None, Arg(least=1)] = None
     """Programs compiled together, at most. By default what fits, on a CPU of at most 16 structures."""
-    collector: CollectorOption = "auto"
+    collector: Annotated[CollectorOption, Arg(renamed=_OLD_COLLECTORS)] = "auto"
     """How experience is collected. fused: by one compiled function; stepwise: by one for each structure of programs and
     one for the rest; auto: the one that should finish first."""
     compile: CompileOption = "auto"
