@@ -35,8 +35,7 @@ def run(resolved: Resolved[EvolveSettings]) -> int:
     """Search; returns the exit status."""
     settings = resolved.settings
     settings.check()
-    console = console_of(settings.json)
-    Setup.of(settings)  # a plan with a name that does not exist is no plan
+    setup, console = Setup.of(settings), console_of(settings.json)
     spending = foresee(settings)
     for line in describe(settings, spending.text() if spending else ""):
         console.print(line)
@@ -48,7 +47,7 @@ def run(resolved: Resolved[EvolveSettings]) -> int:
     if resolved.source("resume") is Source.COMMAND_LINE and not settings.resume:
         console.print(f"there is no run {settings.run_name} in {settings.out} to go on with: it begins now")
     with StopSignal() as stop, Live(console, settings.candidates) as live:
-        outcome = evolve(settings, live, stop=stop)
+        outcome = evolve(settings, live, setup=setup, stop=stop)
     return conclude("evolve", outcome, console)
 
 

@@ -59,6 +59,7 @@ def evolve(
     watcher: Watcher,
     *,
     task: Task | None = None,
+    setup: Setup | None = None,
     stop: StopSignal | None = None,
     checker: Checker | None = None,
     generations: int | None = None,
@@ -69,6 +70,7 @@ def evolve(
         settings: what to do; for a resumed run, what it was started with and larger budgets.
         watcher: observes the run.
         task: the task itself, where `settings.task` names none that `make_task` knows.
+        setup: the objects of checked settings, `Setup.of(settings)`; made if omitted.
         stop: an entered StopSignal; signals are not watched if omitted.
         checker: to check programs with; one is started, and ended, if omitted.
         generations: complete so many and leave the run open, to be resumed.
@@ -77,9 +79,10 @@ def evolve(
         UserError: settings that cannot be, a run that exists or does not. What goes wrong later ends
             the run so that it can be resumed, and is the outcome's `reason`.
     """
-    settings.check()
-    stop = stop or StopSignal()
-    path, setup = settings.out / settings.run_name, Setup.of(settings, task)
+    if setup is None:
+        settings.check()
+        setup = Setup.of(settings, task)
+    stop, path = stop or StopSignal(), settings.out / settings.run_name
     if not settings.resume:
         setup.proposer.prepare(watcher.note)  # before there is a folder
     _remember(settings, watcher)
