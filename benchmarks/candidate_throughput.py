@@ -23,7 +23,7 @@ from jaxreward.commands.resolve import parse
 from jaxreward.errors import UserError
 from jaxreward.tasks import Task, make_task
 from jaxreward.training import PPO, Execution, paper, quick
-from jaxreward.training.config import CollectorOption, CompileOption
+from jaxreward.training.hyperparameters import CollectorOption, CompileOption
 
 _GENERATION = 16
 """Programs of a generation where generations are measured."""

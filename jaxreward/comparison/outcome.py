@@ -29,6 +29,8 @@ from jaxreward.comparison.cells import (
     spelt_out,
     spelt_out_ppo,
 )
+from jaxreward.comparison.comparison_plot import search_curves
+from jaxreward.comparison.comparison_table import notes, row_json, score_sheet, search_json, use_sheet
 from jaxreward.comparison.finished_searches import (
     Grid,
     Search,
@@ -41,9 +43,7 @@ from jaxreward.comparison.finished_searches import (
     rows_of,
     searches_of,
 )
-from jaxreward.comparison.plots import search_curves
 from jaxreward.comparison.shards import Shard, differences, read_records, read_shards
-from jaxreward.comparison.tables import notes, row_json, score_sheet, search_json, use_sheet
 from jaxreward.errors import UserError
 from jaxreward.reports.tables import score_json
 from jaxreward.runs.disk import write_atomic

@@ -18,8 +18,8 @@ from jaxreward.search.option_text import read_options, write_options
 from jaxreward.search.registry import make_strategy, strategy_class
 from jaxreward.tasks import Task, is_file, make_task_of
 from jaxreward.tracking import SinkName, require
-from jaxreward.training.config import PPO, CollectorOption, CompileOption
 from jaxreward.training.execution import Execution
+from jaxreward.training.hyperparameters import PPO, CollectorOption, CompileOption
 from jaxreward.training.plan import make_schedule
 from jaxreward.training.rungs import Rung
 

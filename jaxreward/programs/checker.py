@@ -18,7 +18,7 @@ from typing import Any
 from jaxreward import files
 from jaxreward.errors import UserError, why_unreadable
 from jaxreward.programs.constants import FloatLiteral
-from jaxreward.programs.cost import Cost
+from jaxreward.programs.flops import Cost
 from jaxreward.programs.limits import Limits
 from jaxreward.programs.process import Lost, Process, SandboxError
 from jaxreward.programs.program import Half, Program, ProgramRejected, Skeleton, assemble

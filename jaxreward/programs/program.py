@@ -15,8 +15,8 @@ import numpy as np
 
 from jaxreward.errors import UserError
 from jaxreward.programs.constants import FloatLiteral, write_back
-from jaxreward.programs.cost import Cost, measure
 from jaxreward.programs.encode import trace
+from jaxreward.programs.flops import Cost, measure
 from jaxreward.programs.interpret import replay, shapes
 from jaxreward.programs.limits import Limits
 from jaxreward.programs.spec import Spec

@@ -7,7 +7,7 @@ from typing import Any
 
 import jax
 
-from jaxreward.programs.cost import measure
+from jaxreward.programs.flops import measure
 from jaxreward.programs.interpret import replay
 from jaxreward.programs.limits import Limits
 from jaxreward.programs.tape import Tape, TapeError

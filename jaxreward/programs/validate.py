@@ -10,8 +10,8 @@ import jax
 import numpy as np
 from jax.extend import core
 
-from jaxreward.programs.cost import Cost, measure
 from jaxreward.programs.evaluate import Watch, evaluate, still_going
+from jaxreward.programs.flops import Cost, measure
 from jaxreward.programs.interpret import replay
 from jaxreward.programs.limits import Limits
 from jaxreward.programs.primitives import replayable

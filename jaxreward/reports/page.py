@@ -20,7 +20,7 @@ from jaxreward.formatting import count, dollars, printable, span
 from jaxreward.reports import charts
 from jaxreward.reports.candidates import details
 from jaxreward.reports.chart_data import cells
-from jaxreward.reports.report import Report, make_report
+from jaxreward.reports.report_content import Report, make_report
 from jaxreward.reports.run_view import RunView
 from jaxreward.runs.disk import check_target, write_atomic
 from jaxreward.runs.malformed import explain_malformed

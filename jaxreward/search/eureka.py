@@ -9,9 +9,9 @@ import numpy as np
 
 from jaxreward.records import Evolve, Result
 from jaxreward.search.draft import Draft
-from jaxreward.search.options import require_choice, require_integer
 from jaxreward.search.selection import top
 from jaxreward.search.strategy import SearchStrategy, State
+from jaxreward.search.strategy_options import require_choice, require_integer
 
 Carry = Literal["global", "iteration"]
 

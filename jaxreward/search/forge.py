@@ -11,9 +11,9 @@ import numpy as np
 
 from jaxreward.records import Evolve, Result
 from jaxreward.search.draft import Draft
-from jaxreward.search.options import require_flag, require_integer, require_number
 from jaxreward.search.selection import fitness_pairs, scored, top
 from jaxreward.search.strategy import SearchStrategy, State, outcomes
+from jaxreward.search.strategy_options import require_flag, require_integer, require_number
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ import numpy as np
 
 from jaxreward.records import Result
 from jaxreward.search.archive import Archive, Grid
-from jaxreward.search.options import require_integer, require_share
 from jaxreward.search.selection import fitness_proportional, sample, top, uniform, without
 from jaxreward.search.strategy import Draft, SearchStrategy, State
+from jaxreward.search.strategy_options import require_integer, require_share
 
 
 @dataclass(frozen=True)

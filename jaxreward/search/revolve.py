@@ -13,10 +13,10 @@ from jaxreward.records import Evolve, Result
 from jaxreward.search.draft import OF_PROGRAM, Draft
 from jaxreward.search.elo import START, rated, read_preference
 from jaxreward.search.islands import Fitness, Island, mean_fitness, migrate, settle
-from jaxreward.search.options import require_choice, require_integer, require_number, require_share
 from jaxreward.search.seeding import derive_rng
 from jaxreward.search.selection import draw, merit, sample, scored, softmax, unit_range
 from jaxreward.search.strategy import SearchStrategy, State
+from jaxreward.search.strategy_options import require_choice, require_integer, require_number, require_share
 
 FitnessKind = Literal["score", "preference"]
 

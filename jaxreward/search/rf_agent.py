@@ -13,9 +13,15 @@ import numpy as np
 from jaxreward.errors import UserError
 from jaxreward.records import Evolve, Result
 from jaxreward.search.draft import Draft
-from jaxreward.search.options import require_choice, require_flag, require_integer, require_number, require_share
 from jaxreward.search.selection import draw, merit, rank_logits, sample
 from jaxreward.search.strategy import SearchStrategy, State, outcomes, was_trained
+from jaxreward.search.strategy_options import (
+    require_choice,
+    require_flag,
+    require_integer,
+    require_number,
+    require_share,
+)
 from jaxreward.search.tree import ROOT, Node, Tree
 
 Search = Literal["uct", "dfs", "bfs", "greedy"]

@@ -20,8 +20,8 @@ from jaxreward.operators import WORDS
 from jaxreward.records import TRAINED_STAGES, Evolve, Failure, Request, Result
 from jaxreward.search.bandit import Bandit
 from jaxreward.search.draft import Draft
-from jaxreward.search.options import require_flag
 from jaxreward.search.selection import better
+from jaxreward.search.strategy_options import require_flag
 
 MAX_FAILURES = 8
 

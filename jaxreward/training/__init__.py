@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from jaxreward.training.config import PPO
 from jaxreward.training.execution import Execution
 from jaxreward.training.executor import Checkpointing, Executor, Interrupted, WorkerLost
+from jaxreward.training.hyperparameters import PPO
 from jaxreward.training.learners import paper, quick, quick_real
 from jaxreward.training.result import TrainResult
 from jaxreward.training.rungs import Rung

@@ -9,8 +9,8 @@ import jax
 from jaxreward.programs import Program
 from jaxreward.tasks import Task
 from jaxreward.training.chunk import Chunk
-from jaxreward.training.config import PPO
 from jaxreward.training.execution import Execution
+from jaxreward.training.hyperparameters import PPO
 from jaxreward.training.plan import chunks_of, most_structures
 from jaxreward.training.population import Population, padded_sizes
 

@@ -21,9 +21,9 @@ from flax import struct
 from jaxreward.tasks import Task, compiler_options, metric_names
 from jaxreward.training.collector import Collection, Collector
 from jaxreward.training.compiled import LEARNERS, bytes_of, compile_for, signature, xla_options
-from jaxreward.training.config import PPO, CollectorName, CompileName
 from jaxreward.training.distributions import Distribution
 from jaxreward.training.fused import Fused
+from jaxreward.training.hyperparameters import PPO, CollectorName, CompileName
 from jaxreward.training.measure import Stats
 from jaxreward.training.networks import ActorCritic, init_padded
 from jaxreward.training.plan import Device

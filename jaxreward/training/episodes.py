@@ -13,7 +13,7 @@ import numpy as np
 from jaxreward.programs import Program
 from jaxreward.records import Measure
 from jaxreward.tasks import Task, compiler_options
-from jaxreward.training.config import PPO
+from jaxreward.training.hyperparameters import PPO
 from jaxreward.training.networks import ActorCritic, Variables
 from jaxreward.training.rollout import act, finite_or_zero
 

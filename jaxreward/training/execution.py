@@ -8,8 +8,8 @@ from typing import get_args
 
 from jaxreward.errors import UserError
 from jaxreward.tasks import Box, Task, compiler_options
-from jaxreward.training.config import PPO, CollectorName, CollectorOption, CompileName, CompileOption
 from jaxreward.training.executor import Executor
+from jaxreward.training.hyperparameters import PPO, CollectorName, CollectorOption, CompileName, CompileOption
 from jaxreward.training.plan import Device
 
 _FEW_STEPS, _MANY_STEPS = 20_000, 1_000_000

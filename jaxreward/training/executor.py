@@ -17,8 +17,8 @@ from typing import Any, Protocol
 from jaxreward.programs import Program
 from jaxreward.tasks import Task, digest_of, options_of
 from jaxreward.training.chunk import TrainerState
-from jaxreward.training.config import PPO, CollectorName, CompileName
 from jaxreward.training.history import History
+from jaxreward.training.hyperparameters import PPO, CollectorName, CompileName
 from jaxreward.training.plan import Schedule
 
 

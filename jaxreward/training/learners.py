@@ -6,7 +6,7 @@ from typing import Any
 
 from jaxreward.errors import UserError
 from jaxreward.tasks import Box, Task
-from jaxreward.training.config import PPO
+from jaxreward.training.hyperparameters import PPO
 
 _QUICK_REAL: dict[str, Any] = {
     "learning_rate": 1e-3, "entropy": 5e-3, "envs": 128, "unroll": 10, "unrolls": 4, "minibatches": 8, "epochs": 4,

@@ -21,8 +21,8 @@ import numpy as np
 from flax import struct
 
 from jaxreward.tasks import Task
-from jaxreward.training.config import PPO
 from jaxreward.training.distributions import Categorical, TanhNormal, distribution_over
+from jaxreward.training.hyperparameters import PPO
 
 Params = Any
 Variables = Mapping[str, Any]

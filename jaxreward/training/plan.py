@@ -10,7 +10,7 @@ from typing import Any
 
 from jaxreward.errors import UserError
 from jaxreward.tasks import Task
-from jaxreward.training.config import PPO
+from jaxreward.training.hyperparameters import PPO
 from jaxreward.training.rungs import Rung
 
 Device = Any

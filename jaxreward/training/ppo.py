@@ -12,7 +12,7 @@ import optax
 from flax import struct
 
 from jaxreward.kernels.gae import gae
-from jaxreward.training.config import PPO
+from jaxreward.training.hyperparameters import PPO
 from jaxreward.training.networks import ActorCritic, Memory, Params, Variables, add_moments, apply, new_moments
 from jaxreward.training.rollout import Trajectory
 

@@ -27,10 +27,10 @@ from jaxreward.records import SUCCESS, Measure
 from jaxreward.tasks import Task, measure_of, metric_names, require_sound
 from jaxreward.timing import CLOCK
 from jaxreward.training.chunk import TrainerState
-from jaxreward.training.config import PPO, CollectorName, CompileName
 from jaxreward.training.execution import Execution
 from jaxreward.training.executor import Checkpointing, Done, Executor, Job, Supervisor, WorkerLost
 from jaxreward.training.history import History
+from jaxreward.training.hyperparameters import PPO, CollectorName, CompileName
 from jaxreward.training.learners import quick
 from jaxreward.training.local import LocalExecutor
 from jaxreward.training.plan import (

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from jaxreward.programs.cost import measure
 from jaxreward.programs.encode import trace
+from jaxreward.programs.flops import measure
 from jaxreward.programs.interpret import replay, shapes
 from jaxreward.programs.limits import Limits
 from jaxreward.programs.primitives import PLAIN, primitives, replayable

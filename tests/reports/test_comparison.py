@@ -13,6 +13,8 @@ import pytest
 from matplotlib.axes import Axes
 from rich.console import Console
 
+from jaxreward.comparison.comparison_plot import search_curves
+from jaxreward.comparison.comparison_table import notes, row_json, score_sheet, search_json, use_sheet
 from jaxreward.comparison.finished_searches import (
     Grid,
     Search,
@@ -26,8 +28,6 @@ from jaxreward.comparison.finished_searches import (
     rows_of,
     searches_of,
 )
-from jaxreward.comparison.plots import search_curves
-from jaxreward.comparison.tables import notes, row_json, score_sheet, search_json, use_sheet
 from jaxreward.errors import UserError
 from jaxreward.records import Failure, Measure, ProgramSummary, Proposal, Request, Result, Score, Verdict
 from jaxreward.reports.tables import Sheet, interval_over_searches, mean_over, paired_difference, wilson

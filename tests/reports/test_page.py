@@ -21,7 +21,7 @@ from jaxreward.reports.baselines import WINNER, ScoredProgram, gap, scored_progr
 from jaxreward.reports.chart_data import cells, forest, size_rows
 from jaxreward.reports.lineage import changes, lineage
 from jaxreward.reports.page import QUESTIONS, entry_functions, render, write_report
-from jaxreward.reports.report import make_report
+from jaxreward.reports.report_content import make_report
 from jaxreward.reports.run_view import RunView
 from jaxreward.reports.timeline import FINAL, REST, TRAINING, Timeline, listed_periods
 from jaxreward.reports.warnings import run_warnings
