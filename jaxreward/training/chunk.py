@@ -24,12 +24,12 @@ from jaxreward.training.compiled import LEARNERS, bytes_of, compile_for, signatu
 from jaxreward.training.distributions import Distribution
 from jaxreward.training.fused import Fused
 from jaxreward.training.hyperparameters import PPO, CollectorName, CompileName
-from jaxreward.training.measure import Stats
 from jaxreward.training.networks import ActorCritic, init_padded
 from jaxreward.training.plan import Device
 from jaxreward.training.population import Population
 from jaxreward.training.ppo import Agent, LearnStats, learn, new_agent
 from jaxreward.training.rollout import RolloutState, Trajectory, action_noise, reset_pool, start_rollout
+from jaxreward.training.rollout_statistics import Stats
 from jaxreward.training.stepwise import Stepwise, compile_structure
 
 # What a seed's random numbers are for; each purpose is folded into the key before anything else is.

@@ -7,11 +7,11 @@ from typing import Any, Protocol
 
 from jaxreward.tasks import Task, slice_limit
 from jaxreward.training.compiled import signature
-from jaxreward.training.measure import Stats
 from jaxreward.training.networks import ActorCritic, Variables
 from jaxreward.training.plan import Device
 from jaxreward.training.population import Population
 from jaxreward.training.rollout import RolloutState, Trajectory
+from jaxreward.training.rollout_statistics import Stats
 
 
 class Collector(Protocol):

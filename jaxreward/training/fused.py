@@ -11,9 +11,9 @@ import jax
 from jaxreward.tasks import compiler_options
 from jaxreward.training.collector import Collection
 from jaxreward.training.compiled import FAST, POPULATIONS, bytes_of, compile_for
-from jaxreward.training.measure import Stats
 from jaxreward.training.networks import Variables
 from jaxreward.training.rollout import RolloutState, Trajectory, collect
+from jaxreward.training.rollout_statistics import Stats
 
 
 class Fused:

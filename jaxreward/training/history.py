@@ -8,8 +8,8 @@ import jax
 import numpy as np
 from flax import struct
 
-from jaxreward.training.measure import Stats
 from jaxreward.training.ppo import LearnStats
+from jaxreward.training.rollout_statistics import Stats
 
 _PER_CANDIDATE = {"obs_min", "obs_max"}
 """What has no axis of checkpoints."""

@@ -21,9 +21,9 @@ from flax import struct
 
 from jaxreward.tasks import ExtraMetrics, Task, batched_step, measure_of
 from jaxreward.training.distributions import Distribution
-from jaxreward.training.measure import Stats
 from jaxreward.training.networks import ActorCritic, Memory, Variables, apply
 from jaxreward.training.population import Population
+from jaxreward.training.rollout_statistics import Stats
 
 
 class RolloutState(struct.PyTreeNode):

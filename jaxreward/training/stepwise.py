@@ -23,10 +23,10 @@ from flax import struct
 from jaxreward.tasks import compiler_options
 from jaxreward.training.collector import Collection
 from jaxreward.training.compiled import COMMON, SMALL, STRUCTURES, bytes_of, compile_for, signature
-from jaxreward.training.measure import Stats
 from jaxreward.training.networks import Variables
 from jaxreward.training.population import Population
 from jaxreward.training.rollout import PopulationEnv, RolloutState, Trajectory, finite_or_zero
+from jaxreward.training.rollout_statistics import Stats
 
 Responses = tuple[tuple[jax.Array, jax.Array, jax.Array], ...]
 """What each function of programs made of a step: rewards (W, n), terms (W, n, K), and observations (W, n, d) of what

@@ -18,10 +18,10 @@ from jaxreward.programs.program import Half, assemble, default_reward
 from jaxreward.programs.spec import Spec
 from jaxreward.tasks.documentation import state_leaves
 from jaxreward.training import PPO
-from jaxreward.training.measure import Stats
 from jaxreward.training.networks import ActorCritic, init_padded
 from jaxreward.training.population import Population
 from jaxreward.training.rollout import action_noise, collect, reset_pool, start_rollout
+from jaxreward.training.rollout_statistics import Stats
 
 mujoco: Any = compiled  # its functions are known to no type checker
 HASTY = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}

@@ -26,10 +26,10 @@ from jaxreward.tasks import (
 )
 from jaxreward.tasks.probe import Probe
 from jaxreward.tasks.stepping import slice_size
-from jaxreward.training.measure import Stats
 from jaxreward.training.networks import ActorCritic, init_padded
 from jaxreward.training.population import Population
 from jaxreward.training.rollout import action_noise, collect, reset_pool, start_rollout
+from jaxreward.training.rollout_statistics import Stats
 
 PHYSICS = [name for name in task_names() if not name.startswith(("xland", "probe"))]
 

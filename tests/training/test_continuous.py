@@ -15,11 +15,11 @@ from jaxreward.tasks import Box, make_task
 from jaxreward.tasks.probe import Probe
 from jaxreward.training import PPO, quick_real, train
 from jaxreward.training.distributions import TanhNormal
-from jaxreward.training.measure import Stats
 from jaxreward.training.networks import ActorCritic, add_moments, apply, init_padded, new_moments, normalized
 from jaxreward.training.population import Population
 from jaxreward.training.ppo import unroll_advantages
 from jaxreward.training.rollout import action_noise, collect, reset_pool, start_rollout
+from jaxreward.training.rollout_statistics import Stats
 
 SMALL: dict[str, Any] = {"envs": 32, "unroll": 4, "unrolls": 4, "epochs": 2, "minibatches": 4, "hidden": (32,)}
 DISCOUNT = 0.8

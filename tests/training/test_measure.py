@@ -15,7 +15,7 @@ from jaxreward.records import Measure
 from jaxreward.tasks.metrics import Mean, Sum
 from jaxreward.tasks.probe import Probe
 from jaxreward.training import PPO, train
-from jaxreward.training.measure import Stats
+from jaxreward.training.rollout_statistics import Stats
 
 
 def added(stats: Stats, value: np.ndarray, ret: np.ndarray, done: np.ndarray) -> Stats:

@@ -12,10 +12,10 @@ import pytest
 from jaxreward.records import SUCCESS, Feedback, Measure, TermCurve
 from jaxreward.training.association import association, won_or_lost
 from jaxreward.training.history import History
-from jaxreward.training.measure import Stats
 from jaxreward.training.notices import notices
 from jaxreward.training.ppo import LearnStats
 from jaxreward.training.result import TrainResult
+from jaxreward.training.rollout_statistics import Stats
 
 RISING = (0.0, 0.1, 0.3, 0.6, 0.8, 0.9, 0.95, 0.97)
 
