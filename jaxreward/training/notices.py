@@ -16,7 +16,7 @@ _RARE = 0.05
 
 
 def notices(feedback: Feedback, observation_size: int, noise: float = 0.0) -> list[Notice]:
-    """Remarks on the course of a training, its terms, its features and its seeds; `noise` is the standard error of a
+    """Remarks on a training, its terms, its features and its seeds; `noise` is the standard error of a
     point of the curve, below some of which nothing has changed."""
     found, measure = list[Notice](), feedback.measure
     value, ret = np.asarray(feedback.success), np.asarray(feedback.episode_return)
@@ -28,12 +28,12 @@ def notices(feedback: Feedback, observation_size: int, noise: float = 0.0) -> li
         clear = _SURE * noise
     farmed = _farmed(feedback, value, ret, scale, _SURE * noise)
     found += farmed
-    told, interval = feedback.return_success_correlation, feedback.return_success_interval
-    if not farmed and told is not None and interval is not None and interval[1] < _SMALL:
+    correlation, interval = feedback.return_success_correlation, feedback.return_success_interval
+    if not farmed and correlation is not None and interval is not None and interval[1] < _SMALL:
         won = feedback.return_solved is not None and feedback.return_failed is not None
         what = "tells success from failure" if won else f"goes with the {measure.name}"
         if not _solved(value, measure, _WON):
-            text = f"the return hardly {what}: correlation {_interval(told, interval)}"
+            text = f"the return hardly {what}: correlation {_interval(correlation, interval)}"
             found.append(Notice(kind="uncorrelated", message=text))
     for term in feedback.terms:
         if term.share > 0.9 and len(feedback.terms) > 1:
@@ -78,9 +78,9 @@ def _interval(value: float, interval: tuple[float, float]) -> str:
 def _farmed(feedback: Feedback, value: np.ndarray, ret: np.ndarray, scale: float, clear: float) -> list[Notice]:
     """Signs that the reward is collected without reaching the goal: none, or the clearest one."""
     solved, failed, measure = feedback.return_solved, feedback.return_failed, feedback.measure
-    told, interval = feedback.return_success_correlation, feedback.return_success_interval
-    if told is not None and interval is not None and interval[1] < -_SMALL:
-        shown = f"correlation {_interval(told, interval)}"
+    correlation, interval = feedback.return_success_correlation, feedback.return_success_interval
+    if correlation is not None and interval is not None and interval[1] < -_SMALL:
+        shown = f"correlation {_interval(correlation, interval)}"
         if solved is not None and failed is not None:
             shown = f"episodes that fail return {failed:.3g} and episodes that succeed {solved:.3g}, {shown}"
         if _solved(value, measure, _WON):
@@ -109,7 +109,11 @@ def _farmed(feedback: Feedback, value: np.ndarray, ret: np.ndarray, scale: float
         text = f"episodes return {failed:.3g} and almost none succeeds"
         return [Notice(kind="unreached", message=f"{text}: the reward leads elsewhere, or training is too short")]
     rose = ret[-1] - ret[half] > 0.1 * span and ret[-1] > ret[0] + 0.5 * span
-    if not rose or (solved > failed and solved * value[-1] >= ret[-1] / 3) or (told is not None and told >= 0.3):
+    if (
+        not rose
+        or (solved > failed and solved * value[-1] >= ret[-1] / 3)
+        or (correlation is not None and correlation >= 0.3)
+    ):
         return []  # what it rose by is at least partly the goal
     went = f"the return rose from {ret[0]:.3g} to {ret[-1]:.3g} while {measure.name} stayed at {value[-1]:.2f}"
     return [Notice(kind="farmed", message=f"{went}: what is rewarded is not the goal")]
