@@ -37,6 +37,11 @@ def printable(text: str) -> str:
     return text.replace("\r\n", "\n").translate(_ESCAPES)
 
 
+def shortened(text: str, longest: int) -> str:
+    """The text, cut to `longest` characters where it has more."""
+    return text if len(text) <= longest else f"{text[: longest - 3]}..."
+
+
 def dollars(amount: float) -> str:
     """`$0.0123`, `$12.30`: small amounts to a hundredth of a cent."""
     return f"${amount:,.4f}" if 0 < amount < 0.1 else f"${amount:,.2f}"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jaxreward.config import label_of
-from jaxreward.formatting import count, dollars, span
+from jaxreward.formatting import count, dollars, shortened, span
 from jaxreward.records import Measure, Score
 from jaxreward.reports.run_view import RunView
 from jaxreward.reports.tables import figure, interval, score_json, task_title
@@ -263,9 +263,8 @@ def _cell(point: TrainedCandidate | None, how: Any) -> str:
     return "-" if point is None else how(point)
 
 
-def _short(value: Any, longest: int = 40) -> str:
+def _short(value: Any) -> str:
     """A setting in a cell."""
     if value is None or value == []:
         return "none"
-    text = ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
-    return text if len(text) <= longest else f"{text[: longest - 3]}..."
+    return shortened(", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value), 40)

@@ -74,14 +74,6 @@ class Run:
     def transcripts(self) -> Path:
         return self.path / "transcripts"
 
-    @property
-    def best_interface(self) -> Path:
-        return self.path / "best_interface.py"
-
-    @property
-    def report(self) -> Path:
-        return self.path / "report.html"
-
     def program(self, digest: str) -> Path:
         """Where the source of the candidate with this digest lies."""
         return self.path / "programs" / f"{check_name(digest, 'digest')}.py"
@@ -104,8 +96,9 @@ class Run:
 
     def save_best(self, source: str, provenance: Provenance) -> Path:
         """Write `best_interface.py` with its provenance in place of the one before."""
-        write_atomic(self.best_interface, with_header(source, provenance))
-        return self.best_interface
+        path = self.path / "best_interface.py"
+        write_atomic(path, with_header(source, provenance))
+        return path
 
     def close(self) -> None:
         """Release the run to other processes."""
