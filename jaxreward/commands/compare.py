@@ -6,8 +6,6 @@ import dataclasses
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Any
 
 from rich.console import Console
 
@@ -59,8 +57,10 @@ def run(resolved: Resolved[CompareOptions]) -> int:
     cells = settings.dealt()
     if settings.dry_run:
         return _plan(settings, cells, console)
-    _confirm(cells)
-    _prepare(cells, tasks, console)
+    if asking := [c for c in cells if isinstance(c, SearchCell) and c.settings.proposer == "llm"]:
+        confirm(_foresee(cells), asking[0].settings)
+    for first in [c.settings for c in asking if not c.begun][:1]:  # before there is a folder; all ask the same models
+        Setup.of(first, tasks[first.task]).proposer.prepare(console.print)
     if not idle(settings.out, settings.grid(), cells):  # else it is not this process whose versions matter
         keep_record(settings.out, settings.grid(), settings.part(), settings.command)
     with StopSignal() as stop, Live(console, settings.candidates) as live:
@@ -72,13 +72,6 @@ def run(resolved: Resolved[CompareOptions]) -> int:
         return stop.exit_code
     conclude(settings.out, settings.grid(), settings.part(), troubles, console, settings.json)
     return exit_code(troubles)
-
-
-def _prepare(cells: Sequence[Cell], tasks: Mapping[str, Task], console: Console) -> None:
-    """Raise UserError if a search that has not begun could ask nobody, before there is a folder."""
-    asking = [c.settings for c in cells if isinstance(c, SearchCell) and not c.begun and c.settings.proposer == "llm"]
-    for settings in asking[:1]:  # all ask the same models
-        Setup.of(settings, tasks[settings.task]).proposer.prepare(console.print)
 
 
 def hiding(secrets: Secrets, llm: LlmSettings) -> Callable[[str], str]:
@@ -128,40 +121,17 @@ def _work(
         return troubles
     with programs.Checker(unsafe_no_sandbox=waiting[0].settings.unsafe_no_sandbox) as checker:
         for number, cell in enumerate(waiting, start=1 + len(cells) - len(waiting)):
-            where = f"cell {number} of {len(cells)}"
-            live.note(f"{where}: {cell.label}")
+            live.part = f"cell {number} of {len(cells)}"
+            live.note(f"{live.part}: {cell.label}")
             # Searches with the same seed begin with the same programs: none may find them compiled by another.
             jax.clear_caches()
-            trouble = attempt(cell, tasks[cell.settings.task], Tools(checker, _Placed(live, where), stop, redact))
+            trouble = attempt(cell, tasks[cell.settings.task], Tools(checker, live, stop, redact))
             if trouble is not None:
                 live.note(f"{cell.label} is not finished: {trouble.reason}")
                 troubles.append(trouble)
             if stop.requested:
                 break
     return troubles
-
-
-@dataclass(frozen=True)
-class _Placed:
-    """A watcher whose progress bars name their cell."""
-
-    live: Live
-    where: str
-
-    def note(self, text: str) -> None:
-        self.live.note(text)
-
-    def proposing(self, text: str) -> None:
-        self.live.proposing(f"{self.where}: {text}")
-
-    def training(self, label: str, progress: Any) -> None:
-        self.live.training(f"{self.where}, {label}", progress)
-
-    def generation(self, index: int, results: Any, best: Any, spent: Any) -> None:
-        self.live.generation(index, results, best, spent)
-
-    def logged(self, entry: Any, progress: Any) -> None:
-        self.live.logged(entry, progress)
 
 
 # ---- the plan
@@ -205,12 +175,6 @@ def _foresee(cells: Sequence[Cell]) -> Spending | None:
         sum(e.expected_usd for e in estimates), sum(e.most_usd for e in estimates), estimates[0].unknown_models
     )
     return Spending(sum(s.calls for s in each), max(s.prompt_tokens for s in each), total)
-
-
-def _confirm(cells: Sequence[Cell]) -> None:
-    asked = [c.settings for c in cells if c.settings.proposer == "llm"]
-    if asked:
-        confirm(_foresee(cells), asked[0])
 
 
 COMMANDS = (

@@ -128,7 +128,7 @@ class Status:
 
     def __init__(self, now: float) -> None:
         self.bar: TrainingBar | None = None
-        self.asking = ""
+        self.asking = ""  # what the proposer is doing
         self._progress: Progress[Any] | None = None
         self._began, self._before = now, Spent()
         self._timeline = Timeline()
@@ -147,15 +147,12 @@ class Status:
             case Trained(compile_s=compile_s, run_s=run_s):
                 self._trainings += 1
                 self._compiling += took * compile_s / (compile_s + run_s) if compile_s else 0.0
-                self.bar = None
-            case Baseline():
-                self.bar, self._compared = None, True
-            case Asked():
-                self.bar, self._compared = None, False
-            case Told():
-                self.bar = None
+            case Baseline() | Asked():
+                self._compared = isinstance(entry.event, Baseline)
             case _:
                 pass
+        if isinstance(entry.event, Trained | Baseline | Asked | Told):
+            self.bar = None
         if progress.open is None or not progress.open.unproposed():
             self.asking = ""
 
@@ -172,10 +169,6 @@ class Status:
             self.bar = TrainingBar(label, now)
         self.bar.report(progress, now)
 
-    def proposing(self, text: str) -> None:
-        """What the proposer is doing."""
-        self.asking = text
-
     # ---- output
 
     @property
@@ -188,11 +181,9 @@ class Status:
         p = self._progress
         if p is None or p.started is None:
             return []
-        parts, best = (
-            [f"{p.spent.trained} of {p.config.get('candidates', '?')} candidates trained"],
-            self._timeline.best,
-        )
-        return [*parts, *([f"best {score_text(best.score)} {best.candidate.id}"] if best else [])]
+        trained = f"{p.spent.trained} of {p.config.get('candidates', '?')} candidates trained"
+        best = self._timeline.best
+        return [trained, f"best {score_text(best.score)} {best.candidate.id}"] if best else [trained]
 
     def now_doing(self) -> str:
         """The current activity, where nothing trains."""
