@@ -16,7 +16,7 @@ from jaxreward.commands.output import console_of
 from jaxreward.commands.resolve import Command, Given, Resolved, Source
 from jaxreward.commands.spending import Spending, confirm, foresee
 from jaxreward.comparison.cells import Cell, SearchCell, Tools, Trouble, attempt, exit_code
-from jaxreward.comparison.compare_settings import CompareOptions, CompareSettings
+from jaxreward.comparison.compare_settings import CompareSettings
 from jaxreward.comparison.outcome import conclude, idle, merge, print_json, require_fitting
 from jaxreward.comparison.shards import keep_record
 from jaxreward.errors import UserError
@@ -32,10 +32,10 @@ from jaxreward.runs import StopSignal
 from jaxreward.tasks import Task, make_task_of
 
 
-def resolve(given: Given[CompareOptions]) -> Resolved[CompareOptions]:
+def resolve(given: Given[CompareSettings]) -> Resolved[CompareSettings]:
     """The settings: what is given of the learner replaces that of each task, whose other values stay."""
     tasks = given.get("tasks", CompareSettings.tasks)
-    base = CompareOptions(ppo=quick_learner(tasks[0])) if tasks else CompareOptions()
+    base = CompareSettings(ppo=quick_learner(tasks[0])) if tasks else CompareSettings()
     resolved = given.over(base, Source.PRESET)
     llm = resolved.settings.llm
     return resolved.with_settings(
@@ -44,7 +44,7 @@ def resolve(given: Given[CompareOptions]) -> Resolved[CompareOptions]:
     )  # fmt: skip
 
 
-def run(resolved: Resolved[CompareOptions]) -> int:
+def run(resolved: Resolved[CompareSettings]) -> int:
     """Compare search strategies at equal budget; returns the exit status."""
     settings = resolved.settings
     if not settings.merge and resolved.source("merge") is Source.COMMAND_LINE:
@@ -179,7 +179,7 @@ def _foresee(cells: Sequence[Cell]) -> Spending | None:
 
 COMMANDS = (
     Command(
-        "compare", CompareOptions, run=run, resolve=resolve,
+        "compare", CompareSettings, run=run, resolve=resolve,
         main=("tasks", "strategies", "proposers", "search_seeds", "candidates", "steps", "seeds", "shard", "merge",
               "out", "dry_run"),
         topics=TOPICS | {

@@ -234,14 +234,9 @@ def exit_code(troubles: Sequence[Trouble]) -> int:
 # ---- settings of cells that have begun
 
 
-def config_of(path: Path) -> dict[str, Any]:
-    """The config.toml of the search in `path`; UserError where it cannot be read."""
-    return read_config(path)
-
-
 def started_with(path: Path) -> dict[str, Any]:
     """The settings that the search in `path` was started with, with defaults."""
-    return apply(EvolveSettings(), config_of(path), str(path / "config.toml")).as_config()
+    return apply(EvolveSettings(), read_config(path), str(path / "config.toml")).as_config()
 
 
 def spelt_out(config: Mapping[str, Any], strategy: str) -> dict[str, Any]:

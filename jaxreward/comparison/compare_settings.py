@@ -58,6 +58,9 @@ class CompareSettings(SearchOptions):
     out: Path = Path("runs/compare")
     """Folder of searches, table and picture."""
 
+    ppo: PPO = field(default_factory=PPO)
+    """The learner. What is given here takes the place of what `jaxreward evolve` has for the task."""
+
     learner: Annotated[Mapping[str, Any], Arg(hidden=True)] = field(default_factory=dict)
     """Values of the learner, by name, in place of those that `jaxreward evolve` has for each task."""
     command: Annotated[str, Arg(hidden=True)] = ""
@@ -140,11 +143,3 @@ class CompareSettings(SearchOptions):
             "ppo": dataclasses.replace(default.ppo, **self.learner), "out": self.out / folder_of(task),
             "command": self.command,
         })  # fmt: skip
-
-
-@dataclass(frozen=True)
-class CompareOptions(CompareSettings):
-    __doc__ = CompareSettings.__doc__  # which help shows
-
-    ppo: PPO = field(default_factory=PPO)
-    """The learner. What is given here takes the place of what `jaxreward evolve` has for the task."""

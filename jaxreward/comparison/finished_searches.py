@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import cached_property
 from itertools import product
 from pathlib import Path
 from statistics import mean
@@ -33,15 +33,6 @@ class Grid(Record):
     proposers: tuple[str, ...]
     search_seeds: int
 
-    def joined(self, other: Grid) -> Grid:
-        """The smallest grid that has all of both."""
-        return Grid(
-            tasks=tuple(dict.fromkeys((*self.tasks, *other.tasks))),
-            strategies=tuple(dict.fromkeys((*self.strategies, *other.strategies))),
-            proposers=tuple(dict.fromkeys((*self.proposers, *other.proposers))),
-            search_seeds=max(self.search_seeds, other.search_seeds),
-        )
-
     def searches(self) -> Iterator[tuple[str, str, str, int]]:
         """Task, strategy, proposer and seed of every search."""
         return product(self.tasks, self.strategies, self.proposers, range(self.search_seeds))
@@ -49,7 +40,14 @@ class Grid(Record):
 
 def joined(grids: Sequence[Grid]) -> Grid:
     """The smallest grid that has all of `grids`, of which there is at least one."""
-    return reduce(Grid.joined, grids)
+
+    def all_of(name: str) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(value for grid in grids for value in getattr(grid, name)))
+
+    most = max(grid.search_seeds for grid in grids)
+    return Grid(
+        tasks=all_of("tasks"), strategies=all_of("strategies"), proposers=all_of("proposers"), search_seeds=most
+    )
 
 
 def searches_of(grids: Sequence[Grid]) -> list[tuple[str, str, str, int]]:
@@ -105,11 +103,9 @@ class Search:
     @property
     def used(self) -> dict[str, float]:
         """What it used, by name."""
-        counts = ("attempts", "trained", "failed", "duplicate", "words", "env_steps", "calls", "tokens",
-                  "unpriced_tokens", "cost_usd")  # fmt: skip
-        return {
-            **{name: getattr(self.spent, name) for name in counts}, "compile_s": self.compile_s, "run_s": self.run_s,
-        }  # fmt: skip
+        names = ("attempts", "trained", "failed", "duplicate", "words", "env_steps", "calls", "tokens",
+                 "unpriced_tokens", "cost_usd")  # fmt: skip
+        return {name: getattr(self.spent, name) for name in names} | {"compile_s": self.compile_s, "run_s": self.run_s}
 
     @cached_property
     def best_so_far(self) -> np.ndarray:
@@ -127,27 +123,21 @@ def read_search(path: Path) -> Search | None:
         UserError: a log that is damaged or contradicts itself.
     """
     with explain_malformed(path):
-        return _read_search(path)
-
-
-def _read_search(path: Path) -> Search | None:
-    entries = read_log(path / "events.jsonl")
-    progress = fold((entry.event for entry in entries), None, lambda state, _: state)  # without the strategy's state
-    started, ended = progress.started, progress.ended
+        entries = read_log(path / "events.jsonl")
+        progress = fold((entry.event for entry in entries), None, lambda state, _: state)  # no state of a strategy
+        timeline = Timeline(entries)
+        ended, best = progress.ended, timeline.best
+        if isinstance(ended, Finished):
+            best = progress.results[ended.best] if ended.best else None
+    started, fresh = progress.started, progress.baselines.get("best")
     if started is None:
         return None
-    timeline = Timeline(entries)
-    finished = isinstance(ended, OVER)  # one that found nothing counts as the worst
-    if isinstance(ended, Finished):
-        best = progress.results[ended.best].score if ended.best else None
-    else:
-        best = timeline.best.score if timeline.best else None
-    fresh = progress.baselines.get("best")
+    found = best.score if best else None
     return Search(
         path=path, task=started.task, strategy=started.strategy, proposer=started.proposer, seed=started.seed,
-        config=progress.config, finished=finished,
+        config=progress.config, finished=isinstance(ended, OVER),  # one that found nothing counts as the worst
         reason=ended.reason if ended else "it was killed, or still runs",
-        score=fresh.score if fresh and best else None, search_score=best,
+        score=fresh.score if fresh and found else None, search_score=found,
         spent=progress.spent, compile_s=timeline.compile_s, run_s=timeline.run_s,
         scores=tuple(c.result.score.mean if c.result.score else None for c in timeline.candidates),
         device_s=tuple(c.device_s for c in timeline.candidates),

@@ -19,7 +19,6 @@ from jaxreward.comparison.cells import (
     Cell,
     SearchCell,
     Trouble,
-    config_of,
     error_file,
     first_difference,
     given_digest,
@@ -48,6 +47,7 @@ from jaxreward.errors import UserError
 from jaxreward.reports.tables import score_json
 from jaxreward.runs.disk import write_atomic
 from jaxreward.runs.events import json_ready
+from jaxreward.runs.run import read_config
 from jaxreward.runs.toml import flat
 
 FORMAT = 1
@@ -233,7 +233,7 @@ def _logged_config(path: Path) -> Mapping[str, Any]:
     with suppress(UserError):  # damaged: `gather` leaves it out too
         if (search := read_search(path)) is not None:
             return search.config
-    return json_ready(config_of(path))
+    return json_ready(read_config(path))
 
 
 def idle(out: Path, grid: Grid, cells: Sequence[Cell]) -> bool:
@@ -279,6 +279,11 @@ def report(gathered: Gathered, out: Path, console: Console, as_json: bool) -> No
     """Print the tables and write `comparison.md`, `comparison.json` and `comparison.png` into `out`."""
     rows, grid = rows_of(gathered.searches, *gathered.grids, wanted=gathered.wanted), joined(gathered.grids)
     pages = ["# Search strategies at equal budget\n"]
+
+    def say(note: str) -> None:
+        console.print(note)
+        pages.append(f"{note}\n")
+
     for task in grid.tasks:
         mine, sparse = [row for row in rows if row.task == task], gathered.sparse.get(task)
         if not mine:  # of an earlier command, no search finished
@@ -287,12 +292,10 @@ def report(gathered: Gathered, out: Path, console: Console, as_json: bool) -> No
             console.print(sheet.rich())
             pages.append(sheet.markdown())
         for note in notes(mine, sparse):
-            console.print(note)
-            pages.append(f"{note}\n")
+            say(note)
     unlike = differences(gathered.shards)
-    for note in [*unlike, *([_before_note(gathered.before, gathered.before_in)] if gathered.before else [])]:
-        console.print(note)
-        pages.append(f"{note}\n")
+    for note in [*unlike, *_before_note(gathered.before, gathered.before_in)]:
+        say(note)
     if gathered.missing:
         _list_missing(gathered.missing, console)
         pages.append("Not finished:\n\n" + "".join(f"- {cell}: {why}\n" for cell, why in gathered.missing.items()))
@@ -320,11 +323,13 @@ def report(gathered: Gathered, out: Path, console: Console, as_json: bool) -> No
                     "missing": dict(gathered.missing), "asked_before": dict(gathered.before)})  # fmt: skip
 
 
-def _before_note(cells: Mapping[str, str], files: Sequence[Path]) -> str:
+def _before_note(cells: Mapping[str, str], files: Sequence[Path]) -> list[str]:
     """One line on unfinished cells that only earlier commands asked for."""
+    if not cells:
+        return []
     named = "; ".join(list(cells)[:_NAMED]) + (f"; and {len(cells) - _NAMED} more" if len(cells) > _NAMED else "")
-    return (f"Earlier commands asked for {len(cells)} more that are not finished: {named}. To withdraw them, delete "
-            f"{', '.join(map(str, files))} and give this command again.")  # fmt: skip
+    return [f"Earlier commands asked for {len(cells)} more that are not finished: {named}. To withdraw them, delete "
+            f"{', '.join(map(str, files))} and give this command again."]  # fmt: skip
 
 
 def _list_missing(missing: Mapping[str, str], console: Console) -> None:

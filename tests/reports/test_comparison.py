@@ -289,7 +289,7 @@ def test_a_search_without_any_score_is_said(tmp_path: Path):
 
 
 def test_several_proposers_are_named(searches: list[Search], tmp_path: Path):
-    grid = GRID.joined(Grid(tasks=("toy",), strategies=("limen",), proposers=("llm",), search_seeds=1))
+    grid = joined([GRID, Grid(tasks=("toy",), strategies=("limen",), proposers=("llm",), search_seeds=1)])
     assert grid.proposers == ("genetic", "llm") and grid.search_seeds == 3
     rows = rows_of([*searches, write(tmp_path / "llm", [[0.3]], final=0.3, proposer="llm")], grid)
     assert [row[0] for row in score_sheet(rows, None).rows] == [
