@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from jaxreward import files
-from jaxreward.comparison.finished_searches import Sparse, read_search, read_sparse
+from jaxreward.comparison.finished_searches import SearchKey, Sparse, read_search, read_sparse
 from jaxreward.config import apply, label_of
 from jaxreward.errors import FAILED_EXIT_CODE, USAGE_EXIT_CODE, ProposerStopped, UserError
 from jaxreward.evolve import evolve
@@ -65,11 +65,6 @@ class Trouble:
     later: bool
 
 
-def search_label(task: str, strategy: str, proposer: str, seed: int) -> str:
-    """What a search is called."""
-    return f"{label_of(task)}, {strategy}, {proposer}, search seed {seed}"
-
-
 def sparse_label(task: str) -> str:
     """What the training of a task's own interface is called."""
     return f"{label_of(task)}, sparse"
@@ -84,7 +79,7 @@ class SearchCell:
     @property
     def label(self) -> str:
         s = self.settings
-        return search_label(s.task, s.strategy, s.proposer, s.seed)
+        return SearchKey(s.task, s.strategy, s.proposer, s.seed).label
 
     @property
     def path(self) -> Path:

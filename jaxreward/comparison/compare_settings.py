@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from jaxreward.comparison.cells import Cell, SearchCell, SparseCell
-from jaxreward.comparison.finished_searches import Grid, folder_of, name_of
+from jaxreward.comparison.finished_searches import Grid, SearchKey, folder_of
 from jaxreward.config import Arg, check_bounds
 from jaxreward.errors import UserError
 from jaxreward.evolve.presets import preset
@@ -123,7 +123,7 @@ class CompareSettings(SearchOptions):
                         found.append(SearchCell(dataclasses.replace(
                             base, strategy=strategy, option=option, bandit=self.bandit, proposer=proposer, seed=seed,
                             llm=self.llm if proposer == "llm" else LlmSettings(),
-                            name=name_of(strategy, proposer, seed),
+                            name=SearchKey(task, strategy, proposer, seed).name,
                         )))  # fmt: skip
         return found
 

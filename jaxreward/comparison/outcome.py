@@ -23,7 +23,6 @@ from jaxreward.comparison.cells import (
     first_difference,
     given_digest,
     observation_digest,
-    search_label,
     sparse_label,
     spelt_out,
     spelt_out_ppo,
@@ -31,10 +30,10 @@ from jaxreward.comparison.cells import (
 from jaxreward.comparison.finished_searches import (
     Grid,
     Search,
+    SearchKey,
     Sparse,
     folder_of,
     joined,
-    name_of,
     read_search,
     read_sparse,
     rows_of,
@@ -96,9 +95,8 @@ def gather(folders: Sequence[Path], wanted: Grid | None = None) -> Gathered:
     grids = tuple(dict.fromkeys(shard.grid for shard in shards))
     searches: list[Search] = []
     missing: dict[str, str] = {}
-    for task, strategy, proposer, seed in searches_of(grids):
-        label = search_label(task, strategy, proposer, seed)
-        paths = [folder / folder_of(task) / name_of(strategy, proposer, seed) for folder in folders]
+    for key in searches_of(grids):
+        label, paths = key.label, [key.path(folder) for folder in folders]
         found: list[Search] = []
         for path in paths:
             try:
@@ -107,7 +105,7 @@ def gather(folders: Sequence[Path], wanted: Grid | None = None) -> Gathered:
                 missing[label] = str(error)
                 continue
             if search is not None:
-                found.append(dataclasses.replace(search, config=spelt_out(search.config, search.strategy)))
+                found.append(dataclasses.replace(search, config=spelt_out(search.config, key.strategy)))
         done = [s for s in found if s.finished]
         if len(done) > 1:
             raise UserError(f"{done[0].path} and {done[1].path} are the same search: leave one of the folders out")
@@ -124,7 +122,7 @@ def gather(folders: Sequence[Path], wanted: Grid | None = None) -> Gathered:
             sparse[task] = known
         else:
             missing[sparse_label(task)] = "it has not been trained" + _failures(paths)
-    each = [_Budgeted.of(s.path, s.config, (s.task, s.strategy, s.proposer)) for s in searches]
+    each = [_Budgeted.of(s.path, s.key, s.config) for s in searches]
     _require_equal_budgets(each, sparse, "leave one of the folders out")
     mine = _labels(wanted) if wanted else missing.keys()
     before = {cell: why for cell, why in missing.items() if cell not in mine}
@@ -135,7 +133,7 @@ def gather(folders: Sequence[Path], wanted: Grid | None = None) -> Gathered:
 
 def _labels(grid: Grid) -> set[str]:
     """The labels of the cells of a grid."""
-    return {search_label(*search) for search in grid.searches()} | {sparse_label(task) for task in grid.tasks}
+    return {key.label for key in grid.searches()} | {sparse_label(task) for task in grid.tasks}
 
 
 def _failures(paths: Sequence[Path]) -> str:
@@ -169,14 +167,12 @@ class _Budgeted:
     """A search in `path` and its settings by name, with the digest of its observation, None while unknown."""
 
     path: Path
-    task: str
-    strategy: str
-    proposer: str
+    key: SearchKey
     settings: Mapping[str, Any]
 
     @classmethod
-    def of(cls, path: Path, config: Mapping[str, Any], which: tuple[str, str, str]) -> _Budgeted:
-        return cls(path, *which, {**dict(flat(config)), "observation": observation_digest(path, config)})
+    def of(cls, path: Path, key: SearchKey, config: Mapping[str, Any]) -> _Budgeted:
+        return cls(path, key, {**dict(flat(config)), "observation": observation_digest(path, config)})
 
 
 def _require_equal_budgets(searches: Sequence[_Budgeted], sparse: Mapping[str, Sparse], advice: str) -> None:
@@ -187,27 +183,28 @@ def _require_equal_budgets(searches: Sequence[_Budgeted], sparse: Mapping[str, S
             value = search.settings.get(name)
             if name == "observation" and value is None:
                 continue
-            same = {"option": (search.strategy,)}.get(name, (search.proposer,) if name.startswith("llm.") else ())
-            other, where = first.setdefault((search.task, name, *same), (value, search.path))
+            key = search.key
+            same = {"option": (key.strategy,)}.get(name, (key.proposer,) if name.startswith("llm.") else ())
+            other, where = first.setdefault((key.task, name, *same), (value, search.path))
             if other == value:
                 continue
             differ = f"{where} has {name} {other} and {search.path} has {value}"
             if name == "observation":
                 differ = f"{where} and {search.path} have different observations"
             raise UserError(f"{differ}: only searches of equal budget can be compared; {advice}")
-        if search.task in sparse:
-            _require_sparse_of(search, sparse[search.task], advice)
+        if search.key.task in sparse:
+            _require_sparse_of(search, sparse[search.key.task], advice)
 
 
 def _require_sparse_of(search: _Budgeted, sparse: Sparse, advice: str) -> None:
     s = search.settings
     fresh = (s.get("final_seeds"), s.get("final_steps") or s.get("steps"))
     if fresh != (sparse.seeds, sparse.steps):
-        raise UserError(f"{search.path} has {fresh[0]} fresh seeds x {fresh[1]} steps and sparse.json of {search.task} "
-                        f"has {sparse.seeds} x {sparse.steps}: {advice}")  # fmt: skip
+        raise UserError(f"{search.path} has {fresh[0]} fresh seeds x {fresh[1]} steps and sparse.json of "
+                        f"{search.key.task} has {sparse.seeds} x {sparse.steps}: {advice}")  # fmt: skip
     mine = {name: value for name, value in s.items() if name.startswith("ppo.")}
     if found := first_difference(mine, {"ppo": spelt_out_ppo(sparse.ppo)}):
-        raise UserError(f"{search.path} has {found[0]} {found[1]} and sparse.json of {search.task} has {found[2]}: "
+        raise UserError(f"{search.path} has {found[0]} {found[1]} and sparse.json of {search.key.task} has {found[2]}: "
                         f"{advice}")  # fmt: skip
 
 
@@ -216,15 +213,15 @@ def require_fitting(out: Path, cells: Sequence[Cell]) -> None:
     asked = [cell for cell in cells if isinstance(cell, SearchCell)]
     mine = {cell.path for cell in asked}
     each = []
-    for task, strategy, proposer, seed in searches_of([shard.grid for shard in read_shards(out)]):
-        path = out / folder_of(task) / name_of(strategy, proposer, seed)
+    for key in searches_of([shard.grid for shard in read_shards(out)]):
+        path = key.path(out)
         if path not in mine and files.is_there(path / "config.toml"):
-            config = spelt_out(_logged_config(path), strategy)  # as `gather` will compare it in the end
-            each.append(_Budgeted.of(path, config, (task, strategy, proposer)))
+            config = spelt_out(_logged_config(path), key.strategy)  # as `gather` will compare it in the end
+            each.append(_Budgeted.of(path, key, config))
     for cell in asked:
         s = cell.settings
         settings = dict(flat(json_ready(s.as_config()))) | {"observation": given_digest(s.observation)}
-        each.append(_Budgeted(cell.path, s.task, s.strategy, s.proposer, settings))
+        each.append(_Budgeted(cell.path, SearchKey(s.task, s.strategy, s.proposer, s.seed), settings))
     _require_equal_budgets(each, {}, "give what the one was started with, or another folder with --out")
 
 

@@ -123,8 +123,8 @@ def render(view: RunView) -> str:
         css=Markup(_asset("report.css")),
         script=Markup(_asset("report.js")),
         library=Markup(_library()),
-        data=Markup(_in_script(_data(report))),
-        packed=_packed(details(view.results, view.exchanges)),
+        data=Markup(_json(_data(report)).replace("<", "\\u003c")),
+        packed=base64.b64encode(gzip.compress(_json(details(view.results, view.exchanges)).encode(), mtime=0)).decode(),
         film=_film(view),
         film_command=shlex.join(["jaxreward", "film", str(view.path)]),
         highlighted=Markup(_highlighted(printable(report.source))),
@@ -194,15 +194,8 @@ def _data(report: Report) -> dict[str, Any]:
     }
 
 
-def _in_script(value: Any) -> str:
-    """JSON for a script element."""
-    return json.dumps(_finite(value), separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
-
-
-def _packed(value: Any) -> str:
-    """JSON, compressed, as base64; the same value gives the same text."""
-    text = json.dumps(_finite(value), separators=(",", ":"), allow_nan=False)
-    return base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
+def _json(value: Any) -> str:
+    return json.dumps(_finite(value), separators=(",", ":"), allow_nan=False)
 
 
 def _shown(value: Any) -> Any:
