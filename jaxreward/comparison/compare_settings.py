@@ -6,6 +6,7 @@ import dataclasses
 import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -116,15 +117,13 @@ class CompareSettings(SearchOptions):
         for task in self.tasks:
             base = self._search(task)
             found.append(SparseCell(base))
-            for seed in range(self.search_seeds):
-                for strategy in self.strategies:
-                    option = tuple(o.removeprefix(f"{strategy}.") for o in self.option if o.startswith(f"{strategy}."))
-                    for proposer in self.proposers:
-                        found.append(SearchCell(dataclasses.replace(
-                            base, strategy=strategy, option=option, bandit=self.bandit, proposer=proposer, seed=seed,
-                            llm=self.llm if proposer == "llm" else LlmSettings(),
-                            name=SearchKey(task, strategy, proposer, seed).name,
-                        )))  # fmt: skip
+            for seed, strategy, proposer in product(range(self.search_seeds), self.strategies, self.proposers):
+                option = tuple(o.removeprefix(f"{strategy}.") for o in self.option if o.startswith(f"{strategy}."))
+                found.append(SearchCell(dataclasses.replace(
+                    base, strategy=strategy, option=option, bandit=self.bandit, proposer=proposer, seed=seed,
+                    llm=self.llm if proposer == "llm" else LlmSettings(),
+                    name=SearchKey(task, strategy, proposer, seed).name,
+                )))  # fmt: skip
         return found
 
     def dealt(self) -> list[Cell]:

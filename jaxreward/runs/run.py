@@ -156,7 +156,8 @@ def read_config(path: Path) -> dict[str, Any]:
     try:
         text = files.read_text(path / "config.toml", largest=LARGEST_CONFIG)
     except (FileNotFoundError, NotADirectoryError) as error:
-        raise UserError(f"there is no run in {path}; {_neighbour(path)}") from error
+        hint = f"did you mean {near}?" if (near := nearest(path)) else "name the folder of one that was started"
+        raise UserError(f"there is no run in {path}; {hint}") from error
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(
             f"{path / 'config.toml'} cannot be read ({why_unreadable(error)}): put it back from a copy of the run"
@@ -182,8 +183,3 @@ def nearest(path: Path) -> Path | None:
     runs = [config.parent.name for config in path.parent.glob("*/config.toml")] if path.parent.is_dir() else []
     close = difflib.get_close_matches(path.name, sorted(runs), n=1)
     return path.parent / close[0] if close else None
-
-
-def _neighbour(path: Path) -> str:
-    near = nearest(path)
-    return f"did you mean {near}?" if near else "name the folder of one that was started"
