@@ -65,11 +65,11 @@ def _run(args: list[str]) -> int:
     except OSError as error:
         if not (isinstance(error, NotAFile) or error.errno in _FILE_ERRORS) or error.filename is None:
             raise
-        return refuse(name, f"{error.filename} cannot be used: {error.strerror}; mend that, or name another")
+        return refuse(name, f"{error.filename} cannot be used: {error.strerror}; correct that, or name another")
     except Exception as error:
-        if not users_line(error):  # a fault of ours, whose traceback is worth having
+        if not users_line(error):  # an error of ours, which needs its traceback
             raise
-        return refuse(name, f"the code of the task fails: {in_a_line(error)}; mend it there, and try again")
+        return refuse(name, f"the code of the task fails: {in_a_line(error)}; correct it there, and try again")
 
 
 def _command(name: str, words: list[str]) -> int:

@@ -14,8 +14,8 @@ from jaxreward.commands.estimate import cost_s, duration, search_s
 from jaxreward.commands.evolve import TOPICS
 from jaxreward.commands.output import console_of
 from jaxreward.commands.resolve import Command, Given, Resolved, Source
-from jaxreward.commands.spending import Spending, confirm, foresee
-from jaxreward.comparison.cells import Cell, SearchCell, Tools, Trouble, attempt, exit_code
+from jaxreward.commands.spending import Spending, confirm, spending_of
+from jaxreward.comparison.cells import Cell, SearchCell, Tools, Unfinished, attempt, exit_code
 from jaxreward.comparison.compare_settings import CompareSettings
 from jaxreward.comparison.outcome import conclude, idle, merge, print_json, require_fitting
 from jaxreward.comparison.shards import keep_record
@@ -58,20 +58,20 @@ def run(resolved: Resolved[CompareSettings]) -> int:
     if settings.dry_run:
         return _plan(settings, cells, console)
     if asking := [c for c in cells if isinstance(c, SearchCell) and c.settings.proposer == "llm"]:
-        confirm(_foresee(cells), asking[0].settings)
+        confirm(_spending_of(cells), asking[0].settings)
     for first in [c.settings for c in asking if not c.begun][:1]:  # before there is a folder; all ask the same models
         Setup.of(first, tasks[first.task]).proposer.prepare(console.print)
     if not idle(settings.out, settings.grid(), cells):  # else it is not this process whose versions matter
         keep_record(settings.out, settings.grid(), settings.part(), settings.command)
     with StopSignal() as stop, Live(console, settings.candidates) as live:
-        troubles = _work(cells, tasks, live, stop, hiding(Secrets(), settings.llm))
+        unfinished = _work(cells, tasks, live, stop, hiding(Secrets(), settings.llm))
     if stop.requested:
         console.print(f"stopped by {stop.reason}: the same command goes on where it stopped")
         if settings.json:
             print_json({"out": str(settings.out), "finished": False, "reason": f"stopped by {stop.reason}"})
         return stop.exit_code
-    conclude(settings.out, settings.grid(), settings.part(), troubles, console, settings.json)
-    return exit_code(troubles)
+    conclude(settings.out, settings.grid(), settings.part(), unfinished, console, settings.json)
+    return exit_code(unfinished)
 
 
 def hiding(secrets: Secrets, llm: LlmSettings) -> Callable[[str], str]:
@@ -109,29 +109,28 @@ def _examine(settings: CompareSettings) -> dict[str, Task]:
 
 def _work(
     cells: Sequence[Cell], tasks: Mapping[str, Task], live: Live, stop: StopSignal, redact: Callable[[str], str]
-) -> list[Trouble]:
+) -> list[Unfinished]:
     """Run what is not done; a cell that fails does not keep the others."""
     import jax
 
     waiting = [cell for cell in cells if cell.status() != "done"]
     if len(waiting) < len(cells):
         live.note(f"{len(cells) - len(waiting)} of {len(cells)} cells are done already")
-    troubles: list[Trouble] = []
     if not waiting:
-        return troubles
+        return []
+    unfinished = list[Unfinished]()
     with programs.Checker(unsafe_no_sandbox=waiting[0].settings.unsafe_no_sandbox) as checker:
         for number, cell in enumerate(waiting, start=1 + len(cells) - len(waiting)):
             live.part = f"cell {number} of {len(cells)}"
             live.note(f"{live.part}: {cell.label}")
             # Searches with the same seed begin with the same programs: none may find them compiled by another.
             jax.clear_caches()
-            trouble = attempt(cell, tasks[cell.settings.task], Tools(checker, live, stop, redact))
-            if trouble is not None:
-                live.note(f"{cell.label} is not finished: {trouble.reason}")
-                troubles.append(trouble)
+            if why := attempt(cell, tasks[cell.settings.task], Tools(checker, live, stop, redact)):
+                live.note(f"{cell.label} is not finished: {why.reason}")
+                unfinished.append(why)
             if stop.requested:
                 break
-    return troubles
+    return unfinished
 
 
 # ---- the plan
@@ -154,7 +153,7 @@ def _plan(settings: CompareSettings, cells: Sequence[Cell], console: Console) ->
             seconds += cost_s(task, s.ppo, 1, s.final_seeds, s.final_steps or s.steps)
             seconds += search_s(s, task) if search else 0.0
     console.print(f"to do: at most {steps:,} environment steps, about {duration(seconds)} on two CPU cores")
-    spending = _foresee(cells)
+    spending = _spending_of(cells)
     if spending is not None:
         console.print(spending.text())
     if settings.json:
@@ -163,10 +162,10 @@ def _plan(settings: CompareSettings, cells: Sequence[Cell], console: Console) ->
     return 0
 
 
-def _foresee(cells: Sequence[Cell]) -> Spending | None:
+def _spending_of(cells: Sequence[Cell]) -> Spending | None:
     """What all searches together will spend on language models; None where none is asked."""
     waiting = [c for c in cells if isinstance(c, SearchCell) and c.status() != "done"]
-    each = [found for c in waiting if (found := foresee(dataclasses.replace(c.settings, resume=c.begun)))]
+    each = [found for c in waiting if (found := spending_of(dataclasses.replace(c.settings, resume=c.begun)))]
     # Each search has caps of its own, and so has its estimate.
     if not each:
         return None

@@ -43,11 +43,11 @@ class PromptSettings:
     request: str = ""
     """Of the run: what this request asked, such as g0002-01. As in its events.jsonl."""
     parent: str = ""
-    """Of the run: a candidate to improve on. With the run's best and its last failures beside it."""
+    """Of the run: a candidate to improve on. Shown with the run's best and its last failures."""
     operator: str = ""
     """What is asked for. By default scratch, or improve with --parent."""
     task: str = "xland-easy"
-    """The task, where there is no run. One that is a Python file is executed, so that it must be said, of a run too."""
+    """The task, where there is no run. One that is a Python file is executed, so it must be given, for a run too."""
     task_arg: Annotated[tuple[str, ...], Arg(adds=True)] = ()
     """Options of the task. Each is KEY=VALUE."""
     evolve: Evolve = "both"
@@ -116,8 +116,8 @@ def show(settings: PromptSettings) -> Shown:
     llm = started.llm if settings.prompts is None else LlmSettings(model=started.llm.model, prompts=settings.prompts)
     # Its folder may lie elsewhere now: what it kept of the observation lies in it.
     started = replace(started, out=settings.run.parent, name=settings.run.name)
-    said = settings.task if is_file(settings.task) else ""
-    started = replace(started, task=named_again(started.task, said, f"the run {settings.run}", settings.run))
+    typed = settings.task if is_file(settings.task) else ""
+    started = replace(started, task=named_again(started.task, typed, f"the run {settings.run}", settings.run))
     words = task_card(started.make_task(), given_observation(started), started.ppo)
     return _composed(request, words, llm, started.seed)
 

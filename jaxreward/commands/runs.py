@@ -122,15 +122,15 @@ def list_command(resolved: Resolved[ListSettings]) -> int:
         name = path.name if path == settings.folder else str(path.relative_to(settings.folder))
         try:
             with explain_malformed(path):
-                facts = RunView.read(path)
-                summary_json(facts, name)  # so that one that fails hides no other
-                list_lines([(name, facts)])
-            found.append((name, facts))
+                view = RunView.read(path)
+                summary_json(view, name)  # so that one that fails hides no other
+                list_lines([(name, view)])
+            found.append((name, view))
         except (UserError, OSError, MemoryError) as error:
             unreadable.append((name, " ".join(str(error).split()) or type(error).__name__))
     found.sort(key=lambda run: run[1].last_at, reverse=True)
     if settings.json:
-        rows = [summary_json(facts, name) for name, facts in found]
+        rows = [summary_json(view, name) for name, view in found]
         _print_json({"runs": rows, "unreadable": [{"run": name, "reason": why} for name, why in unreadable]})
         return 0
     for line in list_lines(found, _width()) if found else [f"there is no run in {settings.folder} that can be read"]:
@@ -145,8 +145,8 @@ def show_command(resolved: Resolved[ShowSettings]) -> int:
     settings = resolved.settings
     path = find_run(settings.run, settings.out)
     with explain_malformed(path):
-        facts = RunView.read(path)
-        value, lines = run_json(facts), run_lines(facts, _width() or 100)
+        view = RunView.read(path)
+        value, lines = run_json(view), run_lines(view, _width() or 100)
     if settings.json:
         _print_json(value)
     else:
@@ -159,10 +159,10 @@ def compare_command(resolved: Resolved[CompareSettings]) -> int:
     settings = resolved.settings
     if len(settings.runs) < 2:
         raise UserError("name at least two runs to set side by side; `jaxreward runs show RUN` shows one")
-    paths = [find_run(said, settings.out) for said in settings.runs]
+    paths = [find_run(run, settings.out) for run in settings.runs]
     names = [path.name for path in paths]
     if len(set(names)) < len(names):  # of several comparisons
-        names = [str(said) for said in settings.runs]
+        names = list(settings.runs)
     runs: list[tuple[str, RunView]] = []
     for name, path in zip(names, paths, strict=True):
         with explain_malformed(path):

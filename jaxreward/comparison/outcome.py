@@ -18,14 +18,14 @@ from jaxreward.comparison.cells import (
     HARMLESS,
     Cell,
     SearchCell,
-    Trouble,
+    Unfinished,
     error_file,
     first_difference,
     given_digest,
     observation_digest,
+    ppo_with_defaults,
     sparse_label,
-    spelt_out,
-    spelt_out_ppo,
+    with_defaults,
 )
 from jaxreward.comparison.finished_searches import (
     Grid,
@@ -105,7 +105,7 @@ def gather(folders: Sequence[Path], wanted: Grid | None = None) -> Gathered:
                 missing[label] = str(error)
                 continue
             if search is not None:
-                found.append(dataclasses.replace(search, config=spelt_out(search.config, key.strategy)))
+                found.append(dataclasses.replace(search, config=with_defaults(search.config, key.strategy)))
         done = [s for s in found if s.finished]
         if len(done) > 1:
             raise UserError(f"{done[0].path} and {done[1].path} are the same search: leave one of the folders out")
@@ -147,7 +147,7 @@ def _same_sparse(paths: Sequence[Path]) -> Sparse | None:
     known = [(path, sparse) for path in paths if (sparse := read_sparse(path)) is not None]
     for path, other in known[1:]:
         first, sparse = known[0]
-        a, b = ({"fresh seeds": s.seeds, "steps": s.steps, "ppo": spelt_out_ppo(s.ppo)} for s in (sparse, other))
+        a, b = ({"fresh seeds": s.seeds, "steps": s.steps, "ppo": ppo_with_defaults(s.ppo)} for s in (sparse, other))
         if sparse.digest != other.digest:
             raise UserError(
                 f"{first} and {path} are of different versions of {other.task}: leave one of the folders out"
@@ -203,7 +203,7 @@ def _require_sparse_of(search: _Budgeted, sparse: Sparse, advice: str) -> None:
         raise UserError(f"{search.path} has {fresh[0]} fresh seeds x {fresh[1]} steps and sparse.json of "
                         f"{search.key.task} has {sparse.seeds} x {sparse.steps}: {advice}")  # fmt: skip
     mine = {name: value for name, value in s.items() if name.startswith("ppo.")}
-    if found := first_difference(mine, {"ppo": spelt_out_ppo(sparse.ppo)}):
+    if found := first_difference(mine, {"ppo": ppo_with_defaults(sparse.ppo)}):
         raise UserError(f"{search.path} has {found[0]} {found[1]} and sparse.json of {search.key.task} has {found[2]}: "
                         f"{advice}")  # fmt: skip
 
@@ -216,7 +216,7 @@ def require_fitting(out: Path, cells: Sequence[Cell]) -> None:
     for key in searches_of([shard.grid for shard in read_shards(out)]):
         path = key.path(out)
         if path not in mine and files.is_there(path / "config.toml"):
-            config = spelt_out(_logged_config(path), key.strategy)  # as `gather` will compare it in the end
+            config = with_defaults(_logged_config(path), key.strategy)  # as `gather` will compare it in the end
             each.append(_Budgeted.of(path, key, config))
     for cell in asked:
         s = cell.settings
@@ -243,11 +243,11 @@ def idle(out: Path, grid: Grid, cells: Sequence[Cell]) -> bool:
 
 
 def conclude(
-    out: Path, grid: Grid, part: tuple[int, int], troubles: Sequence[Trouble], console: Console, as_json: bool
+    out: Path, grid: Grid, part: tuple[int, int], unfinished: Sequence[Unfinished], console: Console, as_json: bool
 ) -> None:
     """Report the outcome of this process; write table and plot unless other shards of its `grid` are still to come."""
     gathered = gather([out], grid)
-    failed = {t.cell: t.reason for t in troubles}
+    failed = {t.cell: t.reason for t in unfinished}
     if part[1] > 1 and gathered.missing:
         _list_missing(failed, console)
         console.print(
@@ -255,7 +255,9 @@ def conclude(
             f"{out}, with the --out of the other shards if they have their own"
         )
         if as_json:
-            print_json({"shard": f"{part[0]}/{part[1]}", "out": str(out), "finished": not troubles, "missing": failed})
+            print_json(
+                {"shard": f"{part[0]}/{part[1]}", "out": str(out), "finished": not unfinished, "missing": failed}
+            )
         return
     report(dataclasses.replace(gathered, missing={**gathered.missing, **failed}), out, console, as_json)
 
