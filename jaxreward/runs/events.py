@@ -15,6 +15,7 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import AfterValidator, Field, TypeAdapter, field_validator
 
+from jaxreward.formatting import mapped
 from jaxreward.records import (
     SUCCESS,
     Evolve,
@@ -32,13 +33,11 @@ from jaxreward.records import (
 
 def json_ready(value: Any) -> Any:
     """`value` with NaN and infinities as strings: JSON has no such numbers, and records read them back."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-    if isinstance(value, dict):
-        return {key: json_ready(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [json_ready(item) for item in value]
-    return value
+    return mapped(value, lambda x: _non_finite(x) if isinstance(x, float) and not math.isfinite(x) else x)
+
+
+def _non_finite(x: float) -> str:
+    return "NaN" if math.isnan(x) else "Infinity" if x > 0 else "-Infinity"
 
 
 Config = Annotated[dict[str, Any], AfterValidator(json_ready)]
