@@ -9,15 +9,17 @@ from __future__ import annotations
 import errno
 import os
 import sys
-from collections.abc import Sequence
-from contextlib import nullcontext
-from difflib import get_close_matches
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from jaxreward.commands.help import overview
 from jaxreward.commands.output import refuse
 from jaxreward.commands.table import SUMMARIES, commands_of
-from jaxreward.errors import UserError, in_a_line, users_line
+from jaxreward.errors import UserError, in_a_line, suggestion, users_line
 from jaxreward.files import NotAFile
+
+if TYPE_CHECKING:
+    from jaxreward.commands.resolve import Command
 
 _SEARCHING = {"evolve", "tell"}
 _TRAINING = {"evolve", "tell", "train", "compare", "film"}
@@ -47,7 +49,7 @@ def _run(args: list[str]) -> int:
     if not args or args[0] in ("-h", "--help"):
         print(overview(SUMMARIES, "jaxreward", "jaxreward COMMAND --help lists the options of a command."))
         return 0
-    name, words = args[0], args[1:]
+    name, *words = args
     if name == "--version":
         from jaxreward.runs.provenance import versions
 
@@ -63,37 +65,33 @@ def _run(args: list[str]) -> int:
     except OSError as error:
         if not (isinstance(error, NotAFile) or error.errno in _FILE_ERRORS) or error.filename is None:
             raise
-        return refuse(name, f"{error.filename} cannot be used: {error.strerror}; mend that, or name another")
+        return refuse(name, f"{error.filename} cannot be used: {error.strerror}; correct that, or name another")
     except Exception as error:
-        if not users_line(error):  # a fault of ours, whose traceback is worth having
+        if not users_line(error):  # an error of ours, which needs its traceback
             raise
-        return refuse(name, f"the code of the task fails: {in_a_line(error)}; mend it there, and try again")
+        return refuse(name, f"the code of the task fails: {in_a_line(error)}; correct it there, and try again")
 
 
 def _command(name: str, words: list[str]) -> int:
     if name not in SUMMARIES:
-        near = get_close_matches(name, SUMMARIES, 1)
-        hint = f"did you mean '{near[0]}'?" if near else f"choose from {', '.join(SUMMARIES)}"
-        raise UserError(f"there is no command '{name}'; {hint}")
+        raise UserError(f"there is no command '{name}'; {suggestion(name, SUMMARIES, 'choose from')}")
     if name in _TRAINING:
         from jaxreward.devices import use_cores
 
         use_cores()
-    stop = nullcontext()
-    if name in _SEARCHING:
-        from jaxreward.runs.signals import SCHEDULER, StopSignal
+    commands = commands_of(name)
+    if name not in _SEARCHING:
+        return commands[name](words) if name in commands else _of_group(name, commands, words)
+    from jaxreward.runs.signals import SCHEDULER, StopSignal
 
-        # From here to the end: a job that is told to stop while it starts, or while it writes its report, is requeued.
-        stop = StopSignal(SCHEDULER)
-    with stop as warned:
-        commands = commands_of(name)
-        status = commands[name](words) if name in commands else _of_group(name, words)
-    return status or (warned.exit_code if warned else 0)
+    # To the end: a job that is asked to stop while it starts, or while it writes its report, is queued again.
+    with StopSignal(SCHEDULER) as stop:
+        return commands[name](words) or stop.exit_code
 
 
-def _of_group(group: str, words: list[str]) -> int:
+def _of_group(group: str, commands: Mapping[str, Command[Any]], words: list[str]) -> int:
     """Run a command of a group, such as `runs list`."""
-    commands = {name.partition(" ")[2]: command for name, command in commands_of(group).items()}
+    commands = {name.partition(" ")[2]: command for name, command in commands.items()}
     helps = words[:1] in (["-h"], ["--help"])
     if len(commands) == 1 and (helps or not words):
         (only,) = commands.values()
@@ -104,11 +102,9 @@ def _of_group(group: str, words: list[str]) -> int:
         lines = {name: (command.run.__doc__ or "").splitlines()[0] for name, command in commands.items()}
         print(overview(lines, f"jaxreward {group}", f"jaxreward {group} COMMAND --help lists its options."))
         return 0
-    name, rest = words[0], words[1:]
+    name, *rest = words
     if name not in commands:
-        near = get_close_matches(name, commands, 1)
-        hint = f"did you mean '{near[0]}'?" if near else f"choose from {', '.join(commands)}"
-        raise UserError(f"there is no command '{group} {name}'; {hint}")
+        raise UserError(f"there is no command '{group} {name}'; {suggestion(name, commands, 'choose from')}")
     return commands[name](rest)
 
 

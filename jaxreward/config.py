@@ -235,17 +235,13 @@ def parse_toml(text: str) -> dict[str, Any]:
 
 
 def _require_shallow(value: Any) -> None:
-    level = [value]
-    for _ in range(DEEPEST + 1):
-        level = [inner for outer in level for inner in _inner(outer)]
+    level: list[Any] = [[value]]
+    for _ in range(DEEPEST + 2):
+        inner = (v for outer in level for v in (outer.values() if isinstance(outer, dict) else outer))
+        level = [v for v in inner if isinstance(v, dict | list)]
         if not level:
             return
     raise Malformed("it nests too deeply")
-
-
-def _inner(value: Any) -> list[Any]:
-    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return [v for v in inner if isinstance(v, dict | list)]
 
 
 def _constant(name: str) -> NoReturn:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from difflib import get_close_matches
 from pathlib import Path
 from traceback import walk_tb
 
@@ -18,6 +20,12 @@ class UserError(Exception):
 
     Commands print it without a traceback and exit with status 2.
     """
+
+
+def suggestion(name: str, known: Collection[str], otherwise: str) -> str:
+    """`did you mean 'NEAREST'?` for a name that there is not; where none is near, `otherwise` and all `known`."""
+    near = get_close_matches(name, known, 1)
+    return f"did you mean '{near[0]}'?" if near else f"{otherwise} {', '.join(known)}"
 
 
 class ProposerStopped(UserError):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import unicodedata
+from collections.abc import Callable
+from typing import Any
 
 _INVISIBLE = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 """Categories of Unicode: control characters, format characters (those that turn the direction of text or have no
@@ -35,6 +37,18 @@ def printable(text: str) -> str:
     stay, and carriage return with line feed is a line feed.
     """
     return text.replace("\r\n", "\n").translate(_ESCAPES)
+
+
+def mapped(value: Any, change: Callable[[Any], Any]) -> Any:
+    """`value` with `change` applied to what its dictionaries, lists and tuples hold; tuples become lists."""
+    if isinstance(value, dict):
+        return {change(key): mapped(item, change) for key, item in value.items()}
+    return [mapped(item, change) for item in value] if isinstance(value, list | tuple) else change(value)
+
+
+def shortened(text: str, longest: int) -> str:
+    """The text, cut to `longest` characters where it has more."""
+    return text if len(text) <= longest else f"{text[: longest - 3]}..."
 
 
 def dollars(amount: float) -> str:

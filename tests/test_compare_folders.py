@@ -14,7 +14,7 @@ import pytest
 from jaxreward.commands.compare import COMMANDS
 from jaxreward.comparison import outcome as compare_outcome
 from jaxreward.comparison import shards as compare_records
-from jaxreward.comparison.cells import Cell, SearchCell, Tools, Trouble, attempt, error_file
+from jaxreward.comparison.cells import Cell, SearchCell, Tools, Unfinished, attempt, error_file
 from jaxreward.comparison.compare_settings import CompareSettings
 from jaxreward.comparison.finished_searches import Grid, Sparse
 from jaxreward.comparison.shards import Shard, differences, read_shards
@@ -220,7 +220,7 @@ def test_a_traceback_that_cannot_be_kept_is_printed(tmp_path: Path):
         def note(self, text: str) -> None:
             noted.append(text)
 
-    def broken(self: Cell, task: Any, tools: Tools) -> Trouble | None:
+    def broken(self: Cell, task: Any, tools: Tools) -> Unfinished | None:
         raise OSError(28, "No space left on device\udc80")
 
     (tmp_path / "full").write_text("a file where the folder should be")
@@ -228,9 +228,9 @@ def test_a_traceback_that_cannot_be_kept_is_printed(tmp_path: Path):
     cell = type("Broken", (SearchCell,), {"run": broken})(dataclasses.replace(base))
     with Checker() as checker:
         tools = Tools(checker, Notes(), StopSignal(), lambda text: text)
-        trouble = attempt(cell, make_task("probe-choice"), tools)
-    assert trouble is not None and not trouble.later and not error_file(cell.path).exists()
-    assert trouble.reason == (
+        unfinished = attempt(cell, make_task("probe-choice"), tools)
+    assert unfinished is not None and not unfinished.later and not error_file(cell.path).exists()
+    assert unfinished.reason == (
         "OSError: [Errno 28] No space left on device\\udc80 (traceback: above); correct the cause, and give the "
         "same command again"
     )

@@ -10,7 +10,7 @@ import pytest
 
 from jaxreward.commands.compare import COMMANDS
 from jaxreward.commands.resolve import resolve
-from jaxreward.comparison.compare_settings import CompareOptions, CompareSettings
+from jaxreward.comparison.compare_settings import CompareSettings
 from jaxreward.errors import UserError
 from jaxreward.training import PPO, quick_real
 
@@ -57,7 +57,7 @@ def test_each_task_has_the_steps_of_its_preset_unless_told():
 
 def test_every_option_is_documented():
     text = (ROOT / "docs" / "compare.md").read_text()
-    for field in dataclasses.fields(CompareOptions):
+    for field in dataclasses.fields(CompareSettings):
         # the first two are no options; those of `llm` are those of `evolve`, listed in commands.md
         if field.name not in ("command", "learner", "llm"):
             assert f"`--{field.name.replace('_', '-')}" in text, field.name

@@ -6,8 +6,6 @@ import dataclasses
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Any
 
 from rich.console import Console
 
@@ -16,9 +14,9 @@ from jaxreward.commands.estimate import cost_s, duration, search_s
 from jaxreward.commands.evolve import TOPICS
 from jaxreward.commands.output import console_of
 from jaxreward.commands.resolve import Command, Given, Resolved, Source
-from jaxreward.commands.spending import Spending, confirm, foresee
-from jaxreward.comparison.cells import Cell, SearchCell, Tools, Trouble, attempt, exit_code
-from jaxreward.comparison.compare_settings import CompareOptions, CompareSettings
+from jaxreward.commands.spending import Spending, confirm, spending_of
+from jaxreward.comparison.cells import Cell, SearchCell, Tools, Unfinished, attempt, exit_code
+from jaxreward.comparison.compare_settings import CompareSettings
 from jaxreward.comparison.outcome import conclude, idle, merge, print_json, require_fitting
 from jaxreward.comparison.shards import keep_record
 from jaxreward.errors import UserError
@@ -34,10 +32,10 @@ from jaxreward.runs import StopSignal
 from jaxreward.tasks import Task, make_task_of
 
 
-def resolve(given: Given[CompareOptions]) -> Resolved[CompareOptions]:
+def resolve(given: Given[CompareSettings]) -> Resolved[CompareSettings]:
     """The settings: what is given of the learner replaces that of each task, whose other values stay."""
     tasks = given.get("tasks", CompareSettings.tasks)
-    base = CompareOptions(ppo=quick_learner(tasks[0])) if tasks else CompareOptions()
+    base = CompareSettings(ppo=quick_learner(tasks[0])) if tasks else CompareSettings()
     resolved = given.over(base, Source.PRESET)
     llm = resolved.settings.llm
     return resolved.with_settings(
@@ -46,7 +44,7 @@ def resolve(given: Given[CompareOptions]) -> Resolved[CompareOptions]:
     )  # fmt: skip
 
 
-def run(resolved: Resolved[CompareOptions]) -> int:
+def run(resolved: Resolved[CompareSettings]) -> int:
     """Compare search strategies at equal budget; returns the exit status."""
     settings = resolved.settings
     if not settings.merge and resolved.source("merge") is Source.COMMAND_LINE:
@@ -59,26 +57,21 @@ def run(resolved: Resolved[CompareOptions]) -> int:
     cells = settings.dealt()
     if settings.dry_run:
         return _plan(settings, cells, console)
-    _confirm(cells)
-    _prepare(cells, tasks, console)
+    if asking := [c for c in cells if isinstance(c, SearchCell) and c.settings.proposer == "llm"]:
+        confirm(_spending_of(cells), asking[0].settings)
+    for first in [c.settings for c in asking if not c.begun][:1]:  # before there is a folder; all ask the same models
+        Setup.of(first, tasks[first.task]).proposer.prepare(console.print)
     if not idle(settings.out, settings.grid(), cells):  # else it is not this process whose versions matter
         keep_record(settings.out, settings.grid(), settings.part(), settings.command)
     with StopSignal() as stop, Live(console, settings.candidates) as live:
-        troubles = _work(cells, tasks, live, stop, hiding(Secrets(), settings.llm))
+        unfinished = _work(cells, tasks, live, stop, hiding(Secrets(), settings.llm))
     if stop.requested:
         console.print(f"stopped by {stop.reason}: the same command goes on where it stopped")
         if settings.json:
             print_json({"out": str(settings.out), "finished": False, "reason": f"stopped by {stop.reason}"})
         return stop.exit_code
-    conclude(settings.out, settings.grid(), settings.part(), troubles, console, settings.json)
-    return exit_code(troubles)
-
-
-def _prepare(cells: Sequence[Cell], tasks: Mapping[str, Task], console: Console) -> None:
-    """Raise UserError if a search that has not begun could ask nobody, before there is a folder."""
-    asking = [c.settings for c in cells if isinstance(c, SearchCell) and not c.begun and c.settings.proposer == "llm"]
-    for settings in asking[:1]:  # all ask the same models
-        Setup.of(settings, tasks[settings.task]).proposer.prepare(console.print)
+    conclude(settings.out, settings.grid(), settings.part(), unfinished, console, settings.json)
+    return exit_code(unfinished)
 
 
 def hiding(secrets: Secrets, llm: LlmSettings) -> Callable[[str], str]:
@@ -116,52 +109,28 @@ def _examine(settings: CompareSettings) -> dict[str, Task]:
 
 def _work(
     cells: Sequence[Cell], tasks: Mapping[str, Task], live: Live, stop: StopSignal, redact: Callable[[str], str]
-) -> list[Trouble]:
+) -> list[Unfinished]:
     """Run what is not done; a cell that fails does not keep the others."""
     import jax
 
     waiting = [cell for cell in cells if cell.status() != "done"]
     if len(waiting) < len(cells):
         live.note(f"{len(cells) - len(waiting)} of {len(cells)} cells are done already")
-    troubles: list[Trouble] = []
     if not waiting:
-        return troubles
+        return []
+    unfinished = list[Unfinished]()
     with programs.Checker(unsafe_no_sandbox=waiting[0].settings.unsafe_no_sandbox) as checker:
         for number, cell in enumerate(waiting, start=1 + len(cells) - len(waiting)):
-            where = f"cell {number} of {len(cells)}"
-            live.note(f"{where}: {cell.label}")
+            live.part = f"cell {number} of {len(cells)}"
+            live.note(f"{live.part}: {cell.label}")
             # Searches with the same seed begin with the same programs: none may find them compiled by another.
             jax.clear_caches()
-            trouble = attempt(cell, tasks[cell.settings.task], Tools(checker, _Placed(live, where), stop, redact))
-            if trouble is not None:
-                live.note(f"{cell.label} is not finished: {trouble.reason}")
-                troubles.append(trouble)
+            if why := attempt(cell, tasks[cell.settings.task], Tools(checker, live, stop, redact)):
+                live.note(f"{cell.label} is not finished: {why.reason}")
+                unfinished.append(why)
             if stop.requested:
                 break
-    return troubles
-
-
-@dataclass(frozen=True)
-class _Placed:
-    """A watcher whose progress bars name their cell."""
-
-    live: Live
-    where: str
-
-    def note(self, text: str) -> None:
-        self.live.note(text)
-
-    def proposing(self, text: str) -> None:
-        self.live.proposing(f"{self.where}: {text}")
-
-    def training(self, label: str, progress: Any) -> None:
-        self.live.training(f"{self.where}, {label}", progress)
-
-    def generation(self, index: int, results: Any, best: Any, spent: Any) -> None:
-        self.live.generation(index, results, best, spent)
-
-    def logged(self, entry: Any, progress: Any) -> None:
-        self.live.logged(entry, progress)
+    return unfinished
 
 
 # ---- the plan
@@ -184,7 +153,7 @@ def _plan(settings: CompareSettings, cells: Sequence[Cell], console: Console) ->
             seconds += cost_s(task, s.ppo, 1, s.final_seeds, s.final_steps or s.steps)
             seconds += search_s(s, task) if search else 0.0
     console.print(f"to do: at most {steps:,} environment steps, about {duration(seconds)} on two CPU cores")
-    spending = _foresee(cells)
+    spending = _spending_of(cells)
     if spending is not None:
         console.print(spending.text())
     if settings.json:
@@ -193,10 +162,10 @@ def _plan(settings: CompareSettings, cells: Sequence[Cell], console: Console) ->
     return 0
 
 
-def _foresee(cells: Sequence[Cell]) -> Spending | None:
+def _spending_of(cells: Sequence[Cell]) -> Spending | None:
     """What all searches together will spend on language models; None where none is asked."""
     waiting = [c for c in cells if isinstance(c, SearchCell) and c.status() != "done"]
-    each = [found for c in waiting if (found := foresee(dataclasses.replace(c.settings, resume=c.begun)))]
+    each = [found for c in waiting if (found := spending_of(dataclasses.replace(c.settings, resume=c.begun)))]
     # Each search has caps of its own, and so has its estimate.
     if not each:
         return None
@@ -207,15 +176,9 @@ def _foresee(cells: Sequence[Cell]) -> Spending | None:
     return Spending(sum(s.calls for s in each), max(s.prompt_tokens for s in each), total)
 
 
-def _confirm(cells: Sequence[Cell]) -> None:
-    asked = [c.settings for c in cells if c.settings.proposer == "llm"]
-    if asked:
-        confirm(_foresee(cells), asked[0])
-
-
 COMMANDS = (
     Command(
-        "compare", CompareOptions, run=run, resolve=resolve,
+        "compare", CompareSettings, run=run, resolve=resolve,
         main=("tasks", "strategies", "proposers", "search_seeds", "candidates", "steps", "seeds", "shard", "merge",
               "out", "dry_run"),
         topics=TOPICS | {

@@ -8,7 +8,7 @@ from jaxreward.commands.estimate import describe
 from jaxreward.commands.output import console_of, print_json, refuse
 from jaxreward.commands.resolve import Command, Resolved, Source
 from jaxreward.commands.search_settings import resolve_search
-from jaxreward.commands.spending import confirm, foresee
+from jaxreward.commands.spending import confirm, spending_of
 from jaxreward.commands.summary import evolve_json, show_outcome
 from jaxreward.evolve import Outcome, evolve
 from jaxreward.evolve.settings import EvolveSettings
@@ -36,7 +36,7 @@ def run(resolved: Resolved[EvolveSettings]) -> int:
     settings = resolved.settings
     settings.check()
     setup, console = Setup.of(settings), console_of(settings.json)
-    spending = foresee(settings)
+    spending = spending_of(settings)
     for line in describe(settings, spending.text() if spending else ""):
         console.print(line)
     if settings.dry_run:

@@ -91,7 +91,8 @@ def write_export(settings: ExportSettings) -> Written:
     if settings.to is None:
         raise UserError("say what the module is for, e.g. --to gymnasium")
     source = _read(settings.interface)
-    name, arguments = _task_of(settings, source)
+    name, *options = task_of_interface(source, settings.task, settings.interface)
+    arguments = merged_options(options, settings.task_arg)
     if is_file(name):  # whoever has the module has no use for the folders of this machine
         source = with_task(source, shlex.join((label_of(name), *arguments)))
     task = make_task_of(name, arguments)
@@ -118,13 +119,6 @@ def _read(interface: Path) -> str:
         what = f"{interface} has no {BEST}: no candidate of it has a score yet" if of_run else ""
         raise UserError(what or f"there is no interface file {path}")
     return read_program(path, links=not of_run)
-
-
-def _task_of(settings: ExportSettings, source: str) -> tuple[str, tuple[str, ...]]:
-    """The name of the task and its options: what the settings say, before what the interface's first lines say."""
-    assert settings.interface is not None
-    name, *options = task_of_interface(source, settings.task, settings.interface)
-    return name, merged_options(tuple(options), settings.task_arg)
 
 
 def _seen_from(name: str, module: Path) -> str:

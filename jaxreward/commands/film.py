@@ -39,11 +39,11 @@ class FilmSettings:
     every reward term pays below."""
 
     subject: Annotated[str, Arg(positional="RUN|INTERFACE")] = ""
-    """A run, or an interface file. A run is said by its folder, or its name in runs/."""
+    """A run, or an interface file. A run is named by its folder, or its name in runs/."""
     candidate: str = ""
     """Of a run: the candidate; by default the winner. Only the winner's policy is kept; others are trained."""
     out: Path | None = None
-    """The film, .gif or .mp4. By default film.gif in the run's folder, or beside the interface."""
+    """The film, .gif or .mp4. By default film.gif in the run's folder, or next to the interface."""
     episodes: Annotated[int, Arg(least=3)] = EPISODES
     """Episodes to play; three are shown."""
     frames: Annotated[int, Arg(least=4)] = MOST_FRAMES
@@ -55,7 +55,7 @@ class FilmSettings:
     it is trained anew."""
     task: str = ""
     """Of an interface: its task, if not in its header. A task that is a Python file is executed, so that it must be
-    said, of a run too."""
+    given, for a run too."""
     task_arg: Annotated[tuple[str, ...], Arg(adds=True)] = ()
     """Of an interface: options of the task. Each is KEY=VALUE."""
     ppo: PPO = field(default_factory=PPO)
@@ -123,8 +123,8 @@ def _of_file(path: Path, settings: FilmSettings) -> _Subject:
     return _Subject(source, task, settings.ppo, steps, settings.out or path.with_suffix(".gif"), candidate=str(path))
 
 
-def _of_run(said: str, settings: FilmSettings) -> _Subject:
-    path = find_run(said, Path("runs"))
+def _of_run(run: str, settings: FilmSettings) -> _Subject:
+    path = find_run(run, Path("runs"))
     with explain_malformed(path):
         view = RunView.read(path)
         result = _candidate(view, settings.candidate)

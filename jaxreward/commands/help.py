@@ -101,7 +101,6 @@ def page_lines(page: Page, topic: str, defaults: Any, width: int) -> list[str]:
     """The lines of a page of help, none longer than `width` but for words that are.
 
     Args:
-        command: the page.
         topic: empty for the first page, `all` for every option, or a topic of the page.
         defaults: settings that have the defaults; None for the class's own.
         width: characters of a line.

@@ -8,7 +8,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from jaxreward.errors import USAGE_EXIT_CODE
-from jaxreward.formatting import printable
+from jaxreward.formatting import mapped, printable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -29,13 +29,6 @@ def refuse(command: str, sentence: str) -> int:
 
 def print_json(value: dict[str, Any]) -> None:
     """The last line of standard output with --json."""
-    print(json.dumps(_finite(value), allow_nan=False), flush=True)
-
-
-def _finite(value: Any) -> Any:
-    """JSON has no infinities: they become strings, as TOML writes them."""
-    if isinstance(value, dict):
-        return {k: _finite(v) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(v) for v in value]
-    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+    # JSON has no infinities: they become strings, as TOML writes them.
+    finite = mapped(value, lambda x: str(x) if isinstance(x, float) and not math.isfinite(x) else x)
+    print(json.dumps(finite, allow_nan=False), flush=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,7 +13,7 @@ from jaxreward.commands.file_tasks import named_again
 from jaxreward.commands.output import print_json
 from jaxreward.commands.resolve import Command, Resolved
 from jaxreward.config import Arg, apply, is_file
-from jaxreward.errors import UserError
+from jaxreward.errors import UserError, suggestion
 from jaxreward.evolve.budget import next_requests
 from jaxreward.evolve.presets import quick_learner
 from jaxreward.evolve.settings import EvolveSettings
@@ -44,11 +43,11 @@ class PromptSettings:
     request: str = ""
     """Of the run: what this request asked, such as g0002-01. As in its events.jsonl."""
     parent: str = ""
-    """Of the run: a candidate to improve on. With the run's best and its last failures beside it."""
+    """Of the run: a candidate to improve on. Shown with the run's best and its last failures."""
     operator: str = ""
     """What is asked for. By default scratch, or improve with --parent."""
     task: str = "xland-easy"
-    """The task, where there is no run. One that is a Python file is executed, so that it must be said, of a run too."""
+    """The task, where there is no run. One that is a Python file is executed, so it must be given, for a run too."""
     task_arg: Annotated[tuple[str, ...], Arg(adds=True)] = ()
     """Options of the task. Each is KEY=VALUE."""
     evolve: Evolve = "both"
@@ -117,8 +116,8 @@ def show(settings: PromptSettings) -> Shown:
     llm = started.llm if settings.prompts is None else LlmSettings(model=started.llm.model, prompts=settings.prompts)
     # Its folder may lie elsewhere now: what it kept of the observation lies in it.
     started = replace(started, out=settings.run.parent, name=settings.run.name)
-    said = settings.task if is_file(settings.task) else ""
-    started = replace(started, task=named_again(started.task, said, f"the run {settings.run}", settings.run))
+    typed = settings.task if is_file(settings.task) else ""
+    started = replace(started, task=named_again(started.task, typed, f"the run {settings.run}", settings.run))
     words = task_card(started.make_task(), given_observation(started), started.ppo)
     return _composed(request, words, llm, started.seed)
 
@@ -144,9 +143,7 @@ def _check_operator(name: str, prompts: Path | None) -> None:
     """Raise UserError for an operator that there is not, neither ours nor one that a folder of templates serves."""
     if name in OPERATORS or (prompts is not None and (prompts / f"operator_{name}.j2").is_file()):
         return
-    near = get_close_matches(name, OPERATORS, 1)
-    hint = f"did you mean {near[0]}?" if near else f"choose from {', '.join(OPERATORS)}"
-    raise UserError(f"there is no operator '{name}'; {hint}")
+    raise UserError(f"there is no operator '{name}'; {suggestion(name, OPERATORS, 'choose from')}")
 
 
 def _composed(request: Request, words: TaskCard, llm: LlmSettings, seed: int) -> Shown:

@@ -10,7 +10,8 @@ import json
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from shutil import get_terminal_size
 from typing import Annotated, Any
@@ -24,7 +25,6 @@ from jaxreward.reports.run_events import EventFormatter
 from jaxreward.reports.run_tables import SideBySide, list_lines, summary_json
 from jaxreward.reports.run_text import run_json, run_lines
 from jaxreward.reports.run_view import BEST_OF_N, RunView, is_written
-from jaxreward.runs import Entry
 from jaxreward.runs.events import OVER, json_ready
 from jaxreward.runs.folders import LOG, find_run, runs_under
 from jaxreward.runs.follow import LogReader
@@ -122,15 +122,15 @@ def list_command(resolved: Resolved[ListSettings]) -> int:
         name = path.name if path == settings.folder else str(path.relative_to(settings.folder))
         try:
             with explain_malformed(path):
-                facts = RunView.read(path)
-                summary_json(facts, name)  # so that one that fails hides no other
-                list_lines([(name, facts)])
-            found.append((name, facts))
+                view = RunView.read(path)
+                summary_json(view, name)  # so that one that fails hides no other
+                list_lines([(name, view)])
+            found.append((name, view))
         except (UserError, OSError, MemoryError) as error:
             unreadable.append((name, " ".join(str(error).split()) or type(error).__name__))
     found.sort(key=lambda run: run[1].last_at, reverse=True)
     if settings.json:
-        rows = [summary_json(facts, name) for name, facts in found]
+        rows = [summary_json(view, name) for name, view in found]
         _print_json({"runs": rows, "unreadable": [{"run": name, "reason": why} for name, why in unreadable]})
         return 0
     for line in list_lines(found, _width()) if found else [f"there is no run in {settings.folder} that can be read"]:
@@ -145,8 +145,8 @@ def show_command(resolved: Resolved[ShowSettings]) -> int:
     settings = resolved.settings
     path = find_run(settings.run, settings.out)
     with explain_malformed(path):
-        facts = RunView.read(path)
-        value, lines = run_json(facts), run_lines(facts, _width() or 100)
+        view = RunView.read(path)
+        value, lines = run_json(view), run_lines(view, _width() or 100)
     if settings.json:
         _print_json(value)
     else:
@@ -159,10 +159,10 @@ def compare_command(resolved: Resolved[CompareSettings]) -> int:
     settings = resolved.settings
     if len(settings.runs) < 2:
         raise UserError("name at least two runs to set side by side; `jaxreward runs show RUN` shows one")
-    paths = [find_run(said, settings.out) for said in settings.runs]
+    paths = [find_run(run, settings.out) for run in settings.runs]
     names = [path.name for path in paths]
     if len(set(names)) < len(names):  # of several comparisons
-        names = [str(said) for said in settings.runs]
+        names = list(settings.runs)
     runs: list[tuple[str, RunView]] = []
     for name, path in zip(names, paths, strict=True):
         with explain_malformed(path):
@@ -183,11 +183,9 @@ def tail_command(resolved: Resolved[TailSettings]) -> int:
         raise UserError(f"--lines must not be negative, not {settings.lines}")
     path = find_run(settings.run, settings.out)
     tail = Tail(path, time.sleep)
-    for line in list(tail.new())[-settings.lines or None :] if settings.lines else list(tail.new())[:0]:
+    begun = list(tail.new())
+    for line in chain(begun[max(0, len(begun) - settings.lines) :], tail.until_finished() if settings.follow else ()):
         _say(line)
-    if settings.follow:
-        for line in tail.until_finished():
-            _say(line)
     return 0
 
 
@@ -214,52 +212,33 @@ def track_command(resolved: Resolved[TrackSettings]) -> int:
 # ---- tail
 
 
-@dataclass
-class _Log:
-    """A log that is printed, and its last entry so far."""
-
-    reader: LogReader
-    formatter: EventFormatter
-    search: str = ""
-    last: Entry | None = None
-
-
-@dataclass
 class Tail:
-    """The events of the run in `path` as lines, those of a search inside it among them."""
+    """The events of the run in `path` as lines, those of a search inside it among them; `finished` is whether the last
+    event of the run says so."""
 
-    path: Path
-    sleep: Callable[[float], None]
-    _logs: list[_Log] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        places = (("", self.path / LOG), (BEST_OF_N, self.path / BEST_OF_N / LOG))
-        self._logs = [_Log(LogReader(log), EventFormatter(of), of) for of, log in places]
+    def __init__(self, path: Path, sleep: Callable[[float], None]) -> None:
+        self.path, self.sleep, self.finished = path, sleep, False
+        self._readers = {search: LogReader(path / search / LOG) for search in ("", BEST_OF_N)}
+        self._formatters = {search: EventFormatter(search) for search in self._readers}
 
     def new(self) -> Iterator[str]:
         """Lines of the entries since the last call, in the order of time."""
-        lines = [self._lines(log) for log in self._logs]
+        lines = [self._lines(search) for search in self._readers]
         yield from (line for _, line in heapq.merge(*lines, key=lambda timed: timed[0]))
 
-    def _lines(self, log: _Log) -> list[tuple[float, str]]:
+    def _lines(self, search: str) -> list[tuple[float, str]]:
         """The new lines of one log, each with its time."""
-        entries, again = log.reader.read()
-        if entries or again:
-            log.last = entries[-1] if entries else None
+        entries, again = self._readers[search].read()
+        if not search and (entries or again):
+            self.finished = bool(entries) and isinstance(entries[-1].event, OVER)
         if again:
-            log.formatter = EventFormatter(log.search)
+            self._formatters[search] = EventFormatter(search)
         with explain_malformed(self.path):
-            lines = [(entry.at, log.formatter.line(entry)) for entry in entries]
+            lines = [(entry.at, self._formatters[search].line(entry)) for entry in entries]
         if not again:
             return lines  # else they were printed before
-        where = f"{log.search}: " if log.search else ""
+        where = f"{search}: " if search else ""
         return [(time.time(), f"{where}the log was cut or replaced: {len(entries)} events are left")]
-
-    @property
-    def finished(self) -> bool:
-        """Whether the last event of the run says so."""
-        last = self._logs[0].last
-        return last is not None and isinstance(last.event, OVER)
 
     def until_finished(self) -> Iterator[str]:
         """Lines as they come; a note and waiting where no process works on the run."""

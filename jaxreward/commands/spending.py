@@ -19,7 +19,7 @@ from jaxreward.search.seeding import derive_rng
 
 # A prompt that shows parents and feedback is longer than the first one by about this many tokens.
 _CONTEXT_TOKENS = 4_000
-# Calls for a candidate that trains, where some programs are rejected and mended.
+# Calls for a candidate that trains, where some programs are rejected and repaired.
 _CALLS_PER_CANDIDATE = 1.3
 
 
@@ -45,7 +45,7 @@ class Spending:
         return line + (f", and what {unknown} costs, whose price is not known (--price)" if unknown else "")
 
 
-def foresee(settings: EvolveSettings) -> Spending | None:
+def spending_of(settings: EvolveSettings) -> Spending | None:
     """What the search, or the rest of a resumed one, will spend; None where no model is asked.
 
     Raises:
@@ -63,7 +63,7 @@ def foresee(settings: EvolveSettings) -> Spending | None:
     searches = 2 if "best-of-n" in settings.baselines else 1
     candidates = max(0, settings.candidates * searches - _trained(settings))
     strategy = make_strategy(settings.strategy, **settings.strategy_options())
-    # Best-of-n, which may be searched beside it, asks for programs alone.
+    # A best-of-n search, the baseline, asks for programs alone.
     spoken = strategy.words_expected(min(candidates, settings.candidates))
     calls = round(candidates * _CALLS_PER_CANDIDATE) + spoken
     expected = estimate_cost(settings.llm, tokens, calls)

@@ -44,7 +44,7 @@ def description(name: str) -> str:
     listed = "\n".join(f"  {key:{width}}  {written(value)}" for key, value in options.items())
     text = "\n\n".join(_words(cls.__doc__))
     listing = f"Options (--option KEY=VALUE) and their defaults:\n{listed}" if options else "It has no options."
-    return f"{name}: evolves {cls.natural} unless told otherwise\n\n{text}\n\n{listing}"
+    return f"{name}: evolves {cls.natural} by default\n\n{text}\n\n{listing}"
 
 
 def _words(doc: str | None) -> list[str]:

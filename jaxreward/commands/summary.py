@@ -27,17 +27,16 @@ def show_outcome(outcome: Outcome, console: Console) -> None:
     if outcome.best is None:
         console.print(f"no candidate has a score ({outcome.reason}); see {outcome.path / 'events.jsonl'}")
         return
-    rows: list[tuple[str, Any, dict[str, str]]] = [
-        (f"{s.strategy} (best)", outcome.score, {"features": _features(outcome)})
-    ]
-    for name, baseline in outcome.baselines.items():
-        if name != "best":
-            rows.append((name, baseline.score, {"features": ""}))
+    summary = outcome.best.candidate.summary
+    features = {"features": str(summary.observation_size) if summary else ""}
+    scores = {name: baseline.score for name, baseline in outcome.baselines.items() if name != "best"}
+    rows = [(f"{s.strategy} (best)", outcome.score, features | _normalised(outcome, outcome.score))]
+    rows += [(name, score, _normalised(outcome, score)) for name, score in scores.items()]
     fresh = "best" in outcome.baselines
-    rows = [(name, score, more | _normalised(outcome, score)) for name, score, more in rows]
     how = f"{s.final_seeds} fresh seeds x {s.final_steps or s.steps:,} steps" if fresh else "seeds of the search"
     task = task_title(s.task, s.task_arg)
-    console.print(score_table(f"{_metric(rows)} on {task}, {how}", rows))
+    metric = measure_of_scores([outcome.score, *scores.values()]).label
+    console.print(score_table(f"{metric} on {task}, {how}", rows))
     if outcome.best.feedback is not None:
         for notice in outcome.best.feedback.notices:
             console.print(f"{notice.kind}: {notice.message}")
@@ -72,18 +71,12 @@ def rejections(entries: Sequence[Entry]) -> list[str]:
     return found
 
 
-def _metric(rows: Sequence[tuple[str, Score | None, Any]]) -> str:
-    """The label of the metric of a table."""
-    return measure_of_scores([score for _, score, _ in rows]).label
-
-
 def human_normalised(outcome: Outcome, score: Score | None) -> float | None:
     """A score on the scale from the sparse baseline to a person's: those of the run where it trained them, else what
     the task knows of them (RF-Agent, Table 1)."""
     if score is None:
         return None
-    known = {name: b.score for name, b in outcome.baselines.items()}
-    sparse, human = known.get("sparse"), known.get("dense")
+    sparse, human = (b.score if (b := outcome.baselines.get(name)) else None for name in ("sparse", "dense"))
     if sparse is not None and human is not None:
         return normalised(score.merit, sparse.merit, human.merit, error=2.0 * math.hypot(sparse.se, human.se))
     return score.measure.normalised(score.mean)
@@ -101,11 +94,6 @@ def _trained(outcome: Outcome) -> dict[str, list[Result]]:
     logs.setdefault("best-of-n", outcome.path / "best-of-n")
     trained = {name: Timeline(read_log(path / "events.jsonl")).candidates for name, path in logs.items()}
     return {name: [c.result for c in candidates] for name, candidates in trained.items() if candidates}
-
-
-def _features(outcome: Outcome) -> str:
-    summary = outcome.best.candidate.summary if outcome.best else None
-    return str(summary.observation_size) if summary else ""
 
 
 def evolve_json(outcome: Outcome) -> dict[str, Any]:

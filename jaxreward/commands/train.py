@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -27,7 +28,7 @@ from jaxreward.reports.plots import learning_curves
 from jaxreward.reports.tables import diagnosis, figure, score_json, score_table, task_title
 from jaxreward.runs.disk import check_target
 from jaxreward.tasks import Task, has_real_actions, make_task_of
-from jaxreward.training import PPO, Progress, TrainResult, train
+from jaxreward.training import PPO, TrainResult, train
 from jaxreward.training.plan import EVAL_EPISODES
 
 
@@ -90,12 +91,10 @@ def run(resolved: Resolved[TrainSettings]) -> int:
     """Train and print the table; returns the exit status."""
     settings = resolved.settings
     settings.check()
-    console = console_of(settings.json)
-    settings.make_task()
+    console, plan = console_of(settings.json), describe_training(settings)
     if settings.plot is not None and not settings.dry_run:
         check_target(settings.plot)  # not after hours of training
-    for line in describe_training(settings):
-        console.print(line)
+    console.print(plan)
     if settings.dry_run:
         if settings.json:
             print_json({"dry_run": True})
@@ -108,15 +107,14 @@ def run(resolved: Resolved[TrainSettings]) -> int:
     return 0
 
 
-def describe_training(s: TrainSettings) -> list[str]:
-    """The plan of a training in lines."""
+def describe_training(s: TrainSettings) -> str:
+    """The plan of a training."""
     n = max(1, len(s.interfaces))
-    steps = n * s.seeds * s.steps
-    what = f"{n} interface{'s' if n > 1 else ''} of {task_title(s.task, s.task_arg)}"
-    what += f", {seeds_text(s.seeds)} x {s.steps:,} steps"
-    expected = cost_s(s.make_task(), s.ppo, n, s.seeds, s.steps, points=s.checkpoints, episodes=s.eval_episodes)
-    seconds = duration(expected)
-    return [f"{what}: {steps:,} environment steps, about {seconds} on two CPU cores"]
+    seconds = cost_s(s.make_task(), s.ppo, n, s.seeds, s.steps, points=s.checkpoints, episodes=s.eval_episodes)
+    return (
+        f"{n} interface{'s' * (n > 1)} of {task_title(s.task, s.task_arg)}, {seeds_text(s.seeds)} x {s.steps:,} steps: "
+        f"{n * s.seeds * s.steps:,} environment steps, about {duration(seconds)} on two CPU cores"
+    )
 
 
 @dataclass(frozen=True)
@@ -128,22 +126,21 @@ class Retrained:
 
     def rows(self) -> list[dict[str, Any]]:
         """One JSON object per interface."""
+        r = self.result
         return [
             {
                 "interface": name,
-                "digest": self.result.programs[row].digest,
-                "score": score_json(self.result.score(row)),
-                "seed_success": self.result.success[row].tolist(),
+                "digest": r.programs[row].digest,
+                "score": score_json(r.score(row)),
+                "seed_success": r.success[row].tolist(),
                 "curve": {
-                    "steps": self.result.steps.tolist(),
-                    "success": json_curve(self.result.success_curve[row]),
-                    "beside": {
-                        name: json_curve(self.result.extra_curve(name)[row]) for name in self.result.extra_metrics
-                    },
+                    "steps": r.steps.tolist(),
+                    "success": json_curve(r.success_curve[row]),
+                    "beside": {name: json_curve(r.extra_curve(name)[row]) for name in r.extra_metrics},
                 },
-                "beside": {name: self.result.extra(name)[row].tolist() for name in self.result.extra_metrics},
-                "diverged": int(self.result.diverged[row].sum()),
-                "notices": [n.model_dump() for n in self.result.feedback(row).notices],
+                "beside": {name: r.extra(name)[row].tolist() for name in r.extra_metrics},
+                "diverged": int(r.diverged[row].sum()),
+                "notices": [n.model_dump() for n in r.feedback(row).notices],
             }
             for row, name in enumerate(self.names)
         ]
@@ -175,15 +172,12 @@ def retrain(settings: TrainSettings, progress: Any = None) -> Retrained:
     if not programs:
         names, programs = ["default observation, sparse reward"], [Program.default(task)]
 
-    def report(p: Progress) -> None:
-        if progress is not None:
-            progress("training", p)
-
     result = train(
         task, programs, settings.ppo,
         seeds=range(settings.first_seed, settings.first_seed + settings.seeds),
         steps=settings.steps, checkpoints=settings.checkpoints, eval_episodes=settings.eval_episodes,
-        execution=settings.execution(), progress=report,
+        execution=settings.execution(),
+        progress=progress and partial(progress, "training"),
     )  # fmt: skip
     return Retrained(tuple(names), result)
 
@@ -205,14 +199,11 @@ def show_retrained(settings: TrainSettings, done: Retrained, console: Console) -
         highlight=False,
     )
     for i, name in enumerate(done.names):
-        found = ", ".join(n.kind for n in result.feedback(i).notices)
-        if found and not settings.diagnose:
-            console.print(f"{name}: {found} (--diagnose says more)")
-    if settings.diagnose:
-        for i, name in enumerate(done.names):
-            console.print(f"\n{name}")
-            for line in diagnosis(result.feedback(i)):
-                console.print(f"  {line}")
+        feedback = result.feedback(i)
+        if settings.diagnose:
+            console.print("\n".join([f"\n{name}", *(f"  {line}" for line in diagnosis(feedback))]))
+        elif feedback.notices:
+            console.print(f"{name}: {', '.join(n.kind for n in feedback.notices)} (--diagnose says more)")
     if settings.plot is not None:
         settings.plot.parent.mkdir(parents=True, exist_ok=True)
         by_name = lambda curve: dict(zip(done.names, curve, strict=True))  # noqa: E731

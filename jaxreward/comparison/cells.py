@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from jaxreward import files
-from jaxreward.comparison.finished_searches import Sparse, read_search, read_sparse
+from jaxreward.comparison.finished_searches import SearchKey, Sparse, read_search, read_sparse
 from jaxreward.config import apply, label_of
 from jaxreward.errors import FAILED_EXIT_CODE, USAGE_EXIT_CODE, ProposerStopped, UserError
 from jaxreward.evolve import evolve
@@ -57,17 +57,12 @@ class Tools:
 
 
 @dataclass(frozen=True)
-class Trouble:
+class Unfinished:
     """Why a cell could not be finished; `later` is whether the same command may finish it later."""
 
     cell: str
     reason: str
     later: bool
-
-
-def search_label(task: str, strategy: str, proposer: str, seed: int) -> str:
-    """What a search is called."""
-    return f"{label_of(task)}, {strategy}, {proposer}, search seed {seed}"
 
 
 def sparse_label(task: str) -> str:
@@ -84,7 +79,7 @@ class SearchCell:
     @property
     def label(self) -> str:
         s = self.settings
-        return search_label(s.task, s.strategy, s.proposer, s.seed)
+        return SearchKey(s.task, s.strategy, s.proposer, s.seed).label
 
     @property
     def path(self) -> Path:
@@ -115,12 +110,12 @@ class SearchCell:
             )
         _require_same(self.path, before | {"observation": None}, now | {"observation": None})
 
-    def run(self, task: Task, tools: Tools) -> Trouble | None:
+    def run(self, task: Task, tools: Tools) -> Unfinished | None:
         settings = dataclasses.replace(self.settings, resume=self.begun)
         outcome = evolve(settings, tools.watcher, task=task, stop=tools.stop, checker=tools.checker)
         if outcome.exit_code in (0, FAILED_EXIT_CODE):  # a search without a score is a result, the worst
             return None
-        return Trouble(self.label, outcome.reason, outcome.exit_code != USAGE_EXIT_CODE)
+        return Unfinished(self.label, outcome.reason, outcome.exit_code != USAGE_EXIT_CODE)
 
 
 @dataclass(frozen=True)
@@ -151,7 +146,7 @@ class SparseCell:
             )
         started = {
             "task_arg": list(known.task_arg), "final_seeds": known.seeds, "final_steps": known.steps,
-            "ppo": spelt_out_ppo(known.ppo),
+            "ppo": ppo_with_defaults(known.ppo),
         }  # fmt: skip
         asked = {
             "task_arg": list(s.task_arg), "final_seeds": s.final_seeds, "final_steps": s.final_steps or s.steps,
@@ -159,7 +154,7 @@ class SparseCell:
         }  # fmt: skip
         _require_same(self.path, started, json_ready(asked))
 
-    def run(self, task: Task, tools: Tools) -> Trouble | None:
+    def run(self, task: Task, tools: Tools) -> Unfinished | None:
         s, steps = self.settings, self.settings.final_steps or self.settings.steps
         program, half_done = Program.default(task), s.out / "sparse-checkpoints"
         try:
@@ -170,7 +165,7 @@ class SparseCell:
                 progress=lambda p: tools.watcher.training("sparse", p), should_stop=lambda: tools.stop.requested,
             )  # fmt: skip
         except Interrupted as interrupted:
-            return Trouble(self.label, str(interrupted), later=True)
+            return Unfinished(self.label, str(interrupted), later=True)
         found = Sparse(
             task=s.task, task_arg=s.task_arg, digest=program.digest, seeds=s.final_seeds, steps=steps,
             ppo=s.as_config()["ppo"],
@@ -186,7 +181,7 @@ Cell = SearchCell | SparseCell
 """A part of a comparison that is run, resumed and skipped as a whole."""
 
 
-def attempt(cell: Cell, task: Task, tools: Tools) -> Trouble | None:
+def attempt(cell: Cell, task: Task, tools: Tools) -> Unfinished | None:
     """Run a cell and return its error, so that the other cells run as well.
 
     The traceback of an error that is no UserError is added to `error_file(cell.path)`, keys hidden.
@@ -194,7 +189,7 @@ def attempt(cell: Cell, task: Task, tools: Tools) -> Trouble | None:
     try:
         return cell.run(task, tools)
     except UserError as error:
-        return Trouble(cell.label, str(error), isinstance(error, ProposerStopped) and error.later)
+        return Unfinished(cell.label, str(error), isinstance(error, ProposerStopped) and error.later)
     except Exception as error:
         first = printable(tools.redact(str(error))).strip().partition("\n")[0]
         text = ": ".join(filter(None, (type(error).__name__, first)))
@@ -203,7 +198,7 @@ def attempt(cell: Cell, task: Task, tools: Tools) -> Trouble | None:
         advice = "let training take less with --memory-gb" if memory else "correct the cause"
         reason = f"{text} (traceback: {kept}); {advice}, and give the same command again"
         # later=False: it would fail again, and a scheduler would retry forever.
-        return Trouble(cell.label, reason, later=False)
+        return Unfinished(cell.label, reason, later=False)
 
 
 def error_file(path: Path) -> Path:
@@ -224,27 +219,23 @@ def _keep_traceback(cell: Cell, text: str, watcher: Watcher) -> str:
     return str(file)
 
 
-def exit_code(troubles: Sequence[Trouble]) -> int:
-    """0 without troubles, the code that asks to be queued again if the same command may do, else that of a mistake."""
-    if not troubles:
+def exit_code(unfinished: Sequence[Unfinished]) -> int:
+    """0 if all cells are finished, the code for a scheduler to queue the command again if that may help, else that of a
+    mistake of the user."""
+    if not unfinished:
         return 0
-    return REQUEUE_EXIT_CODE if all(t.later for t in troubles) else USAGE_EXIT_CODE
+    return REQUEUE_EXIT_CODE if all(t.later for t in unfinished) else USAGE_EXIT_CODE
 
 
 # ---- settings of cells that have begun
 
 
-def config_of(path: Path) -> dict[str, Any]:
-    """The config.toml of the search in `path`; UserError where it cannot be read."""
-    return read_config(path)
-
-
 def started_with(path: Path) -> dict[str, Any]:
     """The settings that the search in `path` was started with, with defaults."""
-    return apply(EvolveSettings(), config_of(path), str(path / "config.toml")).as_config()
+    return apply(EvolveSettings(), read_config(path), str(path / "config.toml")).as_config()
 
 
-def spelt_out(config: Mapping[str, Any], strategy: str) -> dict[str, Any]:
+def with_defaults(config: Mapping[str, Any], strategy: str) -> dict[str, Any]:
     """The settings of a search with the defaults of those that its version did not have.
 
     Unlike `started_with` it keeps settings that this version does not have: they only have to be equal.
@@ -258,8 +249,8 @@ def spelt_out(config: Mapping[str, Any], strategy: str) -> dict[str, Any]:
     return found
 
 
-def spelt_out_ppo(ppo: Mapping[str, Any]) -> dict[str, Any]:
-    """As `spelt_out`, of a learner alone."""
+def ppo_with_defaults(ppo: Mapping[str, Any]) -> dict[str, Any]:
+    """As `with_defaults`, of a learner alone."""
     return {**json_ready(EvolveSettings().as_config()["ppo"]), **ppo}
 
 

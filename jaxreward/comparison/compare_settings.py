@@ -6,11 +6,12 @@ import dataclasses
 import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 from typing import Annotated, Any
 
 from jaxreward.comparison.cells import Cell, SearchCell, SparseCell
-from jaxreward.comparison.finished_searches import Grid, folder_of, name_of
+from jaxreward.comparison.finished_searches import Grid, SearchKey, folder_of
 from jaxreward.config import Arg, check_bounds
 from jaxreward.errors import UserError
 from jaxreward.evolve.presets import preset
@@ -57,6 +58,9 @@ class CompareSettings(SearchOptions):
     """Folders of comparisons or shards to put together. Nothing is searched."""
     out: Path = Path("runs/compare")
     """Folder of searches, table and picture."""
+
+    ppo: PPO = field(default_factory=PPO)
+    """The learner. What is given here takes the place of what `jaxreward evolve` has for the task."""
 
     learner: Annotated[Mapping[str, Any], Arg(hidden=True)] = field(default_factory=dict)
     """Values of the learner, by name, in place of those that `jaxreward evolve` has for each task."""
@@ -113,15 +117,13 @@ class CompareSettings(SearchOptions):
         for task in self.tasks:
             base = self._search(task)
             found.append(SparseCell(base))
-            for seed in range(self.search_seeds):
-                for strategy in self.strategies:
-                    option = tuple(o.removeprefix(f"{strategy}.") for o in self.option if o.startswith(f"{strategy}."))
-                    for proposer in self.proposers:
-                        found.append(SearchCell(dataclasses.replace(
-                            base, strategy=strategy, option=option, bandit=self.bandit, proposer=proposer, seed=seed,
-                            llm=self.llm if proposer == "llm" else LlmSettings(),
-                            name=name_of(strategy, proposer, seed),
-                        )))  # fmt: skip
+            for seed, strategy, proposer in product(range(self.search_seeds), self.strategies, self.proposers):
+                option = tuple(o.removeprefix(f"{strategy}.") for o in self.option if o.startswith(f"{strategy}."))
+                found.append(SearchCell(dataclasses.replace(
+                    base, strategy=strategy, option=option, bandit=self.bandit, proposer=proposer, seed=seed,
+                    llm=self.llm if proposer == "llm" else LlmSettings(),
+                    name=SearchKey(task, strategy, proposer, seed).name,
+                )))  # fmt: skip
         return found
 
     def dealt(self) -> list[Cell]:
@@ -140,11 +142,3 @@ class CompareSettings(SearchOptions):
             "ppo": dataclasses.replace(default.ppo, **self.learner), "out": self.out / folder_of(task),
             "command": self.command,
         })  # fmt: skip
-
-
-@dataclass(frozen=True)
-class CompareOptions(CompareSettings):
-    __doc__ = CompareSettings.__doc__  # which help shows
-
-    ppo: PPO = field(default_factory=PPO)
-    """The learner. What is given here takes the place of what `jaxreward evolve` has for the task."""

@@ -36,12 +36,12 @@ def search_curves(path: Path, rows: Sequence[Row]) -> None:
     grid = figure.subplots(len(panels), 2, squeeze=False, sharey="row")
     lines: dict[str, Any] = {}
     for (task, proposer), axes in zip(panels, grid, strict=True):
-        for row in (row for row in rows if (row.task, row.proposer) == (task, proposer)):
+        mine = [row for row in rows if (row.task, row.proposer) == (task, proposer)]
+        for row in mine:
             _steps(axes[0], over_candidates(row.searches), colours[row.strategy])
             lines[row.strategy] = _steps(axes[1], over_seconds(row.searches), colours[row.strategy])
-        title = next(row.title for row in rows if (row.task, row.proposer) == (task, proposer))
+        title, measure = mine[0].title, mine[0].measure
         axes[0].set_title(f"{title}, {proposer}" if several else title, loc="left", fontsize=9, fontweight="bold")
-        measure = next(row.measure for row in rows if row.task == task)
         axes[0].set_ylabel("best search score so far" if measure.rate else f"best so far: {measure.label}", fontsize=9)
         for panel, label in zip(axes, ("trained candidates", "device seconds (compiling and training)"), strict=True):
             panel.set_xlabel(label, fontsize=9)
@@ -49,7 +49,7 @@ def search_curves(path: Path, rows: Sequence[Row]) -> None:
             panel.grid(axis="y", color="#dddddd", linewidth=0.8)
             panel.tick_params(labelsize=8)
             panel.set_xlim(left=0)
-            if all(row.measure.rate for row in rows if row.task == task):
+            if measure.rate:
                 panel.set_ylim(bottom=0)
     figure.legend(
         lines.values(), lines.keys(), loc="outside lower center", ncols=min(7, len(lines)), frameon=False, fontsize=9,

@@ -144,8 +144,7 @@ def row_json(row: Row) -> dict[str, Any]:
 def search_json(search: Search) -> dict[str, Any]:
     """A cell of `comparison.json`."""
     return {
-        "task": search.task, "strategy": search.strategy, "proposer": search.proposer, "seed": search.seed,
-        "path": str(search.path), "finished": search.finished, "reason": search.reason,
+        **search.key._asdict(), "path": str(search.path), "finished": search.finished, "reason": search.reason,
         "score": score_json(search.score), "search_score": score_json(search.search_score),
         "used": search.used, "scores": list(search.scores), "device_s": list(search.device_s),
     }  # fmt: skip

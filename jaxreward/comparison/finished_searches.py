@@ -5,17 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, reduce
-from itertools import product
+from functools import cached_property
+from itertools import product, starmap
 from pathlib import Path
 from statistics import mean
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from pydantic import Field, ValidationError
 
 from jaxreward import files
-from jaxreward.config import Malformed, parse_json
+from jaxreward.config import Malformed, label_of, parse_json
 from jaxreward.errors import UserError
 from jaxreward.records import SUCCESS, Measure, Record, Score
 from jaxreward.reports.tables import Difference, mean_over, paired_difference, task_title
@@ -23,6 +23,28 @@ from jaxreward.reports.timeline import BEST_OF_N, Timeline
 from jaxreward.runs import Finished, Spent, fold, read_log
 from jaxreward.runs.events import OVER, Config
 from jaxreward.runs.malformed import explain_malformed
+
+
+class SearchKey(NamedTuple):
+    """Which search of a comparison."""
+
+    task: str
+    strategy: str
+    proposer: str
+    seed: int
+
+    @property
+    def label(self) -> str:
+        return f"{label_of(self.task)}, {self.strategy}, {self.proposer}, search seed {self.seed}"
+
+    @property
+    def name(self) -> str:
+        """Its folder in that of its task."""
+        return f"{self.strategy}-{self.proposer}-{self.seed}"
+
+    def path(self, out: Path) -> Path:
+        """Its folder in that of the comparison."""
+        return out / folder_of(self.task) / self.name
 
 
 class Grid(Record):
@@ -33,28 +55,24 @@ class Grid(Record):
     proposers: tuple[str, ...]
     search_seeds: int
 
-    def joined(self, other: Grid) -> Grid:
-        """The smallest grid that has all of both."""
-        return Grid(
-            tasks=tuple(dict.fromkeys((*self.tasks, *other.tasks))),
-            strategies=tuple(dict.fromkeys((*self.strategies, *other.strategies))),
-            proposers=tuple(dict.fromkeys((*self.proposers, *other.proposers))),
-            search_seeds=max(self.search_seeds, other.search_seeds),
-        )
-
-    def searches(self) -> Iterator[tuple[str, str, str, int]]:
-        """Task, strategy, proposer and seed of every search."""
-        return product(self.tasks, self.strategies, self.proposers, range(self.search_seeds))
+    def searches(self) -> Iterator[SearchKey]:
+        return starmap(SearchKey, product(self.tasks, self.strategies, self.proposers, range(self.search_seeds)))
 
 
 def joined(grids: Sequence[Grid]) -> Grid:
     """The smallest grid that has all of `grids`, of which there is at least one."""
-    return reduce(Grid.joined, grids)
+
+    def all_of(name: str) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(value for grid in grids for value in getattr(grid, name)))
+
+    most = max(grid.search_seeds for grid in grids)
+    return Grid(
+        tasks=all_of("tasks"), strategies=all_of("strategies"), proposers=all_of("proposers"), search_seeds=most
+    )
 
 
-def searches_of(grids: Sequence[Grid]) -> list[tuple[str, str, str, int]]:
-    """Task, strategy, proposer and seed of every search of one of `grids`, in the order of `joined`, which may have
-    more."""
+def searches_of(grids: Sequence[Grid]) -> list[SearchKey]:
+    """Every search of one of `grids`, in the order of `joined`, which may have more."""
     asked = {search for grid in grids for search in grid.searches()}
     return [search for search in joined(grids).searches() if search in asked] if grids else []
 
@@ -62,11 +80,6 @@ def searches_of(grids: Sequence[Grid]) -> list[tuple[str, str, str, int]]:
 def folder_of(task: str) -> str:
     """The folder of a task in that of a comparison."""
     return re.sub(r"[^A-Za-z0-9._-]", "-", task).lstrip("-.")
-
-
-def name_of(strategy: str, proposer: str, seed: int) -> str:
-    """The folder of a search in that of its task."""
-    return f"{strategy}-{proposer}-{seed}"
 
 
 @dataclass(frozen=True)
@@ -81,10 +94,7 @@ class Search:
     """
 
     path: Path
-    task: str
-    strategy: str
-    proposer: str
-    seed: int
+    key: SearchKey
     config: Mapping[str, Any]
     finished: bool
     reason: str
@@ -105,11 +115,9 @@ class Search:
     @property
     def used(self) -> dict[str, float]:
         """What it used, by name."""
-        counts = ("attempts", "trained", "failed", "duplicate", "words", "env_steps", "calls", "tokens",
-                  "unpriced_tokens", "cost_usd")  # fmt: skip
-        return {
-            **{name: getattr(self.spent, name) for name in counts}, "compile_s": self.compile_s, "run_s": self.run_s,
-        }  # fmt: skip
+        names = ("attempts", "trained", "failed", "duplicate", "words", "env_steps", "calls", "tokens",
+                 "unpriced_tokens", "cost_usd")  # fmt: skip
+        return {name: getattr(self.spent, name) for name in names} | {"compile_s": self.compile_s, "run_s": self.run_s}
 
     @cached_property
     def best_so_far(self) -> np.ndarray:
@@ -127,27 +135,21 @@ def read_search(path: Path) -> Search | None:
         UserError: a log that is damaged or contradicts itself.
     """
     with explain_malformed(path):
-        return _read_search(path)
-
-
-def _read_search(path: Path) -> Search | None:
-    entries = read_log(path / "events.jsonl")
-    progress = fold((entry.event for entry in entries), None, lambda state, _: state)  # without the strategy's state
-    started, ended = progress.started, progress.ended
+        entries = read_log(path / "events.jsonl")
+        progress = fold((entry.event for entry in entries), None, lambda state, _: state)  # no state of a strategy
+        timeline = Timeline(entries)
+        ended, best = progress.ended, timeline.best
+        if isinstance(ended, Finished):
+            best = progress.results[ended.best] if ended.best else None
+    started, fresh = progress.started, progress.baselines.get("best")
     if started is None:
         return None
-    timeline = Timeline(entries)
-    finished = isinstance(ended, OVER)  # one that found nothing counts as the worst
-    if isinstance(ended, Finished):
-        best = progress.results[ended.best].score if ended.best else None
-    else:
-        best = timeline.best.score if timeline.best else None
-    fresh = progress.baselines.get("best")
+    found = best.score if best else None
     return Search(
-        path=path, task=started.task, strategy=started.strategy, proposer=started.proposer, seed=started.seed,
-        config=progress.config, finished=finished,
+        path=path, key=SearchKey(started.task, started.strategy, started.proposer, started.seed),
+        config=progress.config, finished=isinstance(ended, OVER),  # one that found nothing counts as the worst
         reason=ended.reason if ended else "it was killed, or still runs",
-        score=fresh.score if fresh and best else None, search_score=best,
+        score=fresh.score if fresh and found else None, search_score=found,
         spent=progress.spent, compile_s=timeline.compile_s, run_s=timeline.run_s,
         scores=tuple(c.result.score.mean if c.result.score else None for c in timeline.candidates),
         device_s=tuple(c.device_s for c in timeline.candidates),
@@ -238,16 +240,18 @@ def rows_of(searches: Iterable[Search], *grids: Grid, wanted: Grid | None = None
     Args:
         wanted: what of that is asked for now; of the rest only what has finished counts.
     """
-    found = {(s.task, s.strategy, s.proposer, s.seed): s for s in searches if s.finished}
+    found = {s.key: s for s in searches if s.finished}
     asked: dict[tuple[str, str, str], list[int]] = {}
     now = set(wanted.searches()) if wanted else None
-    for search in searches_of(grids):
-        if now is None or search in now or search in found:
-            asked.setdefault(search[:3], []).append(search[3])
+    for key in searches_of(grids):
+        if now is None or key in now or key in found:
+            asked.setdefault(key[:3], []).append(key.seed)
     rows = []
     for (task, strategy, proposer), seeds in asked.items():
-        mine = {k: found[key] for k in seeds if (key := (task, strategy, proposer, k)) in found}
-        samples = {k: found[key] for k in seeds if (key := (task, BEST_OF_N, proposer, k)) in found}
+        mine, samples = (
+            {k: found[key] for k in seeds if (key := SearchKey(task, name, proposer, k)) in found}
+            for name in (strategy, BEST_OF_N)
+        )
         pairs = [] if strategy == BEST_OF_N else [(mine[k].score, samples[k].score) for k in mine if k in samples]
         measure = next((s.measure for s in mine.values()), SUCCESS)
         delta = paired_difference(pairs, measure)

@@ -18,26 +18,24 @@ from jaxreward.comparison.cells import (
     HARMLESS,
     Cell,
     SearchCell,
-    Trouble,
-    config_of,
+    Unfinished,
     error_file,
     first_difference,
     given_digest,
     observation_digest,
-    search_label,
+    ppo_with_defaults,
     sparse_label,
-    spelt_out,
-    spelt_out_ppo,
+    with_defaults,
 )
 from jaxreward.comparison.comparison_plot import search_curves
 from jaxreward.comparison.comparison_table import notes, row_json, score_sheet, search_json, use_sheet
 from jaxreward.comparison.finished_searches import (
     Grid,
     Search,
+    SearchKey,
     Sparse,
     folder_of,
     joined,
-    name_of,
     read_search,
     read_sparse,
     rows_of,
@@ -48,6 +46,7 @@ from jaxreward.errors import UserError
 from jaxreward.reports.tables import score_json
 from jaxreward.runs.disk import write_atomic
 from jaxreward.runs.events import json_ready
+from jaxreward.runs.run import read_config
 from jaxreward.runs.toml import flat
 
 FORMAT = 1
@@ -96,9 +95,8 @@ def gather(folders: Sequence[Path], wanted: Grid | None = None) -> Gathered:
     grids = tuple(dict.fromkeys(shard.grid for shard in shards))
     searches: list[Search] = []
     missing: dict[str, str] = {}
-    for task, strategy, proposer, seed in searches_of(grids):
-        label = search_label(task, strategy, proposer, seed)
-        paths = [folder / folder_of(task) / name_of(strategy, proposer, seed) for folder in folders]
+    for key in searches_of(grids):
+        label, paths = key.label, [key.path(folder) for folder in folders]
         found: list[Search] = []
         for path in paths:
             try:
@@ -107,7 +105,7 @@ def gather(folders: Sequence[Path], wanted: Grid | None = None) -> Gathered:
                 missing[label] = str(error)
                 continue
             if search is not None:
-                found.append(dataclasses.replace(search, config=spelt_out(search.config, search.strategy)))
+                found.append(dataclasses.replace(search, config=with_defaults(search.config, key.strategy)))
         done = [s for s in found if s.finished]
         if len(done) > 1:
             raise UserError(f"{done[0].path} and {done[1].path} are the same search: leave one of the folders out")
@@ -124,7 +122,7 @@ def gather(folders: Sequence[Path], wanted: Grid | None = None) -> Gathered:
             sparse[task] = known
         else:
             missing[sparse_label(task)] = "it has not been trained" + _failures(paths)
-    each = [_Budgeted.of(s.path, s.config, (s.task, s.strategy, s.proposer)) for s in searches]
+    each = [_Budgeted.of(s.path, s.key, s.config) for s in searches]
     _require_equal_budgets(each, sparse, "leave one of the folders out")
     mine = _labels(wanted) if wanted else missing.keys()
     before = {cell: why for cell, why in missing.items() if cell not in mine}
@@ -135,7 +133,7 @@ def gather(folders: Sequence[Path], wanted: Grid | None = None) -> Gathered:
 
 def _labels(grid: Grid) -> set[str]:
     """The labels of the cells of a grid."""
-    return {search_label(*search) for search in grid.searches()} | {sparse_label(task) for task in grid.tasks}
+    return {key.label for key in grid.searches()} | {sparse_label(task) for task in grid.tasks}
 
 
 def _failures(paths: Sequence[Path]) -> str:
@@ -149,7 +147,7 @@ def _same_sparse(paths: Sequence[Path]) -> Sparse | None:
     known = [(path, sparse) for path in paths if (sparse := read_sparse(path)) is not None]
     for path, other in known[1:]:
         first, sparse = known[0]
-        a, b = ({"fresh seeds": s.seeds, "steps": s.steps, "ppo": spelt_out_ppo(s.ppo)} for s in (sparse, other))
+        a, b = ({"fresh seeds": s.seeds, "steps": s.steps, "ppo": ppo_with_defaults(s.ppo)} for s in (sparse, other))
         if sparse.digest != other.digest:
             raise UserError(
                 f"{first} and {path} are of different versions of {other.task}: leave one of the folders out"
@@ -169,14 +167,12 @@ class _Budgeted:
     """A search in `path` and its settings by name, with the digest of its observation, None while unknown."""
 
     path: Path
-    task: str
-    strategy: str
-    proposer: str
+    key: SearchKey
     settings: Mapping[str, Any]
 
     @classmethod
-    def of(cls, path: Path, config: Mapping[str, Any], which: tuple[str, str, str]) -> _Budgeted:
-        return cls(path, *which, {**dict(flat(config)), "observation": observation_digest(path, config)})
+    def of(cls, path: Path, key: SearchKey, config: Mapping[str, Any]) -> _Budgeted:
+        return cls(path, key, {**dict(flat(config)), "observation": observation_digest(path, config)})
 
 
 def _require_equal_budgets(searches: Sequence[_Budgeted], sparse: Mapping[str, Sparse], advice: str) -> None:
@@ -187,27 +183,28 @@ def _require_equal_budgets(searches: Sequence[_Budgeted], sparse: Mapping[str, S
             value = search.settings.get(name)
             if name == "observation" and value is None:
                 continue
-            same = {"option": (search.strategy,)}.get(name, (search.proposer,) if name.startswith("llm.") else ())
-            other, where = first.setdefault((search.task, name, *same), (value, search.path))
+            key = search.key
+            same = {"option": (key.strategy,)}.get(name, (key.proposer,) if name.startswith("llm.") else ())
+            other, where = first.setdefault((key.task, name, *same), (value, search.path))
             if other == value:
                 continue
             differ = f"{where} has {name} {other} and {search.path} has {value}"
             if name == "observation":
                 differ = f"{where} and {search.path} have different observations"
             raise UserError(f"{differ}: only searches of equal budget can be compared; {advice}")
-        if search.task in sparse:
-            _require_sparse_of(search, sparse[search.task], advice)
+        if search.key.task in sparse:
+            _require_sparse_of(search, sparse[search.key.task], advice)
 
 
 def _require_sparse_of(search: _Budgeted, sparse: Sparse, advice: str) -> None:
     s = search.settings
     fresh = (s.get("final_seeds"), s.get("final_steps") or s.get("steps"))
     if fresh != (sparse.seeds, sparse.steps):
-        raise UserError(f"{search.path} has {fresh[0]} fresh seeds x {fresh[1]} steps and sparse.json of {search.task} "
-                        f"has {sparse.seeds} x {sparse.steps}: {advice}")  # fmt: skip
+        raise UserError(f"{search.path} has {fresh[0]} fresh seeds x {fresh[1]} steps and sparse.json of "
+                        f"{search.key.task} has {sparse.seeds} x {sparse.steps}: {advice}")  # fmt: skip
     mine = {name: value for name, value in s.items() if name.startswith("ppo.")}
-    if found := first_difference(mine, {"ppo": spelt_out_ppo(sparse.ppo)}):
-        raise UserError(f"{search.path} has {found[0]} {found[1]} and sparse.json of {search.task} has {found[2]}: "
+    if found := first_difference(mine, {"ppo": ppo_with_defaults(sparse.ppo)}):
+        raise UserError(f"{search.path} has {found[0]} {found[1]} and sparse.json of {search.key.task} has {found[2]}: "
                         f"{advice}")  # fmt: skip
 
 
@@ -216,15 +213,15 @@ def require_fitting(out: Path, cells: Sequence[Cell]) -> None:
     asked = [cell for cell in cells if isinstance(cell, SearchCell)]
     mine = {cell.path for cell in asked}
     each = []
-    for task, strategy, proposer, seed in searches_of([shard.grid for shard in read_shards(out)]):
-        path = out / folder_of(task) / name_of(strategy, proposer, seed)
+    for key in searches_of([shard.grid for shard in read_shards(out)]):
+        path = key.path(out)
         if path not in mine and files.is_there(path / "config.toml"):
-            config = spelt_out(_logged_config(path), strategy)  # as `gather` will compare it in the end
-            each.append(_Budgeted.of(path, config, (task, strategy, proposer)))
+            config = with_defaults(_logged_config(path), key.strategy)  # as `gather` will compare it in the end
+            each.append(_Budgeted.of(path, key, config))
     for cell in asked:
         s = cell.settings
         settings = dict(flat(json_ready(s.as_config()))) | {"observation": given_digest(s.observation)}
-        each.append(_Budgeted(cell.path, s.task, s.strategy, s.proposer, settings))
+        each.append(_Budgeted(cell.path, SearchKey(s.task, s.strategy, s.proposer, s.seed), settings))
     _require_equal_budgets(each, {}, "give what the one was started with, or another folder with --out")
 
 
@@ -233,7 +230,7 @@ def _logged_config(path: Path) -> Mapping[str, Any]:
     with suppress(UserError):  # damaged: `gather` leaves it out too
         if (search := read_search(path)) is not None:
             return search.config
-    return json_ready(config_of(path))
+    return json_ready(read_config(path))
 
 
 def idle(out: Path, grid: Grid, cells: Sequence[Cell]) -> bool:
@@ -246,11 +243,11 @@ def idle(out: Path, grid: Grid, cells: Sequence[Cell]) -> bool:
 
 
 def conclude(
-    out: Path, grid: Grid, part: tuple[int, int], troubles: Sequence[Trouble], console: Console, as_json: bool
+    out: Path, grid: Grid, part: tuple[int, int], unfinished: Sequence[Unfinished], console: Console, as_json: bool
 ) -> None:
     """Report the outcome of this process; write table and plot unless other shards of its `grid` are still to come."""
     gathered = gather([out], grid)
-    failed = {t.cell: t.reason for t in troubles}
+    failed = {t.cell: t.reason for t in unfinished}
     if part[1] > 1 and gathered.missing:
         _list_missing(failed, console)
         console.print(
@@ -258,7 +255,9 @@ def conclude(
             f"{out}, with the --out of the other shards if they have their own"
         )
         if as_json:
-            print_json({"shard": f"{part[0]}/{part[1]}", "out": str(out), "finished": not troubles, "missing": failed})
+            print_json(
+                {"shard": f"{part[0]}/{part[1]}", "out": str(out), "finished": not unfinished, "missing": failed}
+            )
         return
     report(dataclasses.replace(gathered, missing={**gathered.missing, **failed}), out, console, as_json)
 
@@ -279,6 +278,11 @@ def report(gathered: Gathered, out: Path, console: Console, as_json: bool) -> No
     """Print the tables and write `comparison.md`, `comparison.json` and `comparison.png` into `out`."""
     rows, grid = rows_of(gathered.searches, *gathered.grids, wanted=gathered.wanted), joined(gathered.grids)
     pages = ["# Search strategies at equal budget\n"]
+
+    def say(note: str) -> None:
+        console.print(note)
+        pages.append(f"{note}\n")
+
     for task in grid.tasks:
         mine, sparse = [row for row in rows if row.task == task], gathered.sparse.get(task)
         if not mine:  # of an earlier command, no search finished
@@ -287,12 +291,10 @@ def report(gathered: Gathered, out: Path, console: Console, as_json: bool) -> No
             console.print(sheet.rich())
             pages.append(sheet.markdown())
         for note in notes(mine, sparse):
-            console.print(note)
-            pages.append(f"{note}\n")
+            say(note)
     unlike = differences(gathered.shards)
-    for note in [*unlike, *([_before_note(gathered.before, gathered.before_in)] if gathered.before else [])]:
-        console.print(note)
-        pages.append(f"{note}\n")
+    for note in [*unlike, *_before_note(gathered.before, gathered.before_in)]:
+        say(note)
     if gathered.missing:
         _list_missing(gathered.missing, console)
         pages.append("Not finished:\n\n" + "".join(f"- {cell}: {why}\n" for cell, why in gathered.missing.items()))
@@ -320,11 +322,13 @@ def report(gathered: Gathered, out: Path, console: Console, as_json: bool) -> No
                     "missing": dict(gathered.missing), "asked_before": dict(gathered.before)})  # fmt: skip
 
 
-def _before_note(cells: Mapping[str, str], files: Sequence[Path]) -> str:
+def _before_note(cells: Mapping[str, str], files: Sequence[Path]) -> list[str]:
     """One line on unfinished cells that only earlier commands asked for."""
+    if not cells:
+        return []
     named = "; ".join(list(cells)[:_NAMED]) + (f"; and {len(cells) - _NAMED} more" if len(cells) > _NAMED else "")
-    return (f"Earlier commands asked for {len(cells)} more that are not finished: {named}. To withdraw them, delete "
-            f"{', '.join(map(str, files))} and give this command again.")  # fmt: skip
+    return [f"Earlier commands asked for {len(cells)} more that are not finished: {named}. To withdraw them, delete "
+            f"{', '.join(map(str, files))} and give this command again."]  # fmt: skip
 
 
 def _list_missing(missing: Mapping[str, str], console: Console) -> None:

@@ -27,8 +27,10 @@ def simulation_of(task: Task, name: str, task_file: str = "") -> Simulation:
     Args:
         task_file: of a task in a file, its name by the path from the module's folder.
     """
-    metric = re.sub(r"\W+", "_", measure_of(task).name)
-    common = {"metric": metric, "horizon": task.horizon, "actions": _actions(task)}
+    space, metric = task.action_space, re.sub(r"\W+", "_", measure_of(task).name)
+    discrete = {"n": None if isinstance(space, Box) else space.n}
+    real = {"shape": space.shape, "low": space.low, "high": space.high} if isinstance(space, Box) else {}
+    common = {"metric": metric, "horizon": task.horizon, "actions": discrete | real}
     if is_grid(task):
         return Simulation("grid", ("xminigrid",), common | _grid(task))
     if (numbers := _brax(task)) is not None:
@@ -46,14 +48,6 @@ def is_mujoco(task: Any) -> bool:
     from jaxreward.tasks.robots.mujoco_task import MuJoCoTask
 
     return isinstance(task, MuJoCoTask)
-
-
-def _actions(task: Task) -> dict[str, Any]:
-    """The action space in numbers: `n` of discrete actions, else None; `shape`, `low` and `high` of real ones."""
-    space = task.action_space
-    if isinstance(space, Box):
-        return {"n": None, "shape": space.shape, "low": space.low, "high": space.high}
-    return {"n": space.n}
 
 
 def _is(task: Any, module: str, *names: str) -> bool:
@@ -101,12 +95,9 @@ def _ours(task: Any, name: str, task_file: str) -> dict[str, Any]:
     options = {key: value for key, value in options_of(task).items() if usual.get(key) != value}
     compiled = task.compiler_options("cpu") if hasattr(task, "compiler_options") else {}
     return {
-        "name": task_file or name,
-        "task_file": task_file,
-        "task_options": options,
-        "options": dict(compiled),
+        "name": task_file or name, "task_file": task_file, "task_options": options, "options": dict(compiled),
         "model_file": _model_file(task),
-    }
+    }  # fmt: skip
 
 
 def _model_file(task: Any) -> str:

@@ -23,18 +23,12 @@ class Kind(NamedTuple):
     only: str
 
 
-def _any(task: Any) -> bool:
-    return True
-
-
-def _real(task: Any) -> bool:
-    return isinstance(task.action_space, Box)
-
-
 TARGETS: dict[Target, Kind] = {
-    "plain": Kind("functions of JAX alone", (), False, _any, "every task"),
-    "gymnasium": Kind("Gymnasium environments", ("gymnasium", "numpy"), True, _any, "every task"),
-    "brax": Kind("a Brax environment", ("brax",), True, _real, "tasks with real actions"),
+    "plain": Kind("functions of JAX alone", (), False, lambda _: True, "every task"),
+    "gymnasium": Kind("Gymnasium environments", ("gymnasium", "numpy"), True, lambda _: True, "every task"),
+    "brax": Kind(
+        "a Brax environment", ("brax",), True, lambda t: isinstance(t.action_space, Box), "tasks with real actions"
+    ),
     "playground": Kind("a MuJoCo Playground environment", ("playground",), True, is_mujoco, "robots in MuJoCo XLA"),
     "xminigrid": Kind("an XLand-MiniGrid environment", ("xminigrid",), True, is_grid, "tasks of XLand-MiniGrid"),
 }

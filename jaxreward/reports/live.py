@@ -41,6 +41,7 @@ class Live:
     def __init__(self, console: Console, candidates: int = 0, clock: Callable[[], float] = time.monotonic) -> None:
         self.console, self.candidates, self._clock = console, candidates, clock
         self.status = Status(clock())
+        self.part = ""  # of a larger work, `cell 3 of 12`: named with what is done in it
         self._said = clock()
         self._ended = threading.Event()
         self._screen: Screen | None = None
@@ -66,11 +67,11 @@ class Live:
 
     def proposing(self, text: str) -> None:
         """What the proposer is doing now."""
-        self.status.proposing(text)
+        self.status.asking = f"{self.part}: {text}" if self.part else text
 
     def training(self, label: str, progress: Any) -> None:
         """`progress` is a `jaxreward.training.Progress`."""
-        self.status.training(label, progress, self._clock())
+        self.status.training(f"{self.part}, {label}" if self.part else label, progress, self._clock())
 
     def logged(self, entry: Entry, progress: Progress[Any]) -> None:
         """An event of a run, and the run after it."""

@@ -16,7 +16,7 @@ from typing import Any
 
 from jaxreward import files
 from jaxreward.config import label_of, parse_json
-from jaxreward.formatting import count, dollars, printable, span
+from jaxreward.formatting import count, dollars, mapped, printable, span
 from jaxreward.reports import charts
 from jaxreward.reports.candidates import details
 from jaxreward.reports.chart_data import cells
@@ -123,8 +123,8 @@ def render(view: RunView) -> str:
         css=Markup(_asset("report.css")),
         script=Markup(_asset("report.js")),
         library=Markup(_library()),
-        data=Markup(_in_script(_data(report))),
-        packed=_packed(details(view.results, view.exchanges)),
+        data=Markup(_json(_data(report)).replace("<", "\\u003c")),
+        packed=base64.b64encode(gzip.compress(_json(details(view.results, view.exchanges)).encode(), mtime=0)).decode(),
         film=_film(view),
         film_command=shlex.join(["jaxreward", "film", str(view.path)]),
         highlighted=Markup(_highlighted(printable(report.source))),
@@ -194,31 +194,15 @@ def _data(report: Report) -> dict[str, Any]:
     }
 
 
-def _in_script(value: Any) -> str:
-    """JSON for a script element."""
-    return json.dumps(_finite(value), separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
-
-
-def _packed(value: Any) -> str:
-    """JSON, compressed, as base64; the same value gives the same text."""
-    text = json.dumps(_finite(value), separators=(",", ":"), allow_nan=False)
-    return base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
+def _json(value: Any) -> str:
+    """JSON with NaN and infinities as null and invisible characters escaped."""
+    finite = mapped(value, lambda x: None if isinstance(x, float) and not math.isfinite(x) else _shown(x))
+    return json.dumps(finite, separators=(",", ":"), allow_nan=False)
 
 
 def _shown(value: Any) -> Any:
     """What the template prints: text of the run with invisible characters escaped, our own markup as it is."""
     return printable(value) if type(value) is str else value
-
-
-def _finite(value: Any) -> Any:
-    """`value` with NaN and infinities as null and invisible characters escaped."""
-    if isinstance(value, str):
-        return printable(value)
-    if isinstance(value, dict):
-        return {_finite(k): _finite(v) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(v) for v in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def entry_functions(source: str) -> str:

@@ -62,12 +62,11 @@ class Report:
         budget = view.started.config.get("candidates")
         done = f"{spent.trained} of {budget} candidates trained" if budget else f"{spent.trained} candidates trained"
         at = time.strftime("%Y-%m-%d %H:%M", time.localtime(view.last_at))
-        ended = view.progress.ended
         how = {
             "running": f"It is still running; this is its state at {at}.",
-            "finished": f"It ended on {at}: {ended.reason if ended else ''}.",
-            "failed": f"It ended on {at}, and failed: {ended.reason if ended else ''}.",
-            "paused": f"It stopped on {at} and can be resumed: {ended.reason if ended else ''}.",
+            "finished": f"It ended on {at}: {view.reason}.",
+            "failed": f"It ended on {at}, and failed: {view.reason}.",
+            "paused": f"It stopped on {at} and can be resumed: {view.reason}.",
             "stopped": f"No process has worked on it since {at}, and it did not end: it can be resumed.",
         }[view.standing]
         return f"{done}. {how}"

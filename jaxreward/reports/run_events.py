@@ -4,32 +4,15 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from jaxreward.config import label_of
-from jaxreward.formatting import dollars, span
+from jaxreward.formatting import dollars, shortened, span
 from jaxreward.records import Proposal, Result
 from jaxreward.reports.run_tables import score_text
 from jaxreward.reports.tables import figure
 from jaxreward.reports.timeline import Timeline
-from jaxreward.runs import (
-    Asked,
-    AskedRequest,
-    Baseline,
-    Checked,
-    Entry,
-    Event,
-    Failed,
-    Finished,
-    Paused,
-    Proposed,
-    Repair,
-    Resumed,
-    RunStarted,
-    Told,
-    Trained,
-    Withdrawn,
-)
+from jaxreward.runs import Entry, events
 from jaxreward.runs.toml import flat
 
 
@@ -51,45 +34,46 @@ class EventFormatter:
         """`time  generation  what happened`, without a line break."""
         took = self._timeline.add(entry)
         index = self._timeline.periods[-1].index
-        where = "" if index is None or isinstance(entry.event, Paused) else f"g{index}"
+        where = "" if index is None or isinstance(entry.event, events.Paused) else f"g{index}"
         return f"{self._clock(entry.at)}  {where:<5}  {self._prefix}{' '.join(self._text(entry.event, took).split())}"
 
-    def _text(self, event: Event, took: float) -> str:
+    def _text(self, event: events.Event, took: float) -> str:
         match event:
-            case RunStarted():
+            case events.RunStarted():
                 self._config = dict(flat(event.config))
                 what = f"{label_of(event.task)}, {event.strategy}, {event.proposer}, search seed {event.seed}"
                 versions = ", ".join(f"{k} {v}" for k, v in event.versions.items() if k in ("jaxreward", "jax"))
                 text = f"started: {what}, {event.config.get('candidates', '?')} candidates"
                 return text + (f" ({versions})" if versions else "")
-            case Resumed():
+            case events.Resumed():
                 return "resumed" + self._changes(event)
-            case Baseline():
+            case events.Baseline():
                 name = "the best" if event.name == "best" else event.name
                 outcome = f"failed: {event.failure}" if event.failure else score_text(event.score)
                 return f"final training, {name}: {outcome}"
-            case Asked():
-                return f"asked for {_operators(event.requests)}"
-            case Repair():
+            case events.Asked():
+                counts = Counter(r.operator for r in event.requests)
+                return f"asked for {len(event.requests)}: " + ", ".join(f"{n} {name}" for name, n in counts.items())
+            case events.Repair():
                 pairs = ", ".join(f"{r.failed} as {r.id}" for r in event.requests)
                 return f"sent back to the proposer: {pairs}"
-            case Withdrawn():
+            case events.Withdrawn():
                 return f"not asked any more: {event.reason}"
-            case Proposed():
+            case events.Proposed():
                 return _proposed(event.proposal)
-            case Checked():
+            case events.Checked():
                 return _checked(event)
-            case Trained():
+            case events.Trained():
                 results = ", ".join(map(_result, event.results))
                 return f"trained {len(event.results)} in {span(took)}: {results}{self._best()}"
-            case Told():
+            case events.Told():
                 return f"generation {event.generation} is complete{self._best()}"
-            case Finished():
+            case events.Finished():
                 return f"finished: {event.reason}" + (f"; the best is {event.best}" if event.best else "")
-            case Paused() | Failed():
+            case events.Paused() | events.Failed():
                 return f"{event.type}: {event.reason}"
 
-    def _changes(self, event: Resumed) -> str:
+    def _changes(self, event: events.Resumed) -> str:
         before, self._config = self._config, dict(flat(event.config))
         changed = [
             f"{name} {before.get(name, 'none')} -> {value}"
@@ -109,16 +93,11 @@ def _proposed(p: Proposal) -> str:
     if p.failure is not None:
         return f"{p.request_id}: no program{by}{cost}: {p.failure}"
     if p.words:
-        return f"{p.request_id}: words{by}{cost}: {_cut(p.words)}"
+        return f"{p.request_id}: words{by}{cost}: {shortened(' '.join(p.words.split()), 80)}"
     return f"{p.request_id}: proposed{by}{cost}, {len(p.source.splitlines())} lines"
 
 
-def _operators(requests: Sequence[AskedRequest]) -> str:
-    counts = Counter(r.operator for r in requests)
-    return f"{len(requests)}: " + ", ".join(f"{number} {name}" for name, number in counts.items())
-
-
-def _checked(event: Checked) -> str:
+def _checked(event: events.Checked) -> str:
     verdict, id = event.verdict, event.request_id
     if verdict.failure is not None:
         return f"{id}: rejected, {verdict.failure}"
@@ -133,8 +112,3 @@ def _result(result: Result) -> str:
     if result.score is None:
         return f"{result.candidate.id} {result.failure.stage if result.failure else 'no score'}"
     return f"{result.candidate.id} {figure(result.score.mean, rate=result.score.measure.rate)}"
-
-
-def _cut(text: str, longest: int = 80) -> str:
-    words = " ".join(text.split())
-    return words if len(words) <= longest else f"{words[: longest - 3]}..."

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jaxreward.config import label_of
-from jaxreward.formatting import count, dollars, span
+from jaxreward.formatting import count, dollars, shortened, span
 from jaxreward.records import Measure, Score
 from jaxreward.reports.run_view import RunView
 from jaxreward.reports.tables import figure, interval, score_json, task_title
@@ -180,20 +180,21 @@ class SideBySide:
         """The documented object of `runs compare --json` (docs/commands.md)."""
         rows = []
         for name, view in self.runs:
-            levels = [
-                (level, first_to_reach(view.timeline.candidates, view.measure, level)) for level in self.asked_levels
-            ]
-            reached = {
-                "to_best": _reached_json(_to_best(view)),
-                "to_levels": [{"level": level, "reached": _reached_json(point)} for level, point in levels],
-            }
-            rows.append({**summary_json(view, name), **reached})
+            candidates = view.timeline.candidates
+            firsts = [(level, first_to_reach(candidates, view.measure, level)) for level in self.asked_levels]
+            rows.append({
+                **summary_json(view, name), "to_best": _reached_json(_to_best(view)),
+                "to_levels": [{"level": level, "reached": _reached_json(point)} for level, point in firsts],
+            })  # fmt: skip
         return {"runs": rows, "tasks_differ": len(self.tasks) > 1, "settings": self.differing}
 
     def lines(self, width: int | None = None) -> list[str]:
         """The same for people; as many runs in a row as `width` characters hold, the rest below."""
         names = [name for name, _ in self.runs]
-        rows = {"": names, **self._rows(), **self._differing_lines()}
+        rows = {"": names, **self._rows()}
+        for name, values in self.differing.items():
+            if name not in ("task", "strategy", "proposer"):
+                rows[f"--{name.replace('_', '-')}"] = [_short(value) for value in values]
         lines = list[str]()
         first = 0
         while first < len(names):
@@ -208,6 +209,7 @@ class SideBySide:
 
     def _rows(self) -> dict[str, list[str]]:
         each = [view for _, view in self.runs]
+        points = [_to_best(f) for f in each]
         rows: dict[str, list[str]] = {
             "task": [task_of(f) for f in each],
             "strategy, proposer": [f"{f.started.strategy}, {f.started.proposer}" for f in each],
@@ -215,9 +217,6 @@ class SideBySide:
             "candidates trained": [f"{f.progress.spent.trained} of {budget(f)}" for f in each],
             "best in the search": [score_text(f.best.score if f.best else None) for f in each],
             "on fresh seeds": [score_text(f.final) for f in each],
-        }
-        points = [_to_best(f) for f in each]
-        rows |= {
             "candidates to its best": [_cell(p, lambda p: str(p.number)) for p in points],
             "steps to its best": [_cell(p, lambda p: count(p.env_steps)) for p in points],
             "device time to its best": [_cell(p, lambda p: span(p.device_s)) for p in points],
@@ -230,12 +229,6 @@ class SideBySide:
             at = [first_to_reach(f.timeline.candidates, f.measure, level) for f in each]
             rows[title] = [_cell(p, lambda p: str(p.number)) for p in at]
         return rows
-
-    def _differing_lines(self) -> dict[str, list[str]]:
-        shown = {
-            name: values for name, values in self.differing.items() if name not in ("task", "strategy", "proposer")
-        }
-        return {f"--{name.replace('_', '-')}": [_short(value) for value in values] for name, values in shown.items()}
 
 
 def _block(rows: Mapping[str, Sequence[str]], first: int, last: int) -> list[str]:
@@ -263,9 +256,8 @@ def _cell(point: TrainedCandidate | None, how: Any) -> str:
     return "-" if point is None else how(point)
 
 
-def _short(value: Any, longest: int = 40) -> str:
+def _short(value: Any) -> str:
     """A setting in a cell."""
     if value is None or value == []:
         return "none"
-    text = ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
-    return text if len(text) <= longest else f"{text[: longest - 3]}..."
+    return shortened(", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value), 40)

@@ -7,7 +7,7 @@ import shlex
 import stat
 import textwrap
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from functools import reduce
 from pathlib import Path
 from typing import Any
@@ -102,8 +102,7 @@ def _generation_json(g: Period) -> dict[str, Any]:
     return {
         "generation": g.index, "complete": g.complete, "trained": g.scored, "failed": g.failed,
         "duplicate": g.duplicate, "best": _mean(g.best), "best_so_far": _mean(g.best_so_far), "wall_s": g.wall_s,
-        "seconds": g.seconds,
-        "compile_s": g.compile_s, "run_s": g.run_s,
+        "seconds": g.seconds, "compile_s": g.compile_s, "run_s": g.run_s,
     }  # fmt: skip
 
 
@@ -144,7 +143,7 @@ def _standing(view: RunView, now: float) -> str:
 
 def _paragraphs(view: RunView) -> Iterator[tuple[str, str]]:
     """Labels and texts."""
-    best, spent, config = view.best, view.progress.spent, view.progress.config
+    best, spent = view.best, view.progress.spent
     if best is None or best.score is None:
         yield "best", "no candidate has a score"
     else:
@@ -154,17 +153,13 @@ def _paragraphs(view: RunView) -> Iterator[tuple[str, str]]:
     if view.final is not None:
         steps = view.progress.baselines["best"].steps
         yield "fresh", f"{score_text(view.final)}, trained again on {view.final.n} fresh seeds x {steps:,} steps"
-    label = "against"
-    for name, (score, verdict) in baseline_verdicts(view).items():
-        yield label, f"{name} {score_text(score)}" + (f": {verdict}" if verdict else "")
-        label = ""
+    for k, (name, (score, verdict)) in enumerate(baseline_verdicts(view).items()):
+        yield "" if k else "against", f"{name} {score_text(score)}" + (f": {verdict}" if verdict else "")
     if view.ancestry:
         yield "lineage", " <- ".join(f"{c.id} ({c.operator})" for c in view.ancestry)
-    label = "warnings"
-    for notice in best.feedback.notices if best and best.feedback else ():
-        yield label, f"{notice.kind}: {notice.message}"
-        label = ""
-    yield "spent", _spent(view, config)
+    for k, notice in enumerate(best.feedback.notices if best and best.feedback else ()):
+        yield "" if k else "warnings", f"{notice.kind}: {notice.message}"
+    yield "spent", _spent(view)
     if view.failures:
         yield "failures", ", ".join(f"{number} {stage}" for stage, number in view.failures.items())
     if view.waiting:
@@ -177,9 +172,10 @@ def _paragraphs(view: RunView) -> Iterator[tuple[str, str]]:
     yield "files", f"{view.path}: " + ", ".join(name for name in FILES if _is_there(view.path / name))
 
 
-def _spent(view: RunView, config: Mapping[str, Any]) -> str:
+def _spent(view: RunView) -> str:
     """What was used of each budget."""
-    spent, llm = view.progress.spent, config.get("llm", {})
+    spent, config = view.progress.spent, view.progress.config
+    llm = config.get("llm", {})
     device_s = spent.compile_s + spent.run_s
     compiling = f" ({spent.compile_s / device_s:.0%} compiling)" if device_s else ""
     used = [

@@ -201,10 +201,8 @@ def is_written(path: Path) -> bool:
         return False
     try:
         fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError:  # a file system without locks
-        return False
+    except OSError as error:
+        return isinstance(error, BlockingIOError)  # any other: a file system without locks
     finally:
         os.close(file)
     return False

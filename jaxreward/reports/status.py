@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
@@ -52,7 +51,6 @@ def _state(generation: Generation, id: str, words: bool) -> str:
     return "duplicate" if check.duplicate_of is not None else "training"
 
 
-@dataclass
 class TrainingBar:
     """The progress of a training.
 
@@ -60,32 +58,24 @@ class TrainingBar:
     process count.
     """
 
-    label: str
-    began: float
-    steps: int = 0
-    total: int = 1
-    compiling: bool = True
-    where: str = ""
-    first: tuple[float, int] | None = None
-    last: tuple[float, int] | None = None
-
-    def __post_init__(self) -> None:
+    def __init__(self, label: str, progress: Any, now: float) -> None:
+        self.label, self.began = label, now
         self.latest: dict[int, float] = {}
-        self.measure: Measure | None = None
+        self.first: tuple[float, int] | None = None
+        self.last: tuple[float, int] | None = None
+        self.report(progress, now)
 
     def report(self, progress: Any, now: float) -> None:
         """Update it by a `jaxreward.training.Progress`."""
-        self.steps, self.total, self.compiling = progress.steps, max(1, progress.total), progress.phase == "compile"
-        self.where = f"chunk {progress.chunk + 1} of {progress.chunks}" if progress.chunks > 1 else ""
+        self.progress, self.total, self.compiling = progress, max(1, progress.total), progress.phase == "compile"
         self.latest = {**self.latest, **progress.success}  # new: the drawing thread reads the old one
-        self.measure = progress.measure
         if not self.compiling:
-            self.first = self.first or (now, self.steps)
-            self.last = (now, self.steps)
+            self.last = (now, progress.steps)
+            self.first = self.first or self.last
 
     @property
     def share(self) -> float:
-        return min(1.0, self.steps / self.total)
+        return min(1.0, self.progress.steps / self.total)
 
     @property
     def rate(self) -> float | None:
@@ -98,26 +88,30 @@ class TrainingBar:
         """Seconds until it ends."""
         if self.rate is None or self.last is None:
             return None
-        return max(0.0, (self.total - self.steps) / self.rate - (now - self.last[0]))
+        return max(0.0, (self.total - self.progress.steps) / self.rate - (now - self.last[0]))
 
     @property
     def best(self) -> str:
         """The best value of its candidates so far."""
-        if not self.latest or self.measure is None:
+        measure: Measure = self.progress.measure
+        if not self.latest:
             return ""
-        value = max(self.latest.values(), key=self.measure.oriented)
-        return f"best {figure(value, 2 if self.measure.rate else 3, rate=self.measure.rate)}"
+        value = max(self.latest.values(), key=measure.oriented)
+        return f"best {figure(value, 2 if measure.rate else 3, rate=measure.rate)}"
 
     def words(self, now: float) -> list[str]:
         """Its state in parts, the most important first."""
-        parts = [f"{count(self.steps)} of {count(self.total)} steps"] if self.steps or not self.compiling else []
+        p, parts = self.progress, list[str]()
         if self.compiling:
-            parts.insert(0, f"compiling for {span(now - self.began)}" if not self.steps else "compiling")
+            parts.append("compiling" if p.steps else f"compiling for {span(now - self.began)}")
+        if p.steps or not self.compiling:
+            parts.append(f"{count(p.steps)} of {count(self.total)} steps")
         if self.rate is not None:
             parts.append(f"{count(self.rate)} steps/s")
         if (left := self.left(now)) is not None:
             parts.append(f"{span(left)} left")
-        return [*parts, *filter(None, (self.best, self.where))]
+        where = f"chunk {p.chunk + 1} of {p.chunks}" if p.chunks > 1 else ""
+        return [*parts, *filter(None, (self.best, where))]
 
 
 class Status:
@@ -128,7 +122,7 @@ class Status:
 
     def __init__(self, now: float) -> None:
         self.bar: TrainingBar | None = None
-        self.asking = ""
+        self.asking = ""  # what the proposer is doing
         self._progress: Progress[Any] | None = None
         self._began, self._before = now, Spent()
         self._timeline = Timeline()
@@ -147,15 +141,12 @@ class Status:
             case Trained(compile_s=compile_s, run_s=run_s):
                 self._trainings += 1
                 self._compiling += took * compile_s / (compile_s + run_s) if compile_s else 0.0
-                self.bar = None
-            case Baseline():
-                self.bar, self._compared = None, True
-            case Asked():
-                self.bar, self._compared = None, False
-            case Told():
-                self.bar = None
+            case Baseline() | Asked():
+                self._compared = isinstance(entry.event, Baseline)
             case _:
                 pass
+        if isinstance(entry.event, Trained | Baseline | Asked | Told):
+            self.bar = None
         if progress.open is None or not progress.open.unproposed():
             self.asking = ""
 
@@ -169,12 +160,9 @@ class Status:
     def training(self, label: str, progress: Any, now: float) -> None:
         """A report of a training: `progress` is a `jaxreward.training.Progress`."""
         if self.bar is None or self.bar.label != label:
-            self.bar = TrainingBar(label, now)
-        self.bar.report(progress, now)
-
-    def proposing(self, text: str) -> None:
-        """What the proposer is doing."""
-        self.asking = text
+            self.bar = TrainingBar(label, progress, now)
+        else:
+            self.bar.report(progress, now)
 
     # ---- output
 
@@ -188,11 +176,9 @@ class Status:
         p = self._progress
         if p is None or p.started is None:
             return []
-        parts, best = (
-            [f"{p.spent.trained} of {p.config.get('candidates', '?')} candidates trained"],
-            self._timeline.best,
-        )
-        return [*parts, *([f"best {score_text(best.score)} {best.candidate.id}"] if best else [])]
+        trained = f"{p.spent.trained} of {p.config.get('candidates', '?')} candidates trained"
+        best = self._timeline.best
+        return [trained, f"best {score_text(best.score)} {best.candidate.id}"] if best else [trained]
 
     def now_doing(self) -> str:
         """The current activity, where nothing trains."""

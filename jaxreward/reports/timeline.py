@@ -17,19 +17,10 @@ _SHORTEST_S = 0.05
 """Periods without candidates that are shorter are not listed."""
 
 
-def phase(event: Event) -> str:
-    """What the process spent the time before `event` on."""
-    match event:
-        case Proposed() | Withdrawn():
-            return PROPOSING
-        case Checked():
-            return CHECKING
-        case Trained():
-            return TRAINING
-        case Baseline():
-            return FINAL
-        case _:
-            return REST
+_PHASES = {
+    "proposed": PROPOSING, "withdrawn": PROPOSING, "checked": CHECKING, "trained": TRAINING, "baseline": FINAL,
+}  # fmt: skip
+"""What the process spent the time before an event of this type on, if not on the rest."""
 
 
 def better(mine: Result | None, other: Result) -> Result | None:
@@ -137,7 +128,7 @@ class Timeline:
 
     def add(self, entry: Entry) -> float:
         """Add the next entry; returns the wall seconds since the one before."""
-        event, name = entry.event, phase(entry.event)
+        event, name = entry.event, _PHASES.get(entry.event.type, REST)
         took = 0.0 if self._last is None or event.type == "resumed" else max(0.0, entry.at - self._last)
         self._last = entry.at
         self.seconds = {**self.seconds, name: self.seconds.get(name, 0.0) + took}  # new: other threads read the old one

@@ -49,10 +49,8 @@ def make_folder(path: Path, *, below: Path | None = None) -> None:
                 files.make_folder(path, below=below)
             else:
                 path.mkdir(parents=True, exist_ok=True)
-        except files.NotAFile:
-            raise
         except OSError as error:
-            if error.errno in FULL:
+            if error.errno in FULL or isinstance(error, files.NotAFile):
                 raise
             raise UserError(f"cannot make the folder {path}: {_hindrance(path, error)}; name another") from error
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 from jaxreward.errors import UserError
@@ -68,13 +68,10 @@ def find_run(name: str, out: Path) -> Path:
     parent = Path(name).parent
     if parent.is_dir() and parent != Path():
         names |= {str(parent / path.name): path for path in parent.iterdir() if is_run(path)}
-    near = difflib.get_close_matches(name, names, 1) or _named_like(Path(name).name, names)
+    near = difflib.get_close_matches(name, names, 1)
+    if not near:  # without the folders that it lies in
+        like = difflib.get_close_matches(Path(name).name, [path.name for path in names.values()], 1)
+        near = [full for full, path in names.items() if path.name in like]
     if near:
         raise UserError(f"there is no run {name}; did you mean {near[0]}?")
     raise UserError(f"there is no run {name}, here or in {out}: `jaxreward runs list` names those in a folder")
-
-
-def _named_like(name: str, names: Mapping[str, Path]) -> list[str]:
-    """Of `names`, one whose folder has a name like this, whatever folders it lies in."""
-    close = difflib.get_close_matches(name, [path.name for path in names.values()], 1)
-    return [full for full, path in names.items() if path.name in close][:1]

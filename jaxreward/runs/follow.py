@@ -38,11 +38,9 @@ class LogReader:
         with files.open_binary(self.path) as file:
             status = os.fstat(file.fileno())
             begun = self._inode is not None
-            if begun and (status.st_ino != self._inode or status.st_size < self._offset):
+            again = begun and (status.st_ino != self._inode or status.st_size < self._offset)
+            if again:
                 self._offset = self._known = 0
-                again = True
-            else:
-                again = False
             self._inode = status.st_ino
             try:
                 return self._take(file), again

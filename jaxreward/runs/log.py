@@ -24,7 +24,7 @@ from pydantic import ValidationError
 from jaxreward import files
 from jaxreward.config import Garbled, Malformed, parse_json
 from jaxreward.errors import UserError, why_unreadable
-from jaxreward.formatting import printable
+from jaxreward.formatting import printable, shortened
 from jaxreward.runs.disk import explain_full_disk
 from jaxreward.runs.events import EVENT_TYPES, Event, event_adapter, json_ready
 
@@ -232,9 +232,7 @@ def _decode(record: Any, path: Path, number: int) -> Entry:
 
 
 def _shown(value: Any) -> str:
-    """A value of a log in a sentence."""
-    text = repr(value)
-    return text if len(text) <= 80 else f"{text[:77]}..."
+    return shortened(repr(value), 80)
 
 
 def _take_lock(path: Path) -> int:

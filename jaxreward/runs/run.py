@@ -74,14 +74,6 @@ class Run:
     def transcripts(self) -> Path:
         return self.path / "transcripts"
 
-    @property
-    def best_interface(self) -> Path:
-        return self.path / "best_interface.py"
-
-    @property
-    def report(self) -> Path:
-        return self.path / "report.html"
-
     def program(self, digest: str) -> Path:
         """Where the source of the candidate with this digest lies."""
         return self.path / "programs" / f"{check_name(digest, 'digest')}.py"
@@ -104,8 +96,9 @@ class Run:
 
     def save_best(self, source: str, provenance: Provenance) -> Path:
         """Write `best_interface.py` with its provenance in place of the one before."""
-        write_atomic(self.best_interface, with_header(source, provenance))
-        return self.best_interface
+        path = self.path / "best_interface.py"
+        write_atomic(path, with_header(source, provenance))
+        return path
 
     def close(self) -> None:
         """Release the run to other processes."""
@@ -163,7 +156,8 @@ def read_config(path: Path) -> dict[str, Any]:
     try:
         text = files.read_text(path / "config.toml", largest=LARGEST_CONFIG)
     except (FileNotFoundError, NotADirectoryError) as error:
-        raise UserError(f"there is no run in {path}; {_neighbour(path)}") from error
+        hint = f"did you mean {near}?" if (near := nearest(path)) else "name the folder of one that was started"
+        raise UserError(f"there is no run in {path}; {hint}") from error
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(
             f"{path / 'config.toml'} cannot be read ({why_unreadable(error)}): put it back from a copy of the run"
@@ -189,8 +183,3 @@ def nearest(path: Path) -> Path | None:
     runs = [config.parent.name for config in path.parent.glob("*/config.toml")] if path.parent.is_dir() else []
     close = difflib.get_close_matches(path.name, sorted(runs), n=1)
     return path.parent / close[0] if close else None
-
-
-def _neighbour(path: Path) -> str:
-    near = nearest(path)
-    return f"did you mean {near}?" if near else "name the folder of one that was started"

@@ -10,7 +10,6 @@ import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import BinaryIO
 
 from pydantic import ValidationError
 
@@ -34,14 +33,15 @@ class TranscriptLog:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._exchanges, self._size = _read(path)
-        self._of: dict[str, list[Exchange]] = {}
-        for exchange in self._exchanges:
-            self._of.setdefault(exchange.request_id, []).append(exchange)
 
     def add(self, exchange: Exchange) -> None:
         """Append; returns once it is on the disk."""
         line = json.dumps({"v": TRANSCRIPT_VERSION, **exchange.model_dump()}, separators=(",", ":")).encode() + b"\n"
-        with explain_full_disk(self.path), self._opened() as file:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+        with (
+            explain_full_disk(self.path),
+            os.fdopen(files.open_file(self.path, flags, below=self.path.parents[1]), "ab") as file,
+        ):
             if file.tell() != self._size:
                 file.truncate(self._size)  # a torn last line of an earlier process, or of a full disk
             file.write(line)
@@ -51,11 +51,6 @@ class TranscriptLog:
             files.sync_folder(self.path.parent)
         self._size += len(line)
         self._exchanges.append(exchange)
-        self._of.setdefault(exchange.request_id, []).append(exchange)
-
-    def _opened(self) -> BinaryIO:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
-        return os.fdopen(files.open_file(self.path, flags, below=self.path.parents[1]), "ab")
 
     def exchanges(self) -> Sequence[Exchange]:
         """All exchanges in the order in which they were added."""
@@ -63,7 +58,7 @@ class TranscriptLog:
 
     def of(self, request_id: str) -> Sequence[Exchange]:
         """Those for one request."""
-        return tuple(self._of.get(request_id, ()))
+        return tuple(exchange for exchange in self._exchanges if exchange.request_id == request_id)
 
 
 def read_transcript(path: Path) -> list[Exchange]:

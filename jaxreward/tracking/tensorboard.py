@@ -63,20 +63,17 @@ class TensorBoard:
                 case _:
                     pass
         for candidate, own in curves.items():
-            self._candidate(candidate, own)
-        self._search.flush()
-
-    def _candidate(self, id: str, curves: Sequence[Curve]) -> None:
-        file = _EventFile(self.folder / CANDIDATES / id)
-        for curve in curves:
-            group = curve.name if "/" in curve.name else f"curves/{curve.name}"
-            for step, value in zip(curve.steps, curve.values, strict=True):
-                file.scalar(group, value, step, curve.at)
-        file.close()
+            events = _EventFile(self.folder / CANDIDATES / candidate)
+            for curve in own:
+                group = curve.name if "/" in curve.name else f"curves/{curve.name}"
+                for step, value in zip(curve.steps, curve.values, strict=True):
+                    events.scalar(group, value, step, curve.at)
+            events.file.close()
+        self._search.file.flush()
 
     def close(self, *, whole: bool = True) -> None:
         """Close the files; they are complete after every event."""
-        self._search.close()
+        self._search.file.close()
 
 
 class _EventFile:
@@ -90,7 +87,7 @@ class _EventFile:
         folder.mkdir(parents=True, exist_ok=True)
         now = time.time()
         self._event: Any = Event
-        self._file = RecordWriter(str(folder / f"events.out.tfevents.{now:.0f}.{socket.gethostname()}"))
+        self.file = RecordWriter(str(folder / f"events.out.tfevents.{now:.0f}.{socket.gethostname()}"))
         self._write(wall_time=now, file_version="brain.Event:2")
 
     def scalar(self, tag: str, value: float, step: int, at: float) -> None:
@@ -107,13 +104,7 @@ class _EventFile:
         self._write(summary=summary_of(tag, text), step=step, wall_time=at)
 
     def _write(self, **fields: Any) -> None:
-        self._file.write(self._event(**fields).SerializeToString())
-
-    def flush(self) -> None:
-        self._file.flush()
-
-    def close(self) -> None:
-        self._file.close()
+        self.file.write(self._event(**fields).SerializeToString())
 
 
 def _cell(value: Any) -> str:

@@ -181,9 +181,8 @@ def _lock(path: Path) -> int:
     lock = files.open_file(path, os.O_RDWR | os.O_CREAT)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(lock)
-        raise BlockingIOError("another process feeds it") from None
-    except OSError:  # a file system without locks
-        return lock
+    except OSError as error:
+        if isinstance(error, BlockingIOError):  # any other: a file system without locks
+            os.close(lock)
+            raise BlockingIOError("another process feeds it") from None
     return lock

@@ -130,7 +130,7 @@ GRID = Grid(tasks=("toy",), strategies=("limen", "best-of-n"), proposers=("genet
 
 def test_a_search_is_read_from_its_log(searches: list[Search]):
     first = searches[0]
-    assert (first.strategy, first.seed, first.budget, first.finished) == ("limen", 0, 4, True)
+    assert (first.key.strategy, first.key.seed, first.budget, first.finished) == ("limen", 0, 4, True)
     assert first.score == score(0.5) and first.search_score is not None and first.search_score.mean == 0.6
     assert first.scores == (0.2, None, 0.6, 0.4)
     assert first.device_s == (15.0, 15.0, 30.0, 30.0)
@@ -232,7 +232,7 @@ def test_rows_compare_with_the_same_seed_of_best_of_n(searches: list[Search]):
 def test_missing_and_unfinished_searches_are_left_out_and_said(searches: list[Search], tmp_path: Path):
     half = write(tmp_path / "half", [[0.9]], seed=1)
     limen, rival = rows_of([searches[0], half, searches[2], searches[3]], GRID)
-    assert [s.seed for s in limen.searches] == [0, 2] and limen.asked == 3
+    assert [s.key.seed for s in limen.searches] == [0, 2] and limen.asked == 3
     assert limen.versus_best_of_n is not None and limen.versus_best_of_n.pairs == 1
     sheet = score_sheet([limen, rival], None)
     assert sheet.rows[0][-1] == "2 of 3" and sheet.rows[1][-1] == "1 of 3"
@@ -289,7 +289,7 @@ def test_a_search_without_any_score_is_said(tmp_path: Path):
 
 
 def test_several_proposers_are_named(searches: list[Search], tmp_path: Path):
-    grid = GRID.joined(Grid(tasks=("toy",), strategies=("limen",), proposers=("llm",), search_seeds=1))
+    grid = joined([GRID, Grid(tasks=("toy",), strategies=("limen",), proposers=("llm",), search_seeds=1)])
     assert grid.proposers == ("genetic", "llm") and grid.search_seeds == 3
     rows = rows_of([*searches, write(tmp_path / "llm", [[0.3]], final=0.3, proposer="llm")], grid)
     assert [row[0] for row in score_sheet(rows, None).rows] == [
