@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from difflib import get_close_matches
 from pathlib import Path
 from traceback import walk_tb
 
@@ -30,6 +32,12 @@ class ProposerStopped(UserError):
     def __init__(self, message: str, *, later: bool) -> None:
         super().__init__(message)
         self.later = later
+
+
+def did_you_mean(name: str, known: Collection[str], otherwise: str = "choose one of") -> str:
+    """The end of a sentence about a name that is not known: the most similar of those that are, or all of them."""
+    near = get_close_matches(name, known, 1)
+    return f"did you mean '{near[0]}'?" if near else f"{otherwise} {', '.join(known) or 'none'}"
 
 
 FILE_OF_USER = "_jaxreward_file_of_user"

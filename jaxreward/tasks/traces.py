@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from jax.core import Tracer
 from jax.extend import core
 from jax.interpreters import partial_eval
 
-from jaxreward.errors import UserError
+from jaxreward.errors import UserError, did_you_mean
 from jaxreward.tasks.contract import described, one_line
 from jaxreward.tasks.finding import Finding, Location
 from jaxreward.tasks.source_locator import SourceLocator
@@ -247,8 +246,7 @@ def check_state_words(view: Any, given: Any, locator: SourceLocator) -> Iterator
         if not isinstance(text, str):
             yield Finding(f"`state_words` has {described(text)} for '{name}': write a few words", *location)
         elif name not in (*paths, "action") and not (_inherited(locator) and locator.line_of_text(name) is None):
-            near = difflib.get_close_matches(name, [*paths, "action"], 1)
-            hint = f"did you mean '{near[0]}'?" if near else f"its arrays are {', '.join(paths)}"
+            hint = did_you_mean(name, [*paths, "action"], "its arrays are")
             yield Finding(f"`state_words` names '{name}', which is no array of the view: {hint}", *location)
 
 

@@ -21,14 +21,14 @@ from jaxreward.proposers.llm.llm_settings import LlmSettings
 from jaxreward.proposers.llm.model_queue import Call
 from jaxreward.proposers.llm.secrets import Secrets
 from jaxreward.proposers.prompts.prompt_builder import PromptBook
-from jaxreward.proposers.proposer import Answers, Context, RngOf, Unplanned
+from jaxreward.proposers.proposer import Answers, Context, Proposer, RngOf
 from jaxreward.proposers.replies.answer import proposal_in
 from jaxreward.records import Exchange, Failure, Proposal, Request, TaskCard
 
 _NO_MODEL = "say which language model to ask with --model, e.g. --model anthropic/claude-sonnet-4-5"
 
 
-class LlmProposer(Unplanned):
+class LlmProposer(Proposer):
     """Asks language models for programs and words, several requests concurrently; not for `prefer`.
 
     What a request is answered with depends on its exchanges in the transcript alone; a request that
