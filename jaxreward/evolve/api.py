@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -83,9 +83,11 @@ def evolve(
     if not settings.resume:
         setup.proposer.prepare(watcher.note)  # before there is a folder
     _remember(settings, watcher)
+    own = nullcontext(checker) if checker else Checker(unsafe_no_sandbox=settings.unsafe_no_sandbox)
+    redact = Secrets(models=settings.llm.weights()).redact
     with (
-        _opened(settings, path) as run, _tracker(settings, path, watcher) as tracker,
-        _checking(settings, checker) as checking,
+        _opened(settings, path) as run, Tracker(settings.track, path, watcher.note, redact) as tracker,
+        own as checking,
     ):  # fmt: skip
         if settings.resume:
             run.update_config(settings.as_config())
@@ -176,14 +178,3 @@ def _paused(main: Evolution, path: Path, reason: str, exit_code: int) -> Outcome
     best = main.strategy.best(main.progress.state)
     return Outcome(main.settings, path, best, best.score if best else None, dict(main.progress.baselines),
                    main.progress, reason, exit_code)  # fmt: skip
-
-
-def _tracker(settings: EvolveSettings, path: Path, watcher: Watcher) -> Tracker:
-    secrets = Secrets()
-    for model in settings.llm.weights():
-        secrets.guard(model.partition("/")[0])
-    return Tracker(settings.track, path, watcher.note, secrets.redact)
-
-
-def _checking(settings: EvolveSettings, checker: Checker | None) -> AbstractContextManager[Checker]:
-    return nullcontext(checker) if checker else Checker(unsafe_no_sandbox=settings.unsafe_no_sandbox)

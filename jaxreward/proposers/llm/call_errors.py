@@ -8,11 +8,12 @@ import math
 import os
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import Any, Literal
 
+from jaxreward.errors import causes
 from jaxreward.proposers.llm.quiet_litellm import import_litellm
 
 # `litellm.RateLimitError: `, `RateLimitError: OpenAIException - `, `APITimeoutError - `
@@ -88,14 +89,17 @@ def explain(error: BaseException, origin: Origin, redact: Callable[[str], str] =
     reply that it cannot read, an error 500; so the HTTP status and the kind of connection error are read
     from what caused it. A status that no response had counts as charged.
     """
+    import httpx
+
     from jaxreward.proposers.llm.transport import TooLarge
 
-    chain, said = list(_chain(error)), _said(error, redact)
+    chain, said = list(causes(error)), _said(error, redact)
     if (large := next((e for e in chain if isinstance(e, TooLarge)), None)) is not None:
         return unusable(str(large))
-    response = next((r for e in chain if (r := _response_of(e)) is not None), None)
-    if response is not None:
-        return _of_status(response.status_code, response.headers, error, origin, said)
+    # Only what was really received: litellm makes up responses for its own exceptions.
+    for e in chain:
+        if isinstance(e, httpx.HTTPStatusError):
+            return _of_status(e.response.status_code, e.response.headers, error, origin, said)
     for e in chain:
         if (found := _of_connection(e)) is not None:
             return found
@@ -105,7 +109,7 @@ def explain(error: BaseException, origin: Origin, redact: Callable[[str], str] =
     if _any(_KEYLESS, raw):
         return no_key(origin)
     if isinstance(status, int) and status < 500:
-        found = _of_status(status, _headers(error), error, origin, said)
+        found = _of_status(status, getattr(error, "litellm_response_headers", None) or {}, error, origin, said)
         found.charged = True
         return found
     if isinstance(status, int):
@@ -165,28 +169,6 @@ def _set_key(origin: Origin) -> str:
 
 def _any(words: tuple[str, ...], text: str) -> bool:
     return any(word in text for word in words)
-
-
-def _chain(error: BaseException) -> Iterator[BaseException]:
-    """An exception and what led to it, the outermost first."""
-    seen: set[int] = set()
-    e: BaseException | None = error
-    while e is not None and id(e) not in seen:
-        seen.add(id(e))
-        yield e
-        original = getattr(e, "original_exception", None)
-        e = e.__cause__ or e.__context__ or (original if isinstance(original, BaseException) else None)
-
-
-def _response_of(e: BaseException) -> Any:
-    """The response that was really received: litellm makes some up for its own exceptions."""
-    import httpx
-
-    return e.response if isinstance(e, httpx.HTTPStatusError) else None
-
-
-def _headers(error: BaseException) -> Mapping[str, str]:
-    return getattr(error, "litellm_response_headers", None) or {}
 
 
 def _after(headers: Mapping[str, str]) -> float | None:

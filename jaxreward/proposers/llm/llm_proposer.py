@@ -51,9 +51,7 @@ class LlmProposer(Proposer):
         self.settings.check()
         if not self.settings.model:
             raise UserError(_NO_MODEL)
-        self.secrets = Secrets()
-        for model in self.settings.weights():
-            self.secrets.guard(model.partition("/")[0])
+        self.secrets = Secrets(models=self.settings.weights())
         self._check_address()
         self.book = PromptBook(card, self.settings.prompts)
         self.cost = Cost(self.settings)
@@ -191,11 +189,9 @@ def ping(settings: LlmSettings, note: Callable[[str], None] = lambda _: None) ->
     settings.check()
     if not settings.model:
         raise UserError(_NO_MODEL)
-    secrets = Secrets()
+    secrets = Secrets(models=settings.weights())
     for sentence in secrets.install():
         note(sentence)
-    for model in settings.weights():
-        secrets.guard(model.partition("/")[0])
     endpoint = Endpoint(settings, redact=secrets.redact, on_endpoint=lambda text: note(secrets.redact(text)))
     cost = Cost(dataclasses.replace(settings, max_usd=None))
     return [run_calls(_ping(model, endpoint, cost, secrets)) for model in settings.weights()]

@@ -7,7 +7,7 @@ import io
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, quote_plus
@@ -56,16 +56,19 @@ class Secrets:
 
     Args:
         folder: where `.env` lies, by default the working directory; there need not be one.
+        models: names of models whose providers are asked, e.g. `openai/x`.
 
     Raises:
         UserError: `.env` cannot be read.
     """
 
-    def __init__(self, folder: Path | None = None) -> None:
+    def __init__(self, folder: Path | None = None, models: Iterable[str] = ()) -> None:
         self._file = (folder or Path.cwd()) / ".env"
         self._values = _read(self._file)
         self._providers: set[str] = set()
         self._names: set[str] = set()
+        for model in models:
+            self.guard(model.partition("/")[0])
 
     def install(self) -> list[str]:
         """Set the keys of `.env` that the environment lacks; the environment wins.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -64,10 +65,7 @@ def clipped(text: str, budget: int) -> str:
     """A line of at most `budget` tokens."""
     if estimate_tokens(text) <= budget:
         return text
-    fits, size = 0, len(text)
-    while size - fits > 1:
-        middle = (fits + size) // 2
-        fits, size = (middle, size) if estimate_tokens(text[:middle]) <= budget - 3 else (fits, middle)
+    fits = bisect_right(range(1, len(text)), budget - 3, key=lambda size: estimate_tokens(text[:size]))
     return text[:fits].rstrip() + "…"
 
 
