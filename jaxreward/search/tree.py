@@ -36,10 +36,6 @@ class Node:
     closed: bool = False
 
 
-def _nothing() -> Mapping[str, tuple[str, ...]]:
-    return MappingProxyType({})
-
-
 @dataclass(frozen=True)
 class Tree:
     """Nodes by id; `low` and `high` are the extremes of all scores so far (Q_min and Q_max);
@@ -48,7 +44,7 @@ class Tree:
     nodes: Mapping[str, Node] = field(default_factory=lambda: MappingProxyType({ROOT: Node(ROOT)}))
     low: float = math.inf
     high: float = -math.inf
-    branches: Mapping[str, tuple[str, ...]] = field(default_factory=_nothing)
+    branches: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: MappingProxyType({}))
 
     @property
     def empty(self) -> bool:

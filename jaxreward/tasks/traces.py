@@ -98,7 +98,8 @@ def traced(name: str, method: Callable[..., Any], arguments: tuple[Any, ...], lo
             if not _is_array(leaf):
                 where = f" at {label(path)}" if path else ""
                 class_hint = "make its class a flax.struct.PyTreeNode or a NamedTuple"
-                hint = class_hint if _is_object(leaf) else "use jnp arrays"
+                is_object = type(leaf).__module__ not in ("builtins", "numpy")
+                hint = class_hint if is_object else "use jnp arrays"
                 message = f"`{name}` returns {described(leaf)}{where}, which is no array: {hint}"
                 raise InvalidMethod(message, locator.line_of_result(method))
         return value
@@ -262,7 +263,3 @@ def _is_array(leaf: Any) -> bool:
     if isinstance(leaf, np.ndarray | np.generic):
         return leaf.dtype.kind in "biufcV"  # V is that of bfloat16
     return isinstance(leaf, jax.Array | bool | int | float)
-
-
-def _is_object(leaf: Any) -> bool:
-    return type(leaf).__module__ not in ("builtins", "numpy")

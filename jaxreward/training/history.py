@@ -106,21 +106,12 @@ class History(struct.PyTreeNode):
             **{name: (value[rows] if name in _PER_CANDIDATE else value[:, rows]) for name, value in vars(self).items()}
         )
 
-    def with_seeds(self, more: History) -> History:
-        """The same candidates with the seeds of `more` after these."""
-        return _concatenated([self, more], axis=2)
-
     @classmethod
-    def join(cls, parts: Sequence[History]) -> History:
-        """Histories of different candidates, one after the other."""
-        return _concatenated(parts, axis=1)
-
-
-def _concatenated(parts: Sequence[History], axis: int) -> History:
-    """Along an axis of the arrays that have checkpoints."""
-    return History(
-        **{
-            name: np.concatenate([getattr(part, name) for part in parts], axis - (name in _PER_CANDIDATE))
-            for name in vars(parts[0])
-        }
-    )
+    def join(cls, parts: Sequence[History], axis: int = 1) -> History:
+        """Histories of different candidates, one after the other, or of different seeds with `axis=2`."""
+        return cls(
+            **{
+                name: np.concatenate([getattr(part, name) for part in parts], axis - (name in _PER_CANDIDATE))
+                for name in vars(parts[0])
+            }
+        )

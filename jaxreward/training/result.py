@@ -146,7 +146,7 @@ class TrainResult:
             success=np.concatenate([self.success[list(rows)], more.success], 1),
             diverged=np.concatenate([self.diverged[list(rows)], more.diverged], 1),
             stopped=self.stopped[list(rows)], reasons=tuple(self.reasons[k] for k in rows),
-            histories=tuple(self.histories[k].with_seeds(more.histories[j]) for k, j in pairs),
+            histories=tuple(History.join([self.histories[k], more.histories[j]], axis=2) for k, j in pairs),
             agents=tuple(join(self.agents[k], more.agents[j]) for k, j in pairs),
             env_steps=self.env_steps + more.env_steps, eval_steps=self.eval_steps + more.eval_steps,
             compile_s=self.compile_s + more.compile_s, run_s=self.run_s + more.run_s, wall_s=self.wall_s + more.wall_s,

@@ -68,14 +68,11 @@ class Genome:
 
     def with_statements(self, statements: Sequence[Statement]) -> tuple[Genome, dict[str, str]]:
         """Add definitions; the second value maps those that had to be renamed to their new names."""
-        names = disentangled(self._definitions(), statements)
+        opaque = [half for half in (self.observation, self.reward) if isinstance(half, Statement)]
+        names = disentangled((*self.statements, *opaque), statements)
         have = {s.shape for s in self.statements}
         new = [r for r in (s.renamed(names) for s in statements) if r.shape not in have]
         return replace(self, statements=(*self.statements, *new)), names
-
-    def _definitions(self) -> tuple[Statement, ...]:
-        opaque = [h for h in (self.observation, self.reward) if isinstance(h, Statement)]
-        return (*self.statements, *opaque)
 
     def needed(self, part: Part) -> tuple[Statement, ...]:
         """The statements that one half needs, each after those that it needs itself."""

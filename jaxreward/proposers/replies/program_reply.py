@@ -180,14 +180,14 @@ def _strings(document: Any) -> Iterator[tuple[str, str]]:
             yield key, value
         elif isinstance(value, dict):
             waiting += [(str(k), v) for k, v in reversed(value.items())]
-        elif isinstance(value, list) and key.lower() in _CODE_KEYS and _are_lines(value):
+        elif isinstance(value, list) and key.lower() in _CODE_KEYS and len(value) > 1 and all(map(_is_line, value)):
             yield key, "\n".join(line.rstrip("\n") for line in value)
         elif isinstance(value, list):
             waiting += [(key, v) for v in reversed(value)]
 
 
-def _are_lines(values: list[Any]) -> bool:
-    return len(values) > 1 and all(isinstance(value, str) and "\n" not in value[:-1] for value in values)
+def _is_line(value: Any) -> bool:
+    return isinstance(value, str) and "\n" not in value[:-1]
 
 
 def _of_fields(fields: dict[str, list[str]]) -> list[str]:

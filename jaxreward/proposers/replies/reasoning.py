@@ -40,8 +40,10 @@ def spoken(text: str) -> str:
                 break
             tags += 1
         (thought if thinking else kept).append(line)
-    if thinking and ("".join(kept).strip() or _holds_program("\n".join(thought))):
-        kept += thought
+    if thinking:
+        blocks = [fence.text for fence in fences("\n".join(thought)) if fence.closed]
+        if "".join(kept).strip() or any(defined(block) and parsed(block) is not None for block in blocks):
+            kept += thought
     if answer and defined("\n".join(kept[answer:])):
         kept = kept[answer:]
     return "\n".join(kept)
@@ -58,10 +60,6 @@ def _end(line: str, fenced: bool) -> re.Match[str] | None:
     end = _END.search(line)
     before = line[: end.start()].rstrip() if end else ""
     return None if before.endswith("#") or (fenced and before.strip("`~ \t")) else end
-
-
-def _holds_program(text: str) -> bool:
-    return any(f.closed and defined(f.text) and parsed(f.text) is not None for f in fences(text))
 
 
 def _final_channel(text: str) -> str:
