@@ -20,25 +20,19 @@ RngOf = Callable[[Request], np.random.Generator]
 class Transcript(Protocol):
     """The exchanges of a run so far, and the place for more; every one is on the disk once added."""
 
-    def add(self, exchange: Exchange) -> None: ...
-    def exchanges(self) -> Sequence[Exchange]:
-        """All of them, in the order in which they were added."""
-        ...
-
-    def of(self, request_id: str) -> Sequence[Exchange]: ...
-
-
-class NoTranscript:
-    """Keeps nothing: for proposers without exchanges."""
-
     def add(self, exchange: Exchange) -> None:
         return None
 
     def exchanges(self) -> Sequence[Exchange]:
+        """All of them, in the order in which they were added."""
         return ()
 
     def of(self, request_id: str) -> Sequence[Exchange]:
         return ()
+
+
+class NoTranscript(Transcript):
+    """Keeps nothing: for proposers without exchanges."""
 
 
 @dataclass(frozen=True)

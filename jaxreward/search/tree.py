@@ -58,11 +58,6 @@ class Tree:
             raise ValueError(f"node {id} has no score and holds no program")
         return result
 
-    def scored_children(self, id: str) -> list[Node]:
-        """The children that have a score, in the order of their birth."""
-        children = (self.nodes[child] for child in self.nodes[id].children)
-        return [child for child in children if child.q is not None]
-
     def lineage(self, id: str) -> Iterator[Node]:
         """The node and its ancestors, nearest first, without the root."""
         while id != ROOT:
@@ -121,7 +116,7 @@ class Tree:
         Where all scores are equal the first part is 0. A child without a judgement counts as 0 in the
         softmax, which is left out where no sibling has one.
         """
-        children = self.scored_children(id)
+        children = [child for name in self.nodes[id].children if (child := self.nodes[name]).q is not None]
         if not children:
             return []
         span = self.high - self.low
