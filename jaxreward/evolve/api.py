@@ -41,7 +41,7 @@ class Outcome:
 
     `score` and `baselines` are of the final training on fresh seeds where there was one, else of
     the search itself. `reason` is why it ended; `exit_code` is 0, 1 where nothing was ever trained, the code of
-    the signal, or that of a proposer that stopped: 75 where it may go on later, 2 where something must be mended first.
+    the signal, or that of a proposer that stopped: 75 where it may go on later, 2 where the user must act first.
     """
 
     settings: EvolveSettings

@@ -203,17 +203,11 @@ class SearchStrategy(ABC, Generic[M]):
 
 def checked(result: Result) -> Result:
     """`result` with its score kept only where it is finite and nothing failed."""
-    if result.score is None:
-        if result.failure is not None:
-            return result
-        failure = Failure(stage="diverged", message="training returned neither a score nor a failure")
-        return result.model_copy(update={"failure": failure})
-    if result.failure is not None:
-        return result.model_copy(update={"score": None})
-    if math.isfinite(result.score.mean):
+    failure, score = result.failure, result.score
+    if failure is None and score is not None and math.isfinite(score.mean):
         return result
-    failure = Failure(stage="diverged", message=f"the score is {result.score.mean}")
-    return result.model_copy(update={"score": None, "failure": failure})
+    message = f"the score is {score.mean}" if score else "training returned neither a score nor a failure"
+    return result.model_copy(update={"score": None, "failure": failure or Failure(stage="diverged", message=message)})
 
 
 def was_trained(result: Result) -> bool:

@@ -99,7 +99,7 @@ def _farmed(feedback: Feedback, value: np.ndarray, ret: np.ndarray, scale: float
         )
         return [Notice(kind="farmed", message=text)]
     if not measure.rate or value[-1] >= _RARE or failed is None:
-        return []  # of another value nothing says what would be little
+        return []  # the scale of another value is not known
     if solved is None:  # too few episodes succeed to say what success is paid
         if failed <= 0.1 * abs(ret[-1]) or ret[-1] < 0.9 * ret.max():
             return []

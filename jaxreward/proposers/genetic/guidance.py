@@ -58,7 +58,7 @@ def band(result: Result) -> Band:
 
 
 def repaired(genome: Genome, result: Result, variation: Variation) -> Genome:
-    """The genome with what the feedback of its training speaks against repaired.
+    """The genome, repaired by the feedback of its training.
 
     Dead features go; a dominant term is scaled down and a flat one up; a term that never fired is
     scaled up no further: it gets a guiding term about the same things, or goes; where the reward

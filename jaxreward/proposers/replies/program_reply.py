@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jaxreward.proposers.replies.fences import Fence, fences
-from jaxreward.proposers.replies.reasoning import spoken
+from jaxreward.proposers.replies.reasoning import strip_reasoning
 from jaxreward.proposers.replies.source import NAMES, bare, dedented, defined, helpers, missing, parsed, solid, whole
 from jaxreward.records import Failure
 
@@ -69,7 +69,7 @@ def read_reply(text: str, finish: str = "", *, thought: bool = False, shown: Seq
     plain = legible(text[:REPLY_LIMIT])
     if program := whole(plain):  # fences in it are words of its docstrings
         return Reply(program + "\n", _thought(plain, program, {}) if thought else "")
-    said = spoken(plain)
+    said = strip_reasoning(plain)
     if not defined(said) and _QUOTED.search(said):
         said = _QUOTE_MARK.sub("", said)
     cut = finish == "length"

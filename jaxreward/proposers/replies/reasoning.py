@@ -12,7 +12,7 @@ _END = re.compile(r"</(?:think|thinking|reasoning)>", re.IGNORECASE)
 _STOP = re.compile(r"<\|(?:end|return|start|call)\|>")
 
 
-def spoken(text: str) -> str:
+def strip_reasoning(text: str) -> str:
     """The text without thinking blocks, and of a text in channels the final one.
 
     A tag in code is no tag: one that stands in a fence counts only at the start of a line. Some endpoints
@@ -52,7 +52,7 @@ def spoken(text: str) -> str:
 def without_reasoning(text: str) -> str:
     """The text after the last block of reasoning, also where its opening tag is missing."""
     rest = _END.split(text)[-1]
-    return spoken(rest if rest.strip() else text)
+    return strip_reasoning(rest if rest.strip() else text)
 
 
 def _end(line: str, fenced: bool) -> re.Match[str] | None:
