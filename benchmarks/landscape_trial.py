@@ -12,7 +12,7 @@ from benchmarks.landscapes import LANDSCAPES, read
 from jaxreward.operators import WORDS
 from jaxreward.records import Candidate, Failure, ProgramSummary, Request, Result, Score
 from jaxreward.runs.fold import candidate_of
-from jaxreward.search import Strategy, make_strategy
+from jaxreward.search import SearchStrategy, make_strategy
 from jaxreward.search.seeding import derive_rng
 
 NODES = 50
@@ -103,7 +103,7 @@ def run(trial: Trial) -> Outcome:
     """The outcome of a trial; the same trial, the same outcome but for the seconds."""
     begin = time.process_time()
     world = World(trial)
-    strategy: Strategy = make_strategy(trial.strategy, budget=trial.budget, **trial.options)
+    strategy: SearchStrategy = make_strategy(trial.strategy, budget=trial.budget, **trial.options)
     state, attempts, asked, inside, ended = strategy.init(), 0, 0, 0.0, ""
     curve: list[tuple[int, float]] = []
     while state.counts.trained < trial.budget:

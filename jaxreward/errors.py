@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from difflib import get_close_matches
 from pathlib import Path
 from traceback import walk_tb
@@ -22,12 +22,6 @@ class UserError(Exception):
     """
 
 
-def suggestion(name: str, known: Collection[str], otherwise: str) -> str:
-    """`did you mean 'NEAREST'?` for a name that there is not; where none is near, `otherwise` and all `known`."""
-    near = get_close_matches(name, known, 1)
-    return f"did you mean '{near[0]}'?" if near else f"{otherwise} {', '.join(known)}"
-
-
 class ProposerStopped(UserError):
     """A proposer cannot continue; its work so far is kept and the run can be resumed.
 
@@ -38,6 +32,24 @@ class ProposerStopped(UserError):
     def __init__(self, message: str, *, later: bool) -> None:
         super().__init__(message)
         self.later = later
+
+
+def did_you_mean(name: str, known: Collection[str], otherwise: str = "choose one of") -> str:
+    """The end of a sentence about a name that is not known: the most similar of those that are, or all of them."""
+    near = get_close_matches(name, known, 1)
+    return f"did you mean '{near[0]}'?" if near else f"{otherwise} {', '.join(known) or 'none'}"
+
+
+def causes(error: BaseException) -> Iterator[BaseException]:
+    """An exception and what led to it, the outermost first; libraries may keep that as `original_exception`."""
+    seen: set[int] = set()
+    current: BaseException | None = error
+    while current is not None and id(current) not in seen:
+        seen.add(id(current))
+        yield current
+        original = getattr(current, "original_exception", None)
+        current = current.__cause__ or current.__context__
+        current = current or (original if isinstance(original, BaseException) else None)
 
 
 FILE_OF_USER = "_jaxreward_file_of_user"

@@ -14,7 +14,7 @@ from jaxreward.errors import ProposerStopped
 from jaxreward.evolve.loop import Evolution
 from jaxreward.evolve.settings import EvolveSettings
 from jaxreward.evolve.setup import Setup
-from jaxreward.proposers.proposer import Answers, Context, Unplanned
+from jaxreward.proposers.proposer import Answers, Context, Proposer
 from jaxreward.proposers.replay import ReplayProposer
 from jaxreward.records import Exchange, Failure, Proposal, Request
 from jaxreward.reports.live import Silent
@@ -36,7 +36,7 @@ def program(k: int, scale: float = 1.0) -> str:
     return f"{HEAD}def compute_reward(state, action, next_state):\n    return {reward}\n"
 
 
-class Scripted(Unplanned):
+class Scripted(Proposer):
     """Answers by request id: a source, or a failure for an answer without a program.
 
     Like a language model it costs, and keeps what it was told in the transcript. After `limit`

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -41,7 +41,7 @@ class Outcome:
 
     `score` and `baselines` are of the final training on fresh seeds where there was one, else of
     the search itself. `reason` is why it ended; `exit_code` is 0, 1 where nothing was ever trained, the code of
-    the signal, or that of a proposer that stopped: 75 where it may go on later, 2 where something must be mended first.
+    the signal, or that of a proposer that stopped: 75 where it may go on later, 2 where the user must act first.
     """
 
     settings: EvolveSettings
@@ -86,9 +86,11 @@ def evolve(
     if not settings.resume:
         setup.proposer.prepare(watcher.note)  # before there is a folder
     _remember(settings, watcher)
+    own = nullcontext(checker) if checker else Checker(unsafe_no_sandbox=settings.unsafe_no_sandbox)
+    redact = Secrets(models=settings.llm.weights()).redact
     with (
-        _opened(settings, path) as run, _tracker(settings, path, watcher) as tracker,
-        _checking(settings, checker) as checking,
+        _opened(settings, path) as run, Tracker(settings.track, path, watcher.note, redact) as tracker,
+        own as checking,
     ):  # fmt: skip
         if settings.resume:
             run.update_config(settings.as_config())
@@ -179,14 +181,3 @@ def _paused(main: Evolution, path: Path, reason: str, exit_code: int) -> Outcome
     best = main.strategy.best(main.progress.state)
     return Outcome(main.settings, path, best, best.score if best else None, dict(main.progress.baselines),
                    main.progress, reason, exit_code)  # fmt: skip
-
-
-def _tracker(settings: EvolveSettings, path: Path, watcher: Watcher) -> Tracker:
-    secrets = Secrets()
-    for model in settings.llm.weights():
-        secrets.guard(model.partition("/")[0])
-    return Tracker(settings.track, path, watcher.note, secrets.redact)
-
-
-def _checking(settings: EvolveSettings, checker: Checker | None) -> AbstractContextManager[Checker]:
-    return nullcontext(checker) if checker else Checker(unsafe_no_sandbox=settings.unsafe_no_sandbox)

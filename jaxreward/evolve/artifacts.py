@@ -1,4 +1,4 @@
-"""Files that a run writes besides its log: `best_interface.py` with its provenance, trained policies, pictures."""
+"""Files of a run in addition to its log: `best_interface.py` with its provenance, trained policies, pictures."""
 
 from __future__ import annotations
 

@@ -8,11 +8,13 @@ from jaxreward.evolve.settings import EvolveSettings
 from jaxreward.proposers.proposer import Proposer
 from jaxreward.records import Request
 from jaxreward.runs import Progress
-from jaxreward.search import Strategy
+from jaxreward.search import SearchStrategy
 from jaxreward.search.seeding import derive_rng
 
 
-def budget_spent(s: EvolveSettings, strategy: Strategy, proposer: Proposer, progress: Progress[Any]) -> str | None:
+def budget_spent(
+    s: EvolveSettings, strategy: SearchStrategy[Any], proposer: Proposer, progress: Progress[Any]
+) -> str | None:
     """The exhausted budget, in words; None if there is none."""
     spent, state = progress.spent, progress.state
     if spent.trained >= s.candidates:
@@ -29,7 +31,7 @@ def budget_spent(s: EvolveSettings, strategy: Strategy, proposer: Proposer, prog
 
 
 def next_requests(
-    settings: EvolveSettings, strategy: Strategy, progress: Progress[Any], planned: int | None = None
+    settings: EvolveSettings, strategy: SearchStrategy[Any], progress: Progress[Any], planned: int | None = None
 ) -> list[Request]:
     """The next requests: those that are open and unanswered, or the requests of a new generation, `planned` of
     them if given, else as many as the budgets leave."""

@@ -102,10 +102,6 @@ def film(
             progress(done, total)
         value = figure(episode.success, rate=measure.rate)
         scenes.append(Scene(f"{name}: {measure.name} {value}", pictures, episode.terms, program.terms))
-    write_film(path, with_panels(scenes, moments), step_ms=_step_ms(len(ticks)), colours=COLOURS)
+    step_ms = 160 if len(ticks) <= 40 else 100 if len(ticks) <= 90 else 60  # short episodes more slowly
+    write_film(path, with_panels(scenes, moments), step_ms=step_ms, colours=COLOURS)
     return shown
-
-
-def _step_ms(frames: int) -> int:
-    """Milliseconds of a frame: slower for short episodes, faster for long ones."""
-    return 160 if frames <= 40 else 100 if frames <= 90 else 60

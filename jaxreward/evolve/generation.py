@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from jaxreward.evolve.candidate_trainer import CandidateTrainer
 from jaxreward.evolve.results import filtered, result_of
-from jaxreward.evolve.tuning import Tuned, tune
+from jaxreward.evolve.tuning import tune
 from jaxreward.programs import Checker, Program
 from jaxreward.records import Candidate, Result, Score
 from jaxreward.training import Rung, TrainResult
@@ -44,7 +44,7 @@ def train_generation(
     """Train candidates by the settings of `trainer`; `best` is the score to beat, if there is one. With tuning, the
     candidates and programs of the outcome have the weights that were found."""
     s = trainer.settings
-    tuned = tune(candidates, programs, trainer, checker) if s.tune else Tuned.none(candidates, programs)
+    tuned = tune(candidates, programs, trainer, checker)
     candidates, programs = tuned.candidates, tuned.programs
     results = dict[int, Result]()
     alive, taken = list(range(len(candidates))), [0] * len(candidates)

@@ -63,11 +63,11 @@ from jaxreward.training import Interrupted
 from jaxreward.training import Progress as TrainingProgress
 from jaxreward.training.ahead import compile_ahead
 
-# A generation in which nothing could be trained is asked for again; this many in a row end the run.
-_BARREN = 5
+# Generations in a row in which nothing could be trained that end the run.
+_MAX_UNTRAINED = 5
 
-# So many generations of words in a row end the run: words spend no attempts.
-_WORDY = 10
+# Generations in a row of requests for words that end the run: words spend no attempts.
+_MAX_WORDS = 10
 
 
 class Watcher(Protocol):
@@ -139,7 +139,7 @@ class Evolution:
     def search(self, generations: int | None = None) -> str | None:
         """Generations until a budget is spent; returns which one, None if so many are complete before."""
         self.begin()
-        barren = spoken = done = 0
+        untrained = wordy = done = 0
         while (reason := self.spent()) is None:
             if done == generations:
                 return None
@@ -148,13 +148,13 @@ class Evolution:
             done += 1
             after = self.progress.spent
             if after.words > before.words:  # neither a success nor a failure
-                spoken += 1
-                if spoken == _WORDY:
-                    return f"{_WORDY} generations in a row asked for nothing but words"
+                wordy += 1
+                if wordy == _MAX_WORDS:
+                    return f"{_MAX_WORDS} generations in a row asked for nothing but words"
                 continue
-            spoken, barren = 0, 0 if after.trained > before.trained else barren + 1
-            if barren == _BARREN:
-                return f"{_BARREN} generations in a row had nothing to train"
+            wordy, untrained = 0, 0 if after.trained > before.trained else untrained + 1
+            if untrained == _MAX_UNTRAINED:
+                return f"{_MAX_UNTRAINED} generations in a row had nothing to train"
         return reason
 
     def end(self, reason: str) -> Finished | Failed:

@@ -80,32 +80,25 @@ class Profile:
 
 def section(name: str, wall_s: float, seconds: Mapping[str, float], counts: Mapping[str, int], devices: int) -> str:
     """The account of a generation as Markdown; `seconds` and `counts` are the clock's."""
-    training = seconds.get("training", 0.0)
-    rows = _rows(OUTER, seconds, counts, wall_s, "all else")
-    lines = [f"\n## {name}: {wall_s:.1f} s\n", *_table("", wall_s, rows)]
-    if training:
-        rows = _rows(DEVICE, seconds, counts, training * devices, "idle")
+    tables = [_table("", OUTER, seconds, counts, wall_s, "all else")]
+    if training := seconds.get("training", 0.0) * devices:
         title = f"of {devices} device" + "s" * (devices > 1)
-        lines += ["", *_table(title, training * devices, rows)]
-        rows = [(text, seconds.get(key, 0.0), counts.get(key, 0)) for key, text in COMPILER.items()]
-        lines += ["", *_table("of the compiler", 0.0, rows)]
-    return "\n".join(lines) + "\n"
+        tables.append(_table(title, DEVICE, seconds, counts, training, "idle"))
+        tables.append(_table("of the compiler", COMPILER, seconds, counts))
+    return "\n\n".join([f"\n## {name}: {wall_s:.1f} s", *tables]) + "\n"
 
 
-Row = tuple[str, float, int]
-
-
-def _rows(
-    parts: Mapping[str, str], seconds: Mapping[str, float], counts: Mapping[str, int], total: float, rest: str
-) -> list[Row]:
+def _table(
+    title: str, parts: Mapping[str, str], seconds: Mapping[str, float], counts: Mapping[str, int], total: float = 0.0,
+    rest: str = "",
+) -> str:  # fmt: skip
+    """A row for each part, and one called `rest` for what the parts leave of `total`, if that is given."""
     rows = [(text, seconds.get(key, 0.0), counts.get(key, 0)) for key, text in parts.items()]
-    return [*rows, (rest, max(0.0, total - sum(s for _, s, _ in rows)), 0)]
-
-
-def _table(title: str, total: float, rows: list[Row]) -> list[str]:
+    if total:
+        rows.append((rest, max(0.0, total - sum(s for _, s, _ in rows)), 0))
     share = " share |" if total else ""
     lines = [f"| {title} | seconds |{share} times |", "|---|--:|" + ("--:|" if total else "") + "--:|"]
-    for text, seconds, count in rows:
-        part = f" {100 * seconds / total:.1f} % |" if total else ""
-        lines.append(f"| {text} | {seconds:.2f} |{part} {count or ''} |")
-    return lines
+    for text, spent, count in rows:
+        part = f" {100 * spent / total:.1f} % |" if total else ""
+        lines.append(f"| {text} | {spent:.2f} |{part} {count or ''} |")
+    return "\n".join(lines)

@@ -29,7 +29,8 @@ def repair_requests(generation: Generation, repairs: int) -> list[Request]:
         if result is None or result.failure is None or request.id in sent_back:
             continue
         if result.failure.stage in REPAIRABLE and _may_go_back(request, result, by_id, repairs):
-            found.append(_repair(request, result))
+            root, _, number = request.id.partition("-r")
+            found.append(request.model_copy(update={"id": f"{root}-r{int(number or 0) + 1}", "failed": result}))
     return found
 
 
@@ -51,8 +52,3 @@ def _chain(request: Request, by_id: dict[str, Request]) -> list[Result]:
 
 def _unusable(result: Result) -> bool:
     return result.failure is not None and result.failure.stage == "reply"
-
-
-def _repair(request: Request, result: Result) -> Request:
-    root, _, number = request.id.partition("-r")
-    return request.model_copy(update={"id": f"{root}-r{int(number or 0) + 1}", "failed": result})

@@ -271,7 +271,7 @@ class EvolveSettings(SearchOptions):
         return shared | read_options(self.strategy, self.option)
 
     def as_config(self) -> dict[str, Any]:
-        """TOML-ready values of everything that the course of the run depends on, the strategy's defaults spelt out."""
+        """TOML-ready values of everything that a run depends on, with the defaults of its strategy."""
         skip = {"out", "name", "resume", "profile", "track", "dry_run", "json", "command"}
         fields = sorted(dataclasses.fields(self), key=lambda f: f.name not in type(self).__annotations__)
         values = {f.name: getattr(self, f.name) for f in fields if f.name not in skip}

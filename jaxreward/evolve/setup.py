@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from jaxreward import files
 from jaxreward.errors import UserError
@@ -15,7 +16,7 @@ from jaxreward.proposers.proposer import Proposer
 from jaxreward.proposers.registry import make_proposer
 from jaxreward.records import TaskCard
 from jaxreward.runs.disk import write_atomic
-from jaxreward.search import Strategy, make_strategy
+from jaxreward.search import SearchStrategy, make_strategy
 from jaxreward.tasks import Dense, Drawable, Task, card, file_of, is_file, measure_of, require_sound
 from jaxreward.training import PPO
 
@@ -30,7 +31,7 @@ class Setup:
     """The objects that settings name, made before anything is written."""
 
     task: Task
-    strategy: Strategy
+    strategy: SearchStrategy[Any]
     proposer: Proposer
     observation: FixedObservation | None = None
     judge: Judge | None = None

@@ -18,7 +18,7 @@ from jaxreward.programs.target import Target
 from jaxreward.proposers.genetic.genome import Gene, Genome, write
 from jaxreward.proposers.genetic.lexicon import Lexicon
 from jaxreward.records import Failure, Fragment, Verdict, Vocabulary
-from jaxreward.tasks import Finding, Location, SourceLocator, in_a_sentence, is_shipped, mistakes_in
+from jaxreward.tasks import Finding, Location, SourceLocator, mistakes_in, require_none
 
 _AT_ONCE = 12
 """Fragments of a kind that are checked as one program: each alone only where that is rejected."""
@@ -26,9 +26,8 @@ _AT_ONCE = 12
 _TELLING = 5
 """Characters of a line that is looked for in a file: shorter ones stand anywhere."""
 
-_KEPT = 32
-_sound: dict[int, Any] = {}
-"""Tasks whose vocabulary has no mistake; kept, so that no other has their id."""
+_sound = dict[int, Any]()
+"""Tasks whose vocabulary has no mistake."""
 
 
 def check_task(task: Any, *, checker: Checker | None = None, unsafe_no_sandbox: bool = False) -> tuple[Finding, ...]:
@@ -59,13 +58,7 @@ def require_vocabulary(task: Any, *, checker: Checker | None = None, unsafe_no_s
     Raises:
         UserError: they cannot: the first mistake, and how many more there are.
     """
-    if is_shipped(task) or id(task) in _sound:
-        return
-    if found := _of_programs(task, _Still(task), checker, unsafe_no_sandbox):
-        raise UserError(in_a_sentence(found))
-    _sound[id(task)] = task
-    if len(_sound) > _KEPT:
-        del _sound[next(iter(_sound))]
+    require_none(task, _sound, lambda: _of_programs(task, _Still(task), checker, unsafe_no_sandbox))
 
 
 def _is_seen(task: Any) -> bool:

@@ -38,11 +38,6 @@ class Tuned:
     notices: tuple[Notice | None, ...]
     env_steps: tuple[int, ...]
 
-    @classmethod
-    def none(cls, candidates: Sequence[Candidate], programs: Sequence[Program]) -> Tuned:
-        """As they are."""
-        return cls(tuple(candidates), tuple(programs), (None,) * len(candidates), (0,) * len(candidates))
-
     def annotated(self, row: int, result: Result) -> Result:
         """The result of candidate `row`, with the steps of its tuning and a notice of what it found."""
         notice, feedback = self.notices[row], result.feedback
@@ -61,32 +56,28 @@ def tune(
     candidates: Sequence[Candidate], programs: Sequence[Program], trainer: CandidateTrainer, checker: Checker
 ) -> Tuned:
     """Try at most `trainer.settings.tune` weight settings of every program, its own first, and keep the best by the
-    task's metric: its own where none is better."""
+    task's metric: its own where none is better, or none are tried."""
     s, task = trainer.settings, trainer.task
-    searches = [_Search(p, s.tune, s.seed, c.id) for c, p in zip(candidates, programs, strict=True) if len(p.constants)]
-    count, _ = generations(s.tune)
+    pairs = list(zip(candidates, programs, strict=True))
+    searches = [_Search(p, s.tune, s.seed, c.id) for c, p in pairs if s.tune and len(p.constants)]
     steps = 0
-    if searches:
-        for number in range(count):
-            asked = [search.ask(number) for search in searches]
-            every = [program for group in asked for program in group]
-            trained = trainer.train(every, f"tune-{number}", steps=s.tuning_steps, points=1)
-            values = iter(trained.measure.oriented(1.0) * trained.success.mean(-1))
-            for search, group in zip(searches, asked, strict=True):
-                search.tell([float(next(values)) for _ in group])
-            steps += trained.env_steps // len(searches)
+    for number in range(generations(s.tune)[0]) if searches else ():
+        asked = [search.ask(number) for search in searches]
+        every = [program for group in asked for program in group]
+        trained = trainer.train(every, f"tune-{number}", steps=s.tuning_steps, points=1)
+        values = iter(trained.measure.oriented(1.0) * trained.success.mean(-1))
+        for search, group in zip(searches, asked, strict=True):
+            search.tell([float(next(values)) for _ in group])
+        steps += trained.env_steps // len(searches)
     found = {search.id: search.best(checker, task) for search in searches}
-    chosen = [found.get(c.id, (p, None)) for c, p in zip(candidates, programs, strict=True)]
+    chosen = [found.get(c.id, (p, None)) for c, p in pairs]
+    changed = [{"source": p.source, "summary": p.summary} for p, _ in chosen] if s.tune else [{}] * len(pairs)
     return Tuned(
-        candidates=tuple(_with(c, p) for c, (p, _) in zip(candidates, chosen, strict=True)),
+        candidates=tuple(c.model_copy(update=new) for c, new in zip(candidates, changed, strict=True)),
         programs=tuple(p for p, _ in chosen),
         notices=tuple(notice for _, notice in chosen),
         env_steps=tuple(steps if c.id in found else 0 for c in candidates),
     )
-
-
-def _with(candidate: Candidate, program: Program) -> Candidate:
-    return candidate.model_copy(update={"source": program.source, "summary": program.summary})
 
 
 class _Search:

@@ -113,9 +113,7 @@ class Checker:
             with suppress(CancelledError):
                 verdict, program = ahead.result()
                 return verdict, program and dataclasses.replace(program, name=name)
-        target = self._target(task)
-        with self._lane() as lane:
-            return self._check(lane, source, target, samples, name)
+        return self._check(source, task, samples, name)
 
     def prefetch(self, source: str, task: Any, then: Callable[[Program], None] | None = None) -> None:
         """Begin to check a program in a thread; `check` and `check_many` of this text wait for the result.
@@ -123,11 +121,6 @@ class Checker:
         Args:
             then: called in another thread with a program that passed. Its exceptions are ignored.
         """
-
-        def check() -> tuple[Verdict, Program | None]:
-            target = self._target(task)
-            with self._lane() as lane:
-                return self._check(lane, source, target, None, "program")
 
         def passed(checked: Future[tuple[Verdict, Program | None]]) -> None:
             if checked.cancelled() or checked.exception() is not None or then is None:
@@ -139,14 +132,12 @@ class Checker:
 
         with self._prefetching:
             if self._pools is None:
-                self._pools = (
-                    ThreadPoolExecutor(len(self._lanes), "check"),
-                    ThreadPoolExecutor(len(self._lanes), "then"),
-                )
+                lanes = len(self._lanes)
+                self._pools = ThreadPoolExecutor(lanes, "check"), ThreadPoolExecutor(lanes, "then")
             now, later = self._pools
             if (source, id(task)) in self._ahead:
                 return
-            checked = now.submit(check)
+            checked = now.submit(self._check, source, task, None, "program")
             self._ahead[source, id(task)] = (checked, task)  # holds the task, so that its id stays unique
         checked.add_done_callback(passed)
 
@@ -226,7 +217,14 @@ class Checker:
             warnings.warn(f"programs are executed without a sandbox: {sandbox['reason']}", stacklevel=5)
         return False
 
-    def _check(self, lane: _Lane, source: str, target: Target, given: Any, name: str) -> tuple[Verdict, Program | None]:
+    def _check(self, source: str, task: Any, given: Any, name: str) -> tuple[Verdict, Program | None]:
+        target = self._target(task)
+        with self._lane() as lane:
+            return self._check_in(lane, source, target, given, name)
+
+    def _check_in(
+        self, lane: _Lane, source: str, target: Target, given: Any, name: str
+    ) -> tuple[Verdict, Program | None]:
         sandboxed = self._sandboxed(lane)
         aside = () if sandboxed else (Notice(kind="no_sandbox", message="checked without a sandbox"),)
         try:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 import jax
 
+from jaxreward.errors import causes
 from jaxreward.programs.entries import FILE, Refused
 from jaxreward.programs.spec import Spec
 from jaxreward.programs.tape import TapeError
@@ -41,7 +41,7 @@ def diagnose(error: BaseException, source: str, spec: Spec) -> dict[str, object]
         return _failure(error.stage, error.message, error.line or line, error.hint)
     if isinstance(error, SyntaxError):  # from the compiler: a return outside a function, a break outside a loop
         return _failure("guard", f"not valid Python: {error.msg}", error.lineno, "")
-    chain = list(_chain(error))
+    chain = list(causes(error))
     if any(isinstance(e, TimeoutError) for e in chain):  # what comes of it on the way up may be another exception
         return _failure("killed", "it takes too much processor time to trace", line, LOOPS)
     error = next((e for e in chain if isinstance(e, MemoryError)), error)
@@ -59,7 +59,7 @@ def _failure(stage: str, message: str, line: int | None, hint: str) -> dict[str,
 
 def line_of(error: BaseException) -> int | None:
     """The innermost line of the program on the way to the error."""
-    for current in _chain(error):
+    for current in causes(error):
         found, step = None, current.__traceback__
         while step is not None:
             if step.tb_frame.f_code.co_filename == FILE:
@@ -68,16 +68,6 @@ def line_of(error: BaseException) -> int | None:
         if found is not None:
             return found
     return None
-
-
-def _chain(error: BaseException) -> Iterator[BaseException]:
-    """The error, what it was raised from, and so on."""
-    seen: set[int] = set()
-    current: BaseException | None = error
-    while current is not None and id(current) not in seen:
-        seen.add(id(current))
-        yield current
-        current = current.__cause__ or current.__context__
 
 
 def _first_lines(text: str) -> str:

@@ -32,11 +32,6 @@ class ProgramRejected(UserError):
         self.name, self.verdict = name, verdict
 
 
-def _without_cached(self: Any) -> dict[str, Any]:
-    """What is pickled of a dataclass: its fields, and not the functions that were made of them."""
-    return {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
-
-
 @dataclass(frozen=True)
 class Skeleton:
     """A reward with its constants as further inputs: programs that differ in these alone share it.
@@ -91,7 +86,9 @@ class Program:
     def observation_size(self) -> int:
         return self.summary.observation_size
 
-    __getstate__ = _without_cached
+    def __getstate__(self) -> dict[str, Any]:
+        """The fields, and not the functions that were made of them."""
+        return {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
 
     def __hash__(self) -> int:
         return hash(self.summary.digest)

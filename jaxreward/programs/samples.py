@@ -53,10 +53,7 @@ class Samples:
             return rng.normal(size=(n, *shape)).astype(dtype_of(dtype))
 
         states, nexts = ([draw(leaf.shape, leaf.dtype) for leaf in spec.leaves] for _ in range(2))
-        return Samples(states, _actions(spec, n, rng), nexts)
-
-
-def _actions(spec: Spec, n: int, rng: np.random.Generator) -> Array:
-    if np.dtype(spec.action.dtype).kind == "f":
-        return rng.uniform(*spec.bounds, (n, *spec.action.shape)).astype(np.float32)
-    return rng.integers(0, spec.actions or 7, (n, *spec.action.shape)).astype(spec.action.dtype)
+        action, shape = spec.action, (n, *spec.action.shape)
+        real = np.dtype(action.dtype).kind == "f"
+        actions = rng.uniform(*spec.bounds, shape) if real else rng.integers(0, spec.actions or 7, shape)
+        return Samples(states, actions.astype(action.dtype), nexts)

@@ -140,14 +140,7 @@ def closure(roots: Iterable[str], statements: Sequence[Statement]) -> tuple[Stat
 
 def disentangled(mine: Sequence[Statement], theirs: Sequence[Statement]) -> dict[str, str]:
     """New names for those of `theirs` that mean something else in `mine`."""
-    meaning: dict[str, set[str]] = {}
-    for statement in mine:
-        for name in statement.binds:
-            meaning.setdefault(name, set()).add(statement.shape)
-    others: dict[str, set[str]] = {}
-    for statement in theirs:
-        for name in statement.binds:
-            others.setdefault(name, set()).add(statement.shape)
+    meaning, others = _meanings(mine), _meanings(theirs)
     shared = [n for n in others if n in meaning and n != "jax"]
     clashing = [n for n in shared if others[n] != meaning[n]]
     # A function that is the same text but calls a renamed one is another function: rename it too.
@@ -165,6 +158,15 @@ def disentangled(mine: Sequence[Statement], theirs: Sequence[Statement]) -> dict
         names[name] = fresh_name(name, taken)
         taken.add(names[name])
     return names
+
+
+def _meanings(statements: Sequence[Statement]) -> dict[str, set[str]]:
+    """The shapes of the statements that bind each name."""
+    found: dict[str, set[str]] = {}
+    for statement in statements:
+        for name in statement.binds:
+            found.setdefault(name, set()).add(statement.shape)
+    return found
 
 
 def fresh_name(name: str, taken: Iterable[str]) -> str:

@@ -25,6 +25,13 @@ _MOST_BYTES = 40 << 20
 """Base64 makes them a third larger; the verifier takes requests of 64 MiB."""
 
 
+_DEFAULTS = {
+    "observation": ("get_observation", "default_observation", default_observation),
+    "reward": ("compute_reward", "sparse_reward", default_reward),
+}
+"""Of each half: the function of a program, the method of a task, and what makes a tape of that."""
+
+
 @dataclass(frozen=True)
 class Packed:
     """Transitions as the verifier takes them, and the key by which it remembers them."""
@@ -84,14 +91,12 @@ class Target:
         return Packed(hashlib.sha256(text.encode()).hexdigest(), packed)
 
     def default(self, half: str) -> Half:
-        names = {"observation": "default_observation", "reward": "sparse_reward"}
-        functions = {"observation": "get_observation", "reward": "compute_reward"}
-        if not hasattr(self.task, names[half]):
-            message = f"the program has no {functions[half]}, and there is no task whose default could stand in"
-            raise Failed(Failure(stage="contract", message=message, hint=f"define {functions[half]}"))
+        function, method, make = _DEFAULTS[half]
+        if not hasattr(self.task, method):
+            message = f"the program has no {function}, and there is no task whose default could stand in"
+            raise Failed(Failure(stage="contract", message=message, hint=f"define {function}"))
         with self.lock:
             if half not in self._halves:
-                make = default_observation if half == "observation" else default_reward
                 self._halves[half] = make(self.task, self.spec)
             return self._halves[half]
 

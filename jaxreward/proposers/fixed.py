@@ -108,7 +108,7 @@ def _defines(statement: Statement, *names: str) -> bool:
 
 
 def _names(node: ast.AST) -> list[str]:
-    """The names that a node binds or speaks of."""
+    """The names that a node binds or reads."""
     if isinstance(node, ast.Name):
         return [node.id]
     if isinstance(node, ast.arg):

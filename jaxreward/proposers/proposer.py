@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,25 +20,19 @@ RngOf = Callable[[Request], np.random.Generator]
 class Transcript(Protocol):
     """The exchanges of a run so far, and the place for more; every one is on the disk once added."""
 
-    def add(self, exchange: Exchange) -> None: ...
-    def exchanges(self) -> Sequence[Exchange]:
-        """All of them, in the order in which they were added."""
-        ...
-
-    def of(self, request_id: str) -> Sequence[Exchange]: ...
-
-
-class NoTranscript:
-    """Keeps nothing: for proposers without exchanges."""
-
     def add(self, exchange: Exchange) -> None:
         return None
 
     def exchanges(self) -> Sequence[Exchange]:
+        """All of them, in the order in which they were added."""
         return ()
 
     def of(self, request_id: str) -> Sequence[Exchange]:
         return ()
+
+
+class NoTranscript(Transcript):
+    """Keeps nothing: for proposers without exchanges."""
 
 
 @dataclass(frozen=True)
@@ -91,49 +85,28 @@ class Proposer(Protocol):
     that was rejected may be sent back with the verdict.
     """
 
-    @property
-    def name(self) -> str: ...
-    @property
-    def accepts_repairs(self) -> bool: ...
+    name: str
+    accepts_repairs: bool = False
 
     def prepare(self, note: Callable[[str], None]) -> None:
         """Called before a run is created: raises UserError if a model cannot be asked; `note` shows who will be."""
-        ...
+        return None
 
     def open(self, context: Context) -> None:
         """Called once, before the first request, with the context of the run."""
-        ...
+        return None
 
+    @abstractmethod
     def propose_all(self, requests: Sequence[Request], rng_of: RngOf) -> Answers:
         """Answers to requests that do not depend on each other."""
-        ...
 
     def planned(self, generation: int) -> int | None:
         """How many requests a generation has, where that is given: by a recording; else None."""
-        ...
-
-
-class Unprepared:
-    """Base of proposers that need nothing from outside."""
-
-    def prepare(self, note: Callable[[str], None]) -> None:
         return None
 
 
-class Unplanned(Unprepared):
-    """Base of proposers that leave the size of a generation to the run."""
-
-    def planned(self, generation: int) -> int | None:
-        return None
-
-
-class OneByOne(Unplanned, ABC):
+class OneByOne(Proposer):
     """Base of proposers that answer requests one after another and keep nothing."""
-
-    accepts_repairs = False
-
-    def open(self, context: Context) -> None:
-        return None
 
     def propose_all(self, requests: Sequence[Request], rng_of: RngOf) -> Answers:
         return Answers(tuple(self.propose(request, rng_of(request)) for request in requests))

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Collection
 from importlib import import_module
 from typing import Any
 
-from jaxreward.errors import UserError
+from jaxreward.errors import UserError, did_you_mean
 from jaxreward.proposers.proposer import Proposer
 from jaxreward.records import TaskCard
 
@@ -35,19 +33,14 @@ def make_proposer(name: str, card: TaskCard, **options: Any) -> Proposer:
         UserError: if there is no such proposer, an option it does not have, or one it misses.
     """
     if name not in _PROPOSERS:
-        raise UserError(f"there is no proposer '{name}'; {_hint(name, NAMES, 'choose from')}")
+        raise UserError(f"there is no proposer '{name}'; {did_you_mean(name, NAMES, 'choose from')}")
     module, kind, known = _PROPOSERS[name]
     for option in options:
         if option not in known:
-            raise UserError(f"the {name} proposer has no option '{option}'; {_hint(option, known, 'it has')}")
+            raise UserError(f"the {name} proposer has no option '{option}'; {did_you_mean(option, known, 'it has')}")
     make = getattr(import_module(f"jaxreward.proposers.{module}"), kind)
     if name != "replay":
         return make(card, **options)
     if "recording" not in options:
         raise UserError("the replay proposer needs a recording: give it the events.jsonl of a run")
     return make(options["recording"])
-
-
-def _hint(name: str, known: Collection[str], otherwise: str) -> str:
-    close = difflib.get_close_matches(name, known, n=1)
-    return f"did you mean '{close[0]}'?" if close else f"{otherwise} {', '.join(known) or 'none'}"

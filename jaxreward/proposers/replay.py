@@ -11,11 +11,11 @@ from pydantic import ValidationError
 from jaxreward import files
 from jaxreward.config import Malformed, parse_json
 from jaxreward.errors import ProposerStopped, UserError, why_unreadable
-from jaxreward.proposers.proposer import Answers, Context, RngOf, Unprepared
+from jaxreward.proposers.proposer import Answers, Context, Proposer, RngOf
 from jaxreward.records import Exchange, Proposal, Request
 
 
-class ReplayProposer(Unprepared):
+class ReplayProposer(Proposer):
     """Recorded proposals by request id, with the exchanges that led to them.
 
     The replay has generations of the recorded sizes, runs out of a budget of its proposer where the

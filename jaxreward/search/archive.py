@@ -6,7 +6,7 @@ Mouret and Clune, 2015). An `Archive` is immutable: `insert` and `migrate` retur
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
@@ -92,7 +92,7 @@ class Archive:
 
     def elites(self) -> tuple[Result, ...]:
         """The elites of all islands, island by island, each candidate once."""
-        return _unique(result for island in self.islands for result in island.values())
+        return tuple({result.candidate.id: result for island in self.islands for result in island.values()}.values())
 
     def stats(self) -> ArchiveStats:
         best: dict[Cell, Result] = {}
@@ -108,7 +108,3 @@ class Archive:
             qd_score=sum(scored(result).merit for result in best.values()),
             elites=tuple(len(island) for island in self.islands),
         )
-
-
-def _unique(results: Iterable[Result]) -> tuple[Result, ...]:
-    return tuple({result.candidate.id: result for result in results}.values())

@@ -17,19 +17,13 @@ Carry = Literal["global", "iteration"]
 
 
 @dataclass(frozen=True)
-class EurekaMemory:
-    """`last` is the best of the last iteration in which anything had a score."""
-
-    last: Result | None = None
-
-
-@dataclass(frozen=True)
-class Eureka(SearchStrategy[EurekaMemory]):
+class Eureka(SearchStrategy[Result | None]):
     """Every generation is an iteration: all of it reflects on one program, the first starts from scratch.
 
     `carry` selects that program: the best so far (`global`), or the best of the last iteration that had a
     score (`iteration`, as Eureka's code does, which can drift downwards). A request shows
-    `show_failures` recent failures. While nothing has a score, everything starts from scratch.
+    `show_failures` recent failures. While nothing has a score, everything starts from scratch. Its memory is the
+    best of the last iteration that had a score.
     """
 
     name: ClassVar[str] = "eureka"
@@ -41,16 +35,16 @@ class Eureka(SearchStrategy[EurekaMemory]):
         require_choice(self.name, "carry", self.carry, get_args(Carry))
         require_integer(self.name, "show_failures", self.show_failures, 0)
 
-    def _init(self) -> EurekaMemory:
-        return EurekaMemory()
+    def _init(self) -> None:
+        return None
 
-    def _ask(self, state: State[EurekaMemory], n: int, rng: np.random.Generator) -> list[Draft]:
+    def _ask(self, state: State[Result | None], n: int, rng: np.random.Generator) -> list[Draft]:
         failures = state.failures[: self.show_failures]
-        carried = state.best if self.carry == "global" else state.memory.last
+        carried = state.best if self.carry == "global" else state.memory
         if carried is None:
             return [Draft("scratch", failures=failures)] * n
         return [Draft("reflect", parents=(carried,), failures=failures)] * n
 
-    def _tell(self, state: State[EurekaMemory], results: tuple[Result, ...]) -> EurekaMemory:
+    def _tell(self, state: State[Result | None], results: tuple[Result, ...]) -> Result | None:
         scored = [result for result in results if result.score is not None]
-        return EurekaMemory(top(scored, 1)[0]) if scored else state.memory
+        return top(scored, 1)[0] if scored else state.memory

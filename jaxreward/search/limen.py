@@ -69,14 +69,11 @@ class Limen(SearchStrategy[LimenMemory]):
         for result in results:
             if result.score is not None:
                 archive = archive.insert(result, result.candidate.island)
-        if self._migration_due(state.num_results, state.num_results + len(results)):
+        interval, before = self.migration_interval, state.num_results
+        # Whether a multiple of the interval was reached: a batch cannot step over it.
+        if interval and self.islands > 1 and (before + len(results)) // interval > before // interval:
             archive, migrations = archive.migrate(), migrations + 1
         return LimenMemory(archive, migrations)
-
-    def _migration_due(self, before: int, after: int) -> bool:
-        """Whether a multiple of the interval lies in (before, after]: batches cannot step over it."""
-        interval = self.migration_interval
-        return interval > 0 and self.islands > 1 and after // interval > before // interval
 
     def _draft(self, state: State[LimenMemory], island: int, rng: np.random.Generator) -> Draft:
         archive = state.memory.archive
@@ -92,19 +89,13 @@ class Limen(SearchStrategy[LimenMemory]):
         if others and rng.random() < self.crossover:
             parents = (*parents, fitness_proportional(others, rng))
         best = top(without(elites, parents), self.show_best)
+        home, unshown = archive.grid.cell(parents[0]), without(elites, (*parents, *best))
+        elsewhere = [result for result in unshown if archive.grid.cell(result) != home]
         return Draft(
             operator="improve" if len(parents) == 1 else "crossover",
             island=island,
             parents=parents,
             best=best,
-            diverse=self._diverse(archive, (*parents, *best), parents[0], rng),
+            diverse=sample(elsewhere, self.show_diverse, rng),
             failures=failures,
         )
-
-    def _diverse(
-        self, archive: Archive, shown: tuple[Result, ...], parent: Result, rng: np.random.Generator
-    ) -> tuple[Result, ...]:
-        """Random elites from cells other than the parent's, none of them shown already."""
-        home = archive.grid.cell(parent)
-        elsewhere = [result for result in without(archive.elites(), shown) if archive.grid.cell(result) != home]
-        return sample(elsewhere, self.show_diverse, rng)

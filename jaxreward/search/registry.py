@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 from collections.abc import Iterable
 from typing import Any
 
-from jaxreward.errors import UserError
+from jaxreward.errors import UserError, did_you_mean
 from jaxreward.search.best_of_n import BestOfN
 from jaxreward.search.eureka import Eureka
 from jaxreward.search.forge import Forge
@@ -24,25 +23,19 @@ STRATEGIES: dict[str, type[SearchStrategy[Any]]] = {
 def strategy_class(name: str) -> type[SearchStrategy[Any]]:
     """The class of the strategy called `name`; `UserError` if there is none."""
     if name not in STRATEGIES:
-        raise UserError(f"there is no strategy '{name}'; {_instead(name, STRATEGIES)}")
+        raise UserError(f"there is no strategy '{name}'; {did_you_mean(name, sorted(STRATEGIES))}")
     return STRATEGIES[name]
 
 
 def known_options(name: str, options: Iterable[str]) -> None:
     """`UserError` for the first of `options` that the strategy called `name` does not have."""
-    known = [field.name for field in dataclasses.fields(strategy_class(name))]
+    known = sorted(field.name for field in dataclasses.fields(strategy_class(name)))
     for option in options:
         if option not in known:
-            raise UserError(f"strategy {name} has no option '{option}'; {_instead(option, known)}")
+            raise UserError(f"strategy {name} has no option '{option}'; {did_you_mean(option, known)}")
 
 
 def make_strategy(name: str, **options: Any) -> SearchStrategy[Any]:
     """The strategy called `name` with `options`; `UserError` for what does not exist."""
     known_options(name, options)
     return strategy_class(name)(**options)
-
-
-def _instead(word: str, known: Iterable[str]) -> str:
-    known = sorted(known)
-    close = difflib.get_close_matches(word, known, n=1)
-    return f"did you mean '{close[0]}'?" if close else f"choose one of {', '.join(known)}"

@@ -1,4 +1,4 @@
-"""REvolve: reward evolution on islands, judged by a score or by people (Hazra et al., ICLR 2025)."""
+"""REvolve: reward evolution on islands, with a score or people's preferences as fitness (Hazra et al., ICLR 2025)."""
 
 from __future__ import annotations
 

@@ -217,15 +217,13 @@ class RFAgent(SearchStrategy[RFAgentMemory]):
     def _tell(self, state: State[RFAgentMemory], results: tuple[Result, ...]) -> RFAgentMemory:
         memory = state.memory
         ends = outcomes(results)
-        node = next((r.candidate.parents[0] for r in ends if r.candidate.parents), ROOT)
         founders = [result for result in ends if not result.candidate.parents]
         children = [result for result in ends if result.candidate.parents]
-        tree = memory.tree
         if founders:
-            tree = tree.grow(ROOT, founders, self.max_depth).backup(ROOT, self.eta)
-        memory = replace(memory, tree=tree)
+            tree = memory.tree.grow(ROOT, founders, self.max_depth).backup(ROOT, self.eta)
+            memory = replace(memory, tree=tree)
         if children:
-            memory = self._grown(state, memory, node, children)
+            memory = self._grown(state, memory, children[0].candidate.parents[0], children)
         new = [result for result in ends if result.score is not None]
         ranked = [(id, memory.tree.result(id)) for id in memory.elites]
         ranked += [(result.candidate.id, result) for result in new]

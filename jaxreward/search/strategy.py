@@ -11,7 +11,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Generic, Protocol, TypeVar, final, get_args
+from typing import Any, ClassVar, Generic, TypeVar, final, get_args
 
 import numpy as np
 
@@ -69,56 +69,13 @@ class State(Generic[M]):
         return self.num_results
 
 
-class Strategy(Protocol):
-    """What the evolution loop needs of a search strategy."""
-
-    name: ClassVar[str]
-
-    @property
-    def asks_people(self) -> bool:
-        """Whether it asks people which of two agents does better, so that agents must be rendered."""
-        ...
-
-    def words_expected(self, candidates: int) -> int:
-        """About how many requests for words, those to people excluded, it makes while `candidates` are trained."""
-        ...
-
-    def owes_votes(self, state: State[Any]) -> bool:
-        """Whether trained candidates wait for people's votes; asked when a budget is spent."""
-        ...
-
-    def init(self) -> State[Any]:
-        """The state at the beginning."""
-        ...
-
-    def ask(self, state: State[Any], n: int, rng: np.random.Generator) -> list[Request]:
-        """One to `n` requests for programs, or any number of requests for words; a pure function of its arguments."""
-        ...
-
-    def tell(self, state: State[Any], results: Sequence[Result]) -> State[Any]:
-        """The state after a generation; `results` in the order of its requests."""
-        ...
-
-    def best(self, state: State[Any]) -> Result | None:
-        """The best result so far, None while nothing has a score."""
-        ...
-
-    def finished(self, state: State[Any]) -> str:
-        """Why the search ends before its budgets are spent; empty while it goes on."""
-        ...
-
-    def account(self, before: State[Any], after: State[Any]) -> dict[str, Any]:
-        """A summary of a generation for the log, as JSON; nothing depends on it."""
-        ...
-
-
 @dataclass(frozen=True)
 class SearchStrategy(ABC, Generic[M]):
     """Base of the strategies: public methods update the shared state, private hooks implement the strategy.
 
     A subclass is a frozen dataclass of options that sets `name` and implements `_validate`, `_init`, `_ask`
-    and `_tell`. It may override `_tell_words` (results of requests for words), `_best`, `finished`, `account` and
-    `asks_people`, and nothing else. `natural` is what it evolves by default.
+    and `_tell`. It may override `_tell_words` (results of requests for words), `_best`, `finished`, `account`,
+    `words_expected`, `owes_votes` and `asks_people`, and nothing else. `natural` is what it evolves by default.
 
     `budget` is how many candidates the search will train, 0 if that is not known. With `bandit`, gains and
     costs so far decide which of the operators and models that a draft allows is used
@@ -155,10 +112,12 @@ class SearchStrategy(ABC, Generic[M]):
 
     @final
     def init(self) -> State[M]:
+        """The state at the beginning."""
         return State(memory=self._init(), bandit=Bandit() if self.bandit else None)
 
     @final
     def ask(self, state: State[M], n: int, rng: np.random.Generator) -> list[Request]:
+        """One to `n` requests for programs, or any number of requests for words; a pure function of its arguments."""
         if n < 1:
             raise ValueError(f"ask for at least one candidate, not {n}")
         drafts = [_known(draft, state.declined) for draft in self._ask(state, n, rng)]
@@ -170,10 +129,12 @@ class SearchStrategy(ABC, Generic[M]):
             )
         if state.bandit is not None:
             drafts = state.bandit.assigned(drafts, self.models, state.declined, rng)
-        return [self._stamp(draft, state.generation, k) for k, draft in enumerate(drafts)]
+        g, own = state.generation, {"generation": state.generation, "evolve": self.evolve}
+        return [Request(id=f"g{g:04d}-{k:02d}", **own, **vars(draft)) for k, draft in enumerate(drafts)]
 
     @final
     def tell(self, state: State[M], results: Sequence[Result]) -> State[M]:
+        """The state after a generation; `results` in the order of its requests."""
         words = tuple(result for result in results if result.candidate.operator in WORDS)
         programs = tuple(checked(result) for result in results if result.candidate.operator not in WORDS)
         memory = self._tell(state, programs) if programs else state.memory
@@ -203,30 +164,16 @@ class SearchStrategy(ABC, Generic[M]):
 
     @final
     def best(self, state: State[M]) -> Result | None:
+        """The best result so far, None while nothing has a score."""
         return self._best(state)
 
     def finished(self, state: State[M]) -> str:
+        """Why the search ends before its budgets are spent; empty while it goes on."""
         return ""
 
     def account(self, before: State[M], after: State[M]) -> dict[str, Any]:
+        """A summary of a generation for the log, as JSON; nothing depends on it."""
         return {}
-
-    def _stamp(self, draft: Draft, generation: int, index: int) -> Request:
-        return Request(
-            id=f"g{generation:04d}-{index:02d}",
-            generation=generation,
-            operator=draft.operator,
-            island=draft.island,
-            evolve=self.evolve,
-            parents=draft.parents,
-            best=draft.best,
-            diverse=draft.diverse,
-            failures=draft.failures,
-            plan=draft.plan,
-            thought=draft.thought,
-            remarks=draft.remarks,
-            model=draft.model,
-        )
 
     @abstractmethod
     def _validate(self) -> None:
@@ -250,23 +197,17 @@ class SearchStrategy(ABC, Generic[M]):
         return hook(state, results) if hook else state.memory
 
     def _best(self, state: State[M]) -> Result | None:
-        """The best result: that of the best score, unless the strategy has another criterion."""
+        """The result of the best score, unless the strategy has another criterion."""
         return state.best
 
 
 def checked(result: Result) -> Result:
     """`result` with its score kept only where it is finite and nothing failed."""
-    if result.score is None:
-        if result.failure is not None:
-            return result
-        failure = Failure(stage="diverged", message="training returned neither a score nor a failure")
-        return result.model_copy(update={"failure": failure})
-    if result.failure is not None:
-        return result.model_copy(update={"score": None})
-    if math.isfinite(result.score.mean):
+    failure, score = result.failure, result.score
+    if failure is None and score is not None and math.isfinite(score.mean):
         return result
-    failure = Failure(stage="diverged", message=f"the score is {result.score.mean}")
-    return result.model_copy(update={"score": None, "failure": failure})
+    message = f"the score is {score.mean}" if score else "training returned neither a score nor a failure"
+    return result.model_copy(update={"score": None, "failure": failure or Failure(stage="diverged", message=message)})
 
 
 def was_trained(result: Result) -> bool:

@@ -36,10 +36,6 @@ class Node:
     closed: bool = False
 
 
-def _nothing() -> Mapping[str, tuple[str, ...]]:
-    return MappingProxyType({})
-
-
 @dataclass(frozen=True)
 class Tree:
     """Nodes by id; `low` and `high` are the extremes of all scores so far (Q_min and Q_max);
@@ -48,7 +44,7 @@ class Tree:
     nodes: Mapping[str, Node] = field(default_factory=lambda: MappingProxyType({ROOT: Node(ROOT)}))
     low: float = math.inf
     high: float = -math.inf
-    branches: Mapping[str, tuple[str, ...]] = field(default_factory=_nothing)
+    branches: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: MappingProxyType({}))
 
     @property
     def empty(self) -> bool:
@@ -61,11 +57,6 @@ class Tree:
         if result is None:
             raise ValueError(f"node {id} has no score and holds no program")
         return result
-
-    def scored_children(self, id: str) -> list[Node]:
-        """The children that have a score, in the order of their birth."""
-        children = (self.nodes[child] for child in self.nodes[id].children)
-        return [child for child in children if child.q is not None]
 
     def lineage(self, id: str) -> Iterator[Node]:
         """The node and its ancestors, nearest first, without the root."""
@@ -125,7 +116,7 @@ class Tree:
         Where all scores are equal the first part is 0. A child without a judgement counts as 0 in the
         softmax, which is left out where no sibling has one.
         """
-        children = self.scored_children(id)
+        children = [child for name in self.nodes[id].children if (child := self.nodes[name]).q is not None]
         if not children:
             return []
         span = self.high - self.low

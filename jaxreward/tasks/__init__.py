@@ -28,7 +28,7 @@ from jaxreward.tasks.task import (
     measure_of,
     metric_names,
 )
-from jaxreward.tasks.validation import in_a_sentence, is_shipped, mistakes_in, require_sound
+from jaxreward.tasks.validation import mistakes_in, require_none, require_sound
 
 __all__ = [
     "Box",
@@ -54,9 +54,7 @@ __all__ = [
     "document_state",
     "file_of",
     "has_real_actions",
-    "in_a_sentence",
     "is_file",
-    "is_shipped",
     "label_of",
     "make_task",
     "make_task_of",
@@ -64,6 +62,7 @@ __all__ = [
     "metric_names",
     "mistakes_in",
     "options_of",
+    "require_none",
     "require_sound",
     "slice_limit",
     "task_names",

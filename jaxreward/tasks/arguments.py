@@ -70,11 +70,7 @@ def _options(name: str, arguments: Sequence[str]) -> dict[str, Any]:
 
 
 def _read(text: str, value: str, kind: type) -> Any:
-    if kind is bool and value.lower() in ("true", "false"):
-        return value.lower() == "true"
     try:
-        if kind is not bool:
-            return kind(value)
-    except ValueError:
-        pass
-    raise UserError(f"--task-arg {text}: {_KINDS[kind]} is expected, not '{value}'")
+        return {"true": True, "false": False}[value.lower()] if kind is bool else kind(value)
+    except (KeyError, ValueError):
+        raise UserError(f"--task-arg {text}: {_KINDS[kind]} is expected, not '{value}'") from None

@@ -126,12 +126,14 @@ def described(value: Any) -> str:
 
 def one_line(error: BaseException, most: int = 300) -> str:
     """An exception in one line."""
-    text = _ADDRESS.sub("", " ".join(str(error).split()))
+    text = without_addresses(" ".join(str(error).split()))
     kind = type(error).__name__
     return f"{kind}: {text[: most - 3]}..." if len(text) > most else f"{kind}: {text}" if text else kind
 
 
-_ADDRESS = re.compile(r" at 0x[0-9a-f]+")
+def without_addresses(text: str) -> str:
+    """Without addresses in memory, which are others in every process."""
+    return re.sub(r" at 0x[0-9a-f]+", "", text)
 
 
 def _has(task: Any, name: str) -> bool:

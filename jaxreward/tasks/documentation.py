@@ -18,17 +18,12 @@ def state_leaves(task: Task) -> dict[str, jax.ShapeDtypeStruct]:
     return {_name(path): leaf for path, leaf in _leaves(task)}
 
 
-def state_expressions(task: Task) -> dict[str, str]:
-    """The expression of each of them in a program, by the same paths: `state.agent.position`, `state.info['gyro']`."""
-    return {_name(path): "state" + tree_util.keystr(path) for path, _ in _leaves(task)}
-
-
 def document_state(task: Task) -> str:
-    """A table of the arrays that programs see, and of the action, with dtype, shape and meaning; then the notes."""
-    written = state_expressions(task)
+    """A table of the arrays that programs see, as they write them, and of the action, with dtype, shape and meaning;
+    then the notes."""
     rows = [
-        (written[path], f"{leaf.dtype.name} {leaf.shape}", task.state_words.get(path, ""))
-        for path, leaf in state_leaves(task).items()
+        ("state" + tree_util.keystr(path), f"{leaf.dtype.name} {leaf.shape}", task.state_words.get(_name(path), ""))
+        for path, leaf in _leaves(task)
     ]
     rows.append(("action", *_action(task)))
     widths = [max(len(row[k]) for row in rows) for k in (0, 1)]

@@ -17,21 +17,13 @@ LONGEST = 1_000_000
 
 
 def check_whole(name: str, value: Any) -> None:
-    """Require a whole number.
-
-    Raises:
-        UserError: it is not.
-    """
+    """Raise a UserError unless `value` is a whole number."""
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise UserError(f"{name} must be a whole number, not {value!r}")
 
 
 def check_horizon(value: Any, name: str = "horizon") -> None:
-    """Require that `value` can be the horizon of a task; `name` is for the message.
-
-    Raises:
-        UserError: it is no whole number, or less than 1, or more than `LONGEST`.
-    """
+    """Raise a UserError unless `value` is a whole number from 1 to `LONGEST`."""
     check_whole(name, value)
     if value < 1:
         raise UserError(f"{name} must be at least 1 step, not {value}")
@@ -40,11 +32,7 @@ def check_horizon(value: Any, name: str = "horizon") -> None:
 
 
 def check_not_negative(name: str, value: Any, most: float = inf) -> None:
-    """Require a finite number from 0 to `most`.
-
-    Raises:
-        UserError: it is not.
-    """
+    """Raise a UserError unless `value` is a finite number from 0 to `most`."""
     number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
     if not (number and 0 <= value < inf):
         raise UserError(f"{name} must be a number that is not negative, not {value!r}")

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping
-from difflib import get_close_matches
 from functools import partial
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from jaxreward.config import is_file
-from jaxreward.errors import UserError
+from jaxreward.errors import UserError, did_you_mean
 from jaxreward.tasks.from_file import task_from_file
 from jaxreward.tasks.option_checks import call_with_options
 from jaxreward.tasks.task import Box, Task
@@ -92,12 +91,5 @@ def unchecked_task(name: str, **options: Any) -> Task:
         if fixed := sorted(entry.fixed.keys() & options.keys()):
             raise UserError(f"task '{name}' does not take these options: {fixed[0]} is what the task is")
         return call_with_options(name, maker, {**entry.fixed, **options})
-    near = get_close_matches(name, _TASKS, 1)
-    raise UserError(
-        f"there is no task '{name}'"
-        + (
-            f"; did you mean '{near[0]}'?"
-            if near
-            else f"; choose one of {', '.join(task_names())}, xland/<environment>/<ruleset>, or a FILE.py"
-        )
-    )
+    known = [*task_names(), "xland/<environment>/<ruleset>", "or a FILE.py"]
+    raise UserError(f"there is no task '{name}'; {did_you_mean(name, known)}")

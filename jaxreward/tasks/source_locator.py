@@ -86,7 +86,7 @@ class SourceLocator:
         """The first string of the task's file that is `text`, or holds it where none is just that."""
         strings = [
             (node.value, node.lineno, (node.end_lineno or node.lineno) - node.lineno)
-            for node in ast.walk(_parsed(self.file) or ast.Module([], []))
+            for node in _nodes(self.file)
             if isinstance(node, ast.Constant) and isinstance(node.value, str)
         ]
         exact = [line for value, line, _ in strings if value == text]
@@ -137,21 +137,22 @@ def _parsed_at(file: str, _stamp: float) -> ast.Module | None:
         return None
 
 
-def _parsed(file: str) -> ast.Module | None:
+def _nodes(file: str) -> Iterator[ast.AST]:
+    """The nodes of a file's syntax tree; none of a file that cannot be read."""
     try:
-        return _parsed_at(file, Path(file).stat().st_mtime)
+        tree = _parsed_at(file, Path(file).stat().st_mtime)
     except OSError:
-        return None
+        return iter(())
+    return ast.walk(tree) if tree else iter(())
 
 
 def _class(file: str, kind: type) -> ast.ClassDef | None:
-    nodes = ast.walk(_parsed(file) or ast.Module([], []))
-    return next((n for n in nodes if isinstance(n, ast.ClassDef) and n.name == kind.__name__), None)
+    return next((n for n in _nodes(file) if isinstance(n, ast.ClassDef) and n.name == kind.__name__), None)
 
 
 def _function(file: str, name: str, first: int) -> ast.FunctionDef | ast.Lambda | None:
     """The function whose code begins at a line, which may be that of its first decorator."""
-    for node in ast.walk(_parsed(file) or ast.Module([], [])):
+    for node in _nodes(file):
         if isinstance(node, ast.FunctionDef) and node.name == name:
             if first in (node.lineno, *(d.lineno for d in node.decorator_list)):
                 return node

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -17,8 +16,8 @@ from jax.core import Tracer
 from jax.extend import core
 from jax.interpreters import partial_eval
 
-from jaxreward.errors import UserError
-from jaxreward.tasks.contract import described, one_line
+from jaxreward.errors import UserError, did_you_mean
+from jaxreward.tasks.contract import described, one_line, without_addresses
 from jaxreward.tasks.finding import Finding, Location
 from jaxreward.tasks.source_locator import SourceLocator
 
@@ -99,7 +98,8 @@ def traced(name: str, method: Callable[..., Any], arguments: tuple[Any, ...], lo
             if not _is_array(leaf):
                 where = f" at {label(path)}" if path else ""
                 class_hint = "make its class a flax.struct.PyTreeNode or a NamedTuple"
-                hint = class_hint if _is_object(leaf) else "use jnp arrays"
+                is_object = type(leaf).__module__ not in ("builtins", "numpy")
+                hint = class_hint if is_object else "use jnp arrays"
                 message = f"`{name}` returns {described(leaf)}{where}, which is no array: {hint}"
                 raise InvalidMethod(message, locator.line_of_result(method))
         return value
@@ -128,18 +128,15 @@ def method_error(name: str, error: BaseException, locator: SourceLocator) -> Inv
 def require_deterministic(
     name: str, method: Callable[..., Any], arguments: tuple[Any, ...], first: Traced, locator: SourceLocator
 ) -> None:
-    """Require that a second trace gives the same computation.
-
-    Raises:
-        InvalidMethod: it does not: the method draws or counts outside of JAX.
-    """
+    """Raise `InvalidMethod` unless a second trace gives the same computation: the method draws or counts outside of
+    JAX."""
     again = traced(name, method, arguments, locator)
     if _text(first.jaxpr) == _text(again.jaxpr) and _same(first.jaxpr.consts, again.jaxpr.consts):
         return
     location = next((location for called, location in locator.calls_in(method) if _DRAWS.search(called)), None)
     if location is None:
         pairs = zip(first.jaxpr.jaxpr.eqns, again.jaxpr.jaxpr.eqns, strict=False)
-        differs = next((e for e, other in pairs if _bare(str(e)) != _bare(str(other))), None)
+        differs = next((e for e, other in pairs if without_addresses(str(e)) != without_addresses(str(other))), None)
         location = locator.line_of_value(differs, method)
     raise InvalidMethod(
         f"`{name}` computes something else each time it is compiled: numpy's random numbers, clocks and counters are "
@@ -148,16 +145,11 @@ def require_deterministic(
 
 
 _DRAWS = re.compile(r"(?<!jax\.)\b(random\.|rng\.|time\.|uuid\.|os\.urandom|secrets\.|datetime\.)")
-_ADDRESS = re.compile(r" at 0x[0-9a-f]+")
-
-
-def _bare(text: str) -> str:
-    return _ADDRESS.sub("", text)
 
 
 def _text(jaxpr: Any) -> str:
     """A computation as text, without dead code: JAX leaves some where it traces for the first time."""
-    return _bare(str(partial_eval.dce_jaxpr(jaxpr.jaxpr, [True] * len(jaxpr.jaxpr.outvars))[0]))
+    return without_addresses(str(partial_eval.dce_jaxpr(jaxpr.jaxpr, [True] * len(jaxpr.jaxpr.outvars))[0]))
 
 
 def _same(first: Any, again: Any) -> bool:
@@ -200,43 +192,39 @@ def tree_changes(
 def require_scalar(
     name: str, what: Traced, kinds: str, wanted: str, method: Callable[..., Any], locator: SourceLocator
 ) -> None:
-    """Require that a method returns one number of some kinds of dtype.
+    """Raise `InvalidMethod` unless a method returns one number of some kinds of dtype.
 
     Args:
         kinds: the letters of numpy's kinds, such as `b`.
         wanted: what to return, in words.
-
-    Raises:
-        InvalidMethod: it returns something else.
     """
     leaf = what.out
-    if tree_util.treedef_is_leaf(jax.tree.structure(leaf)):
+    if _is_leaf(leaf):
         real = jnp.issubdtype(leaf.dtype, jnp.floating) and "f" in kinds
         if leaf.shape == () and (real or np.dtype(leaf.dtype).kind in kinds):
             return
-        found = dtype_and_shape(leaf)
-    else:
-        found = f"a tree of {len(jax.tree.leaves(leaf))} arrays"
     equation = what.equation_of(0) if what.jaxpr.jaxpr.outvars else None
     location = locator.line_of_value(equation, method)
-    raise InvalidMethod(f"`{name}` returns {found}, and must return {wanted}", location)
+    raise InvalidMethod(f"`{name}` returns {_described(leaf)}, and must return {wanted}", location)
 
 
 def require_vector(name: str, what: Traced, method: Callable[..., Any], locator: SourceLocator) -> None:
-    """Require that a method returns a float32 vector with at least one element.
-
-    Raises:
-        InvalidMethod: it returns something else.
-    """
-    leaf, leaves = what.out, jax.tree.leaves(what.out)
-    single = tree_util.treedef_is_leaf(jax.tree.structure(leaf))
-    if single and leaf.ndim == 1 and leaf.shape[0] > 0 and leaf.dtype == jnp.float32:
+    """Raise `InvalidMethod` unless a method returns a float32 vector with at least one element."""
+    leaf = what.out
+    flat = _is_leaf(leaf) and leaf.ndim == 1 and leaf.shape[0] > 0
+    if flat and leaf.dtype == jnp.float32:
         return
-    found = dtype_and_shape(leaf) if single else f"a tree of {len(leaves)} arrays"
-    flat = single and leaf.ndim == 1 and leaf.shape[0] > 0
     hint = "add .astype(jnp.float32)" if flat else "use jnp.concatenate or jnp.stack"
-    message = f"`{name}` returns {found}, and must return a float32 vector: {hint}"
+    message = f"`{name}` returns {_described(leaf)}, and must return a float32 vector: {hint}"
     raise InvalidMethod(message, locator.line_of_result(method))
+
+
+def _is_leaf(tree: Any) -> bool:
+    return tree_util.treedef_is_leaf(jax.tree.structure(tree))
+
+
+def _described(tree: Any) -> str:
+    return dtype_and_shape(tree) if _is_leaf(tree) else f"a tree of {len(jax.tree.leaves(tree))} arrays"
 
 
 def check_state_words(view: Any, given: Any, locator: SourceLocator) -> Iterator[Finding]:
@@ -247,8 +235,7 @@ def check_state_words(view: Any, given: Any, locator: SourceLocator) -> Iterator
         if not isinstance(text, str):
             yield Finding(f"`state_words` has {described(text)} for '{name}': write a few words", *location)
         elif name not in (*paths, "action") and not (_inherited(locator) and locator.line_of_text(name) is None):
-            near = difflib.get_close_matches(name, [*paths, "action"], 1)
-            hint = f"did you mean '{near[0]}'?" if near else f"its arrays are {', '.join(paths)}"
+            hint = did_you_mean(name, [*paths, "action"], "its arrays are")
             yield Finding(f"`state_words` names '{name}', which is no array of the view: {hint}", *location)
 
 
@@ -276,7 +263,3 @@ def _is_array(leaf: Any) -> bool:
     if isinstance(leaf, np.ndarray | np.generic):
         return leaf.dtype.kind in "biufcV"  # V is that of bfloat16
     return isinstance(leaf, jax.Array | bool | int | float)
-
-
-def _is_object(leaf: Any) -> bool:
-    return type(leaf).__module__ not in ("builtins", "numpy")

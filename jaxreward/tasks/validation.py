@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from typing import Any, cast
 
@@ -52,30 +51,31 @@ def require_sound(task: Any) -> None:
     Raises:
         UserError: the first mistake, and the number of others.
     """
-    if is_shipped(task) or id(task) in _VALID:
-        return
-    if found := mistakes_in(task, quick=True):
-        raise UserError(in_a_sentence(found))
-    _VALID[id(task)] = task
-    while len(_VALID) > _MAX_VALID:
-        _VALID.popitem(last=False)
-
-
-def is_shipped(task: Any) -> bool:
-    """Whether the class of `task` is one of this package, checked by its tests."""
-    return type(task).__module__.startswith("jaxreward.tasks.")
+    require_none(task, _VALID, lambda: mistakes_in(task, quick=True))
 
 
 _MAX_VALID = 32
-_VALID: OrderedDict[int, Any] = OrderedDict()
-"""Valid tasks by id; they are referenced so that no other object gets the same id."""
+_VALID = dict[int, Any]()
 
 
-def in_a_sentence(found: tuple[Finding, ...]) -> str:
-    """The first finding, and how many more there are."""
-    more = len(found) - 1
-    rest = f"; and {more} more mistake{'s' * (more > 1)}, which `jaxreward check` lists" if more else ""
-    return f"{found[0]}{rest}"
+def require_none(task: Any, valid: dict[int, Any], find: Callable[[], tuple[Finding, ...]]) -> None:
+    """Require that `find` returns no mistake in `task`, one of this package or one that is `valid` already apart.
+
+    Args:
+        valid: some tasks without mistakes by id, referenced so that no other object gets the same id; `task` is added.
+
+    Raises:
+        UserError: the first mistake, and the number of others.
+    """
+    if type(task).__module__.startswith("jaxreward.tasks.") or id(task) in valid:
+        return
+    if found := find():
+        more = len(found) - 1
+        rest = f"; and {more} more mistake{'s' * (more > 1)}, which `jaxreward check` lists" if more else ""
+        raise UserError(f"{found[0]}{rest}")
+    valid[id(task)] = task
+    if len(valid) > _MAX_VALID:
+        del valid[next(iter(valid))]
 
 
 class _Validation:

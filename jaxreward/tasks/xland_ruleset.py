@@ -11,7 +11,6 @@ A ruleset is one of
 from __future__ import annotations
 
 import tomllib
-from difflib import get_close_matches
 from pathlib import Path
 
 import jax.numpy as jnp
@@ -21,7 +20,7 @@ from xminigrid.core.goals import MAX_GOAL_ENCODING_LEN, NUM_GOALS
 from xminigrid.core.rules import MAX_RULE_ENCODING_LEN, NUM_RULES
 from xminigrid.types import RuleSet
 
-from jaxreward.errors import UserError, why_unreadable
+from jaxreward.errors import UserError, did_you_mean, why_unreadable
 from jaxreward.tasks.xland import XLand
 
 
@@ -34,9 +33,7 @@ def ruleset_task(spec: str, horizon: int | None = None) -> XLand:
     environment, _, ruleset_name = spec.partition("/")
     known = [name for name in xminigrid.registered_environments() if name.startswith("XLand")]
     if environment not in known:
-        near = get_close_matches(environment, known, 1)
-        hint = f"; did you mean '{near[0]}'?" if near else f"; choose one of {', '.join(known)}"
-        raise UserError(f"there is no XLand environment '{environment}'{hint}")
+        raise UserError(f"there is no XLand environment '{environment}'; {did_you_mean(environment, known)}")
     if not ruleset_name:
         raise UserError(
             f"'xland/{spec}' names no ruleset: write xland/{environment}/<benchmark>:<number> "

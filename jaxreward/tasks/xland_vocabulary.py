@@ -13,10 +13,9 @@ from typing import Literal
 from jaxreward.records import Fragment, Vocabulary
 from jaxreward.tasks import xland_fragments as templates
 from jaxreward.tasks.fragment_template import Template, functions_of
+from jaxreward.tasks.xland_description import COLOUR_NAMES, TILE_NAMES
 
-TILES = ("empty", "floor", "wall", "ball", "square", "pyramid", "goal", "key",
-         "door_locked", "door_closed", "door_open", "hex", "star")  # fmt: skip
-COLOURS = ("empty", "red", "green", "blue", "purple", "yellow", "grey", "black", "orange", "white", "brown", "pink")
+TILES = tuple("_".join(reversed(name.split())) for name in TILE_NAMES)  # door_locked
 OBJECT_TILES = frozenset({3, 4, 5, 6, 7, 11, 12})
 
 HELPERS = '''
@@ -240,7 +239,7 @@ def was_put_down(state, next_state, thing):
 def object_name(thing: tuple[int, int]) -> str:
     """`blue_pyramid` for (5, 3)."""
     tile, colour = thing
-    return f"{COLOURS[colour]}_{TILES[tile]}"
+    return f"{COLOUR_NAMES[colour]}_{TILES[tile]}"
 
 
 def xland_vocabulary(

@@ -9,13 +9,10 @@ import numpy as np
 
 from jaxreward.records import SUCCESS, Measure
 from jaxreward.training.history import History
+from jaxreward.training.rungs import SURE
 
 FEW = 5
 """Episodes below which a mean return says nothing."""
-
-
-_NORMAL = 1.96
-"""Standard errors on each side of a 95 % interval."""
 
 
 class Association(NamedTuple):
@@ -46,10 +43,10 @@ def association(history: History, point: int, measure: Measure = SUCCESS) -> Ass
     if measure.rate and held.decided:
         share = held.value * (1.0 - held.value)
         error = (1.0 - r**2) * np.sqrt(max(1.0 - 1.5 * r**2 + r**2 / (4.0 * share), 0.0) / n)
-        low, high = r - _NORMAL * error, r + _NORMAL * error
+        low, high = r - SURE * error, r + SURE * error
     else:
         z, error = np.arctanh(np.clip(r, -1 + 1e-9, 1 - 1e-9)), 1.0 / np.sqrt(n - 3.0)
-        low, high = np.tanh(z - _NORMAL * error), np.tanh(z + _NORMAL * error)
+        low, high = np.tanh(z - SURE * error), np.tanh(z + SURE * error)
     return Association(r, max(float(low), -1.0), min(float(high), 1.0))
 
 

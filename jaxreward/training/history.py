@@ -48,23 +48,15 @@ class History(struct.PyTreeNode):
 
     @classmethod
     def empty(cls, points: int, candidates: int, seeds: int, width: int, terms: int, extra: int = 0) -> History:
-        def scalar() -> np.ndarray:
-            return np.full((points, candidates, seeds), np.nan, np.float32)
-
-        def term() -> np.ndarray:
-            return np.full((points, candidates, seeds, terms), np.nan, np.float32)
-
-        def feature(value: float) -> np.ndarray:
-            return np.full((candidates, seeds, width), value, np.float32)
-
-        return cls(
-            success=scalar(), success_se=scalar(), episodes=scalar(), ret=scalar(), ret_var=scalar(),
-            covariance=scalar(), solved=scalar(), ret_solved=scalar(), ret_failed=scalar(), length=scalar(),
-            term_mean=term(), term_abs=term(), term_min=term(), term_max=term(), entropy=scalar(), value_fit=scalar(),
-            diverged=scalar(),
-            extra=np.full((points, candidates, seeds, extra), np.nan, np.float32),
-            obs_min=feature(np.inf), obs_max=feature(-np.inf),
-        )  # fmt: skip
+        sizes = {"extra": extra} | {name: terms for name in cls.__annotations__ if name.startswith("term_")}
+        shape = (points, candidates, seeds)
+        nan = {
+            name: np.full((*shape, sizes[name]) if name in sizes else shape, np.nan, np.float32)
+            for name in cls.__annotations__
+            if name not in _PER_CANDIDATE
+        }
+        least = np.full((candidates, seeds, width), np.inf, np.float32)
+        return cls(**nan, obs_min=least, obs_max=-least)
 
     def record(
         self, point: int, held_out: Stats, training: Stats, learned: LearnStats, diverged: jax.Array, worst: float = 0.0
@@ -102,6 +94,11 @@ class History(struct.PyTreeNode):
         np.minimum(self.obs_min, training.obs_min, out=self.obs_min)
         np.maximum(self.obs_max, training.obs_max, out=self.obs_max)
 
+    @property
+    def last(self) -> int:
+        """The last checkpoint that the first candidate reached."""
+        return int(np.flatnonzero(np.isfinite(self.success[:, 0, 0]))[-1])
+
     def rows(self, index: Sequence[int]) -> History:
         """The history of the candidates in `index`."""
         rows = np.asarray(index, int)
@@ -109,21 +106,12 @@ class History(struct.PyTreeNode):
             **{name: (value[rows] if name in _PER_CANDIDATE else value[:, rows]) for name, value in vars(self).items()}
         )
 
-    def with_seeds(self, more: History) -> History:
-        """The same candidates with the seeds of `more` after these."""
-        return History(
-            **{
-                name: np.concatenate([value, getattr(more, name)], 1 if name in _PER_CANDIDATE else 2)
-                for name, value in vars(self).items()
-            }
-        )
-
     @classmethod
-    def join(cls, parts: Sequence[History]) -> History:
-        """Histories of different candidates, one after the other."""
+    def join(cls, parts: Sequence[History], axis: int = 1) -> History:
+        """Histories of different candidates, one after the other, or of different seeds with `axis=2`."""
         return cls(
             **{
-                name: np.concatenate([getattr(p, name) for p in parts], 0 if name in _PER_CANDIDATE else 1)
+                name: np.concatenate([getattr(part, name) for part in parts], axis - (name in _PER_CANDIDATE))
                 for name in vars(parts[0])
             }
         )

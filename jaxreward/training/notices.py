@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from jaxreward.records import Feedback, Measure, Notice
@@ -15,10 +17,10 @@ _WON = 0.95
 _RARE = 0.05
 
 
-def notices(feedback: Feedback, observation_size: int, noise: float = 0.0) -> list[Notice]:
-    """Remarks on a training, its terms, its features and its seeds; `noise` is the standard error of a
-    point of the curve, below some of which nothing has changed."""
-    found, measure = list[Notice](), feedback.measure
+def notices(feedback: Feedback, observation_size: int, noise: float = 0.0) -> Iterator[Notice]:
+    """Remarks on a training, its terms, its features and its seeds; `noise` is the standard error of a point of the
+    curve, below some of which nothing has changed."""
+    measure = feedback.measure
     value, ret = np.asarray(feedback.success), np.asarray(feedback.episode_return)
     # Of a rate, shares of 1; of another value, of the range that it went through.
     scale, clear = 1.0, 0.0
@@ -27,37 +29,32 @@ def notices(feedback: Feedback, observation_size: int, noise: float = 0.0) -> li
         scale = max(float(np.ptp(np.concatenate(references))) if value.size else 0.0, 1e-9)
         clear = _SURE * noise
     farmed = _farmed(feedback, value, ret, scale, _SURE * noise)
-    found += farmed
+    yield from farmed
     correlation, interval = feedback.return_success_correlation, feedback.return_success_interval
-    if not farmed and correlation is not None and interval is not None and interval[1] < _SMALL:
+    unsolved = not farmed and not _solved(value, measure, _WON)
+    if unsolved and correlation is not None and interval is not None and interval[1] < _SMALL:
         won = feedback.return_solved is not None and feedback.return_failed is not None
         what = "tells success from failure" if won else f"goes with the {measure.name}"
-        if not _solved(value, measure, _WON):
-            text = f"the return hardly {what}: correlation {_interval(correlation, interval)}"
-            found.append(Notice(kind="uncorrelated", message=text))
+        text = f"the return hardly {what}: correlation {_interval(correlation, interval)}"
+        yield Notice(kind="uncorrelated", message=text)
     for term in feedback.terms:
         if term.share > 0.9 and len(feedback.terms) > 1:
-            found.append(
-                Notice(kind="dominant_term", message=f"the term '{term.name}' is {term.share:.0%} of the reward")
-            )
+            yield Notice(kind="dominant_term", message=f"the term '{term.name}' is {term.share:.0%} of the reward")
         if max(term.maximum) - min(term.minimum) <= 1e-9:
-            found.append(Notice(kind="flat_term", message=f"the term '{term.name}' never changed"))
-    dead = len(feedback.dead_features)
-    if dead:
-        found.append(
-            Notice(kind="dead_features", message=f"{dead} of {observation_size} features never changed in training")
-        )
+            yield Notice(kind="flat_term", message=f"the term '{term.name}' never changed")
+    if dead := len(feedback.dead_features):
+        text = f"{dead} of {observation_size} features never changed in training"
+        yield Notice(kind="dead_features", message=text)
     seeds = np.asarray(feedback.seed_success)
     if len(seeds) > 1 and seeds.max() - seeds.min() > max(0.3 * scale, clear * np.sqrt(len(seeds))):
         text = f"{measure.name} ranges from {_number(seeds.min())} to {_number(seeds.max())} over seeds"
-        found.append(Notice(kind="seed_spread", message=text))
+        yield Notice(kind="seed_spread", message=text)
     late = value[len(value) // 2 :]
     if len(value) >= 6 and not _solved(value, measure, 0.9) and np.ptp(late) < max(0.02 * scale, clear):
         text = f"{measure.name} has stood still near {_number(value[-1])} since half-time"
-        found.append(Notice(kind="plateau", message=text))
+        yield Notice(kind="plateau", message=text)
     if feedback.diverged:
-        found.append(Notice(kind="diverged", message=f"{feedback.diverged} of {len(seeds)} seeds diverged"))
-    return found
+        yield Notice(kind="diverged", message=f"{feedback.diverged} of {len(seeds)} seeds diverged")
 
 
 def _number(value: float) -> str:
@@ -102,18 +99,15 @@ def _farmed(feedback: Feedback, value: np.ndarray, ret: np.ndarray, scale: float
         )
         return [Notice(kind="farmed", message=text)]
     if not measure.rate or value[-1] >= _RARE or failed is None:
-        return []  # of another value nothing says what would be little
+        return []  # the scale of another value is not known
     if solved is None:  # too few episodes succeed to say what success is paid
         if failed <= 0.1 * abs(ret[-1]) or ret[-1] < 0.9 * ret.max():
             return []
         text = f"episodes return {failed:.3g} and almost none succeeds"
         return [Notice(kind="unreached", message=f"{text}: the reward leads elsewhere, or training is too short")]
     rose = ret[-1] - ret[half] > 0.1 * span and ret[-1] > ret[0] + 0.5 * span
-    if (
-        not rose
-        or (solved > failed and solved * value[-1] >= ret[-1] / 3)
-        or (correlation is not None and correlation >= 0.3)
-    ):
+    related = correlation is not None and correlation >= 0.3
+    if not rose or related or (solved > failed and solved * value[-1] >= ret[-1] / 3):
         return []  # what it rose by is at least partly the goal
     went = f"the return rose from {ret[0]:.3g} to {ret[-1]:.3g} while {measure.name} stayed at {value[-1]:.2f}"
     return [Notice(kind="farmed", message=f"{went}: what is rewarded is not the goal")]

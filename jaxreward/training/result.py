@@ -110,8 +110,7 @@ class TrainResult:
         Raises:
             KeyError: a name that is not in `extra_metrics`.
         """
-        curve = self.extra_curve(name)
-        return np.stack([curve[c, :, self._last(c)] for c in range(len(self.histories))])
+        return np.stack([curve[:, h.last] for curve, h in zip(self.extra_curve(name), self.histories, strict=True)])
 
     def extra_curve(self, name: str) -> np.ndarray:
         """The same at each checkpoint, (C, S, P), NaN where not reached.
@@ -147,7 +146,7 @@ class TrainResult:
             success=np.concatenate([self.success[list(rows)], more.success], 1),
             diverged=np.concatenate([self.diverged[list(rows)], more.diverged], 1),
             stopped=self.stopped[list(rows)], reasons=tuple(self.reasons[k] for k in rows),
-            histories=tuple(self.histories[k].with_seeds(more.histories[j]) for k, j in pairs),
+            histories=tuple(History.join([self.histories[k], more.histories[j]], axis=2) for k, j in pairs),
             agents=tuple(join(self.agents[k], more.agents[j]) for k, j in pairs),
             env_steps=self.env_steps + more.env_steps, eval_steps=self.eval_steps + more.eval_steps,
             compile_s=self.compile_s + more.compile_s, run_s=self.run_s + more.run_s, wall_s=self.wall_s + more.wall_s,
@@ -164,24 +163,15 @@ class TrainResult:
     def score(self, candidate: int) -> Score:
         """The metric with the standard error of the mean over seeds (one seed: over episodes)."""
         values, history = self.success[candidate], self.histories[candidate]
-        last = self._last(candidate)
         n = len(values)
-        se = float(values.std(ddof=1) / np.sqrt(n)) if n > 1 else float(history.success_se[last, 0, 0])
-        episodes = int(history.episodes[last, 0].sum())
+        se = float(values.std(ddof=1) / np.sqrt(n)) if n > 1 else float(history.success_se[history.last, 0, 0])
+        episodes = int(history.episodes[history.last, 0].sum())
         return Score(mean=float(values.mean()), se=se, n=n, episodes=episodes, measure=self.measure)
-
-    @staticmethod
-    def _noise(history: History, last: int) -> float:
-        """The standard error of a point of the curves of one candidate, over episodes."""
-        errors = history.success_se[: last + 1, 0]
-        return float(np.sqrt(np.nanmean(errors**2) / errors.shape[-1]))
-
-    def _last(self, candidate: int) -> int:
-        return int(np.flatnonzero(np.isfinite(self.histories[candidate].success[:, 0, 0]))[-1])
 
     def feedback(self, candidate: int) -> Feedback:
         """Curves, reward terms and warnings of one candidate, averaged over its seeds."""
-        program, history, last = self.programs[candidate], self.histories[candidate], self._last(candidate)
+        program, history = self.programs[candidate], self.histories[candidate]
+        last = history.last
         mean = lambda x: tuple(round(float(v), 6) for v in x[: last + 1, 0].mean(-1))  # noqa: E731
         terms, term_steps = _term_curves(program, history, self.steps, last)
         size = program.observation_size
@@ -191,15 +181,15 @@ class TrainResult:
         related = association(history, last, self.measure)
         flat = (history.obs_max[0] - history.obs_min[0])[:, :size] <= 1e-8
         fields: dict[str, Any] = {
-            "steps": tuple(int(s) for s in self.steps[: last + 1]),
+            "steps": tuple(self.steps[: last + 1].tolist()),
             "success": mean(history.success),
             "episode_return": mean(history.ret),
             "length": mean(history.length),
             "by_seed": tuple(tuple(round(float(v), 4) for v in curve) for curve in history.success[: last + 1, 0].T),
-            "seed_success": tuple(float(v) for v in self.success[candidate]),
+            "seed_success": tuple(self.success[candidate].tolist()),
             "term_steps": term_steps,
             "terms": terms,
-            "dead_features": tuple(int(i) for i in np.flatnonzero(flat.all(0))),
+            "dead_features": tuple(np.flatnonzero(flat.all(0)).tolist()),
             "entropy": float(history.entropy[last, 0].mean()),
             "value_fit": float(history.value_fit[last, 0].mean()),
             "return_solved": _mean_or_none(history.ret_solved[last, 0]) if decided and solved >= FEW else None,
@@ -210,7 +200,9 @@ class TrainResult:
             "measure": self.measure,
             "extra_metrics": {name: float(self.extra(name)[candidate].mean()) for name in self.extra_metrics},
         }
-        return Feedback(**fields, notices=tuple(notices(Feedback(**fields), size, self._noise(history, last))))
+        errors = history.success_se[: last + 1, 0]
+        noise = float(np.sqrt(np.nanmean(errors**2) / errors.shape[-1]))
+        return Feedback(**fields, notices=tuple(notices(Feedback(**fields), size, noise)))
 
 
 def _mean_or_none(x: np.ndarray) -> float | None:
@@ -225,15 +217,14 @@ def _term_curves(
     late = slice(max(0, last + 1 - max(1, (last + 1) // 10)), last + 1)
     absolute = history.term_abs[late, 0].mean((0, 1))[: len(program.terms)]
     total = absolute.sum()
-    curves = []
-    for k, name in enumerate(program.terms):
-        curves.append(
-            TermCurve(
-                name=name,
-                mean=tuple(float(v) for v in history.term_mean[points, 0, :, k].mean(-1)),
-                minimum=tuple(float(v) for v in history.term_min[points, 0, :, k].min(-1)),
-                maximum=tuple(float(v) for v in history.term_max[points, 0, :, k].max(-1)),
-                share=float(absolute[k] / total) if total > 0 else 0.0,
-            )
+    curves = (
+        TermCurve(
+            name=name,
+            mean=tuple(history.term_mean[points, 0, :, k].mean(-1).tolist()),
+            minimum=tuple(history.term_min[points, 0, :, k].min(-1).tolist()),
+            maximum=tuple(history.term_max[points, 0, :, k].max(-1).tolist()),
+            share=float(absolute[k] / total) if total > 0 else 0.0,
         )
-    return tuple(curves), tuple(int(steps[p]) for p in points)
+        for k, name in enumerate(program.terms)
+    )
+    return tuple(curves), tuple(steps[points].tolist())

@@ -27,7 +27,7 @@ class Rung:
         keep: the share of the candidates, rounded up, that go on: the best of them (successive halving, Jamieson and
             Talwalkar 2016, keeps 1/2).
         prune: stop a candidate that can no longer win: whose value would stay behind that of the best, each at the end
-            of its 95 % interval that speaks against stopping, even if it rose by as much as any candidate's curve ever
+            of its 95 % interval that favours going on, even if it rose by as much as any candidate's curve ever
             did in as many steps as are left.
         incumbent: with `prune`, what has to be beaten as well, e.g. the lower end of an earlier winner's interval; a
             merit, of which more is better: the negative of a value that should be small.

@@ -171,7 +171,6 @@ class _Training:
         self.measure = measure_of(self.task)
         self.compile_s = self.run_s = 0.0
         self.env_steps = self.eval_steps = self.peak = 0
-        self.sizes: tuple[int, ...] = ()
         self._reporting, self._failed = threading.Lock(), threading.Event()
         self._running_steps = Counter[int]()  # environment steps of the jobs that are running, by their index
 
@@ -185,7 +184,6 @@ class _Training:
         stopped, reasons = np.zeros(C, int), [""] * C
         alive = list(range(C))
         groups = self._first_groups()
-        self.sizes = tuple(len(g.members) for g in groups)
         for number, (first, last, rungs) in enumerate(self.schedule.segments()):
             self._segment(groups, number, first, last)
             for group in groups:
@@ -208,37 +206,33 @@ class _Training:
             if not alive:
                 break
             groups = [g for g in groups if set(g.members) & set(alive)]
-            self.sizes = tuple(len(g.members) for g in groups)
-            if self._worth_compacting(alive, left * S):
+            dropped = sum(len(g.members) for g in groups) - len(alive)
+            structures, platform = {self.programs[i].structure for i in alive}, self.executor.platform
+            if worth_compacting(dropped, len(structures), left * S, platform, self.collector == "stepwise"):
                 groups = self._regroup(groups, alive)
-                self.sizes = tuple(len(g.members) for g in groups)
-        ends = [self._end(h) for h in histories]  # type: ignore[arg-type]
+        ends: tuple[History, ...] = tuple(histories)  # type: ignore[assignment]
         return TrainResult(
             programs=self.programs,
             seeds=self.seeds,
             steps=np.asarray(self.schedule.checkpoints) * self.ppo.batch,
-            success=np.stack([h.success[e, 0] for h, e in zip(histories, ends, strict=True)]).astype(float),  # type: ignore[union-attr]
-            diverged=np.stack([h.diverged[e, 0] > 0 for h, e in zip(histories, ends, strict=True)]),  # type: ignore[union-attr]
+            success=np.stack([h.success[h.last, 0] for h in ends]).astype(float),
+            diverged=np.stack([h.diverged[h.last, 0] > 0 for h in ends]),
             stopped=stopped,
             reasons=tuple(reasons),
-            histories=tuple(histories),  # type: ignore[arg-type]
+            histories=ends,
             agents=tuple(agents),
             env_steps=self.env_steps,
             eval_steps=self.eval_steps,
             compile_s=self.compile_s,
             run_s=self.run_s,
             wall_s=time.perf_counter() - begin,
-            chunks=self.sizes,
+            chunks=tuple(len(g.members) for g in groups),
             peak_bytes=self.peak,
             extra_metrics=metric_names(self.task),
             measure=self.measure,
             collector=self.collector,
             compilation=self.compilation,
         )
-
-    @staticmethod
-    def _end(history: History) -> int:
-        return int(np.flatnonzero(np.isfinite(history.success[:, 0, 0]))[-1])
 
     # ---- groups
 
@@ -271,17 +265,11 @@ class _Training:
                 return groups
             largest = min(rows - 1, max(1, int(limit / (self.peak / rows))))
 
-    def _worth_compacting(self, alive: Sequence[int], steps_left: int) -> bool:
-        dropped, structures = sum(self.sizes) - len(alive), {self.programs[i].structure for i in alive}
-        return worth_compacting(
-            dropped, len(structures), steps_left, self.executor.platform, self.collector == "stepwise"
-        )
-
     def _regroup(self, groups: Sequence[_Group], alive: list[int]) -> list[_Group]:
         """The survivors in as few chunks of the size known to fit as possible, with their states."""
         rows = {m: (g, r) for g in groups for r, m in enumerate(g.members)}
         regrouped = []
-        for group in self._groups(alive, max(self.sizes)):
+        for group in self._groups(alive, max(len(g.members) for g in groups)):
             picked = [rows[m] for m in group.members]
             picked += picked[-1:] * (len(group.programs) - len(picked))
             first = jax.tree.leaves(picked[0][0].state)[0]

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jaxreward.errors import UserError
-from jaxreward.proposers.llm.cost import Amount, Cost, Estimate, Prices, dollars, estimate_cost, too_small
+from jaxreward.proposers.llm.cost import Amount, Cost, Estimate, dollars, estimate_cost, price_of, too_small
 from jaxreward.proposers.llm.llm_settings import LlmSettings
 from jaxreward.records import Exchange
 
@@ -22,23 +22,23 @@ def exchange(prompt: int, completion: int, cost: float | None, error: str = "") 
 
 
 def test_prices():
-    prices = Prices(LlmSettings(price=("openai/gpt-4o-mini=7,8", "mine=0,0")))
-    given = prices.of("openai/gpt-4o-mini")
+    prices = LlmSettings(price=("openai/gpt-4o-mini=7,8", "mine=0,0"))
+    given = price_of(prices, "openai/gpt-4o-mini")
     assert given is not None and (given.input, given.output) == (7e-6, 8e-6)
-    free = prices.of("mine")
+    free = price_of(prices, "mine")
     assert free is not None and free.of(1000, 1000) == 0.0
-    listed = Prices(LlmSettings()).of("openai/gpt-4o-mini")
-    assert listed == Prices(LlmSettings()).of("gpt-4o-mini") and listed is not None
+    listed = price_of(LlmSettings(), "openai/gpt-4o-mini")
+    assert listed == price_of(LlmSettings(), "gpt-4o-mini") and listed is not None
     assert 0 < listed.input < listed.output < 1e-4
     for model in ("openai/nobody-knows", "huggingface/some/model", "no provider at all", "ollama/nobody-knows"):
-        assert Prices(LlmSettings()).of(model) is None, model
+        assert price_of(LlmSettings(), model) is None, model
 
 
 def test_a_model_listed_without_a_price_is_not_free(monkeypatch):
     import litellm
 
     monkeypatch.setitem(litellm.model_cost, "groq/listed", {"litellm_provider": "groq", "mode": "chat"})
-    assert Prices(LlmSettings()).of("groq/listed") is None
+    assert price_of(LlmSettings(), "groq/listed") is None
 
 
 def test_amounts_of_exchanges():
@@ -73,7 +73,7 @@ def test_reservations_are_part_of_what_is_spent():
     assert tally.reserve(call) and tally.reserve(call)
     assert not tally.reserve(call) and tally.lacking(call) == "the budget of tokens is spent"
     tally.settle(call, exchange(90, 10, 0.1))
-    tally.settle(call, None)
+    tally.settle(call, exchange(0, 0, 0.0, error="refused"))
     assert tally.reserved == Amount() and tally.spent == Amount(1, 100, 0.1)
     assert tally.reserve(call) and tally.lacking(call) == "the budget of requests is spent"
 

@@ -193,7 +193,7 @@ def test_preparing_a_call_asks_no_network_and_prints_nothing():
             "import socket, sys\n"
             "asked = []\n"
             "socket.getaddrinfo = lambda *a, **k: asked.append(a) or sys.exit(3)\n"
-            "from jaxreward.proposers.llm.cost import Prices\n"
+            "from jaxreward.proposers.llm.cost import price_of\n"
             "from jaxreward.proposers.llm.endpoint import Endpoint\n"
             "from jaxreward.proposers.llm.llm_settings import LlmSettings\n"
             "s = LlmSettings(temperature=0.5)\n"
@@ -204,7 +204,7 @@ def test_preparing_a_call_asks_no_network_and_prints_nothing():
         pipe = subprocess.PIPE
         return subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stdout=pipe, stderr=pipe, text=True)
 
-    firsts = ("e.parameters('openai/x', 'a')", "e.origin('openai/x')", "Prices(s).of('openai/x')")
+    firsts = ("e.parameters('openai/x', 'a')", "e.origin('openai/x')", "price_of(s, 'openai/x')")
     for first, process in [(first, started(first)) for first in firsts]:  # side by side
         with process:
             said = process.communicate(timeout=120)

@@ -48,7 +48,7 @@ def test_another_source_is_opaque_and_keeps_comments():
     assert isinstance(genome.observation, Statement) and isinstance(genome.reward, Statement)
     text = write(genome)
     assert "# cells" in text and "# Finds the pyramid." in text and "from jax import lax" in text
-    assert "lax" not in write(genome.only("observation"))
+    assert "lax" not in write(genome.with_half("reward", None))
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_one_entry_may_call_the_other():
     )
     genome = read(source)
     assert write(genome).count("def get_observation") == 1
-    assert "def get_observation" in write(genome.only("reward"))
+    assert "def get_observation" in write(genome.with_half("observation", None))
 
 
 def test_empty_and_broken_sources():

@@ -248,7 +248,7 @@ def test_words_of_winning_are_for_what_is_won():
         curve = RISING[:5]
         told: dict[str, Any] = {"seed_success": (0.5,), "success": curve, "episode_return": curve}
         told |= {"return_success_correlation": 0.0, "return_success_interval": (-0.1, 0.1)}
-        return notices(Feedback(**told, **fields), 10)[0].message
+        return next(notices(Feedback(**told, **fields), 10)).message
 
     assert "tells success from failure" in said(return_solved=1.0, return_failed=0.9)
     assert "goes with the success" in said()

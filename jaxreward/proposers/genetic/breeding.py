@@ -174,9 +174,9 @@ def different(context: BreedingContext) -> Genome:
     """A new program about other things than the parents are, with none of their genes as far as that goes."""
     variation = context.variation
     genomes = [p.genome for p in context.parents]
-    spoken = {subject for genome in genomes for subject in variation.theme(genome)}
+    shown = {subject for genome in genomes for subject in variation.theme(genome)}
     themes = [variation.lexicon.theme(variation.rng) for _ in range(STRANGERS)]
-    theme = min(themes, key=lambda theme: sum(s in spoken for s in theme) / max(1, len(theme)))
+    theme = min(themes, key=lambda theme: sum(s in shown for s in theme) / max(1, len(theme)))
     child = Genome()
     for part in variation.parts:
         child = _unlike(child, part, theme, genomes, variation)

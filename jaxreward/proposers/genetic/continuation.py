@@ -59,9 +59,10 @@ def _genes(child: Genome, part: Part, line: Sequence[tuple[float | None, Genome]
             (came_badly.add if gain < 0 else came_badly.discard)(name)
         for name in old.keys() - new.keys():
             came_badly.discard(name)
-            went_badly.pop(name, None)
             if gain < 0:
                 went_badly[name] = before
+            else:
+                went_badly.pop(name, None)
         for name in old.keys() & new.keys():
             way = _way(old[name], new[name])
             if gain > 0:

@@ -47,7 +47,6 @@ def edit(kind: str, genome: Genome, variation: Variation, literals: int = 0) -> 
 
     Opaque halves stay unless `literals` is given: then up to so many of its literals are changed, or it is opened.
     """
-    verb = kind.partition(" ")[0]
     if kind == "retarget":
         return variation.retarget(genome)
     if kind == "fresh":
@@ -64,13 +63,8 @@ def edit(kind: str, genome: Genome, variation: Variation, literals: int = 0) -> 
         return variation.fresh_half(genome, part, variation.theme(genome))
     if not genome.genes(part):  # opaque, or left to the default
         return genome
-    if verb == "add":
-        return variation.add_one(genome, part)
-    if verb == "remove":
-        return variation.remove(genome, part)
-    if verb == "replace":
-        return variation.replace(genome, part)
-    return variation.reweight(genome, part)
+    verbs = {"add": variation.add_one, "remove": variation.remove, "replace": variation.replace}
+    return verbs.get(kind.partition(" ")[0], variation.reweight)(genome, part)
 
 
 def part_of(kind: str) -> Part:

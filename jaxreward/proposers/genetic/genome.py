@@ -56,7 +56,7 @@ class Genome:
     statements: tuple[Statement, ...] = ()
 
     def half(self, part: Part) -> Half:
-        return self.observation if part == "observation" else self.reward
+        return getattr(self, part)
 
     def genes(self, part: Part) -> tuple[Gene, ...]:
         """The genes of a half; none where it is opaque or absent."""
@@ -64,22 +64,15 @@ class Genome:
         return half if isinstance(half, tuple) else ()
 
     def with_half(self, part: Part, half: Half) -> Genome:
-        return replace(self, observation=half) if part == "observation" else replace(self, reward=half)
-
-    def only(self, part: Part) -> Genome:
-        """The genome without its other half."""
-        return replace(self, reward=None) if part == "observation" else replace(self, observation=None)
+        return replace(self, **{part: half})
 
     def with_statements(self, statements: Sequence[Statement]) -> tuple[Genome, dict[str, str]]:
         """Add definitions; the second value maps those that had to be renamed to their new names."""
-        names = disentangled(self._definitions(), statements)
+        opaque = [half for half in (self.observation, self.reward) if isinstance(half, Statement)]
+        names = disentangled((*self.statements, *opaque), statements)
         have = {s.shape for s in self.statements}
         new = [r for r in (s.renamed(names) for s in statements) if r.shape not in have]
         return replace(self, statements=(*self.statements, *new)), names
-
-    def _definitions(self) -> tuple[Statement, ...]:
-        opaque = [h for h in (self.observation, self.reward) if isinstance(h, Statement)]
-        return (*self.statements, *opaque)
 
     def needed(self, part: Part) -> tuple[Statement, ...]:
         """The statements that one half needs, each after those that it needs itself."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from jaxreward.proposers.genetic.genome import Genome
+from jaxreward.proposers.genetic.lexicon import subjects
 from jaxreward.proposers.genetic.variation import GUIDING, Variation
 from jaxreward.records import Feedback, Result
 
@@ -57,7 +58,7 @@ def band(result: Result) -> Band:
 
 
 def repaired(genome: Genome, result: Result, variation: Variation) -> Genome:
-    """The genome with what the feedback of its training speaks against repaired.
+    """The genome, repaired by the feedback of its training.
 
     Dead features go; a dominant term is scaled down and a flat one up; a term that never fired is
     scaled up no further: it gets a guiding term about the same things, or goes; where the reward
@@ -96,25 +97,18 @@ def dead_features(genome: Genome, result: Result, variation: Variation) -> list[
     total = result.candidate.summary.observation_size if result.candidate.summary else None
     if total is not None and sizes.count(None) == 1:
         sizes[sizes.index(None)] = total - sum(s for s in sizes if s is not None)
-    starts: dict[int, int] = {}
-    at = 0
-    for index, size in enumerate(sizes):
-        if size is None:
-            break
-        starts[index] = at
-        at += size
-    at = total or 0
-    for index in range(len(sizes) - 1, -1, -1):
-        size = sizes[index]
-        if size is None or total is None:
-            break
-        at -= size
-        starts.setdefault(index, at)
-    return [
-        gene.name
-        for index, (gene, size) in enumerate(zip(genes, sizes, strict=True))
-        if size and index in starts and dead >= set(range(starts[index], starts[index] + size))
-    ]
+
+    def columns(index: int) -> set[int]:
+        before, after = sizes[:index], sizes[index:]
+        if None not in sizes[: index + 1]:
+            start = sum(size or 0 for size in before)
+        elif total is not None and None not in after:
+            start = total - sum(size or 0 for size in after)
+        else:
+            return set()
+        return set(range(start, start + (sizes[index] or 0)))
+
+    return [gene.name for index, gene in enumerate(genes) if (own := columns(index)) and dead >= own]
 
 
 def _rebalanced(genome: Genome, feedback: Feedback, variation: Variation) -> Genome:
@@ -137,7 +131,7 @@ def _flat(genome: Genome, name: str, fired: bool, variation: Variation) -> Genom
         return variation.scale(genome, "reward", name, float(variation.rng.uniform(2.0, 8.0)))
     gene = next(g for g in genome.genes("reward") if g.name == name)
     fragment = variation.lexicon.get(gene, genome.statements)
-    about = [tag.removeprefix("about:") for tag in fragment.tags if tag.startswith("about:")] if fragment else []
+    about = subjects(fragment) if fragment else ()
     if not about or variation.rng.random() < 0.3:
         return variation.remove(genome, "reward", name)
     have = {g.name for g in genome.genes("reward")}

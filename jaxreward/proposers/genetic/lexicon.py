@@ -1,6 +1,6 @@
 """A vocabulary as the genetic proposer sees it: fragments by family and subject, and a prior.
 
-The first tag of a fragment is its family; tags `about:thing` name what it speaks of, its subjects,
+The first tag of a fragment is its family; tags `about:thing` name its subjects,
 in order. Everything else here is general: nothing knows a task.
 """
 
@@ -122,18 +122,18 @@ def family(fragment: Fragment) -> str:
 
 
 def subjects(fragment: Fragment) -> tuple[str, ...]:
-    """What the fragment speaks of, in order."""
+    """The subjects of a fragment, in order."""
     return tuple(tag.removeprefix("about:") for tag in fragment.tags if tag.startswith("about:"))
 
 
 def affinity(fragment: Fragment, theme: Sequence[str]) -> float:
-    """How well a fragment fits a theme, in (0, 1]: 1 if it speaks of nothing else, in the same order."""
-    spoken = subjects(fragment)
-    if not spoken:
+    """How well a fragment fits a theme, in (0, 1]: 1 if it has no other subjects, in the same order."""
+    own = subjects(fragment)
+    if not own:
         return 1.0
-    if not set(spoken) <= set(theme):
+    if not set(own) <= set(theme):
         return OFF_THEME
-    order = [theme.index(s) for s in spoken]
+    order = [theme.index(s) for s in own]
     return 1.0 if order == sorted(order) or "pair" in fragment.tags else REVERSED
 
 

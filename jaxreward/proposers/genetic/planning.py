@@ -62,7 +62,7 @@ def _subset(terms: list[Fragment], variation: Variation) -> list[Fragment]:
 
 
 def _mentioned(words: str, variation: Variation) -> tuple[str, ...]:
-    """Subjects that the words speak of, those that come first first."""
+    """Subjects that the words mention, in the order of their first mention."""
     text = words.lower().replace("_", " ")
     found = [(text.find(s.lower().replace("_", " ")), s) for s in variation.lexicon.subjects]
     return tuple(s for at, s in sorted(found) if at >= 0)

@@ -84,7 +84,7 @@ class Variation:
         return sum(fragment.size if fragment else 1 for fragment in known)
 
     def theme(self, genome: Genome) -> tuple[str, ...]:
-        """The subjects that a genome speaks of most, in the order in which its terms speak of them."""
+        """The subjects that a genome is mostly about, in the order in which they occur in its terms."""
         count: dict[str, float] = {}
         order: tuple[str, ...] = ()
         weights: dict[Part, float] = {"reward": 2.0, "observation": 1.0}

@@ -51,7 +51,7 @@ class Judge:
     def __init__(self, how: How, wait_s: float, answers: TextIO | None = None) -> None:
         self.how, self.wait_s = how, wait_s
         self.lines = _Lines(answers or sys.stdin)
-        self.box: Mailbox | None = None
+        self.open(Context(folder=Path()))
 
     def open(self, context: Context) -> None:
         name = context.name or context.folder.name
@@ -60,7 +60,6 @@ class Judge:
 
     def write_requests(self, requests: Sequence[Request], rng_of: RngOf) -> list[Path]:
         """Write the pages of requests that have none yet; returns those of all."""
-        assert self.box is not None
         for request in requests:
             if not files.is_there(self.box.page_path(request.id)):
                 _show(self.box, request.id, _sides(request, rng_of(request)))
@@ -68,24 +67,21 @@ class Judge:
 
     def reply_path(self, request: Request) -> Path:
         """Where the vote on a request is expected."""
-        assert self.box is not None
         return self.box.reply_path(request.id)
 
     def judge_all(self, requests: Sequence[Request], rng_of: RngOf) -> Answers:
         """A proposal with words for every request that was answered."""
-        assert self.box is not None
         if self.how == "files":
             self.write_requests(requests, rng_of)
             votes, stopped = self.box.collect([request.id for request in requests], lambda _, text: _problem(text))
         else:
-            votes, stopped = self._on_terminal(self.box, requests, rng_of)
+            votes, stopped = self._on_terminal(requests, rng_of)
         answered = [request for request in requests if request.id in votes]
         found = [_proposal(r, votes[r.id], _sides(r, rng_of(r))) for r in answered]
         return Answers(tuple(found), stopped=stopped)
 
-    def _on_terminal(
-        self, box: Mailbox, requests: Sequence[Request], rng_of: RngOf
-    ) -> tuple[dict[str, str], ProposerStopped | None]:
+    def _on_terminal(self, requests: Sequence[Request], rng_of: RngOf) -> tuple[dict[str, str], ProposerStopped | None]:
+        box = self.box
         votes = {request.id: vote for request in requests if (vote := box.kept(request.id)) is not None}
         for number, request in enumerate(requests, 1):
             if request.id in votes:
@@ -95,7 +91,7 @@ class Judge:
             for side, film in zip(_SIDES, films, strict=True):
                 box.context.note(f"  {side}:  {film}")
             try:
-                line = self._asked(box)
+                line = self._asked()
             except ProposerStopped as stopped:
                 return votes, stopped
             if line is None:
@@ -103,25 +99,25 @@ class Judge:
             votes[request.id] = box.keep(request.id, line)
         return votes, None
 
-    def _asked(self, box: Mailbox) -> str | None:
+    def _asked(self) -> str | None:
         """The first line that is a vote; None if the run is asked to stop.
 
         Raises:
             ProposerStopped: the input ends, or nothing in it can be read.
         """
-        problem = ""
+        context, problem = self.box.context, ""
         for _ in range(_UNREADABLE):
-            box.context.note(_ASK)
-            line = self.lines.read(box.context.should_stop)
+            context.note(_ASK)
+            line = self.lines.read(context.should_stop)
             if line is None:
                 return None
             if not line:
-                raise ProposerStopped(f"nobody answers on the terminal: go on with {box.how}", later=True)
+                raise ProposerStopped(f"nobody answers on the terminal: go on with {self.box.how}", later=True)
             problem = _problem(line)
             if not problem:
                 return line.strip()
-            box.context.note(f"please {problem}")
-        text = f"{_UNREADABLE} lines in a row cannot be read as a vote: {problem}, and go on with {box.how}"
+            context.note(f"please {problem}")
+        text = f"{_UNREADABLE} lines in a row cannot be read as a vote: {problem}, and go on with {self.box.how}"
         raise ProposerStopped(text, later=True)
 
 

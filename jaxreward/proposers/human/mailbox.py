@@ -142,7 +142,7 @@ class Mailbox:
         return found[0] if found else None
 
     def _text(self, path: Path, unsettled: bool) -> str:
-        """What a file says; empty if nothing, or if it was touched just now and `unsettled` does not count."""
+        """The text of a file; empty if it was changed just now and `unsettled` does not count."""
         try:
             with _explained():
                 data = files.read_bytes(path, below=self.context.folder)

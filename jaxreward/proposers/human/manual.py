@@ -10,7 +10,7 @@ from jaxreward.operators import WORDS
 from jaxreward.proposers.human.mailbox import Mailbox
 from jaxreward.proposers.llm.llm_settings import LlmSettings
 from jaxreward.proposers.prompts.prompt_builder import PromptBook
-from jaxreward.proposers.proposer import Answers, Context, RngOf, Unplanned
+from jaxreward.proposers.proposer import Answers, Context, Proposer, RngOf
 from jaxreward.proposers.replies.answer import proposal_in
 from jaxreward.records import Failure, Proposal, Request, TaskCard
 
@@ -25,7 +25,7 @@ _WHAT = {
 """What a person writes in place of the JSON object that the page asks for."""
 
 
-class ManualProposer(Unplanned):
+class ManualProposer(Proposer):
     """Writes `requests/<id>.md` in the run's folder and reads `replies/<id>.py`, or `.txt` for words.
 
     A request is the prompt that a language model would get. A reply is a program, text with a program in

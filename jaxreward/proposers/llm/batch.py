@@ -47,7 +47,7 @@ class Session:
 
 
 def answered(exchanges: Sequence[Exchange]) -> Exchange | None:
-    """The exchange that settles a request: a reply, or a prompt that was prompt up."""
+    """The exchange that settles a request: a reply, or a prompt that was given up."""
     return next((e for e in exchanges if not e.error or e.finish), None)
 
 

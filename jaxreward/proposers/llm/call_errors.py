@@ -8,11 +8,12 @@ import math
 import os
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import Any, Literal
 
+from jaxreward.errors import causes
 from jaxreward.proposers.llm.quiet_litellm import import_litellm
 
 # `litellm.RateLimitError: `, `RateLimitError: OpenAIException - `, `APITimeoutError - `
@@ -21,22 +22,22 @@ _WRAPPING = re.compile(r"(litellm\.)?\w*(Error|Exception)(: | - )")
 Kind = Literal["retry", "skip", "fatal"]
 """What to do: send the call again later, give this prompt up and go on with others, or end the run."""
 
-_SAID = 240
+_QUOTED = 240
 """Characters of a provider's own words that are shown."""
 
 _POLICY = ("content_policy", "content policy", "content_filter", "content management policy", "usage policy")
 _POLICY += ("safety system", "content filtering")
 _LONG = ("context_length_exceeded", "context length", "context window", "too many tokens", "prompt is too long")
-_BROKE = (
+_NO_CREDIT = (
     "insufficient_quota",
     "exceeded your current quota",
     "credit balance",
     "billing_hard_limit",
     "payment required",
 )
-_GARBLED = ("empty or invalid response", "unable to get json")
-_KEYLESS = ("missing credentials", "no key is set", "missing api key", "api_key client option must be set")
-_KEYLESS += ("api key not found", "no api key", "missing anthropic api key")
+_MALFORMED = ("empty or invalid response", "unable to get json")
+_NO_KEY = ("missing credentials", "no key is set", "missing api key", "api_key client option must be set")
+_NO_KEY += ("api key not found", "no api key", "missing anthropic api key")
 
 
 @dataclass(eq=False)
@@ -88,24 +89,27 @@ def explain(error: BaseException, origin: Origin, redact: Callable[[str], str] =
     reply that it cannot read, an error 500; so the HTTP status and the kind of connection error are read
     from what caused it. A status that no response had counts as charged.
     """
+    import httpx
+
     from jaxreward.proposers.llm.transport import TooLarge
 
-    chain, said = list(_chain(error)), _said(error, redact)
+    chain, said = list(causes(error)), _quoted(error, redact)
     if (large := next((e for e in chain if isinstance(e, TooLarge)), None)) is not None:
         return unusable(str(large))
-    response = next((r for e in chain if (r := _response_of(e)) is not None), None)
-    if response is not None:
-        return _of_status(response.status_code, response.headers, error, origin, said)
+    # Only what was really received: litellm makes up responses for its own exceptions.
+    for e in chain:
+        if isinstance(e, httpx.HTTPStatusError):
+            return _of_status(e.response.status_code, e.response.headers, error, origin, said)
     for e in chain:
         if (found := _of_connection(e)) is not None:
             return found
     status, raw = getattr(error, "status_code", None), str(error).lower()
-    if _any(_GARBLED, raw) or any(isinstance(e, json.JSONDecodeError) for e in chain):
+    if _any(_MALFORMED, raw) or any(isinstance(e, json.JSONDecodeError) for e in chain):
         return unusable(f"what came back is no reply of a chat API ({said})")
-    if _any(_KEYLESS, raw):
+    if _any(_NO_KEY, raw):
         return no_key(origin)
     if isinstance(status, int) and status < 500:
-        found = _of_status(status, _headers(error), error, origin, said)
+        found = _of_status(status, getattr(error, "litellm_response_headers", None) or {}, error, origin, said)
         found.charged = True
         return found
     if isinstance(status, int):
@@ -121,7 +125,7 @@ def _of_status(status: int, headers: Mapping[str, str], error: BaseException, or
         return CallError("skip", refusal, "content_filter")
     if isinstance(error, litellm.ContextWindowExceededError) or status == 413 or (status == 400 and _any(_LONG, text)):
         return CallError("skip", f"the prompt is too long for {origin.model} ({said})", "context_window")
-    if status == 402 or (status in (400, 429) and _any(_BROKE, text)):
+    if status == 402 or (status in (400, 429) and _any(_NO_CREDIT, text)):
         status = 402
     if status in (408, 504):
         return CallError("retry", f"a gateway gave up waiting for the model (HTTP {status})", charged=True)
@@ -167,28 +171,6 @@ def _any(words: tuple[str, ...], text: str) -> bool:
     return any(word in text for word in words)
 
 
-def _chain(error: BaseException) -> Iterator[BaseException]:
-    """An exception and what led to it, the outermost first."""
-    seen: set[int] = set()
-    e: BaseException | None = error
-    while e is not None and id(e) not in seen:
-        seen.add(id(e))
-        yield e
-        original = getattr(e, "original_exception", None)
-        e = e.__cause__ or e.__context__ or (original if isinstance(original, BaseException) else None)
-
-
-def _response_of(e: BaseException) -> Any:
-    """The response that was really received: litellm makes some up for its own exceptions."""
-    import httpx
-
-    return e.response if isinstance(e, httpx.HTTPStatusError) else None
-
-
-def _headers(error: BaseException) -> Mapping[str, str]:
-    return getattr(error, "litellm_response_headers", None) or {}
-
-
 def _after(headers: Mapping[str, str]) -> float | None:
     """Seconds that `Retry-After` asks for: a number, or a date."""
     value = next((v for k, v in headers.items() if k.lower() == "retry-after"), "").strip()
@@ -210,7 +192,7 @@ def _cause(e: BaseException) -> str:
     return os.strerror(number) if number and number > 0 else _short(getattr(cause, "strerror", None) or str(cause))
 
 
-def _said(error: BaseException, redact: Callable[[str], str]) -> str:
+def _quoted(error: BaseException, redact: Callable[[str], str]) -> str:
     """A provider's words without litellm's wrapping, on one line."""
     text = " ".join(redact(str(getattr(error, "message", "") or error)).split())
     while match := _WRAPPING.match(text):
@@ -233,4 +215,4 @@ def _message_in(text: str) -> str:
 
 def _short(text: str) -> str:
     text = " ".join(text.split()) or "no reason given"
-    return text if len(text) <= _SAID else text[: _SAID - 1] + "…"
+    return text if len(text) <= _QUOTED else text[: _QUOTED - 1] + "…"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from functools import cache
 
 from jaxreward.errors import UserError
@@ -34,19 +35,20 @@ class Price:
         return prompt * self.input + completion * self.output
 
 
-class Prices:
-    """Prices by model: those of `--price`, else litellm's table; None where neither knows one.
+def price_of(settings: LlmSettings, model: str) -> Price | None:
+    """The price of a model by the name that `--model` gives it: that of `--price`, else litellm's; None where neither
+    knows one.
 
     Discounts for cached input are not applied and prices of very long prompts (above 128,000 tokens)
     are not known; where reasoning costs more than other output, all output is taken to.
     """
+    given = settings.prices().get(model)
+    return Price(*given) if given else _listed(model)
 
-    def __init__(self, settings: LlmSettings) -> None:
-        self._overrides = {model: Price(*pair) for model, pair in settings.prices().items()}
 
-    def of(self, model: str) -> Price | None:
-        """The price of a model by the name that `--model` gives it."""
-        return self._overrides.get(model) or _listed(model)
+def known_prices(settings: LlmSettings) -> dict[str, Price]:
+    """Of the models of some settings, those that are known."""
+    return {model: price for model in settings.weights() if (price := price_of(settings, model)) is not None}
 
 
 @cache
@@ -80,15 +82,10 @@ class Amount:
     unpriced: int = 0
 
     def __add__(self, other: Amount) -> Amount:
-        return Amount(
-            self.requests + other.requests,
-            self.tokens + other.tokens,
-            self.usd + other.usd,
-            self.unpriced + other.unpriced,
-        )
+        return Amount(*map(operator.add, astuple(self), astuple(other)))
 
     def __sub__(self, other: Amount) -> Amount:
-        return self + Amount(-other.requests, -other.tokens, -other.usd, -other.unpriced)
+        return Amount(*map(operator.sub, astuple(self), astuple(other)))
 
     @classmethod
     def of(cls, exchanges: Iterable[Exchange]) -> Amount:
@@ -112,15 +109,14 @@ class Cost:
     """
 
     def __init__(self, settings: LlmSettings) -> None:
-        self.settings, self.prices = settings, Prices(settings)
+        self.settings = settings
         self.spent = self.reserved = Amount()
-        if settings.max_usd is not None:
-            for model in settings.weights():
-                if self.prices.of(model) is None:
-                    raise UserError(
-                        f"the price of {model} is not known, so --max-usd cannot hold: say --price "
-                        f"{model}=INPUT,OUTPUT (dollars per million tokens), or use --max-tokens-total"
-                    )
+        for model in settings.weights() if settings.max_usd is not None else ():
+            if price_of(settings, model) is None:
+                raise UserError(
+                    f"the price of {model} is not known, so --max-usd cannot hold: say --price "
+                    f"{model}=INPUT,OUTPUT (dollars per million tokens), or use --max-tokens-total"
+                )
 
     def at_most(self, model: str, prompt_tokens: int) -> Amount:
         """The most that one call can cost."""
@@ -129,7 +125,7 @@ class Cost:
 
     def usd(self, model: str, prompt_tokens: int, completion_tokens: int) -> float | None:
         """Dollars, or None where the price is unknown."""
-        price = self.prices.of(model)
+        price = price_of(self.settings, model)
         return None if price is None else price.of(prompt_tokens, completion_tokens)
 
     def reserve(self, amount: Amount) -> bool:
@@ -139,11 +135,10 @@ class Cost:
         self.reserved += amount
         return True
 
-    def settle(self, reserved: Amount, exchange: Exchange | None) -> None:
-        """Replace a reservation by what the call came to; None for one that was not sent."""
+    def settle(self, reserved: Amount, exchange: Exchange) -> None:
+        """Replace a reservation by what the call came to."""
         self.reserved -= reserved
-        if exchange is not None:
-            self.spent += Amount.of([exchange])
+        self.spent += Amount.of([exchange])
 
     def lacking(self, amount: Amount) -> str:
         """Why an amount does not fit now, e.g. `the budget of dollars is spent`; empty if it does."""
@@ -186,9 +181,7 @@ class Estimate:
 
 def estimate_cost(settings: LlmSettings, prompt_tokens: int, calls: int) -> Estimate:
     """Estimate the cost of `calls` calls with prompts of `prompt_tokens` tokens."""
-    prices, reply = Prices(settings), min(EXPECTED_REPLY, settings.max_tokens)
-    weights = settings.weights()
-    known = {model: price for model in weights if (price := prices.of(model)) is not None}
+    reply, weights, known = min(EXPECTED_REPLY, settings.max_tokens), settings.weights(), known_prices(settings)
     expected = calls * sum(weights[model] * price.of(prompt_tokens, reply) for model, price in known.items())
     most = calls * max((price.of(prompt_tokens, settings.max_tokens) for price in known.values()), default=0.0)
     cap = float("inf") if settings.max_usd is None else settings.max_usd
@@ -197,10 +190,8 @@ def estimate_cost(settings: LlmSettings, prompt_tokens: int, calls: int) -> Esti
 
 def too_small(settings: LlmSettings, prompt_tokens: int) -> str:
     """Why a cap does not reach for a single call with a prompt of `prompt_tokens` tokens; empty if all do."""
-    prices = Prices(settings)
     most = prompt_tokens + settings.max_tokens
-    known = [price for model in settings.weights() if (price := prices.of(model)) is not None]
-    usd = max((price.of(prompt_tokens, settings.max_tokens) for price in known), default=0.0)
+    usd = max((price.of(prompt_tokens, settings.max_tokens) for price in known_prices(settings).values()), default=0.0)
     if settings.max_usd is not None and usd > settings.max_usd * (1 + _ROUNDING):
         cap, need = f"--max-usd {settings.max_usd:g}", f"cost up to {dollars(usd)}"
     elif settings.max_tokens_total is not None and most > settings.max_tokens_total:

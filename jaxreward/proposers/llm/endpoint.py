@@ -204,14 +204,11 @@ class Endpoint:
                 raise problem from error
         for request in prepared[:1]:
             # Some providers' code sends a request without a key, and lets the server refuse it.
-            if self.settings.api_base is None and self._lacks_key(model) and not transport.has_key(request):
+            missing = import_litellm().validate_environment(model=model).get("missing_keys", [])
+            only_key = bool(missing) and all(name.endswith("_API_KEY") for name in missing)
+            if self.settings.api_base is None and only_key and not transport.has_key(request):
                 raise no_key(self.origin(model))
             self._announce(model, transport.address_of(request))
-
-    def _lacks_key(self, model: str) -> bool:
-        """Whether nothing but a key is missing, as far as litellm knows what a provider wants."""
-        missing = import_litellm().validate_environment(model=model).get("missing_keys", [])
-        return bool(missing) and all(name.endswith("_API_KEY") for name in missing)
 
     def _given(self, request_id: str) -> dict[str, Any]:
         s = self.settings

@@ -41,11 +41,9 @@ class _Lookups(ThreadPoolExecutor):
 
         def look() -> None:
             try:
-                found = fn(*args, **kwargs)
+                future.set_result(fn(*args, **kwargs))
             except BaseException as error:
                 future.set_exception(error)
-            else:
-                future.set_result(found)
 
         future.set_running_or_notify_cancel()
         threading.Thread(target=look, daemon=True, name="lookup").start()

@@ -21,14 +21,14 @@ from jaxreward.proposers.llm.llm_settings import LlmSettings
 from jaxreward.proposers.llm.model_queue import Call
 from jaxreward.proposers.llm.secrets import Secrets
 from jaxreward.proposers.prompts.prompt_builder import PromptBook
-from jaxreward.proposers.proposer import Answers, Context, RngOf, Unplanned
+from jaxreward.proposers.proposer import Answers, Context, Proposer, RngOf
 from jaxreward.proposers.replies.answer import proposal_in
 from jaxreward.records import Exchange, Failure, Proposal, Request, TaskCard
 
 _NO_MODEL = "say which language model to ask with --model, e.g. --model anthropic/claude-sonnet-4-5"
 
 
-class LlmProposer(Unplanned):
+class LlmProposer(Proposer):
     """Asks language models for programs and words, several requests concurrently; not for `prefer`.
 
     What a request is answered with depends on its exchanges in the transcript alone; a request that
@@ -51,9 +51,7 @@ class LlmProposer(Unplanned):
         self.settings.check()
         if not self.settings.model:
             raise UserError(_NO_MODEL)
-        self.secrets = Secrets()
-        for model in self.settings.weights():
-            self.secrets.guard(model.partition("/")[0])
+        self.secrets = Secrets(models=self.settings.weights())
         self._check_address()
         self.book = PromptBook(card, self.settings.prompts)
         self.cost = Cost(self.settings)
@@ -191,11 +189,9 @@ def ping(settings: LlmSettings, note: Callable[[str], None] = lambda _: None) ->
     settings.check()
     if not settings.model:
         raise UserError(_NO_MODEL)
-    secrets = Secrets()
+    secrets = Secrets(models=settings.weights())
     for sentence in secrets.install():
         note(sentence)
-    for model in settings.weights():
-        secrets.guard(model.partition("/")[0])
     endpoint = Endpoint(settings, redact=secrets.redact, on_endpoint=lambda text: note(secrets.redact(text)))
     cost = Cost(dataclasses.replace(settings, max_usd=None))
     return [run_calls(_ping(model, endpoint, cost, secrets)) for model in settings.weights()]

@@ -70,7 +70,9 @@ class LlmSettings:
         check_bounds(self)
         for name in ("wait_s", "confirm_usd"):
             if not getattr(self, name) >= 0:
-                raise UserError(f"--{_dashed(name)} must be a number that is not negative, not {getattr(self, name)}")
+                raise UserError(
+                    f"--{name.replace('_', '-')} must be a number that is not negative, not {getattr(self, name)}"
+                )
         if self.temperature is not None and not 0 <= self.temperature <= 2:
             raise UserError(f"--temperature must lie in [0, 2], not {self.temperature}")
         if self.top_p is not None and not 0 < self.top_p <= 1:
@@ -126,7 +128,3 @@ def _check_address(address: str) -> None:
             "--api-base must not carry a key, a password, a query or a fragment: put keys into the environment or "
             "a .env file"
         )
-
-
-def _dashed(name: str) -> str:
-    return name.replace("_", "-")

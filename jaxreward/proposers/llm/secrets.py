@@ -7,7 +7,7 @@ import io
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, quote_plus
@@ -15,13 +15,13 @@ from urllib.parse import quote, quote_plus
 from jaxreward import files
 from jaxreward.errors import UserError, why_unreadable
 
-_SURE = re.compile(
+_SECRET_NAME = re.compile(
     r"PASSWORD|PASSWD|PASSPHRASE|PASS$|^PGPASS|_PAT$|SECRET|CREDENTIAL|API_?KEY|ACCESS_?KEY|PRIVATE_?KEY|"
     r"(ACCESS|AUTH|API|BEARER|REFRESH|SESSION)_?TOKEN"
 )
 """Names of variables that hold secrets."""
 
-_PERHAPS = re.compile(r"KEY|TOKEN|AUTH(?!OR(?!I))")
+_POSSIBLE_NAME = re.compile(r"KEY|TOKEN|AUTH(?!OR(?!I))")
 """Names of variables that hold secrets, or something else: SORT_KEY, MAX_TOKENS, AUTH_MODE."""
 
 _KEY = re.compile(r"(API_?KEY|_KEY|_TOKEN|_API_SECRET)$|^AWS_(ACCESS_KEY_ID|BEARER_TOKEN_BEDROCK)$")
@@ -29,7 +29,7 @@ _KEY = re.compile(r"(API_?KEY|_KEY|_TOKEN|_API_SECRET)$|^AWS_(ACCESS_KEY_ID|BEAR
 
 _LARGEST = 1 << 20
 _NAMED = 8
-_SAID: set[tuple[object, ...]] = set()
+_REPORTED: set[tuple[object, ...]] = set()
 
 SHORTEST = 8
 """Characters; shorter values are no secrets but switches and numbers, and would match everywhere. A key
@@ -56,16 +56,19 @@ class Secrets:
 
     Args:
         folder: where `.env` lies, by default the working directory; there need not be one.
+        models: names of models whose providers are asked, e.g. `openai/x`.
 
     Raises:
         UserError: `.env` cannot be read.
     """
 
-    def __init__(self, folder: Path | None = None) -> None:
+    def __init__(self, folder: Path | None = None, models: Iterable[str] = ()) -> None:
         self._file = (folder or Path.cwd()) / ".env"
         self._values = _read(self._file)
         self._providers: set[str] = set()
         self._names: set[str] = set()
+        for model in models:
+            self.guard(model.partition("/")[0])
 
     def install(self) -> list[str]:
         """Set the keys of `.env` that the environment lacks; the environment wins.
@@ -80,9 +83,9 @@ class Secrets:
                 os.environ.setdefault(name, value)
             elif os.environ.get(name) != value:
                 ignored.append(name)
-        if not ignored or (self._file, *ignored) in _SAID:
+        if not ignored or (self._file, *ignored) in _REPORTED:
             return []
-        _SAID.add((self._file, *ignored))
+        _REPORTED.add((self._file, *ignored))
         names = ", ".join(ignored[:_NAMED]) + (f" and {len(ignored) - _NAMED} more" if len(ignored) > _NAMED else "")
         return [f"{self._file} may set keys alone: {names} in it is ignored; set it in the environment if you want it"]
 
@@ -125,7 +128,7 @@ class Secrets:
         if len(value.strip()) < SHORTEST_KEY or value.strip().lower() in PLACEHOLDERS:
             return False
         asked = any(name.startswith(f"{provider}_") for provider in self._providers)
-        return name in self._names or (asked and bool(_SURE.search(name) or _PERHAPS.search(name)))
+        return name in self._names or (asked and bool(_SECRET_NAME.search(name) or _POSSIBLE_NAME.search(name)))
 
 
 def _read(path: Path) -> dict[str, str]:
@@ -144,8 +147,8 @@ def _is_secret(name: str, value: str) -> bool:
     """By its name and its look."""
     if len(value.strip()) < SHORTEST:
         return False
-    return (_SURE.search(name) is not None and not _of_words(value)) or (
-        _PERHAPS.search(name) is not None and not _of_words(value, digits=True)
+    return (_SECRET_NAME.search(name) is not None and not _of_words(value)) or (
+        _POSSIBLE_NAME.search(name) is not None and not _of_words(value, digits=True)
     )
 
 

@@ -1,4 +1,4 @@
-"""How the page of each operator is made up; what it says is in its template."""
+"""The layout of the page of each operator; its text is in its template."""
 
 from __future__ import annotations
 

@@ -46,6 +46,7 @@ class PromptBook:
 
     def __init__(self, card: TaskCard, folder: Path | None = None) -> None:
         self.card, self._templates = card, Templates(folder)
+        self._render = self._templates.render
         if folder is not None:
             for request in sample_requests(self._templates.operators):
                 self.messages(request, np.random.default_rng(0), every_section=True)
@@ -117,16 +118,12 @@ class PromptBook:
 
     def _task(self, doc_budget: int) -> TaskCard:
         """The words about the task; those about its state have at most `doc_budget` tokens."""
-        return TaskCard(
-            name=self.card.name,
-            description=plain(sections.cut(self.card.description.strip(), BUDGET["task"], "")),
-            state_doc=plain(sections.cut(self.card.state_doc.strip(), doc_budget, "")),
-            observation=plain(sections.cut(self.card.observation.strip(), BUDGET["observation"])),
-            measure=self.card.measure,
-            discount=self.card.discount,
-            rewards_scaled=self.card.rewards_scaled,
-            horizon_cuts=self.card.horizon_cuts,
-        )
+        cut = {
+            "description": sections.cut(self.card.description.strip(), BUDGET["task"], ""),
+            "state_doc": sections.cut(self.card.state_doc.strip(), doc_budget, ""),
+            "observation": sections.cut(self.card.observation.strip(), BUDGET["observation"]),
+        }
+        return self.card.model_copy(update={name: plain(text) for name, text in cut.items()})
 
     def _remaining(self, context: dict[str, Any], left: int, others: Sequence[str], programs: int) -> int:
         """Tokens that the task's section and `others` leave; sets `task` and `documented`."""
@@ -224,9 +221,6 @@ class PromptBook:
     def _page(self, name: str, context: dict[str, Any], names: list[str]) -> str:
         rendered = [self._render(f"section_{section}", context) for section in names]
         return self._render(name, {**context, "sections": rendered})
-
-    def _render(self, name: str, context: dict[str, Any]) -> str:
-        return self._templates.render(name, context)
 
 
 def _band(page: Page, parents: Sequence[sections.Shown]) -> str:

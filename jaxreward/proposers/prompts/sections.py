@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -64,10 +65,7 @@ def clipped(text: str, budget: int) -> str:
     """A line of at most `budget` tokens."""
     if estimate_tokens(text) <= budget:
         return text
-    fits, size = 0, len(text)
-    while size - fits > 1:
-        middle = (fits + size) // 2
-        fits, size = (middle, size) if estimate_tokens(text[:middle]) <= budget - 3 else (fits, middle)
+    fits = bisect_right(range(1, len(text)), budget - 3, key=lambda size: estimate_tokens(text[:size]))
     return text[:fits].rstrip() + "…"
 
 
@@ -105,7 +103,7 @@ class Shown:
         id: the candidate's name in the run.
         source: its program, perhaps with lines left out.
         score: the metric with its standard error in words; empty for a failure.
-        level: how far it has come, about 0 to 1; None for a failure, and where nothing says what would be much.
+        level: how far it has come, about 0 to 1; None for a failure, and where no scale is known.
         measure: the name of the metric.
         observation_size, operations: 0 where the program was not checked.
         terms: names of reward terms.
@@ -294,8 +292,8 @@ def _fitting(lines: tuple[str, ...], budget: int) -> tuple[str, ...]:
 
 
 def band(programs: Sequence[Shown]) -> str:
-    """The performance band of the best parent; `scratch` without one that has a score, `unknown` where nothing says
-    what would be much."""
+    """The performance band of the best parent; `scratch` without one that has a score, `unknown` where
+    no scale is known."""
     levels = [program.level for program in programs if program.level is not None and math.isfinite(program.level)]
     if levels:
         return next(name for below, name in BANDS if max(levels) < below)

@@ -74,7 +74,8 @@ class Templates:
         except Exception as error:
             where = self._place(error)
             if where is not None:
-                raise UserError(f"the prompt template {where}: {_what(error)}") from error
+                kind = "" if isinstance(error, TemplateError) else f"{type(error).__name__}: "
+                raise UserError(f"the prompt template {where}: {kind}{error}") from error
             if isinstance(error, Missing):
                 raise UserError(f"the prompt template {name}.j2 cannot be filled in: {error}") from error
             raise  # no template of the user's is involved
@@ -83,15 +84,11 @@ class Templates:
         """File and line in the user's folder where an error arose."""
         if self.folder is None:
             return None
-        if (
-            isinstance(error, TemplateSyntaxError)
-            and error.filename
-            and Path(error.filename).is_relative_to(self.folder)
-        ):
-            return f"{error.filename}, line {error.lineno}"
-        frames = traceback.extract_tb(error.__traceback__)
-        own = [frame for frame in frames if Path(frame.filename).is_relative_to(self.folder)]
-        return f"{own[-1].filename}, line {own[-1].lineno}" if own else None
+        places = [(frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
+        if isinstance(error, TemplateSyntaxError) and error.filename:
+            places.append((error.filename, error.lineno))
+        own = [place for place in places if Path(place[0]).is_relative_to(self.folder)]
+        return "{}, line {}".format(*own[-1]) if own else None
 
     def _own_names(self, folder: Path) -> set[str]:
         """The templates in a user's folder, known by name and readable."""
@@ -137,7 +134,3 @@ def _printed(value: _T) -> _T:
     if value is None:
         raise Missing("a value that is printed is None")
     return value
-
-
-def _what(error: Exception) -> str:
-    return f"{error}" if isinstance(error, TemplateError) else f"{type(error).__name__}: {error}"

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jaxreward.proposers.replies.fences import Fence, fences
-from jaxreward.proposers.replies.reasoning import spoken
+from jaxreward.proposers.replies.reasoning import strip_reasoning
 from jaxreward.proposers.replies.source import NAMES, bare, dedented, defined, helpers, missing, parsed, solid, whole
 from jaxreward.records import Failure
 
@@ -69,7 +69,7 @@ def read_reply(text: str, finish: str = "", *, thought: bool = False, shown: Seq
     plain = legible(text[:REPLY_LIMIT])
     if program := whole(plain):  # fences in it are words of its docstrings
         return Reply(program + "\n", _thought(plain, program, {}) if thought else "")
-    said = spoken(plain)
+    said = strip_reasoning(plain)
     if not defined(said) and _QUOTED.search(said):
         said = _QUOTE_MARK.sub("", said)
     cut = finish == "length"
@@ -180,14 +180,14 @@ def _strings(document: Any) -> Iterator[tuple[str, str]]:
             yield key, value
         elif isinstance(value, dict):
             waiting += [(str(k), v) for k, v in reversed(value.items())]
-        elif isinstance(value, list) and key.lower() in _CODE_KEYS and _are_lines(value):
+        elif isinstance(value, list) and key.lower() in _CODE_KEYS and len(value) > 1 and all(map(_is_line, value)):
             yield key, "\n".join(line.rstrip("\n") for line in value)
         elif isinstance(value, list):
             waiting += [(key, v) for v in reversed(value)]
 
 
-def _are_lines(values: list[Any]) -> bool:
-    return len(values) > 1 and all(isinstance(value, str) and "\n" not in value[:-1] for value in values)
+def _is_line(value: Any) -> bool:
+    return isinstance(value, str) and "\n" not in value[:-1]
 
 
 def _of_fields(fields: dict[str, list[str]]) -> list[str]:

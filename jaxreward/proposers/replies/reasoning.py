@@ -12,7 +12,7 @@ _END = re.compile(r"</(?:think|thinking|reasoning)>", re.IGNORECASE)
 _STOP = re.compile(r"<\|(?:end|return|start|call)\|>")
 
 
-def spoken(text: str) -> str:
+def strip_reasoning(text: str) -> str:
     """The text without thinking blocks, and of a text in channels the final one.
 
     A tag in code is no tag: one that stands in a fence counts only at the start of a line. Some endpoints
@@ -40,8 +40,10 @@ def spoken(text: str) -> str:
                 break
             tags += 1
         (thought if thinking else kept).append(line)
-    if thinking and ("".join(kept).strip() or _holds_program("\n".join(thought))):
-        kept += thought
+    if thinking:
+        blocks = [fence.text for fence in fences("\n".join(thought)) if fence.closed]
+        if "".join(kept).strip() or any(defined(block) and parsed(block) is not None for block in blocks):
+            kept += thought
     if answer and defined("\n".join(kept[answer:])):
         kept = kept[answer:]
     return "\n".join(kept)
@@ -50,7 +52,7 @@ def spoken(text: str) -> str:
 def without_reasoning(text: str) -> str:
     """The text after the last block of reasoning, also where its opening tag is missing."""
     rest = _END.split(text)[-1]
-    return spoken(rest if rest.strip() else text)
+    return strip_reasoning(rest if rest.strip() else text)
 
 
 def _end(line: str, fenced: bool) -> re.Match[str] | None:
@@ -58,10 +60,6 @@ def _end(line: str, fenced: bool) -> re.Match[str] | None:
     end = _END.search(line)
     before = line[: end.start()].rstrip() if end else ""
     return None if before.endswith("#") or (fenced and before.strip("`~ \t")) else end
-
-
-def _holds_program(text: str) -> bool:
-    return any(f.closed and defined(f.text) and parsed(f.text) is not None for f in fences(text))
 
 
 def _final_channel(text: str) -> str:
