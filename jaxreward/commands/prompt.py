@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,7 +14,7 @@ from jaxreward.commands.file_tasks import named_again
 from jaxreward.commands.output import print_json
 from jaxreward.commands.resolve import Command, Resolved
 from jaxreward.config import Arg, apply, is_file
-from jaxreward.errors import UserError, suggestion
+from jaxreward.errors import UserError
 from jaxreward.evolve.budget import next_requests
 from jaxreward.evolve.presets import quick_learner
 from jaxreward.evolve.settings import EvolveSettings
@@ -143,7 +144,9 @@ def _check_operator(name: str, prompts: Path | None) -> None:
     """Raise UserError for an operator that there is not, neither ours nor one that a folder of templates serves."""
     if name in OPERATORS or (prompts is not None and (prompts / f"operator_{name}.j2").is_file()):
         return
-    raise UserError(f"there is no operator '{name}'; {suggestion(name, OPERATORS, 'choose from')}")
+    near = get_close_matches(name, OPERATORS, 1)
+    hint = f"did you mean {near[0]}?" if near else f"choose from {', '.join(OPERATORS)}"
+    raise UserError(f"there is no operator '{name}'; {hint}")
 
 
 def _composed(request: Request, words: TaskCard, llm: LlmSettings, seed: int) -> Shown:
