@@ -70,7 +70,7 @@ def run(resolved: Resolved[CompareSettings]) -> int:
         if settings.json:
             print_json({"out": str(settings.out), "finished": False, "reason": f"stopped by {stop.reason}"})
         return stop.exit_code
-    conclude(settings.out, settings.grid(), settings.part(), unfinished, console, settings.json)
+    conclude(settings, unfinished, console)
     return exit_code(unfinished)
 
 

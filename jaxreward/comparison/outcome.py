@@ -27,6 +27,7 @@ from jaxreward.comparison.cells import (
     sparse_label,
     with_defaults,
 )
+from jaxreward.comparison.compare_settings import CompareSettings
 from jaxreward.comparison.comparison_plot import search_curves
 from jaxreward.comparison.comparison_table import notes, row_json, score_sheet, search_json, use_sheet
 from jaxreward.comparison.finished_searches import (
@@ -66,7 +67,6 @@ class Gathered:
     in the records `before_in`.
     """
 
-    grids: tuple[Grid, ...]
     searches: tuple[Search, ...]
     sparse: Mapping[str, Sparse]
     missing: Mapping[str, str]
@@ -91,8 +91,7 @@ def gather(folders: Sequence[Path], wanted: Grid | None = None) -> Gathered:
         if not mine:
             raise UserError(f"{folder} is no folder of a comparison: give the --out of jaxreward compare")
         records += mine
-    shards = [shard for _, shard in records]
-    grids = tuple(dict.fromkeys(shard.grid for shard in shards))
+    grids = [shard.grid for _, shard in records]
     searches: list[Search] = []
     missing: dict[str, str] = {}
     for key in searches_of(grids):
@@ -128,7 +127,8 @@ def gather(folders: Sequence[Path], wanted: Grid | None = None) -> Gathered:
     before = {cell: why for cell, why in missing.items() if cell not in mine}
     missing = {cell: why for cell, why in missing.items() if cell in mine}
     before_in = tuple(path for path, shard in records if not before.keys().isdisjoint(_labels(shard.grid)))
-    return Gathered(grids, tuple(searches), sparse, missing, tuple(shards), wanted, before, before_in)
+    shards = tuple(shard for _, shard in records)
+    return Gathered(tuple(searches), sparse, missing, shards, wanted, before, before_in)
 
 
 def _labels(grid: Grid) -> set[str]:
@@ -242,24 +242,21 @@ def idle(out: Path, grid: Grid, cells: Sequence[Cell]) -> bool:
 # ---- output
 
 
-def conclude(
-    out: Path, grid: Grid, part: tuple[int, int], unfinished: Sequence[Unfinished], console: Console, as_json: bool
-) -> None:
-    """Report the outcome of this process; write table and plot unless other shards of its `grid` are still to come."""
-    gathered = gather([out], grid)
+def conclude(settings: CompareSettings, unfinished: Sequence[Unfinished], console: Console) -> None:
+    """Report the outcome of this process; write table and plot unless other shards of its grid are still to come."""
+    out, (index, count) = settings.out, settings.part()
+    gathered = gather([out], settings.grid())
     failed = {t.cell: t.reason for t in unfinished}
-    if part[1] > 1 and gathered.missing:
+    if count > 1 and gathered.missing:
         _list_missing(failed, console)
         console.print(
-            f"shard {part[0]} of {part[1]} has ended; when all are done, its table comes of jaxreward compare --merge "
+            f"shard {index} of {count} has ended; when all are done, its table comes of jaxreward compare --merge "
             f"{out}, with the --out of the other shards if they have their own"
         )
-        if as_json:
-            print_json(
-                {"shard": f"{part[0]}/{part[1]}", "out": str(out), "finished": not unfinished, "missing": failed}
-            )
+        if settings.json:
+            print_json({"shard": f"{index}/{count}", "out": str(out), "finished": not unfinished, "missing": failed})
         return
-    report(dataclasses.replace(gathered, missing={**gathered.missing, **failed}), out, console, as_json)
+    report(dataclasses.replace(gathered, missing={**gathered.missing, **failed}), out, console, settings.json)
 
 
 def merge(folders: Sequence[Path], out: Path, console: Console, as_json: bool) -> int:
@@ -276,7 +273,8 @@ def merge(folders: Sequence[Path], out: Path, console: Console, as_json: bool) -
 
 def report(gathered: Gathered, out: Path, console: Console, as_json: bool) -> None:
     """Print the tables and write `comparison.md`, `comparison.json` and `comparison.png` into `out`."""
-    rows, grid = rows_of(gathered.searches, *gathered.grids, wanted=gathered.wanted), joined(gathered.grids)
+    grids = [shard.grid for shard in gathered.shards]
+    rows, grid = rows_of(gathered.searches, *grids, wanted=gathered.wanted), joined(grids)
     pages = ["# Search strategies at equal budget\n"]
 
     def say(note: str) -> None:
