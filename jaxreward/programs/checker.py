@@ -113,7 +113,7 @@ class Checker:
             with suppress(CancelledError):
                 verdict, program = ahead.result()
                 return verdict, program and dataclasses.replace(program, name=name)
-        return self._check(source, task, samples, name)
+        return self._checked(source, task, samples, name)
 
     def prefetch(self, source: str, task: Any, then: Callable[[Program], None] | None = None) -> None:
         """Begin to check a program in a thread; `check` and `check_many` of this text wait for the result.
@@ -137,7 +137,7 @@ class Checker:
             now, later = self._pools
             if (source, id(task)) in self._ahead:
                 return
-            checked = now.submit(self._check, source, task, None, "program")
+            checked = now.submit(self._checked, source, task, None, "program")
             self._ahead[source, id(task)] = (checked, task)  # holds the task, so that its id stays unique
         checked.add_done_callback(passed)
 
@@ -217,14 +217,12 @@ class Checker:
             warnings.warn(f"programs are executed without a sandbox: {sandbox['reason']}", stacklevel=5)
         return False
 
-    def _check(self, source: str, task: Any, given: Any, name: str) -> tuple[Verdict, Program | None]:
+    def _checked(self, source: str, task: Any, given: Any, name: str) -> tuple[Verdict, Program | None]:
         target = self._target(task)
         with self._lane() as lane:
-            return self._check_in(lane, source, target, given, name)
+            return self._check(lane, source, target, given, name)
 
-    def _check_in(
-        self, lane: _Lane, source: str, target: Target, given: Any, name: str
-    ) -> tuple[Verdict, Program | None]:
+    def _check(self, lane: _Lane, source: str, target: Target, given: Any, name: str) -> tuple[Verdict, Program | None]:
         sandboxed = self._sandboxed(lane)
         aside = () if sandboxed else (Notice(kind="no_sandbox", message="checked without a sandbox"),)
         try:

@@ -4,4 +4,6 @@ from jaxreward.search.draft import Draft
 from jaxreward.search.registry import STRATEGIES, make_strategy
 from jaxreward.search.strategy import SearchStrategy, State
 
-__all__ = ["STRATEGIES", "Draft", "SearchStrategy", "State", "make_strategy"]
+Strategy = SearchStrategy  # a protocol in earlier versions
+
+__all__ = ["STRATEGIES", "Draft", "SearchStrategy", "State", "Strategy", "make_strategy"]
