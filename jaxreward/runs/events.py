@@ -11,11 +11,10 @@ known, so that a run killed between any two resumes where it stopped.
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, TypeAdapter, field_validator
 
-from jaxreward.formatting import mapped
 from jaxreward.records import (
     SUCCESS,
     Evolve,
@@ -33,11 +32,13 @@ from jaxreward.records import (
 
 def json_ready(value: Any) -> Any:
     """`value` with NaN and infinities as strings: JSON has no such numbers, and records read them back."""
-    return mapped(value, lambda x: _non_finite(x) if isinstance(x, float) and not math.isfinite(x) else x)
-
-
-def _non_finite(x: float) -> str:
-    return "NaN" if math.isnan(x) else "Infinity" if x > 0 else "-Infinity"
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    if isinstance(value, dict):
+        return {key: json_ready(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [json_ready(item) for item in value]
+    return value
 
 
 Config = Annotated[dict[str, Any], AfterValidator(json_ready)]
@@ -102,17 +103,24 @@ class AskedRequest(Record):
 
     @classmethod
     def of(cls, request: Request) -> AskedRequest:
-        fields: dict[str, Any] = {name: getattr(request, name) for name in COPIED}
-        fields |= {name: tuple(r.candidate.id for r in getattr(request, name)) for name in LISTED}
-        fields |= {name: result.candidate.id for name in SINGLE if (result := getattr(request, name))}
-        return cls(**fields)
+        def ids(results: tuple[Result, ...]) -> tuple[str, ...]:
+            return tuple(result.candidate.id for result in results)
 
-
-LISTED, SINGLE = ("parents", "best", "diverse", "failures"), ("plan", "failed")
-"""Fields that hold results in a `Request` and the ids of their candidates in an `AskedRequest`."""
-
-COPIED = tuple(name for name in AskedRequest.model_fields if name not in LISTED + SINGLE)
-"""Fields that both have alike."""
+        return cls(
+            id=request.id,
+            operator=request.operator,
+            island=request.island,
+            evolve=request.evolve,
+            parents=ids(request.parents),
+            best=ids(request.best),
+            diverse=ids(request.diverse),
+            failures=ids(request.failures),
+            plan=request.plan.candidate.id if request.plan else "",
+            failed=request.failed.candidate.id if request.failed else "",
+            thought=request.thought,
+            remarks=request.remarks,
+            model=request.model,
+        )
 
 
 class Asked(Record):
@@ -254,6 +262,9 @@ Event = Annotated[
     Field(discriminator="type"),
 ]
 
-EVENT_TYPES = tuple(get_args(kind.model_fields["type"].annotation)[0] for kind in get_args(get_args(Event)[0]))
+EVENT_TYPES = (
+    *("run_started", "resumed", "baseline", "asked", "repair", "withdrawn", "proposed", "checked", "trained", "told"),
+    *("paused", "finished", "failed"),
+)
 
 event_adapter: TypeAdapter[Event] = TypeAdapter(Event)

@@ -13,7 +13,23 @@ from typing import Any, Generic, TypeVar
 from jaxreward.errors import UserError
 from jaxreward.operators import WORDS
 from jaxreward.records import TRAINED_STAGES, Candidate, Failure, ProgramSummary, Proposal, Request, Result
-from jaxreward.runs import events
+from jaxreward.runs.events import (
+    Asked,
+    AskedRequest,
+    Baseline,
+    Checked,
+    Event,
+    Failed,
+    Finished,
+    Paused,
+    Proposed,
+    Repair,
+    Resumed,
+    RunStarted,
+    Told,
+    Trained,
+    Withdrawn,
+)
 
 S = TypeVar("S")
 Tell = Callable[[S, Sequence[Result]], S]
@@ -38,10 +54,6 @@ class Spent:
     unpriced_tokens: int = 0
     compile_s: float = 0.0
     run_s: float = 0.0
-
-    def plus(self, **used: float) -> Spent:
-        """The same with these amounts added."""
-        return replace(self, **{name: getattr(self, name) + amount for name, amount in used.items()})
 
 
 def candidate_of(request: Request, proposal: Proposal, summary: ProgramSummary | None = None) -> Candidate:
@@ -73,7 +85,7 @@ class Generation:
     index: int
     requests: tuple[Request, ...]
     proposals: Mapping[str, Proposal] = field(default_factory=dict)
-    checks: Mapping[str, events.Checked] = field(default_factory=dict)
+    checks: Mapping[str, Checked] = field(default_factory=dict)
     trained: Mapping[str, Result] = field(default_factory=dict)
 
     def unproposed(self) -> tuple[Request, ...]:
@@ -146,112 +158,123 @@ class Progress(Generic[S]):
     known: Mapping[str, ProgramSummary] = field(default_factory=dict)
     exhausted: str = ""
     config: Mapping[str, Any] = field(default_factory=dict)
-    baselines: Mapping[str, events.Baseline] = field(default_factory=dict)
+    baselines: Mapping[str, Baseline] = field(default_factory=dict)
     spent: Spent = field(default_factory=Spent)
-    started: events.RunStarted | None = None
-    ended: events.Paused | events.Finished | events.Failed | None = None
+    started: RunStarted | None = None
+    ended: Paused | Finished | Failed | None = None
 
 
-def fold(logged: Iterable[events.Event], state: S, tell: Tell[S]) -> Progress[S]:
+def fold(events: Iterable[Event], state: S, tell: Tell[S]) -> Progress[S]:
     """The progress of a run from its events, given a strategy's initial `state` and its `tell`."""
     progress = Progress(state)
-    for event in logged:
+    for event in events:
         progress = advance(progress, event, tell)
     return progress
 
 
-def advance(progress: Progress[S], event: events.Event, tell: Tell[S]) -> Progress[S]:
+def advance(progress: Progress[S], event: Event, tell: Tell[S]) -> Progress[S]:
     """The progress after one more event; `UserError` where it cannot follow what came before."""
     match event:
-        case events.RunStarted():
+        case RunStarted():
             _require(progress.started is None, event, "the run has started already")
             return replace(progress, started=event, config=event.config)
-        case events.Resumed():
+        case Resumed():
             same = event.config == progress.config
             return replace(progress, ended=None, config=event.config, exhausted=progress.exhausted if same else "")
-        case events.Paused() | events.Finished() | events.Failed():
+        case Paused() | Finished() | Failed():
             return replace(progress, ended=event)
-        case events.Baseline():
+        case Baseline():
             return _baseline(progress, event)
-        case events.Asked():
+        case Asked():
             return _asked(progress, event)
-        case events.Repair():
+        case Repair():
             return _repair(progress, event)
-        case events.Withdrawn():
+        case Withdrawn():
             return _withdrawn(progress, event)
-        case events.Proposed():
+        case Proposed():
             return _proposed(progress, event)
-        case events.Checked():
+        case Checked():
             return _checked(progress, event)
-        case events.Trained():
+        case Trained():
             return _trained(progress, event)
-        case events.Told():
+        case Told():
             return _told(progress, event, tell)
 
 
-def _contradiction(event: events.Event, problem: str) -> UserError:
+def _contradiction(event: Event, problem: str) -> UserError:
     return UserError(f"The log contradicts itself at an event of type {event.type}: {problem}. It was edited.")
 
 
-def _require(condition: bool, event: events.Event, problem: str) -> None:
+def _require(condition: bool, event: Event, problem: str) -> None:
     if not condition:
         raise _contradiction(event, problem)
 
 
-def _in_work(progress: Progress[S], event: events.Event) -> Generation:
-    if progress.open is None:
-        raise _contradiction(event, "no generation is in work")
-    return progress.open
-
-
-def _opened(generation: Generation | None, event: events.Event, id: str) -> Generation:
+def _opened(generation: Generation | None, event: Event, id: str) -> Generation:
     """The generation in work, of which `id` must be a request."""
     if generation is None or all(request.id != id for request in generation.requests):
         raise _contradiction(event, f"{id} was not asked for")
     return generation
 
 
-def _baseline(progress: Progress[S], event: events.Baseline) -> Progress[S]:
-    spent = progress.spent.plus(baseline_env_steps=event.env_steps, compile_s=event.compile_s, run_s=event.run_s)
+def _baseline(progress: Progress[S], event: Baseline) -> Progress[S]:
+    spent = replace(
+        progress.spent,
+        baseline_env_steps=progress.spent.baseline_env_steps + event.env_steps,
+        compile_s=progress.spent.compile_s + event.compile_s,
+        run_s=progress.spent.run_s + event.run_s,
+    )
     return replace(progress, baselines={**progress.baselines, event.name: event}, spent=spent)
 
 
-def _asked(progress: Progress[S], event: events.Asked) -> Progress[S]:
+def _asked(progress: Progress[S], event: Asked) -> Progress[S]:
     _require(progress.open is None, event, "the generation before it is not complete")
-    _require_new([asked.id for asked in event.requests], event, progress.results)
+    ids = [asked.id for asked in event.requests]
+    fresh = len(set(ids)) == len(ids) and not progress.results.keys() & set(ids)
+    _require(fresh, event, "a request id occurs twice")
     requests = tuple(_request(asked, event, event.generation, progress.results) for asked in event.requests)
     return replace(progress, open=Generation(event.generation, requests), exhausted="")
 
 
-def _repair(progress: Progress[S], event: events.Repair) -> Progress[S]:
-    generation = _in_work(progress, event)
-    found = {request.id: generation.result(request.id) for request in generation.requests}
-    results = {**progress.results, **{id: result for id, result in found.items() if result is not None}}
-    _require_new([asked.id for asked in event.requests], event, results)
+def _repair(progress: Progress[S], event: Repair) -> Progress[S]:
+    generation = progress.open
+    if generation is None:
+        raise _contradiction(event, "no generation is in work")
+    results = dict(progress.results)
+    for request in generation.requests:
+        result = generation.result(request.id)
+        if result is not None:
+            results[request.id] = result
+    ids = [asked.id for asked in event.requests]
+    _require(len(set(ids)) == len(ids) and not results.keys() & set(ids), event, "a request id occurs twice")
     more = tuple(_request(asked, event, generation.index, results) for asked in event.requests)
     return replace(progress, open=replace(generation, requests=(*generation.requests, *more)))
 
 
-def _require_new(ids: Sequence[str], event: events.Event, results: Mapping[str, Result]) -> None:
-    _require(len(set(ids)) == len(ids) and not results.keys() & set(ids), event, "a request id occurs twice")
-
-
-def _withdrawn(progress: Progress[S], event: events.Withdrawn) -> Progress[S]:
-    generation = _in_work(progress, event)
+def _withdrawn(progress: Progress[S], event: Withdrawn) -> Progress[S]:
+    generation = progress.open
+    if generation is None:
+        raise _contradiction(event, "no generation is in work")
     answered = tuple(request for request in generation.requests if request.id in generation.proposals)
-    spent = _billed(progress.spent, event)
-    return replace(progress, open=replace(generation, requests=answered), exhausted=event.reason, spent=spent)
-
-
-def _billed(spent: Spent, event: Proposal | events.Withdrawn) -> Spent:
-    return spent.plus(
-        calls=event.calls, tokens=event.tokens, cost_usd=event.cost_usd, unpriced_tokens=event.unpriced_tokens
+    return replace(
+        progress,
+        open=replace(generation, requests=answered),
+        exhausted=event.reason,
+        spent=_billed(progress.spent, event),
     )
 
 
-def _request(
-    asked: events.AskedRequest, event: events.Event, generation: int, results: Mapping[str, Result]
-) -> Request:
+def _billed(spent: Spent, event: Proposal | Withdrawn) -> Spent:
+    return replace(
+        spent,
+        calls=spent.calls + event.calls,
+        tokens=spent.tokens + event.tokens,
+        cost_usd=spent.cost_usd + event.cost_usd,
+        unpriced_tokens=spent.unpriced_tokens + event.unpriced_tokens,
+    )
+
+
+def _request(asked: AskedRequest, event: Event, generation: int, results: Mapping[str, Result]) -> Request:
     """The request in full, its candidates looked up among earlier results."""
 
     def known(ids: tuple[str, ...]) -> tuple[Result, ...]:
@@ -259,32 +282,49 @@ def _request(
             _require(id in results, event, f"{asked.id} refers to {id}, which has no result")
         return tuple(results[id] for id in ids)
 
-    fields: dict[str, Any] = {name: getattr(asked, name) for name in events.COPIED}
-    fields |= {name: known(getattr(asked, name)) for name in events.LISTED}
-    fields |= {name: known((id,))[0] for name in events.SINGLE if (id := getattr(asked, name))}
-    return Request(generation=generation, **fields)
+    return Request(
+        id=asked.id,
+        generation=generation,
+        operator=asked.operator,
+        island=asked.island,
+        evolve=asked.evolve,
+        parents=known(asked.parents),
+        best=known(asked.best),
+        diverse=known(asked.diverse),
+        failures=known(asked.failures),
+        plan=known((asked.plan,))[0] if asked.plan else None,
+        failed=known((asked.failed,))[0] if asked.failed else None,
+        thought=asked.thought,
+        remarks=asked.remarks,
+        model=asked.model,
+    )
 
 
-def _proposed(progress: Progress[S], event: events.Proposed) -> Progress[S]:
+def _proposed(progress: Progress[S], event: Proposed) -> Progress[S]:
     proposal = event.proposal
     generation = _opened(progress.open, event, proposal.request_id)
     _require(proposal.request_id not in generation.proposals, event, f"{proposal.request_id} was answered already")
     spent = _billed(progress.spent, proposal)
     if next(r.operator for r in generation.requests if r.id == proposal.request_id) in WORDS:
-        spent = spent.plus(words=1)
+        spent = replace(spent, words=spent.words + 1)
     else:
-        spent = spent.plus(attempts=1, failed=proposal.failure is not None)
+        failed = proposal.failure is not None
+        spent = replace(spent, attempts=spent.attempts + 1, failed=spent.failed + failed)
     proposals = {**generation.proposals, proposal.request_id: proposal}
     return replace(progress, open=replace(generation, proposals=proposals), spent=spent)
 
 
-def _checked(progress: Progress[S], event: events.Checked) -> Progress[S]:
+def _checked(progress: Progress[S], event: Checked) -> Progress[S]:
     id = event.request_id
     generation = _opened(progress.open, event, id)
     _require(id in generation.proposals, event, f"{id} was not proposed")
     _require(id not in generation.checks, event, f"{id} was checked already")
     duplicate = event.verdict.ok and event.duplicate_of is not None
-    spent = progress.spent.plus(failed=not event.verdict.ok, duplicate=duplicate)
+    spent = replace(
+        progress.spent,
+        failed=progress.spent.failed + (not event.verdict.ok),
+        duplicate=progress.spent.duplicate + duplicate,
+    )
     digests, known = progress.digests, progress.known
     if event.verdict.ok and event.verdict.summary is not None and not duplicate:
         digests = {event.verdict.summary.digest: id, **digests}  # the first of its kind stays
@@ -293,8 +333,9 @@ def _checked(progress: Progress[S], event: events.Checked) -> Progress[S]:
     return replace(progress, open=generation, spent=spent, digests=digests, known=known)
 
 
-def _trained(progress: Progress[S], event: events.Trained) -> Progress[S]:
-    spent = progress.spent.plus(compile_s=event.compile_s, run_s=event.run_s)
+def _trained(progress: Progress[S], event: Trained) -> Progress[S]:
+    spent = progress.spent
+    spent = replace(spent, compile_s=spent.compile_s + event.compile_s, run_s=spent.run_s + event.run_s)
     generation, digests, known = progress.open, progress.digests, progress.known
     for result in event.results:
         id = result.candidate.id
@@ -302,7 +343,12 @@ def _trained(progress: Progress[S], event: events.Trained) -> Progress[S]:
         _require(id in generation.checks, event, f"{id} was not checked")
         _require(generation.result(id) is None, event, f"{id} has a result already")
         trained = result.failure is None or result.failure.stage in TRAINED_STAGES
-        spent = spent.plus(trained=trained, failed=not trained, env_steps=result.env_steps)
+        spent = replace(
+            spent,
+            trained=spent.trained + trained,
+            failed=spent.failed + (not trained),
+            env_steps=spent.env_steps + result.env_steps,
+        )
         generation = replace(generation, trained={**generation.trained, id: result})
         if result.candidate.summary is not None:  # with other weights, it may not be what was checked
             digests = {result.candidate.summary.digest: id, **digests}
@@ -311,7 +357,7 @@ def _trained(progress: Progress[S], event: events.Trained) -> Progress[S]:
     return replace(progress, open=generation, spent=spent, digests=digests, known=known)
 
 
-def _told(progress: Progress[S], event: events.Told, tell: Tell[S]) -> Progress[S]:
+def _told(progress: Progress[S], event: Told, tell: Tell[S]) -> Progress[S]:
     generation = progress.open
     if generation is None or generation.index != event.generation:
         raise _contradiction(event, f"generation {event.generation} is not in work")
