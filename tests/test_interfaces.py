@@ -15,7 +15,7 @@ from jaxreward.programs import Program
 from jaxreward.programs.play import sample_transitions
 from jaxreward.programs.spec import Spec
 
-pytestmark = pytest.mark.usefixtures("hasty")
+pytestmark = pytest.mark.usefixtures("unoptimised")
 ROOT = Path(__file__).resolve().parents[1] / "interfaces"
 TASKS = {folder.name: folder.name.replace("_", "-") for folder in sorted(ROOT.iterdir()) if folder.is_dir()}
 GRIDS = [folder for folder in TASKS if folder.startswith("xland")]

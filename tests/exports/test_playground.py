@@ -12,11 +12,11 @@ import pytest
 
 from tests.exports.modules import INTERFACES, exported, imported, same, unplayed
 
-pytestmark = pytest.mark.usefixtures("hasty")
+pytestmark = pytest.mark.usefixtures("unoptimised")
 playground: Any = pytest.importorskip("mujoco_playground")
 
 
-def test_its_steps_are_those_of_the_task(checker, task_of, tmp_path):
+def test_the_exported_environment_steps_as_the_task(checker, task_of, tmp_path):
     """On Playground's wrappers for training, which reset what has ended."""
     horizon, lanes, steps = 12, 4, 30
     name = "quadcopter-hover"
@@ -51,9 +51,9 @@ def test_its_steps_are_those_of_the_task(checker, task_of, tmp_path):
         over = jax.vmap(task.terminated)(after) | (after.info["step_count"] >= horizon)
         true = jax.tree.map(lambda a, b, o=over: jnp.where(o.reshape(lanes, *[1] * (b.ndim - 1)), a, b), first, after)
         seen, _, _ = judged(true, action, true)
-        told = np.stack([state.metrics[f"reward/{name}"] for name in module.TERMS], 1)
+        term_values = np.stack([state.metrics[f"reward/{name}"] for name in module.TERMS], 1)
         same(
-            (state.obs, state.reward, told, state.done > 0.5, state.data.qpos),
+            (state.obs, state.reward, term_values, state.done > 0.5, state.data.qpos),
             (seen, paid, terms, over, true.data.qpos),
             1e-3,
         )

@@ -93,7 +93,7 @@ def test_a_reward_of_the_next_state_alone_is_one(checker, task_of, steps, tmp_pa
     same(module.rewards(views, actions, following)[0], following.agent.direction)
 
 
-def test_names_of_the_module_give_way_to_those_of_the_program(checker, task_of, tmp_path):
+def test_module_names_are_changed_if_the_program_uses_them(checker, task_of, tmp_path):
     """It binds what the wrapper would: a function, classes, an import, constants and builtins."""
     source = '''"""Words of its own."""
 from __future__ import annotations
@@ -163,7 +163,7 @@ def test_the_text_of_a_half_serves_other_options_if_it_computes_the_same(checker
         exported(REWARD, short, "plain", checker, "xland-easy")
 
 
-def test_a_half_that_no_text_tells_is_a_mistake(task_of):
+def test_a_half_without_source_text_is_refused(task_of):
     with pytest.raises(UserError, match="has no get_observation, and that of reacher"):
         export(REWARD, task_of("reacher"), "reacher", "plain", unchecked)
 

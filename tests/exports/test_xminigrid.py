@@ -11,14 +11,14 @@ from xminigrid.wrappers import GymAutoResetWrapper
 from jaxreward.exports import export
 from tests.exports.modules import INTERFACES, exported, imported, same, unchecked, unplayed
 
-pytestmark = pytest.mark.usefixtures("hasty")
+pytestmark = pytest.mark.usefixtures("unoptimised")
 
 
 CASES = [("xland-medium", "sparse"), pytest.param("xland-hard", "expert", marks=pytest.mark.slow)]
 
 
 @pytest.mark.parametrize(("name", "file"), CASES)
-def test_its_time_steps_are_those_of_the_task(name, file, checker, task_of, tmp_path):
+def test_the_exported_environment_steps_as_the_task(name, file, checker, task_of, tmp_path):
     """Observation, reward, its terms, and the ends of episodes."""
     horizon, lanes = 40, 64
     task = task_of(name, (f"horizon={horizon}",))

@@ -146,7 +146,7 @@ def test_equal_constants_are_two(checker, task):
     assert one.constants.tolist() == [0.5, 0.5] and two.constants.tolist() == [0.5, 0.25]
 
 
-def test_what_python_needs_is_no_constant_and_costs_the_others_nothing(checker, task):
+def test_numbers_needed_by_python_are_no_constants(checker, task):
     source = """
 import jax.numpy as jnp
 
@@ -190,7 +190,7 @@ GUARDED = {
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("end", ["exit", "timeout", "flood"])
-def test_a_forged_skeleton_is_none_and_the_program_none_the_worse(third, lifted, end):
+def test_a_forged_skeleton_is_dropped_and_the_program_accepted(third, lifted, end):
     header = json.dumps({"end": end, "detail": ""}).encode()
     second = {"reward": TAPE, "terms": ["reward"]}
     written = b"L" + frame(GUARDED) + frame(second) + (b"" if third is None else frame(third))

@@ -228,7 +228,7 @@ def names_of(module: str) -> list[str]:
     return [n for n in sorted(API[module]) if n in found and n not in NOT_FUNCTIONS]
 
 
-@pytest.mark.usefixtures("hasty")
+@pytest.mark.usefixtures("unoptimised")
 @pytest.mark.parametrize("module", WRITTEN)
 def test_functions_round_trip_or_are_refused(module):
     with warnings.catch_warnings():
@@ -252,7 +252,7 @@ def _batched(items: list[Any], size: int) -> list[list[Any]]:
 
 
 def _compare(group: Any) -> None:
-    """One compilation for many functions: each beside its tape."""
+    """One compilation for many functions: each next to its tape."""
     replays = [replay(check_tape(json.loads(dumps(tape)))) for _, _, tape in group]
 
     def both(*inputs: Any) -> Any:

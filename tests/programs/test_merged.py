@@ -110,7 +110,7 @@ def test_what_constants_alone_decide_is_computed_once_a_row():
     assert_alike(tapes, [x, a])
 
 
-def test_a_node_without_outputs_harms_nobody():
+def test_a_node_without_outputs_does_not_affect_other_tapes():
     """No source becomes such a tape, but a worker that was taken over could send one."""
     body = {"ins": [[[6], "float32"]], "nodes": [], "outs": []}
     empty = ["scan", {"body": body, "consts": 1, "carry": 0, "length": 1, "reverse": False}, [1], 0]
@@ -119,7 +119,7 @@ def test_a_node_without_outputs_harms_nobody():
     assert_alike([tape, TAPES[0]], inputs(2))
 
 
-def test_what_diverges_stays_in_its_row():
+def test_a_diverging_row_does_not_affect_the_others():
     """The share of a row that is not finite is its own."""
     tapes = [TAPES[0], TAPES[1]]
     (x,) = inputs(2)

@@ -121,7 +121,7 @@ def robots() -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("options", [{}, {"speed_scale": 2, "radius_scale": 1.5}])
-def test_what_the_notes_of_the_arm_say_is_the_course(options):
+def test_the_notes_of_the_arm_state_the_path_of_its_target(options):
     task: Any = make_task("panda-tracking", **options)
     params = {"freq_x": 1.3, "freq_y": 2.1, "freq_z": 0.9, "phase_x": 0.4, "phase_y": 5.0}
     at, _ = task._target({name: jnp.float32(value) for name, value in params.items()}, jnp.float32(3.0))
@@ -233,7 +233,7 @@ def test_an_episode_whose_last_step_fails_is_no_success(broken):
     assert float(metric.also(acc)[0]) == pytest.approx(2 / 3 if broken else 1.0)
 
 
-def test_a_body_faster_than_any_runner_is_a_failed_simulation():
+def test_implausible_speeds_are_a_failed_simulation():
     def at(speed: float) -> Any:
         x = jnp.zeros((1, 3))
         return SimpleNamespace(q=x, qd=x, x=x, xd=Motion(vel=x.at[0, 0].set(speed), ang=x))
@@ -282,7 +282,7 @@ class Own(MuJoCoTask):
 
 
 class Told(Own):
-    """One whose actions are what the motors are told."""
+    """One whose actions are the commands of the motors."""
 
     def control(self, state: Any, action: jax.Array) -> jax.Array:
         return action

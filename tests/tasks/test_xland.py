@@ -21,7 +21,7 @@ def xland(name: str) -> XLand:
     return task
 
 
-pytestmark = pytest.mark.usefixtures("hasty")
+pytestmark = pytest.mark.usefixtures("unoptimised")
 NAMES = ("xland-easy", "xland-medium", "xland-hard")
 STEPS, LANES = 60, 64
 
@@ -105,8 +105,8 @@ def test_hard_turns_the_pyramid_into_a_ball_and_wants_it_beside_the_hex():
     assert wrong.grid[5, 5].tolist() == [3, 2] and not wrong.solved
     turned = step(step(holding, jnp.int32(2)), jnp.int32(2))
     assert turned.agent.direction == 3
-    beside = step(turned, jnp.int32(4))
-    assert not beside.solved  # (5, 3) is diagonal to the hex
+    diagonal = step(turned, jnp.int32(4))
+    assert not diagonal.solved  # (5, 3) is diagonal to the hex
     moved = holding.replace(agent=holding.agent.replace(position=jnp.array([4, 6]), direction=jnp.int32(3)))
     placed = step(moved, jnp.int32(4))
     assert placed.grid[4, 5].tolist() == [3, 2] and placed.solved

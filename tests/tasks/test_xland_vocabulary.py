@@ -14,7 +14,7 @@ import xminigrid
 
 from jaxreward.tasks.xland_vocabulary import OBJECT_TILES, object_name, xland_vocabulary
 
-pytestmark = pytest.mark.usefixtures("hasty")
+pytestmark = pytest.mark.usefixtures("unoptimised")
 SIZE = 7
 PYRAMID, SQUARE, BALL = (5, 5), (4, 2), (3, 1)
 VOCABULARY = xland_vocabulary([PYRAMID, SQUARE], SIZE, SIZE, 80)

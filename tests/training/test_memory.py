@@ -98,7 +98,7 @@ def test_learning_recomputes_what_acting_computed(reset, kind):
 
 
 @pytest.mark.parametrize("reset", [True, False])
-def test_an_episode_begins_without_memory_unless_the_paper_is_followed(reset):
+def test_memory_is_reset_between_episodes_if_reset_memory(reset):
     chunk, state, t = rollout("recall", reset)
     variables = jax.tree.map(lambda x: x[0, 0], state.agents.variables)
     obs, value, first = t.obs[1:-1, 0, 0], t.value[1:-1, 0, 0], np.asarray(t.done[:-1, 0, 0])
@@ -120,18 +120,18 @@ def recalled():
     ]
 
 
-def test_what_must_be_remembered_is_learned_by_those_who_can(recalled):
+def test_a_task_that_needs_memory_is_learned_with_a_gru_only(recalled):
     _, ((_, without), (_, with_memory)) = recalled
     assert without.success.max() < 0.65 and with_memory.success.min() > 0.95
 
 
-def test_an_agent_that_is_watched_remembers_too(recalled):
+def test_played_episodes_carry_the_memory(recalled):
     task, (_, (ppo, trained)) = recalled
     episodes = play(task, trained.programs[0], trained.variables(0, 0), ppo, episodes=20)
     assert np.mean([e.success for e in episodes]) > 0.9
 
 
-def test_neighbours_chunks_and_nan_do_not_matter(easy, mixed, tiny, checker):
+def test_recurrent_candidates_do_not_depend_on_others_chunks_or_divergence(easy, mixed, tiny, checker):
     ppo = tiny.replace(gru=8, heads=(8,), action_embedding=4)
     run = partial(train, easy, ppo=ppo, **budget(tiny))
     bad = checker.check(
@@ -147,7 +147,7 @@ def test_neighbours_chunks_and_nan_do_not_matter(easy, mixed, tiny, checker):
         assert_close_trees(params(cut, row), params(together, k))
 
 
-def test_recurrent_agents_have_the_fused_collector():
+def test_recurrent_agents_use_the_fused_collector():
     task = make_task("probe-choice")
     assert Execution().resolve(task, GRU, 1, 1, "cpu") == ("fused", "full")
     assert Execution().resolve(task, PPO(), 1, 1, "cpu") == ("stepwise", "full")
