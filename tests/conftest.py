@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.compilation import UNOPTIMISED
+
 if TYPE_CHECKING:
     from jaxreward.programs import Checker
     from jaxreward.tasks import Task
@@ -32,7 +34,7 @@ COMPILED = None if "JAX_COMPILATION_CACHE_DIR" in os.environ else tempfile.mkdte
 """A compilation cache for all workers and for the commands that tests start."""
 if COMPILED:
     os.environ["JAX_COMPILATION_CACHE_DIR"] = COMPILED
-    os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.1"
+    os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
 
 
 def pytest_unconfigure() -> None:
@@ -80,12 +82,25 @@ def warm(checker: Checker, task_of: Callable[[str], Task]) -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def unoptimised() -> Iterator[None]:
-    """XLA compiles the trainings of the module without optimisations, in half the time.
+    """XLA compiles what the module trains without optimisations.
 
-    For tests of the loop around a training. `tests/training` and `tests/test_cli.py` compile as users do.
+    For tests of the loop around a training. Identities of trainings and `tests/test_cli.py` compile as users do.
     """
     import jax
 
+    from jaxreward.devices import supported
+    from jaxreward.training import compiled
+
     jax.config.update("jax_disable_most_optimizations", True)
-    yield
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(compiled, "xla_options", lambda platform, _=None: supported(UNOPTIMISED, platform) or None)
+        yield
     jax.config.update("jax_disable_most_optimizations", False)
+
+
+@pytest.fixture(scope="module")
+def unsynced() -> Iterator[None]:
+    """Logs are not forced onto the disk: tests of kills write themselves what a kill leaves of a log."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda _: None)
+        yield

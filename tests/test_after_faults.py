@@ -14,7 +14,7 @@ from tests.proposers.talk import KEY
 from tests.test_cli import outcome
 from tests.test_llm_search import PRICE, PROBE, USAGE, files_of, wrapped
 
-pytestmark = pytest.mark.usefixtures("warm", "unoptimised")
+pytestmark = pytest.mark.usefixtures("warm", "unoptimised", "unsynced")
 
 
 @pytest.fixture(autouse=True)

@@ -30,7 +30,7 @@ SMALL = (
 )  # fmt: skip
 
 
-@pytest.mark.usefixtures("warm")
+@pytest.mark.usefixtures("warm", "unoptimised")
 def test_ask_and_tell_make_a_search(capsys, tmp_path):
     here = ("--out", str(tmp_path), "--json")
     status, out, err = outcome(capsys, "ask", *SMALL, *here)
@@ -72,7 +72,7 @@ def test_tell_without_a_run_is_a_mistake(capsys, tmp_path):
     assert not (tmp_path / "none").exists()
 
 
-@pytest.mark.usefixtures("warm")
+@pytest.mark.usefixtures("warm", "unoptimised")
 def test_tell_refuses_a_run_of_another_proposer(capsys, tmp_path):
     small = [*SMALL, "--out", str(tmp_path)]
     assert outcome(capsys, "evolve", *small)[0] == 0

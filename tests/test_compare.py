@@ -25,6 +25,7 @@ from jaxreward.errors import UserError
 from jaxreward.programs import Checker
 from jaxreward.runs import REQUEUE_EXIT_CODE, Baseline, Checked, Proposed, Resumed, Told, Trained, read_log
 
+pytestmark = pytest.mark.usefixtures("unoptimised", "unsynced")
 (compare_command,) = COMMANDS
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -27,7 +27,7 @@ from jaxreward.training import PPO, Checkpointing, Interrupted
 from jaxreward.training.chunk import Chunk
 from tests.tracking.records import read_folder
 
-pytestmark = pytest.mark.usefixtures("unoptimised")
+pytestmark = pytest.mark.usefixtures("unoptimised", "unsynced")
 SETTINGS = EvolveSettings(
     task="probe-choice", candidates=4, generation=2, seeds=2, steps=1024, 
     option=("initial=2", "islands=2", "migration_interval=2"),
@@ -64,10 +64,20 @@ def substance(path: Path) -> list[Any]:
     return kept
 
 
-def test_weights_are_tuned_before_a_candidate_trains(machine, tmp_path):
-    """What is in the log is what was trained, its tuning counted."""
-    outcome = run(machine, tmp_path, tune=3, tune_steps=128, final_seeds=0)
-    trained = [r for e in substance(tmp_path / "run") if isinstance(e, Trained) for r in e.results]
+TUNED: dict[str, Any] = {"tune": 3, "tune_steps": 128, "final_seeds": 0, "baselines": ()}
+
+
+@pytest.fixture(scope="module")
+def tuned(machine, tmp_path_factory):
+    """An uninterrupted run that tunes weights, and where it lies."""
+    out = tmp_path_factory.mktemp("tuned")
+    return run(machine, out, **TUNED), out / "run"
+
+
+def test_weights_are_tuned_before_a_candidate_trains(tuned, machine):
+    """The log contains what was trained, with the steps of the tuning."""
+    outcome, path = tuned
+    trained = [r for e in substance(path) if isinstance(e, Trained) for r in e.results]
     plain = {len(machine["checker"].check(r.candidate.source, machine["task"])[1].constants) for r in trained}
     assert plain != {0}, "some of the rewards have weights"
     for result in trained:
@@ -80,9 +90,7 @@ def test_weights_are_tuned_before_a_candidate_trains(machine, tmp_path):
     assert outcome.progress.spent.env_steps == sum(r.env_steps for r in trained)
 
 
-def test_a_run_stopped_after_tuning_resumes_without_tuning_again(machine, tmp_path, monkeypatch):
-    how: Any = {"tune": 3, "tune_steps": 128, "final_seeds": 0, "baselines": ()}
-    run(machine, tmp_path / "whole", **how)
+def test_a_run_stopped_after_tuning_resumes_without_tuning_again(tuned, machine, tmp_path, monkeypatch):
     train, update, updates, taken = candidate_trainer.train, Chunk.update, [0], dict[str, int]()
 
     def stopped(*args: Any, checkpointing: Checkpointing, **options: Any) -> Any:
@@ -101,12 +109,12 @@ def test_a_run_stopped_after_tuning_resumes_without_tuning_again(machine, tmp_pa
         return update(*args)
 
     monkeypatch.setattr(candidate_trainer, "train", stopped)
-    assert "stopped before" in run(machine, tmp_path / "cut", **how).reason
+    assert "stopped before" in run(machine, tmp_path / "cut", **TUNED).reason
     monkeypatch.setattr(candidate_trainer, "train", counted)
     monkeypatch.setattr(Chunk, "update", counting)
-    run(machine, tmp_path / "cut", **how, resume=True)
+    run(machine, tmp_path / "cut", **TUNED, resume=True)
     assert taken["generation-0-tune-0"] == 0 < min(taken["generation-0"], taken["generation-1-tune-0"])
-    assert substance(tmp_path / "cut" / "run") == substance(tmp_path / "whole" / "run")
+    assert substance(tmp_path / "cut" / "run") == substance(tuned[1])
 
 
 def archive(path: Path) -> Any:

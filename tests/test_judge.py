@@ -27,7 +27,7 @@ from jaxreward.tasks import make_task
 from jaxreward.training import PPO
 from tests.search.conftest import make_result
 
-pytestmark = pytest.mark.usefixtures("unoptimised")
+pytestmark = pytest.mark.usefixtures("unoptimised", "unsynced")
 SETTINGS = EvolveSettings(
     task="probe-choice", strategy="revolve", option=("fitness=preference", "initial=2", "islands=1", "votes=1"),
     candidates=4, generation=2, seeds=1, steps=64, final_seeds=0, baselines=(), evolve="both",

@@ -24,7 +24,7 @@ from jaxreward.runs.provenance import read_header
 from tests.proposers.server import Answer, ChatServer
 from tests.proposers.talk import KEY
 
-pytestmark = pytest.mark.usefixtures("warm")
+pytestmark = pytest.mark.usefixtures("warm", "unoptimised", "unsynced")
 ROOT = Path(__file__).resolve().parents[1]
 EASY = ROOT / "interfaces" / "xland_easy"
 USAGE = (1000, 200)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import os
 import shutil
 from pathlib import Path
 from types import SimpleNamespace
@@ -32,6 +31,7 @@ from jaxreward.search import make_strategy
 from jaxreward.search.registry import STRATEGIES
 from jaxreward.tasks import make_task
 
+pytestmark = pytest.mark.usefixtures("unsynced")
 SMALL = {
     "rf-agent": ("initial=2", "counts=1,1,1,1,1"),
     "forge": ("initial=3",),
@@ -39,14 +39,6 @@ SMALL = {
     "limen": ("initial=3", "islands=2", "migration_interval=4"),
 }
 SETTINGS = EvolveSettings(task="probe-corridor", candidates=11, generation=4, final_seeds=0, baselines=())
-
-
-@pytest.fixture(scope="module", autouse=True)
-def unsynced():
-    """The log is written to the disk when the disk likes; what a kill leaves of it, the tests write themselves."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(os, "fsync", lambda _: None)
-        yield
 
 
 class Talkative(OneByOne):

@@ -13,6 +13,7 @@ from brax import base
 from brax.envs.base import State
 
 from jaxreward.tasks import make_task
+from tests.compilation import jit
 from tests.exports.modules import INTERFACES, exported, imported, same, unplayed
 
 pytestmark = [
@@ -71,7 +72,7 @@ def test_the_exported_module_observes_and_scores_as_the_task(name, argument, che
         score = simulation.score(moment, None, following)
         return module.get_observation(simulation.view(moment)), simulation.terminated(moment), score
 
-    said, true = jax.jit(lambda: (jax.vmap(ours)(moment, following), jax.vmap(theirs)(state, after)))()
+    said, true = jit(lambda: (jax.vmap(ours)(moment, following), jax.vmap(theirs)(state, after)))()
     same(said, true, 1e-4)
     np.testing.assert_array_equal(simulation.env.sys.geom_contype, task.env.sys.geom_contype)  # what touches the floor
 
@@ -153,7 +154,7 @@ def test_the_exported_environment_steps_as_the_task(stub, checker, tmp_path, mon
 
         return jax.lax.scan(step, (first, start), jax.random.split(jax.random.key(1), steps))[1]
 
-    ours, theirs, failed = jax.jit(play)(keys)
+    ours, theirs, failed = jit(play)(keys)
     same(ours, theirs, 1e-3)
     assert ours[3].sum() >= 2 * lanes
     if stub:  # by the horizon, by falling, and where the simulation fails

@@ -8,6 +8,7 @@ import jax
 import numpy as np
 import pytest
 
+from tests.compilation import jit
 from tests.exports.modules import INTERFACES, exported, imported, same, unplayed
 
 gymnasium = pytest.importorskip("gymnasium")
@@ -54,12 +55,12 @@ def test_gymnasium_finds_nothing_wrong(grid, env):
 def test_the_exported_environment_plays_the_episodes_of_the_task(grid, env):
     """From the same states with the same actions: observations, rewards and metrics, and when episodes end."""
     task, program, _ = grid
-    metric, begin = task.score(), jax.jit(lambda key: both(task.reset(key)))
+    metric, begin = task.score(), jit(lambda key: both(task.reset(key)))
 
     def both(state: Any) -> Any:
         return state, program.observe(task.view(state))
 
-    @jax.jit
+    @jit
     def taken(state: Any, action: jax.Array, measured: Any) -> Any:
         after, seen = both(task.step(state, action))
         paid, terms = program.reward(task.view(state), action, task.view(after))
@@ -132,9 +133,9 @@ def test_the_exported_robot_plays_the_episodes_of_the_task(name, checker, task_o
     env = module.Env()
     program = checker.load(source, unplayed(task))
     seen, _ = env.reset(seed=2)
-    state, measured, over = jax.jit(task.reset)(first_key(2)), metric.init(), False
+    state, measured, over = jit(task.reset)(first_key(2)), metric.init(), False
     same(seen, program.observe(task.view(state)))
-    step, rng = jax.jit(task.step), np.random.default_rng(0)
+    step, rng = jit(task.step), np.random.default_rng(0)
     while not over:
         action = rng.uniform(-1.5, 1.5, task.action_space.shape).astype(np.float32)
         seen, paid, terminated, truncated, info = env.step(action)

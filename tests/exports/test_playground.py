@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from tests.compilation import jit
 from tests.exports.modules import INTERFACES, exported, imported, same, unplayed
 
 pytestmark = pytest.mark.usefixtures("unoptimised")
@@ -33,9 +34,9 @@ def test_the_exported_environment_steps_as_the_task(checker, task_of, tmp_path):
     assert env.observation_size == program.observation_size and env.mj_model.nu == env.mjx_model.nu == 4
     assert task.xml == Path(env.xml_path).read_text(encoding="utf-8")
     wrapped = playground.wrapper.wrap_for_brax_training(env, episode_length=module.HORIZON)
-    reset, step, true_step = jax.jit(wrapped.reset), jax.jit(wrapped.step), jax.jit(jax.vmap(task.step))
+    reset, step, true_step = jit(wrapped.reset), jit(wrapped.step), jit(jax.vmap(task.step))
 
-    @jax.jit
+    @jit
     @jax.vmap
     def judged(state: Any, action: jax.Array, after: Any) -> Any:
         return program.observe(task.view(after)), *program.reward(task.view(state), action, task.view(after))

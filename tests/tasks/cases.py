@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -22,10 +21,9 @@ from jaxreward.training.measure import Stats
 from jaxreward.training.networks import ActorCritic, init_padded
 from jaxreward.training.population import Population
 from jaxreward.training.rollout import action_noise, collect, reset_pool, start_rollout
+from tests.compilation import jit
 
 mujoco: Any = compiled  # its functions are known to no type checker
-UNOPTIMISED = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
-"""Compiler options for what runs a few times."""
 
 
 def functions_of(source: str) -> dict[str, Any]:
@@ -73,7 +71,7 @@ def every_fragment_is_what_it_says(task: Any, views: Any, actions: Any, next_vie
     parts += [f"{constant} = {value}" for constant, value in vocabulary.constants.items()]
     functions = functions_of("\n".join([*parts, *vocabulary.helpers.values(), *(f.source for f in fragments)]))
 
-    @partial(jax.jit, compiler_options=UNOPTIMISED)
+    @jit
     @jax.vmap
     def evaluate(view: Any, action: jax.Array, after: Any) -> tuple[jax.Array, dict[str, jax.Array]]:
         return task.sparse_reward(view, action, after), {
@@ -190,7 +188,7 @@ def seen_across_an_end(task: Any, lanes: int = 3) -> dict[str, np.ndarray]:
     variables = {"params": jax.tree.map(lambda x: jnp.asarray(x)[None, None], params)}
     extra = len(getattr(task.score(), "names", ()))
 
-    @partial(jax.jit, compiler_options=UNOPTIMISED)
+    @jit
     def play(keys: jax.Array) -> jax.Array:
         fresh = jax.vmap(lambda key: reset_pool(task, key[None], lanes))(keys[:2])
         first, pool = (jax.tree.map(lambda x, k=k: x[k], fresh) for k in (0, 1))

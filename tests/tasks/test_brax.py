@@ -16,6 +16,7 @@ import pytest
 from jaxreward.errors import UserError
 from jaxreward.tasks import card, make_task
 from jaxreward.tasks.documentation import state_leaves
+from tests.compilation import jit
 from tests.tasks.cases import every_array_has_words, every_fragment_is_what_it_says, functions_of
 
 pytestmark = pytest.mark.usefixtures("unoptimised")
@@ -94,7 +95,7 @@ def played(name: str, backend: str = "spring") -> Played:
 
     keys = jax.random.split(jax.random.key(0), LANES)
     gain, most = np.array([1.0] * LANES + [7.0, 7.0]), np.array([1.0] * LANES + [7.0, 1.0])
-    everything = jax.device_get(jax.jit(jax.vmap(play))(keys[jnp.array([*range(LANES), 0, 0])], gain, most))
+    everything = jax.device_get(jit(jax.vmap(play))(keys[jnp.array([*range(LANES), 0, 0])], gain, most))
     usual: Any = jax.tree.map(lambda x: x[:LANES], everything)
     _, _, actions, _, states, _ = jax.tree.map(lambda x: x[LANES:], everything)
     return Played(task, *usual, wild=(actions, states))
@@ -102,7 +103,7 @@ def played(name: str, backend: str = "spring") -> Played:
 
 def each(function: Any, *trees: Any) -> Any:
     """`function` of every lane and step."""
-    return jax.device_get(jax.jit(jax.vmap(jax.vmap(function)))(*trees))
+    return jax.device_get(jit(jax.vmap(jax.vmap(function)))(*trees))
 
 
 # ---- against Brax
@@ -193,7 +194,7 @@ def test_a_state_has_a_picture_or_the_reason_why_not():
 
 def test_a_failed_simulation_ends_the_episode_and_fails_closed():
     task: Any = make_task("inverted-pendulum")
-    step = jax.jit(task.step)
+    step = jit(task.step)
     state = task.reset(jax.random.key(0))
     for bad in (jnp.nan, jnp.inf, 1e7):
         moving = jax.tree.map(lambda x, bad=bad: x + bad, state.pipeline.xd_i)
@@ -237,7 +238,7 @@ def test_an_ant_on_its_back_lies_on_the_floor():
     state = task.reset(jax.random.key(0))
     turned = task.env.sys.init_q.at[3:7].set(jnp.array([0.0, 1.0, 0.0, 0.0]))
     state = state.replace(pipeline=task.env.pipeline_init(turned, jnp.zeros(14)))
-    rest = jax.jit(lambda s: jax.lax.fori_loop(0, 60, lambda _, s: task.step(s, jnp.zeros(8)), s))(state)
+    rest = jit(lambda s: jax.lax.fori_loop(0, 60, lambda _, s: task.step(s, jnp.zeros(8)), s))(state)
     view = task.view(rest)
     assert float(view.x.pos[0, 2]) == pytest.approx(0.25, abs=0.02), "in Brax's own ant it would be -0.46"
     assert float(view.orientation) > 0.9 and not bool(task.terminated(rest))

@@ -18,6 +18,7 @@ from jaxreward.tasks.metrics import Reached
 from jaxreward.tasks.probe import Probe
 from jaxreward.tasks.task import Box
 from jaxreward.tasks.xland import XLand
+from tests.compilation import jit
 from tests.programs.pointtask import PointTask
 
 pytestmark = pytest.mark.usefixtures("unoptimised")
@@ -100,7 +101,7 @@ def test_how_an_episode_ends_is_said():
 def test_rooms_and_doors_are_said_as_they_are(environment):
     easy = cast(XLand, make_task("xland-easy"))
     task = XLand("t", f"XLand-MiniGrid-{environment}", easy.ruleset, 10)
-    grid = np.asarray(jax.jit(task.reset)(jax.random.key(3)).grid[..., 0])
+    grid = np.asarray(jit(task.reset)(jax.random.key(3)).grid[..., 0])
     rooms, doors, text = int(environment[1]), int((grid == 9).sum()), document_state(task)
     if rooms == 1:
         assert doors == 0 and "one room: there are no inner walls and no doors" in text

@@ -19,6 +19,7 @@ from jaxreward.tasks import document_state, make_task, make_task_of, options_of,
 from jaxreward.tasks.brax.environment import Motion, sound
 from jaxreward.tasks.metrics import Reached
 from jaxreward.tasks.robots.mujoco_task import MuJoCoTask
+from tests.compilation import jit
 
 mujoco: Any = compiled  # its functions are known to no type checker
 ROBOTS = ("go1-push-recovery", "panda-cabinet", "panda-tracking", "quadcopter-hover", "quadruped-velocity")
@@ -328,7 +329,7 @@ def test_noise_leaves_quaternions_of_length_one():
 
 def test_an_outside_force_acts_all_through_a_step():
     task = Pushed(xml=CART.format(range="", more=""))
-    state = jax.jit(lambda: task.step(task.reset(jax.random.key(0)), jnp.zeros(1)))()
+    state = jit(lambda: task.step(task.reset(jax.random.key(0)), jnp.zeros(1)))()
     begin = task.reset(jax.random.key(0)).data.qvel[0]
     # 6 N on 2 kg for a control step, 4 simulation steps of 2 ms.
     assert float(state.data.qvel[0] - begin) == pytest.approx(3.0 * 0.008, rel=1e-3)

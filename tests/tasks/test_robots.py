@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import subprocess
 import sys
 from types import SimpleNamespace
@@ -19,8 +18,8 @@ from jaxreward.tasks import compiler_options, make_task
 from jaxreward.tasks.robots.go1 import Go1PushRecovery
 from jaxreward.tasks.robots.panda import PandaTracking
 from jaxreward.tasks.robots.physics import Physics, own_model, rotate, rotate_back
+from tests.compilation import jit
 from tests.tasks.cases import (
-    UNOPTIMISED,
     actions_are_clipped,
     an_end_makes_all_new,
     evaluate_metric,
@@ -140,10 +139,7 @@ def test_the_simulation_is_that_of_the_reference(
 def resets() -> dict[str, Any]:
     """A thousand of each task."""
     keys = jax.random.split(jax.random.key(0), 1000)
-    return {
-        name: jax.device_get(jax.jit(jax.vmap(make_task(name).reset), compiler_options=UNOPTIMISED)(keys))
-        for name in TASKS
-    }
+    return {name: jax.device_get(jit(jax.vmap(make_task(name).reset))(keys)) for name in TASKS}
 
 
 def fill(values: np.ndarray, low: float, high: float) -> None:
@@ -226,7 +222,7 @@ def test_pushes_are_those_of_the_reference(monkeypatch):
     monkeypatch.setattr(Physics, "step", nothing_simulated)
     task: Any = make_task("go1-push-recovery")
 
-    @functools.partial(jax.jit, compiler_options=UNOPTIMISED)
+    @jit
     @jax.vmap
     def pushes(key: jax.Array) -> jax.Array:
         def step(state: Any, _: None) -> tuple[Any, jax.Array]:
@@ -264,7 +260,7 @@ def stepped() -> dict[str, Any]:
     found = {}
     for name in TASKS:
         task: Any = make_task(name)
-        found[name] = (task, jax.jit(task.step, compiler_options=compiler_options(task, "cpu")), jax.jit(task.reset))
+        found[name] = (task, jax.jit(task.step, compiler_options=compiler_options(task, "cpu")), jit(task.reset))
     return found
 
 

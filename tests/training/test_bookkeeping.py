@@ -15,7 +15,7 @@ from jaxreward.training import PPO, Checkpointing, Execution, Interrupted, Rung,
 from jaxreward.training.chunk import Chunk
 from jaxreward.training.plan import first_chunk
 from jaxreward.training.population import Population, padded_sizes
-from tests.training.conftest import FAST, STEPWISE, assert_close_trees, budget, params
+from tests.training.conftest import FAST, SEEDS, STEPWISE, assert_close_trees, budget, params
 
 pytestmark = pytest.mark.usefixtures("unoptimised")
 
@@ -187,11 +187,11 @@ def test_survivors_of_halving_and_pruning_are_those_of_an_uninterrupted_training
     assert all("best 2 of 4" in none.reasons[k] or "50 is to be beaten" in none.reasons[k] for k in range(4))
 
 
-def test_seeds_added_later_equal_seeds_trained_at_once(easy, mixed, tiny):
-    programs, settings = mixed[:3], budget(tiny, 4)
-    settings["rungs"] = [Rung(2 * tiny.batch)]  # nobody is stopped, but there is a point
+def test_seeds_added_later_equal_seeds_trained_at_once(easy, mixed, tiny, passed):
+    programs, first = mixed[:4], passed  # its rung stops no candidate
+    settings: dict[str, Any] = {**budget(tiny, 6), "rungs": [Rung(2 * tiny.batch)]}
+    at_once = train(easy, programs, tiny, **{**settings, "seeds": (*SEEDS, 5)})
     settings["execution"] = Execution(room=padded_sizes(programs))
-    at_once, first = (train(easy, programs, tiny, **{**settings, "seeds": seeds}) for seeds in ((3, 11, 5), (3, 11)))
     later = train(easy, [programs[2], programs[0]], tiny, **{**settings, "seeds": (5,)})
     joined = first.extended([2, 0], later)
     assert joined.seeds == (3, 11, 5) and joined.programs == (programs[2], programs[0])

@@ -21,6 +21,7 @@ from jaxreward.training.population import Population
 from jaxreward.training.ppo import unroll_advantages
 from jaxreward.training.rollout import action_noise, collect, reset_pool, start_rollout
 
+pytestmark = pytest.mark.usefixtures("unoptimised")
 SMALL: dict[str, Any] = {"envs": 32, "unroll": 4, "unrolls": 4, "epochs": 2, "minibatches": 4, "hidden": (32,)}
 DISCOUNT = 0.8
 
