@@ -18,6 +18,7 @@ from jaxreward.programs.limits import Limits
 from jaxreward.programs.samples import Samples
 from jaxreward.programs.spec import Spec
 from jaxreward.programs.worker_reply import read_reply
+from tests.compilation import jit
 
 SHARED = """
 import jax.numpy as jnp
@@ -107,7 +108,7 @@ def inputs(task):
 
 
 def paid(tape_function, inputs):
-    return np.asarray(jax.jit(jax.vmap(lambda *arrays: jnp.stack(tape_function(*arrays))))(*inputs))
+    return np.asarray(jit(jax.vmap(lambda *arrays: jnp.stack(tape_function(*arrays))))(*inputs))
 
 
 def test_a_skeleton_with_its_constants_is_the_reward(checker, task, inputs):

@@ -25,6 +25,7 @@ from jaxreward.programs.limits import Limits
 from jaxreward.programs.names import API
 from jaxreward.programs.namespace import modules
 from jaxreward.programs.tape import TapeError, check_tape, dumps
+from tests.compilation import jit
 
 LIMITS = Limits()
 _rng = np.random.default_rng(0)
@@ -258,7 +259,7 @@ def _compare(group: Any) -> None:
     def both(*inputs: Any) -> Any:
         return [(flat(call)(*inputs), again(*inputs)) for (_, call, _), again in zip(group, replays, strict=True)]
 
-    for (name, _, _), (expected, got) in zip(group, jax.jit(both)(*INPUTS), strict=True):
+    for (name, _, _), (expected, got) in zip(group, jit(both)(*INPUTS), strict=True):
         assert len(expected) == len(got), name
         for x, y in zip(expected, got, strict=True):
             assert x.shape == y.shape and x.dtype == y.dtype, name
