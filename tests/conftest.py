@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.compilation import UNOPTIMISED
+
 if TYPE_CHECKING:
     from jaxreward.programs import Checker
     from jaxreward.tasks import Task
@@ -25,14 +27,14 @@ os.environ.setdefault("MPLBACKEND", "agg")
 os.environ["JAX_NUM_CPU_DEVICES"] = "1"  # chunks are cut by devices
 
 STATE = tempfile.mkdtemp(prefix="jaxreward-state-")
-"""What the user of the tests has said before; not what who runs them has."""
+"""The state folder of the tests, apart from that of the user who runs them."""
 os.environ["XDG_STATE_HOME"] = STATE
 
 COMPILED = None if "JAX_COMPILATION_CACHE_DIR" in os.environ else tempfile.mkdtemp(prefix="jaxreward-tests-")
-"""What one worker compiles, the others find here, and so do the commands that tests start."""
+"""A compilation cache for all workers and for the commands that tests start."""
 if COMPILED:
     os.environ["JAX_COMPILATION_CACHE_DIR"] = COMPILED
-    os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.1"
+    os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
 
 
 def pytest_unconfigure() -> None:
@@ -42,7 +44,7 @@ def pytest_unconfigure() -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The room of the longest tests first, so that no worker is left alone with one of them at the end."""
+    """The package of the longest tests first, so that no worker is left alone with one of them at the end."""
     items.sort(key=lambda item: item.path.parent.name != "training")
 
 
@@ -79,13 +81,26 @@ def warm(checker: Checker, task_of: Callable[[str], Task]) -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def hasty() -> Iterator[None]:
-    """XLA compiles what the module trains in half the time, and does not optimise it.
+def unoptimised() -> Iterator[None]:
+    """XLA compiles what the module trains without optimisations.
 
-    For tests of the loop around a training. `tests/training` and `tests/test_cli.py` compile as users do.
+    For tests of the loop around a training. Identities of trainings and `tests/test_cli.py` compile as users do.
     """
     import jax
 
+    from jaxreward.devices import supported
+    from jaxreward.training import compiled
+
     jax.config.update("jax_disable_most_optimizations", True)
-    yield
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(compiled, "xla_options", lambda platform, _=None: supported(UNOPTIMISED, platform) or None)
+        yield
     jax.config.update("jax_disable_most_optimizations", False)
+
+
+@pytest.fixture(scope="module")
+def unsynced() -> Iterator[None]:
+    """Logs are not forced onto the disk: tests of kills write themselves what a kill leaves of a log."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda _: None)
+        yield

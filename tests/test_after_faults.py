@@ -14,7 +14,7 @@ from tests.proposers.talk import KEY
 from tests.test_cli import outcome
 from tests.test_llm_search import PRICE, PROBE, USAGE, files_of, wrapped
 
-pytestmark = pytest.mark.usefixtures("warm", "hasty")
+pytestmark = pytest.mark.usefixtures("warm", "unoptimised", "unsynced")
 
 
 @pytest.fixture(autouse=True)
@@ -65,7 +65,7 @@ def agree(report: dict, complete: bool = True) -> None:
 
 
 @pytest.mark.parametrize(
-    ("fault", "status", "says", "mend"),
+    ("fault", "status", "says", "remedy"),
     [
         (Fault(401, "bad key [/v1/keys]"), 2, "does not accept the key", ()),
         (Fault(404, "no such model"), 2, "is not there", ("--model", "openai/other", "--price", "openai/other=1,2")),
@@ -74,7 +74,7 @@ def agree(report: dict, complete: bool = True) -> None:
     ],
     ids=["401", "404", "400", "503"],
 )
-def test_it_ends_with_a_sentence_and_what_the_sentence_advises_goes_on(capsys, fault, status, says, mend):
+def test_an_endpoint_error_ends_the_run_and_its_advice_resumes_it(capsys, fault, status, says, remedy):
     broken = [True]
     with ChatServer(lambda body, n: fault if n and broken[0] else good(body, n)) as server:
         code, report, err = evolve(capsys, server.url)
@@ -82,7 +82,7 @@ def test_it_ends_with_a_sentence_and_what_the_sentence_advises_goes_on(capsys, f
         assert not report["finished"] and says in report["reason"]
         agree(report, complete=False)
         broken[0] = False
-        code, report, err = resume(capsys, *mend)
+        code, report, err = resume(capsys, *remedy)
         assert code == 0, err
     assert report["finished"] and report["candidates"]["trained"] == 4
     agree(report)
@@ -107,7 +107,7 @@ def test_a_cap_holds_over_best_of_n_and_resumption(capsys):
     assert sum(len(e.results) for e in inner if e.type == "trained") == 6
 
 
-def test_calls_that_were_charged_for_nothing_are_booked(capsys):
+def test_charged_calls_without_a_reply_are_counted(capsys):
     script = [Answer(reward(0), usage=USAGE), Answer("x" * 4000, cut_after=200), Answer("y", cut_after=20)]
     with ChatServer(lambda _, n: script[n] if n < 3 else good(_, n)) as server:
         _, report, err = evolve(capsys, server.url, "--max-requests", "3", "--wait-s", "60", "--retries", "5")
@@ -115,13 +115,13 @@ def test_calls_that_were_charged_for_nothing_are_booked(capsys):
     agree(report)
 
 
-def test_brackets_in_a_program_are_no_markup(capsys):
+def test_brackets_in_a_program_are_not_markup(capsys):
     with ChatServer(lambda _, n: Answer(reward(n, "[/b] [bold]"), usage=USAGE)) as server:
         code, report, err = evolve(capsys, server.url)
     assert code == 0 and report["finished"], err
 
 
-def test_a_key_that_a_server_echoes_stays_out_of_everything(capsys):
+def test_a_key_echoed_by_the_server_is_redacted_everywhere(capsys):
     def echo(body, n):
         return Fault(500, f"you sent Bearer {KEY}") if n == 1 else Answer(f"Key {KEY}!\n" + reward(n), usage=USAGE)
 
@@ -133,7 +133,7 @@ def test_a_key_that_a_server_echoes_stays_out_of_everything(capsys):
         assert KEY.encode() not in path.read_bytes(), path
 
 
-def test_options_without_use_are_refused(capsys):
+def test_options_of_other_commands_or_proposers_are_refused(capsys):
     for says, argv in (
         ("--max-usd is for --proposer llm", ["evolve", "--max-usd", "1"]),
         ("--temperature is for --proposer llm", ["evolve", "--proposer", "manual", "--temperature", "1"]),

@@ -30,7 +30,7 @@ SMALL = (
 )  # fmt: skip
 
 
-@pytest.mark.usefixtures("warm")
+@pytest.mark.usefixtures("warm", "unoptimised")
 def test_ask_and_tell_make_a_search(capsys, tmp_path):
     here = ("--out", str(tmp_path), "--json")
     status, out, err = outcome(capsys, "ask", *SMALL, *here)
@@ -52,8 +52,8 @@ def test_ask_and_tell_make_a_search(capsys, tmp_path):
     Path(second["reply"]).write_text("import os\n" + GOOD)
     status, _, err = outcome(capsys, "tell", "--name", "by-hand", *here)
     assert status == 75 and f"{second['id']}-r1.py" in err
-    mend = tmp_path / "by-hand" / "requests" / f"{second['id']}-r1.md"
-    assert "os" in mend.read_text()
+    repair = tmp_path / "by-hand" / "requests" / f"{second['id']}-r1.md"
+    assert "os" in repair.read_text()
     answer = "Here it is:\n```python\n" + GOOD.replace("state.signal]", "state.signal * 2.0, state.signal]") + "```\n"
     (tmp_path / "by-hand" / "replies" / f"{second['id']}-r1.md").write_text(answer)
     status, out, err = outcome(capsys, "tell", "--name", "by-hand", *here)
@@ -72,8 +72,8 @@ def test_tell_without_a_run_is_a_mistake(capsys, tmp_path):
     assert not (tmp_path / "none").exists()
 
 
-@pytest.mark.usefixtures("warm")
-def test_a_run_of_another_proposer_is_not_told_by_hand(capsys, tmp_path):
+@pytest.mark.usefixtures("warm", "unoptimised")
+def test_tell_refuses_a_run_of_another_proposer(capsys, tmp_path):
     small = [*SMALL, "--out", str(tmp_path)]
     assert outcome(capsys, "evolve", *small)[0] == 0
     status, _, err = outcome(capsys, "ask", "--name", "by-hand", "--out", str(tmp_path))
@@ -117,13 +117,13 @@ def test_it_waits_for_files_that_come_later(words, tmp_path):
     assert proposer(words, tmp_path, wait_s=0).propose_all(REQUESTS, rng_of) == answers
 
 
-def test_it_ends_resumably_when_nobody_answers(words, tmp_path):
+def test_a_wait_without_replies_ends_resumably(words, tmp_path):
     stopped = proposer(words, tmp_path, wait_s=0).propose_all(REQUESTS, rng_of).stopped
     assert stopped is not None and stopped.later and "2 of 2 requests" in str(stopped)
     assert sorted(p.name for p in (tmp_path / "requests").iterdir()) == ["g0000-00.md", "g0000-01.md"]
 
 
-def test_it_gives_way_to_a_signal(words, tmp_path):
+def test_a_signal_ends_the_wait_for_replies(words, tmp_path):
     made = ManualProposer(words, LlmSettings())
     made.open(Context(folder=tmp_path, should_stop=lambda: True))
     assert made.propose_all(REQUESTS, rng_of).proposals == ()

@@ -110,7 +110,7 @@ MISTAKES = [
 
 
 @pytest.mark.parametrize(("argv", "says"), MISTAKES, ids=[" ".join(argv) for argv, _ in MISTAKES])
-def test_a_mistake_gets_a_sentence_and_status_2(argv, says, capsys, tmp_path, monkeypatch):
+def test_a_user_error_is_one_sentence_with_status_2(argv, says, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     status, _, err = outcome(capsys, *argv)
     assert status == 2
@@ -203,7 +203,7 @@ def test_a_fault_of_our_own_keeps_its_traceback(monkeypatch):
         main(["tasks"])
 
 
-def test_people_are_asked_only_by_runs_of_theirs(capsys, tmp_path):
+def test_ask_and_tell_are_for_runs_answered_by_people(capsys, tmp_path):
     settings = EvolveSettings(task="probe-choice")
     Run.create(tmp_path / "bred", settings.as_config()).close()
     for command in ("ask", "tell"):
@@ -215,7 +215,7 @@ def test_people_are_asked_only_by_runs_of_theirs(capsys, tmp_path):
     assert status == 2 and "is islands=3 initial=8" in err, "as it is typed"
 
 
-def test_a_reader_that_has_seen_enough_is_no_fault():
+def test_a_closed_output_pipe_is_no_error():
     command = f"{sys.executable} -m jaxreward --help | true"
     done = subprocess.run(command, shell=True, capture_output=True, text=True, cwd=ROOT)
     assert not done.stderr
@@ -242,7 +242,7 @@ def test_a_broken_settings_file_gets_a_sentence(text, says, capsys, tmp_path):
     assert status == 2 and says in err
 
 
-def test_the_command_line_wins_over_the_file(capsys, tmp_path):
+def test_the_command_line_takes_precedence_over_the_file(capsys, tmp_path):
     path = tmp_path / "settings.toml"
     path.write_text("candidates = 5\nsteps = 70000\n[ppo]\nlearning-rate = 2e-3\n")
     status, out, _ = outcome(capsys, "evolve", "--config", str(path), "--steps", "80000", "--dry-run", "--json")
@@ -377,7 +377,7 @@ def test_train_gives_a_row_for_every_interface(capsys, tmp_path):
     assert "return" in err and plot.stat().st_size > 1000
 
 
-def test_doctor_finds_this_machine_fit(capsys, tmp_path):
+def test_doctor_passes_on_this_machine(capsys, tmp_path):
     status, out, err = outcome(capsys, "doctor", "--out", str(tmp_path), "--json")
     report = json.loads(out.splitlines()[-1])
     assert status == 0 and report["fit"], err

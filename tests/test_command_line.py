@@ -107,11 +107,11 @@ def bake(words: str, base: Bakery | None = None) -> Bakery:
         ("", "secret", "hidden"),
     ],
 )
-def test_what_is_typed_is_what_is_set(words, name, value):
+def test_options_given_are_set(words, name, value):
     assert getattr(bake(words), name) == value
 
 
-def test_what_is_not_typed_is_as_it_was():
+def test_options_not_given_keep_their_values():
     base = Bakery(loaves=9, oven=Oven(heat=1.0), flour=("corn",))
     assert bake("--oven.no-fan", base) == Bakery(loaves=9, oven=Oven(heat=1.0, fan=False), flour=("corn",))
 
@@ -138,7 +138,7 @@ def test_what_is_not_typed_is_as_it_was():
         ("rolls buns", "there is no place for 'buns' here"),
     ],
 )
-def test_a_mistake_is_a_sentence(words, says):
+def test_a_user_error_is_one_sentence(words, says):
     with pytest.raises(UserError) as raised:
         bake(words)
     assert says in str(raised.value)
@@ -183,9 +183,9 @@ def test_the_topics_have_every_option_once(command):
     page = PAGES[command]
     assert all(option.text.endswith(".") for option in options_of(page.settings)), "every option says what it means"
     if page.topics:
-        told = [option.path for topic in page.topics for option in page.options(topic)]
-        assert sorted(told) == sorted(option.path for option in options_of(page.settings))
-        assert {option.path for option in page.options()} <= set(told) and len(page.options()) == len(page.main)
+        listed = [option.path for topic in page.topics for option in page.options(topic)]
+        assert sorted(listed) == sorted(option.path for option in options_of(page.settings))
+        assert {option.path for option in page.options()} <= set(listed) and len(page.options()) == len(page.main)
 
 
 @pytest.mark.parametrize("command", PAGES)
@@ -248,12 +248,12 @@ def test_the_last_of_two_flags_counts_for_the_defaults_too(capsys, tmp_path):
     assert "--config needs a value" in capsys.readouterr().err
 
 
-def test_what_is_of_no_use_is_refused(capsys):
+def test_options_without_effect_are_refused(capsys):
     for words in (["ask", "--track", "wandb"], ["tell", "--wait-s", "30"], ["tell", "--name", "x", "--preset=quick"]):
         assert main(words) == 2 and "has no use for --" in capsys.readouterr().err
 
 
-def test_a_config_that_is_misspelt_is_known(capsys):
+def test_a_misspelt_config_option_gets_a_suggestion(capsys):
     assert main(["evolve", "--confg", "x.toml"]) == 2
     assert "did you mean --config?" in capsys.readouterr().err
     assert main(["evolve", "--steps", "1e5", "--dry-run", "--json"]) == 0
@@ -304,7 +304,7 @@ def test_bash_completes(line, words, scripts):
 @pytest.mark.skipif(shutil.which("fish") is None, reason="there is no fish here")
 @pytest.mark.parametrize(
     ("line", "words"), [c for c in COMPLETED if "sparse" not in c[0]]
-)  # a second value is not told
+)  # a second value is not listed
 def test_fish_completes(line, words, scripts):
     order = f"source {scripts / 'fish'}; complete --do-complete {shlex.quote(line)}"
     found = subprocess.run(["fish", "--no-config", "-c", order], capture_output=True, text=True, check=True)

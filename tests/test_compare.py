@@ -25,6 +25,7 @@ from jaxreward.errors import UserError
 from jaxreward.programs import Checker
 from jaxreward.runs import REQUEUE_EXIT_CODE, Baseline, Checked, Proposed, Resumed, Told, Trained, read_log
 
+pytestmark = pytest.mark.usefixtures("unoptimised", "unsynced")
 (compare_command,) = COMMANDS
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -137,14 +138,14 @@ def test_every_cell_is_a_run_with_its_own_settings(whole: Path):
     assert limen.config["baselines"] == []
 
 
-def test_given_again_it_trains_nothing(copy: Path, tiny: str, whole: Path):
+def test_a_finished_comparison_trains_nothing(copy: Path, tiny: str, whole: Path):
     before = {cell: log_of(copy, cell).read_bytes() for cell in CELLS}
     assert compare_command(["--config", tiny, "--out", str(copy)]) == 0
     assert {cell: log_of(copy, cell).read_bytes() for cell in CELLS} == before
     assert (copy / "comparison.md").read_text() == (whole / "comparison.md").read_text()
 
 
-def test_it_goes_on_where_it_stopped(copy: Path, tiny: str, whole: Path):
+def test_an_interrupted_comparison_continues(copy: Path, tiny: str, whole: Path):
     """Half of the cells gone, the log of another cut in the middle of a line."""
     for cell in CELLS[:2]:
         shutil.rmtree(copy / "probe-choice" / cell)
@@ -190,7 +191,7 @@ def test_a_merge_without_some_cells_says_which(copy: Path, capsys: pytest.Captur
     assert "Not finished" in (copy / "comparison.md").read_text()
 
 
-def test_what_was_started_otherwise_is_refused(copy: Path, tiny: str):
+def test_a_folder_with_other_settings_is_refused(copy: Path, tiny: str):
     before = log_of(copy, CELLS[0]).read_bytes()
     for change, says in (
         (["--candidates", "3"], "candidates 2 and is now asked for with 3"),
@@ -204,7 +205,7 @@ def test_what_was_started_otherwise_is_refused(copy: Path, tiny: str):
     assert log_of(copy, CELLS[0]).read_bytes() == before
 
 
-def test_a_cell_that_fails_is_said_and_the_others_go_on(
+def test_a_failed_cell_is_reported_and_the_others_continue(
     copy: Path, tiny: str, whole: Path, capsys: pytest.CaptureFixture[str]
 ):
     lines = log_of(copy, CELLS[0]).read_bytes().splitlines(keepends=True)
@@ -217,7 +218,7 @@ def test_a_cell_that_fails_is_said_and_the_others_go_on(
     assert "| limen |" in (copy / "comparison.md").read_text()
 
 
-def test_a_cell_that_breaks_is_said_kept_and_tried_again(
+def test_a_cell_that_raises_is_reported_and_tried_again(
     copy: Path, tiny: str, whole: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ):
     """An error that nobody foresaw ends its cell alone; the traceback is kept without the key that it shows."""
@@ -249,7 +250,9 @@ def test_a_cell_that_breaks_is_said_kept_and_tried_again(
 
 
 @pytest.mark.parametrize("end", [KeyboardInterrupt, SystemExit])
-def test_what_must_end_it_ends_it(copy: Path, tiny: str, monkeypatch: pytest.MonkeyPatch, end: type[BaseException]):
+def test_interrupts_and_exits_end_the_comparison(
+    copy: Path, tiny: str, monkeypatch: pytest.MonkeyPatch, end: type[BaseException]
+):
     shutil.rmtree(copy / "probe-choice" / CELLS[0])
 
     def ended(*_: Any, **__: Any) -> Any:
@@ -260,7 +263,7 @@ def test_what_must_end_it_ends_it(copy: Path, tiny: str, monkeypatch: pytest.Mon
         compare_command(["--config", tiny, "--out", str(copy)])
 
 
-def test_what_is_added_joins_what_is_there(copy: Path, tiny: str, whole: Path):
+def test_added_searches_join_the_comparison(copy: Path, tiny: str, whole: Path):
     """Only the new strategy on the command line, and the table of both; at another budget nothing is trained."""
     shutil.rmtree(copy / "shards")
     for cell in (CELLS[1], CELLS[3]):
@@ -299,7 +302,7 @@ def test_a_dead_endpoint_can_be_tried_again(
     said = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert status == REQUEUE_EXIT_CODE and not said["finished"]
     assert list(said["missing"]) == ["probe-choice, best-of-n, llm, search seed 0"]
-    # beside what was asked for in this folder before
+    # in addition to what was asked for in this folder before
     assert [(row["strategy"], row["proposer"], row["searches"], row["asked"]) for row in said["rows"]] == [
         ("limen", "genetic", 2, 2), ("best-of-n", "genetic", 2, 2), ("best-of-n", "llm", 0, 1),
     ]  # fmt: skip

@@ -89,7 +89,7 @@ def folder(tmp_path: Path) -> Folder:
     return Folder(tmp_path / "out")
 
 
-def told(capsys: pytest.CaptureFixture[str]) -> tuple[dict[str, Any], str]:
+def report_and_console(capsys: pytest.CaptureFixture[str]) -> tuple[dict[str, Any], str]:
     said = capsys.readouterr()
     return json.loads(said.out.splitlines()[-1]), said.err
 
@@ -122,7 +122,7 @@ def test_searches_of_a_version_without_a_setting_are_compared_with_its_default(
     folder.sparse()
     folder.record(2)
     assert compare_command(folder.command(2 if own else 1, "--json")) == 0
-    assert [row["searches"] for row in told(capsys)[0]["rows"]] == [2]
+    assert [row["searches"] for row in report_and_console(capsys)[0]["rows"]] == [2]
 
 
 def test_a_sparse_of_a_version_without_a_setting_is_that_of_searches_with_its_default(folder: Folder):
@@ -144,14 +144,14 @@ def test_a_setting_that_another_version_had_must_be_alike_before_anything_is_tra
 # ---- what earlier commands asked for
 
 
-def test_a_process_is_finished_when_its_own_cells_are(folder: Folder, capsys: pytest.CaptureFixture[str]):
+def test_a_process_finishes_with_its_own_cells(folder: Folder, capsys: pytest.CaptureFixture[str]):
     """After five seeds were asked for by mistake, and stopped during the second."""
     folder.search(0)
     folder.search(1, final=None)
     folder.sparse()
     file = folder.record(5)
     assert compare_command(folder.command(1, "--json")) == 0
-    said, console = told(capsys)
+    said, console = report_and_console(capsys)
     assert said["finished"] and said["missing"] == {}
     assert [(row["searches"], row["asked"]) for row in said["rows"]] == [(1, 1)]
     label = f"{TASK}, limen, genetic, search seed"
@@ -179,12 +179,12 @@ def test_what_was_asked_for_can_be_withdrawn(folder: Folder, capsys: pytest.Capt
     folder.sparse()
     file, merge = folder.record(5), ["--merge", str(folder.out), "--out", str(folder.out), "--json"]
     assert compare_command(merge) == 1
-    said, _ = told(capsys)
+    said, _ = report_and_console(capsys)
     assert not said["finished"] and len(said["missing"]) == 4 and said["asked_before"] == {}
     file.unlink()
     assert compare_command(folder.command(1, "--json")) == 0
-    assert told(capsys)[0]["asked_before"] == {}
-    assert compare_command(merge) == 0 and told(capsys)[0]["finished"]
+    assert report_and_console(capsys)[0]["asked_before"] == {}
+    assert compare_command(merge) == 0 and report_and_console(capsys)[0]["finished"]
 
 
 def test_a_task_of_which_nothing_is_there_has_no_table(folder: Folder, capsys: pytest.CaptureFixture[str]):
@@ -193,7 +193,7 @@ def test_a_task_of_which_nothing_is_there_has_no_table(folder: Folder, capsys: p
     file = folder.record(1)
     file.write_text(file.read_text().replace(f'["{TASK}"]', f'["probe-corridor","{TASK}"]'))
     assert compare_command(folder.command(1, "--json")) == 0
-    said, console = told(capsys)
+    said, console = report_and_console(capsys)
     assert list(said["asked_before"]) == ["probe-corridor, limen, genetic, search seed 0", "probe-corridor, sparse"]
     assert console.count("success of what each search found") == 1
 

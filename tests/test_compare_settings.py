@@ -1,4 +1,4 @@
-"""What `jaxreward compare` can be told, and what it answers to a mistake."""
+"""The options of `jaxreward compare`, and its errors."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_every_option_is_documented():
     assert "(commands.md)" in text
 
 
-def test_the_learner_of_each_task_but_for_what_is_said():
+def test_each_task_has_its_learner_with_the_options_given():
     """A setting of the learner does not throw away the rest of what suits robots."""
     tasks = ["--tasks", "xland-easy", "quadcopter-hover"]
     found = learners([*tasks, "--ppo.learning-rate", "3e-4"])
@@ -77,7 +77,7 @@ def learners(arguments: list[str]) -> dict[str, PPO]:
     return {cell.settings.task: cell.settings.ppo for cell in resolve(COMMANDS[0], arguments).settings.cells()}
 
 
-def test_what_is_said_of_a_learner_is_heard_though_it_be_the_default_of_another(tmp_path: Path):
+def test_an_option_equal_to_another_learners_default_is_applied(tmp_path: Path):
     assert quick_real().discount != PPO().discount and quick_real().learning_rate != PPO().learning_rate
     own = quick_real(learning_rate=PPO().learning_rate, discount=PPO().discount)
     task = ["--tasks", "panda-tracking"]

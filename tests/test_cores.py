@@ -34,5 +34,5 @@ def test_every_core_is_a_device():
 
 
 @pytest.mark.parametrize(("how", "devices"), [({"JAX_NUM_CPU_DEVICES": "3"}, 3), ({"late": True}, 1)])
-def test_what_was_said_before_goes_before(how, devices):
+def test_an_explicit_number_of_devices_takes_precedence(how, devices):
     assert shown(**how)[3] == devices

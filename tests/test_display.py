@@ -21,17 +21,17 @@ HIDDEN = [
 
 
 @pytest.mark.parametrize("char", HIDDEN, ids=ascii)
-def test_what_cannot_be_seen_is_spelt_out(char):
+def test_invisible_characters_are_escaped(char):
     text = printable(f"a{char}b")
     assert char not in text and text.isprintable() and text.startswith("a\\") and text.endswith("b")
 
 
-def test_what_can_be_seen_stays():
+def test_visible_characters_are_unchanged():
     text = "é 漢字 – “x” 😀 \t ½\nשלום"
     assert printable(text) == text and printable("a\r\nb") == "a\nb"
 
 
-def test_nothing_passes_a_console():
+def test_no_control_character_reaches_the_console():
     out = io.StringIO()
     console = PlainConsole(file=out, force_terminal=True, width=200)
     evil = "\x1b]0;pwned\x07\u202eevil [bold]x[/bold]"

@@ -25,14 +25,14 @@ def test_ordinary_documents_are_read(text):
         ('{"a":' * (DEEPEST + 2) + "1" + "}" * (DEEPEST + 2), "nests too deeply"),
     ],
 )
-def test_what_nobody_writes_is_refused(text, reason):
+def test_unacceptable_json_is_malformed_and_not_garbled(text, reason):
     with pytest.raises(Malformed, match=reason) as caught:
         parse_json(text)
     assert not isinstance(caught.value, Garbled)
 
 
 @pytest.mark.parametrize(("text", "reason"), [("{", "not JSON"), (b"\xff", "not text"), ("", "not JSON")])
-def test_what_a_crash_leaves_is_told_apart(text, reason):
+def test_truncated_json_is_garbled(text, reason):
     with pytest.raises(Garbled, match=reason):
         parse_json(text)
 

@@ -28,7 +28,7 @@ SMALL = (
     "--task", "probe-choice", "--candidates", "1", "--generation", "1", "--seeds", "1", "--steps", "256", "--baselines",
     "--final-seeds", "0", "--ppo.envs", "16", "--ppo.unroll", "16", "--repairs", "0", "--max-attempts", "2",
 )  # fmt: skip
-pytestmark = [pytest.mark.usefixtures("warm"), pytest.mark.usefixtures("hasty")]
+pytestmark = [pytest.mark.usefixtures("warm"), pytest.mark.usefixtures("unoptimised")]
 
 
 def answered(capsys, program: str, *command: str) -> tuple[int, str, str]:
@@ -48,7 +48,7 @@ def here(tmp_path, monkeypatch):
 def test_a_search_whose_programs_are_all_rejected_has_failed(capsys):
     status, out, _ = answered(capsys, BAD, *SMALL)
     assert status == 0, "it goes on"
-    # every rejected program is told with its stage, its line and a hint
+    # every rejected program is reported with its stage, its line and a hint
     said = (
         "g0000-00 is rejected, guard: line 2: 'nowhere' is neither an array method nor a field of the state (the fields"
     )
@@ -92,7 +92,7 @@ def test_ask_leaves_a_run_as_it_stands_where_there_is_nothing_to_ask(capsys):
 
 
 @pytest.mark.parametrize("argv", [["evolve", "--resume", "--name", "frist"], ["tell", "--name", "frist"]], ids=" ".join)
-def test_a_run_that_is_not_there_is_not_begun(argv, capsys):
+def test_resuming_a_missing_run_is_refused(argv, capsys):
     Run.create(Path("runs/first"), EvolveSettings().as_config()).close()
     status, _, err = outcome(capsys, *argv)
     assert status == 2 and "there is no run in runs/frist; did you mean first?" in err and err.count("\n") == 1
@@ -101,7 +101,7 @@ def test_a_run_that_is_not_there_is_not_begun(argv, capsys):
     assert status == 2 and "there is no run in runs/something-else; " in err
 
 
-def test_what_a_scheduler_runs_again_begins_the_first_time(capsys):
+def test_resume_starts_a_new_run_where_there_is_none(capsys):
     status, out, _ = outcome(capsys, "evolve", "--task", "probe-choice", "--name", "job", "--resume", "--dry-run")
     assert status == 0 and "run directory runs/job" in out
     Path("job.toml").write_text('task = "probe-choice"\nname = "job"\n')
@@ -128,7 +128,7 @@ START = RunStarted(task="probe-choice", strategy="limen", proposer="genetic")
         ([START, ASKED, REJECTED, Finished(reason="budget")], False),
     ],
 )
-def test_the_name_of_a_start_that_came_to_nothing_is_free(events, free, tmp_path):
+def test_the_name_of_a_run_without_candidates_can_be_reused(events, free, tmp_path):
     path = tmp_path / "run"
     with Run.create(path, {"seed": 1}) as run:
         for event in events:
@@ -146,7 +146,7 @@ def test_the_name_of_a_start_that_came_to_nothing_is_free(events, free, tmp_path
 
 
 @pytest.mark.parametrize("folder", ["transcripts", "requests", "replies"])
-def test_what_others_were_asked_is_kept(folder, tmp_path):
+def test_a_run_with_requests_or_replies_is_not_overwritten(folder, tmp_path):
     with Run.create(tmp_path / "run", {}) as run:
         run.append(START)
     (tmp_path / "run" / folder).mkdir(exist_ok=True)

@@ -27,7 +27,7 @@ from jaxreward.training import PPO, Checkpointing, Interrupted
 from jaxreward.training.chunk import Chunk
 from tests.tracking.records import read_folder
 
-pytestmark = pytest.mark.usefixtures("hasty")
+pytestmark = pytest.mark.usefixtures("unoptimised", "unsynced")
 SETTINGS = EvolveSettings(
     task="probe-choice", candidates=4, generation=2, seeds=2, steps=1024, 
     option=("initial=2", "islands=2", "migration_interval=2"),
@@ -64,10 +64,20 @@ def substance(path: Path) -> list[Any]:
     return kept
 
 
-def test_weights_are_tuned_before_a_candidate_trains(machine, tmp_path):
-    """What is in the log is what was trained, its tuning counted."""
-    outcome = run(machine, tmp_path, tune=3, tune_steps=128, final_seeds=0)
-    trained = [r for e in substance(tmp_path / "run") if isinstance(e, Trained) for r in e.results]
+TUNED: dict[str, Any] = {"tune": 3, "tune_steps": 128, "final_seeds": 0, "baselines": ()}
+
+
+@pytest.fixture(scope="module")
+def tuned(machine, tmp_path_factory):
+    """An uninterrupted run that tunes weights, and where it lies."""
+    out = tmp_path_factory.mktemp("tuned")
+    return run(machine, out, **TUNED), out / "run"
+
+
+def test_weights_are_tuned_before_a_candidate_trains(tuned, machine):
+    """The log contains what was trained, with the steps of the tuning."""
+    outcome, path = tuned
+    trained = [r for e in substance(path) if isinstance(e, Trained) for r in e.results]
     plain = {len(machine["checker"].check(r.candidate.source, machine["task"])[1].constants) for r in trained}
     assert plain != {0}, "some of the rewards have weights"
     for result in trained:
@@ -80,9 +90,7 @@ def test_weights_are_tuned_before_a_candidate_trains(machine, tmp_path):
     assert outcome.progress.spent.env_steps == sum(r.env_steps for r in trained)
 
 
-def test_a_run_that_stopped_after_tuning_does_not_tune_again(machine, tmp_path, monkeypatch):
-    how: Any = {"tune": 3, "tune_steps": 128, "final_seeds": 0, "baselines": ()}
-    run(machine, tmp_path / "whole", **how)
+def test_a_run_stopped_after_tuning_resumes_without_tuning_again(tuned, machine, tmp_path, monkeypatch):
     train, update, updates, taken = candidate_trainer.train, Chunk.update, [0], dict[str, int]()
 
     def stopped(*args: Any, checkpointing: Checkpointing, **options: Any) -> Any:
@@ -101,12 +109,12 @@ def test_a_run_that_stopped_after_tuning_does_not_tune_again(machine, tmp_path, 
         return update(*args)
 
     monkeypatch.setattr(candidate_trainer, "train", stopped)
-    assert "stopped before" in run(machine, tmp_path / "cut", **how).reason
+    assert "stopped before" in run(machine, tmp_path / "cut", **TUNED).reason
     monkeypatch.setattr(candidate_trainer, "train", counted)
     monkeypatch.setattr(Chunk, "update", counting)
-    run(machine, tmp_path / "cut", **how, resume=True)
+    run(machine, tmp_path / "cut", **TUNED, resume=True)
     assert taken["generation-0-tune-0"] == 0 < min(taken["generation-0"], taken["generation-1-tune-0"])
-    assert substance(tmp_path / "cut" / "run") == substance(tmp_path / "whole" / "run")
+    assert substance(tmp_path / "cut" / "run") == substance(tuned[1])
 
 
 def archive(path: Path) -> Any:
@@ -115,7 +123,7 @@ def archive(path: Path) -> Any:
     return fold([e.event for e in read_log(path / "events.jsonl")], strategy.init(), strategy.tell).state
 
 
-def test_a_run_finds_something_and_says_where_it_came_from(whole):
+def test_a_run_writes_its_best_interface_with_its_provenance(whole):
     outcome, path = whole
     assert outcome.reason == "all candidates are trained" and outcome.exit_code == 0
     assert outcome.best is not None and outcome.score is not None and outcome.score.n == 2
@@ -128,7 +136,7 @@ def test_a_run_finds_something_and_says_where_it_came_from(whole):
     assert not [p.name for p in (path / "checkpoints").iterdir() if not p.name.startswith("best-policy")]
 
 
-def test_killed_at_every_event_it_ends_the_same(whole, machine, tmp_path):
+def test_a_run_killed_after_any_event_resumes_to_the_same_end(whole, machine, tmp_path):
     """The log cut after each event, as kill -9 leaves it; resumed; compared with the whole run."""
     _, path = whole
     lines = (path / "events.jsonl").read_bytes().splitlines(keepends=True)
@@ -152,7 +160,7 @@ def test_a_recorded_run_replays_to_the_same_log(whole, machine, tmp_path):
     assert replayed == recorded
 
 
-def test_a_replay_has_no_threshold_that_nobody_gave(whole, machine, tmp_path):
+def test_a_replay_takes_the_filter_threshold_only_if_the_recording_had_a_short_rung(whole, machine, tmp_path):
     """Of a run without a short rung none was given, whatever its settings spell out; of another its own."""
     _, path = whole
     kept = (path / "config.toml").read_text()
@@ -164,7 +172,7 @@ def test_a_replay_has_no_threshold_that_nobody_gave(whole, machine, tmp_path):
     assert resolve(COMMANDS[0], [*again, str(copy)]).settings.filter_threshold == 0.05
 
 
-def test_a_larger_budget_goes_on_where_the_run_ended(whole, machine, tmp_path):
+def test_a_finished_run_continues_with_a_larger_budget(whole, machine, tmp_path):
     _, path = whole
     shutil.copytree(path, tmp_path / "run")
     outcome = run(machine, tmp_path, resume=True, candidates=6, track=("tensorboard",))
@@ -191,13 +199,13 @@ def test_a_larger_budget_goes_on_where_the_run_ended(whole, machine, tmp_path):
         ({"max_device_s": 1e-6}, "the budget of device seconds is spent"),
     ],
 )
-def test_whichever_budget_ends_first_ends_the_run(machine, tmp_path, limit, reason):
+def test_the_budget_that_is_spent_first_ends_the_run(machine, tmp_path, limit, reason):
     outcome = run(machine, tmp_path, final_seeds=0, baselines=(), **limit)
     assert outcome.reason == reason
     assert outcome.progress.spent.trained == 2
 
 
-def test_best_of_n_gets_the_same_budget(machine, tmp_path):
+def test_best_of_n_has_the_budget_of_the_search(machine, tmp_path):
     outcome = run(machine, tmp_path, baselines=("sparse", "best-of-n"))
     assert set(outcome.baselines) == {"best", "sparse", "best-of-n"}
     inner = read_log(tmp_path / "run" / "best-of-n" / "events.jsonl")
@@ -210,8 +218,8 @@ def test_best_of_n_gets_the_same_budget(machine, tmp_path):
     assert sum(len(e.event.results) for e in inner if isinstance(e.event, Trained)) == 6
 
 
-def test_killed_between_chunks_and_between_baselines_it_ends_the_same(machine, tmp_path):
-    """One candidate a chunk and two contenders: what is kept of one is not taken for another."""
+def test_a_run_killed_between_chunks_or_baselines_resumes_to_the_same_end(machine, tmp_path):
+    """One candidate a chunk and two baselines: checkpoints of one are not taken for another."""
     whole = tmp_path / "whole"
     run(machine, whole, chunk=1)
     lines = (whole / "run" / "events.jsonl").read_bytes().splitlines(keepends=True)
@@ -262,7 +270,7 @@ def test_seeds_and_budgets_follow_the_results(machine, tmp_path):
     assert substance(tmp_path / "again" / "run") == substance(tmp_path / "run")
 
 
-def test_the_papers_preset_trains_everybody_alike():
+def test_the_presets_of_the_paper_train_all_candidates_alike():
     for task, preset in (("xland-easy", "paper-budget"), ("panda-tracking", "paper")):
         s = resolve(COMMANDS[0], ["--task", task, "--preset", preset]).settings
         assert (s.halving, s.prune, s.contender_seeds, s.tune) == (0, False, 0, 0)
@@ -276,7 +284,7 @@ def test_the_papers_preset_trains_everybody_alike():
         ({"contender_seeds": 2}, "contender-seeds"), ({"halving": -1}, "negative"),
     ],
 )  # fmt: skip
-def test_impossible_cuts_are_refused_before_anything_is_proposed(changes, word):
+def test_impossible_successive_halving_is_refused(changes, word):
     with pytest.raises(UserError, match=word):
         dataclasses.replace(SETTINGS, **changes).check()
 
@@ -321,7 +329,7 @@ def unkilled(tmp_path_factory):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGUSR1])
-def test_killed_while_training_it_ends_the_same(tmp_path, unkilled, how):
+def test_a_run_killed_while_training_resumes_to_the_same_end(tmp_path, unkilled, how):
     """A signal in the middle of a training: with SIGTERM and SIGUSR1 it is saved and asks to be requeued."""
     whole, seconds = unkilled
     log = tmp_path / "run" / "events.jsonl"

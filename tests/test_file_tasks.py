@@ -78,7 +78,7 @@ COMMANDS = [
 
 
 @pytest.mark.parametrize("argv", COMMANDS, ids=" ".join)
-def test_no_command_executes_it_unasked(argv, sent, capsys):
+def test_no_command_executes_the_task_of_a_run_unasked(argv, sent, capsys):
     before = sent.state()
     status, _, err = outcome(capsys, *argv)
     assert status == 2 and err.count("\n") == 1
@@ -88,14 +88,14 @@ def test_no_command_executes_it_unasked(argv, sent, capsys):
 
 
 @pytest.mark.parametrize("command", ["ask", "tell"])
-def test_neither_do_those_of_people(command, tmp_path, monkeypatch, capsys):
+def test_ask_and_tell_do_not_execute_the_task_of_a_run_unasked(command, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     sent = Sent(tmp_path, "manual")
     status, _, err = outcome(capsys, command, "--name", "sent")
     assert status == 2 and f"--task {sent.file}" in err and not sent.executed
 
 
-def test_film_of_a_run_asks_too(sent, capsys, monkeypatch):
+def test_film_does_not_execute_the_task_of_a_run_unasked(sent, capsys, monkeypatch):
     import jaxreward.commands.film as film
 
     monkeypatch.setattr(film, "_candidate", lambda facts, id: None)
@@ -115,7 +115,7 @@ def ways(sent: Sent) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("way", ["absolute", "relative", "around", "link", "copy in the run"])
-def test_any_path_that_leads_to_it_names_it(way, sent, capsys):
+def test_any_path_to_the_file_names_the_task(way, sent, capsys):
     said = ways(sent)[way]
     status, out, err = outcome(capsys, "prompt", "show", "--run", "sent", "--task", said)
     assert status == 0, err

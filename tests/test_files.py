@@ -58,7 +58,7 @@ def special(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
         lambda path: files.open_file(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND),
     ],
 )
-def test_what_is_no_file_is_refused_at_once(special: Path, use: Callable[[Path], object]):
+def test_paths_that_are_no_files_are_refused(special: Path, use: Callable[[Path], object]):
     before = sorted(special.parent.iterdir())
     with pytest.raises(NotAFile, match=r"it is a (pipe|symbolic link|socket)|Is a directory"):
         use(special)
@@ -90,7 +90,7 @@ def test_a_folder_on_the_way_is_one(tmp_path: Path, between: Callable[[Path], ob
 
 
 @pytest.mark.parametrize("name", ["../a", "inner/../../a", "/etc/hostname"])
-def test_nothing_leads_out_of_the_trusted_folder(tmp_path: Path, name: str):
+def test_links_out_of_the_trusted_folder_are_refused(tmp_path: Path, name: str):
     (tmp_path / "run").mkdir()
     with pytest.raises(NotAFile, match="does not lie in"):
         files.replace(tmp_path / "run" / name, b"x", below=tmp_path / "run")

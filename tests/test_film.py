@@ -26,7 +26,7 @@ from jaxreward.training import PPO
 from jaxreward.training.episodes import Episode, play, telling
 from jaxreward.training.networks import ActorCritic
 
-pytestmark = pytest.mark.usefixtures("hasty")
+pytestmark = pytest.mark.usefixtures("unoptimised")
 SEES = "import jax.numpy as jnp\n\n\ndef get_observation(state):\n    return jnp.stack([state.signal, 1.0])\n"
 SMALL = PPO(envs=8, unroll=8, minibatches=2, hidden=(8,))
 
@@ -35,7 +35,7 @@ def episode(success: float, length: int, ret: float = 0.0) -> Episode:
     return Episode(None, length, success, ret, np.zeros((length, 1)))
 
 
-def test_won_episodes_are_told_apart_by_their_length_and_lost_ones_by_their_return():
+def test_filmed_episodes_are_chosen_by_length_if_won_and_by_return_if_lost():
     slow, fast = episode(1.0, 40, ret=9.0), episode(1.0, 8, ret=1.0)
     poor, rich = episode(0.0, 80, ret=1.0), episode(0.0, 80, ret=4.0)
     shown = telling([poor, slow, rich, fast], SUCCESS)
@@ -49,7 +49,7 @@ def test_moments_are_spread_from_the_first_to_the_last():
     assert frame_times([500, 500, 500], 6).tolist() == [0, 100, 200, 300, 400, 500]
 
 
-def test_a_short_episode_is_not_over_in_a_blink():
+def test_the_ends_of_short_episodes_are_among_the_frames():
     found = frame_times([400, 9, 26], 120).tolist()
     assert found[:27] == list(range(27)) and found[-1] == 400 and len(found) == 120
     for lengths in ([1, 1000, 500], [145, 152, 154], [2, 3, 4], [80, 80, 7]):
@@ -79,11 +79,11 @@ def test_a_film_may_be_mp4(tmp_path):
 
     frames = [np.full((31, 45, 3), shade, np.uint8) for shade in (0, 120, 250)]
     write_film(tmp_path / "a.mp4", [frames, frames], step_ms=500)
-    told = subprocess.run(
+    output = subprocess.run(
         [imageio_ffmpeg.get_ffmpeg_exe(), "-i", str(tmp_path / "a.mp4")], capture_output=True, text=True
     ).stderr
-    assert "h264" in told and "yuv420p" in told and "94x32" in told
-    assert "Duration: 00:00:03.00" in told, "the last frame stays for a second and a half"
+    assert "h264" in output and "yuv420p" in output and "94x32" in output
+    assert "Duration: 00:00:03.00" in output, "the last frame stays for a second and a half"
     with pytest.raises(UserError, match="as .gif or .mp4, not as a.avi"):
         write_film(tmp_path / "a.avi", [frames])
 
@@ -216,9 +216,9 @@ def test_an_interface_is_trained_and_filmed(tmp_path, capsys):
     (tmp_path / "mine.py").write_text("# Task: probe-choice (by hand)\n" + SEES)
     args = ["--steps", "512", "--ppo.envs", "8", "--ppo.unroll", "8", "--ppo.hidden", "8", "--episodes", "3"]
     assert main(["film", str(tmp_path / "mine.py"), *args, "--json"]) == 0
-    told = json.loads(capsys.readouterr().out.splitlines()[-1])
-    assert Path(told["film"]) == tmp_path / "mine.gif" and (tmp_path / "mine.gif").stat().st_size > 500
-    assert told["episodes"].keys() == {"best", "median", "worst"}
+    output = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert Path(output["film"]) == tmp_path / "mine.gif" and (tmp_path / "mine.gif").stat().st_size > 500
+    assert output["episodes"].keys() == {"best", "median", "worst"}
 
 
 @pytest.mark.parametrize(
@@ -237,7 +237,7 @@ def test_an_interface_is_trained_and_filmed(tmp_path, capsys):
         (["{named}"], "which would be executed: look at it first, then say --task"),
     ],
 )
-def test_mistakes_are_one_sentence(tmp_path, capsys, args, why):
+def test_user_errors_are_one_sentence(tmp_path, capsys, args, why):
     (tmp_path / "plain.py").write_text("def get_observation(state):\n    return state.agent.position\n")
     task = tmp_path / "task.py"
     task.write_text("raise SystemExit('executed')\n")

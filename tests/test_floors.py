@@ -105,17 +105,17 @@ def trespasses(path: Path) -> list[str]:
     ]
 
 
-def test_every_room_stands_on_a_floor():
+def test_every_package_has_a_floor():
     rooms = {room_of(p) for p in sources("jaxreward", "kernels")} - {"__init__", "__main__"}
     assert rooms <= set(FLOORS), f"say in FLOORS what {sorted(rooms - set(FLOORS))} may import"
 
 
-def test_rooms_import_from_lower_floors_only():
+def test_packages_import_from_lower_floors_only():
     files = [p for p in sources("jaxreward", "kernels") if room_of(p) not in ("__init__", "__main__")]
     assert [t for p in files for t in trespasses(p)] == []
 
 
-def test_a_trespass_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_forbidden_import_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Each way to write an import that the table forbids."""
     monkeypatch.setitem(globals(), "ROOT", tmp_path)
     file = tmp_path / "jaxreward" / "search" / "limen.py"
@@ -170,7 +170,7 @@ def dependencies(path: Path, modules: dict[str, Path]) -> set[str]:
     return {name if name in modules else name.rpartition(".")[0] for name in found} & set(modules)
 
 
-def test_no_module_imports_itself_by_way_of_others():
+def test_there_are_no_import_cycles():
     modules = {
         ".".join(p.relative_to(ROOT).with_suffix("").parts): p
         for p in sources("jaxreward")

@@ -14,8 +14,9 @@ import pytest
 from jaxreward.programs import Program
 from jaxreward.programs.play import sample_transitions
 from jaxreward.programs.spec import Spec
+from tests.compilation import jit
 
-pytestmark = pytest.mark.usefixtures("hasty")
+pytestmark = pytest.mark.usefixtures("unoptimised")
 ROOT = Path(__file__).resolve().parents[1] / "interfaces"
 TASKS = {folder.name: folder.name.replace("_", "-") for folder in sorted(ROOT.iterdir()) if folder.is_dir()}
 GRIDS = [folder for folder in TASKS if folder.startswith("xland")]
@@ -83,7 +84,7 @@ def test_its_tape_computes_what_its_source_computes(path, loaded, task_of):
     exec(program.source, names)
     some = inputs(path.parent.name, task_of(TASKS[path.parent.name]))
 
-    @jax.jit
+    @jit
     @jax.vmap
     def both(before: Any, action: Any, after: Any) -> Any:
         paid = names["compute_reward"](before, action, after)
@@ -100,7 +101,7 @@ def test_the_sparse_baseline_of_a_robot_is_the_tasks_own(folder, loaded, task_of
     task = task_of(TASKS[folder])
     programs = loaded(ROOT / folder / "sparse.py"), Program.default(task)
     outputs = [
-        jax.jit(jax.vmap(lambda v, a, n, p=p: (p.observe(v), p.reward(v, a, n)[0])))(*inputs(folder, task))
+        jit(jax.vmap(lambda v, a, n, p=p: (p.observe(v), p.reward(v, a, n)[0])))(*inputs(folder, task))
         for p in programs
     ]
     for ours, tasks in zip(*outputs, strict=True):
@@ -157,7 +158,7 @@ def test_the_sparse_baseline_is_the_tasks_own(folder, loaded, task_of):
 
         return jax.lax.scan(step, task.reset(reset_key), actions)[1]
 
-    (obs, reward), (own_obs, own_reward) = jax.jit(jax.vmap(play))(jax.random.split(jax.random.key(3), 64))
+    (obs, reward), (own_obs, own_reward) = jit(jax.vmap(play))(jax.random.split(jax.random.key(3), 64))
     np.testing.assert_array_equal(obs, own_obs)
     np.testing.assert_array_equal(reward, own_reward)
     assert folder == "xland_hard" or own_reward.any()

@@ -27,7 +27,7 @@ from jaxreward.tasks import make_task
 from jaxreward.training import PPO
 from tests.search.conftest import make_result
 
-pytestmark = pytest.mark.usefixtures("hasty")
+pytestmark = pytest.mark.usefixtures("unoptimised", "unsynced")
 SETTINGS = EvolveSettings(
     task="probe-choice", strategy="revolve", option=("fitness=preference", "initial=2", "islands=1", "votes=1"),
     candidates=4, generation=2, seeds=1, steps=64, final_seeds=0, baselines=(), evolve="both",
@@ -110,7 +110,7 @@ def test_sides_are_drawn(tmp_path):
     assert {left(seed) for seed in range(8)} == {"new", "old"}
 
 
-def test_nothing_that_a_voter_reads_says_which_agent_is_new(tmp_path):
+def test_voters_cannot_see_which_agent_is_new(tmp_path):
     notes: list[str] = []
     judge(tmp_path).write_requests([VOTE], drawn())
     judge(tmp_path, "terminal", "left\n", notes).judge_all([VOTE], drawn())
@@ -120,7 +120,7 @@ def test_nothing_that_a_voter_reads_says_which_agent_is_new(tmp_path):
         assert "left" in text and "new" not in text and "old" not in text
 
 
-def test_a_vote_that_cannot_be_read_waits_until_it_is_mended(tmp_path):
+def test_an_unreadable_vote_waits_for_its_correction(tmp_path):
     notes: list[str] = []
     made = judge(tmp_path, notes=notes)
     made.wait_s = 0.6  # a poll or two
@@ -164,7 +164,7 @@ def test_on_the_terminal_a_vote_that_cannot_be_read_is_asked_for_again(tmp_path)
     assert stopped is not None and stopped.later and "nobody answers" in str(stopped)
 
 
-def test_on_the_terminal_nobody_is_asked_for_ever(tmp_path):
+def test_the_terminal_asks_a_limited_number_of_times(tmp_path):
     answers = judge(tmp_path, "terminal", "hm\n" * 5 + "left\n").judge_all([VOTE], drawn())
     assert answers.proposals == () and answers.stopped is not None and answers.stopped.later
     assert "5 lines in a row cannot be read as a vote: begin with left" in str(answers.stopped)
@@ -179,7 +179,7 @@ def typed():
         yield sink, source
 
 
-def test_a_stop_is_heard_while_the_terminal_is_silent(tmp_path, typed):
+def test_a_stop_ends_the_wait_for_the_terminal(tmp_path, typed):
     sink, source = typed
     sink.write("lef")
     sink.flush()

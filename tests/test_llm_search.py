@@ -24,7 +24,7 @@ from jaxreward.runs.provenance import read_header
 from tests.proposers.server import Answer, ChatServer
 from tests.proposers.talk import KEY
 
-pytestmark = pytest.mark.usefixtures("warm")
+pytestmark = pytest.mark.usefixtures("warm", "unoptimised", "unsynced")
 ROOT = Path(__file__).resolve().parents[1]
 EASY = ROOT / "interfaces" / "xland_easy"
 USAGE = (1000, 200)
@@ -94,7 +94,7 @@ def searched(tmp_path_factory):
     return out / "run", server, marker
 
 
-def test_it_finds_the_good_one_and_nothing_hostile_happens(searched):
+def test_the_good_program_is_found_and_no_hostile_one_is_executed(searched):
     run, _, marker = searched
     best = (run / "best_interface.py").read_text()
     assert GOOD.split("def get_observation")[1].strip() in best
@@ -102,7 +102,7 @@ def test_it_finds_the_good_one_and_nothing_hostile_happens(searched):
     assert not marker.exists()
 
 
-def test_log_transcript_bill_and_archive_agree(searched):
+def test_log_transcript_cost_and_archive_agree(searched):
     run, server, _ = searched
     exchanges = read_transcript(run / "transcripts" / "exchanges.jsonl")
     events = [entry.event for entry in read_log(run / "events.jsonl")]
@@ -123,12 +123,12 @@ def test_log_transcript_bill_and_archive_agree(searched):
         assert exchange.reply and exchange.messages and exchange.model == "openai/mine"
 
 
-def test_a_model_is_told_what_was_wrong(searched):
+def test_repair_prompts_show_the_program_and_its_error(searched):
     run, server, _ = searched
     prompts = [seen.body["messages"][-1]["content"] for seen in server.seen]
     events = [entry.event for entry in read_log(run / "events.jsonl")]
-    mended = [r for event in events if event.type == "repair" for r in event.requests]
-    assert mended
+    repairs = [r for event in events if event.type == "repair" for r in event.requests]
+    assert repairs
     assert any("import os\nos.system" in p for p in prompts)  # the program that was rejected ...
     events = [entry.event for entry in read_log(run / "events.jsonl")]
     verdicts = [e.verdict.failure for e in events if isinstance(e, Checked) and e.verdict.failure]
@@ -197,7 +197,7 @@ def test_killed_between_request_reply_and_log_nothing_is_lost_or_doubled(tmp_pat
 
 
 def test_replies_are_checked_and_compiled_while_others_are_awaited(tmp_path, monkeypatch, capsys):
-    """The last reply comes only when the others are compiled; each is told its own place among those that train."""
+    """The last reply comes only when the others are compiled; each is compiled for its place among those that train."""
     ahead, compiled, enough = list[tuple[str, dict[str, Any]]](), threading.Event(), "this test trains nothing"
 
     def compile_ahead(_task: Any, program: Program, _ppo: Any, **how: Any) -> None:

@@ -34,14 +34,14 @@ from jaxreward.search.archive import Archive
 from jaxreward.search.seeding import derive_rng
 from jaxreward.search.selection import better, top
 from jaxreward.tasks import card, measure_of
-from jaxreward.tasks.metrics import Beside, Mean, Reached, Sum
+from jaxreward.tasks.metrics import Mean, Reached, Sum, WithExtraMetrics
 from jaxreward.tasks.probe import Probe
 from jaxreward.tasks.smoke_test import STEPS
 from jaxreward.training import PPO, Progress, Rung, train
 from jaxreward.training.notices import notices
 from jaxreward.training.plan import held_out_steps
 
-pytestmark = pytest.mark.usefixtures("hasty")
+pytestmark = pytest.mark.usefixtures("unoptimised", "unsynced")
 
 MISS = Measure(name="miss", unit="m", rate=False, higher_is_better=False, worst=3.0, sparse=0.8, human=0.2)
 COST = Measure(name="cost", rate=False, worst=-9.0)
@@ -58,7 +58,7 @@ class Aim(Probe):
 
     def score(self) -> Any:
         sign = -1.0 if self.measure.higher_is_better else 1.0
-        return Beside(
+        return WithExtraMetrics(
             Mean(lambda s, a, t: sign * t.error, self.horizon, self.measure),
             {"hit": Reached(lambda t: t.hit), "sum": Sum(lambda s, a, t: t.error, MISS)},
         )
@@ -104,12 +104,12 @@ def test_a_rate_of_success_is_written_as_it_always_was():
         {"rate": True, "worst": -1.0},
     ],
 )
-def test_a_measure_that_cannot_be(fields):
+def test_impossible_measures_are_refused(fields):
     with pytest.raises(ValidationError):
         Measure(**{"name": "x", "rate": False, **fields})
 
 
-def test_a_person_who_is_no_better_than_the_sparse_reward_is_no_scale():
+def test_a_dense_baseline_no_better_than_sparse_is_no_scale():
     assert normalised(5.0, 1.0, 1.0) is None and normalised(5.0, 1.0, 0.5) is None
     assert normalised(0.3, 0.0, 0.1, error=0.2) is None and normalised(0.3, 0.0, 1.0, error=0.2) == 0.3
     assert MISS.model_copy(update={"human": 0.9}).normalised(0.3) is None, "less is better, and 0.9 is more than 0.8"
@@ -125,7 +125,7 @@ def test_metrics_by_hand():
     for x in (1.0, 2.0):
         acc = mean.update(acc, at(0), at(0), at(x))
     assert float(mean.value(acc)) == pytest.approx((1 + 2 + 3 + 3) / 4), "what an early end leaves out counts"
-    both = Beside(Sum(lambda s, a, t: t, COST), {"far": Reached(lambda t: t > 1.5)})
+    both = WithExtraMetrics(Sum(lambda s, a, t: t, COST), {"far": Reached(lambda t: t > 1.5)})
     acc = both.init()
     for x in (1.0, 2.0):
         acc = both.update(acc, at(0), at(0), at(x))
@@ -142,7 +142,7 @@ def trained() -> Any:
                  eval_episodes=64)  # fmt: skip
 
 
-def test_what_is_measured_falls_where_less_is_better(trained):
+def test_a_measure_to_minimise_falls_in_training(trained):
     assert trained.measure == MISS and trained.extra_metrics == ("hit", "sum")
     curve = trained.success_curve.mean(1)
     assert (curve[:, -1] < curve[:, 0]).all() and (curve[:, -1] < 0.35).all()
@@ -152,8 +152,8 @@ def test_what_is_measured_falls_where_less_is_better(trained):
     score, feedback = trained.score(1), trained.feedback(1)
     assert score.measure == feedback.measure == MISS and score.merit == -score.mean
     assert feedback.return_solved is None and feedback.return_failed is None
-    told = feedback.return_success_correlation
-    assert told is not None and told > 0.5, "who returns more is nearer"
+    correlation_found = feedback.return_success_correlation
+    assert correlation_found is not None and correlation_found > 0.5, "who returns more is nearer"
     best = trained.best_seed(1)
     assert trained.success[1, best] == trained.success[1].min()
 
@@ -190,7 +190,7 @@ def test_an_agent_that_diverges_counts_as_the_worst():
             return jnp.log(-1.0 - next_view.error)
 
     program = Program.dense(Undefined("aim"))
-    gone = train(TASK, [program], SMALL, seeds=2, steps=500, checkpoints=1, eval_episodes=16)
+    gone = train(TASK, [program], SMALL, seeds=1, steps=512, checkpoints=1, eval_episodes=16)
     assert gone.diverged.all() and (gone.success == MISS.worst).all()
 
 
@@ -217,7 +217,7 @@ def test_rungs_ask_for_less_where_less_is_better():
         train(task, [Program.default(task)], SMALL, rungs=[Rung(256, 10.0)], **options)
 
 
-def test_noise_is_nothing_to_remark_on():
+def test_noise_has_no_notices():
     """A curve that stands still within its error, while the return drifts up."""
     rng = np.random.default_rng(0)
     found: list[str] = []

@@ -53,7 +53,7 @@ def resumed(*args: str, name: str = "run") -> EvolveSettings:
     return resolve(COMMANDS[0], ["--name", name, "--resume", *args]).settings
 
 
-def test_a_folder_of_somebody_else_does_not_say_where_a_key_goes():
+def test_a_run_folder_of_another_user_does_not_choose_the_endpoint_of_a_key():
     folder(settings(api_base=ELSEWHERE))
     with pytest.raises(UserError) as caught:
         resumed()
@@ -61,22 +61,22 @@ def test_a_folder_of_somebody_else_does_not_say_where_a_key_goes():
     assert f"add --model openai/mine --api-base {ELSEWHERE} to the command" in sentence and "key" in sentence
 
 
-def test_what_it_says_is_typed_again():
+def test_the_endpoint_can_be_confirmed_on_the_command_line():
     folder(settings(api_base=ELSEWHERE, price=("openai/mine=1,2",), max_usd=1.0))
-    told = resumed("--model", "openai/mine", "--api-base", ELSEWHERE)
-    assert told.llm.api_base == ELSEWHERE and told.llm.max_usd == 1.0
+    settled = resumed("--model", "openai/mine", "--api-base", ELSEWHERE)
+    assert settled.llm.api_base == ELSEWHERE and settled.llm.max_usd == 1.0
 
 
-def test_or_something_else_is_typed():
+def test_another_endpoint_can_be_given_on_the_command_line():
     folder(settings(api_base=ELSEWHERE))
-    told = resumed("--model", "openai/mine", "--api-base", "http://127.0.0.1:2/v1")
-    assert told.llm.api_base == "http://127.0.0.1:2/v1"
+    settled = resumed("--model", "openai/mine", "--api-base", "http://127.0.0.1:2/v1")
+    assert settled.llm.api_base == "http://127.0.0.1:2/v1"
     for part in (["--model", "openai/mine"], ["--api-base", ELSEWHERE]):
         with pytest.raises(UserError, match="you have not said so before"):
             resumed(*part)
 
 
-def test_a_settings_file_that_the_user_names_says_it_too():
+def test_a_settings_file_named_by_the_user_is_trusted():
     folder(settings(api_base=ELSEWHERE))
     Path("mine.toml").write_text(f'[llm]\nmodel = ["openai/mine"]\napi_base = "{ELSEWHERE}"\n')
     assert resumed("--config", "mine.toml").llm.api_base == ELSEWHERE
@@ -114,7 +114,7 @@ def test_a_person_is_asked(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captu
             resumed()
 
 
-def test_one_s_own_runs_are_resumed_unattended_wherever_they_lie(home: Path):
+def test_own_runs_are_resumed_without_questions_anywhere(home: Path):
     """Begun from a command line or from Python; the folder may have moved since."""
     with ChatServer([Answer("no program")]) as server:
         mine = settings(api_base=server.url)
@@ -135,7 +135,7 @@ def test_one_s_own_runs_are_resumed_unattended_wherever_they_lie(home: Path):
         resumed(name="moved")
 
 
-def test_a_folder_vouches_for_nothing(home: Path):
+def test_a_confirmation_inside_a_folder_is_not_trusted(home: Path):
     """Whatever lies in it, or in the working directory, somebody else may have put there."""
     path = folder(settings(api_base=ELSEWHERE))
     remember("llm", settings(api_base=ELSEWHERE).llm)
@@ -157,7 +157,7 @@ def test_what_others_can_write_remembers_nothing(home: Path, mode: int):
         resumed()
 
 
-def test_a_state_folder_that_cannot_be_written_is_told(monkeypatch: pytest.MonkeyPatch):
+def test_an_unwritable_state_folder_is_reported(monkeypatch: pytest.MonkeyPatch):
     Path("file").touch()
     monkeypatch.setenv("XDG_STATE_HOME", str(Path("file").absolute()))
     assert "Not a directory" in remember("llm", settings().llm) and remember("genetic", settings().llm) == ""

@@ -85,21 +85,21 @@ def expected_files(tree: Path) -> set[str]:
     return {p.as_posix() for p in ours | moved}
 
 
-def test_importing_the_front_door_is_quick_and_light():
+def test_importing_the_package_is_quick_and_light():
     seen = min((python(PROBE, ROOT, ROOT) for _ in range(3)), key=lambda s: s["seconds"])
     assert seen["heavy"] == []
     assert seen["seconds"] < 0.2
     assert set(jaxreward.__all__) <= set(seen["names"])
 
 
-def test_every_name_at_the_front_door_opens():
+def test_every_public_name_can_be_imported():
     for name in jaxreward.__all__:
         assert getattr(jaxreward, name) is not None
     with pytest.raises(AttributeError, match="no attribute 'trian'"):
         _ = jaxreward.trian  # pyright: ignore[reportAttributeAccessIssue]
 
 
-def test_version_is_said_once_more_in_pyproject():
+def test_the_version_equals_that_of_pyproject():
     assert PROJECT["project"]["version"] == jaxreward.__version__
 
 

@@ -24,7 +24,7 @@ def seconds(monkeypatch) -> list[float]:
     return hand
 
 
-def test_what_lies_within_is_not_counted_twice(seconds):
+def test_nested_sections_are_not_counted_twice(seconds):
     clock = Clock()
     with clock.part("outer"):
         seconds[0] += 1
@@ -39,7 +39,7 @@ def test_what_lies_within_is_not_counted_twice(seconds):
     assert clock.take() == ({}, {})
 
 
-def test_threads_have_parts_of_their_own(seconds):
+def test_threads_have_separate_sections(seconds):
     clock = Clock()
 
     def other() -> None:
@@ -65,8 +65,8 @@ def test_a_section_adds_up():
     assert "of 2 devices" in page and "device" not in section("generation 4", 1.0, {"propose": 0.5}, {}, devices=2)
 
 
-@pytest.mark.usefixtures("hasty")
-def test_a_run_writes_its_account_and_a_trace(task_of, checker, tmp_path):
+@pytest.mark.usefixtures("unoptimised")
+def test_a_run_writes_its_profile_and_a_trace(task_of, checker, tmp_path):
     settings = EvolveSettings(
         task="probe-choice", candidates=4, generation=2, seeds=1, steps=1024, baselines=(), final_seeds=0,
         ppo=PPO(envs=8, unroll=8, minibatches=2, hidden=(8,)), out=tmp_path, name="run", profile=True,

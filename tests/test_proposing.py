@@ -1,9 +1,8 @@
-"""The loop between the proposer and the checker: mending, duplicates, budgets, kills."""
+"""The loop between the proposer and the checker: repairs, duplicates, budgets, kills."""
 
 from __future__ import annotations
 
 import dataclasses
-import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,7 @@ from jaxreward.runs import Checked, Proposed, Repair, Run, StopSignal, Told, Wit
 from jaxreward.search import make_strategy
 from jaxreward.training import PPO
 
-pytestmark = pytest.mark.usefixtures("hasty")
+pytestmark = pytest.mark.usefixtures("unoptimised", "unsynced")
 SETTINGS = EvolveSettings(
     task="probe-choice", proposer="manual", candidates=4, generation=2, seeds=1, steps=64,
     option=("initial=2", "islands=2"), final_seeds=0, baselines=(),
@@ -39,7 +38,7 @@ def program(k: int, scale: float = 1.0) -> str:
 class Scripted(Proposer):
     """Answers by request id: a source, or a failure for an answer without a program.
 
-    Like a language model it costs, and keeps what it was told in the transcript. After `limit`
+    Like a language model it costs, and keeps its exchanges in the transcript. After `limit`
     answers its budget is spent.
     """
 
@@ -83,15 +82,7 @@ SCRIPT = {
     "g0000-01-r1": program(2),
     "g0001-00": program(2) + "# the same program\n",
 }
-"""g0000-00 is mended twice, g0000-01 asked again once; g0001-00 repeats g0000-01-r1 and is mended."""
-
-
-@pytest.fixture(scope="module", autouse=True)
-def unsynced():
-    """The log is written to the disk when the disk likes; what a kill leaves of it, the tests write themselves."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(os, "fsync", lambda _: None)
-        yield
+"""g0000-00 is repaired twice, g0000-01 asked again once; g0001-00 repeats g0000-01-r1 and is repaired."""
 
 
 @pytest.fixture(scope="module")
@@ -127,7 +118,7 @@ def whole(machine, tmp_path_factory):
     return search(machine, out, proposer), out, proposer
 
 
-def test_rejected_candidates_are_mended_and_every_answer_is_an_attempt(whole):
+def test_rejected_candidates_are_repaired_and_every_answer_is_an_attempt(whole):
     main, out, proposer = whole
     results = main.progress.results
     stages = {id: r.failure.stage if r.failure else None for id, r in results.items()}
@@ -146,10 +137,10 @@ def test_a_program_of_equal_digest_is_not_trained_again(whole):
     main, out, _ = whole
     (check,) = [e for e in events(out, Checked) if e.request_id == "g0001-00"]
     assert check.duplicate_of == "g0000-01-r1"
-    assert "g0000-01-r1" in main.progress.results["g0001-00"].failure.message
+    assert main.progress.results["g0001-00"].failure.same_as == "g0000-01-r1"
 
 
-def test_what_is_sent_back_carries_the_failed_candidate(whole):
+def test_a_repair_request_carries_the_failed_candidate(whole):
     _, out, proposer = whole
     asked = {request.id: request for request in proposer.asked}
     assert asked["g0000-00-r2"].failed.failure.stage == "contract"
@@ -157,7 +148,7 @@ def test_what_is_sent_back_carries_the_failed_candidate(whole):
     assert [len(e.requests) for e in events(out, Repair)] == [2, 1, 1]
 
 
-def test_killed_at_every_event_nothing_is_lost_doubled_or_asked_twice(machine, whole, tmp_path):
+def test_after_a_kill_at_any_event_no_call_is_lost_or_repeated(machine, whole, tmp_path):
     main, out, _ = whole
     lines = (out / "run" / "events.jsonl").read_bytes().splitlines(keepends=True)
     for cut in range(1, len(lines)):
@@ -171,7 +162,7 @@ def test_killed_at_every_event_nothing_is_lost_doubled_or_asked_twice(machine, w
         assert resumed.progress.spent.cost_usd == main.progress.spent.cost_usd
 
 
-def test_killed_between_reply_and_transcript_one_call_is_made_again(machine, whole, tmp_path):
+def test_after_a_kill_between_reply_and_transcript_one_call_is_repeated(machine, whole, tmp_path):
     _, out, _ = whole
     events_lines = (out / "run" / "events.jsonl").read_bytes().splitlines(keepends=True)
     said = (out / "run" / "transcripts" / "exchanges.jsonl").read_bytes().splitlines(keepends=True)
@@ -193,19 +184,19 @@ def test_where_a_budget_of_the_proposer_ends_the_rest_is_withdrawn(machine, tmp_
     assert events(tmp_path)[-1].type == "told"  # the generation is complete
     said = read_transcript(tmp_path / "run" / "transcripts" / "exchanges.jsonl")
     assert main.progress.spent.cost_usd == sum(e.cost_usd or 0 for e in said)  # what was lost is booked
-    told = len(events(tmp_path, Told))
+    generations = len(events(tmp_path, Told))
     again = search(machine, tmp_path, Scripted(SCRIPT, limit=5))  # nothing to do with the same budgets
-    assert again.spent() == "the budget of requests is spent" and len(events(tmp_path, Told)) == told
+    assert again.spent() == "the budget of requests is spent" and len(events(tmp_path, Told)) == generations
     more = search(machine, tmp_path, Scripted({}), max_attempts=17)  # the configuration has changed
     assert more.progress.spent.trained == 4
 
 
-def test_attempts_bound_mending(machine, tmp_path):
+def test_max_attempts_bounds_repairs(machine, tmp_path):
     main = search(machine, tmp_path, Scripted(SCRIPT), max_attempts=3)
     assert main.progress.spent.attempts == 3
 
 
-def test_a_proposer_that_mends_nothing_is_not_asked_to(machine, tmp_path):
+def test_a_proposer_that_accepts_no_repairs_gets_none(machine, tmp_path):
     proposer = Scripted(SCRIPT)
     proposer.accepts_repairs = False
     search(machine, tmp_path, proposer)
@@ -222,7 +213,7 @@ def test_a_replay_writes_the_same_log_and_transcript(machine, whole, tmp_path):
     assert (tmp_path / name).read_bytes() == (out / name).read_bytes()
 
 
-def test_a_replay_of_a_run_that_ran_out_runs_out(machine, tmp_path):
+def test_a_replay_of_a_run_with_a_spent_budget_ends_where_it_ended(machine, tmp_path):
     search(machine, tmp_path / "a", Scripted(SCRIPT, limit=5))
     search(machine, tmp_path / "b", ReplayProposer(tmp_path / "a" / "run"))
     assert substance(tmp_path / "b") == substance(tmp_path / "a")

@@ -74,9 +74,9 @@ def test_a_narrow_terminal_says_what_it_leaves_out(runs: Path):
 
 
 def test_the_list_as_json(runs: Path, capsys):
-    told = json.loads(said(capsys, "list", str(runs), "--json"))
-    assert told["runs"][1]["run"] == "whole" and {r["run"] for r in told["unreadable"]} == {"damaged", "empty"}
-    whole = told["runs"][1]
+    output = json.loads(said(capsys, "list", str(runs), "--json"))
+    assert output["runs"][1]["run"] == "whole" and {r["run"] for r in output["unreadable"]} == {"damaged", "empty"}
+    whole = output["runs"][1]
     assert whole["candidates"] == {"trained": 4, "failed": 2, "duplicate": 2, "budget": 6}
     assert whole["best"]["id"] == "g0001-00" and whole["best"]["score"]["mean"] == 0.9
     assert whole["fresh"]["mean"] == pytest.approx(0.85) and whole["cost_usd"] == pytest.approx(0.4)
@@ -106,12 +106,12 @@ def test_a_run_on_a_screen(runs: Path, capsys):
 
 
 def test_a_run_as_json(runs: Path, capsys):
-    told = json.loads(said(capsys, "show", str(runs / "whole"), "--json"))
-    assert told["failures"] == {"trace": 2, "duplicate": 2, "filtered": 1} and told["attempts"] == 8
-    assert [g["trained"] for g in told["generations"]] == [1, 2] and told["generations"][0]["compile_s"] == 6.0
-    assert told["generations"][0]["seconds"]["checking"] == 40.0
-    assert [c["id"] for c in told["lineage"]] == ["g0001-00", "g0000-00"]
-    assert told["baselines"]["sparse"]["score"]["mean"] == 0.2
+    output = json.loads(said(capsys, "show", str(runs / "whole"), "--json"))
+    assert output["failures"] == {"trace": 2, "duplicate": 2, "filtered": 1} and output["attempts"] == 8
+    assert [g["trained"] for g in output["generations"]] == [1, 2] and output["generations"][0]["compile_s"] == 6.0
+    assert output["generations"][0]["seconds"]["checking"] == 40.0
+    assert [c["id"] for c in output["lineage"]] == ["g0001-00", "g0000-00"]
+    assert output["baselines"]["sparse"]["score"]["mean"] == 0.2
 
 
 def test_a_difference_that_may_be_none_is_said_to_be_unclear(tmp_path: Path):
@@ -143,7 +143,7 @@ def test_how_to_go_on(runs: Path):
     assert "comparison" in resume_command(RunView.read(example.write_run(runs / "cell", cell)))
 
 
-def test_a_run_in_work_says_what_it_waits_for(runs: Path):
+def test_a_killed_run_shows_its_generation_in_progress(runs: Path):
     text = "\n".join(run_lines(RunView.read(runs / "killed"), 100))
     assert "stopped" in text and "killed, or the machine went down" in text
     assert "generation 1, 4 without a result" in text and "1 (in work)" in text
@@ -181,9 +181,9 @@ def test_runs_of_different_tasks_are_not_set_against_each_other(runs: Path, caps
     example.write_run(runs / "other", example.events({"task": "hopper"}))
     text = said(capsys, "compare", "whole", "other", "--out", str(runs))
     assert "the tasks differ (toy; hopper)" in text and "candidates to 0.5" not in text
-    told = json.loads(said(capsys, "compare", "whole", "other", "--out", str(runs), "--json"))
-    assert told["tasks_differ"] and told["settings"]["task"] == ["toy", "hopper"]
-    assert told["runs"][0]["to_best"]["candidates"] == 3
+    output = json.loads(said(capsys, "compare", "whole", "other", "--out", str(runs), "--json"))
+    assert output["tasks_differ"] and output["settings"]["task"] == ["toy", "hopper"]
+    assert output["runs"][0]["to_best"]["candidates"] == 3
     assert "at least two" in said(capsys, "compare", "whole", "--out", str(runs), code=2)
 
 
@@ -232,12 +232,12 @@ def test_following_a_run_until_it_is_finished(tmp_path: Path):
     assert len(list(tail.new())) == 3
     lines = list(tail.until_finished())
     assert lines[0].startswith("no process works on this run now")
-    told = [line.split("  ", 2)[2].strip() for line in lines[1:]]
-    assert len([line for line in told if not line.startswith("best-of-n: ")]) == len(rest)
-    assert sum(line.startswith("best-of-n: ") for line in told) == 2 and any(
-        line.startswith("resumed") for line in told
+    output = [line.split("  ", 2)[2].strip() for line in lines[1:]]
+    assert len([line for line in output if not line.startswith("best-of-n: ")]) == len(rest)
+    assert sum(line.startswith("best-of-n: ") for line in output) == 2 and any(
+        line.startswith("resumed") for line in output
     )
-    assert told[-1].startswith("finished") and not steps
+    assert output[-1].startswith("finished") and not steps
 
 
 def test_a_log_that_is_cut_while_it_is_followed_is_said(tmp_path: Path):
@@ -260,7 +260,7 @@ def test_ctrl_c_ends_following(runs: Path, capsys, monkeypatch: pytest.MonkeyPat
     assert "paused: SIGTERM" in out[0] and out[1].startswith("no process works on this run")
 
 
-def test_a_reader_that_leaves_is_no_error(runs: Path):
+def test_a_reader_that_closes_the_pipe_is_no_error(runs: Path):
     command = f"{sys.executable} -m jaxreward.cli runs tail {runs / 'whole'} -n 100 | true"
     done = subprocess.run(["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0 and done.stderr == ""
@@ -280,7 +280,7 @@ def test_no_command_about_runs_imports_jax(runs: Path):
     assert done.returncode == 0, done.stderr
 
 
-def test_a_log_cannot_speak_to_the_terminal(runs: Path, tmp_path: Path, capsys):
+def test_control_characters_in_a_log_do_not_reach_the_terminal(runs: Path, tmp_path: Path, capsys):
     folder = tmp_path / "evil"
     shutil.copytree(runs / "whole", folder)
     log = folder / "events.jsonl"

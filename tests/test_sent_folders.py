@@ -29,7 +29,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 @pytest.fixture
 def runs(tmp_path: Path) -> Path:
-    """A sound run beside one that is to be tampered with."""
+    """A sound run next to one that is to be tampered with."""
     for name in ("sound", "sent"):
         log = example.write_run(tmp_path / "runs" / name) / "events.jsonl"
         lines = map(json.loads, log.read_text().splitlines())
@@ -106,10 +106,10 @@ SENT: dict[str, Callable[[Path], None]] = {
 
 
 @pytest.mark.parametrize("tamper", SENT.values(), ids=SENT.keys())
-def test_one_bad_folder_gets_a_sentence_and_hides_no_other(runs: Path, capsys, tamper: Callable[[Path], None]):
+def test_one_unreadable_folder_does_not_hide_the_others(runs: Path, capsys, tamper: Callable[[Path], None]):
     tamper(runs / "sent")
-    told = said(capsys, "list", str(runs))
-    assert "sound" in told and re.search("^cannot read sent: .*sent.*", told, re.MULTILINE), told
+    output = said(capsys, "list", str(runs))
+    assert "sound" in output and re.search("^cannot read sent: .*sent.*", output, re.MULTILINE), output
     listed = json.loads(said(capsys, "list", str(runs), "--json"))
     assert [row["run"] for row in listed["runs"]] == ["sound"]
     sentence = said(capsys, "show", str(runs / "sent"), code=2)
@@ -182,8 +182,8 @@ def test_the_folders_of_a_user_may_be_links(tmp_path: Path, capsys):
     (tmp_path / "runs" / "many").symlink_to(tmp_path / "compared")
     (tmp_path / "all").symlink_to(tmp_path / "runs")
     (tmp_path / "compared" / "loop").symlink_to(tmp_path)
-    told = said(capsys, "list", str(tmp_path / "all"))
-    assert [line.split()[0] for line in told.splitlines()[1:]] == ["many/toy/two", "one"]
+    output = said(capsys, "list", str(tmp_path / "all"))
+    assert [line.split()[0] for line in output.splitlines()[1:]] == ["many/toy/two", "one"]
 
 
 def test_requests_cannot_be_called_as_paths(runs: Path, capsys):
@@ -209,18 +209,18 @@ NEVER = set("\x1b\x07\u202e\u2066\u200b\u200f")
         ('"operator":"scratch"', f'"operator":"{EVIL}"', 0),
     ],
 )
-def test_a_log_cannot_speak_to_the_terminal(runs: Path, capsys, old: str, new: str, code: int):
+def test_control_characters_in_a_log_do_not_reach_the_terminal(runs: Path, capsys, old: str, new: str, code: int):
     log = runs / "sent" / "events.jsonl"
     assert old in log.read_text()
     log.write_text(log.read_text().replace(old, new))
-    told = "".join(
+    output = "".join(
         [
             said(capsys, "show", str(runs / "sent"), code=code),
             said(capsys, "tail", str(runs / "sent"), code=code if '"request_id"' not in old else 0),
             said(capsys, "list", str(runs)),
         ]
     )
-    assert SEEN in told and not NEVER & set(told)
+    assert SEEN in output and not NEVER & set(output)
 
 
 def test_no_page_has_what_cannot_be_seen(runs: Path):

@@ -17,6 +17,6 @@ from jaxreward.proposers.llm.cost import Estimate
     ],
     ids=["known", "unknown", "some"],
 )
-def test_a_cost_that_is_not_known_is_no_zero(estimate, ends):
+def test_an_unknown_cost_is_not_zero(estimate, ends):
     text = Spending(calls=20, prompt_tokens=5000, estimate=estimate).text()
     assert text.endswith(ends) and ("$0.00" not in text)

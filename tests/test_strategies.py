@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import os
 import shutil
 from pathlib import Path
 from types import SimpleNamespace
@@ -32,6 +31,7 @@ from jaxreward.search import make_strategy
 from jaxreward.search.registry import STRATEGIES
 from jaxreward.tasks import make_task
 
+pytestmark = pytest.mark.usefixtures("unsynced")
 SMALL = {
     "rf-agent": ("initial=2", "counts=1,1,1,1,1"),
     "forge": ("initial=3",),
@@ -39,14 +39,6 @@ SMALL = {
     "limen": ("initial=3", "islands=2", "migration_interval=4"),
 }
 SETTINGS = EvolveSettings(task="probe-corridor", candidates=11, generation=4, final_seeds=0, baselines=())
-
-
-@pytest.fixture(scope="module", autouse=True)
-def unsynced():
-    """The log is written to the disk when the disk likes; what a kill leaves of it, the tests write themselves."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(os, "fsync", lambda _: None)
-        yield
 
 
 class Talkative(OneByOne):
@@ -90,7 +82,7 @@ class Formulas:
 
 
 class Search(Evolution):
-    """A search that is told its scores."""
+    """A search with given scores."""
 
     def _train(self, candidates: Any, known: Any) -> None:
         results = []
@@ -106,7 +98,7 @@ class Search(Evolution):
 class Voters:
     """People who answer at once."""
 
-    def open(self, desk: Any) -> None:
+    def open(self, context: Any) -> None:
         return None
 
     def judge_all(self, requests: Any, rng_of: Any) -> Answers:
@@ -170,7 +162,7 @@ def test_a_run_trains_its_budget_exactly_and_records_depth(whole):
     assert {r.candidate.operator for r in results.values()} <= set(OPERATORS)
 
 
-def test_words_are_asked_for_answered_and_cost_no_attempts(whole):
+def test_text_requests_cost_no_attempts(whole):
     name, main, out = whole
     words = [r for e in events(out, Asked) for r in e.requests if r.operator in WORDS]
     expected = {"rf-agent": {"align", "verify"}, "forge": {"plan"}}
@@ -203,17 +195,17 @@ def test_an_aligned_thought_is_what_later_requests_show(runs):
     assert trained and all(r.candidate.thought == f"aligned {r.candidate.id}" for r in trained)
 
 
-def test_the_log_tells_the_tree(runs):
+def test_the_log_contains_the_tree(runs):
     main, out = runs("rf-agent")
-    told: dict[str, Any] = {}
+    nodes: dict[str, Any] = {}
     for event in events(out, Told):
-        told |= {node["id"]: node for node in event.account["nodes"]}
+        nodes |= {node["id"]: node for node in event.account["nodes"]}
     scored = {r.candidate.id for r in main.progress.results.values() if r.score}
-    assert scored <= set(told) and all(node["parent"] in {*told, "", None} for node in told.values())
+    assert scored <= set(nodes) and all(node["parent"] in {*nodes, "", None} for node in nodes.values())
 
 
 @pytest.mark.parametrize("name", ["rf-agent", "forge"])
-def test_what_a_proposer_declines_is_asked_for_once_and_done_without(tmp_path, name):
+def test_declined_text_requests_are_not_repeated(tmp_path, name):
     main = search(tmp_path, name, Talkative(words=False))
     assert main.progress.spent.trained == SETTINGS.candidates
     asked = [a.requests[0].operator for a in events(tmp_path, Asked) if a.requests[0].operator in WORDS]
@@ -240,7 +232,7 @@ def test_people_judge_every_candidate_also_those_of_the_last_generation(tmp_path
     assert main.spent() == "all candidates are trained"
 
 
-def test_a_judged_run_is_resumed_and_replayed_without_asking_anybody_again(tmp_path):
+def test_a_judged_run_is_resumed_and_replayed_without_new_votes(tmp_path):
     search(tmp_path / "a", "revolve", option=JUDGED)
     lines = (tmp_path / "a" / "run" / "events.jsonl").read_bytes().splitlines(keepends=True)
     for cut in range(1, len(lines), 7):

@@ -1,4 +1,4 @@
-"""Tasks with their vocabularies, by the command line: what is wrong is told before anything is begun."""
+"""Tasks with their vocabularies, by the command line: mistakes are reported before anything starts."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("what", WRONG)
-def test_a_fragment_that_no_program_can_use_is_told_with_its_line(what, tmp_path, checker):
+def test_an_unusable_fragment_is_reported_with_its_line(what, tmp_path, checker):
     at, says = WRONG[what]
     file = with_fragments(tmp_path, at)
     (finding,) = check_task(module_of(file).Ball(), checker=checker)
@@ -84,7 +84,7 @@ def test_a_sound_vocabulary_has_no_mistake(tmp_path, checker):
     assert check_task(module_of(with_fragments(tmp_path)).Ball(), checker=checker) == ()
 
 
-def test_fragments_are_checked_beside_mistakes_that_do_not_concern_them(tmp_path, checker):
+def test_fragments_are_checked_despite_unrelated_mistakes(tmp_path, checker):
     score = "    def score(self):\n        return None"
     vocabulary = FRAGMENTS.replace("{at}", "state['nowhere']").replace("{more}", "")
     found = check_task(module_of(written(tmp_path, vocabulary=vocabulary, score=score)).Ball(), checker=checker)
@@ -97,7 +97,7 @@ def test_fragments_are_checked_beside_mistakes_that_do_not_concern_them(tmp_path
     assert finding.message.startswith("`view` returns None")
 
 
-def test_check_tells_all_mistakes_of_a_task(tmp_path, capsys):
+def test_check_reports_all_mistakes_of_a_task(tmp_path, capsys):
     steps = "    def step(self, state, action):\n        return {**state, 't': state['t'] + 0.5}"
     file = written(tmp_path, step=steps, score="    def score(self):\n        return None")
     status, out, err = outcome(capsys, "check", str(file))
@@ -111,7 +111,7 @@ def test_check_tells_all_mistakes_of_a_task(tmp_path, capsys):
     assert all(finding["line"] for finding in row["findings"])
 
 
-def test_check_tells_files_apart(tmp_path, capsys, monkeypatch):
+def test_check_distinguishes_tasks_from_programs(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with_fragments(tmp_path)
     program = "def get_observation(state):\n    return jnp.stack([state['at']])\n"
@@ -177,7 +177,7 @@ def test_a_wrong_fragment_is_refused_too(argv, tmp_path, capsys, monkeypatch):
     assert not Path("runs").exists()
 
 
-def test_the_library_says_the_same(tmp_path):
+def test_the_library_reports_the_same_mistakes(tmp_path):
     file = written(tmp_path, terminated="    def terminated(self, state):\n        return 1.0")
     task = module_of(file).Ball()
     (finding,) = jr.check_task(task)

@@ -155,6 +155,6 @@ def test_results_carry_what_tuning_took_and_found(programs, checker, easy):
     score = Score(mean=0.5, se=0.1, n=2, episodes=20)
     for row, steps in ((0, 410), (1, 10)):
         result = Result(candidate=tuned.candidates[row], score=score, feedback=Feedback(), env_steps=10)
-        told = tuned.annotated(row, result)
-        assert told.feedback is not None
-        assert told.env_steps == steps and [n.kind for n in told.feedback.notices] == ["tuned"] * (row == 0)
+        annotated = tuned.annotated(row, result)
+        assert annotated.feedback is not None
+        assert annotated.env_steps == steps and [n.kind for n in annotated.feedback.notices] == ["tuned"] * (row == 0)

@@ -47,7 +47,7 @@ def test_the_median_is_one_repeat():
     assert median(seconds(3, 9)).wall == 3
 
 
-@pytest.mark.usefixtures("hasty")
+@pytest.mark.usefixtures("unoptimised")
 def test_the_smallest_measurement(capsys: pytest.CaptureFixture[str]):
     words = [*SMALL, "--candidates", "1", "--one-by-one-limit", "0", "--separate-limit", "0", "--no-second-pass"]
     assert candidate_throughput.main([*words, "--json"]) == 0
@@ -61,7 +61,7 @@ def test_collectors_that_are_compared():
     assert list(regimes.collectors(PPO(), "gpu")) == ["fused", "stepwise"]
 
 
-def test_agents_that_differ_are_told(monkeypatch: pytest.MonkeyPatch):
+def test_differing_agents_are_reported(monkeypatch: pytest.MonkeyPatch):
     by = {("fused", "full"): 0.0, ("fused", "fast"): 0.25, ("stepwise", "auto"): np.nan}
 
     def train(*_: Any, execution: Execution, **__: Any) -> SimpleNamespace:
@@ -137,7 +137,7 @@ def test_a_plan_is_only_printed(capsys: pytest.CaptureFixture[str]):
         (["--collector", "stepwise", "--ppo.gru", "4"], "stepwise agents cannot have a memory"),
     ],
 )
-def test_mistakes_are_one_sentence(arguments: list[str], sentence: str, capsys: pytest.CaptureFixture[str]):
+def test_user_errors_are_one_sentence(arguments: list[str], sentence: str, capsys: pytest.CaptureFixture[str]):
     assert candidate_throughput.main(arguments) == 2
     err = capsys.readouterr().err
     assert sentence in err and len(err.splitlines()) == 1
@@ -152,7 +152,7 @@ def test_a_settings_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     words = ["--config", str(file), "--ppo.entropy", str(PPO().entropy), "--dry-run", "--json"]
     assert candidate_throughput.main(words) == 0
     found = json.loads(capsys.readouterr().out.splitlines()[-1])["settings"]["ppo"]
-    wanted = quick_real(discount=0.99, entropy=PPO().entropy)  # defaults of another learner are heard too
+    wanted = quick_real(discount=0.99, entropy=PPO().entropy)  # defaults of another learner are applied too
     for name in ("discount", "entropy", "learning_rate", "envs", "normalize_observations"):
         assert found[name] == getattr(wanted, name), name
     file.write_text("candidate = [1]\n")

@@ -13,7 +13,7 @@ from jaxreward.tasks import make_task
 
 
 @pytest.mark.parametrize("words", [["--seeds", "0"], ["--tasks", "probe-aim"]])
-def test_what_cannot_be_measured_is_said_at_once(words, capsys):
+def test_impossible_measurements_are_refused_at_once(words, capsys):
     assert farmed_warning.main(words) == 2
     assert capsys.readouterr().err.count("\n") == 1
 

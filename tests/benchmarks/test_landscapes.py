@@ -305,13 +305,13 @@ def test_a_vote_is_for_the_better_one():
     assert SyntheticProposer(landscape, fidelity=1.0).propose(asked, derive_rng(0)).words == "second"
 
 
-def test_a_thought_tells_what_terms_are_good_for():
+def test_a_thought_rates_terms():
     landscape = LANDSCAPES["smooth"](2)
     good = next(iter(landscape.optimum))
     bad = next(t for t in range(TERMS) if t not in landscape.optimum)
     program = {good: landscape.optimum[good], bad: 0.0}
-    told = SyntheticProposer(landscape, blur=0.0).propose(request("align", result(program)), derive_rng(0)).words
-    assert opinions(told) == {good: True, bad: False}
+    thought = SyntheticProposer(landscape, blur=0.0).propose(request("align", result(program)), derive_rng(0)).words
+    assert opinions(thought) == {good: True, bad: False}
     assert opinions("") == {} and opinions("Useful: none known. Useless: none known.") == {}
 
 

@@ -25,14 +25,14 @@ from jaxreward.tasks.probe import Probe
         (reward_units, ["--scales", "0"]), (reward_units, ["--tasks", "probe-aim"]),
     ],
 )  # fmt: skip
-def test_what_cannot_be_measured_is_said_at_once(benchmark, words, capsys):
+def test_impossible_measurements_are_refused_at_once(benchmark, words, capsys):
     assert benchmark.main(words) == 2
     error = capsys.readouterr().err
     assert error.startswith(benchmark.__name__.split(".")[-1]) and error.count("\n") == 1
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("hasty")
+@pytest.mark.usefixtures("unoptimised")
 def test_speed_of_a_task():
     row = task_speed.of_task("probe-choice", (1,), 1)
     (training,), (random,) = row["training"], row["random"]
@@ -60,7 +60,7 @@ def test_a_state_with_nothing_in_it_is_stepped_too():
     assert ceiling(Bare(), 2, 1, 4, 3, seconds=0.01)["lanes"] == 8
 
 
-def test_the_reason_of_a_failure_is_told():
+def test_the_reason_of_a_failure_is_reported():
     text = (
         "Traceback ...\n  File x\nZeroDivisionError: modulo by zero\n-----\nFor simplicity, JAX has removed frames.\n"
     )
@@ -69,10 +69,10 @@ def test_the_reason_of_a_failure_is_told():
 
 @pytest.mark.parametrize("words", [[], ["--whole"]])
 def test_whole_steps_are_asked_for_in_the_process_that_is_measured(words, monkeypatch, tmp_path):
-    told = list[int]()
+    limits = list[int]()
 
     def of_task(name: str, *_: Any) -> dict[str, Any]:
-        told.append(slice_limit(make_task(name), "cpu"))
+        limits.append(slice_limit(make_task(name), "cpu"))
         return {"task": name, "random": [], "training": []}
 
     def process(command: list[str], **_: Any) -> Any:
@@ -84,7 +84,7 @@ def test_whole_steps_are_asked_for_in_the_process_that_is_measured(words, monkey
     monkeypatch.setattr(simulation, "ENVS_PER_CORE", 64)
     out = tmp_path / "speed.json"
     assert task_speed.main(["--tasks", "hopper", *words, "--out", str(out)]) == 0
-    assert told == [0 if words else 64 * simulation.cores_of_a_device()]
+    assert limits == [0 if words else 64 * simulation.cores_of_a_device()]
     assert json.loads(out.read_text())["whole"] == bool(words)
 
 

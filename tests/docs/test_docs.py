@@ -53,7 +53,7 @@ def test_the_new_task_trains_and_a_program_helps(monkeypatch: pytest.MonkeyPatch
     assert program > 0.9 and program > default + 0.3
 
 
-@pytest.mark.usefixtures("hasty")
+@pytest.mark.usefixtures("unoptimised")
 def test_the_new_task_keeps_the_protocol(monkeypatch: pytest.MonkeyPatch, checker: Checker):
     """A few updates; programs of its vocabulary pass their checks; what the wind will do is not in view."""
     from jaxreward.programs import Program
@@ -82,7 +82,7 @@ def test_the_new_task_keeps_the_protocol(monkeypatch: pytest.MonkeyPatch, checke
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("hasty")
+@pytest.mark.usefixtures("unoptimised")
 def test_a_model_and_forty_lines_make_a_task(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     """The file is a task by its name, what follows trains it, and the other metric is one."""
     import jax
@@ -135,7 +135,7 @@ def test_kinds_of_goals_and_rules_have_the_ids_of_the_page():
         assert len({i for ids, _ in written for i in ids.split(", ") if i.isdigit()} - {"0"}) == len(names) - 1
 
 
-@pytest.mark.usefixtures("hasty")
+@pytest.mark.usefixtures("unoptimised")
 def test_the_policy_can_be_played(monkeypatch: pytest.MonkeyPatch):
     complete = [block for block in blocks("trainer.md", "python") if 'make_task("probe-choice")' in block]
     example = execute(complete[0], "trainer.md", monkeypatch)
@@ -199,8 +199,8 @@ def test_every_command_has_a_transcript_and_what_quick_ones_print_is_so(capsys, 
             main(shlex.split(words)[1:])
         except SystemExit as left:  # how --help leaves
             assert left.code == 0
-        told = capsys.readouterr()
-        found = [line.rstrip() for line in (told.out + told.err).strip().split("\n")]
+        captured = capsys.readouterr()
+        found = [line.rstrip() for line in (captured.out + captured.err).strip().split("\n")]
         assert found[: int(lines) if cut else None] == printed.strip().split("\n"), words
     assert tried == set(QUICK)
     groups = set(SUMMARIES) - {"compare", "completion"}  # on a page of its own; a script

@@ -13,10 +13,11 @@ from brax import base
 from brax.envs.base import State
 
 from jaxreward.tasks import make_task
+from tests.compilation import jit
 from tests.exports.modules import INTERFACES, exported, imported, same, unplayed
 
 pytestmark = [
-    pytest.mark.usefixtures("hasty"),
+    pytest.mark.usefixtures("unoptimised"),
     pytest.mark.filterwarnings("ignore:.*Brax:UserWarning"),
 ]
 
@@ -56,7 +57,7 @@ SAID = [
 
 
 @pytest.mark.parametrize(("name", "argument"), SAID)
-def test_what_it_says_of_states_is_what_the_task_says(name, argument, checker, task_of, tmp_path):
+def test_the_exported_module_observes_and_scores_as_the_task(name, argument, checker, task_of, tmp_path):
     """Views, ends and metrics, without a simulation."""
     task, program, module = parts(name, checker, task_of, tmp_path, argument)
     simulation, metric = module.Simulation(), task.score()
@@ -64,14 +65,14 @@ def test_what_it_says_of_states_is_what_the_task_says(name, argument, checker, t
     after, following = jax.tree.map(lambda x: x[::-1], (state, moment))
 
     def theirs(state: Any, after: Any) -> Any:
-        told = metric.value(metric.update(metric.init(), state, None, after))
-        return program.observe(task.view(state)), task.terminated(state), told
+        reported = metric.value(metric.update(metric.init(), state, None, after))
+        return program.observe(task.view(state)), task.terminated(state), reported
 
     def ours(moment: Any, following: Any) -> Any:
         score = simulation.score(moment, None, following)
         return module.get_observation(simulation.view(moment)), simulation.terminated(moment), score
 
-    said, true = jax.jit(lambda: (jax.vmap(ours)(moment, following), jax.vmap(theirs)(state, after)))()
+    said, true = jit(lambda: (jax.vmap(ours)(moment, following), jax.vmap(theirs)(state, after)))()
     same(said, true, 1e-4)
     np.testing.assert_array_equal(simulation.env.sys.geom_contype, task.env.sys.geom_contype)  # what touches the floor
 
@@ -88,12 +89,12 @@ class Stub:
     def replace(self, **_: Any) -> Stub:
         return self
 
-    def _state(self, q: jax.Array, qd: jax.Array, **told: Any) -> State:
+    def _state(self, q: jax.Array, qd: jax.Array, **reported: Any) -> State:
         pos = jnp.zeros((4, 3)).at[:, 0].set(q[0]).at[:, 2].set(1.0 + q[1])
         x = base.Transform(pos=pos, rot=jnp.tile(jnp.array([1.0, 0.0, 0.0, 0.0]), (4, 1)))
         xd = base.Motion(ang=jnp.zeros((4, 3)), vel=jnp.zeros((4, 3)).at[:, 0].set(qd[0]))
         pipeline = base.State(q=q, qd=qd, x=x, xd=xd, contact=None)
-        return State(pipeline, q, told.get("reward", jnp.zeros(())), told.get("done", jnp.zeros(())))
+        return State(pipeline, q, reported.get("reward", jnp.zeros(())), reported.get("done", jnp.zeros(())))
 
     def reset(self, key: jax.Array) -> State:
         return self._state(*(0.01 * jax.random.normal(key, (2, 6))))
@@ -106,7 +107,7 @@ class Stub:
 
 
 @pytest.mark.parametrize("stub", [True, pytest.param(False, marks=pytest.mark.slow)])
-def test_its_steps_are_those_of_the_task(stub, checker, tmp_path, monkeypatch):
+def test_the_exported_environment_steps_as_the_task(stub, checker, tmp_path, monkeypatch):
     """On Brax's wrappers for training, which reset what has ended: all that belongs to an episode begins anew."""
     from brax.envs.wrappers.training import wrap
 
@@ -134,11 +135,11 @@ def test_its_steps_are_those_of_the_task(stub, checker, tmp_path, monkeypatch):
             over = jax.vmap(task.terminated)(after) | (after.step_count >= horizon)
             chosen = lambda new, old: jnp.where(over.reshape(lanes, *[1] * (old.ndim - 1)), new, old)  # noqa: E731
             goes_on = jax.tree.map(chosen, start, after)
-            told = [following.metrics[f"reward/{name}"] for name in module.TERMS]
+            reported = [following.metrics[f"reward/{name}"] for name in module.TERMS]
             ours = (
                 following.obs,
                 following.reward,
-                jnp.stack(told, 1),
+                jnp.stack(reported, 1),
                 following.done > 0.5,
                 following.metrics["return"],
             )
@@ -153,7 +154,7 @@ def test_its_steps_are_those_of_the_task(stub, checker, tmp_path, monkeypatch):
 
         return jax.lax.scan(step, (first, start), jax.random.split(jax.random.key(1), steps))[1]
 
-    ours, theirs, failed = jax.jit(play)(keys)
+    ours, theirs, failed = jit(play)(keys)
     same(ours, theirs, 1e-3)
     assert ours[3].sum() >= 2 * lanes
     if stub:  # by the horizon, by falling, and where the simulation fails
@@ -169,16 +170,16 @@ def test_brax_trains_on_it(checker, task_of, tmp_path, monkeypatch):
         one_device = lambda tree, _: jax.tree.map(lambda x: jnp.asarray(x)[None], tree)  # noqa: E731
         monkeypatch.setattr(jax, "device_put_replicated", one_device, raising=False)
     _, program, module = parts("hopper", checker, task_of, tmp_path, "horizon=100")
-    told: list[Any] = []
+    reported: list[Any] = []
     train(
         module.Env(), num_timesteps=4096, episode_length=module.HORIZON, num_envs=16, num_eval_envs=4, num_evals=2,
         unroll_length=8, batch_size=16, num_minibatches=2, num_updates_per_batch=1, normalize_observations=True,
         network_factory=lambda *a, **k: networks.make_ppo_networks(
             *a, policy_hidden_layer_sizes=(8,), value_hidden_layer_sizes=(8,), **k
         ),
-        progress_fn=lambda steps, metrics: told.append((steps, metrics)),
+        progress_fn=lambda steps, metrics: reported.append((steps, metrics)),
     )  # fmt: skip
-    steps, metrics = told[-1]
+    steps, metrics = reported[-1]
     assert steps >= 4096 and np.isfinite(metrics["eval/episode_reward"])
     terms = sum(metrics[f"eval/episode_reward/{name}"] for name in program.terms)
     same(terms, metrics["eval/episode_reward"], 1e-3)

@@ -48,15 +48,15 @@ def run(capsys: pytest.CaptureFixture[str], *argv: object) -> tuple[int, str, st
 def test_it_writes_a_module_and_says_what_that_needs(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     status, out, _ = run(capsys, EASY, "--to", "plain", "--json")
-    told = json.loads(out.splitlines()[-1])
-    assert status == 0 and Path(told["out"]) == Path("xland_easy_plain.py") and Path(told["out"]).is_file()
+    report = json.loads(out.splitlines()[-1])
+    assert status == 0 and Path(report["out"]) == Path("xland_easy_plain.py") and Path(report["out"]).is_file()
     assert {
         "to": "plain",
         "task": "xland-easy",
         "needs": ["jax"],
         "terms": ["goal"],
         "defaults": [],
-    }.items() <= told.items()
+    }.items() <= report.items()
     status, out, _ = run(capsys, EASY, "--to", "plain")  # the same again is no harm
     assert status == 0 and "xland_easy_plain.py: xland-easy for plain; it needs jax" in out
 
@@ -115,7 +115,7 @@ assert not [name for name in sys.modules if name.startswith("jaxreward.")]
 """
 
 
-def test_modules_do_without_jaxreward(task_of, tmp_path):
+def test_exported_modules_run_without_jaxreward(task_of, tmp_path):
     pytest.importorskip("gymnasium")
     hopper = INTERFACES / "hopper" / "sparse.py"
     targets: tuple[Target, ...] = ("plain", "gymnasium", "xminigrid", "brax")

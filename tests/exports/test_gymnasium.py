@@ -8,11 +8,12 @@ import jax
 import numpy as np
 import pytest
 
+from tests.compilation import jit
 from tests.exports.modules import INTERFACES, exported, imported, same, unplayed
 
 gymnasium = pytest.importorskip("gymnasium")
 pytestmark = [
-    pytest.mark.usefixtures("hasty"),
+    pytest.mark.usefixtures("unoptimised"),
     # What an interface shows has no bounds that anybody knows.
     pytest.mark.filterwarnings("ignore:.*A Box observation space (minimum|maximum) value is -?infinity"),
 ]
@@ -51,31 +52,31 @@ def test_gymnasium_finds_nothing_wrong(grid, env):
     )
 
 
-def test_its_episodes_are_those_of_the_task(grid, env):
-    """From the same states with the same actions: what is seen, paid and told, and when episodes end."""
+def test_the_exported_environment_plays_the_episodes_of_the_task(grid, env):
+    """From the same states with the same actions: observations, rewards and metrics, and when episodes end."""
     task, program, _ = grid
-    metric, begin = task.score(), jax.jit(lambda key: both(task.reset(key)))
+    metric, begin = task.score(), jit(lambda key: both(task.reset(key)))
 
     def both(state: Any) -> Any:
         return state, program.observe(task.view(state))
 
-    @jax.jit
-    def taken(state: Any, action: jax.Array, told: Any) -> Any:
+    @jit
+    def taken(state: Any, action: jax.Array, measured: Any) -> Any:
         after, seen = both(task.step(state, action))
         paid, terms = program.reward(task.view(state), action, task.view(after))
-        told = metric.update(told, state, action, after)
-        return after, told, (seen, paid, task.terminated(after), metric.value(told), terms)
+        measured = metric.update(measured, state, action, after)
+        return after, measured, (seen, paid, task.terminated(after), metric.value(measured), terms)
 
     rng, goals, cuts = np.random.default_rng(0), 0, 0
     for seed in range(60):
         seen, info = env.reset(seed=seed)
-        (state, begun), told = begin(first_key(seed)), metric.init()
+        (state, begun), measured = begin(first_key(seed)), metric.init()
         same(seen, begun)
         for number in range(HORIZON):
             action = int(rng.choice([0, 0, 0, 1, 2, 3, 3]))
             seen, paid, terminated, truncated, info = env.step(action)
             assert [type(x) for x in (seen, paid, terminated)] == [np.ndarray, float, bool]
-            state, told, theirs = taken(state, action, told)
+            state, measured, theirs = taken(state, action, measured)
             terms = np.array([info["terms"][name] for name in program.terms])
             same((seen, paid, terminated, info["success"], terms), theirs)
             assert truncated == (number == HORIZON - 1 and not terminated)
@@ -85,7 +86,7 @@ def test_its_episodes_are_those_of_the_task(grid, env):
     assert goals and cuts
 
 
-def test_many_at_once_are_each_an_environment(grid, env):
+def test_vectorised_environments_equal_single_ones(grid, env):
     """Each lane plays what one environment plays from the same state; an episode that is over is followed by one."""
     _, _, module = grid
     lanes, rng = 4, np.random.default_rng(3)
@@ -105,9 +106,9 @@ def test_many_at_once_are_each_an_environment(grid, env):
                 begun += 1
                 continue
             alone = env._next(jax.tree.map(lambda x, k=lane: x[k], before), actions[lane])[1:]
-            told = {name: value for name, value in info.items() if not name.startswith("_")}
-            told["terms"] = {name: value for name, value in told["terms"].items() if not name.startswith("_")}
-            same(jax.tree.map(lambda x, k=lane: x[k], (seen, paid, terminated, truncated, told)), alone)
+            measured = {name: value for name, value in info.items() if not name.startswith("_")}
+            measured["terms"] = {name: value for name, value in measured["terms"].items() if not name.startswith("_")}
+            same(jax.tree.map(lambda x, k=lane: x[k], (seen, paid, terminated, truncated, measured)), alone)
         over = terminated | truncated
     assert begun >= lanes
     again, _ = envs.reset(seed=7)
@@ -124,7 +125,7 @@ def test_wrappers_of_gymnasium_go_around_it(env):
 
 @pytest.mark.slow  # compiles a simulation
 @pytest.mark.parametrize("name", ["quadcopter-hover", "hopper"])
-def test_robots_too(name, checker, task_of, tmp_path):
+def test_the_exported_robot_plays_the_episodes_of_the_task(name, checker, task_of, tmp_path):
     """Real actions, also out of range; the metric at the end of an episode is the task's."""
     task = task_of(name, ("horizon=40",))
     source = (INTERFACES / name.replace("-", "_") / "expert.py").read_text()
@@ -132,9 +133,9 @@ def test_robots_too(name, checker, task_of, tmp_path):
     env = module.Env()
     program = checker.load(source, unplayed(task))
     seen, _ = env.reset(seed=2)
-    state, told, over = jax.jit(task.reset)(first_key(2)), metric.init(), False
+    state, measured, over = jit(task.reset)(first_key(2)), metric.init(), False
     same(seen, program.observe(task.view(state)))
-    step, rng = jax.jit(task.step), np.random.default_rng(0)
+    step, rng = jit(task.step), np.random.default_rng(0)
     while not over:
         action = rng.uniform(-1.5, 1.5, task.action_space.shape).astype(np.float32)
         seen, paid, terminated, truncated, info = env.step(action)
@@ -143,5 +144,5 @@ def test_robots_too(name, checker, task_of, tmp_path):
         same(seen, program.observe(task.view(after)), 1e-3)
         same(paid, program.reward(task.view(state), action, task.view(after))[0], 1e-3)
         assert terminated == bool(task.terminated(after))
-        told, state, over = metric.update(told, state, action, after), after, terminated or truncated
-    same(info[module.METRIC], metric.value(told), 1e-3)
+        measured, state, over = metric.update(measured, state, action, after), after, terminated or truncated
+    same(info[module.METRIC], metric.value(measured), 1e-3)

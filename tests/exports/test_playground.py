@@ -10,13 +10,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from tests.compilation import jit
 from tests.exports.modules import INTERFACES, exported, imported, same, unplayed
 
-pytestmark = pytest.mark.usefixtures("hasty")
+pytestmark = pytest.mark.usefixtures("unoptimised")
 playground: Any = pytest.importorskip("mujoco_playground")
 
 
-def test_its_steps_are_those_of_the_task(checker, task_of, tmp_path):
+def test_the_exported_environment_steps_as_the_task(checker, task_of, tmp_path):
     """On Playground's wrappers for training, which reset what has ended."""
     horizon, lanes, steps = 12, 4, 30
     name = "quadcopter-hover"
@@ -33,9 +34,9 @@ def test_its_steps_are_those_of_the_task(checker, task_of, tmp_path):
     assert env.observation_size == program.observation_size and env.mj_model.nu == env.mjx_model.nu == 4
     assert task.xml == Path(env.xml_path).read_text(encoding="utf-8")
     wrapped = playground.wrapper.wrap_for_brax_training(env, episode_length=module.HORIZON)
-    reset, step, true_step = jax.jit(wrapped.reset), jax.jit(wrapped.step), jax.jit(jax.vmap(task.step))
+    reset, step, true_step = jit(wrapped.reset), jit(wrapped.step), jit(jax.vmap(task.step))
 
-    @jax.jit
+    @jit
     @jax.vmap
     def judged(state: Any, action: jax.Array, after: Any) -> Any:
         return program.observe(task.view(after)), *program.reward(task.view(state), action, task.view(after))
@@ -51,9 +52,9 @@ def test_its_steps_are_those_of_the_task(checker, task_of, tmp_path):
         over = jax.vmap(task.terminated)(after) | (after.info["step_count"] >= horizon)
         true = jax.tree.map(lambda a, b, o=over: jnp.where(o.reshape(lanes, *[1] * (b.ndim - 1)), a, b), first, after)
         seen, _, _ = judged(true, action, true)
-        told = np.stack([state.metrics[f"reward/{name}"] for name in module.TERMS], 1)
+        term_values = np.stack([state.metrics[f"reward/{name}"] for name in module.TERMS], 1)
         same(
-            (state.obs, state.reward, told, state.done > 0.5, state.data.qpos),
+            (state.obs, state.reward, term_values, state.done > 0.5, state.data.qpos),
             (seen, paid, terms, over, true.data.qpos),
             1e-3,
         )

@@ -16,6 +16,7 @@ from jaxreward.exports.halves import agrees
 from jaxreward.exports.module import BEGIN, DEFAULT, END
 from jaxreward.programs import Program
 from jaxreward.runs.provenance import named_task
+from tests.compilation import jit
 from tests.exports.modules import INTERFACES, exported, imported, same, unchecked, unplayed
 
 PATHS = sorted(INTERFACES.glob("*/*.py"))
@@ -50,7 +51,7 @@ def test_the_task_stands_in_the_first_lines():
 def steps(task_of) -> tuple[Any, Any, Any]:
     """Views, actions and further views of xland-easy: 64 beginnings of episodes each."""
     task = task_of("xland-easy")
-    begin = jax.jit(jax.vmap(lambda key: task.view(task.reset(key))))
+    begin = jit(jax.vmap(lambda key: task.view(task.reset(key))))
     before, after = (begin(jax.random.split(jax.random.key(k), 64)) for k in (0, 1))
     return before, np.arange(64, dtype=np.int32) % 6, after
 
@@ -62,8 +63,8 @@ def test_plain_functions_compute_what_the_tape_does(checker, task_of, steps, tmp
     assert "state.agent.position   int32 (2,)" in text
     module = imported(text, tmp_path)
     views, actions, following = steps
-    total, terms = jax.jit(jax.vmap(program.reward))(views, actions, following)
-    same(module.observations(views), jax.jit(jax.vmap(program.observe))(views))
+    total, terms = jit(jax.vmap(program.reward))(views, actions, following)
+    same(module.observations(views), jit(jax.vmap(program.observe))(views))
     paid, parts = module.rewards(views, actions, following)
     same((paid, np.stack([parts[name] for name in module.TERMS], 1)), (total, terms))
     assert program.terms == module.TERMS and program.observation_size == module.OBSERVATION_SIZE
@@ -78,12 +79,12 @@ def test_what_a_program_leaves_to_its_task_is_written_into_the_module(checker, t
     assert (module.VIEW, module.VIEW_2, module.BLUE) == (99, 7, None)
     views, actions, following = steps
     own = Program.default(task)
-    same(module.observations(views), jax.jit(jax.vmap(own.observe))(views))
+    same(module.observations(views), jit(jax.vmap(own.observe))(views))
     same(module.rewards(views, actions, following)[0], 2.0 * (actions == 3))
     observing = exported(EASY.split("def compute_reward")[0], task, "plain", checker)
     assert observing.defaults == ("compute_reward",)
     same(imported(observing.text, tmp_path).rewards(views, actions, following)[0],
-         jax.jit(jax.vmap(own.reward))(views, actions, following)[0])  # fmt: skip
+         jit(jax.vmap(own.reward))(views, actions, following)[0])  # fmt: skip
 
 
 def test_a_reward_of_the_next_state_alone_is_one(checker, task_of, steps, tmp_path):
@@ -93,7 +94,7 @@ def test_a_reward_of_the_next_state_alone_is_one(checker, task_of, steps, tmp_pa
     same(module.rewards(views, actions, following)[0], following.agent.direction)
 
 
-def test_names_of_the_module_give_way_to_those_of_the_program(checker, task_of, tmp_path):
+def test_module_names_are_changed_if_the_program_uses_them(checker, task_of, tmp_path):
     """It binds what the wrapper would: a function, classes, an import, constants and builtins."""
     source = '''"""Words of its own."""
 from __future__ import annotations
@@ -163,7 +164,7 @@ def test_the_text_of_a_half_serves_other_options_if_it_computes_the_same(checker
         exported(REWARD, short, "plain", checker, "xland-easy")
 
 
-def test_a_half_that_no_text_tells_is_a_mistake(task_of):
+def test_a_half_without_source_text_is_refused(task_of):
     with pytest.raises(UserError, match="has no get_observation, and that of reacher"):
         export(REWARD, task_of("reacher"), "reacher", "plain", unchecked)
 

@@ -9,16 +9,17 @@ import pytest
 from xminigrid.wrappers import GymAutoResetWrapper
 
 from jaxreward.exports import export
+from tests.compilation import jit
 from tests.exports.modules import INTERFACES, exported, imported, same, unchecked, unplayed
 
-pytestmark = pytest.mark.usefixtures("hasty")
+pytestmark = pytest.mark.usefixtures("unoptimised")
 
 
 CASES = [("xland-medium", "sparse"), pytest.param("xland-hard", "expert", marks=pytest.mark.slow)]
 
 
 @pytest.mark.parametrize(("name", "file"), CASES)
-def test_its_time_steps_are_those_of_the_task(name, file, checker, task_of, tmp_path):
+def test_the_exported_environment_steps_as_the_task(name, file, checker, task_of, tmp_path):
     """Observation, reward, its terms, and the ends of episodes."""
     horizon, lanes = 40, 64
     task = task_of(name, (f"horizon={horizon}",))
@@ -47,7 +48,7 @@ def test_its_time_steps_are_those_of_the_task(name, file, checker, task_of, tmp_
         ours, theirs = jax.lax.scan(step, (first, start), actions)[1]
         return (first.observation, *ours), (program.observe(task.view(start)), *theirs)
 
-    ours, theirs = jax.jit(jax.vmap(play))(jax.random.split(jax.random.key(0), lanes))
+    ours, theirs = jit(jax.vmap(play))(jax.random.split(jax.random.key(0), lanes))
     same(ours, theirs)
     over, discount = ours[-2:]
     assert over.all(1).sum() == 0 and over[:, -1].all() and (discount == 0).any() == (name == "xland-medium")

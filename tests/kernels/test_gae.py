@@ -66,7 +66,7 @@ def test_lambda_1_is_the_discounted_return_minus_the_value():
     np.testing.assert_allclose(advantages, np.array(returns) - values[:-1], rtol=1e-5, atol=1e-5)
 
 
-def test_a_cut_episode_bootstraps_and_hears_nothing_of_the_next():
+def test_a_truncated_episode_bootstraps_and_ignores_the_next():
     r, _, v_tm1, v_t = trajectory(2)
     discount = np.full_like(r, GAMMA)
     lambda_ = np.full_like(r, 0.9)

@@ -83,13 +83,13 @@ def test_lu_factors_are_those_of_lapack(kind, m, n):
         np.testing.assert_allclose(lower @ np.triu(factors[at])[: min(m, n)], a[at][order[at]], rtol, atol)
 
 
-def test_a_singular_matrix_has_a_zero_pivot_and_no_nan():
+def test_a_singular_matrix_has_a_zero_pivot_and_is_finite():
     flat = jnp.ones((1, 3, 3))
     factors = np.asarray(linalg.lu(flat)[0])
     assert np.isfinite(factors).all() and factors[0, 1, 1] == 0.0
 
 
-def test_what_is_empty_stays_so():
+def test_empty_matrices_stay_empty():
     linalg.compile_without_lapack()
     assert jax.lax.linalg.cholesky(jnp.zeros((2, 0, 0))).shape == (2, 0, 0)
     assert jnp.linalg.solve(jnp.zeros((0, 3, 3)), jnp.zeros((0, 3, 1))).shape == (0, 3, 1)
@@ -97,7 +97,7 @@ def test_what_is_empty_stays_so():
     assert solved.shape == (2, 3, 0)
 
 
-def test_which_versions():
+def test_affected_jax_versions():
     versions = ("0.9.2", "0.10", "0.10.2", "0.11.0rc1", "0.11.1", "0.12.0")
     assert [v for v in versions if linalg.affected(v)] == ["0.10", "0.10.2", "0.11.0rc1"]
 
@@ -139,6 +139,6 @@ jax.block_until_ready(play(a, a, a, a))
 
 
 @pytest.mark.slow
-def test_factors_at_once_come_to_an_end():
+def test_concurrent_factorisations_terminate():
     """With LAPACK's they do not, on two cores; the limit is for a machine in which nothing moves."""
     subprocess.run([sys.executable, "-c", AT_ONCE], timeout=300, check=True)

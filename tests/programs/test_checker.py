@@ -156,7 +156,7 @@ def test_a_check_that_was_prefetched_is_not_made_again(checker, task, monkeypatc
     assert [p.digest for p in passed] == [program.digest]
 
 
-def test_what_goes_wrong_with_a_prefetched_check_is_told_where_it_is_asked_for(checker, task, monkeypatch):
+def test_a_failed_prefetched_check_raises_where_its_result_is_requested(checker, task, monkeypatch):
     def broken(*_):
         raise SandboxError("no process can be started")
 
@@ -168,7 +168,7 @@ def test_what_goes_wrong_with_a_prefetched_check_is_told_where_it_is_asked_for(c
     assert checker.check(PLAIN, task)[0].ok
 
 
-def test_closing_does_not_wait_for_what_was_foreseen(task):
+def test_closing_does_not_wait_for_prefetched_checks(task):
     endless = rew("total = sum(i for i in range(10**12))\nreturn 1.0 * total")
     with Checker(Limits(wall_s=60.0, cpu_s=60), lanes=1) as slow:
         slow.check(PLAIN, task)
@@ -263,7 +263,7 @@ def test_a_compile_bomb_is_killed(task):
         assert own.check(suite_good.CASES["scan_with_outputs"][0], task)[0].ok
 
 
-def test_a_machine_that_cannot_start_a_helper_is_no_candidate_s_fault(task, monkeypatch):
+def test_a_helper_that_cannot_start_is_a_sandbox_error(task, monkeypatch):
     with Checker(lanes=1) as own:
         own._lanes[0].worker.module = "jaxreward.programs.no_such_module"
         with pytest.raises(SandboxError, match="no_such_module"):

@@ -18,6 +18,7 @@ from jaxreward.programs.limits import Limits
 from jaxreward.programs.samples import Samples
 from jaxreward.programs.spec import Spec
 from jaxreward.programs.worker_reply import read_reply
+from tests.compilation import jit
 
 SHARED = """
 import jax.numpy as jnp
@@ -107,7 +108,7 @@ def inputs(task):
 
 
 def paid(tape_function, inputs):
-    return np.asarray(jax.jit(jax.vmap(lambda *arrays: jnp.stack(tape_function(*arrays))))(*inputs))
+    return np.asarray(jit(jax.vmap(lambda *arrays: jnp.stack(tape_function(*arrays))))(*inputs))
 
 
 def test_a_skeleton_with_its_constants_is_the_reward(checker, task, inputs):
@@ -146,7 +147,7 @@ def test_equal_constants_are_two(checker, task):
     assert one.constants.tolist() == [0.5, 0.5] and two.constants.tolist() == [0.5, 0.25]
 
 
-def test_what_python_needs_is_no_constant_and_costs_the_others_nothing(checker, task):
+def test_numbers_needed_by_python_are_no_constants(checker, task):
     source = """
 import jax.numpy as jnp
 
@@ -190,7 +191,7 @@ GUARDED = {
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("end", ["exit", "timeout", "flood"])
-def test_a_forged_skeleton_is_none_and_the_program_none_the_worse(third, lifted, end):
+def test_a_forged_skeleton_is_dropped_and_the_program_accepted(third, lifted, end):
     header = json.dumps({"end": end, "detail": ""}).encode()
     second = {"reward": TAPE, "terms": ["reward"]}
     written = b"L" + frame(GUARDED) + frame(second) + (b"" if third is None else frame(third))

@@ -25,6 +25,7 @@ from jaxreward.programs.limits import Limits
 from jaxreward.programs.names import API
 from jaxreward.programs.namespace import modules
 from jaxreward.programs.tape import TapeError, check_tape, dumps
+from tests.compilation import jit
 
 LIMITS = Limits()
 _rng = np.random.default_rng(0)
@@ -228,7 +229,7 @@ def names_of(module: str) -> list[str]:
     return [n for n in sorted(API[module]) if n in found and n not in NOT_FUNCTIONS]
 
 
-@pytest.mark.usefixtures("hasty")
+@pytest.mark.usefixtures("unoptimised")
 @pytest.mark.parametrize("module", WRITTEN)
 def test_functions_round_trip_or_are_refused(module):
     with warnings.catch_warnings():
@@ -252,13 +253,13 @@ def _batched(items: list[Any], size: int) -> list[list[Any]]:
 
 
 def _compare(group: Any) -> None:
-    """One compilation for many functions: each beside its tape."""
+    """One compilation for many functions: each next to its tape."""
     replays = [replay(check_tape(json.loads(dumps(tape)))) for _, _, tape in group]
 
     def both(*inputs: Any) -> Any:
         return [(flat(call)(*inputs), again(*inputs)) for (_, call, _), again in zip(group, replays, strict=True)]
 
-    for (name, _, _), (expected, got) in zip(group, jax.jit(both)(*INPUTS), strict=True):
+    for (name, _, _), (expected, got) in zip(group, jit(both)(*INPUTS), strict=True):
         assert len(expected) == len(got), name
         for x, y in zip(expected, got, strict=True):
             assert x.shape == y.shape and x.dtype == y.dtype, name

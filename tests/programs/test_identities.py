@@ -15,7 +15,7 @@ from suite_parts import HEAD, OBSERVE, PAY, obs, rew
 from jaxreward.programs import Program
 from jaxreward.programs.tape import count
 
-pytestmark = pytest.mark.usefixtures("hasty")
+pytestmark = pytest.mark.usefixtures("unoptimised")
 
 TABLE = "T = jnp.array([[0.0, 1.0], [2.0, 0.0]])\n"
 SAME = {

@@ -122,14 +122,14 @@ def test_escaped_programs_can_do_nothing(tmp_path):
     assert (tmp_path / "precious").read_text() == "kept"
 
 
-def test_the_acts_would_work_outside(tmp_path):
+def test_the_same_acts_succeed_outside_the_sandbox(tmp_path):
     """The test above is worth something only if its acts are real."""
     for name in ("read_file", "write_file", "fork", "tcp_socket", "pipe", "executable_memory"):
         code = f"PATH = {str(tmp_path)!r}\n{TRY}\nraise SystemExit(attempt(lambda: {ACTS[name]}) != 'DONE')"
         subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
 
-def test_death_hang_flood_and_lies_cost_one_candidate():
+def test_a_dead_hanging_flooding_or_lying_helper_costs_one_candidate():
     """Each ends in a failure of stage `killed`, and the next program is checked as if nothing had been."""
     forged = frame({"observation": {"ins": [], "nodes": [["eval", {}, [], 1]], "outs": [0]}, "terms": []})
     sources = {
@@ -271,7 +271,7 @@ def test_no_secrets_reach_the_helpers(checker, monkeypatch):
                 assert not {n for n in names if b"KEY" in n or b"TOKEN" in n or b"SECRET" in n or n == b"HOME"}
 
 
-def test_a_helper_that_is_busy_leaves_with_its_parent():
+def test_a_busy_helper_ends_with_its_parent():
     """A parent that is killed can stop nobody, and a helper that is busy reads no end of file."""
     child = (
         "import time; from jaxreward.programs.process import leave_with_parent\n"

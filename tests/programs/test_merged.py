@@ -14,6 +14,7 @@ from jaxreward.programs.interpret import replay
 from jaxreward.programs.limits import Limits
 from jaxreward.programs.merged import Merged
 from jaxreward.programs.tape import TapeError, bind, check_tape, count
+from tests.compilation import jit
 
 X, C = jax.ShapeDtypeStruct((6,), np.float32), jax.ShapeDtypeStruct((), np.float32)
 
@@ -45,7 +46,7 @@ def inputs(rows: int, *more: tuple[int, ...]) -> list[jax.Array]:
 def by_row(tapes: Any, arrays: Any, lanes: int = 1) -> list[list[Any]]:
     """The outputs of every tape."""
     merged = Merged(tapes, lanes)
-    groups = jax.jit(lambda arrays: [outputs for _, outputs in merged(arrays)])(arrays)
+    groups = jit(lambda arrays: [outputs for _, outputs in merged(arrays)])(arrays)
     owners = [own for own, _ in merged(arrays)]
     rows = {k: [x[at] for x in outs] for own, outs in zip(owners, groups, strict=True) for at, k in enumerate(own)}
     return [rows[k] for k in range(len(tapes))]
@@ -60,7 +61,7 @@ def assert_alike(tapes: Any, arrays: Any) -> None:
     for k, (tape, found) in enumerate(zip(tapes, by_row(tapes, arrays), strict=True)):
         own = [array[k] for array in arrays[: len(tape["ins"])]]
         alone = jax.vmap(replay(tape), in_axes=(0, *[None] * (len(own) - 1)), out_axes=0)
-        for a, b in zip(jax.jit(alone)(*own), found, strict=True):
+        for a, b in zip(jit(alone)(*own), found, strict=True):
             assert a.dtype == b.dtype and a.shape == b.shape
             np.testing.assert_allclose(a, b, rtol=2e-5, atol=1e-6)
 
@@ -110,7 +111,7 @@ def test_what_constants_alone_decide_is_computed_once_a_row():
     assert_alike(tapes, [x, a])
 
 
-def test_a_node_without_outputs_harms_nobody():
+def test_a_node_without_outputs_does_not_affect_other_tapes():
     """No source becomes such a tape, but a worker that was taken over could send one."""
     body = {"ins": [[[6], "float32"]], "nodes": [], "outs": []}
     empty = ["scan", {"body": body, "consts": 1, "carry": 0, "length": 1, "reverse": False}, [1], 0]
@@ -119,7 +120,7 @@ def test_a_node_without_outputs_harms_nobody():
     assert_alike([tape, TAPES[0]], inputs(2))
 
 
-def test_what_diverges_stays_in_its_row():
+def test_a_diverging_row_does_not_affect_the_others():
     """The share of a row that is not finite is its own."""
     tapes = [TAPES[0], TAPES[1]]
     (x,) = inputs(2)

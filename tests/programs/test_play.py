@@ -19,7 +19,7 @@ from jaxreward.programs.play import can_play, how_many, sample_transitions
 from jaxreward.programs.process import Lost, SandboxError
 from jaxreward.tasks.probe import Probe
 
-pytestmark = pytest.mark.usefixtures("hasty")
+pytestmark = pytest.mark.usefixtures("unoptimised")
 
 
 class Lake(PointTask):
@@ -87,7 +87,7 @@ def test_a_task_that_cannot_be_played_says_so():
         sample_transitions(Broken())
 
 
-def test_who_can_be_played(easy):
+def test_only_tasks_that_can_be_reset_and_stepped_are_played(easy):
     assert can_play(easy) and can_play(Lake()) and not can_play(PointTask()) and not can_play(structs(PointTask()))
 
 
@@ -102,7 +102,7 @@ def test_programs_are_judged_on_states_of_the_task(checker):
     assert "random inputs" in verdict.failure.message
 
 
-def test_a_task_may_bring_its_own(checker):
+def test_a_task_may_provide_its_transitions(checker):
     class Known(Lake):
         def sample_transitions(self):
             return sample_transitions(Lake(), 7)
@@ -174,7 +174,7 @@ PLACE = seeing("state.place")
 
 
 @pytest.mark.parametrize("shape", [(0,), (4, 0)])
-def test_an_empty_array_in_a_view_is_no_obstacle(checker, shape):
+def test_views_with_empty_arrays_are_sampled(checker, shape):
     verdict, _ = checker.check(PLACE, drift(more=lambda self, key: jnp.zeros(shape)))
     assert verdict.ok, verdict.failure
 
@@ -189,7 +189,7 @@ def test_of_large_views_there_are_fewer(checker, shape, n):
         assert checker.check(PLACE, task)[0].ok
 
 
-def test_play_that_blows_up_is_left_out(checker):
+def test_transitions_that_are_not_finite_are_left_out(checker):
     """A few transitions that are not finite or huge are dropped; where few others remain, inputs are random."""
     rare = drift(
         step=lambda self, s, a: s._replace(place=jnp.where(s.place + 0.1 * a > 2.0, jnp.nan, s.place + 0.1 * a))
@@ -203,7 +203,7 @@ def test_play_that_blows_up_is_left_out(checker):
     assert checker.check(seeing("state.more"), always)[0].ok
 
 
-def test_samples_that_cannot_be_taken_in_are_no_program_s_fault(checker):
+def test_unusable_samples_are_a_user_error(checker):
     views, actions, nexts = sample_transitions(Drift())
     many = jax.tree.map(lambda x: np.resize(x, (1_000_000, *x.shape[1:])), (views, actions, nexts))
     with pytest.raises(UserError, match="MiB are too large: give at most 40 MiB"):
@@ -212,7 +212,7 @@ def test_samples_that_cannot_be_taken_in_are_no_program_s_fault(checker):
         checker.check(PLACE, Drift(), samples=jax.tree.map(lambda x: x[:0], (views, actions, nexts)))
 
 
-def test_a_verifier_that_dies_over_samples_is_the_machine_s_fault(monkeypatch):
+def test_a_verifier_that_dies_over_samples_is_a_sandbox_error(monkeypatch):
     with Checker(lanes=1) as own:
         verifier = own._lanes[0].verifier
         ask = verifier.ask

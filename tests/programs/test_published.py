@@ -11,7 +11,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-pytestmark = pytest.mark.usefixtures("hasty")
+from tests.compilation import jit
+
+pytestmark = pytest.mark.usefixtures("unoptimised")
 
 FOLDER = Path(__file__).parent / "published"
 
@@ -99,8 +101,8 @@ def test_published(checker, name):
     names: dict[str, Any] = {}
     exec(program.source, names)
     # Both sides unjitted would differ by what XLA fuses, both jitted are the same computation.
-    observe, reward = jax.jit(program.observe), jax.jit(program.reward)
-    true_observe, true_reward = jax.jit(names["get_observation"]), jax.jit(names["compute_reward"])
+    observe, reward = jit(program.observe), jit(program.reward)
+    true_observe, true_reward = jit(names["get_observation"]), jit(names["compute_reward"])
     for _ in range(8):
         state, action, next_state = make(rng), act(shape, rng), make(rng)
         np.testing.assert_allclose(observe(state), true_observe(state), rtol=2e-6, atol=2e-6)

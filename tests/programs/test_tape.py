@@ -82,7 +82,7 @@ def test_reads_and_digests_follow_the_inputs():
     assert digests(two, ["a", "b"])[0] == digests(two, ["a", "c"])[0]
 
 
-def test_promises_are_not_believed():
+def test_claims_about_indices_are_removed_from_tapes():
     """A program may claim that its indices are sorted and unique; XLA would believe it."""
 
     def claim(x: Any) -> Any:

@@ -150,7 +150,7 @@ def test_a_thought_stands_in_a_fence(operator: str):
     assert "[1.00]" not in outside and "Ignore" not in outside
 
 
-def test_as_much_of_a_thought_is_asked_for_as_is_kept_and_shown(tmp_path: Path):
+def test_the_requested_length_of_a_thought_is_the_length_kept(tmp_path: Path):
     counts = {3: "three", 4: "four", 5: "five"}
     asks = f"at most {counts[SENTENCES]} sentences"
     assert asks in texts_of(asked("align"))
@@ -158,8 +158,8 @@ def test_as_much_of_a_thought_is_asked_for_as_is_kept_and_shown(tmp_path: Path):
     assert asks in page.read_text().split("\n")[0]
     failed = read_words("align", "```python\nx = 1\n```")
     assert isinstance(failed, Failure) and asks in failed.hint
-    told = "A sentence of nine words that says a lot. " * SENTENCES
-    assert read_words("align", told) == told.strip()
+    thought = "A sentence of nine words that says a lot. " * SENTENCES
+    assert read_words("align", thought) == thought.strip()
     long = read_words("align", "word " * 900)
     assert isinstance(long, str) and len(long) > THOUGHT_LIMIT - 9
     explained = read_reply(f"<thought>{'why ' * 900}</thought>\n```python\n{HAND_WRITTEN}```", thought=True)
@@ -201,7 +201,7 @@ def test_the_draw_of_a_model_is_what_it_was():
         assert question.model == expected and f"number {rng.integers(1000)}" in question.messages[0]["content"]
 
 
-def test_the_bill_is_that_of_the_model_that_was_asked():
+def test_the_cost_is_that_of_the_model_called():
     with ChatServer(lambda body, n: Answer("[0.1]")) as server:
         talk = real(server.url, model=("openai/mine", "openai/dear"), price=(PRICE, "openai/dear=100,200"))
         requests = [asked("verify", f"g0001-0{k}", model="openai/dear") for k in range(3)]
@@ -237,7 +237,7 @@ def test_a_person_answers_in_words(operator: str, by_hand: bool, tmp_path: Path)
     assert proposal == Proposal(request_id="g0001-00", words=words, proposer="manual")
 
 
-def test_what_a_person_wrote_waits_to_be_mended(tmp_path: Path):
+def test_an_unreadable_answer_of_a_person_waits_for_its_correction(tmp_path: Path):
     made = manual(tmp_path)
     made.propose_all([asked("verify")], rng_of)
     path = tmp_path / "replies" / "g0001-00.md"

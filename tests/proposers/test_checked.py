@@ -41,8 +41,8 @@ def test_what_operators_make_passes_the_checks(checker, task_of):
     for operator in BREEDERS:
         for seed, evolve in enumerate(halves):
             shown = [pool[i] for i in _rng(seed).permutation(len(pool))[:3]]
-            told = feedback(curve("time_cost", 0.001), dead_features=(0, 1))
-            parents = [result(source, 0.2 * k, told, 20, str(k)) for k, source in enumerate(shown)]
+            flat_term = feedback(curve("time_cost", 0.001), dead_features=(0, 1))
+            parents = [result(source, 0.2 * k, flat_term, 20, str(k)) for k, source in enumerate(shown)]
             wanted = request(operator, *parents, evolve=evolve, plan=plan)
             sources.append(proposer.propose(wanted, _rng(seed)).source)
     for source, (verdict, _) in zip(sources, checker.check_many(sources, task), strict=True):

@@ -54,7 +54,7 @@ def test_amounts_of_exchanges():
     assert total == Amount(requests=4, tokens=26, usd=0.6, unpriced=4)
 
 
-def test_the_bill_in_words():
+def test_the_cost_is_described():
     tally = Cost(MINE)
     assert tally.text() == "$0.00, 0 tokens, 0 requests" and tally.money() == "$0.00"
     tally.spent = Amount(31, 12_345, 0.42)

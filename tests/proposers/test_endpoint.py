@@ -53,10 +53,10 @@ def test_the_clients_of_a_loop_are_closed_and_forgotten_with_it():
 
 
 def test_the_same_sentence_a_thousand_times_is_a_reply():
-    """litellm takes a stream that repeats itself for a broken server unless it is told otherwise."""
+    """litellm takes a stream that repeats itself for a broken server unless configured otherwise."""
     with ChatServer([Answer("x" * 64 * 300)]) as server:
-        heard = run_calls(Endpoint(LlmSettings(api_base=server.url, stream=True)).call("openai/mine", ASK, {}))
-    assert len(heard.text) == 64 * 300 and heard.usage == (100, 50) and heard.finish == "stop"
+        completion = run_calls(Endpoint(LlmSettings(api_base=server.url, stream=True)).call("openai/mine", ASK, {}))
+    assert len(completion.text) == 64 * 300 and completion.usage == (100, 50) and completion.finish == "stop"
 
 
 def test_the_wall_clock_limits_a_stream_that_drips():

@@ -1,4 +1,4 @@
-"""The fault campaign: what a server may do, what the user is told, what is booked, and that nothing is lost."""
+"""The fault campaign: what a server may do, what the user sees, what is charged, and that nothing is lost."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ MODES = [(n, s) for n, case in PASSING.items() for s in (False, True) if (case.s
 
 
 @pytest.mark.parametrize(("name", "stream"), MODES, ids=[f"{n}-{'stream' if s else 'whole'}" for n, s in MODES])
-def test_a_fault_that_passes(name, stream):
+def test_transient_faults_are_retried(name, stream):
     case = PASSING[name]
     with ChatServer([case.step, Answer(GOOD)]) as server:
         talk = Talk(server.url, stream=stream, timeout_s=case.timeout_s)
@@ -155,7 +155,7 @@ ENDING = {
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
 @pytest.mark.parametrize("name", ENDING)
-def test_a_fault_that_ends_the_run(name, stream):
+def test_permanent_faults_end_the_run(name, stream):
     step, sentence = ENDING[name]
     with ChatServer([step]) as server:
         talk = Talk(server.url, stream=stream, concurrency=2)
@@ -234,7 +234,7 @@ def test_a_reply_without_a_program_is_a_reply(name, stream):
     ],
     ids=["surrogates", "right to left", "byte order mark", "carriage returns"],
 )
-def test_oddities_of_unicode(step, stream):
+def test_unusual_unicode_does_not_lose_the_program(step, stream):
     with ChatServer([step]) as server:
         proposal = Talk(server.url, stream=stream).one()
     assert proposal.source.startswith(PROGRAM) and server.calls == 1
@@ -295,7 +295,7 @@ def test_counts_that_cannot_be_are_estimated(value, prompt, completion, stream):
     assert exchange.completion_tokens == completion or (completion is None and 20 < exchange.completion_tokens < 60)
 
 
-def test_an_error_that_nobody_knows_is_explained_all_the_same():
+def test_unknown_errors_are_explained_and_retried():
     fault = explain(KeyError("surprise"), Origin("openai/mine"))
     assert fault.kind == "retry" and fault.charged and "KeyError" in str(fault) and "surprise" in str(fault)
 

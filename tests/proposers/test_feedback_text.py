@@ -27,7 +27,7 @@ def term(name: str = "held", share: float = 0.25) -> TermCurve:
     return TermCurve(name=name, mean=(0.0, 0.1234, 0.5), minimum=(0.0, -1.0, 0.0), maximum=(0.0, 1.0, 2.0), share=share)
 
 
-def test_nothing_is_said_about_nothing():
+def test_empty_feedback_has_no_text():
     assert lines(None) == lines(Feedback()) == []
 
 

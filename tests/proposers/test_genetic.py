@@ -97,7 +97,7 @@ def test_a_lineage_stays_valid(success, shapes):
         shapes(source)
 
 
-def test_never_what_the_request_shows():
+def test_a_proposal_is_never_a_program_that_was_shown():
     card = TaskCard(name="r", description="", state_doc="", vocabulary=ROBOT.vocabulary)
     proposer = GeneticProposer(card)
     shown, keys = [], set()
@@ -168,7 +168,7 @@ def test_opened_halves_mean_the_same_and_can_be_added_to(state):
     assert variation.open(read("def compute_reward(state):\n    return 1.0\n"), "reward").genes("reward") == ()
 
 
-def test_nudge_changes_float_literals_only():
+def test_perturb_changes_float_literals_only():
     variation = Variation(LEXICON, rng())
     before = read(HAND_WRITTEN)
     after = variation.perturb(before, "reward")
@@ -180,22 +180,22 @@ def test_nudge_changes_float_literals_only():
 # --- guidance
 
 
-def mended(source, success=0.3, given=None, size=None, seed=0):
+def reflected(source, success=0.3, given=None, size=None, seed=0):
     parent = result(source, success, given, size)
     return repaired(read(source), parent, Variation(LEXICON, rng(seed)))
 
 
 def test_dead_features_are_dropped():
     source = source_of({"agent_position": 1.0, "door_offset": 1.0, "agent_facing": 2.0})
-    genome = mended(source, given=feedback(dead_features=(2, 3)), size=8)
+    genome = reflected(source, given=feedback(dead_features=(2, 3)), size=8)
     assert [g.name for g in genome.genes("observation")] == ["agent_position", "agent_facing"]
-    partly = mended(source, given=feedback(dead_features=(2, 5)), size=8)
+    partly = reflected(source, given=feedback(dead_features=(2, 5)), size=8)
     assert len(partly.genes("observation")) == 3
     child = PROPOSER.propose(request("improve", result(source, 0.95, feedback(dead_features=(2, 3)), 8)), rng(1)).source
     assert names(child, "observation").count("door_offset") == 0
 
 
-def test_dead_features_beside_one_of_unknown_size():
+def test_dead_features_next_to_one_of_unknown_size():
     source = source_of({"agent_position": 1.0, "door_offset": 1.0, "agent_facing": 1.0})
     source = source.replace("state.agent.position / SPAN", "jnp.tile(state.agent.position / SPAN, 2)")
     parent = result(source, 0.2, feedback(dead_features=(4, 5)), size=10)
@@ -213,7 +213,7 @@ def test_dominant_terms_shrink_and_flat_ones_grow():
         curve("near_yellow_pyramid_potential", 0.95),
         curve("facing_yellow_pyramid", 0.046),
     )
-    genome = mended(source_of(terms=TERMS), given=given)
+    genome = reflected(source_of(terms=TERMS), given=given)
     weight = dict(genome.genes("reward"))
     assert weight["near_yellow_pyramid_potential"] <= 0.05
     assert weight["got_yellow_pyramid"] >= 2.0
@@ -224,7 +224,7 @@ def test_a_term_that_never_fired_gets_a_guide_or_goes():
     given = feedback(curve("got_yellow_pyramid", 0.0, fired=False), curve("time_cost", 0.5))
     outcomes = set()
     for seed in range(12):
-        genome = mended(source_of(terms={"got_yellow_pyramid": 1.0, "time_cost": 0.01}), given=given, seed=seed)
+        genome = reflected(source_of(terms={"got_yellow_pyramid": 1.0, "time_cost": 0.01}), given=given, seed=seed)
         genes = [g.name for g in genome.genes("reward")]
         if "got_yellow_pyramid" in genes:
             assert len(genes) == 3 and "yellow_pyramid" in genes[2]
@@ -237,15 +237,15 @@ def test_farmed_bonuses_are_dropped():
     assert is_farmed(farmed) and is_farmed(feedback(return_solved=1.0, return_failed=4.0))
     assert not is_farmed(feedback(return_solved=4.0, return_failed=1.0)) and not is_farmed(feedback(return_failed=1.0))
     assert not is_farmed(feedback(return_solved=1.0, return_failed=4.0, success=(0.5, 0.97)))
-    genome = mended(source_of(terms=TERMS), given=farmed)
+    genome = reflected(source_of(terms=TERMS), given=farmed)
     assert [g.name for g in genome.genes("reward")] == ["got_yellow_pyramid", "near_yellow_pyramid_potential"]
     without = {k: v for k, v in TERMS.items() if "facing" not in k}
-    genome = mended(source_of(terms=without), given=farmed)
+    genome = reflected(source_of(terms=without), given=farmed)
     assert [g.name for g in genome.genes("reward")] == ["near_yellow_pyramid_potential"]
-    told = feedback(
+    never_fired = feedback(
         notices=(Notice(kind="farmed", message="term 'near_yellow_pyramid_potential' pays in failed episodes"),)
     )
-    genome = mended(source_of(terms=without), given=told)
+    genome = reflected(source_of(terms=without), given=never_fired)
     assert [g.name for g in genome.genes("reward")] == ["got_yellow_pyramid"]
 
 

@@ -28,11 +28,11 @@ def test_a_key_that_comes_back_is_written_nowhere(stream, key, monkeypatch, tmp_
         talk = Talk(server.url, TranscriptLog(tmp_path / TRANSCRIPT), stream=stream, concurrency=1)
         proposals = talk.ask(*ids(3)).proposals
         stopped = talk.stopped("g0001-00")
-        (told,) = ping(talk.proposer.settings)
-    assert "wrong: Bearer ***" in str(stopped) and talk.notes and "wrong: Bearer ***" in told.error
+        (answer,) = ping(talk.proposer.settings)
+    assert "wrong: Bearer ***" in str(stopped) and talk.notes and "wrong: Bearer ***" in answer.error
     written = [file.read_text() for file in tmp_path.rglob("*") if file.is_file()]
     assert len(written) == 1 and written[0].count("Bearer ***") >= 8
-    written += [*talk.notes, *talk.statuses, str(stopped), repr(stopped), repr(proposals), repr(told)]
+    written += [*talk.notes, *talk.statuses, str(stopped), repr(stopped), repr(proposals), repr(answer)]
     assert key not in "".join(written)
 
 

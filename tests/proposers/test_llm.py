@@ -46,7 +46,7 @@ def test_answers_come_in_the_order_of_their_requests(stream):
 
 
 def test_programs_are_at_hand_as_soon_as_they_come():
-    """Before the slowest is answered; what is no program is not told of."""
+    """Before the slowest is answered; replies without a program are not reported."""
     slow, left = threading.Event(), list[int]()
 
     def script(body, n):
@@ -197,14 +197,14 @@ def test_rounds_follow_each_other_in_loops_of_their_own():
 # ---- money
 
 
-def test_what_searches_beside_this_one_spent_counts():
-    beside = Exchange(
+def test_spending_of_other_searches_counts_towards_the_budget():
+    elsewhere = Exchange(
         request_id="x", turn=0, model="openai/mine", prompt_tokens=600, completion_tokens=50, cost_usd=0.25
     )
     with ChatServer([Answer(GOOD)]) as server:
-        talk = Talk(server.url, elsewhere=(beside,), max_tokens=200, max_tokens_total=700)
+        talk = Talk(server.url, elsewhere=(elsewhere,), max_tokens=200, max_tokens_total=700)
         assert talk.ask("g0000-00").spent == "the budget of tokens is spent" and server.calls == 0
-        talk = Talk(server.url, elsewhere=(beside,))
+        talk = Talk(server.url, elsewhere=(elsewhere,))
         talk.one()
     assert (talk.proposer.cost.spent.tokens, talk.proposer.cost.spent.requests) == (800, 2)
     assert talk.statuses[-1] == "1/1 replies, $0.25"

@@ -95,7 +95,7 @@ def test_a_program_by_hand_that_is_not_there_yet_does_not_fail(tmp_path, stop):
     assert answers.proposals == () and (answers.stopped is None) == stop
 
 
-def test_words_by_hand_that_cannot_be_read_are_left_to_be_mended(tmp_path):
+def test_unreadable_text_by_hand_waits_for_its_correction(tmp_path):
     made = ManualProposer(card(make_task("probe-choice")), LlmSettings(wait_s=0.0))
     made.open(Context(folder=tmp_path, transcript=TranscriptLog(tmp_path / "exchanges.jsonl")))
     request = Request(id="g0000-00", generation=0, operator="plan")

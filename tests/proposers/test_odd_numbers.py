@@ -70,10 +70,10 @@ def check(source: str) -> None:
 @pytest.mark.parametrize("operator", sorted(set(BREEDERS) - ALONE))
 @pytest.mark.parametrize("number", list(ODD))
 def test_no_operator_stops(operator, number):
-    told = feedback(curve("bumps", 0.001), curve("bump", 0.95), curve("inherited_reward_total", 0.95))
+    given = feedback(curve("bumps", 0.001), curve("bump", 0.95), curve("inherited_reward_total", 0.95))
     pool = [as_weights(ODD[number]), as_literals(ODD[number]), as_weights("7.5"), as_literals("7.5")]
     for seed, order in enumerate([(0, 2, 1), (2, 0, 0), (1, 3, 0), (3, 1, 2)]):
-        parents = [result(pool[i], 0.9 - 0.2 * i * (-1) ** seed, told, 8, str(i)) for i in order]
+        parents = [result(pool[i], 0.9 - 0.2 * i * (-1) ** seed, given, 8, str(i)) for i in order]
         proposal = PROPOSER.propose(request(operator, *parents[: 1 + seed % 3]), np.random.default_rng(seed))
         assert proposal.failure is None
         check(proposal.source)

@@ -180,7 +180,7 @@ def test_half_an_interface(kind: str):
     assert "512" not in user.split("# Constraints")[1] and "`compute_reward` only" in user
 
 
-def test_mending():
+def test_a_repair_prompt_shows_the_failed_program_and_its_error():
     book = PromptBook(CARD)
     _, user = texts(book, REQUESTS["repair"])
     assert "trace, line 5: shapes differ" in user and SOURCE.strip() in user
@@ -280,7 +280,7 @@ def test_what_the_constraints_say_of_limits(monkeypatch: pytest.MonkeyPatch):
         monkeypatch.setattr(prompt_module, "Limits", lambda: limits)
         return texts(PromptBook(CARD), request("scratch"))[1].split("# Constraints")[1]
 
-    # What a program cannot mend by being told, or that another limit says already.
+    # Failures that a prompt cannot help with, or that another limit states already.
     unsaid = {"equations", "wall_s", "memory_mb", "verify_s", "reply_bytes"}
     usual = constraints(Limits())
     for name, value in Limits().as_json().items():
@@ -368,7 +368,7 @@ def test_candidates_are_data():
         assert "{{ 7 * 7 }}" in user and "\x00" not in user and "\ud800" not in user
 
 
-def test_fences_hold():
+def test_fences_cannot_be_closed_by_their_content():
     for text in ("a", "```", "x\n~~~\n`````\ny", "`" * 5_000, "", "\n\n"):
         lines = fenced(text).split("\n")
         mark = lines[-1]

@@ -31,11 +31,11 @@ PLAN = Result(
 )
 
 
-def told(name: str, mean: float = 0.4, thought: str = "Walk on.") -> Result:
+def trained(name: str, mean: float = 0.4, thought: str = "Walk on.") -> Result:
     return result(name, mean).with_thought(thought)
 
 
-LINE = tuple(told(f"g000{k}-00", 0.1 * k, f"Idea {k}.") for k in (4, 3, 2, 1))
+LINE = tuple(trained(f"g000{k}-00", 0.1 * k, f"Idea {k}.") for k in (4, 3, 2, 1))
 
 
 def asked(operator: str, evolve: Evolve = "both", parents: int | None = None, **more) -> Request:
@@ -87,17 +87,17 @@ def slots(text: str) -> str:
 
 
 @pytest.mark.parametrize("operator", ASKED)
-def test_no_slot_is_empty(operator: str):
+def test_no_section_of_a_prompt_is_empty(operator: str):
     """Every operator, half and task, with parents of every kind and number, with and without all else that may be."""
     least = OPERATORS[operator].parents
     counts = (least, 1, 2, 4) if operator not in WORDS else (least,)
     cases = [c for c in itertools.product(BOOKS, EVOLVES, KINDS, dict.fromkeys(counts)) if c[2] == "whole" or c[3]]
     flags = itertools.cycle(itertools.product((False, True), repeat=len(FLAGS)))
-    mended = itertools.cycle(FAILURES)
+    failures = itertools.cycle(FAILURES)
     for again, (book, evolve, kind, count) in itertools.product((False, False, True), cases):
         has = dict(zip(FLAGS, next(flags), strict=True))
         request = asked(operator, evolve, parents=0, thought=has["thought"], plan=PLAN if has["plan"] else None)
-        given: dict = {"parents": KINDS[kind][:count], "failed": next(mended) if again else None}
+        given: dict = {"parents": KINDS[kind][:count], "failed": next(failures) if again else None}
         given |= {"remarks": ("It waits.",) if has["remarks"] else ()}
         given |= {"best": LINE[3:], "diverse": LINE[2:3], "failures": FAILURES} if has["context"] else {}
         for text in texts(book, request.model_copy(update=given), every_section=has["every"]):
@@ -161,7 +161,7 @@ def test_pages_of_requests_that_lack_something():
 def test_advice_does_not_contradict_the_operator():
     guided = {operator for operator in PROGRAMS if "Guidance" in headings(page(operator))}
     assert guided == {"scratch", "improve", "reflect", "crossover", "different", "repair"}
-    near_zero = asked("reflect").model_copy(update={"parents": (told("z", 0.0),)})
+    near_zero = asked("reflect").model_copy(update={"parents": (trained("z", 0.0),)})
     assert "different design" in texts(BOOK, near_zero, every_section=False)[1]
     assert "Think first of the stages" in page("different")
     for operator in ("weights", "term"):
@@ -174,7 +174,7 @@ def test_how_training_went_is_always_shown():
         assert text.count("# How training with") == len(asked(operator).parents)
 
 
-def test_a_line_is_told_from_its_beginning():
+def test_a_path_is_shown_from_its_beginning():
     text = page("path", parents=4)
     steps = [h for h in headings(text) if h.startswith("Step")]
     assert steps == [f"Step {k} of 4: g000{k}-00" for k in (1, 2, 3, 4)]
@@ -306,7 +306,7 @@ def test_five_long_parents_fit(operator: str):
     book = PromptBook(words)
     lines = "".join(f"    y{k} = state.step_num * {k}.0  # a line of a long program\n" for k in range(500))
     for source, letter in ((SOURCE.replace("    return", f"{lines}    return", 1), "w"), (SOURCE, "\U0001f600")):
-        long = [told(f"g{k}", 0.1 * k, letter * 3_000) for k in range(5)]
+        long = [trained(f"g{k}", 0.1 * k, letter * 3_000) for k in range(5)]
         long = [r.model_copy(update={"candidate": r.candidate.model_copy(update={"source": source})}) for r in long]
         plan = PLAN.model_copy(update={"words": "- a: " + f"{letter} " * 9_000})
         request = Request(
@@ -327,7 +327,7 @@ def test_any_number_of_parents_keeps_to_the_total(count: int):
     wordy = wordy.model_copy(update={"state_doc": plain.state_doc * 9})
     line = "    y = state.step_num * 1.0  # a line of a long program\n"
     source = SOURCE.replace("    return", line * (31_900 // len(line)) + "    return", 1)
-    parents = [told(f"g{k}", 0.9 - 0.01 * k, f"idea {k} " * 300) for k in range(count)]
+    parents = [trained(f"g{k}", 0.9 - 0.01 * k, f"idea {k} " * 300) for k in range(count)]
     parents = [r.model_copy(update={"candidate": r.candidate.model_copy(update={"source": source})}) for r in parents]
     more: dict = {"best": parents, "diverse": parents, "plan": PLAN, "thought": True, "remarks": ("word " * 80,) * 9}
     for words, operator, evolve in itertools.product((plain, wordy), ASKED, ("both", "reward")):
@@ -355,18 +355,18 @@ def test_two_parents_remain_however_small_their_parts_are(oldest_first: bool):
 
 
 def test_a_thought_is_cut_only_where_a_program_is_too_long():
-    whole = shown(told("g0", thought="why " * 300))
+    whole = shown(trained("g0", thought="why " * 300))
     assert _cut(whole, _size(whole)) == whole
     assert len(_cut(whole, _size(whole) - 1).thought) < len(whole.thought)
 
 
 def test_parents_that_fit_are_shown():
-    many = tuple(told(f"g{k}") for k in range(25))
+    many = tuple(trained(f"g{k}") for k in range(25))
     request = asked("crossover").model_copy(update={"parents": many})
     user = texts(BOOK, request)[1]
     assert user.count(SOURCE.strip()) == 25 and "Combine the 25 parent" in user and "not shown" not in user
     long = many[0].with_thought("why " * 300)
-    few = request.model_copy(update={"parents": (*[long] * 30, told("best", 0.95))})
+    few = request.model_copy(update={"parents": (*[long] * 30, trained("best", 0.95))})
     user = texts(BOOK, few)[1]
     assert "The best parent reaches the goal in a good part" in user  # advice is for those that are shown
 

@@ -171,9 +171,9 @@ def test_a_file_does_not_redirect_the_key_of_the_environment(monkeypatch, tmp_pa
         monkeypatch.delenv(variable)
     monkeypatch.setenv("OPENAI_API_KEY", "sk-0123456789")
     (tmp_path / ".env").write_text("OPENAI_BASE_URL=http://127.0.0.1:9/v1\nOPENAI_API_BASE=http://127.0.0.1:9/v1\n")
-    told: list[str] = []
-    LlmProposer(XLAND, LlmSettings(model=("openai/mine",))).prepare(told.append)
-    ignored, asked = told
+    reported: list[str] = []
+    LlmProposer(XLAND, LlmSettings(model=("openai/mine",))).prepare(reported.append)
+    ignored, asked = reported
     assert "OPENAI_BASE_URL, OPENAI_API_BASE in it is ignored" in ignored
     assert asked == "openai/mine is asked at https://api.openai.com"
 

@@ -60,7 +60,7 @@ def asked(step: Fault | Answer, *, stream: bool = False) -> str:
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
 @pytest.mark.parametrize("encoding", ["gzip", "deflate"])
 @pytest.mark.parametrize("status", [200, 500])
-def test_a_bomb_is_cut_off_and_takes_no_memory(small, encoding, stream, status):
+def test_a_compression_bomb_is_cut_off_without_memory(small, encoding, stream, status):
     step = packed(encoding)
     kind = "text/event-stream" if stream else "application/json"
     step = Fault(status, body=step.body, headers=step.headers, content_type=kind)
@@ -118,81 +118,83 @@ def test_no_compression_is_asked_for():
         assert server.seen[0].headers["accept-encoding"] == "identity"
 
 
-def test_a_bomb_is_a_fault_that_passes(small):
+def test_a_compression_bomb_is_a_transient_error(small):
     with ChatServer([packed("gzip"), Answer(GOOD)]) as server:
         proposal = Talk(server.url).one()
     assert proposal.failure is None and proposal.calls == 2
 
 
-def test_doctor_is_not_bombed(small):
+def test_doctor_survives_a_compression_bomb(small):
     with ChatServer([packed("gzip")]) as server:
         (answer,) = ping(LlmSettings(model=("openai/mine",), api_base=server.url))
     assert answer.error == "the response is larger than 1 MiB"
 
 
-def test_clients_of_others_are_left_alone():
-    """In the same process, litellm and httpx of a user's own code have no limit, and are told to nobody."""
+def test_other_http_clients_have_no_limit():
+    """In the same process, litellm and httpx of a user's own code have no limit, and are not reported."""
     import httpx
 
-    told: list[str] = []
+    reported: list[str] = []
     with ChatServer([Fault(200, body=gzip.compress(REPLY), headers={"Content-Encoding": "gzip"})]) as server:
-        Endpoint(LlmSettings(api_base=server.url), on_endpoint=told.append).origin("openai/mine")
+        Endpoint(LlmSettings(api_base=server.url), on_endpoint=reported.append).origin("openai/mine")
         with httpx.Client() as client:
             answer = client.post(server.url, json={})
-        assert answer.content == REPLY and "gzip" in server.seen[0].headers["accept-encoding"] and told == []
+        assert answer.content == REPLY and "gzip" in server.seen[0].headers["accept-encoding"] and reported == []
 
 
 # ---- to whom
 
 
-def test_where_calls_go_is_told_before_the_first_without_what_stands_in_the_address(monkeypatch):
-    told: list[str] = []
+def test_the_endpoint_is_reported_before_the_first_call_without_credentials(monkeypatch):
+    reported: list[str] = []
     with ChatServer([Answer(GOOD)]) as server:
         place = server.url.removesuffix("/v1")
         monkeypatch.setenv("OPENAI_BASE_URL", server.url + "/sk-in-path")
-        endpoint = Endpoint(LlmSettings(), on_endpoint=lambda text: told.append(f"{text}, {server.calls} calls before"))
+        endpoint = Endpoint(
+            LlmSettings(), on_endpoint=lambda text: reported.append(f"{text}, {server.calls} calls before")
+        )
         for _ in range(2):
             run_calls(endpoint.call("openai/mine", ASK, {}))
-        assert server.calls == 2 and told == [f"openai/mine is asked at {place}, 0 calls before"]
+        assert server.calls == 2 and reported == [f"openai/mine is asked at {place}, 0 calls before"]
 
 
-def test_a_password_in_an_address_is_not_told():
+def test_a_password_in_an_endpoint_is_not_reported():
     import httpx
 
     request = httpx.Request("GET", "http://me:pa55word@127.0.0.1:8000/sk-in-path?key=x")
     assert transport.address_of(request) == "http://127.0.0.1:8000"
 
 
-def test_a_dry_run_tells_the_address_and_sends_nothing():
-    told: list[str] = []
+def test_a_dry_run_reports_the_endpoint_and_sends_nothing():
+    reported: list[str] = []
     with ChatServer([Answer(GOOD)]) as server:
         settings = LlmSettings(model=("openai/mine", "openai/other"), api_base=server.url)
-        LlmProposer(XLAND, settings).prepare(told.append)
+        LlmProposer(XLAND, settings).prepare(reported.append)
         assert server.calls == 0
         place = server.url.removesuffix("/v1")
-    assert told == [f"openai/mine is asked at {place}", f"openai/other is asked at {place}"]
+    assert reported == [f"openai/mine is asked at {place}", f"openai/other is asked at {place}"]
 
 
 @pytest.mark.parametrize(
     ("model", "key"),
     [("openai/x", "OPENAI_API_KEY"), ("anthropic/claude-sonnet-4-5", "ANTHROPIC_API_KEY"), ("groq/x", "GROQ_API_KEY")],
 )
-def test_a_dry_run_misses_the_key(monkeypatch, model, key):
+def test_a_dry_run_reports_a_missing_key(monkeypatch, model, key):
     monkeypatch.delenv(key, raising=False)
     proposer = LlmProposer(XLAND, LlmSettings(model=(model,)))
     with pytest.raises(UserError, match=f"there is no key for {model}: set {key}"):
         proposer.prepare(lambda _: None)
     monkeypatch.setenv(key, "sk-0123456789")
-    told: list[str] = []
-    proposer.prepare(told.append)
-    assert len(told) == 1 and told[0].startswith(f"{model} is asked at https://")
+    reported: list[str] = []
+    proposer.prepare(reported.append)
+    assert len(reported) == 1 and reported[0].startswith(f"{model} is asked at https://")
 
 
 def test_a_model_without_a_key_is_no_mistake():
-    told: list[str] = []
+    reported: list[str] = []
     settings = LlmSettings(model=("hosted_vllm/x", "ollama_chat/x"), api_base="http://127.0.0.1:1")
-    LlmProposer(XLAND, settings).prepare(told.append)
-    assert [text.split()[0] for text in told] == ["hosted_vllm/x", "ollama_chat/x"]
+    LlmProposer(XLAND, settings).prepare(reported.append)
+    assert [text.split()[0] for text in reported] == ["hosted_vllm/x", "ollama_chat/x"]
 
 
 def test_the_settings_alone_import_no_http():

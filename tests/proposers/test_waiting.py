@@ -1,4 +1,4 @@
-"""Waiting for endpoints that are busy or down, prompts that are given up, and models beside each other."""
+"""Waiting for endpoints that are busy or down, prompts that are given up, and several models."""
 
 from __future__ import annotations
 
@@ -152,14 +152,14 @@ def test_an_endpoint_is_not_probed_with_the_prompt_that_fails():
 
 def test_an_outage_gives_no_prompt_up():
     """Those that were in flight when it began have seen others answered, and fail before it counts as down."""
-    heard = threading.Event()
+    answered = threading.Event()
 
     def script(_, n):
         if n < 6 or n > 30:
             return Answer(GOOD)
-        while not heard.wait(0.002):  # the six answers come before the first fault
+        while not answered.wait(0.002):  # the six answers come before the first fault
             if sum(not e.error for e in talk.kept) >= 6:
-                heard.set()
+                answered.set()
         if 6 < n < 10:  # one fails thrice before the others fail at all
             time.sleep(0.2)
         return Fault(503)

@@ -168,9 +168,9 @@ def _generation(
             )
         else:
             spread = (Notice(kind="seed_spread", message="success ranges from 0.2 to 0.6 over seeds"),)
-            told = feedback_of(level, rng, spread if rng.random() < 0.3 else ())
+            feedback = feedback_of(level, rng, spread if rng.random() < 0.3 else ())
             score = Score(mean=level, se=0.03, n=2, episodes=512)
-            results.append(Result(candidate=candidate, score=score, feedback=told, env_steps=400_000))
+            results.append(Result(candidate=candidate, score=score, feedback=feedback, env_steps=400_000))
     if results:
         run.append(Trained(results=tuple(results), compile_s=6.0, run_s=21.0))
     run.append(Told(generation=index))

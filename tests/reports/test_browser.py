@@ -161,7 +161,7 @@ CUT_OFF = """() => [...document.querySelectorAll("[data-chart] svg, #candidate s
 
 
 @pytest.mark.parametrize("width", [320, 360, 768])
-def test_nothing_stands_over_the_edge_of_a_small_screen(chromium, report, width):
+def test_nothing_overflows_a_small_screen(chromium, report, width):
     reader = Reader(chromium, viewport={"width": width, "height": 740}, has_touch=True)
     page = reader.read(report, "#c=g0001-00")
     opened(page, "g0001-00")
@@ -175,7 +175,7 @@ def test_nothing_stands_over_the_edge_of_a_small_screen(chromium, report, width)
     page.close()
 
 
-def test_it_follows_the_reader_into_the_dark(chromium, report):
+def test_the_page_follows_the_dark_mode(chromium, report):
     reader = Reader(chromium, color_scheme="dark")
     page = reader.read(report)
     ground = "getComputedStyle(document.body).backgroundColor"

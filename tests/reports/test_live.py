@@ -40,7 +40,7 @@ class Clock:
 
 
 class Watched:
-    """A `Live` and the run that it is told of; time stands still unless it is moved."""
+    """A `Live` and the run that it follows; time stands still unless it is moved."""
 
     def __init__(self, width: int, terminal: bool = True) -> None:
         self.clock, self.out = Clock(), io.StringIO()
@@ -194,7 +194,7 @@ def test_a_terminal_is_left_clean():
     assert "a note\n" in text and text.rstrip().endswith("\x1b[2K") and "\x1b[?25h" in text
 
 
-def test_who_votes_on_the_terminal_is_not_disturbed():
+def test_live_output_pauses_while_the_terminal_asks_for_votes():
     watched = Watched(80)
     config = {"judge": "terminal", **example.CONFIG}
     started, asked = example.events(config)[:2]

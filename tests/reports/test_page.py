@@ -267,13 +267,13 @@ def test_the_functions_of_a_program():
     assert entry_functions("not a program(") == "not a program("
 
 
-def test_nothing_that_a_model_said_becomes_markup(page):
+def test_replies_of_models_are_escaped(page):
     outside = page.replace(embedded(page, "details"), "")
     assert "<img src=x" not in outside and "<script>alert" not in outside
     assert "&lt;img src=x onerror=alert(1)&gt;" in page
 
 
-def test_the_page_asks_nobody_for_anything(page):
+def test_the_page_makes_no_requests(page):
     head = page.split("<style>")[0]
     assert "default-src 'none'" in head and "unsafe-eval" not in head
     assert not re.findall(r"<(?:link|img|script|iframe)[^>]+(?:src|href)=\"(?!data:)", page.split("<script>")[0])
@@ -303,8 +303,8 @@ def test_a_run_of_which_nothing_is_known_has_a_report_too(tmp_path):
     (run / "best_interface.py").unlink()
     for count in range(1, len(lines)):
         (run / "events.jsonl").write_bytes(b"".join(lines[:count]))
-        told = make_report(RunView.read(run))
-        assert told.title == "xland-easy"
+        report = make_report(RunView.read(run))
+        assert report.title == "xland-easy"
     (run / "events.jsonl").write_bytes(lines[0])
     page = render(RunView.read(run))
     assert "no candidate has a score" in page and 'id="lineage"' not in page

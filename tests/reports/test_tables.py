@@ -92,9 +92,9 @@ def test_an_interval_over_episodes_is_wilsons(successes: int, episodes: int):
 @pytest.mark.parametrize("name", ["panda_tracking/expert.py", "a"])
 def test_a_table_of_scores_fits_a_terminal_of_80_columns(name):
     score = Score(mean=0.996, se=0.004, n=3, episodes=768)
-    told = {"features": "45", "running success": "0.616", "mean distance": "0.010"}
+    extra = {"features": "45", "running success": "0.616", "mean distance": "0.010"}
     out = StringIO()
-    Console(file=out, width=80).print(score_table("success on a task", [(name, score, told), ("b", None, {})]))
+    Console(file=out, width=80).print(score_table("success on a task", [(name, score, extra), ("b", None, {})]))
     lines = out.getvalue().splitlines()
     row = next(line for line in lines if line.startswith(name[:12]))
     assert row.split()[-1] == "0.010" and "0.979 to 1.000" in row and max(map(len, lines)) <= 80

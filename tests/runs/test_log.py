@@ -159,7 +159,7 @@ def test_a_writer_in_another_process_is_refused_until_it_is_killed(path):
 
 @pytest.mark.parametrize("call", ["pwrite", "fsync"])
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT])
-def test_a_full_disk_loses_nothing(path, monkeypatch, call, code):
+def test_a_full_disk_loses_no_events(path, monkeypatch, call, code):
     whole = written(path)
     real = os.pwrite
 

@@ -97,7 +97,7 @@ def test_writing_is_all_or_nothing(tmp_path, monkeypatch):
     assert path.read_bytes() == b"old\r\n" and [p.name for p in tmp_path.iterdir()] == ["file"]
 
 
-def family() -> dict[str, Result]:
+def ancestors() -> dict[str, Result]:
     def result(id: str, operator: str, *parents: str) -> Result:
         return Result(candidate=Candidate(id=id, generation=0, operator=operator, parents=parents))
 
@@ -106,9 +106,9 @@ def family() -> dict[str, Result]:
 
 
 def test_lineage_is_breadth_first_and_ends():
-    assert [candidate.id for candidate in lineage(family(), "d")] == ["d", "c", "a", "b"]
-    assert [candidate.id for candidate in lineage(family(), "x")] == ["x"]
-    assert lineage(family(), "gone") == ()
+    assert [candidate.id for candidate in lineage(ancestors(), "d")] == ["d", "c", "a", "b"]
+    assert [candidate.id for candidate in lineage(ancestors(), "x")] == ["x"]
+    assert lineage(ancestors(), "gone") == ()
 
 
 def provenance(**changes) -> Provenance:
@@ -117,7 +117,7 @@ def provenance(**changes) -> Provenance:
             "task": "xland-easy",
             "digest": "abc",
             "score": Score(mean=0.98765, se=0.00321, n=3, episodes=768),
-            "lineage": lineage(family(), "c"),
+            "lineage": lineage(ancestors(), "c"),
             "versions": versions(),
             "command": "jaxreward evolve --task xland-easy",
             **changes,

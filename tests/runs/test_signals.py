@@ -60,8 +60,8 @@ def test_outside_the_main_thread_nothing_is_watched():
     assert seen == [False]
 
 
-def test_a_warning_that_came_before_is_not_forgotten():
-    """One that watches from the start of a command hands on what it heard to that which stops the search."""
+def test_a_signal_before_the_search_is_remembered():
+    """One that watches from the start of a command hands on its signal to that which stops the search."""
     with StopSignal(SCHEDULER) as early:
         os.kill(os.getpid(), signal.SIGUSR1)
         with StopSignal() as stop:

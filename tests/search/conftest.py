@@ -49,7 +49,7 @@ def fluent(request: Request, rng: np.random.Generator) -> str:
 class Landscape:
     """Programs are (observation size, reward nodes, `dims` numbers in [0, 1]); `formula` scores them.
 
-    Requests for words are answered by `words`, or declined. With `mends`, a failed program comes back
+    Requests for words are answered by `words`, or declined. With `repairs`, a failed program comes back
     once within its generation. A share `withdrawn` of the requests is withdrawn.
     """
 
@@ -57,7 +57,7 @@ class Landscape:
     dims: int = 3
     words: Callable[[Request, np.random.Generator], str] | None = None
     measure: Measure = SUCCESS
-    mends: bool = False
+    repairs: bool = False
     withdrawn: float = 0.0
     results: list[Result] = field(default_factory=list)
     requests: list[Request] = field(default_factory=list)
@@ -108,7 +108,7 @@ class Landscape:
         """The results of a generation, in its order, repairs last."""
         kept = [r for r in requests if derive_rng(seed, "withdraw", r.id).random() >= self.withdrawn]
         results = [self.evaluate(request, derive_rng(seed, "propose", request.id)) for request in kept]
-        if self.mends:
+        if self.repairs:
             failed = [(q, r) for q, r in zip(kept, results, strict=True) if r.failure and q.operator not in WORDS]
             again = [q.model_copy(update={"id": f"{q.id}-r1", "failed": r}) for q, r in failed]
             results += [self.evaluate(request, derive_rng(seed, "propose", request.id)) for request in again]

@@ -77,7 +77,7 @@ def test_a_migrant_must_beat_the_elite_of_its_cell(result):
     assert ids(archive.local(0)) == ids(archive.local(1)) == ["a"]
 
 
-def test_empty_islands_send_nobody(result):
+def test_empty_islands_send_no_migrants(result):
     assert Archive.empty(3).migrate() == Archive.empty(3)
     alone = Archive.empty(1).insert(result("a", 0.5), 0)
     assert alone.migrate() == alone

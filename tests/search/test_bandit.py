@@ -47,14 +47,14 @@ def test_costs(one, two, ratio):
 
 
 def test_gains_are_reckoned_from_the_first_parent(result):
-    told = [
+    results = [
         result("a", 0.2), result("b", 0.6),
         result("c", 0.5, operator="improve", parents=("a",), tokens=7),
         result("d", 0.5, operator="crossover", parents=("b", "a"), cost_usd=0.25),
         result("e", None, operator="improve", parents=("a",), tokens=5),
         result("f", 0.9, operator="improve", parents=("c",)),
     ]  # fmt: skip
-    arms = Bandit().updated(told).operators
+    arms = Bandit().updated(results).operators
     improve = arms.arms["improve"]
     assert (improve.pulls, improve.tokens) == (3, 12) and improve.gain == pytest.approx(0.3 + 0.0 + 0.4)
     assert arms.arms["crossover"] == Arm(1, 0.0, usd=0.25)
@@ -65,21 +65,21 @@ def test_of_what_is_no_rate_the_gain_is_how_many_are_passed(result):
     """One program that diverged, and what made it good again, do not make all other gains vanish."""
     score = {"a": -10.0, "b": -1e4, "c": -9.5, "d": -9.0, "e": -9.2}
     parents = {"b": "a", "c": "b", "d": "c", "e": "d"}
-    told = [
+    results = [
         result(name, mean, measure=RETURN, operator=f"by-{name}", parents=(parents[name],) if name in parents else ())
         for name, mean in score.items()
     ]
-    arms = Bandit().updated(told).operators.arms
+    arms = Bandit().updated(results).operators.arms
     # c passes a and itself of three known; d itself of four; b and e nothing
     assert [arms[f"by-{name}"].gain for name in "bcde"] == pytest.approx([0.0, 2 / 3, 1 / 4, 0.0])
 
 
 def test_models_are_also_judged_by_programs_from_nothing(result):
-    told = [
+    results = [
         result("a", 0.2, model="x"), result("b", 0.6, model="y"), result("c", None, model="x", tokens=3),
         result("d", 0.5, model="y"), result("e", 0.9, model="y", operator="improve", parents=("b",)),
     ]  # fmt: skip
-    bandit = Bandit().updated(told)
+    bandit = Bandit().updated(results)
     # b: 0.6 - 0.2; d: 0.5 - mean(0.2, 0.6); e: 0.9 - 0.6 of its parent
     assert bandit.models.arms["x"] == Arm(2, 0.0, tokens=3)
     assert bandit.models.arms["y"].gain == pytest.approx(0.4 + 0.1 + 0.3)
@@ -147,7 +147,7 @@ def test_models_are_chosen_for_programs_only(result):
 
 
 @pytest.mark.parametrize("name", ["limen", "eureka", "revolve", "rf-agent", "forge", "best-of-n"])
-def test_it_is_off_unless_asked_for(name, landscape):
+def test_the_bandit_is_off_by_default(name, landscape):
     plain, off = landscape(), landscape()
     state = plain.search(make_strategy(name), 40, 4)
     assert off.search(make_strategy(name, bandit=False), 40, 4) == state and state.bandit is None

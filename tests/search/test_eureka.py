@@ -26,11 +26,16 @@ def carried(strategy, state):
 @pytest.mark.parametrize(("carry", "expected"), [("global", ["a", "a", "a", "d"]), ("iteration", ["a", "b", "b", "d"])])
 def test_the_carried_program(result, carry, expected):
     strategy = make_strategy("eureka", carry=carry)
-    told = [[("a", 0.5), ("x", 0.1)], [("b", 0.3), ("y", 0.2)], [("c", None), ("z", None)], [("d", 0.6), ("e", 0.5)]]
+    generations = [
+        [("a", 0.5), ("x", 0.1)],
+        [("b", 0.3), ("y", 0.2)],
+        [("c", None), ("z", None)],
+        [("d", 0.6), ("e", 0.5)],
+    ]
     state = strategy.init()
     assert {request.operator for request in ask(strategy, state)} == {"scratch"}
     found = []
-    for generation in told:
+    for generation in generations:
         state = strategy.tell(state, [result(id, mean) for id, mean in generation])
         found.append(carried(strategy, state))
     assert found == expected

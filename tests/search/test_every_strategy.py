@@ -26,8 +26,8 @@ SITUATIONS = {
     "nothing works": {"formula": "nowhere"},
     "all are equal and zero": {"formula": "level"},
     "negative scores": {"formula": "depths", "words": True},
-    "repairs": {"mends": True, "words": True},
-    "withdrawals": {"withdrawn": 0.4, "words": True, "mends": True},
+    "repairs": {"repairs": True, "words": True},
+    "withdrawals": {"withdrawn": 0.4, "words": True, "repairs": True},
 }
 
 every_variant = pytest.mark.parametrize(("name", "options"), VARIANTS, ids=str)

@@ -58,8 +58,8 @@ def test_parents_of_score_zero_are_still_drawn(result):
 @pytest.mark.parametrize(("crossover", "share"), [(0.0, 0.0), (0.3, 0.3), (1.0, 1.0)])
 def test_crossover_has_its_share_and_two_parents(result, crossover, share):
     strategy = make_strategy("limen", initial=1, crossover=crossover)
-    told = [result(f"c{k}", 0.1 * (k + 1), size=40 * k + 1, island=k % 3) for k in range(5)]
-    requests = asked(strategy, strategy.tell(strategy.init(), told), 1000)
+    results = [result(f"c{k}", 0.1 * (k + 1), size=40 * k + 1, island=k % 3) for k in range(5)]
+    requests = asked(strategy, strategy.tell(strategy.init(), results), 1000)
     crossed = [request for request in requests if request.operator == "crossover"]
     assert len(crossed) / 1000 == pytest.approx(share, abs=0.05)
     assert all(len({parent.candidate.id for parent in request.parents}) == 2 for request in crossed)

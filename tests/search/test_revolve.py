@@ -116,7 +116,7 @@ def test_migration(island):
     assert [len(members) for members in islands] == [2, 2, 2, 1]
 
 
-def test_nobody_migrates_where_nobody_can_be_spared(island):
+def test_no_program_migrates_if_no_island_can_spare_one(island):
     moved = migrate((island(0, 0.1, 0.05), island(1, 0.9)), score, np.random.default_rng(0))
     assert [ids(i) for i in moved] == [["i0:0.1"], ["i1:0.9"]]
     assert migrate((island(0, 0.1, 0.05),), score, np.random.default_rng(0))[0] == island(0, 0.1, 0.05)
@@ -129,8 +129,8 @@ def test_founders_are_dealt_to_the_emptiest_islands(result):
     strategy = make_strategy("revolve")
     requests = ask(strategy, strategy.init(), 6)
     assert [(q.operator, q.island) for q in requests] == [("scratch", k) for k in (0, 1, 2, 3, 0, 1)]
-    told = [result(q.id, None if q.island == 1 else 0.5, island=q.island) for q in requests]
-    state = strategy.tell(strategy.init(), told)
+    results = [result(q.id, None if q.island == 1 else 0.5, island=q.island) for q in requests]
+    state = strategy.tell(strategy.init(), results)
     assert [(q.operator, q.island) for q in ask(strategy, state, 6)[:4]] == [("scratch", k) for k in (1, 1, 2, 3)]
 
 
@@ -322,8 +322,8 @@ def test_without_people_the_score_decides(landscape, result):
     strategy = make_strategy("revolve", fitness="preference")
     state = world.search(strategy, 40, 8)
     assert len({q.generation for q in world.requests if q.operator == "prefer"}) == 1
-    told = strategy.account(strategy.init(), state)
-    assert told["fitness"] == "score" and "declined" in told["note"]
+    account = strategy.account(strategy.init(), state)
+    assert account["fitness"] == "score" and "declined" in account["note"]
     assert strategy.best(state) == state.best and state.memory.pending == ()
 
 

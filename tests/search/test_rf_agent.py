@@ -52,7 +52,7 @@ def test_an_expansion_has_the_actions_of_the_paper(landscape):
     assert all(q.thought for q in world.requests if q.operator not in ("align", "verify"))
 
 
-def test_what_each_action_shows(landscape, result):
+def test_each_action_shows_its_programs(landscape, result):
     strategy = make_strategy("rf-agent", counts=(8, 8, 200, 8, 200), **SILENT)
     state = landscape("bumpy").search(make_strategy("rf-agent", **SILENT), 80, 8)
     tree, requests = state.memory.tree, ask(strategy, state, 424)
@@ -162,13 +162,13 @@ def test_withdrawn_requests_of_an_expansion_are_asked_again(result):
 def test_a_repaired_candidate_is_one_child(result):
     strategy = make_strategy("rf-agent", **SILENT)
     state = founded(strategy, result, 0.1, 0.3, 0.2, 0.2, 0.2, 0.2)
-    told = grown(result, ask(strategy, state), lambda q: None if q.id.endswith("-03") else 0.4)
-    mended = told[3].candidate.model_copy(update={"id": "again", "repairs": told[3].candidate.id})
-    told.append(told[0].model_copy(update={"candidate": mended}))
-    state = strategy.tell(state, told)
+    results = grown(result, ask(strategy, state), lambda q: None if q.id.endswith("-03") else 0.4)
+    repaired = results[3].candidate.model_copy(update={"id": "again", "repairs": results[3].candidate.id})
+    results.append(results[0].model_copy(update={"candidate": repaired}))
+    state = strategy.tell(state, results)
     node = state.memory.tree.nodes["f1"]
     assert node.visits == len(node.children) == 8 and "again" in node.children
-    assert told[3].candidate.id not in state.memory.tree.nodes
+    assert results[3].candidate.id not in state.memory.tree.nodes
 
 
 def test_the_first_layer_waits_for_a_score(result):
@@ -240,10 +240,10 @@ def test_a_judgement_that_is_none_is_not_asked_for_twice(result, text):
     strategy = make_strategy("rf-agent", initial=1, align=False)
     state = founded(strategy, result, 0.1)
     (request,) = ask(strategy, state)
-    (heard,) = words_for(result, [request], lambda q: text or "x")
+    (answer,) = words_for(result, [request], lambda q: text or "x")
     if not text:
-        heard = Result(candidate=heard.candidate, failure=Failure(stage="reply", message="no number"))
-    state = strategy.tell(state, [heard])
+        answer = Result(candidate=answer.candidate, failure=Failure(stage="reply", message="no number"))
+    state = strategy.tell(state, [answer])
     assert state.memory.tree.nodes["f0"].verify is None
     assert ask(strategy, state)[0].operator == "structure"
 
@@ -341,17 +341,17 @@ def test_the_budget_is_met_exactly(landscape, n, budget):
     )
 
 
-def test_the_account_tells_the_tree(landscape):
+def test_the_account_contains_the_tree(landscape):
     strategy, world = make_strategy("rf-agent", budget=50), landscape(words=True)
     state, nodes, expanded = strategy.init(), {}, 0
     final = world.search(strategy, 50, 8)
     for results in world.generations:
         before, state = state, strategy.tell(state, results)
-        told = strategy.account(before, state)
-        nodes |= {node["id"]: node for node in told["nodes"]}
-        if "expanded" in told:
+        account = strategy.account(before, state)
+        nodes |= {node["id"]: node for node in account["nodes"]}
+        if "expanded" in account:
             expanded += 1
-            assert told["expanded"] in nodes and 0.0 <= told["lambda"] <= 0.4
+            assert account["expanded"] in nodes and 0.0 <= account["lambda"] <= 0.4
     assert state == final and expanded >= 5
     assert nodes == {
         n.id: {"id": n.id, "parent": n.parent, "Q": n.q, "N": n.visits, "verify": n.verify, "depth": n.depth}
@@ -372,7 +372,7 @@ def test_the_account_is_silent_where_nothing_changed(landscape):
 
 
 def test_visits_add_up(landscape):
-    state = landscape("bumpy", mends=True).search(make_strategy("rf-agent"), 100, 8)
+    state = landscape("bumpy", repairs=True).search(make_strategy("rf-agent"), 100, 8)
     tree = state.memory.tree
     for node in tree.nodes.values():
         if node.children and node.expansions:

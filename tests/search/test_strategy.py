@@ -52,7 +52,7 @@ def test_the_ablation_is_on_every_request(name, evolve, landscape):
 @pytest.mark.parametrize("name", ALL)
 def test_failures_and_nan_never_become_best_or_parents(name, result):
     strategy = make_strategy(name)
-    told = [
+    results = [
         result("nan", math.nan),
         result("inf", math.inf),
         result("both", 0.9).model_copy(update={"failure": result("x", None).failure}),
@@ -61,7 +61,7 @@ def test_failures_and_nan_never_become_best_or_parents(name, result):
         result("filtered", None, stage="filtered"),
         result("double", None, stage="duplicate"),
     ]
-    state = strategy.tell(strategy.init(), told)
+    state = strategy.tell(strategy.init(), results)
     assert strategy.best(state) is None
     assert (state.counts.trained, state.counts.failed, state.counts.duplicate) == (4, 2, 1)
     assert all(failure.score is None and failure.failure is not None for failure in state.failures)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -22,10 +21,9 @@ from jaxreward.training.networks import ActorCritic, init_padded
 from jaxreward.training.population import Population
 from jaxreward.training.rollout import action_noise, collect, reset_pool, start_rollout
 from jaxreward.training.rollout_statistics import Stats
+from tests.compilation import jit
 
 mujoco: Any = compiled  # its functions are known to no type checker
-HASTY = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
-"""Compiler options for what runs a few times."""
 
 
 def functions_of(source: str) -> dict[str, Any]:
@@ -35,14 +33,14 @@ def functions_of(source: str) -> dict[str, Any]:
     return names
 
 
-def course(metric: Any, states: Iterable[Any], first: Any = None) -> tuple[float, dict[str, float]]:
-    """The value of an episode whose steps end in `states`, and what the metric tells beside it, by name."""
+def evaluate_metric(metric: Any, states: Iterable[Any], first: Any = None) -> tuple[float, dict[str, float]]:
+    """The value of an episode whose steps end in `states`, and the extra metrics by name."""
     acc, before = metric.init(), first
     for state in states:
         acc = metric.update(acc, before, jnp.zeros(8), state)
         before = state
-    told = [float(x) for x in metric.also(acc)] if hasattr(metric, "also") else []
-    return float(metric.value(acc)), dict(zip(getattr(metric, "names", ()), told, strict=True))
+    extra = [float(x) for x in metric.also(acc)] if hasattr(metric, "also") else []
+    return float(metric.value(acc)), dict(zip(getattr(metric, "names", ()), extra, strict=True))
 
 
 def every_array_has_words(task: Any) -> None:
@@ -73,7 +71,7 @@ def every_fragment_is_what_it_says(task: Any, views: Any, actions: Any, next_vie
     parts += [f"{constant} = {value}" for constant, value in vocabulary.constants.items()]
     functions = functions_of("\n".join([*parts, *vocabulary.helpers.values(), *(f.source for f in fragments)]))
 
-    @partial(jax.jit, compiler_options=HASTY)
+    @jit
     @jax.vmap
     def evaluate(view: Any, action: jax.Array, after: Any) -> tuple[jax.Array, dict[str, jax.Array]]:
         return task.sparse_reward(view, action, after), {
@@ -158,7 +156,7 @@ def visited(task: Any, step: Any, reset: Any) -> tuple[Any, Any, Any]:
 
 
 def nothing_simulated(self: Any, data: Any, ctrl: Any, substeps: int, push: Any = None, body: str = "") -> Any:
-    """In place of `Physics.step`: what the task keeps beside the simulation goes its way, and compiles in seconds."""
+    """In place of `Physics.step`: only the state outside the simulation advances, which compiles in seconds."""
     return data.replace(
         qpos=data.qpos + 1e-3, qvel=data.qvel + 1e-2, ctrl=ctrl, actuator_force=data.actuator_force + 1.0
     )
@@ -188,13 +186,13 @@ def seen_across_an_end(task: Any, lanes: int = 3) -> dict[str, np.ndarray]:
     network = ActorCritic.of(task, PPO(hidden=(4,)))
     params = init_padded(network, 0, sum(sizes), population.width)
     variables = {"params": jax.tree.map(lambda x: jnp.asarray(x)[None, None], params)}
-    told = len(getattr(task.score(), "names", ()))
+    extra = len(getattr(task.score(), "names", ()))
 
-    @partial(jax.jit, compiler_options=HASTY)
+    @jit
     def play(keys: jax.Array) -> jax.Array:
         fresh = jax.vmap(lambda key: reset_pool(task, key[None], lanes))(keys[:2])
         first, pool = (jax.tree.map(lambda x, k=k: x[k], fresh) for k in (0, 1))
-        begun, stats = start_rollout(task, first, 1), Stats.zeros(1, 1, population.width, population.terms, extra=told)
+        begun, stats = start_rollout(task, first, 1), Stats.zeros(1, 1, population.width, population.terms, extra=extra)
         _, trajectory, _ = collect(
             task,
             population,

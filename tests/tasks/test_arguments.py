@@ -91,7 +91,7 @@ def test_a_file_is_a_task(tmp_path):
         ("class A:\n    horizon = 3\n", "mine.py:A", "is no task yet: it lacks action_space"),
     ],
 )
-def test_what_is_no_task_is_said(tmp_path, text, name, says):
+def test_an_unknown_task_is_named(tmp_path, text, name, says):
     if text is not None:
         (tmp_path / "mine.py").write_text(text)
     with pytest.raises(UserError, match=says) as caught:

@@ -16,9 +16,10 @@ import pytest
 from jaxreward.errors import UserError
 from jaxreward.tasks import card, make_task
 from jaxreward.tasks.documentation import state_leaves
+from tests.compilation import jit
 from tests.tasks.cases import every_array_has_words, every_fragment_is_what_it_says, functions_of
 
-pytestmark = pytest.mark.usefixtures("hasty")
+pytestmark = pytest.mark.usefixtures("unoptimised")
 RUNNERS = ("hopper", "walker2d", "ant", "humanoid")
 SMALL = ("inverted-pendulum", "reacher")
 ANTS = ("ant-lie-down", "ant-patrol-return")
@@ -42,7 +43,7 @@ class Played(NamedTuple):
     actions: Any
     next_views: Any
     states: Any
-    told: Any  # Brax's obs, reward and done
+    outputs: Any  # Brax's obs, reward and done
     wild: Any  # actions far out of range and the states after them, and the same actions cut: (2, STEPS, ...)
 
 
@@ -51,49 +52,50 @@ class Overheard:
 
     def __init__(self, env: Any) -> None:
         self.env = env
-        self.told: Any = None
+        self.outputs: Any = None
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.env, name)
 
     def reset(self, key: jax.Array) -> Any:
-        self.told = self.env.reset(key)
-        return self.told
+        self.outputs = self.env.reset(key)
+        return self.outputs
 
     def step(self, state: Any, action: jax.Array) -> Any:
-        self.told = self.env.step(state, action)
-        return self.told
+        self.outputs = self.env.step(state, action)
+        return self.outputs
 
 
 @functools.cache
 def played(name: str, backend: str = "spring") -> Played:
     task: Any = make_task(name, backend=backend)
     if name in ANTS:  # of the ant's own play, as they see it
-        _, first, _, actions, _, states, told, wild = played("ant")
+        _, first, _, actions, _, states, outputs, wild = played("ant")
         states = states.replace(own={"task_phase": np.zeros((LANES, STEPS), np.int32)})
         views = each(task.view, states)
         earlier, later = (jax.tree.map(lambda x, cut=cut: x[:, cut], views) for cut in (slice(-1), slice(1, None)))
-        return Played(task, first, earlier, actions[:, 1:], later, states, told, wild)
+        return Played(task, first, earlier, actions[:, 1:], later, states, outputs, wild)
     _ = task._shapes, task._blank  # they call Brax too, once
     env = task.__dict__["env"] = Overheard(task.env)
 
     def play(key: jax.Array, gain: jax.Array, most: jax.Array) -> Any:
         reset, act = jax.random.split(key)
         state = task.reset(reset)
-        first = task.view(state), env.told.obs
+        first = task.view(state), env.outputs.obs
 
         def step(state: Any, key: jax.Array) -> Any:
             action = gain * jax.random.uniform(key, task.action_space.shape, minval=-1.0, maxval=1.0)
             action = jnp.clip(action, -most, most)
             after = task.step(state, action)
-            told = tuple(jnp.asarray(x, jnp.float32) for x in (env.told.obs, env.told.reward, env.told.done))
-            return after, (task.view(state), action, task.view(after), after, told)
+            theirs = env.outputs
+            outputs = tuple(jnp.asarray(x, jnp.float32) for x in (theirs.obs, theirs.reward, theirs.done))
+            return after, (task.view(state), action, task.view(after), after, outputs)
 
         return first, *jax.lax.scan(step, state, jax.random.split(act, STEPS))[1]
 
     keys = jax.random.split(jax.random.key(0), LANES)
     gain, most = np.array([1.0] * LANES + [7.0, 7.0]), np.array([1.0] * LANES + [7.0, 1.0])
-    everything = jax.device_get(jax.jit(jax.vmap(play))(keys[jnp.array([*range(LANES), 0, 0])], gain, most))
+    everything = jax.device_get(jit(jax.vmap(play))(keys[jnp.array([*range(LANES), 0, 0])], gain, most))
     usual: Any = jax.tree.map(lambda x: x[:LANES], everything)
     _, _, actions, _, states, _ = jax.tree.map(lambda x: x[LANES:], everything)
     return Played(task, *usual, wild=(actions, states))
@@ -101,7 +103,7 @@ def played(name: str, backend: str = "spring") -> Played:
 
 def each(function: Any, *trees: Any) -> Any:
     """`function` of every lane and step."""
-    return jax.device_get(jax.jit(jax.vmap(jax.vmap(function)))(*trees))
+    return jax.device_get(jit(jax.vmap(jax.vmap(function)))(*trees))
 
 
 # ---- against Brax
@@ -192,7 +194,7 @@ def test_a_state_has_a_picture_or_the_reason_why_not():
 
 def test_a_failed_simulation_ends_the_episode_and_fails_closed():
     task: Any = make_task("inverted-pendulum")
-    step = jax.jit(task.step)
+    step = jit(task.step)
     state = task.reset(jax.random.key(0))
     for bad in (jnp.nan, jnp.inf, 1e7):
         moving = jax.tree.map(lambda x, bad=bad: x + bad, state.pipeline.xd_i)
@@ -209,7 +211,7 @@ def test_a_failed_simulation_ends_the_episode_and_fails_closed():
 
 
 @pytest.mark.parametrize("name", quick(TASKS))
-def test_views_tell_no_reward_and_every_array_is_documented(name, task_of):
+def test_views_contain_no_reward_and_every_array_is_documented(name, task_of):
     task: Any = task_of(name)
     arrays = set(state_leaves(task))
     assert {"q", "qd", "x.pos", "x.rot", "xd.vel", "xd.ang", "last_action", "step_count"} <= arrays
@@ -236,7 +238,7 @@ def test_an_ant_on_its_back_lies_on_the_floor():
     state = task.reset(jax.random.key(0))
     turned = task.env.sys.init_q.at[3:7].set(jnp.array([0.0, 1.0, 0.0, 0.0]))
     state = state.replace(pipeline=task.env.pipeline_init(turned, jnp.zeros(14)))
-    rest = jax.jit(lambda s: jax.lax.fori_loop(0, 60, lambda _, s: task.step(s, jnp.zeros(8)), s))(state)
+    rest = jit(lambda s: jax.lax.fori_loop(0, 60, lambda _, s: task.step(s, jnp.zeros(8)), s))(state)
     view = task.view(rest)
     assert float(view.x.pos[0, 2]) == pytest.approx(0.25, abs=0.02), "in Brax's own ant it would be -0.46"
     assert float(view.orientation) > 0.9 and not bool(task.terminated(rest))

@@ -11,7 +11,7 @@ import pytest
 
 from jaxreward.errors import UserError
 from jaxreward.tasks import make_task, measure_of, metric_names
-from tests.tasks.cases import course
+from tests.tasks.cases import evaluate_metric
 
 
 def at(x: float, y: float = 0.0, reward: float = 0.0, up: float = 1.0, phase: int = 0, broken: bool = False) -> Any:
@@ -31,21 +31,21 @@ def at(x: float, y: float = 0.0, reward: float = 0.0, up: float = 1.0, phase: in
 def test_return_and_speed_by_hand():
     first, *states = [at(0.0), at(0.1, reward=2.0), at(0.3, reward=-0.5)]
     paid: Any = make_task("ant", horizon=10)
-    value, told = course(paid.score(), states, first)
-    assert value == 1.5 and told == pytest.approx({"speed": 0.3 / 0.5}), "0.3 m in the 0.5 s of the horizon"
+    value, extra = evaluate_metric(paid.score(), states, first)
+    assert value == 1.5 and extra == pytest.approx({"speed": 0.3 / 0.5}), "0.3 m in the 0.5 s of the horizon"
     assert (measure_of(paid).name, measure_of(paid).rate, metric_names(paid)) == ("return", False, ("speed",))
     fast: Any = make_task("ant", horizon=10, metric="speed")
-    value, told = course(fast.score(), states, first)
-    assert value == pytest.approx(0.6) and told == {"return": 1.5}
+    value, extra = evaluate_metric(fast.score(), states, first)
+    assert value == pytest.approx(0.6) and extra == {"return": 1.5}
     assert (measure_of(fast).unit, metric_names(fast)) == ("m/s", ("return",))
-    value, told = course(paid.score(), [*states, at(9.0, reward=0.0, broken=True)], first)
-    assert np.isnan(value) and told["speed"] == pytest.approx(0.6), "what is told beside stays a number"
+    value, extra = evaluate_metric(paid.score(), [*states, at(9.0, reward=0.0, broken=True)], first)
+    assert np.isnan(value) and extra["speed"] == pytest.approx(0.6), "the extra metric stays a number"
 
 
 def test_to_lie_down_is_counted_over_the_horizon():
     task: Any = make_task("ant-lie-down", horizon=4)
     states = [at(0), at(0, up=1.0), at(0, up=-0.89), at(0, up=-0.91)]
-    assert course(task.score(), states[1:], states[0])[0] == 0.25 and measure_of(task).rate
+    assert evaluate_metric(task.score(), states[1:], states[0])[0] == 0.25 and measure_of(task).rate
     views = [task.view(s) for s in states]
     assert [float(task.sparse_reward(v, jnp.zeros(8), v)) for v in views] == [0.0, 0.0, 0.0, 1.0]
     np.testing.assert_allclose([v.orientation for v in views], [-1.0, -1.0, 0.89, 0.91], atol=1e-6)
@@ -56,9 +56,9 @@ def test_a_patrol_succeeds_past_the_checkpoint_and_back():
     task: Any = make_task("ant-patrol-return", checkpoint=2.0)
     states = [at(0.0), at(1.9), at(0.1), at(2.0, phase=1), at(0.3, 0.5, phase=1)]
     assert [bool(task.terminated(s)) for s in states] == [False] * 5
-    assert course(task.score(), states[1:], states[0])[0] == 0.0
+    assert evaluate_metric(task.score(), states[1:], states[0])[0] == 0.0
     home = at(0.3, 0.3, phase=1)
-    assert course(task.score(), [*states[1:], home], states[0])[0] == 1.0 and bool(task.terminated(home))
+    assert evaluate_metric(task.score(), [*states[1:], home], states[0])[0] == 1.0 and bool(task.terminated(home))
     phase = lambda state, x: int(task.next_own(state, at(x).pipeline)["task_phase"])  # noqa: E731
     assert [phase(at(0), 1.99), phase(at(0), 2.0), phase(at(2, phase=1), 0.0)] == [0, 1, 1]
     out, back = task.view(states[1]), task.view(home)

@@ -1,4 +1,4 @@
-"""What a proposer is told of a state is the truth about it."""
+"""The documentation of a state that proposers get is true."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ from jaxreward.tasks.metrics import Reached
 from jaxreward.tasks.probe import Probe
 from jaxreward.tasks.task import Box
 from jaxreward.tasks.xland import XLand
+from tests.compilation import jit
 from tests.programs.pointtask import PointTask
 
-pytestmark = pytest.mark.usefixtures("hasty")
+pytestmark = pytest.mark.usefixtures("unoptimised")
 NAMES = task_names()
 
 
@@ -74,7 +75,7 @@ def test_every_array_is_listed_as_a_program_writes_it(checker, task):
     assert card(task).state_doc == document_state(task)
 
 
-def test_words_stand_beside_the_expressions():
+def test_descriptions_follow_the_expressions():
     mixed, nested = (document_state(cast(Any, task)) for task in (Mixed(), Nested()))
     assert re.search(r"^state\.info\['gyro'\] +float32 \(3,\) +turn rate$", mixed, re.MULTILINE)
     assert re.search(r"^state\['a'\]\[1\]\['b c'\] +int32 \(\) +words$", nested, re.MULTILINE)
@@ -100,7 +101,7 @@ def test_how_an_episode_ends_is_said():
 def test_rooms_and_doors_are_said_as_they_are(environment):
     easy = cast(XLand, make_task("xland-easy"))
     task = XLand("t", f"XLand-MiniGrid-{environment}", easy.ruleset, 10)
-    grid = np.asarray(jax.jit(task.reset)(jax.random.key(3)).grid[..., 0])
+    grid = np.asarray(jit(task.reset)(jax.random.key(3)).grid[..., 0])
     rooms, doors, text = int(environment[1]), int((grid == 9).sum()), document_state(task)
     if rooms == 1:
         assert doors == 0 and "one room: there are no inner walls and no doors" in text
@@ -115,7 +116,7 @@ def test_words_are_of_arrays_that_exist(name):
     assert set(task.state_words) <= {*state_leaves(task), "action"}
 
 
-def test_the_page_of_easy_reads_well():
+def test_the_page_of_xland_easy_is_as_expected():
     lines = document_state(make_task("xland-easy")).splitlines()
     assert lines[0] == "state.grid             uint8 (9, 9, 2)  [tile id, colour id] of every cell, by row and column"
     assert lines[5].startswith("action                 int32 ()         0 forward")
@@ -123,7 +124,7 @@ def test_the_page_of_easy_reads_well():
     assert "(13, 13, 2)" in document_state(make_task("xland-hard"))
 
 
-def test_what_has_no_words_is_listed_all_the_same():
+def test_undescribed_arrays_are_listed():
     class Bare(Probe):
         @property
         def state_words(self):

@@ -16,6 +16,7 @@ from jaxreward.tasks import compiler_options, make_task, measure_of
 from jaxreward.tasks.robots.physics import Physics, own_model, rotate
 from jaxreward.tasks.robots.quadcopter import TARGET
 from jaxreward.tasks.robots.quadruped import FASTEST, QuadrupedVelocity
+from tests.compilation import jit
 from tests.tasks.cases import (
     actions_are_clipped,
     an_end_makes_all_new,
@@ -40,7 +41,7 @@ def stepped() -> dict[str, Any]:
     found = {}
     for name in TASKS:
         task: Any = make_task(name)
-        found[name] = (task, jax.jit(task.step, compiler_options=compiler_options(task, "cpu")), jax.jit(task.reset))
+        found[name] = (task, jax.jit(task.step, compiler_options=compiler_options(task, "cpu")), jit(task.reset))
     return found
 
 
@@ -81,7 +82,7 @@ def test_thrusts_carry_and_turn_the_quadcopter():
 
 def test_the_quadcopter_begins_near_its_target(stepped):
     task, _, _ = stepped["quadcopter-hover"]
-    states = jax.jit(jax.vmap(task.reset))(jax.random.split(jax.random.key(0), 500))
+    states = jit(jax.vmap(task.reset))(jax.random.split(jax.random.key(0), 500))
     away = np.asarray(states.data.qpos[:, :3]) - np.array(TARGET)
     assert np.abs(away).max() <= 1.0 and (away.min(0) < -0.9).all() and (away.max(0) > 0.9).all()
     tilts = np.arccos(np.clip(np.asarray(states.info["upvector"])[:, 2], -1, 1))
@@ -133,7 +134,7 @@ def test_physics_are_those_of_mujoco(stepped, name, steps, size, atol):
 
 def test_commands_are_in_range_and_stay(stepped):
     task, step, reset = stepped["quadruped-velocity"]
-    states = jax.jit(jax.vmap(task.reset))(jax.random.split(jax.random.key(0), 500))
+    states = jit(jax.vmap(task.reset))(jax.random.split(jax.random.key(0), 500))
     commands = np.asarray(states.info["command"])
     assert (np.abs(commands) <= FASTEST).all() and (np.abs(commands).max(0) > 0.95 * np.array(FASTEST)).all()
     state = first = reset(jax.random.key(1))

@@ -12,7 +12,7 @@ from jaxreward.tasks import measure_of
 from jaxreward.tasks.robots.cabinet import PandaCabinet
 from jaxreward.tasks.robots.quadcopter import QuadcopterHover
 from jaxreward.tasks.robots.quadruped import QuadrupedVelocity
-from tests.tasks.cases import course
+from tests.tasks.cases import evaluate_metric
 
 
 def moment(broken: bool = False, upright: bool = True, **info: Any) -> Any:
@@ -28,12 +28,12 @@ def test_hovering_is_measured_by_distance():
     measure = measure_of(task)
     assert (measure.higher_is_better, measure.rate, measure.worst, measure.unit) == (False, False, 3.0, "m")
     at = lambda d: moment(target_dist=d)  # noqa: E731
-    value, told = course(task.score(), [at(0.5), at(0.3), at(0.09), at(0.01)])
-    assert value == pytest.approx(0.225) and told["hover_rate"] == pytest.approx(0.5)
-    value, told = course(task.score(), [at(0.09), at(4.0)])
+    value, extra = evaluate_metric(task.score(), [at(0.5), at(0.3), at(0.09), at(0.01)])
+    assert value == pytest.approx(0.225) and extra["hover_rate"] == pytest.approx(0.5)
+    value, extra = evaluate_metric(task.score(), [at(0.09), at(4.0)])
     assert value == pytest.approx((0.09 + 3 * 3.0) / 4, rel=1e-5), "the last step too far, two missing"
-    assert told["hover_rate"] == pytest.approx(0.25)
-    assert course(task.score(), [moment(broken=True, target_dist=0.0)])[0] == pytest.approx(3.0)
+    assert extra["hover_rate"] == pytest.approx(0.25)
+    assert evaluate_metric(task.score(), [moment(broken=True, target_dist=0.0)])[0] == pytest.approx(3.0)
     assert bool(task.terminated(at(3.1))) and not bool(task.terminated(at(2.9)))
     assert bool(task.terminated(at(float("nan"))))
 
@@ -41,24 +41,24 @@ def test_hovering_is_measured_by_distance():
 def test_following_is_measured_by_squared_errors():
     task = QuadrupedVelocity(horizon=4)
     at = lambda *error, **more: moment(command_error=error, **more)  # noqa: E731
-    value, told = course(task.score(), [at(0.3, 0.4, 0.5)] * 2 + [at(0.1, 0.0, 0.0)] * 2)
+    value, extra = evaluate_metric(task.score(), [at(0.3, 0.4, 0.5)] * 2 + [at(0.1, 0.0, 0.0)] * 2)
     assert value == pytest.approx(-(0.5 + 0.5 + 0.01 + 0.01) / 4)
-    assert told == {"up_rate": 1.0, "tracking_rate": 0.5}
-    value, told = course(task.score(), [at(0.0, 0.0, 0.0), at(0.0, 0.0, 0.0, upright=False)])
+    assert extra == {"up_rate": 1.0, "tracking_rate": 0.5}
+    value, extra = evaluate_metric(task.score(), [at(0.0, 0.0, 0.0), at(0.0, 0.0, 0.0, upright=False)])
     assert value == pytest.approx(-(0.0 + 3 * 9.0) / 4), "down, and two steps missing"
-    assert told == {"up_rate": 0.25, "tracking_rate": 0.25}
-    assert course(task.score(), [at(10.0, 0.0, 0.0)] * 4)[0] == -9.0, "nothing counts as worse"
-    assert course(task.score(), [at(0.0, 0.0, 0.0, broken=True)])[0] == -9.0
+    assert extra == {"up_rate": 0.25, "tracking_rate": 0.25}
+    assert evaluate_metric(task.score(), [at(10.0, 0.0, 0.0)] * 4)[0] == -9.0, "nothing counts as worse"
+    assert evaluate_metric(task.score(), [at(0.0, 0.0, 0.0, broken=True)])[0] == -9.0
 
 
 def test_opening_is_to_pass_39_centimetres_at_some_step():
     task = PandaCabinet(horizon=4)
     at = lambda d, **more: moment(drawer_pos=d, **more)  # noqa: E731
-    value, told = course(task.score(), [at(0.1), at(0.4), at(0.2)])
-    assert value == 1.0 and told["farthest"] == pytest.approx(0.4)
-    assert told["mean_position"] == pytest.approx(0.7 / 4)
-    assert course(task.score(), [at(0.39)] * 4)[0] == 0.0
-    assert course(task.score(), [at(0.4, broken=True)])[0] == 0.0
+    value, extra = evaluate_metric(task.score(), [at(0.1), at(0.4), at(0.2)])
+    assert value == 1.0 and extra["farthest"] == pytest.approx(0.4)
+    assert extra["mean_position"] == pytest.approx(0.7 / 4)
+    assert evaluate_metric(task.score(), [at(0.39)] * 4)[0] == 0.0
+    assert evaluate_metric(task.score(), [at(0.4, broken=True)])[0] == 0.0
 
 
 def test_sparse_rewards_are_paid_at_the_goal():

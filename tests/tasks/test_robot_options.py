@@ -19,6 +19,7 @@ from jaxreward.tasks import document_state, make_task, make_task_of, options_of,
 from jaxreward.tasks.brax.environment import Motion, sound
 from jaxreward.tasks.metrics import Reached
 from jaxreward.tasks.robots.mujoco_task import MuJoCoTask
+from tests.compilation import jit
 
 mujoco: Any = compiled  # its functions are known to no type checker
 ROBOTS = ("go1-push-recovery", "panda-cabinet", "panda-tracking", "quadcopter-hover", "quadruped-velocity")
@@ -121,7 +122,7 @@ def robots() -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("options", [{}, {"speed_scale": 2, "radius_scale": 1.5}])
-def test_what_the_notes_of_the_arm_say_is_the_course(options):
+def test_the_notes_of_the_arm_state_the_path_of_its_target(options):
     task: Any = make_task("panda-tracking", **options)
     params = {"freq_x": 1.3, "freq_y": 2.1, "freq_z": 0.9, "phase_x": 0.4, "phase_y": 5.0}
     at, _ = task._target({name: jnp.float32(value) for name, value in params.items()}, jnp.float32(3.0))
@@ -233,7 +234,7 @@ def test_an_episode_whose_last_step_fails_is_no_success(broken):
     assert float(metric.also(acc)[0]) == pytest.approx(2 / 3 if broken else 1.0)
 
 
-def test_a_body_faster_than_any_runner_is_a_failed_simulation():
+def test_implausible_speeds_are_a_failed_simulation():
     def at(speed: float) -> Any:
         x = jnp.zeros((1, 3))
         return SimpleNamespace(q=x, qd=x, x=x, xd=Motion(vel=x.at[0, 0].set(speed), ang=x))
@@ -282,7 +283,7 @@ class Own(MuJoCoTask):
 
 
 class Told(Own):
-    """One whose actions are what the motors are told."""
+    """One whose actions are the commands of the motors."""
 
     def control(self, state: Any, action: jax.Array) -> jax.Array:
         return action
@@ -328,7 +329,7 @@ def test_noise_leaves_quaternions_of_length_one():
 
 def test_an_outside_force_acts_all_through_a_step():
     task = Pushed(xml=CART.format(range="", more=""))
-    state = jax.jit(lambda: task.step(task.reset(jax.random.key(0)), jnp.zeros(1)))()
+    state = jit(lambda: task.step(task.reset(jax.random.key(0)), jnp.zeros(1)))()
     begin = task.reset(jax.random.key(0)).data.qvel[0]
     # 6 N on 2 kg for a control step, 4 simulation steps of 2 ms.
     assert float(state.data.qvel[0] - begin) == pytest.approx(3.0 * 0.008, rel=1e-3)

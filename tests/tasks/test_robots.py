@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import subprocess
 import sys
 from types import SimpleNamespace
@@ -19,11 +18,11 @@ from jaxreward.tasks import compiler_options, make_task
 from jaxreward.tasks.robots.go1 import Go1PushRecovery
 from jaxreward.tasks.robots.panda import PandaTracking
 from jaxreward.tasks.robots.physics import Physics, own_model, rotate, rotate_back
+from tests.compilation import jit
 from tests.tasks.cases import (
-    HASTY,
     actions_are_clipped,
     an_end_makes_all_new,
-    course,
+    evaluate_metric,
     every_array_has_words,
     every_fragment_is_what_it_says,
     nothing_framed,
@@ -140,9 +139,7 @@ def test_the_simulation_is_that_of_the_reference(
 def resets() -> dict[str, Any]:
     """A thousand of each task."""
     keys = jax.random.split(jax.random.key(0), 1000)
-    return {
-        name: jax.device_get(jax.jit(jax.vmap(make_task(name).reset), compiler_options=HASTY)(keys)) for name in TASKS
-    }
+    return {name: jax.device_get(jit(jax.vmap(make_task(name).reset))(keys)) for name in TASKS}
 
 
 def fill(values: np.ndarray, low: float, high: float) -> None:
@@ -225,7 +222,7 @@ def test_pushes_are_those_of_the_reference(monkeypatch):
     monkeypatch.setattr(Physics, "step", nothing_simulated)
     task: Any = make_task("go1-push-recovery")
 
-    @functools.partial(jax.jit, compiler_options=HASTY)
+    @jit
     @jax.vmap
     def pushes(key: jax.Array) -> jax.Array:
         def step(state: Any, _: None) -> tuple[Any, jax.Array]:
@@ -263,7 +260,7 @@ def stepped() -> dict[str, Any]:
     found = {}
     for name in TASKS:
         task: Any = make_task(name)
-        found[name] = (task, jax.jit(task.step, compiler_options=compiler_options(task, "cpu")), jax.jit(task.reset))
+        found[name] = (task, jax.jit(task.step, compiler_options=compiler_options(task, "cpu")), jit(task.reset))
     return found
 
 
@@ -396,23 +393,23 @@ def standing(x: float, up: float = 1.0) -> Any:
 
 def test_push_recovery_is_to_stay_up_and_near():
     score = Go1PushRecovery(horizon=10).score()
-    assert course(score, [standing(0.099)] * 10) == (1.0, {"running_success": 1.0})
-    assert course(score, [standing(0.101)] * 10) == (0.0, {"running_success": 0.0})
-    assert course(score, [standing(0.05)] * 9)[0] == 0.0, "an episode that ends early is no success"
-    assert course(score, [standing(0.05)] * 5 + [standing(0.13)] * 5) == (1.0, {"running_success": 1.0})
-    value, told = course(score, [standing(0.05)] * 5 + [standing(0.2)] * 5)
-    assert value == 0.0 and told["running_success"] == pytest.approx(0.7), "0.25, 0.45, 0.65 / 5, 6, 7 are below 0.1"
-    assert course(score, [standing(0.0, up=0.2)] + [standing(0.0)] * 9)[0] == 0.0
+    assert evaluate_metric(score, [standing(0.099)] * 10) == (1.0, {"running_success": 1.0})
+    assert evaluate_metric(score, [standing(0.101)] * 10) == (0.0, {"running_success": 0.0})
+    assert evaluate_metric(score, [standing(0.05)] * 9)[0] == 0.0, "an episode that ends early is no success"
+    assert evaluate_metric(score, [standing(0.05)] * 5 + [standing(0.13)] * 5) == (1.0, {"running_success": 1.0})
+    value, extra = evaluate_metric(score, [standing(0.05)] * 5 + [standing(0.2)] * 5)
+    assert value == 0.0 and extra["running_success"] == pytest.approx(0.7), "0.25, 0.45, 0.65 / 5, 6, 7 are below 0.1"
+    assert evaluate_metric(score, [standing(0.0, up=0.2)] + [standing(0.0)] * 9)[0] == 0.0
 
 
 def test_tracking_is_to_be_near_on_average():
     score = PandaTracking(horizon=4).score()
     data = SimpleNamespace(broken=jnp.zeros((), bool))
     at = lambda d: SimpleNamespace(data=data, info={"gripper_target_dist": jnp.float32(d)})  # noqa: E731
-    value, told = course(score, [at(0.05), at(0.005), at(0.004), at(0.001)])
-    assert value == 1.0 and told == pytest.approx({"mean_distance": 0.015, "running_success": 0.5})
-    assert course(score, [at(0.05), at(0.02), at(0.01), at(0.01)])[0] == 0.0
-    assert [course(score, [at(d)] * 4)[0] for d in (0.0199, 0.0201)] == [1.0, 0.0]
+    value, extra = evaluate_metric(score, [at(0.05), at(0.005), at(0.004), at(0.001)])
+    assert value == 1.0 and extra == pytest.approx({"mean_distance": 0.015, "running_success": 0.5})
+    assert evaluate_metric(score, [at(0.05), at(0.02), at(0.01), at(0.01)])[0] == 0.0
+    assert [evaluate_metric(score, [at(d)] * 4)[0] for d in (0.0199, 0.0201)] == [1.0, 0.0]
 
 
 # ---- words, options, vocabulary
@@ -442,7 +439,7 @@ def test_options_are_checked():
         Physics(own_model("go1"), impl="torch")  # type: ignore[arg-type]
 
 
-def test_nothing_is_printed_where_warp_is_not_installed():
+def test_importing_without_warp_prints_nothing():
     code = "import jaxreward.tasks.robots.physics"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)
     assert done.stdout == ""

@@ -13,6 +13,7 @@ import xminigrid
 from jaxreward.errors import UserError
 from jaxreward.tasks import make_task
 from jaxreward.tasks.xland import XLand
+from tests.compilation import jit
 
 
 def xland(name: str) -> XLand:
@@ -21,7 +22,7 @@ def xland(name: str) -> XLand:
     return task
 
 
-pytestmark = pytest.mark.usefixtures("hasty")
+pytestmark = pytest.mark.usefixtures("unoptimised")
 NAMES = ("xland-easy", "xland-medium", "xland-hard")
 STEPS, LANES = 60, 64
 
@@ -48,7 +49,7 @@ def played(request):
         start = task.reset(reset_key)
         return start, jax.lax.scan(step, (start, env.reset(params, reset_key)), actions)[1]
 
-    return task, jax.jit(jax.vmap(play))(jax.random.split(jax.random.key(0), LANES))
+    return task, jit(jax.vmap(play))(jax.random.split(jax.random.key(0), LANES))
 
 
 def test_every_step_is_that_of_xminigrid(played):
@@ -93,8 +94,8 @@ def test_the_numbers_of_the_paper(name, horizon, size, objects):
 
 def test_hard_turns_the_pyramid_into_a_ball_and_wants_it_beside_the_hex():
     task = make_task("xland-hard")
-    step = jax.jit(task.step)
-    state = jax.jit(task.reset)(jax.random.key(1))
+    step = jit(task.step)
+    state = jit(task.reset)(jax.random.key(1))
     grid = jnp.zeros_like(state.grid).at[:].set(jnp.array([1, 7], jnp.uint8))
     grid = grid.at[5, 5].set(jnp.array([5, 3], jnp.uint8)).at[4, 4].set(jnp.array([11, 5], jnp.uint8))
     agent = state.agent.replace(position=jnp.array([5, 4]), direction=jnp.int32(1), pocket=jnp.zeros(2, jnp.uint8))
@@ -105,8 +106,8 @@ def test_hard_turns_the_pyramid_into_a_ball_and_wants_it_beside_the_hex():
     assert wrong.grid[5, 5].tolist() == [3, 2] and not wrong.solved
     turned = step(step(holding, jnp.int32(2)), jnp.int32(2))
     assert turned.agent.direction == 3
-    beside = step(turned, jnp.int32(4))
-    assert not beside.solved  # (5, 3) is diagonal to the hex
+    diagonal = step(turned, jnp.int32(4))
+    assert not diagonal.solved  # (5, 3) is diagonal to the hex
     moved = holding.replace(agent=holding.agent.replace(position=jnp.array([4, 6]), direction=jnp.int32(3)))
     placed = step(moved, jnp.int32(4))
     assert placed.grid[4, 5].tolist() == [3, 2] and placed.solved
@@ -135,7 +136,7 @@ def test_a_ruleset_from_a_file(tmp_path: Path):
     task = make_task(f"xland/XLand-MiniGrid-R1-9x9/{path}")
     assert task.horizon == 50
     assert "Walk next to the blue pyramid" in task.description
-    state = jax.jit(lambda key: task.step(task.reset(key), jnp.int32(0)))(jax.random.key(0))
+    state = jit(lambda key: task.step(task.reset(key), jnp.int32(0)))(jax.random.key(0))
     assert state.solved.shape == ()
 
 

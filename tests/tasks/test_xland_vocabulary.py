@@ -13,8 +13,9 @@ import pytest
 import xminigrid
 
 from jaxreward.tasks.xland_vocabulary import OBJECT_TILES, object_name, xland_vocabulary
+from tests.compilation import jit
 
-pytestmark = pytest.mark.usefixtures("hasty")
+pytestmark = pytest.mark.usefixtures("unoptimised")
 SIZE = 7
 PYRAMID, SQUARE, BALL = (5, 5), (4, 2), (3, 1)
 VOCABULARY = xland_vocabulary([PYRAMID, SQUARE], SIZE, SIZE, 80)
@@ -63,8 +64,8 @@ def real_states(count=3, environment="XLand-MiniGrid-R1-9x9"):
     """States of a random walk, with the fields that programs see."""
     env, params = xminigrid.make(environment)
     key = jax.random.key(0)
-    timestep = jax.jit(lambda k: env.reset(params, k))(key)
-    step = jax.jit(lambda t, a: env.step(params, t, a))
+    timestep = jit(lambda k: env.reset(params, k))(key)
+    step = jit(lambda t, a: env.step(params, t, a))
     states = []
     for action in np.random.default_rng(0).integers(0, 6, 5 * count):
         s = timestep.state
@@ -85,7 +86,7 @@ def test_every_fragment_on_real_states(environment):
     vocabulary = xland_vocabulary(objects, height, width, 80)
     functions = functions_of(vocabulary)
 
-    @jax.jit
+    @jit
     def evaluate(state, action, next_state):
         return {
             f.name: functions[f.name](state) if f.kind == "feature" else functions[f.name](state, action, next_state)
@@ -286,7 +287,7 @@ def test_term_means_what_it_says(name, state, action, next_state, expected):
 
 def test_walking_distance_agrees_with_a_plain_search():
     rng = np.random.default_rng(1)
-    walk = jax.jit(lambda state: FUNCTIONS["walk_to"](state, PYRAMID))
+    walk = jit(lambda state: FUNCTIONS["walk_to"](state, PYRAMID))
     for _ in range(20):
         cells = [(r, c) for r in range(1, SIZE - 1) for c in range(1, SIZE - 1)]
         picked = [cells[i] for i in rng.permutation(len(cells))]

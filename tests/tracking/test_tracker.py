@@ -92,7 +92,7 @@ def test_an_event_reaches_a_sink_once_however_often_the_run_is_resumed(tmp_path:
     assert second.remembered == [item for _, items in first.given for item in items]
 
 
-def test_a_sink_that_fails_is_said_once_and_the_others_go_on(tmp_path: Path):
+def test_a_failed_sink_is_reported_once_and_the_others_continue(tmp_path: Path):
     sinks = {"tensorboard": Recorder(fails=5), "wandb": Recorder()}
     notes: list[str] = []
     with Tracker(["tensorboard", "wandb"], tmp_path, notes.append, make=lambda name, _: sinks[name]) as tracker:
@@ -105,7 +105,7 @@ def test_a_sink_that_fails_is_said_once_and_the_others_go_on(tmp_path: Path):
     assert tracker.failed == ["recorder"]
 
 
-def test_what_a_sink_says_of_its_failure_has_no_key_in_it(tmp_path: Path):
+def test_the_error_of_a_sink_is_redacted(tmp_path: Path):
     fed(Recorder(fails=2), tmp_path, WHOLE, notes := [])
     assert example.SECRET not in notes[-1] and "***" in notes[-1]
 
@@ -219,7 +219,7 @@ def test_what_cannot_be_drawn_is_left_out(tmp_path: Path):
     assert tracker.failed == [] and len(notes) == 1
 
 
-def test_a_full_disk_is_said_and_nothing_waits_for_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_full_disk_is_reported_and_does_not_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     pytest.importorskip("tensorboardX")
     from tensorboardX import RecordWriter
 
@@ -306,7 +306,7 @@ def test_wandb_has_one_run_with_each_row_once(fake: FakeWandb, tmp_path: Path, a
     assert len(lines) == 8 and lines[4][columns.index("score")] == 0.9 and len(rows[-1]["learning_curves"][1]) == 24
 
 
-def test_wandb_is_told_nothing_of_the_machine(fake: FakeWandb, tmp_path: Path):
+def test_wandb_gets_no_information_about_the_machine(fake: FakeWandb, tmp_path: Path):
     with Tracker(["wandb"], tmp_path, lambda _: None) as tracker:
         tracker.feed(WHOLE[0])
     settings = fake.begun[0]["settings"]

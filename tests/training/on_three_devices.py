@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from dataclasses import replace
 from typing import Any
@@ -11,10 +12,11 @@ import numpy as np
 
 from jaxreward.programs import Checker
 from jaxreward.tasks import make_task
-from jaxreward.training import PPO, Checkpointing, Execution, Interrupted, Progress, Rung, train, trainer
+from jaxreward.training import PPO, Checkpointing, Execution, Interrupted, Progress, Rung, compiled, train, trainer
 from jaxreward.training.ahead import compile_ahead
 from jaxreward.training.chunk import Chunk
 from jaxreward.training.compiled import STRUCTURES
+from tests.compilation import UNOPTIMISED
 from tests.training.conftest import FAST, STEPWISE
 
 TEXT = """
@@ -84,8 +86,8 @@ def survivors_are_dealt_out_anew(programs: Any, execution: Execution, alone: Any
     same(alone, carried, np.flatnonzero(carried.stopped == 0))
 
 
-def what_was_stopped_goes_on(programs: Any, alone: Any) -> None:
-    store, asked = Store(), [0]
+def what_was_stopped_goes_on(programs: Any, alone: Any, execution: Execution) -> None:
+    store, asked, execution = Store(), [0], replace(execution, devices=THREE)
 
     def stop() -> bool:
         asked[0] += 1
@@ -98,7 +100,7 @@ def what_was_stopped_goes_on(programs: Any, alone: Any) -> None:
             SMALL,
             should_stop=stop,
             checkpointing=Checkpointing(store),
-            execution=Execution(devices=THREE),
+            execution=execution,
             **OPTIONS,
         )
         raise AssertionError("it should have been stopped")
@@ -106,11 +108,11 @@ def what_was_stopped_goes_on(programs: Any, alone: Any) -> None:
         assert store.trees
     same(
         alone,
-        train(TASK, programs, SMALL, checkpointing=Checkpointing(store), execution=Execution(devices=THREE), **OPTIONS),
+        train(TASK, programs, SMALL, checkpointing=Checkpointing(store), execution=execution, **OPTIONS),
     )
 
 
-def a_failure_on_one_device_stops_the_others(programs: Any) -> None:
+def a_failure_on_one_device_stops_the_others(programs: Any, execution: Execution) -> None:
     update, taken = Chunk.update, [0]
 
     def failing(self: Chunk, state: Any, stats: Any, index: int, progress: float) -> Any:
@@ -121,7 +123,10 @@ def a_failure_on_one_device_stops_the_others(programs: Any) -> None:
 
     Chunk.update = failing  # type: ignore[method-assign]
     try:
-        train(TASK, programs, SMALL, execution=Execution(devices=THREE), **{**OPTIONS, "steps": 20_000 * SMALL.batch})
+        train(
+            TASK, programs, SMALL, execution=replace(execution, devices=THREE),
+            **{**OPTIONS, "steps": 20_000 * SMALL.batch},
+        )  # fmt: skip
         raise AssertionError("it should have failed")
     except OSError as error:
         assert "no space" in str(error)
@@ -142,14 +147,16 @@ def what_was_compiled_ahead_is_found(programs: Any) -> None:
 
 if __name__ == "__main__":
     assert len(THREE) == 3
+    compiled.xla_options = lambda *_: UNOPTIMISED
     features = ("state.t / 9.0", "state.signal")
     sources = [TEXT.format(reward=REWARDS[k % 4], feature=features[k // 4]) for k in range(5)]
     with Checker() as checker:
         found = [program for _, program in checker.check_many(sources, TASK)]
-    what_was_compiled_ahead_is_found(found)
-    for execution in (FAST, STEPWISE):
-        whole = results_do_not_depend_on_devices(found, execution)
-        survivors_are_dealt_out_anew(found, execution, whole)
-    what_was_stopped_goes_on(found, whole)
-    a_failure_on_one_device_stops_the_others(found)
+    execution = {"stepwise": STEPWISE, "fused": FAST}[sys.argv[1]]
+    if execution is STEPWISE:
+        what_was_compiled_ahead_is_found(found)
+    whole = results_do_not_depend_on_devices(found, execution)
+    survivors_are_dealt_out_anew(found, execution, whole)
+    what_was_stopped_goes_on(found, whole, execution)
+    a_failure_on_one_device_stops_the_others(found, execution)
     print("all held")

@@ -30,17 +30,17 @@ from jaxreward.training.distributions import TanhNormal, distribution_over
         ({"shape": 3}, r"a tuple of .* not 3"),
     ],
 )
-def test_a_box_that_cannot_be(arguments: dict[str, Any], says: str):
+def test_impossible_boxes_are_refused(arguments: dict[str, Any], says: str):
     with pytest.raises(UserError, match=says):
         Box(**arguments)
 
 
-def test_a_box_that_can_be():
+def test_possible_boxes_are_accepted():
     assert Box((2, 3), low=0.0, high=np.float32(0.5)).size == 6  # type: ignore[arg-type]
     assert distribution_over(Box((), low=-2.0)) == TanhNormal(Box((), low=-2.0))
 
 
-def test_there_is_an_action():
+def test_a_discrete_space_without_actions_is_refused():
     with pytest.raises(UserError, match=r"Discrete\(0\) has no action"):
         Discrete(0)
 
@@ -54,7 +54,7 @@ class Foreign(Probe):
         return SimpleNamespace(shape=(2,), n=3)
 
 
-def test_a_foreign_space_gets_a_sentence():
+def test_an_unknown_action_space_is_refused():
     program = Program.default(make_task("probe-choice"))
     settings: dict[str, Any] = {"seeds": 1, "steps": 8, "checkpoints": 1, "eval_episodes": 8}
     with pytest.raises(UserError, match="is a SimpleNamespace, and must be a jaxreward.tasks.Discrete or Box"):

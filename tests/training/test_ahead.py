@@ -11,7 +11,7 @@ from jaxreward.training.ahead import compile_ahead
 from jaxreward.training.compiled import COMMON, POPULATIONS, STRUCTURES, forget_compiled
 from tests.training.conftest import FAST, FUSED, SEEDS, STEPWISE, budget
 
-pytestmark = pytest.mark.usefixtures("hasty")
+pytestmark = pytest.mark.usefixtures("unoptimised")
 
 
 def test_a_training_finds_what_was_compiled_ahead(easy, mixed, tiny):

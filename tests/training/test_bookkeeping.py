@@ -15,9 +15,9 @@ from jaxreward.training import PPO, Checkpointing, Execution, Interrupted, Rung,
 from jaxreward.training.chunk import Chunk
 from jaxreward.training.plan import first_chunk
 from jaxreward.training.population import Population, padded_sizes
-from tests.training.conftest import FAST, STEPWISE, assert_close_trees, budget, params
+from tests.training.conftest import FAST, SEEDS, STEPWISE, assert_close_trees, budget, params
 
-pytestmark = pytest.mark.usefixtures("hasty")
+pytestmark = pytest.mark.usefixtures("unoptimised")
 
 
 class Memory:
@@ -36,7 +36,7 @@ class Memory:
 
 
 @pytest.mark.parametrize("stop_at", [1, 2, 5])
-def test_resumed_equals_uninterrupted(easy, mixed, tiny, stop_at):
+def test_a_resumed_training_equals_an_uninterrupted_one(easy, mixed, tiny, stop_at):
     """Stopped before any update and taken up again: bitwise the same, curves included."""
     programs, settings = mixed[:2], budget(tiny, 6)
     whole = train(easy, programs, tiny, **settings)
@@ -79,7 +79,7 @@ def walk(checker, corridor):
     return load
 
 
-def test_a_saved_training_is_not_taken_for_that_of_other_programs(corridor, walk, tiny):
+def test_a_checkpoint_of_other_programs_chunks_or_budget_is_not_restored(corridor, walk, tiny):
     """The same store and tag, but other candidates, other chunks or another budget."""
     programs = [
         walk("1.0 * next_state.hit"),
@@ -102,7 +102,7 @@ def test_a_saved_training_is_not_taken_for_that_of_other_programs(corridor, walk
     assert store.restored == 0
 
 
-def test_terms_in_another_order_are_not_taken_for_each_other(corridor, walk, tiny):
+def test_terms_keep_their_names_in_any_order(corridor, walk, tiny):
     one = walk('1.0 * next_state.hit, {"far": 9.0 - state.place, "hit": 1.0 * next_state.hit}')
     other = walk('1.0 * next_state.hit, {"hit": 1.0 * next_state.hit, "far": 9.0 - state.place}')
     for program in (one, other):
@@ -131,7 +131,7 @@ def passed(easy, mixed, tiny):
     return train(easy, mixed[:4], tiny, rungs=[Rung(2 * tiny.batch, 0.0)], **budget(tiny, 6))
 
 
-def test_survivors_of_a_rung_go_on_as_if_nothing_had_happened(whole, passed):
+def test_survivors_of_a_rung_equal_an_uninterrupted_training(whole, passed):
     assert not passed.stopped.any()
     for k in range(4):
         assert_close_trees(params(whole, k), params(passed, k), atol=1e-6)
@@ -187,11 +187,11 @@ def test_survivors_of_halving_and_pruning_are_those_of_an_uninterrupted_training
     assert all("best 2 of 4" in none.reasons[k] or "50 is to be beaten" in none.reasons[k] for k in range(4))
 
 
-def test_further_seeds_are_as_if_all_had_been_trained_at_once(easy, mixed, tiny):
-    programs, settings = mixed[:3], budget(tiny, 4)
-    settings["rungs"] = [Rung(2 * tiny.batch)]  # nobody is stopped, but there is a point
+def test_seeds_added_later_equal_seeds_trained_at_once(easy, mixed, tiny, passed):
+    programs, first = mixed[:4], passed  # its rung stops no candidate
+    settings: dict[str, Any] = {**budget(tiny, 6), "rungs": [Rung(2 * tiny.batch)]}
+    at_once = train(easy, programs, tiny, **{**settings, "seeds": (*SEEDS, 5)})
     settings["execution"] = Execution(room=padded_sizes(programs))
-    at_once, first = (train(easy, programs, tiny, **{**settings, "seeds": seeds}) for seeds in ((3, 11, 5), (3, 11)))
     later = train(easy, [programs[2], programs[0]], tiny, **{**settings, "seeds": (5,)})
     joined = first.extended([2, 0], later)
     assert joined.seeds == (3, 11, 5) and joined.programs == (programs[2], programs[0])
@@ -204,7 +204,7 @@ def test_further_seeds_are_as_if_all_had_been_trained_at_once(easy, mixed, tiny)
         assert len(joined.feedback(row).terms) == len(at_once.feedback(k).terms)
 
 
-def test_a_training_of_another_task_is_not_taken_up(tiny, tmp_path):
+def test_a_checkpoint_of_another_task_is_not_restored(tiny, tmp_path):
     """The same name, but other options or another file."""
     file, text = tmp_path / "mine.py", (
         "from dataclasses import dataclass\nfrom jaxreward.tasks.probe import Probe\n\n\n"
@@ -250,7 +250,7 @@ def test_a_training_of_another_task_is_not_taken_up(tiny, tmp_path):
     ],
     ids=["one minibatch", "many minibatches", "a large value"],
 )
-def test_the_first_guess_of_a_chunk_is_near_what_the_compiler_says(learner):
+def test_the_estimated_memory_of_a_chunk_is_within_a_factor_of_two(learner):
     task, ppo = make_task("probe-choice"), PPO(**learner)
     population = Population([Program.default(task)] * 2)
     chunk = Chunk(task, population, ppo, (0, 1), jax.devices()[0])

@@ -21,6 +21,7 @@ from jaxreward.training.ppo import unroll_advantages
 from jaxreward.training.rollout import action_noise, collect, reset_pool, start_rollout
 from jaxreward.training.rollout_statistics import Stats
 
+pytestmark = pytest.mark.usefixtures("unoptimised")
 SMALL: dict[str, Any] = {"envs": 32, "unroll": 4, "unrolls": 4, "epochs": 2, "minibatches": 4, "hidden": (32,)}
 DISCOUNT = 0.8
 
@@ -45,12 +46,12 @@ def test_aiming_is_learned():
 
 
 @pytest.mark.parametrize("fresh", [True, False])
-def test_a_cut_episode_is_worth_what_would_have_followed(fresh):
+def test_a_truncated_episode_bootstraps_the_value_that_would_have_followed(fresh):
     _, value = value_of("endless", 40_000, bootstrap=True, fresh_values=fresh)
     np.testing.assert_allclose(value(1.0, 0.0, 0.0), 1 / (1 - DISCOUNT), atol=0.1)
 
 
-def test_an_end_is_an_end_without_bootstrap():
+def test_without_bootstrap_a_truncation_is_a_termination():
     _, value = value_of("endless", 40_000, bootstrap=False)
     least = np.mean([(1 - DISCOUNT**k) / (1 - DISCOUNT) for k in range(1, 7)])
     most = 1 / (1 - DISCOUNT * 5 / 6)
@@ -146,7 +147,7 @@ class Count(Probe):
 
 @pytest.mark.parametrize("ends", [True, False])
 @pytest.mark.parametrize("repeat", [1, 2, 4])
-def test_an_action_that_is_repeated_pays_for_all_its_steps_and_none_after_the_end(ends, repeat):
+def test_a_repeated_action_sums_rewards_up_to_the_end_of_the_episode(ends, repeat):
     """Five steps that pay 1 to 5: by twos 3, 7 and 5, whether the fifth is the task's end or the horizon's."""
     task, keys = Count(ends=ends), jax.random.split(jax.random.key(0), 1)
     population = Population([Program.default(task)])
@@ -182,7 +183,7 @@ def test_an_action_that_is_repeated_pays_for_all_its_steps_and_none_after_the_en
 
 
 @pytest.mark.slow
-def test_a_rate_that_falls_keeps_what_was_learned():
+def test_a_decaying_learning_rate_keeps_what_was_learned():
     """One step, solved early: without decay the policy degrades again (docs/appendix/robot_results.md)."""
     task = make_task("probe-aim")
     result = train(
@@ -191,7 +192,7 @@ def test_a_rate_that_falls_keeps_what_was_learned():
     assert result.success_curve[0].min() > 0.98
 
 
-def test_features_are_cut_before_they_enter_the_network():
+def test_features_are_clipped_before_the_network():
     task = make_task("probe-aim")
     ppo = PPO.brax(hidden=(8,), value_hidden=(8,), observation_clip=5.0)
     network = ActorCritic.of(task, ppo)
@@ -206,7 +207,7 @@ def test_features_are_cut_before_they_enter_the_network():
     assert abs(float(apply(free, variables, jnp.array([0.5, 1.0, 0.0]))[1])) > 1e3
 
 
-def test_learners_of_the_docs():
+def test_the_documented_learners_are_those_in_the_code():
     """The table of docs/robots.md is that of the learners."""
     from pathlib import Path
 

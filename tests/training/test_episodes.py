@@ -10,7 +10,7 @@ from jaxreward.tasks import Drawable
 from jaxreward.training import PPO, train
 from jaxreward.training.episodes import play
 
-pytestmark = pytest.mark.usefixtures("hasty")
+pytestmark = pytest.mark.usefixtures("unoptimised")
 TINY = PPO(envs=8, unroll=8, minibatches=2, hidden=(8,))
 
 
@@ -38,7 +38,7 @@ def test_success_agrees_with_the_held_out_episodes(corridor):
     assert np.mean([e.success for e in played]) == pytest.approx(trained.success[0, 0], abs=0.25)
 
 
-def test_all_agents_meet_the_same_beginnings(corridor):
+def test_all_agents_play_the_same_initial_states(corridor):
     task, program, trained = corridor
     other = train(task, [program], TINY, seeds=[7], steps=64)
     first = [e.state(0).signal for e in play(task, program, trained.variables(0, 0), TINY, episodes=6)]

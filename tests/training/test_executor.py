@@ -19,7 +19,7 @@ from jaxreward.training.local import LocalExecutor
 from tests.training.conftest import assert_close_trees, budget
 from tests.training.test_bookkeeping import Memory
 
-pytestmark = pytest.mark.usefixtures("hasty")
+pytestmark = pytest.mark.usefixtures("unoptimised")
 
 
 class Losing:
@@ -110,13 +110,13 @@ def agree(found: Any, alone: Any, candidates: Any = range(4)) -> None:
 def test_a_chunk_whose_worker_was_lost_is_submitted_again(corridor, four, tiny, alone, saved):
     """From where it was saved, or from the start of its stretch: the result is that of no loss. Nothing is counted
     twice."""
-    engine, told = Losing(losses=2), list[Progress]()
+    engine, reports = Losing(losses=2), list[Progress]()
     store = Memory() if saved else None
     found = train(
         corridor,
         four,
         tiny,
-        progress=told.append,
+        progress=reports.append,
         checkpointing=store and Checkpointing(store, every_s=0.0),
         execution=Execution(executor=engine),
         **budget(tiny),
@@ -125,10 +125,10 @@ def test_a_chunk_whose_worker_was_lost_is_submitted_again(corridor, four, tiny, 
     assert found.chunks == (2, 2)
     agree(found, alone)
     assert (found.env_steps, found.eval_steps) == (alone.env_steps, alone.eval_steps)
-    assert max(p.steps for p in told) == found.env_steps == told[-1].total
+    assert max(p.steps for p in reports) == found.env_steps == reports[-1].total
 
 
-def test_a_loss_after_a_rung_begins_at_the_rung(corridor, four, tiny, alone):
+def test_a_chunk_lost_after_a_rung_restarts_at_the_rung(corridor, four, tiny, alone):
     engine, rung = Losing(losses=1, first=2), Rung(2 * tiny.batch)
     found = train(corridor, four, tiny, rungs=[rung], execution=Execution(executor=engine), **budget(tiny))
     assert sorted(engine.submitted) == [(0, 0), (0, 2), (1, 0), (1, 2), (1, 2)]
@@ -137,20 +137,20 @@ def test_a_loss_after_a_rung_begins_at_the_rung(corridor, four, tiny, alone):
     np.testing.assert_allclose(found.success_curve, with_points.success_curve, atol=0.13)
 
 
-def test_what_is_lost_again_and_again_ends_the_training(corridor, four, tiny):
+def test_three_lost_workers_of_one_chunk_end_the_training(corridor, four, tiny):
     with pytest.raises(UserError, match="3 workers were lost with chunk 1, .*taken away.* see to the engine"):
         train(corridor, four, tiny, execution=Execution(executor=Losing(losses=9)), **budget(tiny))
 
 
 @pytest.mark.parametrize("refuses", [False, True])
-def test_a_failure_does_not_wait_for_what_nobody_has_begun(corridor, four, tiny, refuses):
+def test_a_failed_job_cancels_those_that_have_not_begun(corridor, four, tiny, refuses):
     engine = Idle(refuses)
     with pytest.raises(OSError, match="the queue is full" if refuses else "no space left"):
         train(corridor, four, tiny, execution=Execution(executor=engine), **budget(tiny))
     assert engine.futures[-1].cancelled()
 
 
-def test_a_job_can_be_sent_away_at_any_time(corridor, four, tiny, alone):
+def test_a_job_can_be_pickled_at_any_time(corridor, four, tiny, alone):
     """Also when its programs have been used, and with the state of agents."""
     sent = list[Job]()
 
@@ -168,9 +168,9 @@ def test_a_job_can_be_sent_away_at_any_time(corridor, four, tiny, alone):
     assert len(sent) == 4 and sent[-1].state is not None
 
 
-def test_who_goes_on_hears_where_it_stands(corridor, four, tiny):
+def test_a_resumed_training_reports_restored_steps_as_done(corridor, four, tiny):
     """What was restored counts as done, from the start, and in the end everything is."""
-    store, told, asked = Memory(), list[Progress](), [0]
+    store, reports, asked = Memory(), list[Progress](), [0]
 
     def stop() -> bool:
         asked[0] += 1
@@ -182,13 +182,13 @@ def test_who_goes_on_hears_where_it_stands(corridor, four, tiny):
     }  # fmt: skip
     with pytest.raises(Interrupted):
         train(corridor, four, tiny, should_stop=stop, **settings)
-    train(corridor, four, tiny, progress=told.append, **settings)
-    trained = [p for p in told if p.phase == "train"]
+    train(corridor, four, tiny, progress=reports.append, **settings)
+    trained = [p for p in reports if p.phase == "train"]
     assert trained[0].steps > 0 and trained[0].success and trained[-1].steps == trained[-1].total
     assert [p.steps for p in trained] == sorted(p.steps for p in trained)
 
 
-def test_what_a_rung_leaves_of_the_chunks_is_not_compiled_again(corridor, four, tiny, alone):
+def test_chunks_that_continue_after_a_rung_are_not_compiled_again(corridor, four, tiny, alone):
     """Whole chunks are stopped, the others keep what they have."""
     execution = Execution(chunk=1, collector="fused", devices=jax.local_devices()[:1])
     compiled = list[int]()
@@ -210,7 +210,7 @@ def test_what_a_rung_leaves_of_the_chunks_is_not_compiled_again(corridor, four, 
     agree(cut, alone, np.flatnonzero(cut.stopped == 0))
 
 
-def test_an_engine_hears_of_a_stop(corridor, four, tiny):
+def test_a_stop_reaches_the_executor(corridor, four, tiny):
     engine = Losing(losses=0)
     with pytest.raises(Interrupted):
         train(
@@ -224,7 +224,7 @@ def test_an_engine_hears_of_a_stop(corridor, four, tiny):
     assert engine.updates < 10
 
 
-def test_an_executor_or_devices(corridor, four, tiny):
+def test_an_executor_excludes_devices_and_memory_limit(corridor, four, tiny):
     given: Any
     for given in ({"devices": jax.local_devices()}, {"memory_gb": 1.0}):
         with pytest.raises(UserError, match="either it, or devices and memory_gb"):

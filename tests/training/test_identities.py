@@ -1,8 +1,9 @@
-"""What must hold of a population: nothing depends on who trains beside whom."""
+"""Invariants of a population: results do not depend on which candidates train together."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import jax
 import numpy as np
@@ -48,14 +49,14 @@ def together(run, easy, mixed, tiny):
 
 
 @pytest.mark.parametrize("rows", [(0, 3, 6), pytest.param((1, 2, 4, 5, 7), marks=pytest.mark.slow)])
-def test_together_equals_alone(run, easy, mixed, tiny, together, rows):
+def test_a_candidate_trained_together_equals_itself_alone(run, easy, mixed, tiny, together, rows):
     """Each of eight mixed programs, in a batch and alone: the same parameters up to rounding."""
     for k in rows:
         alone = run(easy, [mixed[k]], tiny, **budget(tiny))
         assert_close_trees(params(together, k), params(alone, 0))
 
 
-def test_candidates_do_differ(together):
+def test_different_programs_give_different_parameters(together):
     """The comparison above would see a mistake: other programs give other parameters."""
     first, second = (jax.tree.leaves(params(together, k)) for k in (0, 1))
     assert max(float(np.abs(a - b).max()) for a, b in zip(first, second, strict=True)) > 1e-3
@@ -63,23 +64,24 @@ def test_candidates_do_differ(together):
     assert float(np.abs(one["policy"]["kernel"] - other["policy"]["kernel"]).max()) > 1e-3
 
 
-def test_order_does_not_matter(run, easy, mixed, tiny, together):
+def test_results_do_not_depend_on_the_order_of_candidates(run, easy, mixed, tiny, together):
     order = [5, 2, 7, 0]
     shuffled = run(easy, [mixed[i] for i in order], tiny, **budget(tiny))
     for row, k in enumerate(order):
         assert_close_trees(params(together, k), params(shuffled, row))
 
 
-def test_chunks_do_not_matter(run, easy, mixed, tiny, together):
-    cut = run(easy, mixed, tiny, execution=Execution(chunk=3), **budget(tiny))
-    assert cut.chunks == (3, 3, 2)
-    for k in range(len(mixed)):
+def test_results_do_not_depend_on_chunks(run, easy, mixed, tiny, together):
+    programs = mixed[:7]  # so that chunks have the sizes of populations in other tests, which are compiled
+    cut = run(easy, programs, tiny, execution=Execution(chunk=4), **budget(tiny))
+    assert cut.chunks == (4, 3)
+    for k in range(len(programs)):
         assert_close_trees(params(together, k), params(cut, k))
-    np.testing.assert_allclose(together.success_curve, cut.success_curve, atol=0.26)
-    assert cut.env_steps == together.env_steps
+    np.testing.assert_allclose(together.success_curve[:7], cut.success_curve, atol=0.26)
+    assert 8 * cut.env_steps == 7 * together.env_steps
 
 
-def test_padding_does_not_matter(easy, mixed, tiny):
+def test_results_do_not_depend_on_padding(easy, mixed, tiny):
     """The same program in a vector of 32 features and of 96."""
     agents = []
     for width in (0, 96):
@@ -97,7 +99,7 @@ def test_padding_does_not_matter(easy, mixed, tiny):
     assert_close_trees(narrow, wide)
 
 
-def test_a_nan_stays_home(run, easy, mixed, tiny, together, checker):
+def test_a_diverged_candidate_does_not_affect_the_others(run, easy, mixed, tiny, together, checker):
     """One program among three whose reward is not finite from step 20 of an episode on."""
     source = program_source(
         "return state.agent.position / 8.0", "return jnp.where(state.step_num >= 20, jnp.nan, held(next_state))"
@@ -113,11 +115,27 @@ def test_a_nan_stays_home(run, easy, mixed, tiny, together, checker):
         assert_close_trees(params(result, row), params(together, k))
 
 
+def test_recurrent_candidates_do_not_depend_on_others_chunks_or_divergence(easy, mixed, tiny, checker):
+    ppo = tiny.replace(gru=8, heads=(8,), action_embedding=4)
+    run = partial(train, easy, ppo=ppo, **budget(tiny))
+    bad = checker.check(
+        program_source(OBSERVATIONS[2], "return jnp.where(state.step_num >= 20, jnp.nan, held(next_state))"),
+        Spec.of(easy),
+    )[1]
+    together = run([mixed[0], bad, mixed[3]])
+    assert together.diverged[1].all() and not together.diverged[[0, 2]].any()
+    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(together.agents[1]))
+    cut = run([mixed[3], mixed[0]], execution=Execution(chunk=1))
+    assert cut.chunks == (1, 1)
+    for row, k in ((0, 2), (1, 0)):
+        assert_close_trees(params(cut, row), params(together, k))
+
+
 WEIGHTED = "near, h = distance(state), held(next_state)\n    return {} * h - {} * near / 9, dict(near=near, h=h)"
 
 
 @pytest.mark.parametrize("run", ["fused", "stepwise"], indirect=True)
-def test_constants_train_side_by_side_and_compile_once(run, easy, mixed, tiny, checker):
+def test_programs_that_differ_in_constants_compile_once(run, easy, mixed, tiny, checker):
     """Three weightings of one reward and a stranger between them, together and each alone; then others, with nothing
     compiled anew."""
     weights = ((1.0, 1.0), (0.25, 3.0), (0.5, 0.01))
@@ -147,7 +165,7 @@ def compiled() -> set[object]:
     return {*POPULATIONS, *STRUCTURES}
 
 
-def test_others_compile_their_programs_alone(easy, mixed, tiny):
+def test_a_new_population_compiles_only_its_new_programs(easy, mixed, tiny):
     """Stepwise, a population of the same size finds all compiled but the program that is new."""
     forget_compiled()
     room = padded_sizes(mixed)
@@ -157,7 +175,7 @@ def test_others_compile_their_programs_alone(easy, mixed, tiny):
     assert set(COMMON) == rest and len(compiled() - programs) == 1
 
 
-def test_what_was_compiled_fast_is_not_taken_for_the_other(easy, mixed, tiny):
+def test_fast_and_full_compilations_are_cached_apart(easy, mixed, tiny):
     forget_compiled()
     kept = []
     for execution in (FUSED, FAST, FAST, FUSED):
@@ -187,7 +205,7 @@ def test_fast_compilation_asks_for_other_options(easy, mixed, tiny, monkeypatch)
     assert asked["full"].get("xla_cpu_use_fusion_emitters", True)
 
 
-def test_views_are_kept_apart_from_the_environment(easy, mixed, tiny):
+def test_the_fused_collector_separates_views_from_the_environment(easy, mixed, tiny):
     """What does so has no effect but on time, so that nothing else would tell if a compiler undid it."""
     chunk = Chunk(easy, Population(mixed[:2]), tiny, SEEDS, jax.devices()[0], "fused")
     chunk.compile()
@@ -195,7 +213,7 @@ def test_views_are_kept_apart_from_the_environment(easy, mixed, tiny):
     assert " conditional(" in chunk._collect._collect.as_text()
 
 
-def test_memory_counts_what_lies_there_while_programs_run(easy, mixed, tiny):
+def test_peak_memory_includes_the_rollout(easy, mixed, tiny):
     chunk = Chunk(easy, Population(mixed[:2]), tiny, SEEDS, jax.devices()[0], "stepwise")
     chunk.compile()
     assert isinstance(chunk._collect, Stepwise)

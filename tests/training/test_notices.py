@@ -28,7 +28,7 @@ def term(name: str, low: float, high: float, share: float) -> TermCurve:
     return TermCurve(name=name, mean=(0.0,), minimum=(low,), maximum=(high,), share=share)
 
 
-def test_a_healthy_training_is_not_remarked_on():
+def test_a_healthy_training_has_no_notices():
     assert kinds(success=RISING, episode_return=RISING, return_solved=1.0, return_failed=0.2) == set()
 
 
@@ -55,7 +55,7 @@ def test_a_healthy_training_is_not_remarked_on():
         },
     ],
 )
-def test_a_farmed_reward_is_called_that(fields):
+def test_a_farmed_reward_has_a_notice(fields):
     assert "farmed" in kinds(**fields)
 
 
@@ -86,7 +86,7 @@ def test_a_farmed_reward_is_called_that(fields):
         },  # who returns more succeeds more
     ],
 )
-def test_what_is_not_farmed_is_not_called_that(fields):
+def test_a_reward_that_is_not_farmed_has_no_such_notice(fields):
     assert "farmed" not in kinds(**fields)
 
 
@@ -118,7 +118,7 @@ def test_a_return_without_success_is_said_to_be_unreached():
     assert "unreached" not in kinds(**never, episode_return=(-9.0, -5.0, -4.0, -3.0), return_failed=-3.0), "costs"
 
 
-def test_terms_features_and_seeds_are_remarked_on():
+def test_terms_features_and_seeds_have_notices():
     found = kinds(
         success=RISING,
         episode_return=RISING,
@@ -219,7 +219,7 @@ def graded(low: float, high: float, binary: bool = False) -> tuple[np.ndarray, H
 @pytest.mark.parametrize(
     ("low", "high"), [(0.0, 0.45), (0.55, 1.0), (0.0, 1.0), (0.0, 0.01), (0.45, 0.55)], ids=lambda x: f"{x:g}"
 )
-def test_a_graded_rate_is_no_matter_of_winning(low, high):
+def test_graded_success_is_correlated_like_any_value(low, high):
     """Such as the share of an episode in which something holds: it correlates as any other value does."""
     value, history = graded(low, high)
     assert not won_or_lost(history, 0, SUCCESS)
@@ -243,12 +243,12 @@ def test_values_near_zero_and_one_are_won_or_lost(shift):
         assert won_or_lost(_history(all_alike.tolist(), all_alike.tolist()), 0, SUCCESS)
 
 
-def test_words_of_winning_are_for_what_is_won():
+def test_notices_speak_of_success_and_failure_only_where_both_have_returns():
     def said(**fields) -> str:
         curve = RISING[:5]
-        told: dict[str, Any] = {"seed_success": (0.5,), "success": curve, "episode_return": curve}
-        told |= {"return_success_correlation": 0.0, "return_success_interval": (-0.1, 0.1)}
-        return next(notices(Feedback(**told, **fields), 10)).message
+        measured: dict[str, Any] = {"seed_success": (0.5,), "success": curve, "episode_return": curve}
+        measured |= {"return_success_correlation": 0.0, "return_success_interval": (-0.1, 0.1)}
+        return next(notices(Feedback(**measured, **fields), 10)).message
 
     assert "tells success from failure" in said(return_solved=1.0, return_failed=0.9)
     assert "goes with the success" in said()

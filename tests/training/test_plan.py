@@ -35,7 +35,7 @@ def test_settings_of_a_structure_stay_together(structures, settings):
             assert len(chunks) >= min(devices, len(places))
 
 
-def test_devices_have_as_much_to_do():
+def test_chunks_are_balanced_over_devices():
     assert chunks_of("abcde", 16, 2) == [[0, 1, 2], [3, 4]]
     assert chunks_of("abcde", 2, 2) == [[0, 1], [2, 3], [4]]
     assert [len(chunk) for chunk in chunks_of(range(20), 16, 2)] == [10, 10]
@@ -91,7 +91,7 @@ def test_a_chosen_collector_is_used():
     [({"collector": "Fused"}, "no collector 'Fused'"), ({"compile": "slow"}, "no compile option 'slow'"),
      ({"collector": "stepwise", "compile": "fast"}, "for --collector fused"), ({"chunk": 0}, "at least 1 candidate")],
 )  # fmt: skip
-def test_what_cannot_be_executed(given: Any, words: str):
+def test_impossible_executions_are_refused(given: Any, words: str):
     with pytest.raises(UserError, match=words):
         Execution(**given).check(PPO())
 

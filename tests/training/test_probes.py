@@ -13,7 +13,7 @@ from jaxreward.training import PPO, train
 from jaxreward.training.networks import ActorCritic
 from jaxreward.training.population import Population
 
-pytestmark = pytest.mark.usefixtures("hasty")
+pytestmark = pytest.mark.usefixtures("unoptimised")
 DISCOUNT = 0.9
 
 
@@ -33,7 +33,7 @@ def learned(kind: str, steps: int = 40_000, scale_rewards: bool = False):
     return result, value
 
 
-def test_a_constant_reward_is_worth_one():
+def test_the_value_of_a_constant_reward_is_one():
     _, value = learned("constant")
     for signal in (-1.0, 1.0):
         np.testing.assert_allclose(value(signal, 0.0, 0.0), 1.0, atol=0.03)
@@ -57,7 +57,7 @@ def test_the_action_that_pays_is_chosen():
     assert result.success.mean() > 0.97
 
 
-def test_a_corridor_is_walked():
+def test_the_corridor_is_learned():
     result, _ = learned("corridor", 60_000, scale_rewards=True)
     assert result.success.mean() > 0.97
     assert result.length_curve[0, :, -1].mean() == pytest.approx(6, abs=1.0)

@@ -60,7 +60,7 @@ def fused(hover, programs) -> Any:
     return train(hover, programs, TINY, **budget(TINY))
 
 
-def test_fused_equals_alone_beside_a_loud_neighbour(hover, programs, fused):
+def test_a_candidate_next_to_one_with_large_features_equals_itself_alone(hover, programs, fused):
     """Next to one whose features are a thousand times as large, and to one that diverges."""
     alone = train(hover, [programs[EXPERTS]], TINY, **budget(TINY))
     assert_close_trees(params(alone, 0), params(fused, EXPERTS))
@@ -76,7 +76,7 @@ def test_every_candidate_has_moments_of_its_own(fused):
     np.testing.assert_allclose(scale[1][n:], scale[0][n:], rtol=0.5)
 
 
-def test_chunks_do_not_matter(hover, programs, fused):
+def test_results_do_not_depend_on_chunks(hover, programs, fused):
     cut = train(hover, programs, TINY, execution=Execution(chunk=2), **budget(TINY))
     assert cut.chunks == (2, 2)
     for k in (PLAIN, EXPERTS, LOUD):
@@ -84,7 +84,7 @@ def test_chunks_do_not_matter(hover, programs, fused):
     np.testing.assert_allclose(fused.success_curve[:, :, -1], cut.success_curve[:, :, -1], rtol=2e-2)
 
 
-def test_a_nan_stays_home(hover, fused):
+def test_a_diverged_candidate_does_not_affect_the_others(hover, fused):
     assert fused.diverged[BAD].all() and not fused.diverged[[PLAIN, EXPERTS, LOUD]].any()
     assert (fused.success[BAD] == fused.measure.worst).all()
     assert fused.feedback(BAD).diverged == len(SEEDS)

@@ -50,7 +50,7 @@ def test_a_share_is_of_those_that_passed_what_came_before():
     assert verdicts([Rung(100, 0.1), Rung(100, keep=0.5)], at)[1] == "is not among the best 1 of 2"
 
 
-def test_what_cannot_win_any_more_is_stopped():
+def test_candidates_that_cannot_win_are_pruned():
     """Nobody rose by more than 0.3 in 100 steps: with 100 left, 0.5 cannot reach 0.9, and 0.65 can."""
     curves = ([0.6, 0.9], [0.45, 0.5], [0.6, 0.65])
     assert passed([Rung(200, prune=True)], standing(*curves)) == [0, 2]
@@ -64,7 +64,7 @@ def test_what_cannot_win_any_more_is_stopped():
     assert "0.9 is to be beaten" in verdicts([Rung(200, prune=True)], standing(*curves))[1]
 
 
-def test_one_point_tells_nothing_of_what_is_to_come():
+def test_one_point_of_a_curve_prunes_nothing():
     assert passed([Rung(100, prune=True)], standing([1.0], [0.0])) == [0, 1]
 
 
@@ -98,7 +98,7 @@ def test_errors_are_between_seeds_or_between_episodes():
     np.testing.assert_allclose(earlier.errors, [np.maximum(np.std([0.1, 0.3], ddof=1), 0.2) / np.sqrt(2)], rtol=1e-6)
 
 
-def test_rungs_of_one_place_are_one_cut():
+def test_rungs_at_the_same_step_are_merged():
     ppo = PPO(envs=4, unroll=4, minibatches=1)
     rungs = [Rung(100, keep=0.5), Rung(64, 0.1), Rung(97, prune=True)]
     schedule = make_schedule(ppo, 320, 2, rungs)

@@ -29,7 +29,7 @@ def added(stats: Stats, value: np.ndarray, ret: np.ndarray, done: np.ndarray) ->
 
 
 @pytest.mark.parametrize("offset", [0.0, 3000.0, -1e5])
-def test_spreads_are_those_of_numpy_however_large_the_values(offset):
+def test_standard_deviations_are_those_of_numpy_at_any_magnitude(offset):
     """Over several steps, some of which end no episode."""
     rng = np.random.default_rng(0)
     value = (offset + rng.normal(size=(6, 50))).astype(np.float32)
@@ -49,7 +49,7 @@ def test_spreads_are_those_of_numpy_however_large_the_values(offset):
     assert at("co_dev") / n == pytest.approx(np.cov(x, y, bias=True)[0, 1], rel=2e-2)
 
 
-def test_a_mean_keeps_its_figure_however_bad_the_worst_is():
+def test_a_mean_keeps_its_precision_next_to_a_large_worst_value():
     measure = Measure(name="cost", rate=False, worst=-1e6)
     mean = Mean(lambda s, a, t: t, 1000, measure)
     acc = mean.init()

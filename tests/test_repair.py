@@ -1,4 +1,4 @@
-"""Which rejected candidates go back, and how often."""
+"""Which rejected candidates are repaired, and how often."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from jaxreward.runs import Checked, Generation
 
 
 class Chain:
-    """One request whose answers are rejected as told."""
+    """One request whose answers are rejected at given stages."""
 
     def __init__(self) -> None:
         self.generation = Generation(0, (Request(id="g0000-00", generation=0, operator="improve", island=1),))
@@ -36,7 +36,7 @@ class Chain:
 
 
 @pytest.mark.parametrize(
-    ("stages", "repairs", "mends"),
+    ("stages", "repairs", "expected"),
     [
         (["guard", "trace", "numeric"], 2, 2),
         (["guard", "trace"], 1, 1),
@@ -49,7 +49,7 @@ class Chain:
         ([None], 2, 0),
     ],
 )
-def test_an_unusable_answer_once_and_a_rejected_one_as_often_as_told(stages, repairs, mends):
+def test_an_unusable_answer_is_repaired_once_and_a_rejected_one_repairs_times(stages, repairs, expected):
     chain, count = Chain(), 0
     for stage in stages:
         chain.answer(stage)
@@ -58,10 +58,10 @@ def test_an_unusable_answer_once_and_a_rejected_one_as_often_as_told(stages, rep
         count += len(found)
         if not found:
             break
-    assert count == mends
+    assert count == expected
 
 
-def test_what_goes_back_carries_the_verdict_and_the_context():
+def test_a_repair_request_has_the_verdict_and_the_context():
     chain = Chain()
     chain.answer("guard")
     (again,) = chain.sent_back()
@@ -72,7 +72,7 @@ def test_what_goes_back_carries_the_verdict_and_the_context():
     assert again.id == "g0000-00-r2" and again.failed is not None and again.failed.candidate.id == "g0000-00-r1"
 
 
-def test_what_failed_in_the_trainer_does_not_go_back():
+def test_failures_of_the_trainer_are_not_repaired():
     chain = Chain()
     chain.answer(None)
     candidate = chain.generation.candidate("g0000-00")
