@@ -143,7 +143,7 @@ def trained() -> Any:
 
 
 def test_a_measure_to_minimise_falls_in_training(trained):
-    assert trained.measure == MISS and trained.extra_metrics == ("hit", "sum")
+    assert trained.measure == MISS and trained.extra_metrics == trained.told == ("hit", "sum")
     curve = trained.success_curve.mean(1)
     assert (curve[:, -1] < curve[:, 0]).all() and (curve[:, -1] < 0.35).all()
     np.testing.assert_allclose(trained.extra("sum"), trained.success, rtol=1e-5)

@@ -84,6 +84,13 @@ class TrainResult:
             parts.append(f"{int((self.stopped > 0).sum())} candidates stopped early")
         return f"TrainResult({', '.join(parts)}, {self.wall_s:.1f} s)"
 
+    def __getattr__(self, name: str) -> Any:
+        """Attributes under their names of earlier versions."""
+        old = {"told": "extra_metrics", "beside": "extra", "beside_curve": "extra_curve"}
+        if name in old:
+            return getattr(self, old[name])
+        raise AttributeError(f"a TrainResult has no {name!r}")
+
     @property
     def collection(self) -> str:
         """How experience was collected, in words: `fused`, `fused, fast` or `stepwise`."""
