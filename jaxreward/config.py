@@ -42,8 +42,8 @@ class Arg:
     """The smallest value; a number is finite too."""
     positive: bool = False
     """The value is a positive number."""
-    renamed: Mapping[str, Mapping[str, Any]] = dataclasses.field(default_factory=dict)
-    """Values of earlier versions, with the values of options of today that replace each."""
+    renamed: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    """Values of earlier versions, and the value of today for each."""
 
 
 def merged_options(base: Sequence[str], given: Sequence[str]) -> tuple[str, ...]:
@@ -150,9 +150,8 @@ def values_of(kind: type, table: Mapping[str, Any], origin: str, prefix: str = "
             hint = f"; did you mean '{prefix}{near}'?" if near else f"; known are {', '.join(sorted(fields))}"
             raise UserError(f"{origin}: unknown key '{prefix}{written}'{hint}")
         hint, arg = fields[key]
-        if isinstance(value, str) and value in arg.renamed:
-            found |= arg.renamed[value]
-            continue
+        if isinstance(value, str):
+            value = arg.renamed.get(value, value)
         if dataclasses.is_dataclass(hint):
             if not isinstance(value, Mapping):
                 raise UserError(f"{origin}: '{prefix}{written}' is a table, write [{prefix}{written}]")

@@ -178,6 +178,18 @@ def test_a_folder_does_not_take_the_sandbox_away():
     assert not resolve(COMMANDS[0], ["--proposer", "replay", "--recording", "runs/run"]).settings.unsafe_no_sandbox
 
 
+def test_the_configuration_of_a_run_counts_no_more_than_its_folder():
+    folder(dataclasses.replace(settings(api_base=ELSEWHERE), unsafe_no_sandbox=True))
+    config = ["--name", "mine", "--config", "runs/run/config.toml"]
+    with pytest.raises(UserError, match="203.0.113.7"):
+        resolve(COMMANDS[0], config)
+    with pytest.raises(UserError, match="203.0.113.7"):
+        resolve(COMMANDS[0], ["--name", "run", "--resume", *config[2:]])
+    own = ["--model", "openai/mine", "--api-base", "http://127.0.0.1:1/v1"]
+    assert not resolve(COMMANDS[0], [*config, *own]).settings.unsafe_no_sandbox
+    assert resolve(COMMANDS[0], [*config, *own, "--unsafe-no-sandbox"]).settings.unsafe_no_sandbox
+
+
 def test_searches_without_language_models_ask_nothing():
     folder(EvolveSettings(task="probe-choice", name="run"))
     assert resumed().proposer == "genetic"

@@ -105,14 +105,7 @@ def _values(page: Page, words: Sequence[str]) -> dict[str, Any]:
         raise UserError(f"there is no place for '{rest[0]}' here; {hint}")
     if empty := [flag for flag in page.shared_flags() if given.get(flag) == ""]:
         raise UserError(f"{empty[0]} needs a value")
-    values: dict[str, Any] = {}
-    for path, value in given.items():
-        renamed = options[path].arg.renamed if path in options else {}
-        if isinstance(value, str) and value in renamed:
-            values |= renamed[value]
-        else:
-            values[path] = _value(options[path], value) if path in options else value
-    return values
+    return {path: _value(options[path], value) if path in options else value for path, value in given.items()}
 
 
 class _Parser(argparse.ArgumentParser):
@@ -178,6 +171,7 @@ def _one(option: Option, word: str) -> Any:
     if not word and (option.kind is Path or option.path in ("task", "tasks")):
         raise UserError(f"{name} needs a value")
     if option.choices:
+        word = option.arg.renamed.get(word, word)
         if word not in option.choices:
             near = difflib.get_close_matches(word, option.choices, 1)
             hint = f"; did you mean {near[0]}?" if near else ""

@@ -27,7 +27,7 @@ class Source(Enum):
     DEFAULT = "the default of the settings"
     PRESET = "the preset, or what suits the task"
     RECORDING = "the run that is replayed"
-    RUN = "the run that is resumed"
+    RUN = "the folder of a run: one that is resumed, or whose config.toml is the file of --config"
     FILE = "the file of --config"
     COMMAND_LINE = "the command line"
 
@@ -63,6 +63,7 @@ class Given(Generic[D]):
     page: Page
     line: CommandLine
     file: Mapping[str, Any]
+    file_is_of_run: bool = False
 
     @property
     def values(self) -> dict[str, Any]:
@@ -97,7 +98,8 @@ class Given(Generic[D]):
         for path in typed:
             if options[path].arg.keyed:
                 typed[path] = merged_options(options[path].of(below), typed[path])
-        sources |= dict.fromkeys(self.file, Source.FILE) | dict.fromkeys(typed, Source.COMMAND_LINE)
+        of_file = Source.RUN if self.file_is_of_run else Source.FILE
+        sources |= dict.fromkeys(self.file, of_file) | dict.fromkeys(typed, Source.COMMAND_LINE)
         return Resolved(with_values(below, typed), below, sources, self.line)
 
 
@@ -129,7 +131,7 @@ def resolve(command: Command[D], words: Sequence[str]) -> Resolved[D]:
     if line.topic is not None and any(option.required for option in options_of(command.settings)):
         print_page(command, line.topic, None)
         raise SystemExit(0)
-    given = Given(command, line, _file(command, line))
+    given = _given(command, line)
     resolved = command.resolve(given)
     if line.topic is not None:
         print_page(command, line.topic, resolved.below)
@@ -137,18 +139,19 @@ def resolve(command: Command[D], words: Sequence[str]) -> Resolved[D]:
     return resolved
 
 
-def _file(page: Page, line: CommandLine) -> dict[str, Any]:
-    """The values of the file of `--config`, by path."""
+def _given(page: Page, line: CommandLine) -> Given[Any]:
+    """The command line and the file of `--config`, which may be that of another person's run."""
     if line.config is None:
-        return {}
+        return Given(page, line, {})
     values = values_of(page.settings, read_toml(line.config), str(line.config))
     from jaxreward.runs.folders import is_run
 
-    if is_run(line.config.parent):
+    if of_run := is_run(line.config.parent):
         from jaxreward.commands.file_tasks import named_again
 
+        values.pop("unsafe_no_sandbox", None)  # a run's folder cannot take the sandbox away
         named_again(values.get("task", ""), line.values.get("task", ""), str(line.config))
-    return values
+    return Given(page, line, values, of_run)
 
 
 def parse(kind: type[D], base: D | None, words: Sequence[str] | None, name: str) -> D:

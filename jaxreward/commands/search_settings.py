@@ -14,6 +14,7 @@ from jaxreward.errors import UserError
 from jaxreward.evolve.presets import preset
 from jaxreward.evolve.settings import EvolveSettings
 from jaxreward.files import is_there
+from jaxreward.proposers.llm.llm_settings import LlmSettings
 from jaxreward.runs.run import nearest, read_config
 from jaxreward.tasks import is_file
 
@@ -44,12 +45,14 @@ def resolve_search(given: Given[EvolveSettings]) -> Resolved[EvolveSettings]:
         strategy = given.get("strategy", EvolveSettings.strategy)
         base, source = preset(given.line.preset or "quick", task or EvolveSettings.task, strategy), Source.PRESET
     new = _absolute(given.over(base, source))
-    settings, command = new.settings, given.page.name
-    path = settings.out / settings.run_name
-    if settings.resume and is_there(path / "config.toml"):
+    path = new.settings.out / new.settings.run_name
+    if new.settings.resume and is_there(path / "config.toml"):
         return _resumed(path, new, given)
     if given.line.topic is not None:
         return new
+    if given.line.config is not None:
+        new = _with_own_models(given.line.config, new, new.settings.llm)
+    settings, command = new.settings, given.page.name
     if not settings.resume:
         return new.with_settings(name=settings.name or _free_name(settings))
     if command == "tell" or not (command == "ask" or task or recorded):
@@ -66,15 +69,26 @@ def _resumed(path: Path, new: Resolved[EvolveSettings], given: Given[EvolveSetti
     resolved = _absolute(given.over(started, Source.RUN))
     if given.line.topic is not None:
         return resolved
-    proposer, llm = resolved.settings.proposer, resolved.settings.llm
-    of_folder = {p.removeprefix("llm.") for p, source in resolved.sources.items() if source is Source.RUN}
-    if "confirm_usd" in of_folder:
-        llm = own_limit(proposer, started.llm, llm)
-    require_own(path, proposer, of_folder, started.llm, llm)
+    resolved = _with_own_models(path, resolved, started.llm)
     if is_file(started.task):
         task = named_again(started.task, given.get("task", ""), f"the run {path}", path)
         started, resolved = dataclasses.replace(started, task=task), resolved.with_settings(task=task)
     _require_same(path, started, resolved.settings, given.page.name)
+    return resolved
+
+
+def _with_own_models(path: Path, resolved: Resolved[EvolveSettings], found: LlmSettings) -> Resolved[EvolveSettings]:
+    """The same, where the folder of a run, which has `found`, does not alone say which language models are asked, nor
+    what they may cost without a question.
+
+    Raises:
+        UserError: it does, and this user did not choose them before.
+    """
+    proposer, llm = resolved.settings.proposer, resolved.settings.llm
+    of_folder = {p.removeprefix("llm.") for p, source in resolved.sources.items() if source is Source.RUN}
+    if "confirm_usd" in of_folder:
+        llm = own_limit(proposer, found, llm)
+    require_own(path, proposer, of_folder, found, llm)
     return resolved.with_settings(llm=llm)
 
 

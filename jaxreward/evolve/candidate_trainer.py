@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Any
 
 from jaxreward.evolve.settings import EvolveSettings
 from jaxreward.programs import Program
@@ -51,11 +49,11 @@ class CandidateTrainer:
         """One training; `name` tells it from the main one of this trainer. `points` are those of the curves."""
         s = self.settings
         tag, label = (f"{self.tag}-{name}", f"{self.label} ({name})") if name else (self.tag, self.label)
-        progress: Any = partial(self.progress, label)
         trained = train(
             self.task, programs, s.ppo, seeds=s.seeds if seeds is None else seeds, steps=steps, rungs=rungs,
             checkpoints=points or curve_points(self.task, s.ppo, steps), execution=s.execution(self.room),
-            checkpointing=Checkpointing(self.store, tag), progress=progress, should_stop=self.should_stop,
+            checkpointing=Checkpointing(self.store, tag), progress=lambda state: self.progress(label, state),
+            should_stop=self.should_stop,
         )  # fmt: skip
         self.compile_s, self.run_s = self.compile_s + trained.compile_s, self.run_s + trained.run_s
         return trained

@@ -272,7 +272,7 @@ class Evolution:
 
         def ahead(program: Program) -> None:
             steps, seeds = (s.filter_steps, 1) if s.restart else (s.steps, s.seeds)
-            execution = s.execution(self.trainer("", "").room)
+            execution = s.execution(self._room())
             compile_ahead(
                 self.task, program, s.ppo, seeds=range(seeds), steps=steps, execution=execution, place=place,
                 of=len(asked),
@@ -357,12 +357,15 @@ class Evolution:
             if leftover.startswith(f"{tag}-"):
                 self.store.delete(leftover)
 
+    def _room(self) -> tuple[int, int]:
+        """The largest observation and number of terms so far."""
+        known = self.progress.known.values()
+        return max((k.observation_size for k in known), default=0), max((len(k.terms) for k in known), default=0)
+
     def trainer(self, tag: str, label: str) -> CandidateTrainer:
         """A trainer with the settings of the search, whose checkpoints begin with `tag`."""
-        known = self.progress.known.values()
-        room = max((k.observation_size for k in known), default=0), max((len(k.terms) for k in known), default=0)
         return CandidateTrainer(
-            self.settings, self.task, self.store, room, tag, label, self._watch, lambda: self.stop.requested
+            self.settings, self.task, self.store, self._room(), tag, label, self._watch, lambda: self.stop.requested
         )
 
     def _watch(self, label: str, progress: TrainingProgress) -> None:

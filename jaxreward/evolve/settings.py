@@ -25,7 +25,7 @@ from jaxreward.training.rungs import Rung
 
 BASELINES = ("sparse", "dense", "best-of-n")
 Judge = Literal["files", "terminal"]
-_OLD_COLLECTORS = {"linked": {"collector": "stepwise"}, "hasty": {"collector": "fused", "compile": "fast"}}
+_OLD_COLLECTORS = {"linked": "stepwise", "hasty": "fused"}
 
 
 @dataclass(frozen=True)

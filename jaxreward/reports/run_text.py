@@ -54,6 +54,8 @@ def baseline_verdicts(view: RunView) -> dict[str, tuple[Score | None, str]]:
 def _compared(found: Gap, rate: bool) -> str:
     by, low, high = (figure(x, sign=True, rate=rate) for x in (found.mean, found.low, found.high))
     verdict = "no significant difference" if found.verdict == "unclear" else f"the best is {found.verdict}"
+    if found.seeds < 2:
+        verdict = "no conclusion from a single seed"
     return f"{verdict}, {by} ({low} to {high})"
 
 

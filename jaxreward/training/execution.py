@@ -53,10 +53,13 @@ class Execution:
             if value not in get_args(option):
                 raise UserError(f"there is no {what} {value!r}; choose from {', '.join(get_args(option))}")
         if self.collector == "stepwise" and self.compile != "auto":
-            raise UserError(f"--compile {self.compile} is for --collector fused: leave it out, or choose that")
+            raise UserError(
+                f"the compile option {self.compile} is for the fused collector, not the stepwise one: leave it out, or "
+                "choose fused"
+            )
         if self.collector == "stepwise" and not steppable(ppo):
             what = "have a memory (PPO.gru)" if ppo.gru else "repeat actions (PPO.action_repeat)"
-            raise UserError(f"with --collector stepwise agents cannot {what}: use --collector fused")
+            raise UserError(f"with the stepwise collector agents cannot {what}: choose fused")
 
     def resolve(
         self, task: Task, ppo: PPO, seeds: int, steps: int, platform: str, shared: int = 1
@@ -77,10 +80,10 @@ class Execution:
         if collector == "auto":
             few = isinstance(task.action_space, Box) or within(_FEW_STEPS, seeds)
             collector = "stepwise" if compilation == "auto" and cpu and steppable(ppo) and few else "fused"
-            if compilation == "auto":
-                soon = collector == "fused" and cpu and steppable(ppo) and within(_MANY_STEPS, seeds * shared)
-                compilation = "fast" if soon and not compiler_options(task, platform) else "full"
-        return collector, "full" if compilation == "auto" or not cpu else compilation
+        if compilation == "auto":
+            soon = collector == "fused" and steppable(ppo) and within(_MANY_STEPS, seeds * shared)
+            compilation = "fast" if soon and not compiler_options(task, platform) else "full"
+        return collector, compilation if cpu else "full"
 
 
 def steppable(ppo: PPO) -> bool:

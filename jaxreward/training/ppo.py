@@ -60,9 +60,13 @@ class LearnStats(struct.PyTreeNode):
 
 
 class Batch(struct.PyTreeNode):
-    """What a minibatch is taken from: steps, leaves (n, ...), or with `fresh_values` unrolls, leaves (n, L, ...)
-    and `obs` (n, L + 1, d); each has the one half or the other of the five after `value`, the rest is None. With a
-    GRU unrolls too, with the estimates, the rewards as they were seen, and what was remembered at the start (n, ...).
+    """The samples that minibatches are drawn from, in one of three layouts; fields that a layout lacks are None.
+
+    - steps (n, ...): observations, actions, values, advantages and targets.
+    - with `fresh_values`, unrolls (n, L, ...), `obs` (n, L + 1, d): rewards, ends and truncations in place of
+      advantages and targets, which are computed in the loss.
+    - with a GRU, sequences (n, T, ...): advantages and targets, the rewards and ends that the network reads, and its
+      memory at the start (n, ...).
     """
 
     obs: jax.Array

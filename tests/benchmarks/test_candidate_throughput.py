@@ -134,7 +134,7 @@ def test_a_plan_is_only_printed(capsys: pytest.CaptureFixture[str]):
         (["--plot", "results.pdf"], "must end in .png or .svg"),
         (["--config"], "--config needs a value"),
         (["--chunking", "-1"], "--chunking must not be negative"),
-        (["--collector", "stepwise", "--ppo.gru", "4"], "stepwise agents cannot have a memory"),
+        (["--collector", "stepwise", "--ppo.gru", "4"], "the stepwise collector agents cannot have a memory"),
     ],
 )
 def test_user_errors_are_one_sentence(arguments: list[str], sentence: str, capsys: pytest.CaptureFixture[str]):

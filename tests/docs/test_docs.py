@@ -23,7 +23,11 @@ from jaxreward.proposers.llm.llm_settings import LlmSettings
 from jaxreward.training import PPO
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = [*sorted((ROOT / "docs").glob("*.md")), *sorted(ROOT.glob("*.md")), *sorted((ROOT / "interfaces").glob("*.md"))]
+PAGES = [
+    *sorted((ROOT / "docs").rglob("*.md")),
+    *sorted(ROOT.glob("*.md")),
+    *sorted((ROOT / "interfaces").glob("*.md")),
+]
 
 
 def page(name: str) -> str:

@@ -211,3 +211,28 @@ def test_nothing_raises_and_nothing_hangs(operator: str):
     for piece in HOSTILE:
         for text in (piece * (200_000 // len(piece)), f"- {piece * (100_000 // len(piece))}: [0.5"):
             read_words(operator, text)
+
+
+@pytest.mark.parametrize(
+    ("operator", "text", "words"),
+    [
+        ("plan", 'I use {"a"} as a set.\n- goal: reach it', "- goal: reach it"),
+        ("align", 'It uses {"x": 1} of the state. Fine.', 'It uses {"x": 1} of the state. Fine.'),
+        ("verify", 'The program returns {"near": 1} only\n[0.7]', "0.7"),
+    ],
+)
+def test_braces_in_prose_are_no_answer(operator: str, text: str, words: str):
+    assert read_words(operator, text) == words
+
+
+def test_the_last_valid_object_counts():
+    goal, other = ({"components": [{"name": name, "purpose": "reach it"}]} for name in ("goal", "other"))
+    assert read_words("plan", f'An example is {{"name": "a"}}. So: {json.dumps(goal)}') == "- goal: reach it"
+    assert read_words("plan", f"{json.dumps(goal)}\nNo: {json.dumps(other)}") == "- other: reach it"
+    assert read_words("plan", f"```json\n{json.dumps(goal)}\n```\nNo: {json.dumps(other)}") == "- other: reach it"
+    assert read_words("plan", f'{json.dumps(goal)} and {{"components": []}}') == "- goal: reach it"
+
+
+def test_a_score_needs_no_reasoning_and_is_a_number():
+    assert read_words("verify", '{"score": 0.5}') == "0.5"
+    assert isinstance(read_words("verify", '{"score": true}'), Failure)

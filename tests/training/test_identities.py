@@ -31,6 +31,8 @@ from tests.training.conftest import (
     program_source,
 )
 
+HOW = {"fused": {"collector": "fused", "compile": "full"}, "stepwise": {"collector": "stepwise"}}
+
 
 @pytest.fixture(scope="module", params=["fused", pytest.param("stepwise", marks=pytest.mark.slow)])
 def run(request):
@@ -38,7 +40,7 @@ def run(request):
     stepwise collector and to fast compilation, so the stepwise cases are slow tests."""
 
     def run(*args, execution=Execution(), **options):
-        return train(*args, execution=replace(execution, collector=request.param), **options)
+        return train(*args, execution=replace(execution, **HOW[request.param]), **options)
 
     return run
 

@@ -82,14 +82,16 @@ def test_a_chosen_collector_is_used():
     assert STEPWISE.resolve(grid, ppo, 3, 10**9, "gpu") == ("stepwise", "full")
     assert FAST.resolve(grid, ppo, 3, 10**9, "cpu") == ("fused", "fast")
     assert FAST.resolve(grid, ppo, 3, 10**9, "gpu") == ("fused", "full"), "the options are of CPUs"
-    assert Execution(collector="fused").resolve(real, ppo, 1, 1, "cpu") == ("fused", "full")
+    assert Execution(collector="fused").resolve(real, ppo, 1, 1, "cpu") == ("fused", "fast")
+    assert Execution(collector="fused").resolve(real, ppo, 1, 10**9, "cpu") == ("fused", "full")
+    assert Execution(collector="fused", compile="full").resolve(real, ppo, 1, 1, "cpu") == ("fused", "full")
     assert Execution(compile="fast").resolve(real, ppo, 1, 1, "cpu") == ("fused", "fast")
 
 
 @pytest.mark.parametrize(
     ("given", "words"),
     [({"collector": "Fused"}, "no collector 'Fused'"), ({"compile": "slow"}, "no compile option 'slow'"),
-     ({"collector": "stepwise", "compile": "fast"}, "for --collector fused"), ({"chunk": 0}, "at least 1 candidate")],
+     ({"collector": "stepwise", "compile": "fast"}, "for the fused collector"), ({"chunk": 0}, "at least 1 candidate")],
 )  # fmt: skip
 def test_impossible_executions_are_refused(given: Any, words: str):
     with pytest.raises(UserError, match=words):

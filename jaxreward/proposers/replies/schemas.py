@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field
 from pydantic.json_schema import GenerateJsonSchema
 
 from jaxreward.proposers.replies.program_reply import THOUGHT_LIMIT, legible, shortened
@@ -48,6 +48,12 @@ def _line(text: str) -> str:
     if line := " ".join(legible(text).replace("**", "").replace("`", "").split()):
         return line
     raise ValueError("it is empty")
+
+
+def _no_switch(value: object) -> object:
+    if isinstance(value, bool):
+        raise ValueError("it is no number")
+    return value
 
 
 class Component(BaseModel):
@@ -92,8 +98,10 @@ class Description(BaseModel):
 class Judgement(BaseModel):
     """An answer to `verify`; its words are the score as a decimal number."""
 
-    reasoning: str = Field(description="how an expert does it, and how far the program leads there")
-    score: float = Field(ge=-1.0, le=1.0, description="from -1, misleading, to 1, what an expert would write")
+    reasoning: str = Field(default="", description="how an expert does it, and how far the program leads there")
+    score: Annotated[float, BeforeValidator(_no_switch)] = Field(
+        ge=-1.0, le=1.0, description="from -1, misleading, to 1, what an expert would write"
+    )
 
     @property
     def words(self) -> str:

@@ -8,7 +8,6 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from jaxreward.proposers.replies.fences import fences
 from jaxreward.proposers.replies.program_reply import REPLY_LIMIT, empty_reply, legible
 from jaxreward.proposers.replies.reasoning import without_reasoning
 from jaxreward.proposers.replies.schemas import SCHEMAS
@@ -16,6 +15,9 @@ from jaxreward.records import Failure
 
 _OBJECT = re.compile(r'\{\s*+"')
 _DECODER = json.JSONDecoder(strict=False)
+
+_FAILURES = 50
+"""Places of a reply, at most, that look like an object and are none."""
 
 _HINTS = {
     "plan": "reply with one JSON object that has components, each with a name and a purpose",
@@ -28,7 +30,7 @@ def read_words(operator: str, text: str, finish: str = "") -> str | Failure:
     """An answer to `plan`, `align` or `verify` as words, or a failure of stage `reply`.
 
     The JSON object may stand in a fence and between prose; of several, the last valid one counts. A reply without
-    one is read in the plain form.
+    one that has a field of the schema is read in the plain form.
 
     Args:
         operator: what was asked for.
@@ -39,30 +41,36 @@ def read_words(operator: str, text: str, finish: str = "") -> str | Failure:
     said = without_reasoning(legible(text[:REPLY_LIMIT]))
     if not said.strip():
         return empty_reply(finish, _HINTS[operator])
-    documents, message = _objects(said)
-    if not documents and not message:
-        documents = [schema.plain(said)]
-    for document in filter(None, documents):
+    fields = schema.model_fields
+    objects, message = _objects(said)
+    answers = [found for found in objects if found.keys() & fields.keys()]
+    if answers or not (finish == "length" or any(f'"{name}"' in said for name in fields)):
+        message = ""  # what cannot be decoded is not the answer
+    plain = None if answers or message else schema.plain(said)
+    for answer in reversed(answers or ([plain] if plain else objects)):
         try:
-            return schema.model_validate(document).words
+            return schema.model_validate(answer).words
         except ValidationError as error:
-            message = _sentence(error)
+            message = message or _sentence(error)
     message = message or "the reply holds no JSON object of the form asked for"
     message += ": it was cut off at the token limit" if finish == "length" else ""
     return Failure(stage="reply", message=message, hint=_HINTS[operator])
 
 
-def _objects(text: str) -> tuple[list[dict[str, Any] | None], str]:
-    """The JSON objects in a text, the last first, at most one of each fence; and why one cannot be decoded."""
-    found, problem = [], ""
-    for block in (text, *(fence.text for fence in fences(text))):
-        if start := _OBJECT.search(block):
-            try:
-                found.insert(0, _DECODER.raw_decode(block, start.start())[0])
-            except json.JSONDecodeError as error:
-                problem = f"the JSON in the reply cannot be read: {error.msg} (line {error.lineno} of it)"
-            except (ValueError, RecursionError):
-                problem = "the JSON in the reply cannot be read"
+def _objects(text: str) -> tuple[list[dict[str, Any]], str]:
+    """The JSON objects in a text in order, fenced or not, and why one cannot be decoded."""
+    found, problem, at, failures = list[dict[str, Any]](), "", 0, 0
+    while failures < _FAILURES and (start := _OBJECT.search(text, at)):
+        at = start.end()
+        try:
+            value, at = _DECODER.raw_decode(text, start.start())
+            found.append(value)
+        except json.JSONDecodeError as error:
+            problem = problem or f"the JSON in the reply cannot be read: {error.msg} (line {error.lineno} of it)"
+            failures += 1
+        except (ValueError, RecursionError):
+            problem = problem or "the JSON in the reply cannot be read"
+            failures += 1
     return found, problem
 
 
