@@ -61,7 +61,7 @@ def test_a_request_about_a_candidate(capsys, run: Path):
         (["prompt", "show", "--run", "RUN", "--request", "g9"], "has no request 'g9'"),
         (["prompt", "show", "--run", "RUN"], "its budget is spent"),
         (["prompt", "show", "--run", "nowhere"], "there is no run nowhere, here or in runs"),
-        (["prompt", "show", "--operator", "impove"], "there is no operator 'impove'; did you mean improve?"),
+        (["prompt", "show", "--operator", "impove"], "there is no operator 'impove'; did you mean 'improve'?"),
         (["prompt", "show", "--prompts", "nowhere"], "nowhere"),
     ],
 )
