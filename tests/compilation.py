@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 UNOPTIMISED: dict[str, Any] = {
@@ -14,8 +15,15 @@ UNOPTIMISED: dict[str, Any] = {
 """Options by which XLA compiles in a third of the time, to slower code."""
 
 
-def jit(function: Callable[..., Any]) -> Any:
-    """`jax.jit` with these options."""
-    import jax  # not before tests/conftest.py has set its environment
+def jit(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`jax.jit` with those of these options that the installed XLA knows, which is asked at the first call."""
 
-    return jax.jit(function, compiler_options=UNOPTIMISED)
+    @cache
+    def compiled() -> Any:
+        import jax  # not before tests/conftest.py has set its environment
+
+        from jaxreward.devices import supported
+
+        return jax.jit(function, compiler_options=supported(UNOPTIMISED, jax.default_backend()))
+
+    return lambda *args, **named: compiled()(*args, **named)
