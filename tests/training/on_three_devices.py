@@ -10,6 +10,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from jaxreward.devices import supported
 from jaxreward.programs import Checker
 from jaxreward.tasks import make_task
 from jaxreward.training import PPO, Checkpointing, Execution, Interrupted, Progress, Rung, compiled, train, trainer
@@ -147,7 +148,7 @@ def what_was_compiled_ahead_is_found(programs: Any) -> None:
 
 if __name__ == "__main__":
     assert len(THREE) == 3
-    compiled.xla_options = lambda *_: UNOPTIMISED
+    compiled.xla_options = lambda platform, *_: supported(UNOPTIMISED, platform)
     features = ("state.t / 9.0", "state.signal")
     sources = [TEXT.format(reward=REWARDS[k % 4], feature=features[k // 4]) for k in range(5)]
     with Checker() as checker:
