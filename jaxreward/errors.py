@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from difflib import get_close_matches
+from enum import Enum
 from pathlib import Path
 from traceback import walk_tb
 
@@ -18,8 +19,92 @@ FAILED_EXIT_CODE = 1
 class UserError(Exception):
     """A mistake of the user: one clear sentence with the remedy.
 
-    Commands print it without a traceback and exit with status 2.
+    Commands print it without a traceback and exit with status 2. The subclasses say in fields what the sentence says
+    in words.
     """
+
+
+class UnknownName(UserError):
+    """A name that does not exist where one of a known set is expected.
+
+    Attributes:
+        kind: what is named: "task", "option of strategy limen".
+        name: the name that was given.
+        known: the names that exist.
+        nearest: the most similar of them, or None.
+    """
+
+    def __init__(
+        self, kind: str, name: str, known: Collection[str], *, otherwise: str = "choose one of", where: str = ""
+    ) -> None:
+        self.kind, self.name, self.known = kind, name, tuple(known)
+        self.nearest = nearest(name, known)
+        super().__init__(f"{where}there is no {kind} '{name}'; {did_you_mean(name, known, otherwise)}")
+
+
+class InvalidSetting(UserError):
+    """A value that a setting cannot have, alone or beside the other settings.
+
+    Attributes:
+        settings: the settings concerned, by path: `steps`, `ppo.learning_rate`; the first is the one to change.
+    """
+
+    def __init__(self, message: str, *settings: str) -> None:
+        super().__init__(message)
+        self.settings = settings
+
+
+class ChangedSetting(UserError):
+    """A setting that must equal what a run or a comparison was started with, and does not.
+
+    Attributes:
+        setting: its path.
+    """
+
+    def __init__(self, message: str, setting: str) -> None:
+        super().__init__(message)
+        self.setting = setting
+
+
+class FileProblem(Enum):
+    """Why a file or folder cannot be used."""
+
+    MISSING = "missing"
+    EXISTS = "exists"
+    IN_USE = "in use"
+    DAMAGED = "damaged"
+    UNREADABLE = "unreadable"
+    UNWRITABLE = "unwritable"
+    FULL = "full"
+    TOO_LARGE = "too large"
+    WRONG_KIND = "wrong kind"
+    """A pipe, a device, a link or a folder in the place of a file, or a file that is not what it should be."""
+
+
+class UnusableFile(UserError):
+    """A file or folder that cannot be read or written.
+
+    Attributes:
+        path: the file or folder.
+        problem: why.
+        line: the line of a text file, counted from 1, where the problem is one of a line.
+    """
+
+    def __init__(self, message: str, path: Path | str, problem: FileProblem, line: int | None = None) -> None:
+        super().__init__(message)
+        self.path, self.problem, self.line = Path(path), problem, line
+
+
+class MissingPackage(UserError):
+    """An optional dependency that is not installed.
+
+    Attributes:
+        package: the name of the package on PyPI.
+    """
+
+    def __init__(self, message: str, package: str) -> None:
+        super().__init__(message)
+        self.package = package
 
 
 class ProposerStopped(UserError):
@@ -34,10 +119,15 @@ class ProposerStopped(UserError):
         self.later = later
 
 
+def nearest(name: str, known: Collection[str]) -> str | None:
+    """The most similar of the known names, or None."""
+    return next(iter(get_close_matches(name, known, 1)), None)
+
+
 def did_you_mean(name: str, known: Collection[str], otherwise: str = "choose one of") -> str:
     """The end of a sentence about a name that is not known: the most similar of those that are, or all of them."""
-    near = get_close_matches(name, known, 1)
-    return f"did you mean '{near[0]}'?" if near else f"{otherwise} {', '.join(known) or 'none'}"
+    near = nearest(name, known)
+    return f"did you mean '{near}'?" if near else f"{otherwise} {', '.join(known) or 'none'}"
 
 
 def causes(error: BaseException) -> Iterator[BaseException]:
