@@ -67,7 +67,7 @@ class ParitySettings:
     """Draw the curves into this file."""
 
     def check(self) -> None:
-        """Raise a UserError for the first setting that cannot be."""
+        """Raise a UserError for the first invalid setting."""
         most = len(_FEATURES) * len(_TERMS)
         if min(self.seeds, self.evals, self.steps) < 1 or not 0 <= self.candidates <= most:
             raise UserError(f"--seeds, --evals and --steps are at least 1, --candidates is 0 to {most}")

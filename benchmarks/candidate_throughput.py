@@ -95,7 +95,7 @@ class ThroughputSettings:
     """Print one JSON object as the last line of standard output; all else goes to standard error."""
 
     def check(self) -> None:
-        """Raise a UserError for the first setting that cannot be."""
+        """Raise a UserError for the first invalid setting."""
         if not self.candidates or min(self.candidates) < 1:
             raise UserError("--candidates lists numbers of candidates, each at least 1")
         for name in ("seeds", "steps", "repeat", "checkpoints", "eval_episodes"):

@@ -80,7 +80,7 @@ class WarningSettings:
     """File for the results."""
 
     def check(self) -> None:
-        """Raise a UserError for the first setting that cannot be."""
+        """Raise a UserError for the first invalid setting."""
         if min(self.seeds, self.steps, self.eval_episodes) < 1:
             raise UserError("--seeds, --steps and --eval-episodes are at least 1")
         for name in self.tasks:

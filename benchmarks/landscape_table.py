@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from benchmarks.command import status_of
 from benchmarks.landscape_entries import BASELINE
 from benchmarks.search_landscapes import RESULTS
-from jaxreward.errors import UserError, why_unreadable
+from jaxreward.errors import FileProblem, UnusableFile, UserError, why_unreadable
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "appendix" / "landscapes.md"
 PICTURE = PAGE.parents[1] / "pictures" / "landscapes.png"
@@ -242,7 +242,8 @@ def picture(report: Row, path: Path) -> None:
 def fill(page: str, report: Row) -> str:
     """`page` with the tables of `report` between its markers."""
     if page.count(START) != 1 or page.count(END) != 1:
-        raise UserError(f"{PAGE} must have exactly one {START} and one {END}")
+        message = f"{PAGE} must have exactly one {START} and one {END}"
+        raise UnusableFile(message, PAGE, FileProblem.DAMAGED)
     before, rest = page.split(START)
     image = "![True value of the best so far over trained candidates](../pictures/landscapes.png)"
     return f"{before}{START}\n\n{image}\n\n{markdown(report)}\n{END}{rest.split(END)[1]}"

@@ -11,7 +11,7 @@ import jax
 import numpy as np
 
 from benchmarks.measure import forget, used
-from jaxreward.errors import UserError
+from jaxreward.errors import InvalidSetting, UserError
 from jaxreward.programs import Program
 from jaxreward.tasks import Task
 from jaxreward.training import PPO, Execution, TrainResult, train
@@ -76,11 +76,11 @@ def agreement(task: Task, programs: Sequence[Program], chunk: int | None = None,
     any of their parameters, and in success. Not a number where one of them is not.
 
     Raises:
-        UserError: here this learner has one collector only.
+        InvalidSetting: here this learner has one collector only.
     """
     known = collectors(options["ppo"], chunk=chunk)
     if len(known) < 2:
-        raise UserError("here this learner has one collector, fused: leave --agree away")
+        raise InvalidSetting("here this learner has one collector, fused: leave --agree away", "agree")
     fused, *others = (train(task, programs, execution=execution, **options) for execution in known.values())
     found: dict[str, Any] = {
         "programs": len(programs), "steps": int(fused.steps[-1]), "seeds": len(fused.seeds), "collectors": {}

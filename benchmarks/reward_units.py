@@ -45,7 +45,7 @@ class UnitsSettings:
     """File for the results."""
 
     def check(self) -> None:
-        """Raise a UserError for the first setting that cannot be."""
+        """Raise a UserError for the first invalid setting."""
         if not self.scales or min(self.scales) <= 0 or min(self.seeds, self.steps, self.eval_episodes) < 1:
             raise UserError("--scales are positive numbers; --seeds, --steps and --eval-episodes are at least 1")
         for name in self.tasks:

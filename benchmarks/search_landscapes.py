@@ -63,7 +63,7 @@ class LandscapeSettings:
     """File for the results; benchmarks/results/search_landscapes.json unless --tiny."""
 
     def check(self) -> None:
-        """Raise a UserError for the first setting that cannot be."""
+        """Raise a UserError for the first invalid setting."""
         for name, known in (("parts", PARTS), ("landscapes", LANDSCAPES)):
             for value in getattr(self, name):
                 if value not in known:

@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.command import status_of
-from jaxreward.errors import UserError, why_unreadable
+from jaxreward.errors import FileProblem, UnusableFile, UserError, why_unreadable
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "appendix" / "benchmarks.md"
 START, END = "<!-- table -->", "<!-- /table -->"
@@ -170,7 +170,8 @@ def markdown(report: dict[str, Any]) -> str:
 def fill(page: str, reports: list[dict[str, Any]]) -> str:
     """`page` with the tables of `reports` between its markers."""
     if page.count(START) != 1 or page.count(END) != 1:
-        raise UserError(f"{PAGE} must have exactly one {START} and one {END}")
+        message = f"{PAGE} must have exactly one {START} and one {END}"
+        raise UnusableFile(message, PAGE, FileProblem.DAMAGED)
     before, rest = page.split(START)
     after = rest.split(END)[1]
     return f"{before}{START}\n\n{chr(10).join(markdown(r) for r in reports)}\n{END}{after}"

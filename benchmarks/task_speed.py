@@ -45,7 +45,7 @@ class SpeedSettings:
     """File for the results, written after every task."""
 
     def check(self) -> None:
-        """Raise a UserError for the first setting that cannot be."""
+        """Raise a UserError for the first invalid setting."""
         if not self.candidates or min(self.candidates) < 1 or self.updates < 1:
             raise UserError("--candidates and --updates are at least 1")
         for name in self.tasks:

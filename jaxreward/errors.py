@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import copyreg
+import errno
 from collections.abc import Collection, Iterator
 from difflib import get_close_matches
 from enum import Enum
 from pathlib import Path
 from traceback import walk_tb
+from typing import Any
 
 USAGE_EXIT_CODE = 2
 """Exit code of a command after a mistake of the user."""
@@ -23,6 +26,10 @@ class UserError(Exception):
     in words.
     """
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """By its fields, whatever its constructor takes: a worker in another process may raise it."""
+        return copyreg.__newobj__, (type(self), *self.args), self.__dict__  # type: ignore[attr-defined]
+
 
 class UnknownName(UserError):
     """A name that does not exist where one of a known set is expected.
@@ -35,11 +42,19 @@ class UnknownName(UserError):
     """
 
     def __init__(
-        self, kind: str, name: str, known: Collection[str], *, otherwise: str = "choose one of", where: str = ""
+        self,
+        kind: str,
+        name: str,
+        known: Collection[str],
+        *,
+        otherwise: str = "choose one of",
+        message: str = "",
+        near: str | None = None,
     ) -> None:
+        """`message` takes the place of the usual sentence, `near` that of the name found by similarity."""
         self.kind, self.name, self.known = kind, name, tuple(known)
-        self.nearest = nearest(name, known)
-        super().__init__(f"{where}there is no {kind} '{name}'; {did_you_mean(name, known, otherwise)}")
+        self.nearest = near or nearest(name, known)
+        super().__init__(message or f"there is no {kind} '{name}'; {did_you_mean(name, known, otherwise)}")
 
 
 class InvalidSetting(UserError):
@@ -157,6 +172,15 @@ def in_a_line(error: BaseException) -> str:
     """An exception of foreign code as part of a sentence: its type, message, and line in a user's file."""
     name, message = type(error).__name__, " ".join(str(error).split())
     return " ".join(filter(None, [f"{name}:" if message else name, message, users_line(error)]))
+
+
+def problem_of(error: Exception) -> FileProblem:
+    """Why a file cannot be used, of an error on reading it."""
+    if isinstance(error, FileNotFoundError):
+        return FileProblem.MISSING
+    if isinstance(error, UnicodeError) or getattr(error, "errno", None) in (errno.EISDIR, errno.EINVAL):
+        return FileProblem.WRONG_KIND
+    return FileProblem.UNREADABLE
 
 
 def why_unreadable(error: Exception) -> str:

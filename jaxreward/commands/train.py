@@ -62,7 +62,7 @@ class TrainSettings(TrainingOptions):
         return make_task_of(self.task, self.task_arg)
 
     def check(self) -> None:
-        """Raise a UserError for the first setting that cannot be."""
+        """Raise a UserError for the first invalid setting."""
         check_bounds(self)
         if self.plot is not None and self.plot.suffix not in (".png", ".svg"):
             raise UserError(f"--plot {self.plot} must end in .png or .svg")
@@ -155,7 +155,7 @@ def retrain(settings: TrainSettings, progress: Any = None) -> Retrained:
     """Check and train the interfaces of `settings`.
 
     Raises:
-        UserError: settings that cannot be, or an interface that does not pass its check.
+        UserError: invalid settings, or an interface that does not pass its check.
     """
     settings.check()
     task = settings.make_task()

@@ -76,7 +76,7 @@ def evolve(
         generations: complete so many and leave the run open, to be resumed.
 
     Raises:
-        UserError: settings that cannot be, a run that exists or does not. What goes wrong later ends
+        UserError: invalid settings, a run that exists or does not. What goes wrong later ends
             the run so that it can be resumed, and is the outcome's `reason`.
     """
     if setup is None:
@@ -125,7 +125,7 @@ def ask(settings: EvolveSettings, watcher: Watcher, *, task: Task | None = None)
         are none, why.
 
     Raises:
-        UserError: settings that cannot be, a run that exists or does not, another proposer.
+        UserError: invalid settings, a run that exists or does not, another proposer.
     """
     settings.check()
     path, setup = settings.out / settings.run_name, Setup.of(settings, task)

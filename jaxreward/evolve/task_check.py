@@ -81,7 +81,7 @@ def _of_programs(task: Any, judged_on: Any, checker: Checker | None, unsafe_no_s
         return found
     if checker is not None:
         return tuple(_rejected(vocabulary, task, judged_on, author, checker))
-    with Checker(unsafe_no_sandbox=unsafe_no_sandbox, lanes=1) as own:
+    with Checker(unsafe_no_sandbox=unsafe_no_sandbox, workers=1) as own:
         return tuple(_rejected(vocabulary, task, judged_on, author, own))
 
 

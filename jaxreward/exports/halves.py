@@ -11,7 +11,7 @@ import jax
 import numpy as np
 
 from jaxreward.programs import Program
-from jaxreward.programs.statements import Statement, closure, fresh_name, split
+from jaxreward.programs.statements import closure, fresh_name, joined, split
 from jaxreward.tasks import make_task, options_of
 
 
@@ -68,14 +68,6 @@ def half_of(source: str, entry: str, taken: Iterable[str]) -> str:
     names: dict[str, str] = {}
     for name in (n for s in needed if not s.is_import for n in s.binds if n in theirs):
         names.setdefault(name, fresh_name(name, {*theirs, *ours, *names.values()}))
-    return _joined([statement.renamed(names) for statement in needed])
-
-
-def _joined(statements: list[Statement]) -> str:
-    """Statements as a file, in their order but for the imports, which come first; functions stand apart."""
-    text, before = "\n".join(sorted(dict.fromkeys(s.text for s in statements if s.is_import))), None
-    for statement in (s for s in statements if not s.is_import):
-        apart = statement.is_function or (before is not None and before.is_function)
-        text += ("\n\n\n" if apart else "\n\n" if before is None else "\n") + statement.text
-        before = statement
-    return text.lstrip() + "\n"
+    imports = sorted({s.text for s in needed if s.is_import})
+    rest = joined([s.renamed(names) for s in needed if not s.is_import])
+    return "\n\n\n".join(filter(None, ["\n".join(imports), rest]))

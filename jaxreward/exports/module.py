@@ -28,6 +28,17 @@ DEFAULT = "# ---- what the program leaves to its task"
 _WIDTH = 112
 
 
+class MissingFunction(UserError):
+    """A program without a function that its task has not as source text either; `missing` are the functions."""
+
+    def __init__(self, task: str, missing: Sequence[str]) -> None:
+        super().__init__(
+            f"the program has no {' and no '.join(missing)}, and that of {task} with these options is not at hand as "
+            "text: write one into the program"
+        )
+        self.missing = tuple(missing)
+
+
 class Export(NamedTuple):
     """A module as text.
 
@@ -53,7 +64,8 @@ def export(
         task_file: of a task in a file, its name by the path from the folder that the module will lie in.
 
     Raises:
-        UserError: a target that is not for this task, or a half that neither the program nor a text of the task has.
+        UnsuitableTarget: a target that is not for this task.
+        MissingFunction: a function that neither the program nor a text of the task has.
     """
     check_target(target, task)
     program, given = check(source), source.strip("\n")
@@ -62,7 +74,7 @@ def export(
     if missing:
         program = check(f"{given}\n\n\n{default}")
         if not is_usual(task, name) and not all(agrees(program, task, entry) for entry in missing):
-            raise _no_text(name, missing)
+            raise MissingFunction(name, missing)
     simulation = simulation_of(task, name, task_file) if TARGETS[target].simulates else None
     needs = dict.fromkeys([*TARGETS[target].packages, *(simulation.packages if simulation else ())])
     context: dict[str, Any] = {
@@ -86,15 +98,8 @@ def _default(source: str, name: str, missing: Sequence[str]) -> str:
     """The functions that a program does not have, as its task has them with its usual options."""
     own = baseline(name)
     if own is None:
-        raise _no_text(name, missing)
+        raise MissingFunction(name, missing)
     return "\n\n\n".join(half_of(own, entry, bound(source)) for entry in missing)
-
-
-def _no_text(name: str, missing: Sequence[str]) -> UserError:
-    return UserError(
-        f"the program has no {' and no '.join(missing)}, and that of {name} with these options is not at hand as text: "
-        "write one into the program"
-    )
 
 
 def _module(program: str, default: str, wrapper: str, words: str) -> str:

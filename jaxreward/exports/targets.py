@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple
 
 from jaxreward.errors import UserError
@@ -34,15 +34,23 @@ TARGETS: dict[Target, Kind] = {
 }
 
 
+class UnsuitableTarget(UserError):
+    """A target that is not for a task; `fitting` are those that are."""
+
+    def __init__(self, target: Target, task: str, fitting: Sequence[str]) -> None:
+        super().__init__(
+            f"--to {target} is for {TARGETS[target].only}, which {task} is not; for it there are "
+            f"{', '.join(fitting[:-1])} and {fitting[-1]}"
+        )
+        self.target, self.fitting = target, tuple(fitting)
+
+
 def check_target(target: Target, task: Any) -> None:
     """Require that `target` suits `task`.
 
     Raises:
-        UserError: it does not; names the targets that do.
+        UnsuitableTarget: it does not.
     """
     if not TARGETS[target].fits(task):
         fitting = [name for name, kind in TARGETS.items() if kind.fits(task)]
-        raise UserError(
-            f"--to {target} is for {TARGETS[target].only}, which {task.name} is not; for it there are "
-            f"{', '.join(fitting[:-1])} and {fitting[-1]}"
-        )
+        raise UnsuitableTarget(target, task.name, fitting)

@@ -16,11 +16,12 @@ from pathlib import Path
 from typing import Any
 
 from jaxreward import files
-from jaxreward.errors import UserError, why_unreadable
+from jaxreward.errors import UnusableFile, problem_of, why_unreadable
 from jaxreward.programs.constants import FloatLiteral
 from jaxreward.programs.flops import Cost
 from jaxreward.programs.limits import Limits
-from jaxreward.programs.process import Lost, Process, SandboxError
+from jaxreward.programs.play import UnplayableTask
+from jaxreward.programs.process import Lost, NoSandbox, Process, SandboxError
 from jaxreward.programs.program import Half, Program, ProgramRejected, Skeleton, assemble
 from jaxreward.programs.spec import Spec
 from jaxreward.programs.target import Packed, Target
@@ -31,17 +32,17 @@ _WAIT_S = 10.0
 _HAND_OVER_S = 120.0
 
 
-class _Lane:
-    """A worker and a verifier, used by one thread at a time."""
+class _Worker:
+    """A process that traces programs and one that verifies the traces, used by one thread at a time."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
         # A backend that does not exist: an array that is computed rather than traced is an error.
-        self.worker = Process("jaxreward.programs.worker", JAX_PLATFORMS="none_such", JAX_TRACEBACK_FILTERING="off")
+        self.tracer = Process("jaxreward.programs.worker", JAX_PLATFORMS="none_such", JAX_TRACEBACK_FILTERING="off")
         self.verifier = Process("jaxreward.programs.verify", JAX_PLATFORMS="cpu")
 
     def stop(self) -> None:
-        self.worker.stop()
+        self.tracer.stop()
         self.verifier.stop()
 
 
@@ -54,19 +55,19 @@ class Checker:
         limits: what a program may cost.
         unsafe_no_sandbox: check without the sandbox where the system has none. The source is then
             executed with the rights of the user, after the allow-list alone.
-        lanes: programs in flight, by default two, or one on a single core.
+        workers: programs in flight, by default two, or one on a single core.
 
     Raises:
-        UserError: on first use, where there is no sandbox and `unsafe_no_sandbox` is not set.
+        NoSandbox: on first use, where there is no sandbox and `unsafe_no_sandbox` is not set.
         SandboxError: the processes cannot be started. Never the fault of a program.
     """
 
     def __init__(
-        self, limits: Limits | None = None, *, unsafe_no_sandbox: bool = False, lanes: int | None = None
+        self, limits: Limits | None = None, *, unsafe_no_sandbox: bool = False, workers: int | None = None
     ) -> None:
         self.limits = limits or Limits()
         self.unsafe = unsafe_no_sandbox
-        self._lanes = [_Lane() for _ in range(lanes or min(2, os.cpu_count() or 1))]
+        self._workers = [_Worker() for _ in range(workers or min(2, os.cpu_count() or 1))]
         self._targets: dict[int, Target] = {}
         self._warned = False
         self._ahead: dict[tuple[str, int], tuple[Future[tuple[Verdict, Program | None]], Any]] = {}
@@ -92,8 +93,8 @@ class Checker:
         self._stop()
 
     def _stop(self) -> None:
-        for lane in self._lanes:
-            lane.stop()
+        for worker in self._workers:
+            worker.stop()
 
     # ---- public
 
@@ -132,8 +133,8 @@ class Checker:
 
         with self._prefetching:
             if self._pools is None:
-                lanes = len(self._lanes)
-                self._pools = ThreadPoolExecutor(lanes, "check"), ThreadPoolExecutor(lanes, "then")
+                n = len(self._workers)
+                self._pools = ThreadPoolExecutor(n, "check"), ThreadPoolExecutor(n, "then")
             now, later = self._pools
             if (source, id(task)) in self._ahead:
                 return
@@ -146,12 +147,12 @@ class Checker:
     def check_many(
         self, sources: Sequence[str], task: Any, *, samples: Any = None, names: Sequence[str] | None = None
     ) -> list[tuple[Verdict, Program | None]]:
-        """`check` for each source, in order, `lanes` at a time."""
+        """`check` for each source, in order, as many at a time as there are workers."""
         names = names or [f"program {i}" for i in range(len(sources))]
-        if len(sources) <= 1 or len(self._lanes) == 1:
+        if len(sources) <= 1 or len(self._workers) == 1:
             return [self.check(s, task, samples=samples, name=n) for s, n in zip(sources, names, strict=True)]
         self._target(task)  # fails once, not in every thread
-        with ThreadPoolExecutor(len(self._lanes), "check") as pool:
+        with ThreadPoolExecutor(len(self._workers), "check") as pool:
             check = partial(self.check, task=task, samples=samples)
             return list(pool.map(lambda source, label: check(source, name=label), sources, names))
 
@@ -160,7 +161,7 @@ class Checker:
 
         Raises:
             ProgramRejected: with the verdict.
-            UserError: there is no such file.
+            UnusableFile: there is no such file.
         """
         source, name = _read(path_or_source)
         verdict, program = self.check(source, task, samples=samples, name=name)
@@ -172,30 +173,30 @@ class Checker:
         """The sandbox of this machine, in words.
 
         Raises:
-            UserError: there is no sandbox here.
+            NoSandbox: there is none here.
         """
-        with self._lane() as lane:
-            sandbox = lane.worker.start()["sandbox"]
+        with self._worker() as worker:
+            sandbox = worker.tracer.start()["sandbox"]
             if not sandbox["ok"]:
-                raise UserError(_no_sandbox(sandbox["reason"]))
+                raise NoSandbox(sandbox["reason"])
             abi = sandbox["landlock"]
             extra = f" and landlock (ABI {abi})" if abi else "; no landlock"
-            return f"seccomp on {lane.worker.hello['machine']}{extra}"
+            return f"seccomp on {worker.tracer.hello['machine']}{extra}"
 
     # ---- one check
 
     @contextmanager
-    def _lane(self) -> Any:
-        for lane in self._lanes:
-            if lane.lock.acquire(blocking=False):
+    def _worker(self) -> Any:
+        for worker in self._workers:
+            if worker.lock.acquire(blocking=False):
                 break
         else:
-            lane = self._lanes[threading.get_ident() % len(self._lanes)]
-            lane.lock.acquire()
+            worker = self._workers[threading.get_ident() % len(self._workers)]
+            worker.lock.acquire()
         try:
-            yield lane
+            yield worker
         finally:
-            lane.lock.release()
+            worker.lock.release()
 
     def _target(self, task: Any) -> Target:
         known = self._targets.get(id(task))
@@ -205,13 +206,13 @@ class Checker:
             known = self._targets[id(task)] = Target(task, Spec.of(task), self.limits.magnitude)
         return known
 
-    def _sandboxed(self, lane: _Lane) -> bool:
+    def _sandboxed(self, worker: _Worker) -> bool:
         """Whether the worker locks its children down; raises where it cannot and `unsafe` is not set."""
-        sandbox = lane.worker.start()["sandbox"]
+        sandbox = worker.tracer.start()["sandbox"]
         if sandbox["ok"]:
             return True
         if not self.unsafe:
-            raise UserError(_no_sandbox(sandbox["reason"]))
+            raise NoSandbox(sandbox["reason"])
         if not self._warned:
             self._warned = True
             warnings.warn(f"programs are executed without a sandbox: {sandbox['reason']}", stacklevel=5)
@@ -219,19 +220,21 @@ class Checker:
 
     def _checked(self, source: str, task: Any, given: Any, name: str) -> tuple[Verdict, Program | None]:
         target = self._target(task)
-        with self._lane() as lane:
-            return self._check(lane, source, target, given, name)
+        with self._worker() as worker:
+            return self._check(worker, source, target, given, name)
 
-    def _check(self, lane: _Lane, source: str, target: Target, given: Any, name: str) -> tuple[Verdict, Program | None]:
-        sandboxed = self._sandboxed(lane)
+    def _check(
+        self, worker: _Worker, source: str, target: Target, given: Any, name: str
+    ) -> tuple[Verdict, Program | None]:
+        sandboxed = self._sandboxed(worker)
         aside = () if sandboxed else (Notice(kind="no_sandbox", message="checked without a sandbox"),)
         try:
-            guarded, traced = self._work(lane, source, target.spec, sandboxed)
+            guarded, traced = self._work(worker, source, target.spec, sandboxed)
             own = (bool(guarded["observation"]), bool(guarded["reward"]))
             observation = Half(traced["observation"]) if own[0] else target.default("observation")
             reward = _reward_of(traced, guarded) if own[1] else target.default("reward")
             samples = target.samples(given)  # after the trace: rejected programs need no samples
-            cost, notices, lifts = self._verify(lane, observation, reward, guarded, target.spec, samples)
+            cost, notices, lifts = self._verify(worker, observation, reward, guarded, target.spec, samples)
             reward = reward if lifts else dataclasses.replace(reward, skeleton=None)
             nodes = guarded["reward_nodes"] if own[1] else 0
             program = assemble(source, name, target.spec, observation, reward, nodes, cost)
@@ -239,7 +242,7 @@ class Checker:
             return Verdict(failure=bad.failure, notices=aside), None
         return Verdict(summary=program.summary, notices=(*aside, *notices)), program
 
-    def _work(self, lane: _Lane, source: str, spec: Spec, sandboxed: bool) -> tuple[dict[str, Any], dict[str, Any]]:
+    def _work(self, worker: _Worker, source: str, spec: Spec, sandboxed: bool) -> tuple[dict[str, Any], dict[str, Any]]:
         """The guard's verdict, and the trace, which is untrusted."""
         limits = self.limits
         if len(source) > 4 * limits.source_bytes:
@@ -252,13 +255,13 @@ class Checker:
         request = {"source": source, "spec": spec.as_json(), "limits": limits.as_json(), "sandbox": sandboxed}
         try:
             patience, most = limits.wall_s + _WAIT_S, limits.reply_bytes + (1 << 20)
-            reply = lane.worker.ask(json.dumps(request).encode(), patience, most)
+            reply = worker.tracer.ask(json.dumps(request).encode(), patience, most)
         except Lost as lost:
             raise Failed(Failure(stage="killed", message=f"the worker was lost: {lost}")) from lost
         return read_reply(reply, limits)
 
     def _verify(
-        self, lane: _Lane, observation: Half, reward: Half, guarded: dict[str, Any], spec: Spec,
+        self, worker: _Worker, observation: Half, reward: Half, guarded: dict[str, Any], spec: Spec,
         samples: Packed | None,
     ) -> tuple[Cost, tuple[Notice, ...], bool]:  # fmt: skip
         """The verifier's answer: cost, notices, and whether the skeleton of the reward is one."""
@@ -269,28 +272,28 @@ class Checker:
             "inputs": samples.key if samples else None,
             "skeleton": [lifted.tape, [c.value for c in lifted.constants]] if lifted else None,
         }  # fmt: skip
-        answer = self._judged(lane, request)
+        answer = self._judged(worker, request)
         if "unknown" in answer and samples is not None:  # a fresh verifier
-            self._hand_over(lane, samples, request["spec"])
-            answer = self._judged(lane, request)
+            self._hand_over(worker, samples, request["spec"])
+            answer = self._judged(worker, request)
         if "failure" in answer:
             line = guarded["lines"].get(answer.get("half"))
             raise Failed(Failure(**{"line": line, **{k: v for k, v in answer["failure"].items() if v is not None}}))
         return Cost(**answer["cost"]), tuple(Notice(**n) for n in answer["notices"]), bool(answer["lifts"])
 
-    def _hand_over(self, lane: _Lane, samples: Packed, spec: dict[str, Any]) -> None:
+    def _hand_over(self, worker: _Worker, samples: Packed, spec: dict[str, Any]) -> None:
         """Send the verifier a task's transitions. A failure here is not the program's."""
         request = {"inputs": samples.key, "samples": samples.packed, "spec": spec}
         try:
-            answer = json.loads(lane.verifier.ask(json.dumps(request).encode(), _HAND_OVER_S, 1 << 20))
+            answer = json.loads(worker.verifier.ask(json.dumps(request).encode(), _HAND_OVER_S, 1 << 20))
         except Lost as lost:
             raise SandboxError(f"the verifier was lost while it took in transitions of the task: {lost}") from lost
         if "fault" in answer:
-            raise UserError(f"programs cannot be judged on the transitions of this task: {answer['fault']}")
+            raise UnplayableTask(f"programs cannot be judged on the transitions of this task: {answer['fault']}")
 
-    def _judged(self, lane: _Lane, request: dict[str, Any]) -> dict[str, Any]:
+    def _judged(self, worker: _Worker, request: dict[str, Any]) -> dict[str, Any]:
         try:
-            return json.loads(lane.verifier.ask(json.dumps(request).encode(), self.limits.verify_s, 1 << 20))
+            return json.loads(worker.verifier.ask(json.dumps(request).encode(), self.limits.verify_s, 1 << 20))
         except Lost as lost:
             message = f"compiling and evaluating it did not end well in {self.limits.verify_s:g} s: {lost}"
             hint = "long chains of x[::-1], jnp.roll, jnp.stack and slices take XLA exponential time: shorten them"
@@ -306,13 +309,6 @@ def _reward_of(traced: dict[str, Any], guarded: dict[str, Any]) -> Half:
     return Half(traced["reward"], traced["terms"], skeleton)
 
 
-def _no_sandbox(reason: str) -> str:
-    return (
-        f"{reason}: candidate programs cannot be locked away on this machine; use Linux on x86_64 or aarch64, or pass "
-        "unsafe_no_sandbox=True (--unsafe-no-sandbox) if you trust every program that will be checked"
-    )
-
-
 def _read(path_or_source: str | Path) -> tuple[str, str]:
     text = str(path_or_source)
     if isinstance(path_or_source, str) and ("\n" in text or len(text) > 4096):
@@ -322,12 +318,13 @@ def _read(path_or_source: str | Path) -> tuple[str, str]:
 
 
 def read_program(path: Path, *, links: bool = True) -> str:
-    """The source in a file that the user named, maybe by a link, or, without `links`, in that of a run; `UserError`
+    """The source in a file that the user named, maybe by a link, or, without `links`, in that of a run; `UnusableFile`
     where it cannot be read."""
     try:
         return files.read_text(path, links=links)
     except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"cannot read the program {path}: {why_unreadable(error)}") from error
+        message = f"cannot read the program {path}: {why_unreadable(error)}"
+        raise UnusableFile(message, path, problem_of(error)) from error
 
 
 # ---- the checker of a process
@@ -360,11 +357,12 @@ def load_program(path_or_source: str | Path, task: Any, *, unsafe_no_sandbox: bo
 
     Raises:
         ProgramRejected: with the verdict.
-        UserError: there is no such file, or no sandbox on this machine.
+        UnusableFile: there is no such file.
+        NoSandbox: there is no sandbox on this machine.
     """
     return shared(unsafe_no_sandbox).load(path_or_source, task)
 
 
 def sandbox_status() -> str:
-    """The sandbox of this machine in words; `UserError` if there is none."""
+    """The sandbox of this machine in words; `NoSandbox` if there is none."""
     return shared().sandbox_status()

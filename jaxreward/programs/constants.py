@@ -57,6 +57,18 @@ def lift(tree: ast.Module, which: Collection[FloatLiteral]) -> ast.Module:
     return ast.fix_missing_locations(Lift().visit(copy.deepcopy(tree)))
 
 
+class LiteralError(ValueError):
+    """A value that cannot take the place of a literal, or a literal that is not at its recorded position.
+
+    Attributes:
+        line: of the literal, counted from 1; None where the numbers of values and literals differ.
+    """
+
+    def __init__(self, message: str, line: int | None = None) -> None:
+        super().__init__(message)
+        self.line = line
+
+
 def write_back(
     source: str, which: Sequence[FloatLiteral], values: Sequence[float]
 ) -> tuple[str, tuple[FloatLiteral, ...]]:
@@ -64,21 +76,22 @@ def write_back(
     it reads back as the same float32.
 
     Raises:
-        ValueError: a literal that is not at its recorded position, or a value that is not finite and positive in
+        LiteralError: a literal that is not at its recorded position, or a value that is not finite and positive in
             float32: a sign is not part of a literal.
     """
     if len(which) != len(values):
-        raise ValueError(f"{len(values)} values for {len(which)} constants")
+        raise LiteralError(f"{len(values)} values for {len(which)} constants")
     lines, moved = source.encode().split(b"\n"), list[FloatLiteral]()
     shift, last = 0, 0
     for literal, value in sorted(zip(which, values, strict=True), key=lambda pair: (pair[0].line, pair[0].start)):
         if not _positive(value):
-            raise ValueError(f"{value} cannot take the place of a literal")
+            raise LiteralError(f"{value} cannot take the place of a literal", literal.line)
         shift, last = shift if literal.line == last else 0, literal.line
         line = lines[literal.line - 1] if literal.line <= len(lines) else b""
         start, end = literal.start + shift, literal.end + shift
         if not _reads_as(line[start:end], literal.value):
-            raise ValueError(f"line {literal.line} of the source does not have {literal.value} where it should")
+            message = f"line {literal.line} of the source does not have {literal.value} where it should"
+            raise LiteralError(message, literal.line)
         new = _spelt(value).encode()
         lines[literal.line - 1] = line[:start] + new + line[end:]
         moved.append(FloatLiteral(literal.line, start, start + len(new), float(new)))

@@ -27,6 +27,11 @@ _cache: OrderedDict[tuple[int, int, int], tuple[Any, Any]] = OrderedDict()
 _lock = threading.Lock()
 
 
+class UnplayableTask(UserError):
+    """A task whose transitions cannot be sampled or used; the cause is the exception of its own code, if there is one
+    in this process."""
+
+
 def can_play(task: Any) -> bool:
     """Whether `task` is complete enough to be played; a `Spec` or a bare view is not."""
     return all(hasattr(task, name) for name in _NEEDED)
@@ -42,7 +47,7 @@ def sample_transitions(task: Any, n: int = N, seed: int = 0) -> tuple[Any, Any, 
     `seed` give the same arrays, played once.
 
     Raises:
-        UserError: the task cannot be played.
+        UnplayableTask: a method of the task fails.
     """
     key = (id(task), n, seed)
     with _lock:
@@ -52,7 +57,7 @@ def sample_transitions(task: Any, n: int = N, seed: int = 0) -> tuple[Any, Any, 
             except Exception as error:
                 name = getattr(task, "name", "the task")
                 text = f"'{name}' cannot be played with random actions: {in_a_line(error)[:400]}"
-                raise UserError(text) from error
+                raise UnplayableTask(text) from error
             while len(_cache) > 32:
                 _cache.popitem(last=False)
         return _cache[key][1]

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import jaxreward
+from jaxreward.errors import UserError
 
 _START_S = 120.0
 _PARENT = "JAXREWARD_PARENT"
@@ -23,6 +24,17 @@ _PARENT = "JAXREWARD_PARENT"
 
 class SandboxError(RuntimeError):
     """A fault of the machine: a helper process cannot be started. Never a candidate's fault."""
+
+
+class NoSandbox(UserError):
+    """Candidate programs cannot be locked down on this machine; `reason` is why."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(
+            f"{reason}: candidate programs cannot be locked down on this machine; use Linux on x86_64 or aarch64, or "
+            "pass unsafe_no_sandbox=True (--unsafe-no-sandbox) if you trust every program that will be checked"
+        )
+        self.reason = reason
 
 
 class Lost(Exception):

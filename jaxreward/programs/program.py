@@ -13,8 +13,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxreward.errors import UserError
-from jaxreward.programs.constants import FloatLiteral, write_back
+from jaxreward.errors import InvalidSetting, UserError
+from jaxreward.programs.constants import FloatLiteral, LiteralError, write_back
 from jaxreward.programs.encode import trace
 from jaxreward.programs.flops import Cost, measure
 from jaxreward.programs.interpret import replay, shapes
@@ -25,11 +25,18 @@ from jaxreward.records import ProgramSummary, Verdict
 
 
 class ProgramRejected(UserError):
-    """A program that did not pass its checks; `verdict.failure` says why."""
+    """A program that did not pass its checks.
+
+    Attributes:
+        name: its label, such as the name of its file.
+        verdict: that of the checks.
+        failure: the failure in it: stage, line, message and hint.
+    """
 
     def __init__(self, name: str, verdict: Verdict) -> None:
+        assert verdict.failure is not None
         super().__init__(f"{name} is rejected: {verdict.failure}")
-        self.name, self.verdict = name, verdict
+        self.name, self.verdict, self.failure = name, verdict, verdict.failure
 
 
 @dataclass(frozen=True)
@@ -114,15 +121,15 @@ class Program:
         kept, check its source.
 
         Raises:
-            UserError: another number of values, or one that cannot take the place of a literal.
+            InvalidSetting: another number of values, or one that cannot take the place of a literal.
         """
         if self.skeleton is None:
-            raise UserError(f"{self.name} has no constants")
+            raise InvalidSetting(f"{self.name} has no constants", "constants")
         known = self.skeleton.constants
         try:
             source, moved = write_back(self.source, known, values)
-        except ValueError as error:
-            raise UserError(f"{self.name}: {error}") from error
+        except LiteralError as error:
+            raise InvalidSetting(f"{self.name}: {error}", "constants") from error
         written = np.array([c.value for c in moved], np.float32)
         digest = hashlib.sha256("|".join([*self.structure, written.tobytes().hex()]).encode()).hexdigest()
         summary = self.summary.model_copy(update={"digest": digest})
@@ -142,7 +149,7 @@ class Program:
         """The observation of a view, float32 (d,); pure, for jit and vmap.
 
         Raises:
-            UserError: a view of another task.
+            InvalidView: a view of another task.
         """
         return jnp.asarray(self._observe(*self.spec.flatten(view))[0])
 
@@ -150,7 +157,7 @@ class Program:
         """The reward of a transition, float32 (), and its terms, float32 (k,); pure, for jit and vmap.
 
         Raises:
-            UserError: views or an action of another task.
+            InvalidView: views or an action of another task.
         """
         arrays = [*self.spec.flatten(view), self.spec.act(action), *self.spec.flatten(next_view)]
         total, *terms = self._reward(*arrays)
@@ -168,10 +175,11 @@ class Program:
         """The task's own observation with the dense reward that a person made for it.
 
         Raises:
-            UserError: a task that has none.
+            InvalidSetting: a task that has none.
         """
         if not hasattr(task, "dense_reward"):
-            raise UserError(f"{task.name} has no dense reward by a person; compare with its sparse one")
+            message = f"{task.name} has no dense reward by a person; compare with its sparse one"
+            raise InvalidSetting(message, "baselines", "task")
         spec = Spec.of(task)
         observation, reward = default_observation(task, spec), default_reward(task, spec, "dense")
         return assemble("", name, spec, observation, reward, reward_nodes=0)

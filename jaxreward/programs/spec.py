@@ -24,6 +24,18 @@ def dtype_of(name: str) -> np.dtype[Any]:
     return np.dtype(jax.numpy.bfloat16) if name == "bfloat16" else np.dtype(name)
 
 
+class InvalidView(UserError):
+    """A view that programs cannot read, or one of another task.
+
+    Attributes:
+        leaf: the array or field concerned, by its path; empty if it is the view as a whole.
+    """
+
+    def __init__(self, message: str, leaf: str = "") -> None:
+        super().__init__(message)
+        self.leaf = leaf
+
+
 @dataclass(frozen=True)
 class Leaf:
     """One array of a view; `name` is its path, such as `agent.position` or `info.gyro`."""
@@ -67,7 +79,7 @@ class Spec:
                 `ShapeDtypeStruct` for the view, with `action` as the second argument, or `(view, action)`.
 
         Raises:
-            UserError: a view that programs cannot read.
+            InvalidView: a view that programs cannot read.
         """
         if isinstance(task, Spec):
             return task
@@ -75,7 +87,7 @@ class Spec:
             try:
                 view = jax.eval_shape(lambda: task.view(task.reset(jax.random.key(0))))
             except Exception as error:
-                raise UserError(f"the view of the task cannot be traced: {in_a_line(error)}") from error
+                raise InvalidView(f"the view of the task cannot be traced: {in_a_line(error)}") from error
             space = task.action_space
             if hasattr(space, "n"):
                 return Spec._build(view, Leaf("action", (), "int32"), actions=int(space.n))
@@ -84,7 +96,7 @@ class Spec:
             return Spec._build(view, Leaf("action", shape, "float32"), bounds=bounds)
         if action is None:
             if not (isinstance(task, tuple) and len(task) == 2):
-                raise UserError("give a task, or a pair (state, action) of trees of jax.ShapeDtypeStruct")
+                raise InvalidView("give a task, or a pair (state, action) of trees of jax.ShapeDtypeStruct")
             task, action = task
         return Spec._build(task, _leaf("action", action))
 
@@ -92,7 +104,7 @@ class Spec:
     def _build(view: Any, action: Leaf, actions: int = 0, bounds: tuple[float, float] = (-1.0, 1.0)) -> Spec:
         paths = tree_util.tree_flatten_with_path(view)[0]
         if not paths:
-            raise UserError("the view has no arrays: a program would have nothing to read")
+            raise InvalidView("the view has no arrays: a program would have nothing to read")
         leaves = tuple(_leaf(".".join(str(_step(k)[1]) for k in path) or "state", leaf) for path, leaf in paths)
         tree = _grow([([_step(k) for k in path], i) for i, (path, _) in enumerate(paths)])
         return Spec(tree, leaves, action, actions, bounds)
@@ -101,11 +113,11 @@ class Spec:
         """The arrays of `view` in the order of `leaves`.
 
         Raises:
-            UserError: a view of another shape than this spec's.
+            InvalidView: a view of another shape than this spec's.
         """
         arrays = jax.tree.leaves(view)
         if len(arrays) != len(self.leaves):
-            raise UserError(f"this program reads a view of {len(self.leaves)} arrays and was given {len(arrays)}")
+            raise InvalidView(f"this program reads a view of {len(self.leaves)} arrays and was given {len(arrays)}")
         for leaf, array in zip(self.leaves, arrays, strict=True):
             _expect(leaf, array)
         return arrays
@@ -171,18 +183,19 @@ def _finite(bound: Any, default: float, pick: Any) -> float:
 def _expect(leaf: Leaf, array: Any) -> None:
     shape, dtype = np.shape(array), jax.dtypes.canonicalize_dtype(getattr(array, "dtype", type(array)))
     if tuple(shape) != leaf.shape or dtype_name(dtype) != leaf.dtype:
-        raise UserError(f"{leaf.name} must be {leaf.dtype} {leaf.shape}, got {dtype_name(dtype)} {tuple(shape)}")
+        message = f"{leaf.name} must be {leaf.dtype} {leaf.shape}, got {dtype_name(dtype)} {tuple(shape)}"
+        raise InvalidView(message, leaf.name)
 
 
 def _leaf(name: str, value: Any) -> Leaf:
     dtype = getattr(value, "dtype", None)
     if dtype is None:
-        raise UserError(f"{name} must be an array or a jax.ShapeDtypeStruct, got {type(value).__name__}")
+        raise InvalidView(f"{name} must be an array or a jax.ShapeDtypeStruct, got {type(value).__name__}", name)
     if jax.dtypes.issubdtype(dtype, jax.dtypes.prng_key):
-        raise UserError(f"{name} is a random key: leave it out of the view, programs may not see it")
+        raise InvalidView(f"{name} is a random key: leave it out of the view, programs may not see it", name)
     kind = dtype_name(dtype)
     if kind not in DTYPES:
-        raise UserError(f"{name} has dtype {kind}: programs read {', '.join(DTYPES)}; convert it in the view")
+        raise InvalidView(f"{name} has dtype {kind}: programs read {', '.join(DTYPES)}; convert it in the view", name)
     return Leaf(name, tuple(int(d) for d in value.shape), kind)
 
 
@@ -194,7 +207,7 @@ def _step(key: Any) -> tuple[str, Any]:
         return "dict", key.key
     if isinstance(key, tree_util.SequenceKey):
         return "tuple", key.idx
-    raise UserError(f"a view is made of dataclasses, named tuples, dictionaries, tuples and arrays, not of {key!r}")
+    raise InvalidView(f"a view is made of dataclasses, named tuples, dictionaries, tuples and arrays, not of {key!r}")
 
 
 def _grow(paths: list[tuple[list[tuple[str, Any]], int]]) -> Any:
@@ -209,5 +222,6 @@ def _grow(paths: list[tuple[list[tuple[str, Any]], int]]) -> Any:
         return ["tuple", [_grow(below) for below in children.values()]]
     for name in children:
         if not isinstance(name, str) or name.startswith("_"):
-            raise UserError(f"a view's field is named {name!r}: names are strings that do not start with '_'")
+            message = f"a view's field is named {name!r}: names are strings that do not start with '_'"
+            raise InvalidView(message, str(name))
     return [kind, [[name, _grow(below)] for name, below in children.items()]]

@@ -113,6 +113,16 @@ def split(source: str) -> tuple[Statement, ...]:
     return tuple(statements)
 
 
+def joined(statements: Iterable[Statement]) -> str:
+    """Statements as a file: functions stand apart."""
+    text, before = "", None
+    for statement in statements:
+        apart = before is not None and (statement.is_function or before.is_function)
+        text += ("\n\n\n" if apart else "\n" if before is not None else "") + statement.text
+        before = statement
+    return text + "\n"
+
+
 def closure(roots: Iterable[str], statements: Sequence[Statement]) -> tuple[Statement, ...]:
     """The statements needed by names, each after those that it needs; roots in the order given."""
     binders: dict[str, list[Statement]] = {}

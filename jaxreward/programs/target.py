@@ -11,11 +11,11 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxreward.errors import UserError
+from jaxreward.errors import InvalidSetting
 from jaxreward.programs.play import can_play, how_many, sample_transitions
 from jaxreward.programs.program import Half, default_observation, default_reward
 from jaxreward.programs.samples import Samples
-from jaxreward.programs.spec import Spec
+from jaxreward.programs.spec import InvalidView, Spec
 from jaxreward.programs.verify import pack
 from jaxreward.programs.worker_reply import Failed
 from jaxreward.records import Failure
@@ -81,7 +81,8 @@ class Target:
         found = _unstacked(samples, self.spec)
         size = sum(x.nbytes for x in found.transition())
         if size > _MOST_BYTES:
-            raise UserError(f"samples of {size / 2**20:.0f} MiB are too large: give at most {_MOST_BYTES >> 20} MiB")
+            message = f"samples of {size / 2**20:.0f} MiB are too large: give at most {_MOST_BYTES >> 20} MiB"
+            raise InvalidSetting(message, "samples")
         return found
 
     def _packed(self, samples: Samples) -> Packed:
@@ -103,12 +104,13 @@ class Target:
 
 def _unstacked(samples: Any, spec: Spec) -> Samples:
     if not (isinstance(samples, tuple) and len(samples) == 3):
-        raise UserError("samples are (views, actions, next_views), each with a leading axis")
+        raise InvalidSetting("samples are (views, actions, next_views), each with a leading axis", "samples")
     states, actions, nexts = ([np.asarray(x) for x in jax.tree.leaves(tree)] for tree in samples)
     n = len(states[0]) if states else 0
     if not (len(states) == len(nexts) == len(spec.leaves) and len(actions) == 1 and n > 0):
-        raise UserError("samples are (views, actions, next_views) of this task, at least one of them")
+        raise InvalidSetting("samples are (views, actions, next_views) of this task, at least one of them", "samples")
     for leaf, array in zip((*spec.leaves, spec.action, *spec.leaves), (*states, *actions, *nexts), strict=True):
         if array.shape != (n, *leaf.shape) or array.dtype.name != leaf.dtype:
-            raise UserError(f"samples of {leaf.name} must be {leaf.dtype} ({n}, ...), got {array.dtype} {array.shape}")
+            message = f"samples of {leaf.name} must be {leaf.dtype} ({n}, ...), got {array.dtype} {array.shape}"
+            raise InvalidView(message, leaf.name)
     return Samples(states, actions[0], nexts)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from jaxreward import files
 from jaxreward.errors import UserError, why_unreadable
-from jaxreward.programs.statements import Statement, fresh_name, split
+from jaxreward.programs.statements import Statement, fresh_name, joined, split
 from jaxreward.proposers.replies.source import without
 
 _ENTRY = "get_observation"
@@ -54,7 +54,7 @@ class FixedObservation:
     @property
     def source(self) -> str:
         """It alone, as a program without a reward."""
-        return _joined(self.statements)
+        return joined(self.statements)
 
     def complete(self, source: str) -> str:
         """`source` with this observation in place of any it has.
@@ -89,7 +89,7 @@ class FixedObservation:
         for name in dict.fromkeys(name for s in mine for name in s.binds if name in taken and name != "jax"):
             others = {*taken, *(bound for s in mine for bound in s.binds), *names.values()}
             names[name] = fresh_name(name, others)
-        return _joined([s.renamed(names) for s in mine])
+        return joined([s.renamed(names) for s in mine])
 
 
 @contextmanager
@@ -118,13 +118,3 @@ def _names(node: ast.AST) -> list[str]:
     if isinstance(node, ast.alias):
         return [node.asname or node.name.split(".")[0]]
     return []
-
-
-def _joined(statements: list[Statement] | tuple[Statement, ...]) -> str:
-    """Statements as a file: functions stand apart."""
-    text, before = "", None
-    for statement in statements:
-        apart = before is not None and (statement.is_function or before.is_function)
-        text += ("\n\n\n" if apart else "\n" if before is not None else "") + statement.text
-        before = statement
-    return text + "\n"

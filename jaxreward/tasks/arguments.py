@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from difflib import get_close_matches
 from typing import Any
 
-from jaxreward.errors import UserError
+from jaxreward.errors import InvalidSetting, UnknownName, nearest
+from jaxreward.tasks.option_checks import NO_OPTIONS, invalid_option
 from jaxreward.tasks.registry import make_task, unchecked_task
 from jaxreward.tasks.task import Task
 
 _KINDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a word"}
 
 
-_NO_OPTIONS = {"name", "kind", "description", "state_notes"}
-"""Fields of tasks that are no options."""
-
-
 def options_of(task: Task) -> dict[str, Any]:
     """The options of `task` and their values: fields of a dataclass, or the names in `task.options`."""
     if dataclasses.is_dataclass(task):
-        names = [field.name for field in dataclasses.fields(task) if field.init and field.name not in _NO_OPTIONS]
+        names = [field.name for field in dataclasses.fields(task) if field.init and field.name not in NO_OPTIONS]
     else:
         names = list(getattr(task, "options", ()))
     return {name: getattr(task, name) for name in names if type(getattr(task, name)) in _KINDS}
@@ -55,22 +51,20 @@ def _options(name: str, arguments: Sequence[str]) -> dict[str, Any]:
         key, sign, value = text.partition("=")
         key = key.strip().replace("-", "_")
         if not sign or not key:
-            raise UserError(f"--task-arg {text} must be KEY=VALUE, e.g. horizon=200")
+            raise InvalidSetting(f"--task-arg {text} must be KEY=VALUE, e.g. horizon=200", "task_arg")
         if key not in known:
-            near = get_close_matches(key, known, 1)
+            near = nearest(key, known)
             have = ", ".join(f"{k}={v}" for k, v in known.items()) or "none"
-            raise UserError(
-                f"--task-arg {text}: {name} has no option '{key}'"
-                + (f"; did you mean {near[0]}?" if near else f"; it has {have}")
-            )
+            end = f"did you mean {near}?" if near else f"it has {have}"
+            raise UnknownName("option", key, known, message=f"--task-arg {text}: {name} has no option '{key}'; {end}")
         if key in given:
-            raise UserError(f"--task-arg gives {key} twice; give it once")
-        given[key] = _read(text, value.strip(), float if key in real else type(known[key]))
+            raise invalid_option(key, f"--task-arg gives {key} twice; give it once")
+        given[key] = _read(key, text, value.strip(), float if key in real else type(known[key]))
     return given
 
 
-def _read(text: str, value: str, kind: type) -> Any:
+def _read(key: str, text: str, value: str, kind: type) -> Any:
     try:
         return {"true": True, "false": False}[value.lower()] if kind is bool else kind(value)
     except (KeyError, ValueError):
-        raise UserError(f"--task-arg {text}: {_KINDS[kind]} is expected, not '{value}'") from None
+        raise invalid_option(key, f"--task-arg {text}: {_KINDS[kind]} is expected, not '{value}'") from None

@@ -6,11 +6,12 @@ import hashlib
 import importlib.util
 import sys
 from pathlib import Path
+from traceback import walk_tb
 from types import ModuleType
 from typing import Any
 
 from jaxreward.config import class_of, file_of
-from jaxreward.errors import FILE_OF_USER, UserError, in_a_line
+from jaxreward.errors import FILE_OF_USER, FileProblem, InvalidSetting, UnknownName, UnusableFile, UserError, in_a_line
 from jaxreward.tasks.option_checks import call_with_options
 from jaxreward.tasks.task import Task
 
@@ -29,27 +30,32 @@ def task_from_file(name: str, **options: Any) -> Task:
     The same file, class and options give the same object. Its methods are not called: see `validation`.
 
     Raises:
-        UserError: no such file or class, several of them, a file that cannot be imported, a class that is no task,
-            options that it does not take.
+        UnusableFile: no such file, one that cannot be imported, or one without a task.
+        UnknownName: no such class, or an option that it does not take.
+        InvalidSetting: several tasks, and the name says none.
     """
     path, wanted = file_of(name), class_of(name)
     if not path.is_file():
-        raise UserError(f"there is no file {path} to take a task from")
+        raise UnusableFile(f"there is no file {path} to take a task from", path, FileProblem.MISSING)
     module = _imported(path)
     own = [c for c in vars(module).values() if isinstance(c, type) and c.__module__ == module.__name__]
     tasks = {c.__name__: c for c in own if not _lacking(c)}
     if wanted:
         named = {c.__name__: c for c in own}.get(wanted)
         if named is None:
-            raise UserError(f"{path} has no class {wanted}; it has {', '.join(tasks) or 'no task'}")
+            message = f"{path} has no class {wanted}; it has {', '.join(tasks) or 'no task'}"
+            raise UnknownName("class", wanted, tasks, message=message)
         if lacking := _lacking(named):
-            raise UserError(f"{wanted} in {path} is no task yet: it lacks {', '.join(lacking)} (see docs/tasks.md)")
+            message = f"{wanted} in {path} is no task yet: it lacks {', '.join(lacking)} (see docs/tasks.md)"
+            raise UnusableFile(message, path, FileProblem.WRONG_KIND)
     elif len(tasks) != 1:
         if tasks:
-            raise UserError(f"{path} has several tasks: name one, {' or '.join(f'{path}:{n}' for n in tasks)}")
+            names = " or ".join(f"{path}:{n}" for n in tasks)
+            raise InvalidSetting(f"{path} has several tasks: name one, {names}", "task")
         nearest = min(own, key=lambda c: len(_lacking(c)), default=None)
         why = f"; {nearest.__name__} lacks {', '.join(_lacking(nearest))}" if nearest else ""
-        raise UserError(f"{path} has no class that is a task{why} (see docs/tasks.md)")
+        message = f"{path} has no class that is a task{why} (see docs/tasks.md)"
+        raise UnusableFile(message, path, FileProblem.WRONG_KIND)
     kind = tasks[wanted or next(iter(tasks))]
     known = (kind, repr(sorted(options.items())))
     if known not in _made:
@@ -58,7 +64,7 @@ def task_from_file(name: str, **options: Any) -> Task:
         except UserError:
             raise
         except (Exception, SystemExit) as error:
-            raise UserError(f"{kind.__name__} of {path} cannot be made: {in_a_line(error)}") from error
+            raise _failed(f"{kind.__name__} of {path} cannot be made", path, error) from error
     return _made[known]
 
 
@@ -87,5 +93,12 @@ def _imported(path: Path) -> ModuleType:
         spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:
         del sys.modules[name]
-        raise UserError(f"{path} cannot be imported: {in_a_line(error)}") from error
+        raise _failed(f"{path} cannot be imported", path, error) from error
     return module
+
+
+def _failed(what: str, path: Path, error: BaseException) -> UnusableFile:
+    """The error of a file whose code raised `error`, with the last line of the file that was executed."""
+    lines = [line for frame, line in walk_tb(error.__traceback__) if frame.f_code.co_filename == str(path)]
+    line = error.lineno if isinstance(error, SyntaxError) else lines[-1] if lines else None
+    return UnusableFile(f"{what}: {in_a_line(error)}", path, FileProblem.DAMAGED, line)

@@ -24,9 +24,9 @@ import jax.numpy as jnp
 import numpy as np
 from flax import struct
 
-from jaxreward.errors import UserError
 from jaxreward.records import Fragment, Vocabulary
 from jaxreward.tasks.metrics import Reached
+from jaxreward.tasks.option_checks import invalid_option
 from jaxreward.tasks.task import Box, Discrete
 
 
@@ -50,7 +50,7 @@ class Probe:
 
     def __post_init__(self) -> None:
         if self.length < 1:
-            raise UserError(f"length must be at least 1, not {self.length}")
+            raise invalid_option("length", f"length must be at least 1, not {self.length}")
 
     @property
     def name(self) -> str:

@@ -9,9 +9,9 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from jaxreward.config import is_file
-from jaxreward.errors import UserError, did_you_mean
+from jaxreward.errors import UnknownName
 from jaxreward.tasks.from_file import task_from_file
-from jaxreward.tasks.option_checks import call_with_options
+from jaxreward.tasks.option_checks import call_with_options, invalid_option
 from jaxreward.tasks.task import Box, Task
 from jaxreward.tasks.validation import require_sound
 
@@ -89,7 +89,7 @@ def unchecked_task(name: str, **options: Any) -> Task:
         entry = _TASKS[name]
         maker = getattr(importlib.import_module(f"jaxreward.tasks.{entry.module}"), entry.maker)
         if fixed := sorted(entry.fixed.keys() & options.keys()):
-            raise UserError(f"task '{name}' does not take these options: {fixed[0]} is what the task is")
+            message = f"task '{name}' does not take the option '{fixed[0]}': its name says what that is"
+            raise invalid_option(fixed[0], message)
         return call_with_options(name, maker, {**entry.fixed, **options})
-    known = [*task_names(), "xland/<environment>/<ruleset>", "or a FILE.py"]
-    raise UserError(f"there is no task '{name}'; {did_you_mean(name, known)}")
+    raise UnknownName("task", name, [*task_names(), "xland/<environment>/<ruleset>", "FILE.py"])

@@ -17,6 +17,10 @@ _mj: Any = mujoco
 """Its functions are compiled and known to no type checker."""
 
 
+class CannotRender(UserError):
+    """What this machine lacks to render pictures; no mistake of the task."""
+
+
 def posed(model: Any, **arrays: Any) -> Any:
     """An `MjData` of the model with these arrays in place of its own (`qpos=` (nq,), `qvel=` (nv,), ...), and all that
     follows from them."""
@@ -32,10 +36,10 @@ def render(model: Any, data: Any, camera: str | int = -1) -> np.ndarray:
     is one that sees all of it.
 
     Raises:
-        UserError: this machine cannot render, or has no display and MUJOCO_GL is not set.
+        CannotRender: this machine cannot render, or has no display and MUJOCO_GL is not set.
     """
     if not _has_gl():  # else MuJoCo fails on opening a window, and again on cleaning up
-        raise UserError(_HOW.format(reason="there is no screen"))
+        raise CannotRender(_HOW.format(reason="there is no screen"))
     if isinstance(camera, str):
         camera = _mj.mj_name2id(model, _mj.mjtObj.mjOBJ_CAMERA, camera)
     try:
@@ -44,7 +48,7 @@ def render(model: Any, data: Any, camera: str | int = -1) -> np.ndarray:
         return renderer.render()
     except Exception as error:
         _close()
-        raise UserError(_HOW.format(reason=error)) from error
+        raise CannotRender(_HOW.format(reason=error)) from error
 
 
 _OPEN = threading.local()

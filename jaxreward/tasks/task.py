@@ -16,7 +16,7 @@ import jax
 import numpy as np
 
 from jaxreward.devices import supported
-from jaxreward.errors import UserError
+from jaxreward.errors import InvalidSetting
 from jaxreward.records import SUCCESS, Measure, Vocabulary
 
 State = Any
@@ -30,14 +30,14 @@ class Discrete:
     """Actions 0 .. n-1, as an int32 scalar.
 
     Raises:
-        UserError: there is no action.
+        InvalidSetting: there is no action.
     """
 
     n: int
 
     def __post_init__(self) -> None:
         if self.n < 1:
-            raise UserError(f"Discrete({self.n}) has no action; n must be at least 1")
+            raise InvalidSetting(f"Discrete({self.n}) has no action; n must be at least 1", "n")
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Box:
     """Real actions of a given shape within [low, high], as float32.
 
     Raises:
-        UserError: a shape without elements, or bounds that are not two finite numbers in ascending order.
+        InvalidSetting: a shape without elements, or bounds that are not two finite numbers in ascending order.
     """
 
     shape: tuple[int, ...]
@@ -54,12 +54,14 @@ class Box:
 
     def __post_init__(self) -> None:
         if not isinstance(self.shape, tuple) or min(self.shape, default=1) < 1:
-            raise UserError(f"the shape of a Box is a tuple of positive whole numbers, e.g. (3,), not {self.shape}")
+            message = f"the shape of a Box is a tuple of positive whole numbers, e.g. (3,), not {self.shape}"
+            raise InvalidSetting(message, "shape")
         bounds = (self.low, self.high)
         if any(np.shape(x) or not np.isfinite(x) for x in bounds) or self.low >= self.high:
-            raise UserError(
+            raise InvalidSetting(
                 f"a Box needs two finite numbers with low < high, the same for all of its actions, not {self.low} and "
-                f"{self.high}; what has other bounds, or none, is for `step` to make of them"
+                f"{self.high}; what has other bounds, or none, is for `step` to make of them",
+                *("low", "high"),
             )
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, cast
 
 import jax
@@ -30,6 +30,20 @@ from jaxreward.tasks.traces import (
 _NUMBER, _BOOL = "a real number, shape ()", "a bool of shape (): compare, or add .astype(bool)"
 
 
+class InvalidTask(UserError):
+    """A task with mistakes: the sentence of the first, and the number of others.
+
+    Attributes:
+        findings: all of them.
+    """
+
+    def __init__(self, findings: Sequence[Finding]) -> None:
+        more = len(findings) - 1
+        rest = f"; and {more} more mistake{'s' * (more > 1)}, which `jaxreward check` lists" if more else ""
+        super().__init__(f"{findings[0]}{rest}")
+        self.findings = tuple(findings)
+
+
 def mistakes_in(task: Any, *, quick: bool = False) -> tuple[Finding, ...]:
     """The mistakes in a task, causes before their consequences; empty for a sound task.
 
@@ -49,7 +63,7 @@ def require_sound(task: Any) -> None:
     """Require that a task has no mistake. Tasks of this package are taken to have none; others are checked once.
 
     Raises:
-        UserError: the first mistake, and the number of others.
+        InvalidTask: it has some.
     """
     require_none(task, _VALID, lambda: mistakes_in(task, quick=True))
 
@@ -65,14 +79,12 @@ def require_none(task: Any, valid: dict[int, Any], find: Callable[[], tuple[Find
         valid: some tasks without mistakes by id, referenced so that no other object gets the same id; `task` is added.
 
     Raises:
-        UserError: the first mistake, and the number of others.
+        InvalidTask: it has some.
     """
     if type(task).__module__.startswith("jaxreward.tasks.") or id(task) in valid:
         return
     if found := find():
-        more = len(found) - 1
-        rest = f"; and {more} more mistake{'s' * (more > 1)}, which `jaxreward check` lists" if more else ""
-        raise UserError(f"{found[0]}{rest}")
+        raise InvalidTask(found)
     valid[id(task)] = task
     if len(valid) > _MAX_VALID:
         del valid[next(iter(valid))]

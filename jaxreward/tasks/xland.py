@@ -22,11 +22,10 @@ from xminigrid.core.constants import DIRECTIONS, TILES_REGISTRY, Colors, Tiles
 from xminigrid.core.observation import transparent_field_of_view
 from xminigrid.types import AgentState, RuleSet
 
-from jaxreward.errors import UserError
 from jaxreward.records import Vocabulary
 from jaxreward.tasks import xland_description as words
 from jaxreward.tasks.metrics import Reached
-from jaxreward.tasks.option_checks import check_horizon
+from jaxreward.tasks.option_checks import check_horizon, invalid_option
 from jaxreward.tasks.task import Discrete
 from jaxreward.tasks.xland_vocabulary import xland_vocabulary
 
@@ -92,7 +91,8 @@ class XLand:
         goal = np.asarray(ruleset.goal)
         rules = np.atleast_2d(np.asarray(ruleset.rules))
         if int(goal[0]) == 0:
-            raise UserError(f"the ruleset of '{name}' has no goal, so no episode can succeed; choose another")
+            message = f"the ruleset of '{name}' has no goal, so no episode can succeed; choose another"
+            raise invalid_option("ruleset", message)
         self._goal = _GOALS[int(goal[0])].decode(jnp.asarray(goal))
         self._rules = [_RULES[int(r[0])].decode(jnp.asarray(r)) for r in rules if int(r[0])]
         self.objects = words.objects_of(goal, rules, np.asarray(ruleset.init_tiles))

@@ -11,7 +11,7 @@ from typing import Protocol
 import jax
 import jax.numpy as jnp
 
-from jaxreward.errors import UserError
+from jaxreward.errors import InvalidSetting
 from jaxreward.tasks import Box, Discrete
 
 MIN_STD = 0.001
@@ -150,4 +150,5 @@ def distribution_over(space: Discrete | Box) -> Categorical | TanhNormal:
         return Categorical(space.n)
     if isinstance(space, Box):
         return TanhNormal(space)
-    raise UserError(f"the action space of a task is a jaxreward.tasks.Discrete or Box, not {type(space).__name__}")
+    message = f"the action space of a task is a jaxreward.tasks.Discrete or Box, not {type(space).__name__}"
+    raise InvalidSetting(message, "task.action_space")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import get_args
 
-from jaxreward.errors import UserError
+from jaxreward.errors import InvalidSetting, UnknownName
 from jaxreward.tasks import Box, Task, compiler_options
 from jaxreward.training.executor import Executor
 from jaxreward.training.hyperparameters import PPO, CollectorName, CollectorOption, CompileName, CompileOption
@@ -43,23 +43,30 @@ class Execution:
     room: tuple[int, int] = (0, 0)
 
     def check(self, ppo: PPO) -> None:
-        """Raise a UserError for what cannot be with this learner."""
+        """Raise an InvalidSetting or UnknownName for the first setting that is invalid with this learner."""
         if self.chunk is not None and self.chunk < 1:
-            raise UserError(f"a chunk holds at least 1 candidate, not {self.chunk}")
+            raise InvalidSetting(f"a chunk holds at least 1 candidate, not {self.chunk}", "chunk")
         if self.executor is not None and (self.devices is not None or self.memory_gb is not None):
-            raise UserError("an executor has devices and a limit of its own: give either it, or devices and memory_gb")
+            raise InvalidSetting(
+                "an executor has devices and a limit of its own: give either it, or devices and memory_gb",
+                *("executor", "devices", "memory_gb"),
+            )
         for what, value, option in (("collector", self.collector, CollectorOption),
                                     ("compile option", self.compile, CompileOption)):  # fmt: skip
             if value not in get_args(option):
-                raise UserError(f"there is no {what} {value!r}; choose from {', '.join(get_args(option))}")
+                raise UnknownName(what, str(value), get_args(option))
         if self.collector == "stepwise" and self.compile != "auto":
-            raise UserError(
+            raise InvalidSetting(
                 f"the compile option {self.compile} is for the fused collector, not the stepwise one: leave it out, or "
-                "choose fused"
+                "choose fused",
+                *("compile", "collector"),
             )
         if self.collector == "stepwise" and not steppable(ppo):
-            what = "have a memory (PPO.gru)" if ppo.gru else "repeat actions (PPO.action_repeat)"
-            raise UserError(f"with the stepwise collector agents cannot {what}: choose fused")
+            what, setting = ("have a memory", "gru") if ppo.gru else ("repeat actions", "action_repeat")
+            raise InvalidSetting(
+                f"with the stepwise collector agents cannot {what} (PPO.{setting}): choose fused",
+                *("collector", f"ppo.{setting}"),
+            )
 
     def resolve(
         self, task: Task, ppo: PPO, seeds: int, steps: int, platform: str, shared: int = 1

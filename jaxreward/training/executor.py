@@ -14,6 +14,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from jaxreward.errors import UserError
 from jaxreward.programs import Program
 from jaxreward.tasks import Task, digest_of, options_of
 from jaxreward.training.chunk import TrainerState
@@ -28,6 +29,22 @@ class Interrupted(Exception):
 
 class WorkerLost(Exception):
     """The worker that had a job is gone, with what it had not saved: the job is submitted again."""
+
+
+class WorkersLost(UserError):
+    """So many workers were lost with one chunk that the training ends.
+
+    Attributes:
+        chunk: its index in the population.
+        losses: how often its worker was lost.
+    """
+
+    def __init__(self, chunk: int, losses: int, last: WorkerLost) -> None:
+        super().__init__(
+            f"{losses} workers were lost with chunk {chunk}, the last one: {last}; see to the engine and start again: "
+            "what was saved is kept"
+        )
+        self.chunk, self.losses = chunk, losses
 
 
 class Store(Protocol):

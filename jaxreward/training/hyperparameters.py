@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from flax import struct
 
-from jaxreward.errors import UserError
+from jaxreward.errors import InvalidSetting
 
 CollectorName = Literal["fused", "stepwise"]
 CompileName = Literal["full", "fast"]
@@ -116,56 +116,71 @@ class PPO(struct.PyTreeNode):
         return self.envs * self.length * self.action_repeat
 
     def check(self) -> None:
-        """Raise a UserError that names the first impossible setting."""
+        """Raise an InvalidSetting for the first hyperparameter that is invalid."""
         positive, unit = (
             ("learning_rate", "max_grad_norm", "adam_epsilon", "reward_scale"),
             ("decay", "discount", "gae_lambda"),
         )
         for name in positive:
             if not 0 < getattr(self, name) < math.inf:
-                raise UserError(f"PPO.{name} must be a positive number, not {getattr(self, name)}")
+                raise _invalid(name, f"must be a positive number, not {getattr(self, name)}")
         for name in unit:
             if not 0 <= getattr(self, name) <= 1:
-                raise UserError(f"PPO.{name} must lie in [0, 1], not {getattr(self, name)}")
+                raise _invalid(name, f"must lie in [0, 1], not {getattr(self, name)}")
         for name in ("clip", "value_clip", "observation_clip"):
             if not getattr(self, name) > 0:
-                raise UserError(f"PPO.{name} must be positive, not {getattr(self, name)}")
+                raise _invalid(name, f"must be positive, not {getattr(self, name)}")
         for name in ("entropy", "value_coefficient"):
             if not 0 <= getattr(self, name) < math.inf:
-                raise UserError(f"PPO.{name} must be a number that is not negative, not {getattr(self, name)}")
+                raise InvalidSetting(
+                    f"PPO.{name} must be a number that is not negative, not {getattr(self, name)}", f"ppo.{name}"
+                )
         for name in ("envs", "unroll", "unrolls", "epochs", "minibatches", "action_repeat"):
             if getattr(self, name) < 1:
-                raise UserError(f"PPO.{name} must be at least 1, not {getattr(self, name)}")
+                raise _invalid(name, f"must be at least 1, not {getattr(self, name)}")
         self._check_memory()
         whole = self.fresh_values or self.gru > 0
         shuffled = self.envs * (self.unrolls if whole else self.length)
         if shuffled % self.minibatches:
             what = "envs * unrolls" if whole else "envs * unroll * unrolls"
-            raise UserError(
-                f"PPO.minibatches = {self.minibatches} does not divide {what} = {shuffled}; choose a divisor"
+            raise InvalidSetting(
+                f"PPO.minibatches = {self.minibatches} does not divide {what} = {shuffled}; choose a divisor",
+                *("ppo.minibatches", "ppo.envs", "ppo.unrolls", *(() if whole else ("ppo.unroll",))),
             )
         for name, known in (("activation", ("tanh", "relu", "swish")), ("initializer", ("orthogonal", "lecun"))):
             if getattr(self, name) not in known:
-                raise UserError(f"PPO.{name} must be one of {', '.join(known)}, not '{getattr(self, name)}'")
+                raise InvalidSetting(
+                    f"PPO.{name} must be one of {', '.join(known)}, not '{getattr(self, name)}'", f"ppo.{name}"
+                )
         if not self.hidden or min((*self.hidden, *self.value_hidden)) < 1:
             said = " ".join(map(str, (*self.hidden, *self.value_hidden))) or "nothing"
-            raise UserError(
+            raise InvalidSetting(
                 f"PPO.hidden must list at least one width, and widths, those of PPO.value_hidden too, are positive, "
-                f"not {said}"
+                f"not {said}",
+                *("ppo.hidden", "ppo.value_hidden"),
             )
 
     def _check_memory(self) -> None:
         if self.gru < 0:
-            raise UserError(f"PPO.gru must not be negative, not {self.gru}; 0 is for no memory")
+            raise _invalid("gru", f"must not be negative, not {self.gru}; 0 is for no memory")
         for name, least in (("action_embedding", self.action_embedding), ("heads", min((1, *self.heads)))):
             if least < 1:
-                raise UserError(f"PPO.{name} must be at least 1, not {least}")
+                raise _invalid(name, f"must be at least 1, not {least}")
         if not self.gru:
             if self.heads or not self.reset_memory or self.action_embedding != PPO.action_embedding:
-                raise UserError("PPO.heads, PPO.action_embedding and PPO.reset_memory are a GRU's: give PPO.gru units")
+                raise InvalidSetting(
+                    "PPO.heads, PPO.action_embedding and PPO.reset_memory are a GRU's: give PPO.gru units",
+                    *("ppo.gru", "ppo.heads", "ppo.action_embedding", "ppo.reset_memory"),
+                )
             return
         if self.unrolls > 1 or self.fresh_values or self.value_hidden:
-            raise UserError(
+            raise InvalidSetting(
                 "PPO.gru goes with one unroll (PPO.unrolls=1), values as they were estimated on the way "
-                "(PPO.fresh_values=False) and one network for policy and value (no PPO.value_hidden)"
+                "(PPO.fresh_values=False) and one network for policy and value (no PPO.value_hidden)",
+                *("ppo.gru", "ppo.unrolls", "ppo.fresh_values", "ppo.value_hidden"),
             )
+
+
+def _invalid(name: str, rule: str) -> InvalidSetting:
+    """The error of a hyperparameter that breaks a rule."""
+    return InvalidSetting(f"PPO.{name} {rule}", f"ppo.{name}")

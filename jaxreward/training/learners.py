@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from jaxreward.errors import UserError
+from jaxreward.errors import InvalidSetting
 from jaxreward.tasks import Box, Task
 from jaxreward.training.hyperparameters import PPO
 
@@ -13,9 +13,9 @@ _QUICK_REAL: dict[str, Any] = {
     "hidden": (64, 64), "value_hidden": (128, 128), "scale_rewards": True, "reward_scale": 30.0,
     "observation_clip": 5.0,
 }  # fmt: skip
-# Programs of a search come in all units, and beside small rewards an untrained value network is only noise: returns
-# are brought to the size at which robots learn (benchmarks/reward_units.py). The learning rate stays: one that falls
-# keeps what was solved early, but at these budgets robots are not there yet (docs/appendix/robot_results.md).
+# The rewards of programs have any scale, and when they are small the noise of an untrained value network dominates:
+# returns are scaled to a size at which robots learn (benchmarks/reward_units.py). The learning rate is constant: decay
+# preserves early solutions, which robots do not reach within these budgets (docs/appendix/robot_results.md).
 
 
 def quick_real(**settings: Any) -> PPO:
@@ -65,5 +65,6 @@ def paper(name: str) -> PPO:
         UserError: a task for which it has none, or one that this project does not have.
     """
     if name not in PAPER:
-        raise UserError(f"the paper's learner for '{name}' is not here; it is for {', '.join(sorted(PAPER))}")
+        message = f"the paper's learner for '{name}' is not here; it is for {', '.join(sorted(PAPER))}"
+        raise InvalidSetting(message, "task")
     return PAPER[name]

@@ -30,7 +30,7 @@ class LocalExecutor:
             memory_gb: limit for what a job takes, in 10^9 bytes; by default most of what is free.
 
         Raises:
-            UserError: a limit that is none.
+            UserError: an invalid limit.
         """
         self.devices = tuple(devices or jax.local_devices())
         self.platform, self.slots = self.devices[0].platform, len(self.devices)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from jaxreward.errors import UserError
+from jaxreward.errors import InvalidSetting
 from jaxreward.tasks import Task
 from jaxreward.training.hyperparameters import PPO
 from jaxreward.training.rungs import Rung
@@ -42,9 +42,9 @@ class Schedule:
 def make_schedule(ppo: PPO, steps: int, checkpoints: int, rungs: Sequence[Rung]) -> Schedule:
     """Updates for a budget of `steps` environment steps a seed, rounded up to whole updates."""
     if steps < 1:
-        raise UserError(f"the budget must be at least 1 environment step, not {steps}")
+        raise InvalidSetting(f"the budget must be at least 1 environment step, not {steps}", "steps")
     if checkpoints < 1:
-        raise UserError(f"there must be at least 1 checkpoint, not {checkpoints}")
+        raise InvalidSetting(f"there must be at least 1 checkpoint, not {checkpoints}", "checkpoints")
     updates = -(-steps // ppo.batch)
     even = {max(1, round(updates * (i + 1) / checkpoints)) for i in range(checkpoints)}
     cuts = dict[int, tuple[Rung, ...]]()
@@ -52,7 +52,8 @@ def make_schedule(ppo: PPO, steps: int, checkpoints: int, rungs: Sequence[Rung])
         rung.check()
         at = -(-rung.steps // ppo.batch)
         if not 0 < at < updates:
-            raise UserError(f"a rung at {rung.steps} steps must lie inside the budget of {steps} steps")
+            message = f"a rung at {rung.steps} steps must lie inside the budget of {steps} steps"
+            raise InvalidSetting(message, "rung.steps", "steps")
         cuts[at] = (*cuts.get(at, ()), rung)
     return Schedule(updates, tuple(sorted({*even, *cuts})), tuple(cuts.items()))
 
@@ -132,7 +133,8 @@ def memory_limit(memory_gb: float | None, devices: Sequence[Device]) -> int:
     machine share its memory."""
     if memory_gb is not None:
         if not 0 < memory_gb < math.inf:
-            raise UserError(f"the memory limit must be a positive number of GB, not {memory_gb}")
+            message = f"the memory limit must be a positive number of GB, not {memory_gb}"
+            raise InvalidSetting(message, "memory_gb")
         return int(memory_gb * 1e9)
     device = devices[0]
     stats = device.memory_stats() if device.platform != "cpu" else None

@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxreward.errors import UserError
+from jaxreward.errors import InvalidSetting
 from jaxreward.programs import Program, Spec
 from jaxreward.programs.merged import Merged
 
@@ -54,7 +54,7 @@ class Population:
         self.width, self.terms = max(own_width, width), max(own_terms, terms)
         self.structure = tuple(p.structure for p in self.programs)
         if any((p.spec.leaves, p.spec.action) != (self._spec.leaves, self._spec.action) for p in self.programs):
-            raise UserError("programs that train side by side must be of one task")
+            raise InvalidSetting("programs that train side by side must be of one task", "programs")
         self.constants = np.zeros((len(self), max(len(p.constants) for p in self.programs)), np.float32)
         for row, program in zip(self.constants, self.programs, strict=True):
             row[: len(program.constants)] = program.constants

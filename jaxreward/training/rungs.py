@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from jaxreward.errors import UserError
+from jaxreward.errors import InvalidSetting
 from jaxreward.records import Measure
 from jaxreward.training.history import History
 
@@ -40,15 +40,16 @@ class Rung:
     incumbent: float | None = None
 
     def check(self) -> None:
-        """Raise a UserError for what cannot be; whether `steps` lie inside a budget is for the budget to say."""
+        """Raise an InvalidSetting for the first invalid field; `make_schedule` checks `steps` against the budget."""
         for name in ("threshold", "incumbent"):
             value = getattr(self, name)
             if value is not None and not math.isfinite(value):
-                raise UserError(f"the {name} of a rung is a finite number, not {value}")
+                raise InvalidSetting(f"the {name} of a rung is a finite number, not {value}", f"rung.{name}")
         if not 0 < self.keep <= 1:
-            raise UserError(f"a rung keeps a share of the candidates, above 0 and at most 1, not {self.keep}")
+            message = f"a rung keeps a share of the candidates, above 0 and at most 1, not {self.keep}"
+            raise InvalidSetting(message, "rung.keep")
         if self.incumbent is not None and not self.prune:
-            raise UserError("the incumbent of a rung is for prune=True")
+            raise InvalidSetting("the incumbent of a rung is for prune=True", "rung.incumbent", "rung.prune")
 
 
 @dataclass(frozen=True)

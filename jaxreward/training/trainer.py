@@ -21,14 +21,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxreward.errors import UserError
+from jaxreward.errors import InvalidSetting
 from jaxreward.programs import Program
 from jaxreward.records import SUCCESS, Measure
 from jaxreward.tasks import Task, measure_of, metric_names, require_sound
 from jaxreward.timing import CLOCK
 from jaxreward.training.chunk import TrainerState
 from jaxreward.training.execution import Execution
-from jaxreward.training.executor import Checkpointing, Done, Executor, Job, Supervisor, WorkerLost
+from jaxreward.training.executor import Checkpointing, Done, Executor, Job, Supervisor, WorkerLost, WorkersLost
 from jaxreward.training.history import History
 from jaxreward.training.hyperparameters import PPO, CollectorName, CompileName
 from jaxreward.training.learners import quick
@@ -115,26 +115,27 @@ def train(
         Scores, curves and diagnostics.
 
     Raises:
-        UserError: impossible settings, or a mistake in the task (see `jaxreward.check_task`).
+        UserError: invalid settings, or a mistake in the task (see `jaxreward.check_task`).
         Interrupted: `should_stop` returned True.
     """
     require_sound(task)
     ppo = quick(task) if ppo is None else ppo
     ppo.check()
     if isinstance(seeds, str | float):
-        raise UserError(f"seeds are a number of seeds or a sequence of integers, not {seeds!r}")
+        raise InvalidSetting(f"seeds are a number of seeds or a sequence of integers, not {seeds!r}", "seeds")
     seed_list = tuple(range(seeds)) if isinstance(seeds, int) else tuple(int(s) for s in seeds)
     if not seed_list or min(seed_list) < 0 or len(set(seed_list)) < len(seed_list):
-        raise UserError(f"seeds must be distinct non-negative integers, at least one, not {seeds}")
+        raise InvalidSetting(f"seeds must be distinct non-negative integers, at least one, not {seeds}", "seeds")
     if eval_episodes < 1:
-        raise UserError(f"there must be at least 1 held-out episode, not {eval_episodes}")
+        raise InvalidSetting(f"there must be at least 1 held-out episode, not {eval_episodes}", "eval_episodes")
     if not programs:
-        raise UserError("there is no program to train; give at least one")
+        raise InvalidSetting("there is no program to train; give at least one", "programs")
     execution = execution or Execution()
     execution.check(ppo)
     rates = [r.threshold for r in rungs if r.threshold is not None] if measure_of(task).rate else []
     if rates and not 0.0 <= min(rates) <= max(rates) <= 1.0:
-        raise UserError(f"the threshold of a rung is a success rate in [0, 1], not {min(rates)} to {max(rates)}")
+        message = f"the threshold of a rung is a success rate in [0, 1], not {min(rates)} to {max(rates)}"
+        raise InvalidSetting(message, "rung.threshold")
     schedule = make_schedule(ppo, steps, checkpoints, rungs)
     given, local = execution.executor, partial(LocalExecutor, execution.devices, execution.memory_gb)
     with nullcontext(given) if given is not None else local() as executor:
@@ -338,10 +339,7 @@ class _Training:
                     except WorkerLost as error:
                         lost[job.index] += 1
                         if lost[job.index] == _LOSSES:
-                            what = f"{_LOSSES} workers were lost with chunk {job.index}, the last one: {error}"
-                            raise UserError(
-                                f"{what}; see to the engine and start again: what was saved is kept"
-                            ) from error
+                            raise WorkersLost(job.index, _LOSSES, error) from error
                         running[self.executor.submit(job, supervisor)] = job
         except BaseException:  # a failure of one job, or Ctrl-C here: the others stop at their next update
             self._failed.set()

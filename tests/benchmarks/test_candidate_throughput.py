@@ -16,7 +16,7 @@ import pytest
 from benchmarks import candidate_throughput, gpu, regimes, scaling, table
 from benchmarks.measure import Apart, Seconds, median
 from jaxreward import cli
-from jaxreward.errors import UserError
+from jaxreward.errors import FileProblem, InvalidSetting, UnusableFile
 from jaxreward.tasks import make_task
 from jaxreward.training import PPO, Execution, quick_real
 
@@ -48,14 +48,14 @@ def test_the_median_is_one_repeat():
 
 
 @pytest.mark.usefixtures("unoptimised")
-def test_the_smallest_measurement(capsys: pytest.CaptureFixture[str]):
+def test_one_candidate_is_measured_without_comparisons(capsys: pytest.CaptureFixture[str]):
     words = [*SMALL, "--candidates", "1", "--one-by-one-limit", "0", "--separate-limit", "0", "--no-second-pass"]
     assert candidate_throughput.main([*words, "--json"]) == 0
     (row,) = json.loads(capsys.readouterr().out.splitlines()[-1])["rows"]
     assert row["wall_s"] > row["run_s"] > 0 and row["wall_ratio"] is None and row["collector"] == "stepwise"
 
 
-def test_collectors_that_are_compared():
+def test_only_collectors_that_the_learner_supports_are_compared():
     assert list(regimes.collectors(PPO(), "cpu")) == ["fused", "fused, fast", "stepwise"]
     assert list(regimes.collectors(PPO(gru=4), "cpu")) == ["fused", "fused, fast"]
     assert list(regimes.collectors(PPO(), "gpu")) == ["fused", "stepwise"]
@@ -76,12 +76,13 @@ def test_differing_agents_are_reported(monkeypatch: pytest.MonkeyPatch):
     assert found["fused, fast"] == {"max_parameter_difference": 0.25, "max_success_difference": 0.5}
     assert np.isnan(list(found["stepwise"].values())).all()
     monkeypatch.setattr(regimes, "collectors", lambda _, chunk: {"fused": Execution()})
-    with pytest.raises(UserError, match="leave --agree away"):
+    with pytest.raises(InvalidSetting) as error:
         regimes.agreement(make_task("probe-choice"), [], ppo=PPO())
+    assert error.value.settings == ("agree",)
 
 
 @pytest.mark.slow
-def test_a_small_measurement(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_a_report_holds_rows_chunking_and_agreement(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     out = tmp_path / "results" / "small.json"
     status = candidate_throughput.main(
         [*SMALL, "--candidates", "3", "1", "--one-by-one-limit", "2", "--separate-limit", "1", "--chunking", "2",
@@ -143,7 +144,7 @@ def test_user_errors_are_one_sentence(arguments: list[str], sentence: str, capsy
     assert sentence in err and len(err.splitlines()) == 1
 
 
-def test_a_settings_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_a_settings_file_is_read_and_checked(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     file = tmp_path / "bench.toml"
     file.write_text("candidates = [1, 2]\none-by-one-limit = 1\n")
     assert candidate_throughput.main(["--config", str(file), "--dry-run"]) == 0
@@ -160,13 +161,14 @@ def test_a_settings_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     assert "did you mean 'candidates'" in capsys.readouterr().err
 
 
-def test_other_files_are_not_tables(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_files_that_hold_no_results_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     other = tmp_path / "other.json"
     other.write_text("{}")
     assert table.main([str(other)]) == 2 and table.main([]) == 2
     assert "does not hold results" in capsys.readouterr().err
-    with pytest.raises(UserError, match="exactly one"):
+    with pytest.raises(UnusableFile) as error:
         table.fill("no markers", [])
+    assert (error.value.path, error.value.problem) == (table.PAGE, FileProblem.DAMAGED)
 
 
 def test_the_growth_with_candidates_is_drawn(tmp_path: Path, capsys: pytest.CaptureFixture[str]):

@@ -40,7 +40,7 @@ def test_the_labelled_set_is_made_of_different_programs(name):
 
 
 @pytest.mark.slow
-def test_a_set_is_trained(tmp_path: Path):
+def test_a_labelled_set_is_trained_and_reported(tmp_path: Path):
     out = tmp_path / "warnings.json"
     words = ["--tasks", "xland-easy", "--seeds", "1", "--steps", "20000", "--eval-episodes", "16", "--out", str(out)]
     assert farmed_warning.main(words) == 0

@@ -64,7 +64,7 @@ def test_the_optimum_is_one_and_nothing_is_above(name: str):
         assert min(values) >= 0.0 and max(values) < 1.0
 
 
-def test_a_goal_by_hand():
+def test_the_closeness_to_a_goal_equals_a_calculation_by_hand():
     goal = Goal({0: 0.0, 1: 0.7})
     assert goal.closeness({0: 0.0, 1: 0.7}) == 1.0
     assert goal.closeness({0: 0.0}) == 0.5
@@ -278,7 +278,7 @@ def test_insight_says_nothing_where_there_is_no_structure():
 # ---- words
 
 
-def test_without_words_they_are_declined():
+def test_requests_in_words_are_declined_without_words():
     proposer, parent = dull(words=False), result(PARENT)
     for operator in WORDS:
         proposal = proposer.propose(request(operator, parent, parent), derive_rng(0))
@@ -389,7 +389,7 @@ def test_words_are_answered_or_declined_once(strategy: str):
     assert set(operators) == state.declined and len(operators) == len(set(operators)) > 0
 
 
-def test_the_same_scratch_programs_for_everyone():
+def test_all_strategies_begin_with_the_same_scratch_programs():
     curves = [run(Trial("smooth", name, 6, 3)).curve for name in ("best-of-n", "limen")]
     assert curves[0] == curves[1]
 
@@ -404,7 +404,7 @@ def test_a_repeated_program_is_not_trained_again():
     assert again.failure.stage == "duplicate" and again.failure.same_as == "x"
 
 
-def test_what_counts_is_the_truth_of_the_chosen_one():
+def test_a_search_is_scored_by_the_true_value_of_its_choice():
     outcome = run(Trial("noisy", "best-of-n", 64, 0))
     world = World(Trial("noisy", "best-of-n", 64, 0))
     results = [
@@ -419,7 +419,7 @@ def test_what_counts_is_the_truth_of_the_chosen_one():
 # ---- the comparison
 
 
-def test_paired_differences_by_hand():
+def test_paired_differences_equal_a_calculation_by_hand():
     found = paired([0.3, 0.5, 0.7, 0.9], [0.1, 0.4, 0.4, 0.5])
     assert found.mean == pytest.approx(0.25)
     assert found.half == pytest.approx(3.182446 * statistics.stdev([0.2, 0.1, 0.3, 0.4]) / 2)
@@ -438,7 +438,7 @@ def test_entries_are_strategies_with_their_options():
         assert sum(entry.options.get("counts", (8,))) == 8
 
 
-def test_a_tiny_run(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
+def test_a_tiny_run_fills_the_page(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
     out = tmp_path / "results" / "tiny.json"
     assert search_landscapes.main(["--tiny", "--out", str(out)]) == 0
     report = json.loads(out.read_text())
@@ -471,7 +471,7 @@ def test_tables_are_those_of_the_page():
 @pytest.mark.parametrize(
     "words", [["--seeds", "1"], ["--landscapes", "hilly"], ["--insight", "0.9"], ["--processes", "0"]]
 )
-def test_settings_that_cannot_be(words: list[str], capsys: pytest.CaptureFixture[str]):
+def test_an_invalid_setting_is_named(words: list[str], capsys: pytest.CaptureFixture[str]):
     assert search_landscapes.main(words) == 2
     assert words[0] in capsys.readouterr().err
 

@@ -33,7 +33,7 @@ def test_impossible_measurements_are_refused_at_once(benchmark, words, capsys):
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("unoptimised")
-def test_speed_of_a_task():
+def test_the_speed_of_training_and_of_random_steps_is_measured():
     row = task_speed.of_task("probe-choice", (1,), 1)
     (training,), (random,) = row["training"], row["random"]
     assert random["steps_per_s"] > 0 and random["candidates"] == training["candidates"] == 1
@@ -89,7 +89,7 @@ def test_whole_steps_are_asked_for_in_the_process_that_is_measured(words, monkey
 
 
 @pytest.mark.slow
-def test_speed_of_a_task_in_a_process_of_its_own(tmp_path: Path):
+def test_the_speed_of_a_task_is_measured_in_a_process_of_its_own(tmp_path: Path):
     out = tmp_path / "results" / "speed.json"
     assert task_speed.main(["--tasks", "probe-choice", "--candidates", "1", "--updates", "1", "--out", str(out)]) == 0
     report = json.loads(out.read_text())
@@ -97,7 +97,7 @@ def test_speed_of_a_task_in_a_process_of_its_own(tmp_path: Path):
 
 
 @pytest.mark.slow
-def test_units_of_a_reward(tmp_path: Path):
+def test_units_are_measured_with_and_without_scaling(tmp_path: Path):
     out = tmp_path / "units.json"
     words = ["--tasks", "quadcopter-hover", "--scales", "1", "--seeds", "1", "--steps", "1000", "--eval-episodes", "4"]
     assert reward_units.main([*words, "--out", str(out)]) == 0
@@ -105,7 +105,7 @@ def test_units_of_a_reward(tmp_path: Path):
 
 
 @pytest.mark.slow
-def test_parity_with_brax(tmp_path: Path):
+def test_returns_are_compared_with_those_of_brax(tmp_path: Path):
     out, plot = tmp_path / "parity.json", tmp_path / "parity.png"
     words = ["--tasks", "inverted-pendulum", "--seeds", "1", "--steps", "20480", "--candidates", "2", "--evals", "2"]
     assert brax_parity.main([*words, "--out", str(out), "--plot", str(plot)]) == 0

@@ -10,11 +10,11 @@ import jax
 import numpy as np
 import pytest
 
-from jaxreward.errors import UserError
 from jaxreward.exports import TARGETS, export
 from jaxreward.exports.halves import agrees
-from jaxreward.exports.module import BEGIN, DEFAULT, END
-from jaxreward.programs import Program
+from jaxreward.exports.module import BEGIN, DEFAULT, END, MissingFunction
+from jaxreward.exports.targets import UnsuitableTarget
+from jaxreward.programs import Program, ProgramRejected
 from jaxreward.runs.provenance import named_task
 from tests.compilation import jit
 from tests.exports.modules import INTERFACES, exported, imported, same, unchecked, unplayed
@@ -139,13 +139,14 @@ def compute_reward(state, action, next_state):
 
 
 @pytest.mark.parametrize(("target", "name", "others"), [
-    ("brax", "xland-easy", "plain, gymnasium and xminigrid"),
-    ("playground", "hopper", "plain, gymnasium and brax"),
-    ("xminigrid", "panda-tracking", "plain, gymnasium, brax and playground"),
+    ("brax", "xland-easy", ("plain", "gymnasium", "xminigrid")),
+    ("playground", "hopper", ("plain", "gymnasium", "brax")),
+    ("xminigrid", "panda-tracking", ("plain", "gymnasium", "brax", "playground")),
 ])  # fmt: skip
 def test_a_target_that_is_not_for_a_task_names_those_that_are(target, name, others, task_of):
-    with pytest.raises(UserError, match=f"--to {target} is for .*, which {name} is not; for it there are {others}"):
+    with pytest.raises(UnsuitableTarget) as error:
         export(EASY, task_of(name), name, target, unchecked)
+    assert (error.value.target, error.value.fitting) == (target, others)
 
 
 def test_the_text_of_a_half_serves_other_options_if_it_computes_the_same(checker, task_of, monkeypatch):
@@ -160,18 +161,21 @@ def test_the_text_of_a_half_serves_other_options_if_it_computes_the_same(checker
         program = checker.load(text, unplayed(short))
         assert agrees(program, short, "get_observation") == fits
     monkeypatch.setattr("jaxreward.exports.module.agrees", lambda *_: False)
-    with pytest.raises(UserError, match="has no get_observation, and that of xland-easy with these options is not at"):
+    with pytest.raises(MissingFunction) as error:
         exported(REWARD, short, "plain", checker, "xland-easy")
+    assert error.value.missing == ("get_observation",)
 
 
 def test_a_half_without_source_text_is_refused(task_of):
-    with pytest.raises(UserError, match="has no get_observation, and that of reacher"):
+    with pytest.raises(MissingFunction) as error:
         export(REWARD, task_of("reacher"), "reacher", "plain", unchecked)
+    assert error.value.missing == ("get_observation",)
 
 
 def test_what_is_refused_is_not_written(checker, task_of):
-    with pytest.raises(UserError, match="rejected: guard"):
+    with pytest.raises(ProgramRejected) as error:
         exported("import os\n" + REWARD, task_of("xland-easy"), "plain", checker)
+    assert (error.value.failure.stage, error.value.failure.line) == ("guard", 1)
 
 
 def test_every_target_makes_a_module_for_every_kind_of_task(task_of, monkeypatch):

@@ -32,7 +32,7 @@ def plain(r, discount, v_tm1, v_t, lambda_) -> np.ndarray:
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("lambda_", [0.0, 0.3, 0.95, 1.0])
-def test_equals_the_plain_loop(seed: int, lambda_: float):
+def test_the_scan_equals_the_plain_loop(seed: int, lambda_: float):
     steps = trajectory(seed)
     np.testing.assert_allclose(
         gae(*map(jnp.asarray, steps), lambda_=lambda_), plain(*steps, lambda_=lambda_), rtol=1e-5, atol=1e-5

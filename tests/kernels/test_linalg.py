@@ -97,7 +97,7 @@ def test_empty_matrices_stay_empty():
     assert solved.shape == (2, 3, 0)
 
 
-def test_affected_jax_versions():
+def test_jax_0_10_up_to_0_11_0_is_affected():
     versions = ("0.9.2", "0.10", "0.10.2", "0.11.0rc1", "0.11.1", "0.12.0")
     assert [v for v in versions if linalg.affected(v)] == ["0.10", "0.10.2", "0.11.0rc1"]
 

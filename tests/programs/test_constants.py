@@ -10,9 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxreward.errors import UserError
+from jaxreward.errors import InvalidSetting
 from jaxreward.programs import lockdown
-from jaxreward.programs.constants import FloatLiteral, literals, write_back
+from jaxreward.programs.constants import FloatLiteral, LiteralError, literals, write_back
 from jaxreward.programs.interpret import replay
 from jaxreward.programs.limits import Limits
 from jaxreward.programs.samples import Samples
@@ -69,7 +69,7 @@ def test_constants_are_the_rewards_own_numbers():
         ("return max(x, 0.25)  # é 0.75", [0.25]), ("return 'é'.count('é') * x * 0.125", [0.125]),
     ],
 )  # fmt: skip
-def test_what_is_a_constant_and_what_is_not(body, values):
+def test_only_positive_float_literals_are_constants(body, values):
     source = f"def compute_reward(x, y, z):\n    {body}\n"
     assert found(source) == values
     which = literals(ast.parse(source), "compute_reward", None)
@@ -89,16 +89,19 @@ def test_values_go_back_into_the_source():
     assert again == source
 
 
-def test_what_cannot_be_written_is_refused():
+def test_a_value_or_literal_that_does_not_fit_is_refused_with_its_line():
     source = "def compute_reward(s, a, n):\n    return 0.5 * s\n"
     (one,) = literals(ast.parse(source), "compute_reward", None)
-    for values in ([-1.0], [float("nan")], [float("inf")], [1.0, 2.0], []):
-        with pytest.raises(ValueError):
-            write_back(source, [one], values)
-    with pytest.raises(ValueError, match="line 9"):
-        write_back(source, [FloatLiteral(9, 0, 3, 0.5)], [1.0])
-    with pytest.raises(ValueError, match="line 2"):
-        write_back(source, [FloatLiteral(2, 0, 3, 0.5)], [1.0])
+    elsewhere, misplaced = (FloatLiteral(line, 0, 3, 0.5) for line in (9, 2))
+    for literal, values, line in (
+        *((one, [value], 2) for value in (-1.0, float("nan"), float("inf"))),
+        *((one, values, None) for values in ([1.0, 2.0], [])),
+        (elsewhere, [1.0], 9),
+        (misplaced, [1.0], 2),
+    ):
+        with pytest.raises(LiteralError) as error:
+            write_back(source, [literal], values)
+        assert error.value.line == line
 
 
 @pytest.fixture(scope="module")
@@ -133,11 +136,11 @@ def test_other_constants_are_another_program_of_the_same_structure(checker, task
     np.testing.assert_array_equal(
         computed, paid(lambda *a: replay(program.skeleton.tape)(*a, *(2.0 * program.constants)), inputs)
     )
-    with pytest.raises(UserError, match="has no constants"):
+    with pytest.raises(InvalidSetting):
         checker.check("def get_observation(state):\n    return state.pos\n", task)[1].with_constants([])
 
 
-def test_equal_constants_are_two(checker, task):
+def test_equal_literals_are_separate_constants(checker, task):
     """A skeleton must not tie numbers that happen to be equal."""
     text = (
         "import jax.numpy as jnp\ndef compute_reward(s, a, n):\n    return {} * jnp.sum(n.pos) + {} * jnp.sum(n.vel)\n"

@@ -266,7 +266,7 @@ def _compare(group: Any) -> None:
             np.testing.assert_allclose(np.asarray(y, F32), np.asarray(x, F32), rtol=1e-5, atol=1e-5, err_msg=name)
 
 
-def test_index_helpers():
+def test_index_helpers_and_constants_of_jax_numpy_trace():
     found = vars(modules()["jax.numpy"])
     assert set(NOT_FUNCTIONS) <= set(API["jax.numpy"])
     tape = trace(

@@ -55,7 +55,7 @@ def mutated(draw: st.DrawFn, sources: list[str]) -> str:
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 @given(mutated(SOURCES + HOSTILE))
-def test_guard_refuses_or_accepts(source):
+def test_the_guard_accepts_or_refuses_any_source(source):
     try:
         checked = guard(source, frozenset({"pos", "vel", "goal"}))
     except Refused as refused:

@@ -104,13 +104,13 @@ def digests(checker, task):
 
 
 @pytest.mark.parametrize("name", SAME)
-def test_one_digest(digests, name):
+def test_programs_that_compute_the_same_share_a_digest(digests, name):
     first, second = digests["same", name]
     assert first == second
 
 
 @pytest.mark.parametrize("name", DIFFERENT)
-def test_another_digest(digests, name):
+def test_programs_that_compute_something_else_differ_in_digest(digests, name):
     first, second = digests["different", name]
     assert first != second
 
@@ -176,7 +176,7 @@ def compare(program: Program, source: str, task: Any) -> None:
 
 
 @pytest.mark.parametrize("name", suite_good.CASES)
-def test_tape_equals_source(good, task, name):
+def test_a_tape_computes_what_its_source_does(good, task, name):
     compare(good[name][1], suite_good.CASES[name][0], task)
 
 

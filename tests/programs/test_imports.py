@@ -93,8 +93,8 @@ def test_what_is_refused_would_be_seen(tmp_path):
 
 def test_a_source_has_one_digest_in_every_process(good, task):
     """Also where strings hash differently."""
-    with Checker(Limits(cpu_s=3, wall_s=12.0), lanes=1) as other:
-        other._lanes[0].worker.extra["PYTHONHASHSEED"] = "7"
+    with Checker(Limits(cpu_s=3, wall_s=12.0), workers=1) as other:
+        other._workers[0].tracer.extra["PYTHONHASHSEED"] = "7"
         outcomes = other.check_many([source for source, _ in suite_good.CASES.values()], task)
     for name, (_, program) in zip(suite_good.CASES, outcomes, strict=True):
         known = good[name][1]

@@ -104,7 +104,7 @@ def reply(header: dict, written: bytes) -> bytes:
     return len(head).to_bytes(4, "little") + head + written
 
 
-def test_escaped_programs_can_do_nothing(tmp_path):
+def test_escaped_programs_have_no_effect(tmp_path):
     (tmp_path / "precious").write_text("kept")
     body = (
         f"PATH = {str(tmp_path)!r}\nPAGE = bytearray(8192)\n"
@@ -233,7 +233,7 @@ def judge(machine: str, audit: int, number: int, third_argument: int = 0) -> int
 
 
 @pytest.mark.parametrize("machine", lockdown.ARCHITECTURES)
-def test_filter(machine):
+def test_the_seccomp_filter_allows_only_listed_calls(machine):
     audit, calls = lockdown.ARCHITECTURES[machine]
     allowed = {n for n in range(600) if judge(machine, audit, n) == 0x7FFF0000}
     assert allowed == set(calls.values())
@@ -263,8 +263,8 @@ def test_no_secrets_reach_the_helpers(checker, monkeypatch):
     monkeypatch.setenv("HOME", "/home/somebody")
     assert not {"ANTHROPIC_API_KEY", "HOME", "USER"} & set(environment())
     checker.sandbox_status()
-    for lane in checker._lanes:
-        for process in (lane.worker, lane.verifier):
+    for worker in checker._workers:
+        for process in (worker.tracer, worker.verifier):
             if process.pid:
                 seen = Path(f"/proc/{process.pid}/environ").read_bytes()
                 names = {entry.split(b"=")[0] for entry in seen.split(b"\0") if entry}

@@ -27,7 +27,7 @@ SCANS: dict[str, tuple[Any, tuple[int, int]]] = {
 
 
 @pytest.mark.parametrize("name", SCANS)
-def test_sizes_of_a_scan(name):
+def test_the_sizes_of_a_scan_are_read_from_its_jaxpr(name):
     function, sizes = SCANS[name]
     scans = [e for e in jax.make_jaxpr(function)(X).eqns if e.primitive.name == "scan"]
     assert [scan_sizes(e) for e in scans] == [sizes]

@@ -73,7 +73,7 @@ def test_rows_are_what_their_tapes_make_of_them_alone(order):
     assert_alike([TAPES[k] for k in order], inputs(len(order)))
 
 
-def test_what_tapes_share_stands_once():
+def test_nodes_that_tapes_share_are_merged():
     assert size(*[TAPES[0]] * 3) == size(TAPES[0]) == size(TAPES[0], TAPES[4]) == count(TAPES[0])
     own = [size(tape) for tape in TAPES[:3]]
     sine = size(tape_of(lambda x: [shared(x)]))
@@ -81,7 +81,7 @@ def test_what_tapes_share_stands_once():
     assert size(*TAPES[:3]) < sum(own) - 2 * sine, "a tanh more"
 
 
-def test_the_order_of_a_sum_does_not_part_tapes():
+def test_sums_in_another_order_are_merged():
     one, two = tape_of(lambda x: [jnp.sin(x) + x]), tape_of(lambda x: [x + jnp.sin(x)])
     assert size(one, two) == 2
     differences = [tape_of(lambda x: [x - 1]), tape_of(lambda x: [1 - x])]
@@ -89,7 +89,7 @@ def test_the_order_of_a_sum_does_not_part_tapes():
     assert_alike([one, two], inputs(2))
 
 
-def test_constants_are_of_their_own_rows():
+def test_every_row_has_constants_of_its_own():
     """A tape may have fewer of them; what stands for the missing is read by nothing."""
     tapes = [
         tape_of(lambda x, a, b: [a * shared(x) + b, jnp.stack([a, b]) * a], 2),
@@ -135,7 +135,7 @@ def test_tapes_of_other_inputs_are_refused():
         Merged([TAPES[0], scalar], 1)
 
 
-def test_programs_of_the_suite_side_by_side(good, task):
+def test_merged_programs_of_the_suite_compute_what_each_does_alone(good, task):
     """Observations and rewards of every third good program, together and each alone."""
     programs = [program for verdict, program in good.values() if verdict.ok][::3]
     assert len(programs) > 10

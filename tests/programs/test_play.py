@@ -13,9 +13,9 @@ import pytest
 from pointtask import Box, PointTask, structs
 from suite_parts import obs
 
-from jaxreward.errors import UserError
+from jaxreward.errors import InvalidSetting
 from jaxreward.programs import Checker
-from jaxreward.programs.play import can_play, how_many, sample_transitions
+from jaxreward.programs.play import UnplayableTask, can_play, how_many, sample_transitions
 from jaxreward.programs.process import Lost, SandboxError
 from jaxreward.tasks.probe import Probe
 
@@ -46,7 +46,7 @@ def test_transitions_are_steps_of_the_task(easy):
     assert jax.jit(jax.vmap(follows))(views, actions, nexts).all()
 
 
-def test_they_are_diverse_and_hold_what_is_rare(easy):
+def test_transitions_are_diverse_and_include_rare_ones(easy):
     views, actions, nexts = sample_transitions(easy)
     paid = jax.vmap(easy.sparse_reward)(views, actions, nexts)
     assert paid.sum() >= 3, "random play picks the pyramid up in one step of a thousand"
@@ -78,13 +78,15 @@ def test_a_task_with_fewer_transitions_repeats_them():
     assert views.signal.shape == (2000,)
 
 
-def test_a_task_that_cannot_be_played_says_so():
+def test_a_task_that_fails_when_played_is_named_with_the_cause():
     class Broken(Lake):
         def step(self, state, action):
             raise ValueError("no wind")
 
-    with pytest.raises(UserError, match="cannot be played with random actions: ValueError: no wind"):
+    with pytest.raises(UnplayableTask) as error:
         sample_transitions(Broken())
+    cause = error.value.__cause__
+    assert isinstance(cause, ValueError) and cause.args == ("no wind",) and "ValueError: no wind" in str(error.value)
 
 
 def test_only_tasks_that_can_be_reset_and_stepped_are_played(easy):
@@ -113,17 +115,17 @@ def test_a_task_may_provide_its_transitions(checker):
 
 def test_samples_are_sent_once(easy, monkeypatch):
     """And again to a verifier that has been started anew."""
-    with Checker(lanes=1) as own:
-        lane = own._lanes[0]
-        sizes, ask = [], lane.verifier.ask
+    with Checker(workers=1) as own:
+        worker = own._workers[0]
+        sizes, ask = [], worker.verifier.ask
         monkeypatch.setattr(
-            lane.verifier, "ask", lambda payload, *rest: sizes.append(len(payload)) or ask(payload, *rest)
+            worker.verifier, "ask", lambda payload, *rest: sizes.append(len(payload)) or ask(payload, *rest)
         )
         source = "import jax.numpy as jnp\ndef get_observation(state):\n    return state.agent.position / {}.0\n"
         for k in (1, 2, 3):
             assert own.check(source.format(k), easy)[0].ok
         assert len(sizes) == 5 and max(sizes) == sizes[1] > 10 * max(sizes[2:])
-        lane.verifier.stop()
+        worker.verifier.stop()
         assert own.check(source.format(4), easy)[0].ok and len(sizes) == 8
 
 
@@ -180,7 +182,7 @@ def test_views_with_empty_arrays_are_sampled(checker, shape):
 
 
 @pytest.mark.parametrize(("shape", "n"), [((84, 84, 4), 64), ((128, 128, 3), 32), ((512, 512), 0)])
-def test_of_large_views_there_are_fewer(checker, shape, n):
+def test_fewer_transitions_are_sampled_of_large_views(checker, shape, n):
     task = drift(more=lambda self, key: jax.random.normal(key, shape))
     assert how_many(task) == n and how_many(Drift()) == 256
     if n == 64:
@@ -203,18 +205,19 @@ def test_transitions_that_are_not_finite_are_left_out(checker):
     assert checker.check(seeing("state.more"), always)[0].ok
 
 
-def test_unusable_samples_are_a_user_error(checker):
+def test_unusable_samples_are_refused(checker):
     views, actions, nexts = sample_transitions(Drift())
     many = jax.tree.map(lambda x: np.resize(x, (1_000_000, *x.shape[1:])), (views, actions, nexts))
-    with pytest.raises(UserError, match="MiB are too large: give at most 40 MiB"):
+    with pytest.raises(InvalidSetting, match="at most 40 MiB") as large:
         checker.check(PLACE, Drift(), samples=many)
-    with pytest.raises(UserError, match="at least one"):
+    with pytest.raises(InvalidSetting) as empty:
         checker.check(PLACE, Drift(), samples=jax.tree.map(lambda x: x[:0], (views, actions, nexts)))
+    assert large.value.settings == empty.value.settings == ("samples",)
 
 
 def test_a_verifier_that_dies_over_samples_is_a_sandbox_error(monkeypatch):
-    with Checker(lanes=1) as own:
-        verifier = own._lanes[0].verifier
+    with Checker(workers=1) as own:
+        verifier = own._workers[0].verifier
         ask = verifier.ask
 
         def dying(payload: bytes, *rest: Any) -> bytes:
@@ -229,11 +232,11 @@ def test_a_verifier_that_dies_over_samples_is_a_sandbox_error(monkeypatch):
         broken = own._target(Drift()).samples(None)
         assert broken is not None
         monkeypatch.setattr(type(own._target(Drift())), "samples", lambda *_: replace(broken, packed=[[], {}, []]))
-        with pytest.raises(UserError, match="cannot be judged on the transitions of this task: KeyError"):
+        with pytest.raises(UnplayableTask, match="KeyError"):  # of the verifier's process
             own.check(PLACE, Drift())
 
 
-def test_what_is_refused_need_not_wait_for_the_task_to_be_played(checker):
+def test_rejected_programs_do_not_wait_for_transitions(checker):
     class Unplayed(Drift):
         def sample_transitions(self):
             raise AssertionError("played")

@@ -89,7 +89,7 @@ def structs(tree: Any) -> Any:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_published(checker, name):
+def test_published_programs_pass_the_checks_unchanged(checker, name):
     make, size, shape = CASES[name]
     rng = np.random.default_rng(0)
     path = FOLDER / f"{name}.py"
@@ -112,7 +112,7 @@ def test_published(checker, name):
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_published_has_a_stable_digest(checker, name):
+def test_published_programs_keep_their_digests(checker, name):
     make, _, shape = CASES[name]
     rng = np.random.default_rng(0)
     tree = structs((make(rng), act(shape, rng)))

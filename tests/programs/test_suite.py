@@ -10,7 +10,7 @@ import suite_hostile
 
 @pytest.fixture(scope="module")
 def verdicts(checker, task):
-    """Verdicts on what is not good, from two lanes at a time."""
+    """Verdicts on what is not good, from two workers at a time."""
     sources = {("hostile", n): case[1] for n, case in suite_hostile.CASES.items()}
     sources |= {("faulty", n): case[1] for n, case in suite_faulty.CASES.items()}
     return dict(zip(sources, checker.check_many(list(sources.values()), task), strict=True))
@@ -21,7 +21,7 @@ def test_the_suite_is_large():
 
 
 @pytest.mark.parametrize("name", suite_hostile.CASES)
-def test_hostile(verdicts, name):
+def test_hostile_programs_end_at_the_expected_stage(verdicts, name):
     stages, _ = suite_hostile.CASES[name]
     verdict, _ = verdicts["hostile", name]
     got = verdict.failure.stage if verdict.failure else "ok"
@@ -31,7 +31,7 @@ def test_hostile(verdicts, name):
 
 
 @pytest.mark.parametrize("name", suite_faulty.CASES)
-def test_faulty(verdicts, name):
+def test_faulty_programs_are_rejected_with_a_helpful_message(verdicts, name):
     stages, _, pieces = suite_faulty.CASES[name]
     verdict, program = verdicts["faulty", name]
     assert program is None and verdict.failure is not None
@@ -41,7 +41,7 @@ def test_faulty(verdicts, name):
 
 
 @pytest.mark.parametrize("name", suite_good.CASES)
-def test_good(good, name):
+def test_good_programs_pass_with_the_expected_notices(good, name):
     _, kinds = suite_good.CASES[name]
     verdict, program = good[name]
     assert verdict.ok, str(verdict.failure)

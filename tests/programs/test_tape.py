@@ -154,7 +154,7 @@ def nested(depth: int) -> Any:
 
 
 @pytest.mark.parametrize("name", MALFORMED)
-def test_malformed(name):
+def test_a_malformed_tape_is_refused(name):
     with pytest.raises(TapeError, match="malformed"):
         check_tape(MALFORMED[name], ops=replayable())
 
@@ -250,7 +250,7 @@ def test_mutated_tapes_are_judged(edits):
         max_leaves=12,
     )
 )
-def test_anything_is_a_tape_or_a_tape_error(value):
+def test_any_json_is_a_tape_or_raises_a_tape_error(value):
     for candidate in (value, {"ins": value, "nodes": [], "outs": []}, {"ins": [], "nodes": value, "outs": []}):
         try:
             check_tape(candidate, ops=replayable())

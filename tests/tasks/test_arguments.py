@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from jaxreward.errors import UserError
+from jaxreward.errors import FileProblem, InvalidSetting, UnknownName, UnusableFile
 from jaxreward.tasks import Box, has_real_actions, make_task, make_task_of, options_of, task_names
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -23,26 +23,39 @@ def test_options_are_read_by_their_kind():
 
 
 @pytest.mark.parametrize(
-    ("argument", "says"),
+    ("argument", "setting", "says"),
     [
-        ("push_force_scal=2", "did you mean push_force_scale"),
-        ("gravity=2", "it has horizon=500"),
-        ("push_interval=2.5", "a whole number is expected, not '2.5'"),
-        ("push_force_scale=strong", "a number is expected"),
-        ("push_force_scale", "must be KEY=VALUE"),
-        ("push_force_scale=-1", "must be a number that is not negative"),
-        ("impl=cuda", "choose one of jax, warp"),
+        ("push_interval=2.5", "task.push_interval", "a whole number is expected, not '2.5'"),
+        ("push_force_scale=strong", "task.push_force_scale", "a number is expected"),
+        ("push_force_scale", "task_arg", ""),
+        ("push_force_scale=-1", "task.push_force_scale", "not negative, not -1"),
+        ("impl=cuda", "task.impl", "jax, warp"),
     ],
 )
-def test_mistakes_get_a_sentence(argument, says):
-    with pytest.raises(UserError, match=says) as caught:
+def test_an_invalid_option_is_named_in_a_sentence(argument, setting, says):
+    with pytest.raises(InvalidSetting) as error:
         getattr(make_task_of("go1-push-recovery", (argument,)), "physics", None)
-    assert "\n" not in str(caught.value)
+    assert error.value.settings == (setting,)
+    assert says in str(error.value) and "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("argument", "name", "nearest"),
+    [("push_force_scal=2", "push_force_scal", "push_force_scale"), ("gravity=2", "gravity", None)],
+)
+def test_an_unknown_option_is_named_with_the_nearest_or_all(argument, name, nearest):
+    task = make_task("go1-push-recovery")
+    with pytest.raises(UnknownName) as error:
+        make_task_of("go1-push-recovery", (argument,))
+    assert (error.value.kind, error.value.name, error.value.nearest) == ("option", name, nearest)
+    assert error.value.known == tuple(options_of(task))
+    assert nearest or all(f"{key}={value}" in str(error.value) for key, value in options_of(task).items())
 
 
 def test_an_option_is_given_once():
-    with pytest.raises(UserError, match="gives horizon twice"):
+    with pytest.raises(InvalidSetting) as error:
         make_task_of("panda-tracking", ("horizon=3", "horizon=4"))
+    assert error.value.settings == ("task.horizon",)
 
 
 def test_the_names_of_tasks_with_real_actions_are_known():
@@ -74,26 +87,38 @@ def test_a_file_is_a_task(tmp_path):
     assert make_task(str(file)).name == "probe-choice"
     assert not has_real_actions(str(file))
     file.write_text(TASK + "\n\nclass Other(Mine):\n    pass\n")
-    with pytest.raises(UserError, match=r"several tasks: name one, .*mine.py:Mine or .*mine.py:Other"):
+    with pytest.raises(InvalidSetting) as error:
         make_task(str(file))
+    assert error.value.settings == ("task",) and f"{file}:Mine or {file}:Other" in str(error.value)
     assert type(make_task(f"{file}:Other")).__name__ == "Other"
 
 
 @pytest.mark.parametrize(
-    ("text", "name", "says"),
+    ("text", "name", "problem", "line", "says"),
     [
-        (None, "none.py", "there is no file"),
-        ("import no_such_module_at_all", "mine.py", "cannot be imported: ModuleNotFoundError"),
-        ("def f(:\n", "mine.py", "cannot be imported: SyntaxError"),
-        ("x = 1\n", "mine.py", "no class that is a task"),
-        ("class A:\n    horizon = 3\n    def reset(self, key): ...\n", "mine.py", "A lacks action_space, default_obs"),
-        (TASK, "mine.py:Yours", "no class Yours; it has Mine"),
-        ("class A:\n    horizon = 3\n", "mine.py:A", "is no task yet: it lacks action_space"),
+        (None, "mine.py", FileProblem.MISSING, None, ""),
+        ("\nimport no_such_module_at_all", "mine.py", FileProblem.DAMAGED, 2, "ModuleNotFoundError"),
+        ("def f(:\n", "mine.py", FileProblem.DAMAGED, 1, "SyntaxError"),
+        ("x = 1\n", "mine.py", FileProblem.WRONG_KIND, None, "no class"),
+        (
+            "class A:\n    horizon = 3\n    def reset(self, key): ...\n", "mine.py", FileProblem.WRONG_KIND, None,
+            "A lacks action_space, default_obs",
+        ),
+        ("class A:\n    horizon = 3\n", "mine.py:A", FileProblem.WRONG_KIND, None, "A in"),
     ],
-)
-def test_an_unknown_task_is_named(tmp_path, text, name, says):
+)  # fmt: skip
+def test_a_file_without_a_task_is_named_with_the_line(tmp_path, text, name, problem, line, says):
+    file = tmp_path / "mine.py"
     if text is not None:
-        (tmp_path / "mine.py").write_text(text)
-    with pytest.raises(UserError, match=says) as caught:
+        file.write_text(text)
+    with pytest.raises(UnusableFile) as error:
         make_task(str(tmp_path / name))
-    assert "\n" not in str(caught.value)
+    assert (error.value.path, error.value.problem, error.value.line) == (file, problem, line)
+    assert says in str(error.value) and "\n" not in str(error.value)
+
+
+def test_an_unknown_class_is_named_with_those_of_the_file(tmp_path):
+    (tmp_path / "mine.py").write_text(TASK)
+    with pytest.raises(UnknownName) as error:
+        make_task(str(tmp_path / "mine.py:Yours"))
+    assert (error.value.kind, error.value.name, error.value.known) == ("class", "Yours", ("Mine",))

@@ -9,8 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxreward.errors import UserError
-from jaxreward.tasks import make_task, measure_of, metric_names
+from jaxreward.errors import InvalidSetting, UnknownName
+from jaxreward.tasks import make_task, measure_of, metric_names, options_of
 from tests.tasks.cases import evaluate_metric
 
 
@@ -28,7 +28,7 @@ def at(x: float, y: float = 0.0, reward: float = 0.0, up: float = 1.0, phase: in
     )  # fmt: skip
 
 
-def test_return_and_speed_by_hand():
+def test_return_and_speed_equal_a_calculation_by_hand():
     first, *states = [at(0.0), at(0.1, reward=2.0), at(0.3, reward=-0.5)]
     paid: Any = make_task("ant", horizon=10)
     value, extra = evaluate_metric(paid.score(), states, first)
@@ -72,16 +72,20 @@ def test_a_patrol_succeeds_past_the_checkpoint_and_back():
 # ---- options
 
 
-def test_options_are_checked():
-    for name, options, words in (
-        ("hopper", {"backend": "warp"}, "backend is 'warp': choose one of spring"),
-        ("hopper", {"metric": "height"}, "metric is 'height': choose one of return, speed"),
-        ("ant", {"horizon": 0}, "horizon"),
-        ("ant", {"kind": "hopper"}, "does not take"),
-        ("reacher", {"metric": "speed"}, "does not take"),
-        ("ant-patrol-return", {"checkpoint": 0.2}, "checkpoint must lie more than 0.5 m ahead"),
+def test_invalid_and_unknown_options_are_named():
+    for name, options in (
+        ("hopper", {"backend": "warp"}),
+        ("hopper", {"metric": "height"}),
+        ("ant", {"horizon": 0}),
+        ("ant", {"kind": "hopper"}),
+        ("ant-patrol-return", {"checkpoint": 0.2}),
     ):
-        with pytest.raises(UserError, match=words):
+        with pytest.raises(InvalidSetting) as invalid:
             make_task(name, **options)
+        assert invalid.value.settings == tuple(f"task.{option}" for option in options)
+    with pytest.raises(UnknownName) as unknown:
+        make_task("reacher", metric="speed")
+    assert (unknown.value.kind, unknown.value.name) == ("option", "metric")
+    assert unknown.value.known == tuple(options_of(make_task("reacher")))
     assert "x = 2 m" in make_task("ant-patrol-return", checkpoint=2.0).description
     assert "mean forward speed" in make_task("ant", metric="speed").description

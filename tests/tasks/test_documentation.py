@@ -81,7 +81,7 @@ def test_descriptions_follow_the_expressions():
     assert re.search(r"^state\['a'\]\[1\]\['b c'\] +int32 \(\) +words$", nested, re.MULTILINE)
 
 
-def test_ranges_of_real_actions():
+def test_the_range_of_real_actions_is_stated():
     task: Any = Mixed()
     task.action_space = Box((2,), -1.5, 2.0)
     assert re.search(r"^action .*\)  +from -1\.5 to 2$", document_state(task), re.MULTILINE)

@@ -11,7 +11,7 @@ import mujoco as compiled
 import numpy as np
 import pytest
 
-from jaxreward.errors import UserError
+from jaxreward.errors import InvalidSetting, UnknownName
 from jaxreward.tasks import compiler_options, make_task, measure_of
 from jaxreward.tasks.robots.physics import Physics, own_model, rotate
 from jaxreward.tasks.robots.quadcopter import TARGET
@@ -268,12 +268,15 @@ def test_shipped_interfaces_are_the_tasks_own_rewards(stepped, name):
         state = following
 
 
-def test_options_are_checked():
-    for name, options, words in (
-        ("quadruped-velocity", {"speed_scale": 0}, "speed_scale must be at least 0.1, not 0"),
-        ("quadruped-velocity", {"speed_scale": float("nan")}, "speed_scale"),
-        ("quadcopter-hover", {"horizon": 0}, "horizon"),
-        ("panda-cabinet", {"width": 2}, "does not take"),
+def test_invalid_and_unknown_options_are_named():
+    for name, options in (
+        ("quadruped-velocity", {"speed_scale": 0}),
+        ("quadruped-velocity", {"speed_scale": float("nan")}),
+        ("quadcopter-hover", {"horizon": 0}),
     ):
-        with pytest.raises(UserError, match=words):
+        with pytest.raises(InvalidSetting) as invalid:
             make_task(name, **options)
+        assert invalid.value.settings == tuple(f"task.{option}" for option in options)
+    with pytest.raises(UnknownName) as unknown:
+        make_task("panda-cabinet", width=2)
+    assert (unknown.value.kind, unknown.value.name) == ("option", "width")

@@ -14,11 +14,12 @@ import mujoco as compiled
 import numpy as np
 import pytest
 
-from jaxreward.errors import UserError
+from jaxreward.errors import FileProblem, InvalidSetting, UnknownName, UnusableFile
 from jaxreward.tasks import document_state, make_task, make_task_of, options_of, rendering
 from jaxreward.tasks.brax.environment import Motion, sound
 from jaxreward.tasks.metrics import Reached
 from jaxreward.tasks.robots.mujoco_task import MuJoCoTask
+from jaxreward.tasks.robots.physics import InvalidModel
 from tests.compilation import jit
 
 mujoco: Any = compiled  # its functions are known to no type checker
@@ -55,9 +56,10 @@ ROBOTS = ("go1-push-recovery", "panda-cabinet", "panda-tracking", "quadcopter-ho
     ],
 )  # fmt: skip
 def test_a_value_of_the_wrong_kind_gets_a_sentence(name, options, says):
-    with pytest.raises(UserError) as caught:
+    with pytest.raises(InvalidSetting) as error:
         make_task(name, **options)
-    assert str(caught.value) == says
+    assert error.value.settings == tuple(f"task.{option}" for option in options)
+    assert str(error.value) == says
 
 
 def test_the_shifts_of_the_paper_are_allowed():
@@ -99,17 +101,22 @@ def test_annotations_of_a_file_may_be_postponed(tmp_path):
     file = tmp_path / "mine.py"
     file.write_text(POSTPONED)
     assert options_of(make_task_of(str(file), ("speed=1.5", "horizon=7")))["speed"] == 1.5
-    with pytest.raises(UserError, match="a whole number is expected, not '1.5'"):
+    with pytest.raises(InvalidSetting) as invalid:
         make_task_of(str(file), ("legs=1.5",))
-    with pytest.raises(UserError, match="does not take these options: .*'arms'"):
+    assert invalid.value.settings == ("task.legs",)
+    with pytest.raises(UnknownName) as unknown:
         make_task(str(file), arms=2)
+    assert (unknown.value.kind, unknown.value.name) == ("option", "arms") and "legs" in unknown.value.known
 
 
 def test_a_mistake_in_a_constructor_is_not_blamed_on_its_options(tmp_path):
     file = tmp_path / "mine.py"
     file.write_text(POSTPONED)
-    with pytest.raises(UserError, match="Mine of .*mine.py cannot be made: .*has no len"):
+    with pytest.raises(UnusableFile) as error:
         make_task(str(file), legs=5)
+    assert (error.value.path, error.value.problem) == (file, FileProblem.DAMAGED) and error.value.line is not None
+    assert POSTPONED.splitlines()[error.value.line - 1].strip() == "len(self.legs)"
+    assert isinstance(error.value.__cause__, TypeError)
 
 
 # ---- words
@@ -302,17 +309,17 @@ class Pushed(Told):
 
 
 def test_a_motor_without_a_range_is_named():
-    with pytest.raises(UserError, match="actuator 'engine' has no ctrlrange") as caught:
+    with pytest.raises(InvalidModel) as error:
         _ = Own(xml=CART.format(range="", more="")).action_space
-    assert "\n" not in str(caught.value)
+    assert error.value.actuator == 0 and "'engine'" in str(error.value) and "\n" not in str(error.value)
     assert Own(xml=CART.format(range='ctrlrange="-6 6"', more="")).ctrl_range[1].tolist() == [6.0]
     assert Told(xml=CART.format(range="", more="")).action_space.shape == (1,)
 
 
 def test_a_mistake_in_a_model_gets_a_sentence():
-    with pytest.raises(UserError, match="MuJoCo cannot read the model: .*'defalt'") as caught:
+    with pytest.raises(InvalidModel) as error:
         _ = Own(xml="<mujoco>\n  <defalt/>\n</mujoco>").physics
-    assert "\n" not in str(caught.value)
+    assert error.value.actuator is None and "'defalt'" in str(error.value) and "\n" not in str(error.value)
 
 
 def test_only_the_keyframe_home_is_where_an_episode_begins():

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxreward.errors import UserError
+from jaxreward.errors import InvalidSetting
 from jaxreward.tasks import make_task
 from jaxreward.tasks.robots import physics
 
@@ -51,9 +51,10 @@ def test_a_step_with_more_contacts_than_fit_has_failed(monkeypatch):
 
 @pytest.mark.skipif(find_spec("warp") is not None, reason="warp is installed")
 def test_without_warp_the_other_is_named():
-    with pytest.raises(UserError, match="MJX cannot use impl='warp' here .*: use impl='jax'") as caught:
+    with pytest.raises(InvalidSetting) as error:
         _ = make_task("go1-push-recovery", impl="warp").physics  # type: ignore[attr-defined]
-    assert "\n" not in str(caught.value)
+    assert error.value.settings == ("task.impl",)
+    assert "use impl='jax'" in str(error.value) and "\n" not in str(error.value)
 
 
 def test_the_extra_is_pinned_to_what_mjx_works_with():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 import xminigrid
 
-from jaxreward.errors import UserError
+from jaxreward.errors import FileProblem, InvalidSetting, UnknownName, UnusableFile, UserError
 from jaxreward.tasks import make_task
 from jaxreward.tasks.xland import XLand
 from tests.compilation import jit
@@ -85,7 +86,7 @@ def test_the_default_observation_is_the_egocentric_view(played):
         ("xland-hard", 400, 13, {(5, 3), (11, 5), (3, 4), (4, 8), (3, 2), (12, 6)}),
     ],
 )
-def test_the_numbers_of_the_paper(name, horizon, size, objects):
+def test_horizons_sizes_and_objects_are_those_of_the_paper(name, horizon, size, objects):
     task = xland(name)
     assert (task.horizon, task.height, task.width) == (horizon, size, size)
     assert set(task.objects) == objects
@@ -122,6 +123,7 @@ def test_words_name_the_goal_and_the_rules():
     assert "Pick up the blue pyramid" in make_task("xland-easy").description
 
 
+GRID = "xland/XLand-MiniGrid-R1-9x9"
 RULESET = """\
 goal = [3, 5, 3]
 rules = [[0]]
@@ -130,7 +132,7 @@ horizon = 50
 """
 
 
-def test_a_ruleset_from_a_file(tmp_path: Path):
+def test_a_ruleset_is_read_from_a_file(tmp_path: Path):
     path = tmp_path / "near.toml"
     path.write_text(RULESET)
     task = make_task(f"xland/XLand-MiniGrid-R1-9x9/{path}")
@@ -141,26 +143,50 @@ def test_a_ruleset_from_a_file(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "says"),
+    ("name", "fields"),
     [
-        ("xland-eazy", None, "did you mean 'xland-easy'"),
-        ("xland/XLand-MiniGrid-R1-9x8/a.toml", None, "did you mean 'XLand-MiniGrid-R1-9x9'"),
-        ("xland/XLand-MiniGrid-R1-9x9", None, "names no ruleset"),
-        ("xland/XLand-MiniGrid-R1-9x9/trivial:1", None, "neither <benchmark>:<number>"),
-        ("xland/XLand-MiniGrid-R1-9x9/trivial-21k:x", None, "is not a ruleset number"),
-        ("xland/XLand-MiniGrid-R1-9x9/missing.toml", None, "cannot be read"),
-        ("xland/XLand-MiniGrid-R1-9x9/{}", "goal = ", "is not TOML"),
-        ("xland/XLand-MiniGrid-R1-9x9/{}", RULESET + "gaol = 1\n", "unknown key 'gaol'"),
-        ("xland/XLand-MiniGrid-R1-9x9/{}", RULESET.replace("[3, 5, 3]", "[99]"), "'goal' starts with a kind"),
-        ("xland/XLand-MiniGrid-R1-9x9/{}", RULESET.replace("[3, 5, 3]", "[0]"), "has no goal"),
-        ("xland/XLand-MiniGrid-R1-9x9/{}", RULESET.replace("[5, 3], [3, 1]", "[5]"), "pair [tile, colour]"),
+        ("xland-eazy", {"kind": "task", "name": "xland-eazy", "nearest": "xland-easy"}),
+        ("xland/XLand-MiniGrid-R1-9x8/a.toml", {"kind": "XLand environment", "nearest": "XLand-MiniGrid-R1-9x9"}),
+        (f"{GRID}/trivial:1", {"kind": "benchmark", "name": "trivial"}),
     ],
 )
-def test_mistakes_get_a_sentence(tmp_path: Path, name: str, text: str | None, says: str):
-    if text is not None:
-        path = tmp_path / "rules.toml"
-        path.write_text(text)
-        name = name.format(path)
-    with pytest.raises(UserError) as error:
+def test_an_unknown_name_has_the_nearest_one(name: str, fields: dict[str, Any]):
+    with pytest.raises(UnknownName) as error:
         make_task(name)
-    assert says in str(error.value)
+    assert fields.items() <= vars(error.value).items()
+
+
+@pytest.mark.parametrize(
+    ("name", "setting"), [(GRID, "task.ruleset"), (f"{GRID}/trivial-21k:x", "task.ruleset.number")]
+)
+def test_a_name_without_a_ruleset_is_refused(name: str, setting: str):
+    with pytest.raises(InvalidSetting) as error:
+        make_task(name)
+    assert error.value.settings == (setting,)
+
+
+@pytest.mark.parametrize(("text", "problem"), [(None, FileProblem.MISSING), ("goal = ", FileProblem.DAMAGED)])
+def test_an_unusable_ruleset_file_is_named(tmp_path: Path, text: str | None, problem: FileProblem):
+    path = tmp_path / "rules.toml"
+    if text is not None:
+        path.write_text(text)
+    with pytest.raises(UnusableFile) as error:
+        make_task(f"{GRID}/{path}")
+    assert (error.value.path, error.value.problem) == (path, problem)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "fields"),
+    [
+        ("horizon", "horizn", {"kind": "key", "name": "horizn", "nearest": "horizon"}),
+        ("[3, 5, 3]", "[99]", {"settings": ("goal",)}),
+        ("[3, 5, 3]", "[0]", {"settings": ("task.ruleset",)}),
+        ("[5, 3], [3, 1]", "[5]", {"settings": ("init_tiles",)}),
+    ],
+)
+def test_an_invalid_key_of_a_ruleset_file_is_named(tmp_path: Path, old: str, new: str, fields: dict[str, Any]):
+    path = tmp_path / "rules.toml"
+    path.write_text(RULESET.replace(old, new))
+    with pytest.raises(UserError) as error:
+        make_task(f"{GRID}/{path}")
+    assert fields.items() <= vars(error.value).items()

@@ -79,7 +79,7 @@ def tiles_of(state) -> list[tuple[int, int]]:
 
 
 @pytest.mark.parametrize("environment", ["XLand-MiniGrid-R1-9x9", "XLand-MiniGrid-R4-13x13"])
-def test_every_fragment_on_real_states(environment):
+def test_every_fragment_is_finite_on_real_states(environment):
     states = real_states(environment=environment)
     height, width, _ = states[0].grid.shape
     objects = [t for t in tiles_of(states[0]) if t[0] in OBJECT_TILES][:1] + [(12, 11)]
@@ -103,7 +103,7 @@ def test_every_fragment_on_real_states(environment):
             assert np.abs(value).max() <= (4.0 if fragment.kind == "feature" else 2 * height), fragment.name
 
 
-def test_size_of_the_vocabulary():
+def test_the_vocabulary_has_40_to_70_features_and_terms_without_duplicates():
     kinds = [f.kind for f in VOCABULARY.fragments]
     assert 40 <= kinds.count("feature") <= 70 and 40 <= kinds.count("term") <= 70
     names = [f.name for f in VOCABULARY.fragments]
@@ -112,7 +112,7 @@ def test_size_of_the_vocabulary():
     assert not any("door" in f.name for f in without.fragments)
 
 
-def test_generic_over_objects():
+def test_the_vocabulary_prefers_no_object():
     """Exchanging two objects exchanges their fragments: none is preferred."""
     one, other = (xland_vocabulary(things, 9, 9, 80) for things in ([PYRAMID, SQUARE], [SQUARE, PYRAMID]))
     pair = {"gap_", "_to_", "_lies_beside_", "_beside_"}
@@ -135,7 +135,7 @@ def test_sources_are_self_contained_and_plain():
         assert max(map(len, fragment.source.splitlines())) <= 120, fragment.name
 
 
-def test_width_limit():
+def test_grids_wider_than_32_bits_are_refused():
     with pytest.raises(ValueError, match="32 bits"):
         xland_vocabulary([PYRAMID], 40, 40, 80)
 
@@ -194,7 +194,7 @@ WALLED = {(2, 3): (2, 6), (3, 3): (2, 6), (4, 3): (2, 6), **LONE}
         ("front_closed_door", scene((3, 1), LEFT, things={(3, 0): (9, 1)}), [1]),
     ],
 )  # fmt: skip
-def test_feature_means_what_it_says(name, state, expected):
+def test_every_feature_means_what_it_says(name, state, expected):
     np.testing.assert_allclose(FUNCTIONS[name](state), expected, atol=1e-6)
 
 
@@ -281,7 +281,7 @@ DROPPED = scene((3, 3), UP, things={(2, 3): PYRAMID, (5, 1): SQUARE})
         ("vain_toggle", FREE, TOGGLE, FREE, -1),
     ],
 )  # fmt: skip
-def test_term_means_what_it_says(name, state, action, next_state, expected):
+def test_every_term_means_what_it_says(name, state, action, next_state, expected):
     assert float(FUNCTIONS[name](state, jnp.int32(action), next_state)) == pytest.approx(expected, abs=1e-6)
 
 

@@ -58,7 +58,7 @@ def test_without_bootstrap_a_truncation_is_a_termination():
     assert (least - 0.1 < value(1.0, 0.0, 0.0)).all() and (value(1.0, 0.0, 0.0) < most + 0.1).all()
 
 
-def test_advantages_by_hand():
+def test_advantages_equal_a_calculation_by_hand():
     """Three steps: an ordinary one, one that the horizon cuts, the first of another episode."""
     values, rewards = jnp.array([1.0, 2.0, 3.0, 4.0]), jnp.array([1.0, 1.0, 1.0])
     done, cut = jnp.array([False, True, False]), jnp.array([False, True, False])

@@ -11,10 +11,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxreward.errors import UserError
+from jaxreward.errors import InvalidSetting
 from jaxreward.training import Checkpointing, Execution, Interrupted, Progress, Rung, WorkerLost, train
 from jaxreward.training.compiled import POPULATIONS, compile_for, forget_compiled
-from jaxreward.training.executor import Done, Job, Supervisor
+from jaxreward.training.executor import Done, Job, Supervisor, WorkersLost
 from jaxreward.training.local import LocalExecutor
 from tests.training.conftest import assert_close_trees, budget
 from tests.training.test_bookkeeping import Memory
@@ -138,8 +138,10 @@ def test_a_chunk_lost_after_a_rung_restarts_at_the_rung(corridor, four, tiny, al
 
 
 def test_three_lost_workers_of_one_chunk_end_the_training(corridor, four, tiny):
-    with pytest.raises(UserError, match="3 workers were lost with chunk 1, .*taken away.* see to the engine"):
+    with pytest.raises(WorkersLost) as error:
         train(corridor, four, tiny, execution=Execution(executor=Losing(losses=9)), **budget(tiny))
+    assert (error.value.chunk, error.value.losses) == (1, 3)
+    assert isinstance(error.value.__cause__, WorkerLost) and str(error.value.__cause__) in str(error.value)
 
 
 @pytest.mark.parametrize("refuses", [False, True])
@@ -227,5 +229,6 @@ def test_a_stop_reaches_the_executor(corridor, four, tiny):
 def test_an_executor_excludes_devices_and_memory_limit(corridor, four, tiny):
     given: Any
     for given in ({"devices": jax.local_devices()}, {"memory_gb": 1.0}):
-        with pytest.raises(UserError, match="either it, or devices and memory_gb"):
+        with pytest.raises(InvalidSetting) as error:
             train(corridor, four[:1], tiny, execution=Execution(executor=Losing(0), **given), **budget(tiny))
+        assert error.value.settings == ("executor", "devices", "memory_gb")

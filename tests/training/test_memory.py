@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxreward.errors import UserError
+from jaxreward.errors import InvalidSetting
 from jaxreward.programs import Program
 from jaxreward.tasks import make_task
 from jaxreward.tasks.probe import Probe
@@ -122,30 +122,38 @@ def test_played_episodes_carry_the_memory(recalled):
     assert np.mean([e.success for e in episodes]) > 0.9
 
 
+NEED_GRU = {"gru", "heads", "action_embedding", "reset_memory"}
+NOT_WITH_GRU = {"gru", "unrolls", "fresh_values", "value_hidden"}
+
+
 def test_recurrent_agents_use_the_fused_collector():
     task = make_task("probe-choice")
     assert Execution().resolve(task, GRU, 1, 1, "cpu") == ("fused", "full")
     assert Execution().resolve(task, PPO(), 1, 1, "cpu") == ("stepwise", "full")
     assert FAST.resolve(task, GRU, 1, 1, "cpu") == ("fused", "fast")
     FAST.check(GRU)
-    with pytest.raises(UserError, match="stepwise.*memory"):
+    with pytest.raises(InvalidSetting) as error:
         STEPWISE.check(GRU)
+    assert error.value.settings == ("collector", "ppo.gru")
 
 
 @pytest.mark.parametrize(
-    "settings",
+    ("settings", "named"),
     [
-        {"gru": -1}, {"heads": (8,)}, {"reset_memory": False}, {"action_embedding": 3}, {"gru": 8, "unrolls": 2},
-        {"gru": 8, "fresh_values": True}, {"gru": 8, "value_hidden": (8,)}, {"gru": 8, "heads": (0,)},
-        {"gru": 8, "envs": 6, "minibatches": 4},
+        ({"gru": -1}, {"gru"}), ({"heads": (8,)}, NEED_GRU), ({"reset_memory": False}, NEED_GRU),
+        ({"action_embedding": 3}, NEED_GRU), ({"gru": 8, "unrolls": 2}, NOT_WITH_GRU),
+        ({"gru": 8, "fresh_values": True}, NOT_WITH_GRU), ({"gru": 8, "value_hidden": (8,)}, NOT_WITH_GRU),
+        ({"gru": 8, "heads": (0,)}, {"heads"}), ({"gru": 8, "action_embedding": 0}, {"action_embedding"}),
+        ({"gru": 8, "envs": 6, "minibatches": 4}, {"minibatches", "envs", "unrolls"}),
     ],
 )  # fmt: skip
-def test_impossible_memories_are_refused(settings):
-    with pytest.raises(UserError, match=r"PPO\."):
+def test_invalid_settings_of_a_memory_are_named(settings, named):
+    with pytest.raises(InvalidSetting) as error:
         PPO(**settings).check()
+    assert set(error.value.settings) == {f"ppo.{name}" for name in named}
 
 
-def test_the_papers_learner_for_grids():
+def test_the_learner_for_grids_is_that_of_the_paper():
     """LIMEN, appendix A.2.1, and its reference implementation."""
     ppo = paper("xland-hard")
     ppo.check()

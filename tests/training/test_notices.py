@@ -100,7 +100,7 @@ def test_paying_for_failure_is_said_of_winners_too(success):
     assert "uncorrelated" not in found
 
 
-def test_a_difference_that_episodes_do_not_settle_is_none():
+def test_an_insignificant_difference_has_no_notice():
     """Nor is one that is sure and small."""
     curve = (*RISING[:-1], 0.6)
     fields: dict[str, Any] = {"success": curve, "episode_return": curve, "return_solved": 1.92, "return_failed": 1.96}
@@ -136,7 +136,7 @@ def test_terms_features_and_seeds_have_notices():
     [(0.03, 0.1, 0.5, True), (0.03, 0.2, 0.5, False), (0.25, 0.01, 0.5, False), (0.03, 0.1, 0.97, False),
      (None, 0.0, 0.5, False)],
 )  # fmt: skip
-def test_a_return_that_does_not_tell_success_from_failure(correlation, error, success, said):
+def test_a_return_unrelated_to_success_has_a_notice(correlation, error, success, said):
     curve = (*RISING[:-1], success)
     interval = None if correlation is None else (correlation - error, correlation + error)
     found = kinds(

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from jaxreward.errors import UserError
+from jaxreward.errors import InvalidSetting, UnknownName
 from jaxreward.tasks import Task, make_task
 from jaxreward.training import PPO, Execution
 from jaxreward.training.plan import chunks_of
@@ -89,13 +89,23 @@ def test_a_chosen_collector_is_used():
 
 
 @pytest.mark.parametrize(
-    ("given", "words"),
-    [({"collector": "Fused"}, "no collector 'Fused'"), ({"compile": "slow"}, "no compile option 'slow'"),
-     ({"collector": "stepwise", "compile": "fast"}, "for the fused collector"), ({"chunk": 0}, "at least 1 candidate")],
-)  # fmt: skip
-def test_impossible_executions_are_refused(given: Any, words: str):
-    with pytest.raises(UserError, match=words):
+    ("given", "settings"),
+    [({"collector": "stepwise", "compile": "fast"}, ("compile", "collector")), ({"chunk": 0}, ("chunk",))],
+)
+def test_invalid_settings_of_an_execution_are_named(given: Any, settings: tuple[str, ...]):
+    with pytest.raises(InvalidSetting) as error:
         Execution(**given).check(PPO())
+    assert error.value.settings == settings
+
+
+@pytest.mark.parametrize(
+    ("given", "kind", "name", "nearest"),
+    [({"collector": "Fused"}, "collector", "Fused", "fused"), ({"compile": "slow"}, "compile option", "slow", None)],
+)
+def test_an_unknown_collector_or_compile_option_is_named(given: Any, kind: str, name: str, nearest: str | None):
+    with pytest.raises(UnknownName) as error:
+        Execution(**given).check(PPO())
+    assert (error.value.kind, error.value.name, error.value.nearest) == (kind, name, nearest)
 
 
 def test_stepwise_chunks_are_made_up_to_common_sizes():

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxreward.errors import UserError
+from jaxreward.errors import InvalidSetting
 from jaxreward.programs import Program
 from jaxreward.tasks import make_task
 from jaxreward.training import PPO, train
@@ -65,5 +65,6 @@ def test_the_corridor_is_learned():
 
 def test_programs_of_two_tasks_do_not_train_side_by_side():
     one, other = (Program.default(make_task(f"probe-{kind}")) for kind in ("constant", "aim"))
-    with pytest.raises(UserError, match="of one task"):
+    with pytest.raises(InvalidSetting) as error:
         Population([one, other])
+    assert error.value.settings == ("programs",)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jaxreward.errors import UserError
+from jaxreward.errors import InvalidSetting
 from jaxreward.records import SUCCESS, Measure
 from jaxreward.training import PPO, Rung
 from jaxreward.training.history import History
@@ -68,7 +68,7 @@ def test_one_point_of_a_curve_prunes_nothing():
     assert passed([Rung(100, prune=True)], standing([1.0], [0.0])) == [0, 1]
 
 
-def test_the_largest_rise_within_a_window():
+def test_the_largest_rise_is_that_within_the_window():
     steps, curve = np.array([100, 200, 300, 400]), np.array([[0.0, 0.5, 0.1, 0.3], [0.4, 0.4, 0.4, 0.4]])
     assert largest_rise(steps, curve, 100) == 0.5
     assert largest_rise(steps, 0.5 - curve, 100) == pytest.approx(0.4)
@@ -107,13 +107,15 @@ def test_rungs_at_the_same_step_are_merged():
 
 
 @pytest.mark.parametrize(
-    "rung, word",
+    "rung, settings",
     [
-        (Rung(64, float("nan")), "threshold"), (Rung(64, keep=0.0), "share"), (Rung(64, keep=1.5), "share"),
-        (Rung(64, incumbent=0.1), "prune"), (Rung(64, prune=True, incumbent=float("inf")), "incumbent"),
-        (Rung(320), "budget"), (Rung(0), "budget"),
+        (Rung(64, float("nan")), ("rung.threshold",)), (Rung(64, keep=0.0), ("rung.keep",)),
+        (Rung(64, keep=1.5), ("rung.keep",)), (Rung(64, incumbent=0.1), ("rung.incumbent", "rung.prune")),
+        (Rung(64, prune=True, incumbent=float("inf")), ("rung.incumbent",)),
+        (Rung(320), ("rung.steps", "steps")), (Rung(0), ("rung.steps", "steps")),
     ],
 )  # fmt: skip
-def test_impossible_rungs_are_refused(rung, word):
-    with pytest.raises(UserError, match=word):
+def test_invalid_fields_of_a_rung_are_named(rung, settings):
+    with pytest.raises(InvalidSetting) as error:
         make_schedule(PPO(envs=4, unroll=4, minibatches=1), 320, 2, [rung])
+    assert error.value.settings == settings

@@ -11,12 +11,11 @@ from typing import Any, ClassVar
 import jax
 import jax.numpy as jnp
 
-from jaxreward.errors import UserError
 from jaxreward.records import Measure
 from jaxreward.tasks.brax.base import BraxTask
 from jaxreward.tasks.brax.environment import BraxState, BraxView, view_fields
 from jaxreward.tasks.metrics import Mean, Reached
-from jaxreward.tasks.option_checks import check_not_negative
+from jaxreward.tasks.option_checks import check_not_negative, invalid_option
 from jaxreward.tasks.simulation import ONLY_FAILURES
 
 BELLY_UP = 0.9
@@ -135,7 +134,8 @@ class AntPatrolReturn(AntTask):
         super().__post_init__()
         check_not_negative("checkpoint", self.checkpoint, FARTHEST)
         if self.checkpoint <= NEAR:
-            raise UserError(f"checkpoint must lie more than {NEAR} m ahead of the start, not at {self.checkpoint}")
+            message = f"checkpoint must lie more than {NEAR} m ahead of the start, not at {self.checkpoint}"
+            raise invalid_option("checkpoint", message)
 
     @property
     def name(self) -> str:

@@ -11,7 +11,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxreward.errors import UserError
 from jaxreward.records import Vocabulary
 from jaxreward.tasks.brax.descriptions import WORDS, notes_of
 from jaxreward.tasks.brax.environment import (
@@ -27,7 +26,7 @@ from jaxreward.tasks.brax.environment import (
     view_fields,
 )
 from jaxreward.tasks.metrics import Figure
-from jaxreward.tasks.option_checks import check_horizon
+from jaxreward.tasks.option_checks import check_choice, check_horizon
 from jaxreward.tasks.rendering import posed, render
 from jaxreward.tasks.simulation import UNFUSED, max_envs_per_step
 from jaxreward.tasks.task import Box
@@ -56,8 +55,7 @@ class BraxTask:
     """When an episode ends before the horizon, in words, if the description does not say it."""
 
     def __post_init__(self) -> None:
-        if self.backend not in BACKENDS:
-            raise UserError(f"backend is {self.backend!r}: choose one of {', '.join(BACKENDS)}")
+        check_choice("backend", self.backend, BACKENDS)
         check_horizon(self.horizon)
 
     @property
@@ -172,7 +170,7 @@ class BraxTask:
         """A picture, uint8 (240, 320, 3), from the first camera of the model, which follows the runner.
 
         Raises:
-            UserError: this machine cannot render, or has no display and MUJOCO_GL is not set.
+            CannotRender: this machine cannot render, or has no display and MUJOCO_GL is not set.
         """
         model = self.env.sys.mj_model
         return render(model, posed(model, qpos=state.pipeline.q, qvel=state.pipeline.qd), 0 if model.ncam else -1)

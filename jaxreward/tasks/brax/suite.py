@@ -14,11 +14,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxreward.errors import UserError
 from jaxreward.records import Measure
 from jaxreward.tasks.brax.base import BraxTask
 from jaxreward.tasks.brax.environment import BraxView, as_pipeline
 from jaxreward.tasks.metrics import Mean, Sum, WithExtraMetrics
+from jaxreward.tasks.option_checks import check_choice
 
 METRICS = ("return", "speed")
 FAST = 1.0
@@ -84,8 +84,7 @@ class Run(BraxTask):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.metric not in METRICS:
-            raise UserError(f"metric is {self.metric!r}: choose one of {', '.join(METRICS)}")
+        check_choice("metric", self.metric, METRICS)
 
     @property
     def name(self) -> str:

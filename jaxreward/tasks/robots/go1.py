@@ -9,10 +9,9 @@ from typing import Any, ClassVar
 import jax
 import jax.numpy as jnp
 
-from jaxreward.errors import UserError
 from jaxreward.records import Vocabulary
 from jaxreward.tasks.metrics import MeanBelow
-from jaxreward.tasks.option_checks import check_not_negative, check_whole
+from jaxreward.tasks.option_checks import check_not_negative, check_whole, invalid_option
 from jaxreward.tasks.robots.go1_base import GO1_WORDS, UPRIGHT, Go1Task, down
 from jaxreward.tasks.robots.physics import Data
 from jaxreward.tasks.robots.state import RobotState, RobotView
@@ -50,15 +49,15 @@ class Go1PushRecovery(Go1Task):
         check_not_negative("push_force_scale", self.push_force_scale, STRONGEST)
         check_whole("push_interval", self.push_interval)
         if self.push_interval <= PUSH_STEPS:
-            raise UserError(
-                f"push_interval must be more than the {PUSH_STEPS} steps of a push, not {self.push_interval}"
-            )
+            message = f"push_interval must be more than the {PUSH_STEPS} steps of a push, not {self.push_interval}"
+            raise invalid_option("push_interval", message)
         super().__post_init__()
         steps = max(self.horizon, type(self).horizon)  # a shorter horizon than usual is for trying things out
         if self.push_interval >= steps:
-            raise UserError(
+            raise invalid_option(
+                "push_interval",
                 f"push_interval must be less than the {steps} steps of an episode, or no push would ever come, "
-                f"not {self.push_interval}"
+                f"not {self.push_interval}",
             )
 
     @property

@@ -11,10 +11,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxreward.errors import UserError
 from jaxreward.records import Vocabulary
-from jaxreward.tasks.option_checks import check_horizon
-from jaxreward.tasks.robots.physics import IMPLS, Data, Impl, Physics, rotate, rotate_back
+from jaxreward.tasks.option_checks import check_choice, check_horizon
+from jaxreward.tasks.robots.physics import IMPLS, Data, Impl, InvalidModel, Physics, rotate, rotate_back
 from jaxreward.tasks.robots.state import RobotState, RobotView, view_of
 from jaxreward.tasks.simulation import ONLY_FAILURES, UNFUSED, max_envs_per_step
 from jaxreward.tasks.task import Box
@@ -67,8 +66,7 @@ class MuJoCoTask:
 
     def __post_init__(self) -> None:
         check_horizon(self.horizon)
-        if self.impl not in IMPLS:
-            raise UserError(f"impl is {self.impl!r}: choose one of {', '.join(IMPLS)}")
+        check_choice("impl", self.impl, IMPLS)
 
     @property
     def xml(self) -> str:
@@ -112,7 +110,7 @@ class MuJoCoTask:
         """The control ranges of the actuators: lows (nu,) and highs (nu,).
 
         Raises:
-            UserError: an actuator without limits.
+            InvalidModel: an actuator without limits.
         """
         low, high = jnp.asarray(_ctrl_range(self.physics.model), jnp.float32)
         return low, high
@@ -183,9 +181,10 @@ def _ctrl_range(model: Any) -> np.ndarray[Any, Any]:
     for number in range(model.nu):
         if not model.actuator_ctrllimited[number]:
             what = f"actuator '{model.actuator(number).name}'" if model.actuator(number).name else f"actuator {number}"
-            raise UserError(
+            raise InvalidModel(
                 f"{what} has no ctrlrange, so actions from -1 to 1 cannot be mapped onto it: give it one, or replace "
-                "`control`"
+                "`control`",
+                actuator=number,
             )
     return model.actuator_ctrlrange.T
 

@@ -22,6 +22,7 @@ from flax import struct
 
 from jaxreward.errors import UserError
 from jaxreward.kernels.linalg import compile_without_lapack
+from jaxreward.tasks.option_checks import check_choice, invalid_option
 from jaxreward.tasks.rendering import posed, render
 
 with contextlib.redirect_stdout(io.StringIO()):  # it prints there that warp is not installed
@@ -57,6 +58,18 @@ class Data(struct.PyTreeNode):
     broken: jax.Array
 
 
+class InvalidModel(UserError):
+    """A MuJoCo model that cannot be used.
+
+    Attributes:
+        actuator: the index of the actuator concerned; None if it is the model as a whole.
+    """
+
+    def __init__(self, message: str, actuator: int | None = None) -> None:
+        super().__init__(message)
+        self.actuator = actuator
+
+
 class Physics:
     """A model and its steps.
 
@@ -65,17 +78,17 @@ class Physics:
         impl: the implementation of MJX: `jax`, or `warp` on a GPU by NVIDIA (the extra `warp`).
 
     Raises:
-        UserError: a model that MuJoCo cannot read, an implementation that does not exist or is not installed.
+        InvalidModel: a model that MuJoCo cannot read.
+        InvalidSetting: an implementation that does not exist or is not installed.
     """
 
     def __init__(self, xml: str, impl: Impl = "jax") -> None:
-        if impl not in IMPLS:
-            raise UserError(f"impl is {impl!r}: choose one of {', '.join(IMPLS)}")
+        check_choice("impl", impl, IMPLS)
         compile_without_lapack()
         try:
             self.model = _mj.MjModel.from_xml_string(xml)
         except ValueError as error:
-            raise UserError(f"MuJoCo cannot read the model: {' '.join(str(error).split())}") from error
+            raise InvalidModel(f"MuJoCo cannot read the model: {' '.join(str(error).split())}") from error
         self.impl: Impl = impl
         try:
             with jax.ensure_compile_time_eval():  # it may be made while something is traced
@@ -83,7 +96,7 @@ class Physics:
             self._blank = self._empty(1)
         except (ImportError, RuntimeError, NotImplementedError) as error:
             instead = "" if impl == "jax" else ": use impl='jax'"
-            raise UserError(f"MJX cannot use impl={impl!r} here ({error}){instead}") from error
+            raise invalid_option("impl", f"MJX cannot use impl={impl!r} here ({error}){instead}") from error
 
     def _put(self) -> tuple[Any, int]:
         """The model for MJX, and the bits of Warp's `overflow` that say that a step cannot be trusted."""
@@ -174,7 +187,7 @@ class Physics:
         sees all of it where there is none of that name.
 
         Raises:
-            UserError: this machine cannot render, or has no display and MUJOCO_GL is not set.
+            CannotRender: this machine cannot render, or has no display and MUJOCO_GL is not set.
         """
         return render(self.model, self.on_host(data), camera)
 

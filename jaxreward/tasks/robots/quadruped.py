@@ -9,10 +9,9 @@ from typing import Any, ClassVar
 import jax
 import jax.numpy as jnp
 
-from jaxreward.errors import UserError
 from jaxreward.records import Measure, Vocabulary
 from jaxreward.tasks.metrics import Mean, WithExtraMetrics
-from jaxreward.tasks.option_checks import check_not_negative
+from jaxreward.tasks.option_checks import check_not_negative, invalid_option
 from jaxreward.tasks.robots.go1_base import GO1_WORDS, UPRIGHT, Go1Task, down
 from jaxreward.tasks.robots.physics import Data
 from jaxreward.tasks.robots.state import RobotState, RobotView
@@ -49,7 +48,7 @@ class QuadrupedVelocity(Go1Task):
     def __post_init__(self) -> None:
         check_not_negative("speed_scale", self.speed_scale, SCALES[1])
         if self.speed_scale < SCALES[0]:
-            raise UserError(f"speed_scale must be at least {SCALES[0]:g}, not {self.speed_scale}")
+            raise invalid_option("speed_scale", f"speed_scale must be at least {SCALES[0]:g}, not {self.speed_scale}")
         super().__post_init__()
 
     @property
