@@ -35,11 +35,19 @@ class UnknownName(UserError):
     """
 
     def __init__(
-        self, kind: str, name: str, known: Collection[str], *, otherwise: str = "choose one of", where: str = ""
+        self,
+        kind: str,
+        name: str,
+        known: Collection[str],
+        *,
+        otherwise: str = "choose one of",
+        message: str = "",
+        near: str | None = None,
     ) -> None:
+        """`message` takes the place of the usual sentence, `near` that of the name found by similarity."""
         self.kind, self.name, self.known = kind, name, tuple(known)
-        self.nearest = nearest(name, known)
-        super().__init__(f"{where}there is no {kind} '{name}'; {did_you_mean(name, known, otherwise)}")
+        self.nearest = near or nearest(name, known)
+        super().__init__(message or f"there is no {kind} '{name}'; {did_you_mean(name, known, otherwise)}")
 
 
 class InvalidSetting(UserError):
