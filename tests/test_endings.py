@@ -10,6 +10,7 @@ import pytest
 from jaxreward.errors import UserError
 from jaxreward.evolve import evolve
 from jaxreward.evolve.settings import EvolveSettings
+from jaxreward.programs import ProgramRejected
 from jaxreward.reports.live import Silent
 from jaxreward.reports.run_view import RunView
 from jaxreward.runs import Asked, Failed, Finished, Paused, Proposed, Run, RunStarted, read_log
@@ -162,6 +163,7 @@ def test_a_start_that_fails_leaves_no_folder(tmp_path):
         task="probe-choice", candidates=1, seeds=1, steps=256, evolve="reward", observation=observation, out=tmp_path,
         name="x", ppo=PPO(envs=16, unroll=16),
     )  # fmt: skip
-    with pytest.raises(UserError, match="seen.py is rejected: guard"):
+    with pytest.raises(ProgramRejected) as error:
         evolve(settings, Silent(), task=make_task("probe-choice"))
+    assert (error.value.name, error.value.failure.stage) == (f"--observation {observation}", "guard")
     assert not (tmp_path / "x").exists()

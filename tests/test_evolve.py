@@ -16,7 +16,7 @@ import pytest
 
 from jaxreward.commands.evolve import COMMANDS
 from jaxreward.commands.resolve import resolve
-from jaxreward.errors import UserError
+from jaxreward.errors import InvalidSetting, UserError
 from jaxreward.evolve import candidate_trainer, evolve
 from jaxreward.evolve.settings import EvolveSettings
 from jaxreward.reports.live import Silent
@@ -172,6 +172,18 @@ def test_a_replay_takes_the_filter_threshold_only_if_the_recording_had_a_short_r
     assert resolve(COMMANDS[0], [*again, str(copy)]).settings.filter_threshold == 0.05
 
 
+def test_a_replay_has_what_was_recorded_and_not_what_a_file_says(whole, tmp_path, capsys):
+    _, path = whole
+    file = tmp_path / "mine.toml"
+    recorded = resolve(COMMANDS[0], ["--proposer", "replay", "--recording", str(path)]).settings
+    file.write_text(f'recording = "{path}"\nsteps = {recorded.steps + 1}\nmemory_gb = 3.0\n')
+    settings = resolve(COMMANDS[0], ["--config", str(file), "--seed", "7"]).settings
+    assert settings == dataclasses.replace(
+        recorded, memory_gb=3.0, seed=7, name=settings.name, command=settings.command
+    )
+    assert "steps not taken" in capsys.readouterr().err
+
+
 def test_a_finished_run_continues_with_a_larger_budget(whole, machine, tmp_path):
     _, path = whole
     shutil.copytree(path, tmp_path / "run")
@@ -277,16 +289,17 @@ def test_the_presets_of_the_paper_train_all_candidates_alike():
 
 
 @pytest.mark.parametrize(
-    "changes, word",
+    "changes, concerned",
     [
-        ({"halving": 1, "generation": 1}, "--generation 2"), ({"prune": True, "steps": 500}, "--prune"),
-        ({"collector": "stepwise", "ppo": PPO(gru=4)}, "have a memory"), ({"halving": 5}, "--halving 5"),
-        ({"contender_seeds": 2}, "contender-seeds"), ({"halving": -1}, "negative"),
+        ({"halving": 1, "generation": 1}, "generation"), ({"prune": True, "steps": 500}, "prune"),
+        ({"collector": "stepwise", "ppo": PPO(gru=4)}, None), ({"halving": 5}, "halving"),
+        ({"contender_seeds": 2}, "contender_seeds"), ({"halving": -1}, "halving"),
     ],
 )  # fmt: skip
-def test_impossible_successive_halving_is_refused(changes, word):
-    with pytest.raises(UserError, match=word):
+def test_impossible_successive_halving_is_refused(changes, concerned):
+    with pytest.raises(InvalidSetting if concerned else UserError) as error:
         dataclasses.replace(SETTINGS, **changes).check()
+    assert not concerned or error.value.settings[0] == concerned  # type: ignore[union-attr]
 
 
 COMMAND = [

@@ -23,7 +23,7 @@ from jaxreward.evolve.profiling import Profile
 from jaxreward.evolve.repair import repair_requests
 from jaxreward.evolve.settings import EvolveSettings
 from jaxreward.evolve.setup import OBSERVATION, Setup, save_task_file
-from jaxreward.programs import Checker, Program
+from jaxreward.programs import Checker, Program, ProgramRejected
 from jaxreward.proposers.fixed import FixedObservation
 from jaxreward.proposers.llm.cost import Amount
 from jaxreward.proposers.proposer import Context
@@ -184,7 +184,7 @@ class Evolution:
         """An observation that is rejected would have every candidate rejected."""
         verdict, _ = self.checker.check_many([observation.source], self.task)[0]
         if verdict.failure is not None:
-            raise UserError(f"--observation {observation.path} is rejected: {verdict.failure}")
+            raise ProgramRejected(f"--observation {observation.path}", verdict)
 
     def spent(self) -> str | None:
         """The exhausted budget, if any; None while a generation is open or votes are missing."""
