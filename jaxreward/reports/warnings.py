@@ -88,4 +88,4 @@ def _of_the_search(view: RunView) -> Iterator[RunWarning]:
         means = "See Failures for why: the search had fewer programs to select from than it seems."
         yield RunWarning("many_failures", f"{failed} of {attempts} programs have no score.", means)
     if view.progress.exhausted:
-        yield RunWarning("budget", f"The proposer's budget ended: {view.progress.exhausted}.")
+        yield RunWarning("budget", f"The proposer's budget ended: {view.progress.exhausted.reason}.")
