@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from jaxreward.commands.help import overview
 from jaxreward.commands.output import refuse
 from jaxreward.commands.table import SUMMARIES, commands_of
-from jaxreward.errors import UserError, did_you_mean, in_a_line, users_line
+from jaxreward.errors import UnknownName, UserError, in_a_line, users_line
 from jaxreward.files import NotAFile
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def _run(args: list[str]) -> int:
 
 def _command(name: str, words: list[str]) -> int:
     if name not in SUMMARIES:
-        raise UserError(f"there is no command '{name}'; {did_you_mean(name, SUMMARIES, 'choose from')}")
+        raise UnknownName("command", name, SUMMARIES, otherwise="choose from")
     if name in _TRAINING:
         from jaxreward.devices import use_cores
 
@@ -104,7 +104,7 @@ def _of_group(group: str, commands: Mapping[str, Command[Any]], words: list[str]
         return 0
     name, *rest = words
     if name not in commands:
-        raise UserError(f"there is no command '{group} {name}'; {did_you_mean(name, commands, 'choose from')}")
+        raise UnknownName(f"command of {group}", name, commands, otherwise="choose from")
     return commands[name](rest)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import json
 import math
 import tomllib
@@ -15,7 +14,7 @@ from typing import Any, NoReturn, TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from jaxreward import files
-from jaxreward.errors import UserError, why_unreadable
+from jaxreward.errors import FileProblem, InvalidSetting, UnusableFile, nearest, why_unreadable
 
 D = TypeVar("D")
 
@@ -65,8 +64,8 @@ _ELSEWHERE = {
 """What other PPOs (Stable-Baselines3, CleanRL, Brax) call settings of ours."""
 
 
-def nearest(name: str, known: Collection[str]) -> str | None:
-    """The name of an option that was most likely meant by one that there is not.
+def nearest_option(name: str, known: Collection[str]) -> str | None:
+    """The option that was most likely meant by a name that is none.
 
     An option may be meant by its initials (`lr`), by what another library calls it (`gamma`), or be mistyped.
     Names may be those of flags and of nested settings, `--ppo.learning-rate`.
@@ -77,7 +76,7 @@ def nearest(name: str, known: Collection[str]) -> str | None:
         initials = "".join(word[:1] for word in other.split("_"))
         if head == other_head and (_ELSEWHERE.get(own) == other or (len(own) > 1 and own == initials)):
             return candidate
-    return next(iter(difflib.get_close_matches(name, sorted(known), 1)), None)
+    return nearest(name, sorted(known))
 
 
 def _parts(name: str) -> tuple[str, str]:
@@ -97,16 +96,16 @@ def fields_of(kind: type) -> dict[str, tuple[Any, Arg]]:
 
 
 def check_bounds(settings: Any) -> None:
-    """Raise a UserError for the first of its own values that is out of bounds. None is never."""
+    """Raise `InvalidSetting` for the first of its own values that is out of bounds. None is never."""
     for name, (_, arg) in fields_of(type(settings)).items():
         value, flag = getattr(settings, name), f"--{name.replace('_', '-')}"
         if value is None:
             continue
         if arg.positive and not 0 < value < math.inf:
-            raise UserError(f"{flag} must be a positive number, not {value}")
+            raise InvalidSetting(f"{flag} must be a positive number, not {value}", name)
         if arg.least is not None and not arg.least <= value < math.inf:
             what = f"be at least {arg.least}" if arg.least else "not be negative"
-            raise UserError(f"{flag} must {what}, not {value}")
+            raise InvalidSetting(f"{flag} must {what}, not {value}", name)
 
 
 def _strict(kind: Any, value: Any) -> Any:
@@ -126,9 +125,12 @@ def read_toml(path: Path) -> dict[str, Any]:
     try:
         return parse_toml(files.read_text(path, links=True))
     except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"the settings file {path} cannot be read: {why_unreadable(error)}") from error
+        problem = FileProblem.MISSING if isinstance(error, FileNotFoundError) else FileProblem.UNREADABLE
+        raise UnusableFile(
+            f"the settings file {path} cannot be read: {why_unreadable(error)}", path, problem
+        ) from error
     except Malformed as error:
-        raise UserError(f"the settings file {path} is not valid TOML: {error}") from error
+        raise UnusableFile(f"the settings file {path} is not valid TOML: {error}", path, FileProblem.DAMAGED) from error
 
 
 def values_of(kind: type, table: Mapping[str, Any], origin: str, prefix: str = "") -> dict[str, Any]:
@@ -137,7 +139,7 @@ def values_of(kind: type, table: Mapping[str, Any], origin: str, prefix: str = "
     Keys may be written with dashes, and without the group that `Arg.flat` leaves out, as on the command line.
 
     Raises:
-        UserError: a key that is no field (with the nearest one), or a value of the wrong type.
+        InvalidSetting: a key that is no field (with the nearest one), or a value of the wrong type.
     """
     fields, found = fields_of(kind), dict[str, Any]()
     flat = {f.name: name for name, (hint, arg) in fields.items() if arg.flat for f in dataclasses.fields(hint)}
@@ -146,15 +148,17 @@ def values_of(kind: type, table: Mapping[str, Any], origin: str, prefix: str = "
         if key not in fields and key in flat:
             key, value, inside = flat[key], {written: value}, prefix
         if key not in fields:
-            near = nearest(key, fields)
-            hint = f"; did you mean '{prefix}{near}'?" if near else f"; known are {', '.join(sorted(fields))}"
-            raise UserError(f"{origin}: unknown key '{prefix}{written}'{hint}")
+            near = nearest_option(key, fields)
+            hint = f"did you mean '{prefix}{near}'?" if near else f"known are {', '.join(sorted(fields))}"
+            raise InvalidSetting(f"{origin}: unknown key '{prefix}{written}'; {hint}", f"{prefix}{written}")
         hint, arg = fields[key]
         if isinstance(value, str):
             value = arg.renamed.get(value, value)
         if dataclasses.is_dataclass(hint):
             if not isinstance(value, Mapping):
-                raise UserError(f"{origin}: '{prefix}{written}' is a table, write [{prefix}{written}]")
+                raise InvalidSetting(
+                    f"{origin}: '{prefix}{written}' is a table, write [{prefix}{written}]", f"{prefix}{written}"
+                )
             found |= {
                 f"{key}.{path}": v for path, v in values_of(typing.cast(type, hint), value, origin, inside).items()
             }
@@ -163,7 +167,9 @@ def values_of(kind: type, table: Mapping[str, Any], origin: str, prefix: str = "
             found[key] = _strict(hint, value)
         except ValidationError as error:
             reason = error.errors()[0]["msg"]
-            raise UserError(f"{origin}: '{prefix}{written}' cannot be {_toml(value)}: {reason}") from error
+            raise InvalidSetting(
+                f"{origin}: '{prefix}{written}' cannot be {_toml(value)}: {reason}", f"{prefix}{written}"
+            ) from error
     return found
 
 

@@ -172,6 +172,18 @@ def test_a_replay_takes_the_filter_threshold_only_if_the_recording_had_a_short_r
     assert resolve(COMMANDS[0], [*again, str(copy)]).settings.filter_threshold == 0.05
 
 
+def test_a_replay_has_what_was_recorded_and_not_what_a_file_says(whole, tmp_path, capsys):
+    _, path = whole
+    file = tmp_path / "mine.toml"
+    recorded = resolve(COMMANDS[0], ["--proposer", "replay", "--recording", str(path)]).settings
+    file.write_text(f'recording = "{path}"\nsteps = {recorded.steps + 1}\nmemory_gb = 3.0\n')
+    settings = resolve(COMMANDS[0], ["--config", str(file), "--seed", "7"]).settings
+    assert settings == dataclasses.replace(
+        recorded, memory_gb=3.0, seed=7, name=settings.name, command=settings.command
+    )
+    assert "steps not taken" in capsys.readouterr().err
+
+
 def test_a_finished_run_continues_with_a_larger_budget(whole, machine, tmp_path):
     _, path = whole
     shutil.copytree(path, tmp_path / "run")

@@ -10,7 +10,7 @@ import pytest
 
 from jaxreward.commands.resolve import Command, Given, Resolved, Source, resolve
 from jaxreward.config import Arg, check_bounds, values_of, with_values
-from jaxreward.errors import UserError
+from jaxreward.errors import InvalidSetting, UserError
 from jaxreward.evolve.settings import EvolveSettings
 
 
@@ -62,6 +62,47 @@ def test_a_later_layer_takes_precedence_and_every_value_knows_its_source(tmp_pat
     }  # fmt: skip
     assert resolved.source("learner.memory") is Source.PRESET
     assert resolved.below is not None and resolved.below.limit_s == 5.0, "what help shows as the default"
+
+
+def test_a_recording_takes_precedence_over_the_file_and_the_command_line_over_both(tmp_path: Path):
+    file = tmp_path / "settings.toml"
+    file.write_text("steps = 800\nlimit-s = 5.0\n[learner]\nrate = 0.2\n")
+    recorded = {"steps": 900, "limit_s": 6.0}
+
+    def of_recording(given: Given[Settings]) -> Resolved[Settings]:
+        return given.over(Settings(steps=700), Source.PRESET, "the run r", recorded)
+
+    resolved = resolve(Command("work", Settings, resolve=of_recording), ["--config", str(file), "--limit-s", "7"])
+    assert (resolved.settings.steps, resolved.settings.limit_s, resolved.settings.learner.rate) == (900, 7.0, 0.2)
+    assert resolved.source("steps") is Source.RECORDING and resolved.source("limit_s") is Source.COMMAND_LINE
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--config", "settings.toml"], "--steps must be at least 1, not 0 (--steps from settings.toml)"),
+        (["--steps", "0"], "--steps must be at least 1, not 0"),
+        (["--preset", "tiny"], "--steps must be at least 1, not 0 (--steps from --preset tiny)"),
+    ],
+)
+def test_a_sentence_about_an_invalid_value_names_the_layer_that_it_came_from(
+    words: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.chdir(tmp_path)
+    Path("settings.toml").write_text("steps = 0\n")
+
+    def of_preset(given: Given[Settings]) -> Resolved[Settings]:
+        tiny = given.line.preset == "tiny"
+        return given.over(Settings(steps=0 if tiny else 700), Source.PRESET, f"--preset {given.line.preset}")
+
+    def checked(resolved: Resolved[Settings]) -> int:
+        check_bounds(resolved.settings)
+        return 0
+
+    command: Command[Settings] = Command("work", Settings, run=checked, resolve=of_preset, presets=True)
+    with pytest.raises(InvalidSetting) as error:
+        command(words)
+    assert str(error.value) == said and error.value.settings == ("steps",)
 
 
 def test_a_value_that_is_the_default_is_given_all_the_same():

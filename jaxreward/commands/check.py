@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from jaxreward.commands.output import console_of, print_json
 from jaxreward.commands.resolve import Command, Resolved, Source
 from jaxreward.config import Arg, class_of, file_of, is_file, label_of
-from jaxreward.errors import FAILED_EXIT_CODE, UserError, why_unreadable
+from jaxreward.errors import FAILED_EXIT_CODE, FileProblem, UnusableFile, UserError, why_unreadable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -43,7 +43,7 @@ def run(resolved: Resolved[CheckSettings]) -> int:
     settings = resolved.settings
     for path in settings.interfaces:
         if not path.is_file():
-            raise UserError(f"there is no interface file {path}")
+            raise UnusableFile(f"there is no interface file {path}", path, FileProblem.MISSING)
     tasks = [name for name in settings.files if _holds_task(name)]
     programs = [*(Path(name) for name in settings.files if name not in tasks), *settings.interfaces]
     named = resolved.source("task") is not Source.DEFAULT
@@ -83,11 +83,12 @@ def _holds_task(name: str) -> bool:
     try:
         body = ast.parse(path.read_text(encoding="utf-8")).body
     except FileNotFoundError as error:
-        raise UserError(f"there is no file {path}") from error
+        raise UnusableFile(f"there is no file {path}", path, FileProblem.MISSING) from error
     except SyntaxError as error:
-        raise UserError(f"{path}, line {error.lineno}, is not valid Python: {error.msg}") from error
+        message = f"{path}, line {error.lineno}, is not valid Python: {error.msg}"
+        raise UnusableFile(message, path, FileProblem.DAMAGED, error.lineno) from error
     except (OSError, ValueError) as error:
-        raise UserError(f"{path} cannot be read: {why_unreadable(error)}") from error
+        raise UnusableFile(f"{path} cannot be read: {why_unreadable(error)}", path, FileProblem.UNREADABLE) from error
     program = any(isinstance(node, ast.FunctionDef) and node.name in _ENTRIES for node in body)
     task = any(isinstance(node, ast.ClassDef) for node in ast.walk(ast.Module(body, [])))
     if class_of(name) or program != task:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 import math
 import re
 import shlex
@@ -14,8 +13,8 @@ from typing import Any, NoReturn
 
 from jaxreward.commands.help import Page
 from jaxreward.commands.options import Option, options_of
-from jaxreward.config import nearest
-from jaxreward.errors import UserError
+from jaxreward.config import nearest_option
+from jaxreward.errors import InvalidSetting, UnknownName, UserError, nearest
 
 _NUMBER = re.compile(r"[+-]?(\d[\d_,]*\.?\d*|\.\d+)(e[+-]?\d+)?|[+-]?(inf|nan)", re.IGNORECASE)
 _GROUPED = re.compile(r"[+-]?\d{1,3}(,\d{3})+")
@@ -31,6 +30,7 @@ class CommandLine:
         topic: the word after `--help`, empty without one; None where no help is asked for.
         config: the file of `--config`; None without.
         preset: the name of `--preset`; empty without.
+        mistake: what is wrong with the other words where help is asked for.
     """
 
     words: Sequence[str] = ()
@@ -38,6 +38,7 @@ class CommandLine:
     topic: str | None = None
     config: Path | None = None
     preset: str = ""
+    mistake: UserError | None = None
 
     @property
     def text(self) -> str:
@@ -52,18 +53,19 @@ def read(page: Page, words: Sequence[str]) -> CommandLine:
 
     Raises:
         UserError: an unknown option, a value of the wrong type, a value too few or too many. Where help is asked for,
-            a mistake is ignored.
+            it is kept, to be printed after the page.
     """
     topic, rest = _without_help(words)
+    mistake = None
     try:
         values = _values(page, [_dashed(word) for word in rest])
-    except UserError:
+    except UserError as error:
         if topic is None:
             raise
-        values = {}
+        mistake, values = error, {}
     shared = {flag: values.pop(flag, "") for flag in ("--config", "--preset")}
     config = Path(shared["--config"]) if shared["--config"] else None
-    return CommandLine([*page.program.split(), *words], values, topic, config, shared["--preset"])
+    return CommandLine([*page.program.split(), *words], values, topic, config, shared["--preset"], mistake)
 
 
 def _without_help(words: Sequence[str]) -> tuple[str | None, list[str]]:
@@ -103,7 +105,9 @@ def _values(page: Page, words: Sequence[str]) -> dict[str, Any]:
         meant = "interfaces" in options and rest[0].endswith(".py")
         hint = f"did you mean --interfaces {rest[0]}?" if meant else f"{page.program} --help shows what there is"
         raise UserError(f"there is no place for '{rest[0]}' here; {hint}")
-    if empty := [flag for flag in page.shared_flags() if given.get(flag) == ""]:
+    empty = [flag for flag in page.shared_flags() if given.get(flag) == ""]
+    empty += [o.flag for o in options.values() if o.kind is Path and o.several and given.get(o.path) == []]
+    if empty:
         raise UserError(f"{empty[0]} needs a value")
     return {path: _value(options[path], value) if path in options else value for path, value in given.items()}
 
@@ -144,9 +148,9 @@ def _check_flags(words: Sequence[str], flags: set[str], page: Page) -> None:
         attached = not word.startswith("--") and word[:2] in flags  # -n5
         if not word.startswith("-") or flag in flags or attached or word == "-" or _NUMBER.fullmatch(word):
             continue
-        near = nearest(flag, [*flags, "--help"])
+        near = nearest_option(flag, [*flags, "--help"])
         hint = f"did you mean {near}?" if near else f"{page.program} --help lists what there is"
-        raise UserError(f"there is no option {flag}; {hint}")
+        raise UnknownName("option", flag, sorted(flags), near=near, message=f"there is no option {flag}; {hint}")
 
 
 def _is_number(word: str) -> bool:
@@ -169,19 +173,18 @@ def _one(option: Option, word: str) -> Any:
     if option.optional and option.kind in (int, float) and word.lower() == "none":
         return None
     if not word and (option.kind is Path or option.path in ("task", "tasks")):
-        raise UserError(f"{name} needs a value")
+        raise InvalidSetting(f"{name} needs a value", option.path)
     if option.choices:
         word = option.arg.renamed.get(word, word)
         if word not in option.choices:
-            near = difflib.get_close_matches(word, option.choices, 1)
-            hint = f"; did you mean {near[0]}?" if near else ""
-            raise UserError(f"{name} must be one of {', '.join(option.choices)}, not '{word}'{hint}")
+            hint = f"; did you mean {near}?" if (near := nearest(word, option.choices)) else ""
+            raise InvalidSetting(f"{name} must be one of {', '.join(option.choices)}, not '{word}'{hint}", option.path)
         return word
     if option.kind is int:
         return _whole(name, word, option.several)
     if option.kind is float:
         if not _is_number(word):
-            raise UserError(f"{name} must be a number, not '{word}'")
+            raise InvalidSetting(f"{name} must be a number, not '{word}'", option.path)
         return float(word)
     return option.kind(word)
 

@@ -14,7 +14,7 @@ from jaxreward.commands.file_tasks import task_of_interface
 from jaxreward.commands.output import console_of, print_json
 from jaxreward.commands.resolve import Command, Resolved
 from jaxreward.config import Arg, class_of, file_of, is_file, label_of, merged_options, named
-from jaxreward.errors import UserError
+from jaxreward.errors import FileProblem, UnusableFile, UserError
 from jaxreward.evolve.task_check import require_vocabulary
 from jaxreward.exports import Export, Target, export
 from jaxreward.programs import Checker, Program, ProgramRejected
@@ -102,11 +102,15 @@ def write_export(settings: ExportSettings) -> Written:
         check = partial(_checked, checker, task, settings.interface.name)
         written = export(source, task, name, settings.to, check, _seen_from(name, path))
     if path.is_dir() or (path.exists() and path.read_bytes() != written.text.encode()):
-        raise UserError(f"{path} exists and is something else: name another file with --out, or move it away")
+        raise UnusableFile(
+            f"{path} exists and is something else: name another file with --out, or move it away",
+            path,
+            FileProblem.EXISTS,
+        )
     try:
         write_atomic(path, written.text)
     except OSError as error:
-        raise UserError(f"cannot write {path}: {error.strerror or error}") from error
+        raise UnusableFile(f"cannot write {path}: {error.strerror or error}", path, FileProblem.UNWRITABLE) from error
     return Written(path, written, settings.to, name, arguments)
 
 
@@ -117,7 +121,7 @@ def _read(interface: Path) -> str:
     path = interface / BEST if of_run else interface
     if not (files.is_there(path) if of_run else path.is_file()):
         what = f"{interface} has no {BEST}: no candidate of it has a score yet" if of_run else ""
-        raise UserError(what or f"there is no interface file {path}")
+        raise UnusableFile(what or f"there is no interface file {path}", path, FileProblem.MISSING)
     return read_program(path, links=not of_run)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from jaxreward.config import class_of, file_of, is_file, lead_to_the_same, named
-from jaxreward.errors import UserError, why_unreadable
+from jaxreward.errors import FileProblem, UnusableFile, UserError, why_unreadable
 from jaxreward.evolve.setup import TASK
 from jaxreward.runs.provenance import named_task
 
@@ -67,6 +67,6 @@ def _text(file: Path) -> str:
     try:
         return file.read_text(encoding="utf-8")
     except FileNotFoundError as error:
-        raise UserError(f"there is no file {file} to take a task from") from error
+        raise UnusableFile(f"there is no file {file} to take a task from", file, FileProblem.MISSING) from error
     except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{file} cannot be read: {why_unreadable(error)}") from error
+        raise UnusableFile(f"{file} cannot be read: {why_unreadable(error)}", file, FileProblem.UNREADABLE) from error

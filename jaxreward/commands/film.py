@@ -12,7 +12,7 @@ from jaxreward.commands.file_tasks import named_again, task_of_interface
 from jaxreward.commands.output import console_of, print_json
 from jaxreward.commands.resolve import Command, Given, Resolved, Source
 from jaxreward.config import Arg, apply, check_bounds, is_file, parse_json
-from jaxreward.errors import UserError
+from jaxreward.errors import FileProblem, InvalidSetting, UnusableFile, UserError
 from jaxreward.evolve.artifacts import POLICY
 from jaxreward.evolve.filming import EPISODES, MOST_FRAMES, check_drawable, film, policy_of
 from jaxreward.evolve.presets import quick_learner, quick_steps
@@ -98,7 +98,7 @@ def run(resolved: Resolved[FilmSettings]) -> int:
         raise UserError("say what to film: `jaxreward film RUN`, its folder or name, or `jaxreward film FILE.py`")
     check_bounds(settings)
     if of_file and settings.candidate:
-        raise UserError("--candidate is for a run: `jaxreward film RUN --candidate ID`")
+        raise InvalidSetting("--candidate is for a run: `jaxreward film RUN --candidate ID`", "candidate")
     subject = _of_file(Path(name), settings) if of_file else _of_run(name, settings)
     check_format(subject.target)
     shown = _film(subject, settings)
@@ -112,7 +112,7 @@ def run(resolved: Resolved[FilmSettings]) -> int:
 def _of_header(path: Path, task: str) -> FilmSettings:
     """The defaults for an interface file: the task of its header, and what a quick search trains that with."""
     if not path.is_file():
-        raise UserError(f"there is no interface file {path}")
+        raise UnusableFile(f"there is no interface file {path}", path, FileProblem.MISSING)
     name, *arguments = task_of_interface(read_program(path), task, path)
     return FilmSettings(task=name, task_arg=tuple(arguments), ppo=quick_learner(name))
 

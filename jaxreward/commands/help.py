@@ -7,12 +7,11 @@ import sys
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from shutil import get_terminal_size
 from typing import Any
 
 from jaxreward.commands.options import Option, options_of
-from jaxreward.errors import UserError
+from jaxreward.errors import UnknownName, nearest
 
 WIDEST = 110
 """Characters of a line; longer ones are hard to read, however wide the terminal."""
@@ -109,8 +108,8 @@ def page_lines(page: Page, topic: str, defaults: Any, width: int) -> list[str]:
     if defaults is None:
         defaults = page.settings if any(o.required for o in every) else page.settings()
     if topic not in ("", "all", *page.topics):
-        if near := get_close_matches(topic, page.topics, 1):
-            raise UserError(f"there is no help on '{topic}'; did you mean '{near[0]}'?")
+        if nearest(topic, page.topics) or all(option.flag for option in every):
+            raise UnknownName("help topic", topic, page.topic_names())
         topic = ""  # the word is an argument of the command
     positional = [
         (o.placeholder if o.required else f"[{o.placeholder}]") + " ..." * o.several for o in every if not o.flag

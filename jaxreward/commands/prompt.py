@@ -13,7 +13,7 @@ from jaxreward.commands.file_tasks import named_again
 from jaxreward.commands.output import print_json
 from jaxreward.commands.resolve import Command, Resolved
 from jaxreward.config import Arg, apply, is_file
-from jaxreward.errors import UserError, did_you_mean
+from jaxreward.errors import UnknownName, UserError
 from jaxreward.evolve.budget import next_requests
 from jaxreward.evolve.presets import quick_learner
 from jaxreward.evolve.settings import EvolveSettings
@@ -143,7 +143,7 @@ def _check_operator(name: str, prompts: Path | None) -> None:
     """Raise UserError for an operator that there is not, neither ours nor one that a folder of templates serves."""
     if name in OPERATORS or (prompts is not None and (prompts / f"operator_{name}.j2").is_file()):
         return
-    raise UserError(f"there is no operator '{name}'; {did_you_mean(name, OPERATORS, 'choose from')}")
+    raise UnknownName("operator", name, OPERATORS, otherwise="choose from")
 
 
 def _composed(request: Request, words: TaskCard, llm: LlmSettings, seed: int) -> Shown:

@@ -1,6 +1,7 @@
-"""Settings from their layers: defaults, the preset, recording or run that they start from, the file, the command line.
+"""Settings from their layers: defaults, the preset, the file, a recording, the command line.
 
-A later layer takes precedence. `Resolved` keeps where each value came from.
+A later layer takes precedence; a run that is resumed takes the place of the preset. `Resolved` keeps where each value
+came from, and a sentence about an invalid one says so.
 """
 
 from __future__ import annotations
@@ -8,15 +9,15 @@ from __future__ import annotations
 import dataclasses
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NoReturn, TypeVar
 
 from jaxreward.commands.command_line import CommandLine, read
 from jaxreward.commands.help import Page, print_page
 from jaxreward.commands.options import options_of
 from jaxreward.config import merged_options, read_toml, values_of, with_values
-from jaxreward.errors import UserError
+from jaxreward.errors import InvalidSetting, UserError
 
 D = TypeVar("D")
 
@@ -41,15 +42,28 @@ class Resolved(Generic[D]):
         below: the same without the command line: the defaults that help shows; None where some have none.
         sources: the source of every value that is not a default, by the path of its option.
         line: the command line.
+        names: what sentences call the sources: "the preset quick", "the file fast.toml".
     """
 
     settings: D
     below: D | None
     sources: Mapping[str, Source]
     line: CommandLine
+    names: Mapping[Source, str] = field(default_factory=dict)
 
     def source(self, path: str) -> Source:
         return self.sources.get(path, Source.DEFAULT)
+
+    def explained(self, error: InvalidSetting) -> InvalidSetting:
+        """The same error; its sentence says which of the settings are not from the command line, and where from."""
+        found: dict[str, list[str]] = {}
+        for name in error.settings:
+            for option in options_of(type(self.settings)):
+                if option.path == name or option.path.endswith(f".{name}"):
+                    where = self.names.get(self.source(option.path), "")
+                    found.setdefault(where, []).append(option.flag or option.placeholder)
+        said = [f"{' and '.join(flags)} from {where}" for where, flags in found.items() if where]
+        return InvalidSetting(f"{error} ({'; '.join(said)})", *error.settings) if said else error
 
     def with_settings(self, **changes: Any) -> Resolved[D]:
         """The same with some settings replaced, their sources unchanged."""
@@ -77,11 +91,16 @@ class Given(Generic[D]):
         """The values of a group of nested settings, by their names there."""
         return {path.partition(".")[2]: v for path, v in self.values.items() if path.partition(".")[0] == name}
 
-    def over(self, base: D | None, source: Source = Source.DEFAULT) -> Resolved[D]:
-        """The settings: `base`, whose values come from `source`, the file's over them, then the command line's.
+    def over(
+        self, base: D | None, source: Source = Source.DEFAULT, name: str = "", recorded: Mapping[str, Any] | None = None
+    ) -> Resolved[D]:
+        """The settings: `base`, the file's values over them, those of a recording, then the command line's.
 
         Args:
             base: None for the defaults of the class; an option without one must be on the command line.
+            source: where the values of `base` come from.
+            name: what sentences call that, or the recording.
+            recorded: the values of a recording, by path.
 
         Raises:
             UserError: an option without a default has no value.
@@ -94,13 +113,15 @@ class Given(Generic[D]):
         start: Any = self.page.settings(**{o.path: typed[o.path] for o in required}) if base is None else base
         usual = start if required else self.page.settings()
         sources = {path: source for path, o in options.items() if o.of(start) != o.of(usual)}
-        below = with_values(start, self.file)
+        below = with_values(start, {**self.file, **(recorded or {})})
         for path in typed:
             if options[path].arg.keyed:
                 typed[path] = merged_options(options[path].of(below), typed[path])
         of_file = Source.RUN if self.file_is_of_run else Source.FILE
-        sources |= dict.fromkeys(self.file, of_file) | dict.fromkeys(typed, Source.COMMAND_LINE)
-        return Resolved(with_values(below, typed), below, sources, self.line)
+        sources |= dict.fromkeys(self.file, of_file) | dict.fromkeys(recorded or {}, Source.RECORDING)
+        sources |= dict.fromkeys(typed, Source.COMMAND_LINE)
+        names = {Source.RECORDING if recorded else source: name, of_file: str(self.line.config)}
+        return Resolved(with_values(below, typed), below, sources, self.line, names)
 
 
 @dataclass(frozen=True)
@@ -117,7 +138,11 @@ class Command(Page, Generic[D]):
 
     def __call__(self, words: Sequence[str]) -> int:
         """Run it with the words after its name; returns the exit status."""
-        return self.run(resolve(self, words))
+        resolved = resolve(self, words)
+        try:
+            return self.run(resolved)
+        except InvalidSetting as error:
+            raise resolved.explained(error) from error
 
 
 def resolve(command: Command[D], words: Sequence[str]) -> Resolved[D]:
@@ -130,13 +155,20 @@ def resolve(command: Command[D], words: Sequence[str]) -> Resolved[D]:
     line = read(command, words)
     if line.topic is not None and any(option.required for option in options_of(command.settings)):
         print_page(command, line.topic, None)
-        raise SystemExit(0)
+        _leave(line)
     given = _given(command, line)
     resolved = command.resolve(given)
     if line.topic is not None:
         print_page(command, line.topic, resolved.below)
-        raise SystemExit(0)
+        _leave(line)
     return resolved
+
+
+def _leave(line: CommandLine) -> NoReturn:
+    """Exit after a page of help, with a word on what is wrong with the rest of the line."""
+    if line.mistake is not None:
+        print(line.mistake, file=sys.stderr)
+    raise SystemExit(0)
 
 
 def _given(page: Page, line: CommandLine) -> Given[Any]:

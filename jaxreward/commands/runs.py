@@ -18,7 +18,7 @@ from typing import Annotated, Any
 
 from jaxreward.commands.resolve import Command, Resolved
 from jaxreward.config import Arg
-from jaxreward.errors import UserError
+from jaxreward.errors import InvalidSetting, UserError
 from jaxreward.formatting import printable
 from jaxreward.proposers.llm.secrets import Secrets
 from jaxreward.reports.run_events import EventFormatter
@@ -180,7 +180,7 @@ def tail_command(resolved: Resolved[TailSettings]) -> int:
     """Print the last events of a run; -f goes on with what happens."""
     settings = resolved.settings
     if settings.lines < 0:
-        raise UserError(f"--lines must not be negative, not {settings.lines}")
+        raise InvalidSetting(f"--lines must not be negative, not {settings.lines}", "lines")
     path = find_run(settings.run, settings.out)
     tail = Tail(path, time.sleep)
     begun = list(tail.new())

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
 from pathlib import Path
+from typing import Any
 
 from jaxreward.commands.confirm import own_limit, require_own
 from jaxreward.commands.file_tasks import named_again
 from jaxreward.commands.options import options_of
 from jaxreward.commands.resolve import Given, Resolved, Source
-from jaxreward.config import apply
-from jaxreward.errors import UserError
+from jaxreward.config import apply, values_of
+from jaxreward.errors import ChangedSetting, FileProblem, InvalidSetting, UnusableFile
 from jaxreward.evolve.presets import preset
 from jaxreward.evolve.settings import EvolveSettings
 from jaxreward.files import is_there
@@ -33,18 +35,21 @@ BY_EVOLVE = "say jaxreward evolve --proposer manual"
 def resolve_search(given: Given[EvolveSettings]) -> Resolved[EvolveSettings]:
     """The settings of a search; of a resumed run its own, with what may change of them.
 
-    A replay starts from the settings of the recorded run. Task and strategy decide the preset.
+    A replay has the settings of the recorded run, which take precedence over those of a file. Task and strategy decide
+    the preset.
     """
-    task = given.get("task", "")
-    recorded = _recorded(given.line.values.get("recording", Path()))
-    if recorded is not None:
-        if not task:
-            named_again(recorded.task, "", f"the run {recorded.recording}", recorded.recording)
-        base, source = recorded, Source.RECORDING
-    else:
-        strategy = given.get("strategy", EvolveSettings.strategy)
-        base, source = preset(given.line.preset or "quick", task or EvolveSettings.task, strategy), Source.PRESET
-    new = _absolute(given.over(base, source))
+    recorded = _recorded(recording) if (recording := given.get("recording", None)) else {}
+    typed = given.line.values.get("task", "")
+    if recorded and not typed:
+        named_again(recorded["task"], "", f"the run {recording}", recording)
+    values = {**given.file, **recorded, **given.line.values}
+    task, strategy = values.get("task", EvolveSettings.task), values.get("strategy", EvolveSettings.strategy)
+    name = given.line.preset or "quick"
+    base = EvolveSettings() if recorded else preset(name, task, strategy)
+    origin = f"the run {recording}" if recorded else f"--preset {name}"
+    new = _absolute(given.over(base, Source.PRESET, origin, recorded))
+    if ignored := [path for path in recorded if path in given.file and given.file[path] != recorded[path]]:
+        print(f"{given.line.config}: {', '.join(ignored)} not taken: a replay has what was recorded", file=sys.stderr)
     path = new.settings.out / new.settings.run_name
     if new.settings.resume and is_there(path / "config.toml"):
         return _resumed(path, new, given)
@@ -55,10 +60,11 @@ def resolve_search(given: Given[EvolveSettings]) -> Resolved[EvolveSettings]:
     settings, command = new.settings, given.page.name
     if not settings.resume:
         return new.with_settings(name=settings.name or _free_name(settings))
-    if command == "tell" or not (command == "ask" or task or recorded):
+    if command == "tell" or not (command == "ask" or given.get("task", "") or recorded):
         near = similar_run(path)
         begin = "start one with jaxreward ask" if command == "tell" else "say with --task what a new one searches"
-        raise UserError(f"there is no run in {path}; " + (f"did you mean {near.name}?" if near else begin))
+        hint = f"did you mean {near.name}?" if near else begin
+        raise UnusableFile(f"there is no run in {path}; {hint}", path, FileProblem.MISSING)
     # What a scheduler runs again is the same command: the first time there is nothing to resume.
     return new.with_settings(name=settings.run_name, resume=False)
 
@@ -66,7 +72,7 @@ def resolve_search(given: Given[EvolveSettings]) -> Resolved[EvolveSettings]:
 def _resumed(path: Path, new: Resolved[EvolveSettings], given: Given[EvolveSettings]) -> Resolved[EvolveSettings]:
     """The settings of the run in `path`, with what the user gives for it; `new` are those of a run that begins."""
     started = dataclasses.replace(_started(path), out=new.settings.out, name=path.name, resume=True)
-    resolved = _absolute(given.over(started, Source.RUN))
+    resolved = _absolute(given.over(started, Source.RUN, str(path)))
     if given.line.topic is not None:
         return resolved
     resolved = _with_own_models(path, resolved, started.llm)
@@ -99,14 +105,16 @@ def _require_same(path: Path, started: EvolveSettings, again: EvolveSettings, co
         if option.path in _MAY_CHANGE or option.path.startswith("llm.") or option.of(again) == before:
             continue
         if option.path == "proposer" and command in ("ask", "tell"):
-            raise UserError(
+            raise InvalidSetting(
                 f"{path} is a run of the {before} proposer, and {command} is for runs of --proposer manual: "
-                "say jaxreward evolve --resume, or start another run with --name"
+                "say jaxreward evolve --resume, or start another run with --name",
+                "proposer",
             )
         value = "not set" if before in (None, ()) else " ".join(map(str, before)) if option.several else before
-        raise UserError(
+        raise ChangedSetting(
             f"{option.flag} of {path} is {value} and cannot change when it is resumed; leave it out, or start another "
-            "run with --name"
+            "run with --name",
+            option.path,
         )
 
 
@@ -117,15 +125,16 @@ def _started(path: Path) -> EvolveSettings:
     return dataclasses.replace(found, unsafe_no_sandbox=False)
 
 
-def _recorded(recording: Path) -> EvolveSettings | None:
-    """The settings of a recorded run, where the recording is the folder of one."""
-    if recording == Path() or not is_there(recording / "config.toml"):
-        return None
-    settings = _started(recording)
-    llm = dataclasses.replace(settings.llm, prompts=None)
-    # Without a short rung nobody chose the threshold that is written there.
-    threshold = settings.filter_threshold if settings.filter_steps else None
-    return dataclasses.replace(settings, proposer="replay", recording=recording, llm=llm, filter_threshold=threshold)
+def _recorded(recording: Path) -> dict[str, Any]:
+    """The settings of a recorded run by path, where the recording is the folder of one; else none."""
+    if recording == Path() or not is_there(config := recording / "config.toml"):
+        return {}
+    values = values_of(EvolveSettings, read_config(recording), str(config))
+    skip = {"unsafe_no_sandbox", "llm.prompts"}
+    if not values.get("filter_steps", 0):  # without a short rung nobody chose the threshold that is written there
+        skip.add("filter_threshold")
+    values = {path: value for path, value in values.items() if path not in skip}
+    return {"task": EvolveSettings.task, **values, "proposer": "replay", "recording": recording}
 
 
 def _absolute(resolved: Resolved[EvolveSettings]) -> Resolved[EvolveSettings]:
@@ -151,12 +160,14 @@ def for_people(given: Given[EvolveSettings], **more: object) -> Resolved[EvolveS
     """The settings of `ask` and `tell`: a run of the manual proposer, resumed where it exists, with `more` values."""
     command, values = given.page.name, given.line.values
     if given.get("dry_run", False):
-        raise UserError(
-            "--dry-run is for evolve and train: jaxreward evolve --proposer manual --dry-run shows the plan"
+        raise InvalidSetting(
+            "--dry-run is for evolve and train: jaxreward evolve --proposer manual --dry-run shows the plan",
+            "dry_run",
         )
     if (proposer := values.get("proposer", "manual")) != "manual":
-        raise UserError(
-            f"{command} is for --proposer manual, not {proposer}: leave --proposer out, or say jaxreward evolve"
+        raise InvalidSetting(
+            f"{command} is for --proposer manual, not {proposer}: leave --proposer out, or say jaxreward evolve",
+            "proposer",
         )
     line = dataclasses.replace(given.line, values={**values, "proposer": "manual", "resume": True, **more})
     return resolve_search(dataclasses.replace(given, line=line))

@@ -17,7 +17,7 @@ from jaxreward.commands.output import console_of, print_json
 from jaxreward.commands.resolve import Command, Given, Resolved, Source
 from jaxreward.commands.summary import made_on
 from jaxreward.config import Arg, check_bounds
-from jaxreward.errors import UserError
+from jaxreward.errors import FileProblem, InvalidSetting, UnusableFile, UserError
 from jaxreward.evolve.presets import preset, quick_learner, quick_steps
 from jaxreward.evolve.settings import TrainingOptions, plain
 from jaxreward.evolve.task_check import require_vocabulary
@@ -65,10 +65,10 @@ class TrainSettings(TrainingOptions):
         """Raise a UserError for the first setting that cannot be."""
         check_bounds(self)
         if self.plot is not None and self.plot.suffix not in (".png", ".svg"):
-            raise UserError(f"--plot {self.plot} must end in .png or .svg")
+            raise InvalidSetting(f"--plot {self.plot} must end in .png or .svg", "plot")
         for path in self.interfaces:
             if not path.is_file():
-                raise UserError(f"there is no interface file {path}")
+                raise UnusableFile(f"there is no interface file {path}", path, FileProblem.MISSING)
         self.ppo.check()
         self.execution().check(self.ppo)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass
 
-from jaxreward.errors import UserError
+from jaxreward.errors import UnknownName, UserError
 from jaxreward.evolve.settings import EvolveSettings
 from jaxreward.tasks import has_real_actions
 from jaxreward.training import PPO, paper, quick_real
@@ -60,7 +60,7 @@ def preset(name: str, task: str, strategy: str = EvolveSettings.strategy) -> Evo
         UserError: no such preset, or none for this task.
     """
     if name not in PRESETS:
-        raise UserError(f"there is no preset '{name}'; choose {', '.join(PRESETS[:-1])} or {PRESETS[-1]}")
+        raise UnknownName("preset", name, PRESETS, otherwise="choose from")
     base = EvolveSettings(task=task, steps=quick_steps(task), ppo=quick_learner(task))
     if name == "quick":
         if has_real_actions(task):  # a simulator of physics is slower than a grid

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from jaxreward.config import Arg, check_bounds
-from jaxreward.errors import UserError
+from jaxreward.errors import FileProblem, InvalidSetting, UnknownName, UnusableFile
 from jaxreward.proposers.llm.llm_settings import LlmSettings
 from jaxreward.records import Evolve
 from jaxreward.runs.run import check_name
@@ -169,65 +169,111 @@ class EvolveSettings(SearchOptions):
         return make_strategy(self.strategy, **self.strategy_options()).asks_people
 
     def check(self) -> None:
-        """Raise a UserError for the first setting that cannot be."""
+        """Raise a `UserError` for the first invalid setting."""
         check_bounds(self)
         if self.filter_steps >= self.steps:
-            raise UserError(f"--filter-steps {self.filter_steps} must be smaller than --steps {self.steps}")
+            raise InvalidSetting(
+                f"--filter-steps {self.filter_steps} must be smaller than --steps {self.steps}", "filter_steps", "steps"
+            )
         if self.restart and not self.filter_steps:
-            raise UserError("--restart trains the short rung apart: give it --filter-steps")
+            raise InvalidSetting(
+                "--restart trains the short rung apart: give it --filter-steps", "filter_steps", "restart"
+            )
         if not math.isfinite(self.threshold):
-            raise UserError(f"--filter-threshold is a value of the task's metric, not {self.filter_threshold}")
+            raise InvalidSetting(
+                f"--filter-threshold is a value of the task's metric, not {self.filter_threshold}", "filter_threshold"
+            )
         if 0 < self.contender_seeds <= self.seeds:
-            raise UserError(f"--contender-seeds are more than --seeds {self.seeds}, or 0, not {self.contender_seeds}")
+            raise InvalidSetting(
+                f"--contender-seeds are more than --seeds {self.seeds}, or 0, not {self.contender_seeds}",
+                "contender_seeds",
+                "seeds",
+            )
         if self.tune == 1:
-            raise UserError("--tune counts the reward's own setting: give it at least 2, or 0 for none")
+            raise InvalidSetting("--tune counts the reward's own setting: give it at least 2, or 0 for none", "tune")
         if self.tune and self.evolves == "observation":
-            raise UserError("--tune searches the numbers of rewards, and this search evolves observations alone")
+            raise InvalidSetting(
+                "--tune searches the numbers of rewards, and this search evolves observations alone", "tune", "evolve"
+            )
         if self.tune_steps and not self.tune:
-            raise UserError("--tune-steps is for --tune")
+            raise InvalidSetting("--tune-steps is for --tune", "tune_steps", "tune")
         if self.tune_steps > self.steps:
-            raise UserError(f"--tune-steps {self.tune_steps} must not be larger than --steps {self.steps}")
+            raise InvalidSetting(
+                f"--tune-steps {self.tune_steps} must not be larger than --steps {self.steps}", "tune_steps", "steps"
+            )
         check_name(self.run_name, "run")
         require(self.track)
         if len(set(self.baselines)) < len(self.baselines):
-            raise UserError("--baselines names one of them twice; name each once")
+            raise InvalidSetting("--baselines names one of them twice; name each once", "baselines")
         if "best-of-n" in self.baselines and self.strategy == "best-of-n":
-            raise UserError("--strategy best-of-n cannot be compared with itself; leave it out of --baselines")
+            raise InvalidSetting(
+                "--strategy best-of-n cannot be compared with itself; leave it out of --baselines",
+                "baselines",
+                "strategy",
+            )
         unknown = [b for b in self.baselines if b not in BASELINES]
         if unknown:
-            raise UserError(f"there is no baseline '{unknown[0]}'; choose from {', '.join(BASELINES)}")
+            raise UnknownName("baseline", unknown[0], BASELINES, otherwise="choose from")
         if self.judge != "files" and not self.asks_people:
-            raise UserError(
-                f"--judge is for strategies that ask people, and {self.strategy} with these options does not"
+            raise InvalidSetting(
+                f"--judge is for strategies that ask people, and {self.strategy} with these options does not",
+                "judge",
+                "strategy",
             )
         if self.observation is not None and self.evolves != "reward":
-            raise UserError(f"--observation is for --evolve reward; this search evolves {self.evolves}")
+            raise InvalidSetting(
+                f"--observation is for --evolve reward; this search evolves {self.evolves}", "observation", "evolve"
+            )
         given = self.observation is None or self.resume or self.proposer == "replay"
         if self.observation is not None and not (given or self.observation.is_file()):
-            raise UserError(f"--observation: there is no file {self.observation}")
+            raise UnusableFile(
+                f"--observation: there is no file {self.observation}", self.observation, FileProblem.MISSING
+            )
         if self.proposer == "replay" and self.recording is None:
-            raise UserError("--proposer replay needs --recording: the folder of a run or its events.jsonl")
+            raise InvalidSetting(
+                "--proposer replay needs --recording: the folder of a run or its events.jsonl", "recording", "proposer"
+            )
         if self.proposer != "replay" and self.recording is not None:
-            raise UserError(f"--recording is for --proposer replay; the {self.proposer} proposer has no use for it")
+            raise InvalidSetting(
+                f"--recording is for --proposer replay; the {self.proposer} proposer has no use for it",
+                "recording",
+                "proposer",
+            )
         if self.proposer == "llm" and not self.llm.model:
-            raise UserError("--proposer llm needs --model: a name of litellm's, e.g. anthropic/claude-sonnet-4-5")
+            raise InvalidSetting(
+                "--proposer llm needs --model: a name of litellm's, e.g. anthropic/claude-sonnet-4-5",
+                "llm.model",
+                "proposer",
+            )
         unused = [name for name in self._idle_llm_options() if getattr(self.llm, name) != getattr(LlmSettings(), name)]
         if unused:
             option = unused[0].replace("_", "-")
-            raise UserError(f"--{option} is for --proposer llm; the {self.proposer} proposer has no use for it")
+            raise InvalidSetting(
+                f"--{option} is for --proposer llm; the {self.proposer} proposer has no use for it",
+                f"llm.{unused[0]}",
+                "proposer",
+            )
         self.llm.check()
         self.ppo.check()
         self.execution().check(self.ppo)
         if self.halving and self.generation < 2:
-            raise UserError("--halving stops the worse half of a generation: give it --generation 2 or more")
+            raise InvalidSetting(
+                "--halving stops the worse half of a generation: give it --generation 2 or more",
+                "generation",
+                "halving",
+            )
         if self.halving and self.steps >> self.halving < self.ppo.batch:
-            raise UserError(
+            raise InvalidSetting(
                 f"--halving {self.halving} would first cut after {self.steps >> self.halving} of {self.steps} steps, "
-                f"which is less than an update of {self.ppo.batch}"
+                f"which is less than an update of {self.ppo.batch}",
+                "halving",
+                "steps",
             )
         if self.prune and self.steps < 8 * self.ppo.batch:
-            raise UserError(
-                f"--prune cuts at eighths of --steps, and {self.steps} are less than eight updates of {self.ppo.batch}"
+            raise InvalidSetting(
+                f"--prune cuts at eighths of --steps, and {self.steps} are less than eight updates of {self.ppo.batch}",
+                "prune",
+                "steps",
             )
         make_schedule(self.ppo, self.steps, 1, self.rungs())
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from jaxreward import files
-from jaxreward.errors import UserError
+from jaxreward.errors import InvalidSetting, UserError
 from jaxreward.evolve.settings import EvolveSettings
 from jaxreward.evolve.task_check import require_vocabulary
 from jaxreward.proposers.fixed import FixedObservation
@@ -46,17 +46,29 @@ class Setup:
         require_vocabulary(task, unsafe_no_sandbox=settings.unsafe_no_sandbox)
         measure = measure_of(task)
         if measure.rate and not 0.0 <= settings.threshold <= 1.0:
-            raise UserError(f"--filter-threshold is a success rate in [0, 1], not {settings.threshold}")
+            raise InvalidSetting(
+                f"--filter-threshold is a success rate in [0, 1], not {settings.threshold}", "filter_threshold"
+            )
         if not measure.rate and settings.filter_steps and settings.filter_threshold is None:
-            raise UserError(f"--filter-steps on {task.name} needs --filter-threshold: a value of its {measure.label}")
+            raise InvalidSetting(
+                f"--filter-steps on {task.name} needs --filter-threshold: a value of its {measure.label}",
+                "filter_threshold",
+                "filter_steps",
+            )
         if "dense" in settings.baselines and not isinstance(task, Dense):
-            raise UserError(f"{task.name} has no dense reward by a person: leave dense out of --baselines")
+            raise InvalidSetting(
+                f"{task.name} has no dense reward by a person: leave dense out of --baselines", "baselines"
+            )
         strategy = make_strategy(settings.strategy, **settings.strategy_options())
         observation = observation or given_observation(settings)
         described = task_card(task, observation, settings.ppo)
         proposer = make_proposer(settings.proposer, described, **settings.proposer_options())
         if strategy.asks_people and not isinstance(task, Drawable):
-            raise UserError(f"people cannot compare agents of {task.name}: the task has no `draw`; use its score")
+            raise InvalidSetting(
+                f"people cannot compare agents of {task.name}: the task has no `draw`; use its score",
+                "strategy",
+                "option",
+            )
         asks = strategy.asks_people and settings.proposer != "replay"  # a recording has the votes
         judge = Judge(settings.judge, settings.llm.wait_s) if asks else None
         return cls(task, strategy, proposer, observation, judge)

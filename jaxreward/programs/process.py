@@ -14,8 +14,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-import jaxreward
-
 _START_S = 120.0
 _PARENT = "JAXREWARD_PARENT"
 """The process that started a helper, which may end before the helper reads its id."""
@@ -31,7 +29,7 @@ class Lost(Exception):
 
 def environment(**extra: str) -> dict[str, str]:
     """The environment of a helper process: where Python and its libraries are, no keys, no home."""
-    root = str(Path(jaxreward.__file__).resolve().parent.parent)
+    root = str(Path(__file__).resolve().parents[2])
     paths = [root, *(p for p in sys.path if p and p != root)]
     inherited = {name: os.environ[name] for name in ("LD_LIBRARY_PATH", "TMPDIR") if name in os.environ}
     return {
