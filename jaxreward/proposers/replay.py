@@ -133,7 +133,7 @@ def _lines(path: Path, what: str, below: Path | None = None) -> list[dict[str, A
         raise UnusableFile(
             f"cannot read the recording {path} ({why_unreadable(error)}): give the folder of a run or its events.jsonl",
             path,
-            FileProblem.UNREADABLE,
+            FileProblem.MISSING if isinstance(error, FileNotFoundError) else FileProblem.UNREADABLE,
         ) from None
     found = []
     for number, line in enumerate(lines, 1):

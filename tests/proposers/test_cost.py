@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jaxreward.errors import UserError
+from jaxreward.errors import EndCause, InvalidSetting
 from jaxreward.proposers.llm.cost import Amount, Cost, Estimate, dollars, estimate_cost, price_of, too_small
 from jaxreward.proposers.llm.llm_settings import LlmSettings
 from jaxreward.records import Exchange
@@ -71,15 +71,15 @@ def test_reservations_are_part_of_what_is_spent():
     call = tally.at_most("openai/mine", 100)
     assert call == Amount(1, 1_100, 100e-6 + 1_000 * 2e-6)
     assert tally.reserve(call) and tally.reserve(call)
-    assert not tally.reserve(call) and tally.lacking(call) == "the budget of tokens is spent"
+    assert not tally.reserve(call) and tally.lacking(call).cause is EndCause.TOKENS
     tally.settle(call, exchange(90, 10, 0.1))
     tally.settle(call, exchange(0, 0, 0.0, error="refused"))
     assert tally.reserved == Amount() and tally.spent == Amount(1, 100, 0.1)
-    assert tally.reserve(call) and tally.lacking(call) == "the budget of requests is spent"
+    assert tally.reserve(call) and tally.lacking(call).cause is EndCause.REQUESTS
 
 
 def test_a_cap_in_dollars_needs_prices():
-    with pytest.raises(UserError, match="the price of openai/nobody-knows is not known, so --max-usd cannot hold"):
+    with pytest.raises(InvalidSetting, match="openai/nobody-knows", check=lambda e: e.settings == ("max_usd", "price")):
         Cost(LlmSettings(model=("openai/mine", "openai/nobody-knows"), price=MINE.price, max_usd=1.0))
 
 

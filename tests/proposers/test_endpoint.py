@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from jaxreward.errors import UserError
+from jaxreward.errors import InvalidSetting
 from jaxreward.proposers.llm.call_errors import CallError
 from jaxreward.proposers.llm.circuit_breaker import FIRST_PAUSE_S, LONGEST_PAUSE_S, TRIPS, Breaker, Clock, backoff_s
 from jaxreward.proposers.llm.endpoint import IMAGE_TOKENS, Endpoint, clean, prompt_tokens
@@ -81,7 +81,7 @@ def test_origins(monkeypatch):
         monkeypatch.delenv(key, raising=False)
         assert endpoint.origin(model).key == key and str(endpoint.origin(model)) == model
     assert str(Endpoint(LlmSettings(api_base="http://h:1/v1")).origin("openai/x")) == "openai/x at http://h:1/v1"
-    with pytest.raises(UserError, match="litellm does not know whose model 'x' is"):
+    with pytest.raises(InvalidSetting, check=lambda e: e.settings == ("model",)):
         endpoint.origin("x")
 
 

@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 import pytest
 
-from jaxreward.errors import UserError
+from jaxreward.errors import FileProblem, UnusableFile
 from jaxreward.proposers.llm.secrets import Secrets
 
 VALUE = "s3cret/with+signs=and a space"
@@ -131,7 +131,7 @@ def test_a_secret_that_contains_another_goes_whole(monkeypatch):
 
 def test_a_file_that_cannot_be_read(tmp_path):
     (tmp_path / ".env").write_bytes(b"KEY=\xff\xfe\xff")
-    with pytest.raises(UserError, match="cannot read the keys in"):
+    with pytest.raises(UnusableFile, check=lambda e: e.problem is FileProblem.UNREADABLE and e.path.name == ".env"):
         Secrets()
 
 

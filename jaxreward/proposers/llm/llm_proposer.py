@@ -63,14 +63,14 @@ class LlmProposer(Proposer):
         """Show where the calls of every model will go; nothing is sent.
 
         Raises:
-            UserError: there is no key for a model, or a model of no known provider.
+            InvalidSetting: there is no key for a model, or a model of no known provider.
         """
         endpoint = _endpoint(self.settings, self.secrets, note, note)
         for model in self.settings.weights():
             try:
                 run_calls(endpoint.dry_run(model))
             except CallError as error:
-                raise UserError(self.secrets.redact(str(error))) from error
+                raise InvalidSetting(self.secrets.redact(str(error)), "model") from error
         self._shown = endpoint.shown
 
     def open(self, context: Context) -> None:
