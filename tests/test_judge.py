@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from jaxreward.errors import UserError
+from jaxreward.errors import InvalidSetting
 from jaxreward.evolve import ask, evolve
 from jaxreward.evolve.settings import EvolveSettings
 from jaxreward.evolve.setup import Setup
@@ -214,8 +214,9 @@ def test_a_task_that_cannot_be_drawn_is_refused_before_anything_starts(tmp_path)
                 raise AttributeError(attribute)
             return getattr(make_task("probe-choice"), attribute)
 
-    with pytest.raises(UserError, match="blind: the task has no `draw`"):
+    with pytest.raises(InvalidSetting) as error:
         Setup.of(SETTINGS, Blind())  # type: ignore[arg-type]
+    assert error.value.settings == ("strategy", "option")
 
 
 def test_a_search_that_people_judge_stops_for_votes_and_shows_their_remarks(tmp_path, checker, task_of):

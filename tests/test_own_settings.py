@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from jaxreward.cli import main
+from jaxreward.commands.confirm import Unconfirmed
 from jaxreward.commands.evolve import COMMANDS
 from jaxreward.commands.prompt import PromptSettings, show
 from jaxreward.commands.resolve import resolve
@@ -72,7 +73,7 @@ def test_another_endpoint_can_be_given_on_the_command_line():
     settled = resumed("--model", "openai/mine", "--api-base", "http://127.0.0.1:2/v1")
     assert settled.llm.api_base == "http://127.0.0.1:2/v1"
     for part in (["--model", "openai/mine"], ["--api-base", ELSEWHERE]):
-        with pytest.raises(UserError, match="you have not said so before"):
+        with pytest.raises(Unconfirmed):
             resumed(*part)
 
 
@@ -87,10 +88,12 @@ def test_templates_of_somebody_else_are_not_sent(tmp_path: Path):
     path = folder(settings(prompts=theirs))
     theirs.mkdir()
     remember("llm", settings().llm)
-    with pytest.raises(UserError, match=f"says --model openai/mine .* --prompts {theirs}"):
+    with pytest.raises(Unconfirmed) as unconfirmed:
         resumed()
-    with pytest.raises(UserError, match=f"says --prompts {theirs}"):
+    assert unconfirmed.value.settings >= {"model", "prompts"}
+    with pytest.raises(Unconfirmed) as unconfirmed:
         show(PromptSettings(run=path))
+    assert unconfirmed.value.settings == {"prompts"} and str(theirs) in str(unconfirmed.value)
     for command in ("ask", "tell"):
         by_hand = folder(
             EvolveSettings(task="probe-choice", proposer="manual", llm=LlmSettings(prompts=theirs)), command
@@ -110,8 +113,9 @@ def test_a_person_is_asked(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captu
         resumed()
         assert capsys.readouterr().err == "", "once"
     else:
-        with pytest.raises(UserError, match="not resumed"):
+        with pytest.raises(Unconfirmed) as refused:
             resumed()
+        assert str(refused.value).startswith("not resumed")
 
 
 def test_own_runs_are_resumed_without_questions_anywhere(home: Path):
@@ -131,7 +135,7 @@ def test_own_runs_are_resumed_without_questions_anywhere(home: Path):
     assert (home / "state/jaxreward/endpoints").stat().st_mode & 0o077 == 0
     theirs = Path("runs/moved/config.toml")
     theirs.write_text(theirs.read_text().replace(server.url, ELSEWHERE))
-    with pytest.raises(UserError, match="you have not said so before"):
+    with pytest.raises(Unconfirmed):
         resumed(name="moved")
 
 
@@ -143,7 +147,7 @@ def test_a_confirmation_inside_a_folder_is_not_trusted(home: Path):
     shutil.copytree(home / "state" / "jaxreward", path / "jaxreward")
     shutil.rmtree(home / "state")
     Path(".env").write_text(f"XDG_STATE_HOME={path.absolute() / 'state'}\n")
-    with pytest.raises(UserError, match="you have not said so before"):
+    with pytest.raises(Unconfirmed):
         resumed()
 
 
@@ -153,7 +157,7 @@ def test_what_others_can_write_remembers_nothing(home: Path, mode: int):
     remember("llm", settings(api_base=ELSEWHERE).llm)
     resumed()
     (home / "state/jaxreward/endpoints").chmod(mode)
-    with pytest.raises(UserError, match="you have not said so before"):
+    with pytest.raises(Unconfirmed):
         resumed()
 
 
@@ -181,9 +185,9 @@ def test_a_folder_does_not_take_the_sandbox_away():
 def test_the_configuration_of_a_run_counts_no_more_than_its_folder():
     folder(dataclasses.replace(settings(api_base=ELSEWHERE), unsafe_no_sandbox=True))
     config = ["--name", "mine", "--config", "runs/run/config.toml"]
-    with pytest.raises(UserError, match="203.0.113.7"):
+    with pytest.raises(Unconfirmed, match="203.0.113.7"):
         resolve(COMMANDS[0], config)
-    with pytest.raises(UserError, match="203.0.113.7"):
+    with pytest.raises(Unconfirmed, match="203.0.113.7"):
         resolve(COMMANDS[0], ["--name", "run", "--resume", *config[2:]])
     own = ["--model", "openai/mine", "--api-base", "http://127.0.0.1:1/v1"]
     assert not resolve(COMMANDS[0], [*config, *own]).settings.unsafe_no_sandbox

@@ -14,6 +14,18 @@ from jaxreward.proposers.llm import consent
 from jaxreward.proposers.llm.llm_settings import LlmSettings
 
 
+class Unconfirmed(UserError):
+    """Settings of language models that only the folder of a run has, and that this user did not confirm.
+
+    Attributes:
+        settings: their names.
+    """
+
+    def __init__(self, message: str, settings: Collection[str]) -> None:
+        super().__init__(message)
+        self.settings = frozenset(settings)
+
+
 def confirmed(question: str) -> bool | None:
     """Whether a person says yes; None where nobody can be asked."""
     if not sys.stdin.isatty():
@@ -23,7 +35,7 @@ def confirmed(question: str) -> bool | None:
 
 
 def require_own(path: Path, proposer: str, of_folder: Collection[str], found: LlmSettings, used: LlmSettings) -> None:
-    """Raise `UserError` if the run's folder in `path` alone says which model is asked, at which address or with which
+    """Raise `Unconfirmed` if the run's folder in `path` alone says which model is asked, at which address or with which
     templates, and this user has not said the same before. A person at a terminal is asked.
 
     The other arguments are those of `consent.unconfirmed`.
@@ -37,9 +49,9 @@ def require_own(path: Path, proposer: str, of_folder: Collection[str], found: Ll
         what += ": prompts, and a key of yours, would go where it says"
     answer = confirmed(f"{what}. Go on with that?")
     if answer is None:
-        raise UserError(f"{what}; if that is what you want, add {options} to the command, else add others")
+        raise Unconfirmed(f"{what}; if that is what you want, add {options} to the command, else add others", names)
     if not answer:
-        raise UserError("not resumed: the settings were not confirmed")
+        raise Unconfirmed("not resumed: the settings were not confirmed", names)
     consent.remember(proposer, used)
 
 

@@ -88,7 +88,7 @@ def _with_own_models(path: Path, resolved: Resolved[EvolveSettings], found: LlmS
     what they may cost without a question.
 
     Raises:
-        UserError: it does, and this user did not choose them before.
+        Unconfirmed: it does, and this user did not choose them before.
     """
     proposer, llm = resolved.settings.proposer, resolved.settings.llm
     of_folder = {p.removeprefix("llm.") for p, source in resolved.sources.items() if source is Source.RUN}
