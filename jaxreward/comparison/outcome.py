@@ -149,7 +149,9 @@ def _same_sparse(paths: Sequence[Path]) -> Sparse | None:
     known = [(path, sparse) for path in paths if (sparse := read_sparse(path)) is not None]
     for path, other in known[1:]:
         first, sparse = known[0]
-        a, b = ({"fresh seeds": s.seeds, "steps": s.steps, "ppo": ppo_with_defaults(s.ppo)} for s in (sparse, other))
+        a, b = (
+            {"final_seeds": s.seeds, "final_steps": s.steps, "ppo": ppo_with_defaults(s.ppo)} for s in (sparse, other)
+        )
         if sparse.digest != other.digest:
             message = f"{first} and {path} are of different versions of {other.task}: leave one of the folders out"
             raise ChangedSetting(message, "task")

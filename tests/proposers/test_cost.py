@@ -10,6 +10,7 @@ from jaxreward.errors import EndCause, InvalidSetting
 from jaxreward.proposers.llm.cost import Amount, Cost, Estimate, dollars, estimate_cost, price_of, too_small
 from jaxreward.proposers.llm.llm_settings import LlmSettings
 from jaxreward.records import Exchange
+from tests.ends import cause_of
 
 MINE = LlmSettings(model=("openai/mine",), price=("openai/mine=1,2",), max_tokens=1_000)
 
@@ -71,11 +72,11 @@ def test_reservations_are_part_of_what_is_spent():
     call = tally.at_most("openai/mine", 100)
     assert call == Amount(1, 1_100, 100e-6 + 1_000 * 2e-6)
     assert tally.reserve(call) and tally.reserve(call)
-    assert not tally.reserve(call) and tally.lacking(call).cause is EndCause.TOKENS
+    assert not tally.reserve(call) and cause_of(tally.lacking(call)) is EndCause.TOKENS
     tally.settle(call, exchange(90, 10, 0.1))
     tally.settle(call, exchange(0, 0, 0.0, error="refused"))
     assert tally.reserved == Amount() and tally.spent == Amount(1, 100, 0.1)
-    assert tally.reserve(call) and tally.lacking(call).cause is EndCause.REQUESTS
+    assert tally.reserve(call) and cause_of(tally.lacking(call)) is EndCause.REQUESTS
 
 
 def test_a_cap_in_dollars_needs_prices():

@@ -14,6 +14,7 @@ from jaxreward.proposers.llm.endpoint import Endpoint
 from jaxreward.proposers.llm.llm_proposer import LlmProposer, ping
 from jaxreward.proposers.llm.llm_settings import LlmSettings
 from jaxreward.records import Exchange, Proposal
+from tests.ends import cause_of
 from tests.proposers.material import XLAND
 from tests.proposers.server import Answer, ChatServer, Fault, closed_port
 from tests.proposers.talk import GOOD, PRICE, PROGRAM, MemoryTranscript, Talk, ids, rng_of, wanted
@@ -203,7 +204,7 @@ def test_spending_of_other_searches_counts_towards_the_budget():
     )
     with ChatServer([Answer(GOOD)]) as server:
         talk = Talk(server.url, elsewhere=(elsewhere,), max_tokens=200, max_tokens_total=700)
-        assert talk.ask("g0000-00").spent.cause is EndCause.TOKENS and server.calls == 0
+        assert cause_of(talk.ask("g0000-00").spent) is EndCause.TOKENS and server.calls == 0
         talk = Talk(server.url, elsewhere=(elsewhere,))
         talk.one()
     assert (talk.proposer.cost.spent.tokens, talk.proposer.cost.spent.requests) == (800, 2)
@@ -223,7 +224,7 @@ def test_a_budget_ends_the_asking(cap, cause):
     with ChatServer([Answer(GOOD, delay_s=0.02)]) as server:
         talk = Talk(server.url, max_tokens=200, concurrency=4, **cap)
         answers = talk.ask(*ids(12))
-        assert answers.spent.cause is cause
+        assert cause_of(answers.spent) is cause
         assert 3 <= len(answers.proposals) < 12 and server.calls == len(answers.proposals)
         spent = talk.proposer.cost.spent
         assert spent.requests <= cap.get("max_requests", 99)

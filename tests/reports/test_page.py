@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from jaxreward.errors import UserError
+from jaxreward.errors import FileProblem, UnusableFile
 from jaxreward.records import Candidate, Measure, Result, Score
 from jaxreward.reports import charts
 from jaxreward.reports.baselines import WINNER, ScoredProgram, gap, scored_programs, verdicts
@@ -229,7 +229,8 @@ def test_points_of_the_other_search_open_nothing(run, tmp_path):
 def test_a_report_that_cannot_be_written_says_so(run, tmp_path, target):
     (tmp_path / "folder").mkdir()
     (tmp_path / "file").touch()
-    with pytest.raises(UserError, match="cannot write"):
+    problem = FileProblem.WRONG_KIND
+    with pytest.raises(UnusableFile, check=lambda e: (e.path, e.problem) == (tmp_path / target, problem)):
         write_report(run, tmp_path / target)
 
 
@@ -311,7 +312,7 @@ def test_a_run_of_which_nothing_is_known_has_a_report_too(tmp_path):
 
 
 def test_where_there_is_no_run_it_says_so(tmp_path):
-    with pytest.raises(UserError, match="there is no run in"):
+    with pytest.raises(UnusableFile, check=lambda e: (e.path, e.problem) == (tmp_path, FileProblem.MISSING)):
         write_report(tmp_path)
 
 

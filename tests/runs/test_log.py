@@ -12,9 +12,9 @@ import sys
 
 import pytest
 
-from jaxreward.errors import FileProblem, UnusableFile
+from jaxreward.errors import EndCause, FileProblem, UnusableFile
 from jaxreward.records import Candidate, Feedback, Proposal, Result, Score
-from jaxreward.runs import Baseline, Finished, Proposed, Told, Trained
+from jaxreward.runs import Baseline, Finished, Paused, Proposed, Told, Trained
 from jaxreward.runs.events import EVENT_TYPES, Event, event_adapter
 from jaxreward.runs.log import EventLog, read_log
 
@@ -218,3 +218,14 @@ def test_extra_metrics_keep_their_key_of_earlier_versions():
     line = event_adapter.dump_python(Baseline(name="sparse", feedback=feedback), mode="json")
     assert line["feedback"]["beside"] == feedback.extra_metrics and "extra_metrics" not in line["feedback"]
     assert event_adapter.validate_python(line).feedback == feedback  # type: ignore[union-attr]
+
+
+def test_an_end_has_a_cause_and_one_of_earlier_versions_none(path):
+    with EventLog(path) as log:
+        log.append(Finished(reason="all candidates are trained", cause=EndCause.CANDIDATES))
+        log.append(Paused(reason="stopped by SIGTERM"))
+    now, before = path.read_text().splitlines()
+    assert '"cause":"candidates"' in now and "cause" not in before, "the bytes of before"
+    first, second = events(path)
+    assert isinstance(first, Finished) and first.cause is EndCause.CANDIDATES
+    assert isinstance(second, Paused) and second.cause is None
