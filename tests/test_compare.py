@@ -353,7 +353,7 @@ def test_compiled_programs_are_forgotten_before_each_cell(copy: Path, tiny: str,
     assert len(forgotten) == 2
 
 
-def test_folders_that_cannot_be_merged(copy: Path, tiny: str, tmp_path: Path, whole: Path):
+def test_folders_that_cannot_be_merged_are_refused(copy: Path, tiny: str, tmp_path: Path, whole: Path):
     with pytest.raises(UnusableFile, check=lambda e: (e.path, e.problem) == (tmp_path, FileProblem.WRONG_KIND)):
         compare_command(["--merge", str(tmp_path)])
     with pytest.raises(InvalidSetting, check=lambda e: e.settings == ("merge",)):

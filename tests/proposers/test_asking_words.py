@@ -106,7 +106,7 @@ def test_twice_unusable_is_a_failure():
     assert [r.id for r in generation.requests] == ["g0001-00", "g0001-00-r1"]
 
 
-def test_a_refusal_is_one():
+def test_a_refusal_is_a_failure_and_not_asked_again():
     with ChatServer([Answer(None, finish="content_filter"), Answer("", finish="length")]) as server:
         talk = real(server.url)
         failures = [
@@ -258,7 +258,7 @@ def test_a_person_may_be_asked_again(tmp_path: Path):
     assert "could not be used: the reply is empty" in path.read_text() and path.name == "g0001-00-r1.md"
 
 
-def test_votes_are_no_requests_by_hand(tmp_path: Path):
+def test_votes_are_not_asked_for_by_hand(tmp_path: Path):
     made = manual(tmp_path)
     answers = made.propose_all([asked("prefer")], rng_of)
     assert answers.stopped is None and not (tmp_path / "requests").exists()

@@ -22,7 +22,7 @@ def exchange(prompt: int, completion: int, cost: float | None, error: str = "") 
     )  # fmt: skip
 
 
-def test_prices():
+def test_a_given_price_wins_over_the_list_and_an_unknown_one_is_none():
     prices = LlmSettings(price=("openai/gpt-4o-mini=7,8", "mine=0,0"))
     given = price_of(prices, "openai/gpt-4o-mini")
     assert given is not None and (given.input, given.output) == (7e-6, 8e-6)
@@ -42,7 +42,7 @@ def test_a_model_listed_without_a_price_is_not_free(monkeypatch):
     assert price_of(LlmSettings(), "groq/listed") is None
 
 
-def test_amounts_of_exchanges():
+def test_exchanges_that_were_not_charged_count_for_nothing():
     total = Amount.of(
         [
             exchange(10, 5, 0.5),
@@ -84,7 +84,7 @@ def test_a_cap_in_dollars_needs_prices():
         Cost(LlmSettings(model=("openai/mine", "openai/nobody-knows"), price=MINE.price, max_usd=1.0))
 
 
-def test_the_estimate():
+def test_the_estimate_weighs_models_by_their_share():
     two = LlmSettings(model=("openai/mine=3", "openai/dear"), price=("openai/mine=1,2", "openai/dear=10,20"))
     found = estimate_cost(two, prompt_tokens=5_000, calls=100)
     assert found.expected_usd == pytest.approx(100 * (0.75 * (0.005 + 0.004) + 0.25 * (0.05 + 0.04)))

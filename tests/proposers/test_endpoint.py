@@ -69,7 +69,7 @@ def test_the_wall_clock_limits_a_stream_that_drips():
     assert time.monotonic() - began < 2.0 and "".join(received).startswith("Here it is.")
 
 
-def test_origins(monkeypatch):
+def test_the_origin_of_a_model_has_its_provider_and_key(monkeypatch):
     endpoint = Endpoint(LlmSettings())
     monkeypatch.delenv("OPENAI_API_KEY")
     for model, key in {
@@ -85,7 +85,7 @@ def test_origins(monkeypatch):
         endpoint.origin("x")
 
 
-def test_estimates_of_prompts():
+def test_the_estimate_of_a_prompt_counts_words_and_images():
     text = prompt_tokens([{"role": "user", "content": "word " * 1000}])
     assert 1000 <= text < 2500
     parts = [{"type": "text", "text": "word " * 1000}, {"type": "image_url", "image_url": {"url": "data:..."}}]

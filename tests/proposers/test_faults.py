@@ -108,7 +108,7 @@ def test_transient_faults_are_retried(name, stream):
     assert talk.proposer.cost.spent.tokens == proposal.tokens and talk.notes == []
 
 
-def test_an_endpoint_that_cannot_be_reached():
+def test_an_endpoint_that_cannot_be_reached_ends_the_run_resumably():
     talk = Talk(f"http://127.0.0.1:{closed_port()}/v1", wait_s=300.0)
     stopped = talk.stopped(*ids(3))
     assert stopped.later
@@ -302,7 +302,7 @@ def test_unknown_errors_are_explained_and_retried():
     assert fault.kind == "retry" and fault.charged and "KeyError" in str(fault) and "surprise" in str(fault)
 
 
-def test_the_page_says_what_is_said():
+def test_the_documentation_has_the_sentences_of_faults():
     page = (Path(__file__).resolve().parents[2] / "docs" / "llm.md").read_text()
     for sentence in [case.sentence for case in PASSING.values()] + [sentence for _, sentence in ENDING.values()]:
         start = re.sub(r"[\d.]+ s$", "180 s", sentence.partition(" (")[0].partition(" for openai/")[0])

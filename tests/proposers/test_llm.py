@@ -182,7 +182,7 @@ def test_an_idea_is_kept_where_it_was_asked_for():
         assert Talk(server.url, talk.transcript).proposer.propose_all([asking], rng_of).proposals == (proposal,)
 
 
-def test_rounds_follow_each_other_in_loops_of_their_own():
+def test_batches_follow_each_other_in_loops_of_their_own():
     """Clients are cached by the address of their loop, which the next loop likes to have, too."""
     with ChatServer([Answer(GOOD)]) as server:
         talk = Talk(server.url)
@@ -290,7 +290,7 @@ def test_real_prompts_are_sent():
     assert [m["role"] for m in server.seen[0].body["messages"]] == ["system", "user"]
 
 
-def test_ping():
+def test_a_ping_reports_each_model_apart():
     with ChatServer(
         lambda body, n: Answer("ready") if body["model"] == "mine" else Fault(404, "no such model")
     ) as server:
@@ -305,7 +305,7 @@ def test_ping():
     assert server.calls == 2
 
 
-def test_requests_of_other_rounds_do_not_count():
+def test_requests_of_other_batches_do_not_count():
     with ChatServer([Answer(GOOD)]) as server:
         talk = Talk(server.url)
         talk.one("g0000-00")

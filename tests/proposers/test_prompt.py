@@ -115,7 +115,7 @@ def headings(text: str) -> list[str]:
 
 @pytest.mark.parametrize("task", ["xland-easy", "xland-medium", "xland-hard"])
 @pytest.mark.parametrize("kind", REQUESTS)
-def test_prompts_of_the_tasks(task: str, kind: str):
+def test_the_prompt_of_every_task_has_its_sections(task: str, kind: str):
     words = card(make_task(task))
     system, user = texts(PromptBook(words), REQUESTS[kind])
     assert words.description in user and words.state_doc in user
@@ -146,7 +146,7 @@ def test_order_and_sampling_come_from_the_generator():
     assert max(lengths) == 8 and min(lengths) < 8
 
 
-def test_what_a_parent_shows():
+def test_a_parent_is_shown_with_its_training_and_its_failures():
     _, user = texts(PromptBook(CARD), request("improve", PARENT))
     assert "Success 0.4 (standard error 0.05, 3 seeds); 7 features observed; 33 operations; reward terms: near." in user
     assert "success rate: 0, 0.5" in user and SOURCE.strip() in user
@@ -169,7 +169,7 @@ def test_guidance_follows_the_best_parent():
 
 
 @pytest.mark.parametrize("kind", REQUESTS)
-def test_half_an_interface(kind: str):
+def test_a_prompt_for_half_an_interface_says_nothing_of_the_other(kind: str):
     asked = REQUESTS[kind].model_copy(update={"evolve": "observation"})
     system, user = texts(PromptBook(CARD), asked)
     assert "The reward is fixed to the task's own" in system and "compute_reward(" not in system + prose(user)
@@ -275,7 +275,7 @@ def test_the_documentation_of_the_state_is_cut_last():
     assert "state.field_000 " in user and "state.field_899 " in user and "def compute_reward" in user
 
 
-def test_what_the_constraints_say_of_limits(monkeypatch: pytest.MonkeyPatch):
+def test_the_constraints_state_the_limits(monkeypatch: pytest.MonkeyPatch):
     def constraints(limits: Limits) -> str:
         monkeypatch.setattr(prompt_module, "Limits", lambda: limits)
         return texts(PromptBook(CARD), request("scratch"))[1].split("# Constraints")[1]
@@ -299,14 +299,14 @@ def test_what_the_constraints_forbid_is_refused(line: str):
         guard(f"def get_observation(state):\n    {line}\n    return x\n", frozenset({"x"}))
 
 
-def test_what_makes_a_program_new():
+def test_a_prompt_says_what_makes_a_program_new():
     _, user = texts(PromptBook(CARD), REQUESTS["duplicate"])
     same, other = user.split("# Task")[0].split("No difference:")[1].split("A difference:")
     assert "split into other terms" in same and "one positive factor" in same and "constant" not in same
     assert "a constant added" in other and "other terms" not in other
 
 
-def test_what_the_system_message_says_of_training():
+def test_the_system_message_says_how_training_goes():
     system = {e: texts(PromptBook(CARD), request("scratch", evolve=e))[0] for e in ("both", "observation", "reward")}
     assert all("where the task says so, earlier" in text for text in system.values())
     for evolve, text in system.items():
@@ -355,7 +355,7 @@ def get_observation(state):
 '''
 
 
-def test_candidates_are_data():
+def test_what_candidates_say_is_shown_as_data():
     bad = result("g\n# Task: x", source=HOSTILE).model_copy(update={"failure": None})
     verdict = failed("guard", "not ```\n# Task: so {{ 1 }}", 3, HOSTILE)
     book = PromptBook(CARD)
@@ -376,7 +376,7 @@ def test_fences_cannot_be_closed_by_their_content():
         assert all(mark not in line for line in lines[1:-1])
 
 
-def test_excerpts():
+def test_an_excerpt_marks_its_line():
     assert excerpt("a\nb\nc", 2) == "     1 | a\n>    2 | b\n     3 | c"
     assert excerpt("a", None) == excerpt("a", 0) == excerpt("a", 2) == ""
 
@@ -449,7 +449,7 @@ def test_a_mistake_in_a_template_comes_with_its_line(tmp_path: Path, name: str, 
     assert words in str(error.__cause__) or words in type(error.__cause__).__name__
 
 
-def test_a_folder_that_cannot_be_read(tmp_path: Path):
+def test_a_folder_that_cannot_be_read_is_a_mistake(tmp_path: Path):
     with pytest.raises(InvalidSetting, check=lambda e: e.settings == ("prompts",)):
         PromptBook(CARD, tmp_path / "missing")
     (tmp_path / "operator_scratch.j2").write_bytes(b"\xff\xfe{{")

@@ -35,7 +35,7 @@ def recorded(tmp_path, extra=""):
     return path
 
 
-def test_replays_exactly(tmp_path):
+def test_every_kind_of_recording_replays_exactly(tmp_path):
     path = recorded(tmp_path)
     for recording in (path, str(path), tmp_path, {"r1": ANSWER, "r2": REFUSAL}):
         proposer = make_proposer("replay", XLAND, recording=recording)

@@ -168,7 +168,7 @@ def test_curves_over_seconds_step_when_a_batch_is_known(searches: list[Search]):
     assert curve.values.tolist() == [[0.6, 0.6], [0.3, 0.9]]
 
 
-def test_the_mean_over_searches_and_its_interval():
+def test_the_mean_over_searches_has_an_interval():
     found = mean_over([score(0.5), score(0.8), score(0.35)])
     assert found is not None and found.n == 3 and found.episodes == EPISODES
     deviation = math.sqrt(((0.5 - 0.55) ** 2 + (0.8 - 0.55) ** 2 + (0.35 - 0.55) ** 2) / 2)

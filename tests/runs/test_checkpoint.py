@@ -107,7 +107,7 @@ def test_the_latest_wins_and_tags_are_apart(checkpoints):
     assert same(checkpoints.restore("a.b", make_tree()), make_tree(7))
 
 
-def test_nothing_saved_is_silent(checkpoints):
+def test_restoring_what_was_never_saved_gives_none_without_a_warning(checkpoints):
     assert checkpoints.restore("a", make_tree()) is None and checkpoints.tags() == []
 
 
@@ -126,7 +126,7 @@ def test_a_failed_save_keeps_the_one_before(checkpoints, monkeypatch):
     assert same(checkpoints.restore("a", make_tree()), make_tree(1))
 
 
-def test_a_full_disk_is_said_before_writing(checkpoints, monkeypatch):
+def test_a_full_disk_is_an_error_before_writing(checkpoints, monkeypatch):
     checkpoints.save("a", make_tree(1))
     usage = shutil.disk_usage(checkpoints.root)
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage._replace(free=1000))

@@ -83,7 +83,7 @@ def test_a_log_that_was_replaced_begins_anew(tmp_path: Path):
     assert seqs(reader) == ([0, 1], True)
 
 
-def test_damage_is_named(tmp_path: Path):
+def test_a_damaged_line_is_named(tmp_path: Path):
     path = tmp_path / "events.jsonl"
     log_of(path, 2)
     path.write_bytes(b"nonsense\n" + path.read_bytes())

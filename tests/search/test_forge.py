@@ -69,7 +69,7 @@ def test_drawn_pairs_follow_their_probabilities(result):
 # ---- founders
 
 
-def test_plans_then_programs_that_carry_them_out(result):
+def test_programs_carry_out_the_plans_that_came_first(result):
     strategy = make_strategy("forge", initial=6)
     state = strategy.init()
     for n in (4, 2):

@@ -42,7 +42,7 @@ def island(result):
 # ---- Elo
 
 
-def test_expected_shares():
+def test_the_expected_share_follows_elo():
     assert expected(1500.0, 1500.0) == 0.5
     assert expected(1900.0, 1500.0) == pytest.approx(10 / 11, abs=1e-12)
     assert expected(1500.0, 1900.0) == pytest.approx(1 / 11, abs=1e-12)
@@ -100,7 +100,7 @@ def test_the_worst_leaves_and_of_equals_the_oldest(island, result):
     assert ids(settle((island(0, 0.5),), [result("c", 0.5, parents=("x",))], score, 1)[0]) == ["c"]
 
 
-def test_migration(island):
+def test_a_migrant_leaves_its_home_and_no_best_one_migrates(island):
     islands = (island(0, 0.1, 0.2), island(1, 0.9, 0.3), island(2, 0.8, 0.85), island(3, 0.15))
     homes = Counter()
     for seed in range(200):

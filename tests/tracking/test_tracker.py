@@ -313,7 +313,7 @@ def test_wandb_gets_no_information_about_the_machine(fake: FakeWandb, tmp_path: 
     assert settings["console"] == "off" and settings["x_disable_meta"] and settings["disable_git"]
 
 
-def test_wandb_itself_offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_wandb_itself_takes_a_run_offline_and_keeps_no_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """The real package, where it is installed: it takes what it is given, and keeps no key."""
     pytest.importorskip("wandb")
     monkeypatch.setenv("WANDB_MODE", "offline")
