@@ -1,4 +1,4 @@
-"""Exceptions for mistakes of the user, and for work that cannot continue now."""
+"""Exceptions for mistakes of the user and for work that cannot continue now, and why a search ends."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import copyreg
 import errno
 from collections.abc import Collection, Iterator
 from difflib import get_close_matches
-from enum import Enum
+from enum import Enum, StrEnum
 from pathlib import Path
 from traceback import walk_tb
-from typing import Any
+from typing import Any, NamedTuple
 
 USAGE_EXIT_CODE = 2
 """Exit code of a command after a mistake of the user."""
@@ -92,6 +92,7 @@ class FileProblem(Enum):
     UNWRITABLE = "unwritable"
     FULL = "full"
     TOO_LARGE = "too large"
+    OTHER_VERSION = "of another version"
     WRONG_KIND = "wrong kind"
     """A pipe, a device, a link or a folder in the place of a file, or a file that is not what it should be."""
 
@@ -122,16 +123,54 @@ class MissingPackage(UserError):
         self.package = package
 
 
+class EndCause(StrEnum):
+    """Why a search ended, or stopped before its end: the first ten end it, with the others it can be resumed."""
+
+    CANDIDATES = "candidates"
+    ATTEMPTS = "attempts"
+    ENV_STEPS = "env_steps"
+    DEVICE_S = "device_s"
+    USD = "usd"
+    TOKENS = "tokens"
+    REQUESTS = "requests"
+    STRATEGY = "strategy"
+    """The strategy says that it cannot find anything better."""
+    NOTHING_TO_TRAIN = "nothing_to_train"
+    """Several generations in a row without a program that could be trained."""
+    ONLY_WORDS = "only_words"
+    """Several generations in a row that asked for words alone."""
+    GENERATIONS = "generations"
+    """As many generations as the caller asked for."""
+    SIGNAL = "signal"
+    PEOPLE = "people"
+    """People have not answered yet."""
+    ENDPOINT = "endpoint"
+    """An endpoint is down, or rejects what it is sent."""
+    RECORDING = "recording"
+    """The recording that is replayed stopped here."""
+    DISK = "disk"
+    MISTAKE = "mistake"
+    """What the user has to correct first."""
+
+
+class End(NamedTuple):
+    """Why something ends, as a sentence and typed; logs of earlier versions have no cause."""
+
+    reason: str
+    cause: EndCause | None
+
+
 class ProposerStopped(UserError):
     """A proposer cannot continue; its work so far is kept and the run can be resumed.
 
-    `later` is whether the same command may succeed later: an endpoint that is down, a person who has
-    not answered yet.
+    Attributes:
+        cause: what it waits for, or lacks.
+        later: whether the same command may succeed later: an endpoint that is down, a person who has not answered yet.
     """
 
-    def __init__(self, message: str, *, later: bool) -> None:
+    def __init__(self, message: str, cause: EndCause, *, later: bool) -> None:
         super().__init__(message)
-        self.later = later
+        self.cause, self.later = cause, later
 
 
 def nearest(name: str, known: Collection[str]) -> str | None:

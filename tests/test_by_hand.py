@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from jaxreward.errors import UserError
+from jaxreward.errors import EndCause, FileProblem, UnusableFile
 from jaxreward.proposers.human.manual import ManualProposer
 from jaxreward.proposers.llm.llm_settings import LlmSettings
 from jaxreward.proposers.proposer import Context
@@ -18,6 +18,7 @@ from jaxreward.reports.run_view import RunView
 from jaxreward.runs import TranscriptLog
 from jaxreward.search.seeding import derive_rng
 from jaxreward.tasks import card, make_task
+from tests.ends import cause_of
 from tests.test_cli import outcome
 
 GOOD = (
@@ -40,7 +41,7 @@ def test_ask_and_tell_make_a_search(capsys, tmp_path):
     text = Path(first["request"]).read_text()
     assert "state.signal" in text and first["reply"] in text
     facts = RunView.read(tmp_path / "by-hand")
-    assert (facts.standing, facts.reason) == ("paused", "2 requests wait for answers")
+    assert facts.standing == "paused" and cause_of(facts.progress.ended) is EndCause.PEOPLE
     # asked again, nothing changes
     _, out, _ = outcome(capsys, "ask", "--name", "by-hand", *here)
     assert json.loads(out.splitlines()[-1]) == asked
@@ -119,7 +120,8 @@ def test_it_waits_for_files_that_come_later(words, tmp_path):
 
 def test_a_wait_without_replies_ends_resumably(words, tmp_path):
     stopped = proposer(words, tmp_path, wait_s=0).propose_all(REQUESTS, rng_of).stopped
-    assert stopped is not None and stopped.later and "2 of 2 requests" in str(stopped)
+    assert stopped is not None and stopped.later and stopped.cause is EndCause.PEOPLE
+    assert "2 of 2 requests" in str(stopped)
     assert sorted(p.name for p in (tmp_path / "requests").iterdir()) == ["g0000-00.md", "g0000-01.md"]
 
 
@@ -133,5 +135,5 @@ def test_two_replies_to_one_request_are_a_mistake(words, tmp_path):
     (tmp_path / "replies").mkdir()
     for suffix in (".py", ".md"):
         (tmp_path / "replies" / f"g0000-00{suffix}").write_text(GOOD)
-    with pytest.raises(UserError, match="keep one of them"):
+    with pytest.raises(UnusableFile, check=lambda e: e.problem is FileProblem.EXISTS):
         proposer(words, tmp_path, wait_s=0).propose_all(REQUESTS, rng_of)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 from pathlib import Path
 
 import pytest
@@ -11,38 +10,62 @@ import pytest
 from jaxreward.commands.compare import COMMANDS
 from jaxreward.commands.resolve import resolve
 from jaxreward.comparison.compare_settings import CompareSettings
-from jaxreward.errors import UserError
+from jaxreward.errors import InvalidSetting, UnknownName, UserError
 from jaxreward.training import PPO, quick_real
 
 ROOT = Path(__file__).resolve().parents[1]
 
 
 @pytest.mark.parametrize(
-    ("options", "says"),
+    ("options", "settings"),
     [
-        (["--strategies", "limn"], "limen"),
-        (["--tasks", "xland-esay"], "did you mean 'xland-easy'"),
-        (["--tasks", "xland-easy", "xland-easy"], "--tasks names one of them twice"),
-        (["--strategies"], "--strategies names nothing"),
-        (["--proposers", "manual"], "--proposers are genetic and llm"),
-        (["--proposers", "llm"], "needs --model"),
-        (["--model", "openai/x"], "are for --proposers llm"),
-        (["--shard", "3/2"], "must be i/n"),
-        (["--shard", "half"], "must be i/n"),
-        (["--option", "islands=2"], "must be STRATEGY.KEY=VALUE"),
-        (["--option", "limn.islands=2"], "did you mean limen"),
-        (["--option", "limen.iland=2"], "iland"),
-        (["--search-seeds", "0"], "--search-seeds must be at least 1"),
-        (["--final-seeds", "0"], "--final-seeds must be at least 1"),
-        (["--candidates", "0"], "--candidates must be at least 1"),
-        (["--steps", "-1"], "--steps must not be negative"),
-        (["--evolve", "both", "--observation", "x.py"], "--observation is for --evolve reward"),
-        (["--proposers", "llm", "--model", "openai/x", "--price", "openai/x=900,9000"], "nobody can be asked"),
+        (["--tasks", "xland-easy", "xland-easy"], ("tasks",)),
+        (["--strategies"], ("strategies",)),
+        (["--proposers", "manual"], ("proposers",)),
+        (["--proposers", "llm"], ("llm.model", "proposer")),
+        (["--model", "openai/x"], ("proposers", "llm")),
+        (["--shard", "3/2"], ("shard",)),
+        (["--shard", "half"], ("shard",)),
+        (["--option", "islands=2"], ("option",)),
+        (["--option", "limn.islands=2"], ("option", "strategies")),
+        (["--search-seeds", "0"], ("search_seeds",)),
+        (["--final-seeds", "0"], ("final_seeds",)),
+        (["--candidates", "0"], ("candidates",)),
+        (["--steps", "-1"], ("steps",)),
+        (["--evolve", "both", "--observation", "x.py"], ("observation", "evolve")),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_a_mistake_gets_a_sentence_and_leaves_nothing(options: list[str], says: str, tmp_path: Path):
-    with pytest.raises(UserError, match=re.escape(says)):
+def test_a_setting_that_cannot_be_is_named_and_leaves_nothing(
+    options: list[str], settings: tuple[str, ...], tmp_path: Path
+):
+    with pytest.raises(InvalidSetting) as raised:
+        COMMANDS[0](["--out", str(tmp_path / "out"), "--strategies", "limen", "best-of-n", *options])
+    assert raised.value.settings == settings and not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "kind", "nearest"),
+    [
+        (["--strategies", "limn"], "strategy", "limen"),
+        (["--option", "limen.iland=2"], "option of strategy limen", "islands"),
+    ],
+)
+def test_an_unknown_name_comes_with_the_nearest(options: list[str], kind: str, nearest: str, tmp_path: Path):
+    with pytest.raises(UnknownName, check=lambda e: (e.kind, e.nearest) == (kind, nearest)):
+        COMMANDS[0](["--out", str(tmp_path / "out"), "--strategies", "limen", "best-of-n", *options])
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_unknown_task_leaves_nothing(tmp_path: Path):
+    with pytest.raises(UserError, match="did you mean 'xland-easy'"):
+        COMMANDS[0](["--out", str(tmp_path / "out"), "--tasks", "xland-esay"])
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_cost_that_nobody_can_confirm_leaves_nothing(tmp_path: Path):
+    options = ["--proposers", "llm", "--model", "openai/x", "--price", "openai/x=900,9000"]
+    with pytest.raises(UserError, match="nobody can be asked"):
         COMMANDS[0](["--out", str(tmp_path / "out"), "--strategies", "limen", "best-of-n", *options])
     assert not (tmp_path / "out").exists()
 

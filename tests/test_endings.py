@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from jaxreward.errors import UserError
+from jaxreward.errors import EndCause, FileProblem, UnusableFile
 from jaxreward.evolve import evolve
 from jaxreward.evolve.settings import EvolveSettings
 from jaxreward.programs import ProgramRejected
-from jaxreward.reports.live import Silent
 from jaxreward.reports.run_view import RunView
 from jaxreward.runs import Asked, Failed, Finished, Paused, Proposed, Run, RunStarted, read_log
 from jaxreward.runs.events import AskedRequest
 from jaxreward.tasks import make_task
 from jaxreward.training import PPO
+from tests.silent import Silent
 from tests.test_cli import outcome
 
 REWARD = "\n\ndef compute_reward(state, action, next_state):\n    return next_state.hit * 1.0\n"
@@ -63,7 +63,7 @@ def test_a_search_whose_programs_are_all_rejected_has_failed(capsys):
     assert err.count("\n") == 1 and "correct the programs" in err
     path = Path("runs/by-hand")
     event = read_log(path / "events.jsonl")[-1].event
-    assert isinstance(event, Failed) and event.budget == "the budget of attempts is spent"
+    assert isinstance(event, Failed) and event.cause is EndCause.ATTEMPTS
     facts = RunView.read(path)
     assert (facts.standing, facts.reason) == ("failed", event.reason)
     # as all commands tell it
@@ -136,7 +136,7 @@ def test_the_name_of_a_run_without_candidates_can_be_reused(events, free, tmp_pa
             run.append(event)
     (path / "task.py").write_text("of before")
     if not free:
-        with pytest.raises(UserError, match="holds a run already"):
+        with pytest.raises(UnusableFile, check=lambda e: e.problem is FileProblem.EXISTS):
             Run.create(path, {"seed": 2})
         return
     with Run.create(path, {"seed": 2}) as run:
@@ -152,7 +152,7 @@ def test_a_run_with_requests_or_replies_is_not_overwritten(folder, tmp_path):
         run.append(START)
     (tmp_path / "run" / folder).mkdir(exist_ok=True)
     (tmp_path / "run" / folder / "a").write_text("work")
-    with pytest.raises(UserError, match="holds a run already"):
+    with pytest.raises(UnusableFile, check=lambda e: e.problem is FileProblem.EXISTS):
         Run.create(tmp_path / "run", {})
 
 

@@ -16,15 +16,15 @@ import pytest
 
 from jaxreward.commands.evolve import COMMANDS
 from jaxreward.commands.resolve import resolve
-from jaxreward.errors import InvalidSetting, UserError
+from jaxreward.errors import EndCause, InvalidSetting, UserError
 from jaxreward.evolve import candidate_trainer, evolve
 from jaxreward.evolve.settings import EvolveSettings
-from jaxreward.reports.live import Silent
 from jaxreward.runs import REQUEUE_EXIT_CODE, Baseline, Checked, Finished, Proposed, Told, Trained, fold, read_log
 from jaxreward.runs.provenance import read_header
 from jaxreward.search import make_strategy
 from jaxreward.training import PPO, Checkpointing, Interrupted
 from jaxreward.training.chunk import Chunk
+from tests.silent import Silent
 from tests.tracking.records import read_folder
 
 pytestmark = pytest.mark.usefixtures("unoptimised", "unsynced")
@@ -109,7 +109,7 @@ def test_a_run_stopped_after_tuning_resumes_without_tuning_again(tuned, machine,
         return update(*args)
 
     monkeypatch.setattr(candidate_trainer, "train", stopped)
-    assert "stopped before" in run(machine, tmp_path / "cut", **TUNED).reason
+    assert run(machine, tmp_path / "cut", **TUNED).cause is EndCause.SIGNAL
     monkeypatch.setattr(candidate_trainer, "train", counted)
     monkeypatch.setattr(Chunk, "update", counting)
     run(machine, tmp_path / "cut", **TUNED, resume=True)
@@ -125,7 +125,7 @@ def archive(path: Path) -> Any:
 
 def test_a_run_writes_its_best_interface_with_its_provenance(whole):
     outcome, path = whole
-    assert outcome.reason == "all candidates are trained" and outcome.exit_code == 0
+    assert outcome.cause is EndCause.CANDIDATES and outcome.exit_code == 0
     assert outcome.best is not None and outcome.score is not None and outcome.score.n == 2
     text = (path / "best_interface.py").read_text()
     header = read_header(text)
@@ -204,16 +204,18 @@ def test_a_finished_run_continues_with_a_larger_budget(whole, machine, tmp_path)
 
 
 @pytest.mark.parametrize(
-    ("limit", "reason"),
+    ("limit", "cause"),
     [
-        ({"max_attempts": 2}, "the budget of attempts is spent"),
-        ({"max_env_steps": 1024}, "the budget of environment steps is spent"),
-        ({"max_device_s": 1e-6}, "the budget of device seconds is spent"),
+        ({"max_attempts": 2}, EndCause.ATTEMPTS),
+        ({"max_env_steps": 1024}, EndCause.ENV_STEPS),
+        ({"max_device_s": 1e-6}, EndCause.DEVICE_S),
     ],
 )
-def test_the_budget_that_is_spent_first_ends_the_run(machine, tmp_path, limit, reason):
+def test_the_budget_that_is_spent_first_ends_the_run(machine, tmp_path, limit, cause):
     outcome = run(machine, tmp_path, final_seeds=0, baselines=(), **limit)
-    assert outcome.reason == reason
+    assert outcome.cause is cause
+    end = read_log(outcome.path / "events.jsonl")[-1].event
+    assert isinstance(end, Finished) and end.cause is cause
     assert outcome.progress.spent.trained == 2
 
 

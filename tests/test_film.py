@@ -14,7 +14,7 @@ import pytest
 from PIL import Image
 
 from jaxreward.cli import main
-from jaxreward.errors import UserError
+from jaxreward.errors import FileProblem, UnusableFile, UserError
 from jaxreward.evolve.filming import film, policy_of
 from jaxreward.programs import Program
 from jaxreward.records import SUCCESS, Measure
@@ -84,7 +84,7 @@ def test_a_film_may_be_mp4(tmp_path):
     ).stderr
     assert "h264" in output and "yuv420p" in output and "94x32" in output
     assert "Duration: 00:00:03.00" in output, "the last frame stays for a second and a half"
-    with pytest.raises(UserError, match="as .gif or .mp4, not as a.avi"):
+    with pytest.raises(UnusableFile, check=lambda e: (e.path.name, e.problem) == ("a.avi", FileProblem.WRONG_KIND)):
         write_film(tmp_path / "a.avi", [frames])
 
 

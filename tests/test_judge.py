@@ -13,19 +13,19 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from jaxreward.errors import InvalidSetting
+from jaxreward.errors import EndCause, InvalidSetting
 from jaxreward.evolve import ask, evolve
 from jaxreward.evolve.settings import EvolveSettings
 from jaxreward.evolve.setup import Setup
 from jaxreward.proposers.human.judge import Judge
 from jaxreward.proposers.proposer import Context
 from jaxreward.records import Exchange, Request
-from jaxreward.reports.live import Silent
 from jaxreward.runs import REQUEUE_EXIT_CODE, Asked, read_log
 from jaxreward.search.elo import read_preference
 from jaxreward.tasks import make_task
 from jaxreward.training import PPO
 from tests.search.conftest import make_result
+from tests.silent import Silent
 
 pytestmark = pytest.mark.usefixtures("unoptimised", "unsynced")
 SETTINGS = EvolveSettings(
@@ -86,7 +86,8 @@ def left_of(folder: Path) -> str:
 def test_a_vote_counts_for_the_agent_that_was_seen_on_that_side(tmp_path, seed):
     made = judge(tmp_path)
     stopped = made.judge_all([VOTE], drawn(seed)).stopped
-    assert stopped is not None and stopped.later and "put g0001-00.txt into" in str(stopped)
+    assert stopped is not None and stopped.later and stopped.cause is EndCause.PEOPLE
+    assert "put g0001-00.txt into" in str(stopped)
     left = "first" if left_of(tmp_path) == "new" else "second"
     (tmp_path / "votes" / "g0001-00.txt").write_text("left, it wastes no steps")
     (proposal,) = made.judge_all([VOTE], drawn(seed)).proposals
@@ -161,7 +162,7 @@ def test_on_the_terminal_a_vote_that_cannot_be_read_is_asked_for_again(tmp_path)
     (proposal,) = made.judge_all([VOTE], drawn()).proposals
     assert proposal.words == "equal" and any("please begin with" in note for note in notes)
     stopped = judge(tmp_path, "terminal", "").judge_all([VOTE], drawn()).stopped
-    assert stopped is not None and stopped.later and "nobody answers" in str(stopped)
+    assert stopped is not None and stopped.later and stopped.cause is EndCause.PEOPLE
 
 
 def test_the_terminal_asks_a_limited_number_of_times(tmp_path):
@@ -202,7 +203,7 @@ def test_votes_that_are_typed_ahead_count(tmp_path, typed):
     assert [p.words.partition("\n")[0] for p in answers.proposals] == ["equal"] * 3
     assert answers.proposals[1].words.endswith("both fall")
     stopped = made.judge_all([VOTE.model_copy(update={"id": "g0001-09"})], drawn()).stopped
-    assert stopped is not None and "nobody answers" in str(stopped)
+    assert stopped is not None and stopped.cause is EndCause.PEOPLE
 
 
 def test_a_task_that_cannot_be_drawn_is_refused_before_anything_starts(tmp_path):

@@ -18,7 +18,7 @@ from rich.console import Console
 
 from jaxreward.commands.summary import evolve_json, human_normalised, show_outcome
 from jaxreward.comparison.finished_searches import read_search
-from jaxreward.errors import InvalidSetting, UserError
+from jaxreward.errors import EndCause, InvalidSetting, UserError
 from jaxreward.evolve import evolve
 from jaxreward.evolve.settings import EvolveSettings
 from jaxreward.evolve.setup import Setup
@@ -26,7 +26,7 @@ from jaxreward.programs import Program
 from jaxreward.proposers.genetic.guidance import band, level
 from jaxreward.proposers.prompts.prompt_builder import PromptBook
 from jaxreward.records import SUCCESS, Candidate, Feedback, Measure, Request, Result, Score, normalised
-from jaxreward.reports.live import Live, Silent
+from jaxreward.reports.live import Live
 from jaxreward.reports.tables import figure, interval, mean_over, paired_difference, score_json, score_table
 from jaxreward.runs import Trained, read_log
 from jaxreward.runs.provenance import read_header
@@ -40,6 +40,7 @@ from jaxreward.tasks.smoke_test import STEPS
 from jaxreward.training import PPO, Progress, Rung, train
 from jaxreward.training.notices import notices
 from jaxreward.training.plan import held_out_steps
+from tests.silent import Silent
 
 pytestmark = pytest.mark.usefixtures("unoptimised", "unsynced")
 
@@ -398,7 +399,7 @@ def test_a_run_keeps_the_file_of_its_task(checker, tmp_path):
     assert (tmp_path / "run" / "task.py").read_text() == file.read_text()
     file.write_text(file.read_text() + "# changed\n")
     again = evolve(dataclasses.replace(settings, resume=True, candidates=2), Silent(), checker=checker)
-    assert "has changed since" in again.reason and again.exit_code == 2
+    assert again.cause is EndCause.MISTAKE and "has changed since" in again.reason and again.exit_code == 2
 
 
 def test_live_lines_show_the_least_where_less_is_better_and_small_distances():

@@ -21,10 +21,10 @@ from jaxreward.evolve import evolve
 from jaxreward.evolve.settings import EvolveSettings
 from jaxreward.proposers.llm.consent import remember
 from jaxreward.proposers.llm.llm_settings import LlmSettings
-from jaxreward.reports.live import Silent
 from jaxreward.runs import Run
 from tests.proposers.server import Answer, ChatServer
 from tests.proposers.talk import KEY
+from tests.silent import Silent
 
 ELSEWHERE = "http://203.0.113.7:9/v1"
 

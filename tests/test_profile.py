@@ -11,9 +11,9 @@ import pytest
 from jaxreward.evolve import evolve
 from jaxreward.evolve.profiling import section
 from jaxreward.evolve.settings import EvolveSettings
-from jaxreward.reports.live import Silent
 from jaxreward.timing import Clock
 from jaxreward.training import PPO
+from tests.silent import Silent
 
 
 @pytest.fixture

@@ -9,17 +9,18 @@ from typing import Any
 
 import pytest
 
-from jaxreward.errors import ProposerStopped
+from jaxreward.errors import End, EndCause, ProposerStopped
 from jaxreward.evolve.loop import Evolution
 from jaxreward.evolve.settings import EvolveSettings
 from jaxreward.evolve.setup import Setup
 from jaxreward.proposers.proposer import Answers, Context, Proposer
 from jaxreward.proposers.replay import ReplayProposer
 from jaxreward.records import Exchange, Failure, Proposal, Request
-from jaxreward.reports.live import Silent
 from jaxreward.runs import Checked, Proposed, Repair, Run, StopSignal, Told, Withdrawn, read_log, read_transcript
 from jaxreward.search import make_strategy
 from jaxreward.training import PPO
+from tests.ends import cause_of
+from tests.silent import Silent
 
 pytestmark = pytest.mark.usefixtures("unoptimised", "unsynced")
 SETTINGS = EvolveSettings(
@@ -59,7 +60,7 @@ class Scripted(Proposer):
                     # A call that broke off but was charged: the request that it was for gets no answer.
                     self.context.transcript.add(Exchange(request_id=request.id, turn=0, model="m", error="cut off",
                                                       finish="x", prompt_tokens=5, cost_usd=0.125))  # fmt: skip
-                    return Answers(tuple(found), spent="the budget of requests is spent")
+                    return Answers(tuple(found), spent=End("the budget of requests is spent", EndCause.REQUESTS))
                 self.asked.append(request)
                 text = self.script.get(request.id, program(hash_of(request)))
                 self.context.transcript.add(Exchange(request_id=request.id, turn=0, model="m", reply=text,
@@ -179,14 +180,15 @@ def test_after_a_kill_between_reply_and_transcript_one_call_is_repeated(machine,
 
 def test_where_a_budget_of_the_proposer_ends_the_rest_is_withdrawn(machine, tmp_path):
     main = search(machine, tmp_path, Scripted(SCRIPT, limit=5))
-    assert main.spent() == "the budget of requests is spent"
+    assert cause_of(main.spent()) is EndCause.REQUESTS
+    assert events(tmp_path, Withdrawn)[0].cause is EndCause.REQUESTS
     assert len(events(tmp_path, Withdrawn)) == 1
     assert events(tmp_path)[-1].type == "told"  # the generation is complete
     said = read_transcript(tmp_path / "run" / "transcripts" / "exchanges.jsonl")
     assert main.progress.spent.cost_usd == sum(e.cost_usd or 0 for e in said)  # what was lost is booked
     generations = len(events(tmp_path, Told))
     again = search(machine, tmp_path, Scripted(SCRIPT, limit=5))  # nothing to do with the same budgets
-    assert again.spent() == "the budget of requests is spent" and len(events(tmp_path, Told)) == generations
+    assert cause_of(again.spent()) is EndCause.REQUESTS and len(events(tmp_path, Told)) == generations
     more = search(machine, tmp_path, Scripted({}), max_attempts=17)  # the configuration has changed
     assert more.progress.spent.trained == 4
 
@@ -235,13 +237,13 @@ class Dead(Scripted):
 
     def propose_all(self, requests, rng_of):
         found = super().propose_all(requests[:1], rng_of).proposals
-        return Answers(found, stopped=ProposerStopped("the endpoint is down", later=True))
+        return Answers(found, stopped=ProposerStopped("the endpoint is down", EndCause.ENDPOINT, later=True))
 
 
 def test_a_replay_stops_where_its_recording_stopped(machine, tmp_path):
     with pytest.raises(ProposerStopped):
         search(machine, tmp_path / "a", Dead(SCRIPT))
-    with pytest.raises(ProposerStopped, match="the recording .* ends here"):
+    with pytest.raises(ProposerStopped, check=lambda e: e.cause is EndCause.RECORDING and not e.later):
         search(machine, tmp_path / "b", ReplayProposer(tmp_path / "a" / "run"))
     assert substance(tmp_path / "b") == substance(tmp_path / "a")
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from jaxreward.cli import main
-from jaxreward.errors import UserError
+from jaxreward.errors import FileProblem, UnusableFile, UserError
 from jaxreward.records import Exchange
 from jaxreward.reports.page import write_report
 from jaxreward.runs import EventLog, Run, Told, TranscriptLog
@@ -168,7 +168,7 @@ def test_a_program_is_not_kept_behind_a_link(tmp_path: Path):
     (tmp_path / "mine.py").write_text("mine")
     with Run.create(tmp_path / "run", {}) as run:
         (run.path / "programs" / "abc.py").symlink_to(tmp_path / "mine.py")
-        with pytest.raises(UserError, match="symbolic link"):
+        with pytest.raises(UnusableFile, match="symbolic link", check=lambda e: e.problem is FileProblem.WRONG_KIND):
             run.save_program("abc", "theirs")
     assert (tmp_path / "mine.py").read_text() == "mine"
 

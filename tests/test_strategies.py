@@ -15,7 +15,7 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from jaxreward.errors import UserError
+from jaxreward.errors import EndCause, FileProblem, UnusableFile
 from jaxreward.evolve.loop import Evolution
 from jaxreward.evolve.settings import EvolveSettings
 from jaxreward.evolve.setup import Setup
@@ -25,11 +25,12 @@ from jaxreward.proposers.human.judge import Judge
 from jaxreward.proposers.proposer import Answers, OneByOne
 from jaxreward.proposers.replay import ReplayProposer
 from jaxreward.records import Failure, ProgramSummary, Proposal, Request, Result, Score, Verdict
-from jaxreward.reports.live import Silent
 from jaxreward.runs import Asked, Proposed, Run, StopSignal, Told, Trained, read_log
 from jaxreward.search import make_strategy
 from jaxreward.search.registry import STRATEGIES
 from jaxreward.tasks import make_task
+from tests.ends import cause_of
+from tests.silent import Silent
 
 pytestmark = pytest.mark.usefixtures("unsynced")
 SMALL = {
@@ -219,7 +220,7 @@ JUDGED = ("fitness=preference", "initial=3", "islands=2", "votes=1")
 def test_a_replay_has_its_votes_from_the_recording():
     settings = dataclasses.replace(SETTINGS, strategy="revolve", option=JUDGED)
     assert Setup.of(settings).judge is not None
-    with pytest.raises(UserError, match="cannot read the recording"):  # and asks for that, not for a judge
+    with pytest.raises(UnusableFile, check=lambda e: e.problem is FileProblem.MISSING):  # it asks for no judge
         Setup.of(dataclasses.replace(settings, proposer="replay", recording=Path("nowhere")))
 
 
@@ -229,7 +230,7 @@ def test_people_judge_every_candidate_also_those_of_the_last_generation(tmp_path
     trained = {r.candidate.id for r in main.progress.results.values() if r.score}
     assert main.progress.spent.trained == SETTINGS.candidates
     assert set(main.progress.state.memory.ratings) == trained
-    assert main.spent() == "all candidates are trained"
+    assert cause_of(main.spent()) is EndCause.CANDIDATES
 
 
 def test_a_judged_run_is_resumed_and_replayed_without_new_votes(tmp_path):

@@ -17,7 +17,7 @@ from jaxreward.evolve.presets import preset
 from jaxreward.evolve.settings import EvolveSettings
 from jaxreward.files import is_there
 from jaxreward.proposers.llm.llm_settings import LlmSettings
-from jaxreward.runs.run import nearest, read_config
+from jaxreward.runs.run import read_config, similar_run
 from jaxreward.tasks import is_file
 
 # What may differ when a run is resumed: its folder, how it is watched, its budgets, and all options of language models,
@@ -61,7 +61,7 @@ def resolve_search(given: Given[EvolveSettings]) -> Resolved[EvolveSettings]:
     if not settings.resume:
         return new.with_settings(name=settings.name or _free_name(settings))
     if command == "tell" or not (command == "ask" or given.get("task", "") or recorded):
-        near = nearest(path)
+        near = similar_run(path)
         begin = "start one with jaxreward ask" if command == "tell" else "say with --task what a new one searches"
         hint = f"did you mean {near.name}?" if near else begin
         raise UnusableFile(f"there is no run in {path}; {hint}", path, FileProblem.MISSING)

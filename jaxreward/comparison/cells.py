@@ -16,7 +16,15 @@ from typing import Any, Literal
 from jaxreward import files
 from jaxreward.comparison.finished_searches import SearchKey, Sparse, read_search, read_sparse
 from jaxreward.config import apply, label_of
-from jaxreward.errors import FAILED_EXIT_CODE, USAGE_EXIT_CODE, ProposerStopped, UserError
+from jaxreward.errors import (
+    FAILED_EXIT_CODE,
+    USAGE_EXIT_CODE,
+    ChangedSetting,
+    FileProblem,
+    ProposerStopped,
+    UnusableFile,
+    UserError,
+)
 from jaxreward.evolve import evolve
 from jaxreward.evolve.final_evaluation import FIRST_SEED
 from jaxreward.evolve.loop import Watcher
@@ -104,9 +112,10 @@ class SearchCell:
         if known is not None and known != asked:
             copy = f"another observation (its copy is {self.path / OBSERVATION})" if known else "the task's observation"
             file = f"that of {self.settings.observation}" if asked else "the task's"
-            raise UserError(
+            raise ChangedSetting(
                 f"{self.path} was started with {copy} and is now asked for with {file}: give what it was started "
-                "with, or another folder with --out"
+                "with, or another folder with --out",
+                "observation",
             )
         _require_same(self.path, before | {"observation": None}, now | {"observation": None})
 
@@ -141,8 +150,8 @@ class SparseCell:
             return
         s, digest = self.settings, Program.default(task).digest
         if known.digest != digest:
-            raise UserError(
-                f"{self.path} is of another version of {label_of(s.task)}: compare in another folder with --out"
+            raise ChangedSetting(
+                f"{self.path} is of another version of {label_of(s.task)}: compare in another folder with --out", "task"
             )
         started = {
             "task_arg": list(known.task_arg), "final_seeds": known.seeds, "final_steps": known.steps,
@@ -267,7 +276,7 @@ def observation_digest(path: Path, config: Mapping[str, Any]) -> str | None:
     """As `given_digest`, of the observation that the search in `path` keeps; None before it has proposed anything.
 
     Raises:
-        UserError: the copy is gone.
+        UnusableFile: the copy is gone.
     """
     if config.get("observation") is None:
         return ""
@@ -276,8 +285,12 @@ def observation_digest(path: Path, config: Mapping[str, Any]) -> str | None:
         return given_digest(copy, links=False)
     if read_search(path) is None:
         return None
-    raise UserError(f"{copy} is missing, the observation that the search was given: put it back from a copy of the "
-                    "folder, or move the search away")  # fmt: skip
+    raise UnusableFile(
+        f"{copy} is missing, the observation that the search was given: put it back from a copy of the folder, or move "
+        "the search away",
+        copy,
+        FileProblem.MISSING,
+    )
 
 
 def first_difference(
@@ -292,9 +305,10 @@ def first_difference(
 def _require_same(path: Path, started: Mapping[str, Any], asked: Mapping[str, Any]) -> None:
     if found := first_difference(started, asked, HARMLESS):
         name, before, now = found
-        raise UserError(
+        raise ChangedSetting(
             f"{path} was started with {name} {_text(before)} and is now asked for with {_text(now)}: give what it was "
-            "started with, or another folder with --out"
+            "started with, or another folder with --out",
+            name,
         )
 
 

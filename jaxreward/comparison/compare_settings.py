@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import product
@@ -13,7 +12,7 @@ from typing import Annotated, Any
 from jaxreward.comparison.cells import Cell, SearchCell, SparseCell
 from jaxreward.comparison.finished_searches import Grid, SearchKey, folder_of
 from jaxreward.config import Arg, check_bounds
-from jaxreward.errors import UserError
+from jaxreward.errors import InvalidSetting, nearest
 from jaxreward.evolve.presets import preset
 from jaxreward.evolve.settings import EvolveSettings, SearchOptions
 from jaxreward.proposers.llm.llm_settings import LlmSettings
@@ -68,33 +67,39 @@ class CompareSettings(SearchOptions):
     """What the user typed, for the logs."""
 
     def check(self) -> None:
-        """Raise a UserError for the first setting that cannot be."""
+        """Raise an `InvalidSetting` for the first setting that cannot be."""
         self.part()
         for name in ("tasks", "strategies", "proposers"):
             values = getattr(self, name)
             if not values:
-                raise UserError(f"--{name} names nothing; name at least one")
+                raise InvalidSetting(f"--{name} names nothing; name at least one", name)
             if len(set(values)) < len(values):
-                raise UserError(f"--{name} names one of them twice; name each once")
+                raise InvalidSetting(f"--{name} names one of them twice; name each once", name)
         for proposer in self.proposers:
             if proposer not in PROPOSERS:
-                raise UserError(f"--proposers are {' and '.join(PROPOSERS)}, not {proposer}: nobody else can answer "
-                                "for all searches")  # fmt: skip
+                raise InvalidSetting(
+                    f"--proposers are {' and '.join(PROPOSERS)}, not {proposer}: nobody else can answer for all "
+                    "searches",
+                    "proposers",
+                )
         if self.llm != LlmSettings() and "llm" not in self.proposers:
-            raise UserError("--model and what else concerns language models are for --proposers llm; name it, or "
-                            "leave them out")  # fmt: skip
+            raise InvalidSetting(
+                "--model and what else concerns language models are for --proposers llm; name it, or leave them out",
+                "proposers",
+                "llm",
+            )
         check_bounds(self)
         for text in self.option:
             strategy, dot, rest = text.partition(".")
             if not dot or "=" not in rest:
-                raise UserError(f"--option {text} must be STRATEGY.KEY=VALUE, e.g. limen.islands=2")
+                raise InvalidSetting(f"--option {text} must be STRATEGY.KEY=VALUE, e.g. limen.islands=2", "option")
             if strategy not in self.strategies:
-                near = difflib.get_close_matches(strategy, self.strategies, 1)
-                raise UserError(f"--option {text} is for {strategy}, which is not among --strategies"
-                                + (f"; did you mean {near[0]}?" if near else ""))  # fmt: skip
+                near = nearest(strategy, self.strategies)
+                message = f"--option {text} is for {strategy}, which is not among --strategies"
+                raise InvalidSetting(message + (f"; did you mean {near}?" if near else ""), "option", "strategies")
         paths = [folder_of(task) for task in self.tasks]
         if len(set(paths)) < len(paths):
-            raise UserError("--tasks has two whose names make the same folder; compare them apart")
+            raise InvalidSetting("--tasks has two whose names make the same folder; compare them apart", "tasks")
         for cell in self.cells():
             cell.settings.check()
 
@@ -102,7 +107,7 @@ class CompareSettings(SearchOptions):
         """The shard i of n, from 1."""
         index, _, count = self.shard.partition("/")
         if not (index.isdecimal() and count.isdecimal() and 1 <= int(index) <= int(count)):
-            raise UserError(f"--shard {self.shard} must be i/n with i from 1 to n, e.g. 2/4")
+            raise InvalidSetting(f"--shard {self.shard} must be i/n with i from 1 to n, e.g. 2/4", "shard")
         return int(index), int(count)
 
     def grid(self) -> Grid:

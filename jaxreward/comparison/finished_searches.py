@@ -16,7 +16,7 @@ from pydantic import Field, ValidationError
 
 from jaxreward import files
 from jaxreward.config import Malformed, label_of, parse_json
-from jaxreward.errors import UserError
+from jaxreward.errors import FileProblem, UnusableFile
 from jaxreward.records import SUCCESS, Measure, Record, Score
 from jaxreward.reports.tables import Difference, mean_over, paired_difference, task_title
 from jaxreward.reports.timeline import BEST_OF_N, Timeline
@@ -180,16 +180,18 @@ def read_sparse(path: Path) -> Sparse | None:
     """The training in the file `path`, None where there is none.
 
     Raises:
-        UserError: the file is damaged.
+        UnusableFile: the file is damaged, or cannot be read.
     """
     if not files.is_there(path):
         return None
     try:
         return Sparse.model_validate(parse_json(files.read_text(path)))
     except (ValidationError, Malformed, UnicodeDecodeError) as error:
-        raise UserError(f"{path} is damaged: delete it, and it is trained again") from error
+        message = f"{path} is damaged: delete it, and it is trained again"
+        raise UnusableFile(message, path, FileProblem.DAMAGED) from error
     except OSError as error:
-        raise UserError(f"{path} cannot be read ({error.strerror or error}): correct that, or move it away") from error
+        message = f"{path} cannot be read ({error.strerror or error}): correct that, or move it away"
+        raise UnusableFile(message, path, FileProblem.UNREADABLE) from error
 
 
 # ---- rows

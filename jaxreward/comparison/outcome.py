@@ -43,7 +43,7 @@ from jaxreward.comparison.finished_searches import (
     searches_of,
 )
 from jaxreward.comparison.shards import Shard, differences, read_records, read_shards
-from jaxreward.errors import UserError
+from jaxreward.errors import ChangedSetting, FileProblem, InvalidSetting, UnusableFile, UserError
 from jaxreward.reports.tables import score_json
 from jaxreward.runs.disk import write_atomic
 from jaxreward.runs.events import json_ready
@@ -89,7 +89,8 @@ def gather(folders: Sequence[Path], wanted: Grid | None = None) -> Gathered:
     for folder in folders:
         mine = read_records(folder)
         if not mine:
-            raise UserError(f"{folder} is no folder of a comparison: give the --out of jaxreward compare")
+            message = f"{folder} is no folder of a comparison: give the --out of jaxreward compare"
+            raise UnusableFile(message, folder, FileProblem.WRONG_KIND)
         records += mine
     grids = [shard.grid for _, shard in records]
     searches: list[Search] = []
@@ -107,7 +108,8 @@ def gather(folders: Sequence[Path], wanted: Grid | None = None) -> Gathered:
                 found.append(dataclasses.replace(search, config=with_defaults(search.config, key.strategy)))
         done = [s for s in found if s.finished]
         if len(done) > 1:
-            raise UserError(f"{done[0].path} and {done[1].path} are the same search: leave one of the folders out")
+            message = f"{done[0].path} and {done[1].path} are the same search: leave one of the folders out"
+            raise InvalidSetting(message, "merge")
         if done:
             missing.pop(label, None)
         else:
@@ -147,14 +149,18 @@ def _same_sparse(paths: Sequence[Path]) -> Sparse | None:
     known = [(path, sparse) for path in paths if (sparse := read_sparse(path)) is not None]
     for path, other in known[1:]:
         first, sparse = known[0]
-        a, b = ({"fresh seeds": s.seeds, "steps": s.steps, "ppo": ppo_with_defaults(s.ppo)} for s in (sparse, other))
+        a, b = (
+            {"final_seeds": s.seeds, "final_steps": s.steps, "ppo": ppo_with_defaults(s.ppo)} for s in (sparse, other)
+        )
         if sparse.digest != other.digest:
-            raise UserError(
-                f"{first} and {path} are of different versions of {other.task}: leave one of the folders out"
-            )
+            message = f"{first} and {path} are of different versions of {other.task}: leave one of the folders out"
+            raise ChangedSetting(message, "task")
         if found := first_difference(a, b):
-            raise UserError(f"{first} has {found[0]} {found[1]} and {path} has {found[2]}: only trainings of equal "
-                            "budget can be compared; leave one of the folders out")  # fmt: skip
+            raise ChangedSetting(
+                f"{first} has {found[0]} {found[1]} and {path} has {found[2]}: only trainings of equal budget can be "
+                "compared; leave one of the folders out",
+                found[0],
+            )
     return known[0][1] if known else None
 
 
@@ -191,7 +197,7 @@ def _require_equal_budgets(searches: Sequence[_Budgeted], sparse: Mapping[str, S
             differ = f"{where} has {name} {other} and {search.path} has {value}"
             if name == "observation":
                 differ = f"{where} and {search.path} have different observations"
-            raise UserError(f"{differ}: only searches of equal budget can be compared; {advice}")
+            raise ChangedSetting(f"{differ}: only searches of equal budget can be compared; {advice}", name)
         if search.key.task in sparse:
             _require_sparse_of(search, sparse[search.key.task], advice)
 
@@ -200,12 +206,17 @@ def _require_sparse_of(search: _Budgeted, sparse: Sparse, advice: str) -> None:
     s = search.settings
     fresh = (s.get("final_seeds"), s.get("final_steps") or s.get("steps"))
     if fresh != (sparse.seeds, sparse.steps):
-        raise UserError(f"{search.path} has {fresh[0]} fresh seeds x {fresh[1]} steps and sparse.json of "
-                        f"{search.key.task} has {sparse.seeds} x {sparse.steps}: {advice}")  # fmt: skip
+        raise ChangedSetting(
+            f"{search.path} has {fresh[0]} fresh seeds x {fresh[1]} steps and sparse.json of {search.key.task} has "
+            f"{sparse.seeds} x {sparse.steps}: {advice}",
+            "final_seeds" if fresh[0] != sparse.seeds else "final_steps",
+        )
     mine = {name: value for name, value in s.items() if name.startswith("ppo.")}
     if found := first_difference(mine, {"ppo": ppo_with_defaults(sparse.ppo)}):
-        raise UserError(f"{search.path} has {found[0]} {found[1]} and sparse.json of {search.key.task} has {found[2]}: "
-                        f"{advice}")  # fmt: skip
+        raise ChangedSetting(
+            f"{search.path} has {found[0]} {found[1]} and sparse.json of {search.key.task} has {found[2]}: {advice}",
+            found[0],
+        )
 
 
 def require_fitting(out: Path, cells: Sequence[Cell]) -> None:

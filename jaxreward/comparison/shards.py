@@ -13,7 +13,7 @@ from jaxreward import files
 from jaxreward.comparison.finished_searches import Grid
 from jaxreward.config import Malformed, parse_json
 from jaxreward.devices import cores
-from jaxreward.errors import UserError
+from jaxreward.errors import FileProblem, UnusableFile
 from jaxreward.records import Record
 from jaxreward.runs.disk import make_folder, write_atomic
 from jaxreward.runs.provenance import commit, versions
@@ -58,18 +58,22 @@ def read_records(folder: Path) -> list[tuple[Path, Shard]]:
     """The records in a folder and their files, the earliest first.
 
     Raises:
-        UserError: a record is damaged, or cannot be read.
+        UnusableFile: a record is damaged, or cannot be read.
     """
     found = []
     for path in sorted((folder / "shards").glob("*-of-*.json"), key=lambda p: (len(p.name), p.name)):
         try:
             found.append((path, Shard.model_validate(parse_json(files.read_text(path, below=folder)))))
         except (ValidationError, Malformed, UnicodeDecodeError) as error:
-            raise UserError(f"{path} is damaged: delete it, and give the command that wrote it again") from error
+            message = f"{path} is damaged: delete it, and give the command that wrote it again"
+            raise UnusableFile(message, path, FileProblem.DAMAGED) from error
         except OSError as error:  # a directory of that name, too
             reason = error.strerror or error
-            raise UserError(f"{path} should be the record of a command and cannot be read ({reason}): if it is none, "
-                            "move it away") from error  # fmt: skip
+            raise UnusableFile(
+                f"{path} should be the record of a command and cannot be read ({reason}): if it is none, move it away",
+                path,
+                FileProblem.UNREADABLE,
+            ) from error
     return sorted(found, key=lambda record: record[1].at)
 
 

@@ -9,7 +9,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from jaxreward.errors import FAILED_EXIT_CODE, USAGE_EXIT_CODE, ProposerStopped, UserError
+from jaxreward.errors import (
+    FAILED_EXIT_CODE,
+    USAGE_EXIT_CODE,
+    End,
+    EndCause,
+    FileProblem,
+    ProposerStopped,
+    UnusableFile,
+    UserError,
+)
 from jaxreward.evolve.final_evaluation import BEST_OF_N, final_evaluation
 from jaxreward.evolve.loop import Evolution, Watcher
 from jaxreward.evolve.settings import EvolveSettings
@@ -40,8 +49,9 @@ class Outcome:
     """The outcome of a run.
 
     `score` and `baselines` are of the final training on fresh seeds where there was one, else of
-    the search itself. `reason` is why it ended; `exit_code` is 0, 1 where nothing was ever trained, the code of
-    the signal, or that of a proposer that stopped: 75 where it may go on later, 2 where the user must act first.
+    the search itself. `reason` says why it ended and `cause` is its type, None where the log of an earlier
+    version does not say; `exit_code` is 0, 1 where nothing was ever trained, the code of the signal, or that of a
+    proposer that stopped: 75 where it may go on later, 2 where the user must act first.
     """
 
     settings: EvolveSettings
@@ -52,6 +62,7 @@ class Outcome:
     progress: Progress[Any]
     reason: str
     exit_code: int = 0
+    cause: EndCause | None = None
 
 
 def evolve(
@@ -99,21 +110,23 @@ def evolve(
         others = read_transcript(path / BEST_OF_N / "transcripts" / TRANSCRIPT)
         main = Evolution(run, settings, setup, checking, watcher, stop, elsewhere=others, on_event=tracker.feed)
         try:
-            reason = main.search(generations)
-            if reason is None:
-                return _paused(main, path, "the generations that were asked for are complete", 0)
+            found = main.search(generations)
+            if found is None:
+                complete = End("the generations that were asked for are complete", EndCause.GENERATIONS)
+                return _paused(main, path, complete, 0)
             score = final_evaluation(main) if main.progress.spent.trained else None
         except Interrupted as interrupted:
-            return _paused(main, path, str(interrupted), stop.exit_code)
+            return _paused(main, path, End(str(interrupted), EndCause.SIGNAL), stop.exit_code)
         except UserError as error:
             if main.progress.started is None:
                 raise
             later = isinstance(error, ProposerStopped) and error.later
-            return _paused(main, path, str(error), REQUEUE_EXIT_CODE if later else USAGE_EXIT_CODE)
+            return _paused(main, path, _end_of(error), REQUEUE_EXIT_CODE if later else USAGE_EXIT_CODE)
         best = main.strategy.best(main.progress.state)
-        end = main.end(reason)
+        end = main.end(found)
         code = FAILED_EXIT_CODE if isinstance(end, Failed) else 0
-        return Outcome(settings, path, best, score, dict(main.progress.baselines), main.progress, end.reason, code)
+        return Outcome(settings, path, best, score, dict(main.progress.baselines), main.progress, end.reason, code,
+                       end.cause)  # fmt: skip
 
 
 def ask(settings: EvolveSettings, watcher: Watcher, *, task: Task | None = None) -> tuple[list[tuple[Path, Path]], str]:
@@ -134,7 +147,8 @@ def ask(settings: EvolveSettings, watcher: Watcher, *, task: Task | None = None)
     _remember(settings, watcher)
     with _opened(settings, path) as run, Checker() as checker:
         main = Evolution(run, settings, setup, checker, watcher, StopSignal())
-        why = main.spent() or ("" if main.asks else "all requests are answered")
+        end = main.spent()
+        why = end.reason if end else "" if main.asks else "all requests are answered"
         if why and main.progress.started is not None:
             return [], why  # the run stays as it stands
         if settings.resume:
@@ -148,7 +162,7 @@ def ask(settings: EvolveSettings, watcher: Watcher, *, task: Task | None = None)
             writer = setup.judge
         pages = writer.write_requests(requests, main.rng_of)
         if pages:
-            main.log(Paused(reason=f"{len(pages)} requests wait for answers"))
+            main.log(Paused(reason=f"{len(pages)} requests wait for answers", cause=EndCause.PEOPLE))
         return list(zip(pages, map(writer.reply_path, requests), strict=True)), why
 
 
@@ -175,9 +189,19 @@ def _opened(settings: EvolveSettings, path: Path) -> Iterator[Run]:
             raise
 
 
-def _paused(main: Evolution, path: Path, reason: str, exit_code: int) -> Outcome:
+def _end_of(error: UserError) -> End:
+    """The end that an error makes of a search."""
+    cause = EndCause.MISTAKE
+    if isinstance(error, ProposerStopped):
+        cause = error.cause
+    elif isinstance(error, UnusableFile) and error.problem in (FileProblem.FULL, FileProblem.TOO_LARGE):
+        cause = EndCause.DISK
+    return End(str(error), cause)
+
+
+def _paused(main: Evolution, path: Path, end: End, exit_code: int) -> Outcome:
     with suppress(UserError):  # a full disk
-        main.log(Paused(reason=reason))
+        main.log(Paused(reason=end.reason, cause=end.cause))
     best = main.strategy.best(main.progress.state)
     return Outcome(main.settings, path, best, best.score if best else None, dict(main.progress.baselines),
-                   main.progress, reason, exit_code)  # fmt: skip
+                   main.progress, end.reason, exit_code, end.cause)  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from jaxreward.errors import End, EndCause
 from jaxreward.evolve.settings import EvolveSettings
 from jaxreward.proposers.proposer import Proposer
 from jaxreward.records import Request
@@ -14,20 +15,21 @@ from jaxreward.search.seeding import derive_rng
 
 def budget_spent(
     s: EvolveSettings, strategy: SearchStrategy[Any], proposer: Proposer, progress: Progress[Any]
-) -> str | None:
-    """The exhausted budget, in words; None if there is none."""
+) -> End | None:
+    """The exhausted budget, or why the strategy ends the search; None while it goes on."""
     spent, state = progress.spent, progress.state
     if spent.trained >= s.candidates:
-        return "all candidates are trained"
+        return End("all candidates are trained", EndCause.CANDIDATES)
     if spent.attempts >= s.attempts:
-        return "the budget of attempts is spent"
+        return End("the budget of attempts is spent", EndCause.ATTEMPTS)
     if progress.exhausted and proposer.planned(state.generation) is None:
         return progress.exhausted
     if s.max_env_steps and spent.env_steps >= s.max_env_steps:
-        return "the budget of environment steps is spent"
+        return End("the budget of environment steps is spent", EndCause.ENV_STEPS)
     if s.max_device_s and spent.compile_s + spent.run_s >= s.max_device_s:
-        return "the budget of device seconds is spent"
-    return strategy.finished(state) or None
+        return End("the budget of device seconds is spent", EndCause.DEVICE_S)
+    reason = strategy.finished(state)
+    return End(reason, EndCause.STRATEGY) if reason else None
 
 
 def next_requests(

@@ -6,6 +6,7 @@ from collections import Counter
 from typing import Any
 
 from jaxreward.config import label_of
+from jaxreward.errors import End
 from jaxreward.evolve.settings import EvolveSettings
 from jaxreward.records import Failure, Result
 from jaxreward.runs import Failed, Finished, Progress
@@ -18,13 +19,14 @@ _REMEDY = {
 }
 
 
-def ending(settings: EvolveSettings, progress: Progress[Any], reason: str, best: Result | None) -> Finished | Failed:
-    """The last event of a search that ends for `reason`; `best` is its best candidate."""
+def ending(settings: EvolveSettings, progress: Progress[Any], end: End, best: Result | None) -> Finished | Failed:
+    """The last event of a search that ends for `end`; `best` is its best candidate."""
     if progress.spent.trained:
-        return Finished(reason=reason, best=best.candidate.id if best else None)
+        return Finished(reason=end.reason, best=best.candidate.id if best else None, cause=end.cause)
     failures = [result.failure for result in progress.results.values() if result.failure is not None]
     remedy = _REMEDY.get(settings.proposer, "correct the programs and begin again").format(task=label_of(settings.task))
-    return Failed(reason=f"nothing was trained: {_why(failures)}; {remedy}", budget=reason)
+    reason = f"nothing was trained: {_why(failures)}; {remedy}"
+    return Failed(reason=reason, budget=end.reason, cause=end.cause)
 
 
 def _why(failures: list[Failure]) -> str:

@@ -105,7 +105,7 @@ def _best_of_n(main: Evolution) -> Program | None:
             other.begin()  # with other budgets than before, or for the first time
         if other.spent() is None:
             main.watcher.note("the same budget again for best-of-n, to compare with")
-            reason = other.search() or ""
-            other.end(reason)
+            if (end := other.search()) is not None:
+                other.end(end)
         best = other.strategy.best(other.progress.state)
         return other.program(best.candidate) if best is not None else None

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import jax
 import numpy as np
 
-from jaxreward.errors import UserError
+from jaxreward.errors import End, EndCause, UserError
 from jaxreward.evolve.artifacts import save_best_policy, save_for_judges, save_interface
 from jaxreward.evolve.budget import budget_spent, next_requests
 from jaxreward.evolve.candidate_trainer import CandidateTrainer
@@ -136,11 +136,11 @@ class Evolution:
 
     # ---- the run
 
-    def search(self, generations: int | None = None) -> str | None:
-        """Generations until a budget is spent; returns which one, None if so many are complete before."""
+    def search(self, generations: int | None = None) -> End | None:
+        """Generations until a budget is spent; returns why it ends, None if so many are complete before."""
         self.begin()
         untrained = wordy = done = 0
-        while (reason := self.spent()) is None:
+        while (end := self.spent()) is None:
             if done == generations:
                 return None
             before = self.progress.spent
@@ -150,16 +150,18 @@ class Evolution:
             if after.words > before.words:  # neither a success nor a failure
                 wordy += 1
                 if wordy == _MAX_WORDS:
-                    return f"{_MAX_WORDS} generations in a row asked for nothing but words"
+                    reason = f"{_MAX_WORDS} generations in a row asked for nothing but words"
+                    return End(reason, EndCause.ONLY_WORDS)
                 continue
             wordy, untrained = 0, 0 if after.trained > before.trained else untrained + 1
             if untrained == _MAX_UNTRAINED:
-                return f"{_MAX_UNTRAINED} generations in a row had nothing to train"
-        return reason
+                reason = f"{_MAX_UNTRAINED} generations in a row had nothing to train"
+                return End(reason, EndCause.NOTHING_TO_TRAIN)
+        return end
 
-    def end(self, reason: str) -> Finished | Failed:
-        """Log that the search ends for `reason`; returns the event."""
-        self.log(event := ending(self.settings, self.progress, reason, self.strategy.best(self.progress.state)))
+    def end(self, end: End) -> Finished | Failed:
+        """Log that the search ends; returns the event."""
+        self.log(event := ending(self.settings, self.progress, end, self.strategy.best(self.progress.state)))
         return event
 
     def begin(self) -> None:
@@ -186,13 +188,13 @@ class Evolution:
         if verdict.failure is not None:
             raise ProgramRejected(f"--observation {observation.path}", verdict)
 
-    def spent(self) -> str | None:
+    def spent(self) -> End | None:
         """The exhausted budget, if any; None while a generation is open or votes are missing."""
         if self.progress.open is not None:
             return None
-        reason = budget_spent(self.settings, self.strategy, self.proposer, self.progress)
+        end = budget_spent(self.settings, self.strategy, self.proposer, self.progress)
         owed = self.strategy.owes_votes(self.progress.state) and not self.progress.exhausted
-        return None if owed else reason
+        return None if owed else end
 
     @property
     def asks(self) -> bool:
@@ -259,10 +261,11 @@ class Evolution:
         self._stop_here()
         if answers.stopped is not None:
             raise answers.stopped
-        if answers.spent:
+        if answers.spent is not None:
             ids = {request.id for request in self._open.unproposed()}
             lost = Amount.of(e for e in self.transcript.exchanges() if e.request_id in ids)
-            self.log(Withdrawn(reason=answers.spent, calls=lost.requests, tokens=lost.tokens, cost_usd=lost.usd,
+            reason, cause = answers.spent
+            self.log(Withdrawn(reason=reason, cause=cause, calls=lost.requests, tokens=lost.tokens, cost_usd=lost.usd,
                                unpriced_tokens=lost.unpriced))  # fmt: skip
 
     def _prefetch(self, proposal: Proposal) -> None:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from jaxreward import files
-from jaxreward.errors import UserError, why_unreadable
+from jaxreward.errors import FileProblem, UnusableFile, why_unreadable
 from jaxreward.programs.statements import Statement, fresh_name, joined, split
 from jaxreward.proposers.replies.source import without
 
@@ -33,23 +33,28 @@ class FixedObservation:
         links: whether it may be a link, as one that the user names may.
 
     Raises:
-        UserError: the file cannot be read or parsed, or has no get_observation.
+        UnusableFile: the file cannot be read or parsed, or has no get_observation.
     """
 
     def __init__(self, path: Path, *, links: bool = True) -> None:
         try:
             statements = split(files.read_text(path, links=links))
         except (OSError, UnicodeDecodeError) as error:
-            raise UserError(f"--observation {path} cannot be read: {why_unreadable(error)}") from error
+            problem = FileProblem.MISSING if isinstance(error, FileNotFoundError) else FileProblem.UNREADABLE
+            message = f"--observation {path} cannot be read: {why_unreadable(error)}"
+            raise UnusableFile(message, path, problem) from error
         except SyntaxError as error:
             where = f" (line {error.lineno})" if error.lineno else ""
-            raise UserError(f"--observation {path} is not a Python file: {error.msg}{where}") from error
+            message = f"--observation {path} is not a Python file: {error.msg}{where}"
+            raise UnusableFile(message, path, FileProblem.DAMAGED, error.lineno) from error
         except (ValueError, RecursionError) as error:
-            raise UserError(f"--observation {path} is not a Python file: {error}") from error
+            message = f"--observation {path} is not a Python file: {error}"
+            raise UnusableFile(message, path, FileProblem.DAMAGED) from error
         self.path = path
         self.statements = tuple(s for s in statements if not _defines(s, *_REWARDS))
         if not any(_defines(s, _ENTRY) for s in self.statements):
-            raise UserError(f"--observation {path} has no {_ENTRY} at its top level")
+            message = f"--observation {path} has no {_ENTRY} at its top level"
+            raise UnusableFile(message, path, FileProblem.WRONG_KIND)
 
     @property
     def source(self) -> str:
@@ -63,7 +68,7 @@ class FixedObservation:
         cannot be parsed is returned unchanged, for its check to say where.
 
         Raises:
-            UserError: the observation nests too deeply to be renamed.
+            UnusableFile: the observation nests too deeply to be renamed.
         """
         source = source.partition(f"\n{MARK}\n")[0]
         try:
@@ -79,7 +84,7 @@ class FixedObservation:
                 observation = self._without_clashes(imported, taken)
         except RecursionError as error:
             message = f"--observation {self.path} nests too deeply: write long sums in several statements"
-            raise UserError(message) from error
+            raise UnusableFile(message, self.path, FileProblem.TOO_LARGE) from error
         return f"{without(source, entries).rstrip()}\n\n\n{MARK}\n{observation}"
 
     def _without_clashes(self, imported: Collection[str], taken: Collection[str]) -> str:

@@ -10,7 +10,7 @@ from typing import Protocol
 
 import numpy as np
 
-from jaxreward.errors import ProposerStopped
+from jaxreward.errors import End, ProposerStopped
 from jaxreward.records import Exchange, Proposal, Request
 
 RngOf = Callable[[Request], np.random.Generator]
@@ -66,13 +66,13 @@ class Context:
 class Answers:
     """Proposals in the order of their requests; those that were not asked for are missing.
 
-    `spent` names the budget that ended the asking, e.g. `the budget of dollars is spent`; `stopped`
+    `spent` is the budget that ended the asking, e.g. `the budget of dollars is spent`; `stopped`
     says why the proposer cannot go on now. Requests may also be missing because the run was asked to
     stop.
     """
 
     proposals: tuple[Proposal, ...]
-    spent: str = ""
+    spent: End | None = None
     stopped: ProposerStopped | None = None
 
 

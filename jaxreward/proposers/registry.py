@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from jaxreward.errors import UserError, did_you_mean
+from jaxreward.errors import InvalidSetting, UnknownName
 from jaxreward.proposers.proposer import Proposer
 from jaxreward.records import TaskCard
 
@@ -33,14 +33,14 @@ def make_proposer(name: str, card: TaskCard, **options: Any) -> Proposer:
         UserError: if there is no such proposer, an option it does not have, or one it misses.
     """
     if name not in _PROPOSERS:
-        raise UserError(f"there is no proposer '{name}'; {did_you_mean(name, NAMES, 'choose from')}")
+        raise UnknownName("proposer", name, NAMES)
     module, kind, known = _PROPOSERS[name]
     for option in options:
         if option not in known:
-            raise UserError(f"the {name} proposer has no option '{option}'; {did_you_mean(option, known, 'it has')}")
+            raise UnknownName(f"option of proposer {name}", option, known)
     make = getattr(import_module(f"jaxreward.proposers.{module}"), kind)
     if name != "replay":
         return make(card, **options)
     if "recording" not in options:
-        raise UserError("the replay proposer needs a recording: give it the events.jsonl of a run")
+        raise InvalidSetting("the replay proposer needs a recording: give it the events.jsonl of a run", "recording")
     return make(options["recording"])

@@ -6,11 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
-
 from jaxreward import files
 from jaxreward.config import Malformed, parse_json
-from jaxreward.errors import ProposerStopped, UserError, why_unreadable
+from jaxreward.errors import End, EndCause, FileProblem, ProposerStopped, UnusableFile, UserError, why_unreadable
 from jaxreward.proposers.proposer import Answers, Context, Proposer, RngOf
 from jaxreward.records import Exchange, Proposal, Request
 
@@ -37,7 +35,7 @@ class ReplayProposer(Proposer):
         self.accepts_repairs = False
         self._sizes: dict[int, int] = {}
         self._asked: set[str] = set()
-        self._withdrawn: dict[int, str] = {}
+        self._withdrawn: dict[int, End] = {}
         if isinstance(recording, Mapping):
             self.proposals = dict(recording)
             self.where = "the recording"
@@ -49,14 +47,18 @@ class ReplayProposer(Proposer):
             try:
                 self._read([record.get("event", record) for record in _lines(path, "the log")])
                 self._read_transcript(path.parent / "transcripts" / "exchanges.jsonl")
-            except (KeyError, TypeError, AttributeError, ValidationError) as error:
-                raise UserError(
+            except (KeyError, TypeError, AttributeError, ValueError) as error:
+                raise UnusableFile(
                     f"{path} or the transcript beside it has a line of another form than a run writes: give the "
-                    "events.jsonl of a run as this jaxreward writes it"
+                    "events.jsonl of a run as this jaxreward writes it",
+                    path,
+                    FileProblem.DAMAGED,
                 ) from error
         if not self.proposals:
-            raise UserError(
-                f"{self.where} holds no proposals: give the events.jsonl of a run that has proposed something"
+            raise UnusableFile(
+                f"{self.where} holds no proposals: give the events.jsonl of a run that has proposed something",
+                self.where,
+                FileProblem.WRONG_KIND,
             )
 
     def open(self, context: Context) -> None:
@@ -68,13 +70,14 @@ class ReplayProposer(Proposer):
     def propose_all(self, requests: Sequence[Request], rng_of: RngOf) -> Answers:
         answered = [request for request in requests if request.id in self.proposals]
         missing = [request for request in requests if request.id not in self.proposals]
-        spent, stopped = "", None
+        spent: End | None = None
+        stopped: ProposerStopped | None = None
         for request in missing:
             self._expect(request)
-            spent = self._withdrawn.get(request.generation, "")
-            if not spent:
+            spent = self._withdrawn.get(request.generation)
+            if spent is None:
                 text = f"the recording {self.where} ends here: its run stopped before {request.id} was answered"
-                stopped = ProposerStopped(text, later=False)
+                stopped = ProposerStopped(text, EndCause.RECORDING, later=False)
         self._repeat(requests)
         return Answers(tuple(self.proposals[request.id] for request in answered), spent=spent, stopped=stopped)
 
@@ -106,7 +109,8 @@ class ReplayProposer(Proposer):
                 self._asked |= {request["id"] for request in event["requests"]}
                 self.accepts_repairs |= kind == "repair"
             elif kind == "withdrawn":
-                self._withdrawn[generation] = event["reason"]
+                cause = event.get("cause")
+                self._withdrawn[generation] = End(event["reason"], EndCause(cause) if cause else None)
             elif kind == "proposed":
                 proposal = Proposal.model_validate(event["proposal"])
                 self.proposals[proposal.request_id] = proposal
@@ -126,8 +130,10 @@ def _lines(path: Path, what: str, below: Path | None = None) -> list[dict[str, A
     try:
         lines = files.read_text(path, below=below, largest=_LARGEST).removesuffix("\n").split("\n")
     except (OSError, UnicodeDecodeError) as error:
-        raise UserError(
-            f"cannot read the recording {path} ({why_unreadable(error)}): give the folder of a run or its events.jsonl"
+        raise UnusableFile(
+            f"cannot read the recording {path} ({why_unreadable(error)}): give the folder of a run or its events.jsonl",
+            path,
+            FileProblem.MISSING if isinstance(error, FileNotFoundError) else FileProblem.UNREADABLE,
         ) from None
     found = []
     for number, line in enumerate(lines, 1):
@@ -136,7 +142,8 @@ def _lines(path: Path, what: str, below: Path | None = None) -> list[dict[str, A
         except Malformed as error:
             if number == len(lines):
                 break
-            raise UserError(f"{path}, line {number}, cannot be read ({error}): {what} is damaged") from None
+            message = f"{path}, line {number}, cannot be read ({error}): {what} is damaged"
+            raise UnusableFile(message, path, FileProblem.DAMAGED, number) from None
         if isinstance(record, dict):
             found.append(record)
     return found

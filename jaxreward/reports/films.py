@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from jaxreward.errors import UserError
+from jaxreward.errors import FileProblem, UnusableFile, UserError
 from jaxreward.runs.disk import check_target, write_atomic
 
 Frames = Sequence[np.ndarray]
@@ -48,9 +48,10 @@ def write_film(
 
 
 def check_format(path: Path) -> None:
-    """Raise `UserError` if a film cannot be written to `path`: its suffix, or its folder."""
+    """Raise `UnusableFile` if a film cannot be written to `path`: its suffix, or its folder."""
     if path.suffix not in (".gif", ".mp4"):
-        raise UserError(f"a film is written as .gif or .mp4, not as {path.name}")
+        message = f"a film is written as .gif or .mp4, not as {path.name}"
+        raise UnusableFile(message, path, FileProblem.WRONG_KIND)
     check_target(path)
 
 

@@ -154,16 +154,6 @@ def _words_line(index: int, results: Sequence[Result]) -> str:
     return f"generation {index}: {asked}: {len(results) - len(failed)} of {len(results)} answered"
 
 
-class Silent:
-    """A watcher that shows nothing."""
-
-    def note(self, text: str) -> None: ...
-    def training(self, label: str, progress: Any) -> None: ...
-    def proposing(self, text: str) -> None: ...
-    def generation(self, index: int, results: Sequence[Result], best: Result | None, spent: Spent) -> None: ...
-    def logged(self, entry: Entry, progress: Progress[Any]) -> None: ...
-
-
 def _fitting(parts: Sequence[str], width: int, style: str = "") -> Text:
     """The first parts that fit into a line; a first one that is too long is cut."""
     line = ""

@@ -65,7 +65,7 @@ QUESTIONS = (
 _STAGES = {
     "declined": "The proposer does not know the operator.",
     "refused": "The model or its endpoint would not answer.",
-    "reply": "There was no program in the answer.",
+    "reply": "There was no program, or none of the words asked for, in the answer.",
     "guard": "The source uses something that is not allowed.",
     "trace": "JAX could not trace it.",
     "contract": "The outputs have the wrong form.",

@@ -60,7 +60,7 @@ class EventFormatter:
             case events.Withdrawn():
                 return f"not asked any more: {event.reason}"
             case events.Proposed():
-                return _proposed(event.proposal)
+                return self._proposed(event.proposal)
             case events.Checked():
                 return _checked(event)
             case events.Trained():
@@ -82,19 +82,19 @@ class EventFormatter:
         ]
         return f" with {', '.join(changed)}" if changed else ""
 
+    def _proposed(self, p: Proposal) -> str:
+        by = f" by {p.model or p.proposer}" if p.model or p.proposer else ""
+        cost = f", {dollars(p.cost_usd)}" if p.cost_usd else f", {p.tokens:,} tokens" if p.tokens else ""
+        if p.failure is not None:
+            what = "words" if p.request_id in self._timeline.words else "program"
+            return f"{p.request_id}: no {what}{by}{cost}: {p.failure}"
+        if p.words:
+            return f"{p.request_id}: words{by}{cost}: {shortened(' '.join(p.words.split()), 80)}"
+        return f"{p.request_id}: proposed{by}{cost}, {len(p.source.splitlines())} lines"
+
     def _best(self) -> str:
         best = self._timeline.best
         return f"; best so far {score_text(best.score)}, {best.candidate.id}" if best else ""
-
-
-def _proposed(p: Proposal) -> str:
-    by = f" by {p.model or p.proposer}" if p.model or p.proposer else ""
-    cost = f", {dollars(p.cost_usd)}" if p.cost_usd else f", {p.tokens:,} tokens" if p.tokens else ""
-    if p.failure is not None:
-        return f"{p.request_id}: no program{by}{cost}: {p.failure}"
-    if p.words:
-        return f"{p.request_id}: words{by}{cost}: {shortened(' '.join(p.words.split()), 80)}"
-    return f"{p.request_id}: proposed{by}{cost}, {len(p.source.splitlines())} lines"
 
 
 def _checked(event: events.Checked) -> str:

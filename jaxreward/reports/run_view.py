@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from jaxreward import files
-from jaxreward.errors import UserError, why_unreadable
+from jaxreward.errors import FileProblem, UnusableFile, UserError, why_unreadable
 from jaxreward.records import SUCCESS, Candidate, Exchange, Measure, Result, Score
 from jaxreward.reports.timeline import BEST_OF_N, Period, Timeline, listed_periods
 from jaxreward.runs import Baseline, Entry, Finished, Progress, RunStarted, fold, read_log, read_transcript
@@ -53,7 +53,8 @@ class RunView:
         """
         entries = read_log(path / "events.jsonl")
         if not entries or not isinstance(entries[0].event, RunStarted):
-            raise UserError(f"there is no run in {path}: a run's folder has an events.jsonl with at least one event")
+            message = f"there is no run in {path}: a run's folder has an events.jsonl with at least one event"
+            raise UnusableFile(message, path, FileProblem.MISSING)
         progress: Progress[None] = fold((entry.event for entry in entries), None, lambda state, _: state)
         exchanges = read_transcript(path / "transcripts" / TRANSCRIPT)
         ended = progress.ended
@@ -112,7 +113,8 @@ class RunView:
         except FileNotFoundError:
             return None
         except (OSError, UnicodeDecodeError) as error:
-            raise UserError(f"{path} cannot be read ({why_unreadable(error)}): move it away") from error
+            message = f"{path} cannot be read ({why_unreadable(error)}): move it away"
+            raise UnusableFile(message, path, FileProblem.UNREADABLE) from error
 
     @property
     def ancestry(self) -> tuple[Candidate, ...]:
@@ -190,13 +192,14 @@ def is_written(path: Path) -> bool:
     released at once.
 
     Raises:
-        UserError: the lock is not a regular file.
+        UnusableFile: the lock is not a regular file.
     """
     lock = path / "events.lock"
     try:
         file = files.open_file(lock)
     except files.NotAFile as error:
-        raise UserError(f"{lock} cannot be used: {error.strerror}; move it away") from error
+        message = f"{lock} cannot be used: {error.strerror}; move it away"
+        raise UnusableFile(message, lock, FileProblem.WRONG_KIND) from error
     except OSError:
         return False
     try:

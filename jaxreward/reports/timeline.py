@@ -5,8 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from jaxreward.operators import WORDS
 from jaxreward.records import TRAINED_STAGES, Measure, Result
-from jaxreward.runs import Asked, Baseline, Checked, Entry, Event, Failed, Finished, Proposed, Told, Trained, Withdrawn
+from jaxreward.runs import (
+    Asked,
+    Baseline,
+    Checked,
+    Entry,
+    Event,
+    Failed,
+    Finished,
+    Proposed,
+    Repair,
+    Told,
+    Trained,
+    Withdrawn,
+)
 
 PROPOSING, CHECKING, TRAINING, FINAL, REST = "proposing", "checking", "training", "final training", "rest"
 
@@ -104,6 +118,7 @@ class Timeline:
         periods: the generations in order, and what was done outside of them.
         candidates: the trained candidates in order.
         best: the result with the best score so far.
+        words: ids of the requests for words.
         env_steps, compile_s, run_s, cost_usd: totals of the search, without baselines.
     """
 
@@ -112,6 +127,7 @@ class Timeline:
         self.periods: list[Period] = []
         self.candidates: list[TrainedCandidate] = []
         self.best = best
+        self.words: set[str] = set()
         self.env_steps, self.compile_s, self.run_s, self.cost_usd = 0, 0.0, 0.0, 0.0
         self._last: float | None = None
         for entry in entries:
@@ -135,9 +151,11 @@ class Timeline:
         period = self._period(event)
         period.seconds[name] = period.seconds.get(name, 0.0) + took
         match event:
+            case Asked() | Repair():
+                self.words |= {request.id for request in event.requests if request.operator in WORDS}
             case Proposed(proposal=proposal):
                 self.cost_usd += proposal.cost_usd
-                period.failed += proposal.failure is not None
+                period.failed += proposal.failure is not None and proposal.request_id not in self.words
             case Withdrawn():
                 self.cost_usd += event.cost_usd
             case Checked():

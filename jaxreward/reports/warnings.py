@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from jaxreward.reports.baselines import WINNER, ScoredProgram, gap
+from jaxreward.reports.chart_data import programs
 from jaxreward.reports.run_view import RunView
 from jaxreward.reports.tables import figure
 
@@ -83,9 +84,10 @@ def _of_the_search(view: RunView) -> Iterator[RunWarning]:
         won = view.best is not None and view.best.candidate.id in farmed
         means = "The winner is one of them." if won else "The winner is none of them: the metric uses the true state."
         yield RunWarning("farmed_candidates", f"{text}{f' and {more} more' if more > 0 else ''}.", means)
-    attempts, failed = view.progress.spent.attempts, sum(view.failures.values())
+    attempts = view.progress.spent.attempts
+    failed = sum(r.failure is not None for r in programs(view.results.values()))
     if attempts >= 4 and failed > attempts / 2:
         means = "See Failures for why: the search had fewer programs to select from than it seems."
         yield RunWarning("many_failures", f"{failed} of {attempts} programs have no score.", means)
     if view.progress.exhausted:
-        yield RunWarning("budget", f"The proposer's budget ended: {view.progress.exhausted}.")
+        yield RunWarning("budget", f"The proposer's budget ended: {view.progress.exhausted.reason}.")

@@ -20,7 +20,7 @@ import numpy as np
 
 from jaxreward import files
 from jaxreward.config import parse_json
-from jaxreward.errors import UserError
+from jaxreward.errors import FileProblem, UnusableFile
 from jaxreward.runs.disk import explain_full_disk, write_atomic
 from jaxreward.runs.run import check_name
 
@@ -120,9 +120,11 @@ class Checkpoints:
     def _require_space(self, size: int) -> None:
         free = shutil.disk_usage(self.root).free
         if free < size + (1 << 20):
-            raise UserError(
+            raise UnusableFile(
                 f"A checkpoint of {size >> 20} MiB does not fit on the disk that holds {self.root} "
-                f"({free >> 20} MiB free): free some space there, then resume the run."
+                f"({free >> 20} MiB free): free some space there, then resume the run.",
+                self.root,
+                FileProblem.FULL,
             )
 
 

@@ -15,6 +15,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, TypeAdapter, field_validator
 
+from jaxreward.errors import EndCause
 from jaxreward.records import (
     SUCCESS,
     Evolve,
@@ -43,6 +44,10 @@ def json_ready(value: Any) -> Any:
 
 Config = Annotated[dict[str, Any], AfterValidator(json_ready)]
 """Settings in JSON values, so that those in memory equal those read back."""
+
+
+Cause = Annotated[EndCause | None, Field(exclude_if=lambda cause: cause is None)]
+"""Why a search ended; None in logs of earlier versions."""
 
 
 class RunStarted(Record):
@@ -153,6 +158,7 @@ class Withdrawn(Record):
 
     type: Literal["withdrawn"] = "withdrawn"
     reason: str
+    cause: Cause = None
     calls: int = 0
     tokens: int = 0
     cost_usd: float = 0.0
@@ -219,18 +225,20 @@ class Told(Record):
 
 
 class Paused(Record):
-    """The run stopped before its end and can be resumed; `reason` as in `StopSignal.reason`."""
+    """The run stopped before its end and can be resumed; `reason` is a sentence."""
 
     type: Literal["paused"] = "paused"
     reason: str
+    cause: Cause = None
 
 
 class Finished(Record):
-    """The run reached its end, e.g. `budget` or `target`; `best` is the id of its best candidate."""
+    """The run reached its end, for `reason`, a sentence; `best` is the id of its best candidate."""
 
     type: Literal["finished"] = "finished"
     reason: str
     best: str | None = None
+    cause: Cause = None
 
 
 class Failed(Record):
@@ -240,6 +248,7 @@ class Failed(Record):
     type: Literal["failed"] = "failed"
     reason: str
     budget: str = ""
+    cause: Cause = None
 
 
 OVER = (Finished, Failed)

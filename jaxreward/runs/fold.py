@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
 
-from jaxreward.errors import UserError
+from jaxreward.errors import End, UserError
 from jaxreward.operators import WORDS
 from jaxreward.records import TRAINED_STAGES, Candidate, Failure, ProgramSummary, Proposal, Request, Result
 from jaxreward.runs.events import (
@@ -146,7 +146,7 @@ class Progress(Generic[S]):
     `state` is the strategy's after the last complete generation, `open` the generation in work;
     `results` holds every result told so far by candidate id; `digests` maps what the candidates
     checked so far compute to the first that did, `known` those firsts to their summaries; `exhausted`
-    names the budget of the proposer that ended, until the run is resumed with another configuration or
+    is the budget of the proposer that ended, until the run is resumed with another configuration or
     asks again;
     `ended` is the last `Paused`, `Finished` or `Failed`, None while the run goes on.
     """
@@ -156,7 +156,7 @@ class Progress(Generic[S]):
     results: Mapping[str, Result] = field(default_factory=dict)
     digests: Mapping[str, str] = field(default_factory=dict)
     known: Mapping[str, ProgramSummary] = field(default_factory=dict)
-    exhausted: str = ""
+    exhausted: End | None = None
     config: Mapping[str, Any] = field(default_factory=dict)
     baselines: Mapping[str, Baseline] = field(default_factory=dict)
     spent: Spent = field(default_factory=Spent)
@@ -180,7 +180,7 @@ def advance(progress: Progress[S], event: Event, tell: Tell[S]) -> Progress[S]:
             return replace(progress, started=event, config=event.config)
         case Resumed():
             same = event.config == progress.config
-            return replace(progress, ended=None, config=event.config, exhausted=progress.exhausted if same else "")
+            return replace(progress, ended=None, config=event.config, exhausted=progress.exhausted if same else None)
         case Paused() | Finished() | Failed():
             return replace(progress, ended=event)
         case Baseline():
@@ -233,7 +233,7 @@ def _asked(progress: Progress[S], event: Asked) -> Progress[S]:
     fresh = len(set(ids)) == len(ids) and not progress.results.keys() & set(ids)
     _require(fresh, event, "a request id occurs twice")
     requests = tuple(_request(asked, event, event.generation, progress.results) for asked in event.requests)
-    return replace(progress, open=Generation(event.generation, requests), exhausted="")
+    return replace(progress, open=Generation(event.generation, requests), exhausted=None)
 
 
 def _repair(progress: Progress[S], event: Repair) -> Progress[S]:
@@ -259,7 +259,7 @@ def _withdrawn(progress: Progress[S], event: Withdrawn) -> Progress[S]:
     return replace(
         progress,
         open=replace(generation, requests=answered),
-        exhausted=event.reason,
+        exhausted=End(event.reason, event.cause),
         spent=_billed(progress.spent, event),
     )
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from jaxreward.errors import UserError
+from jaxreward.errors import FileProblem, UnknownName, UnusableFile, UserError, nearest
 from jaxreward.files import is_there
 
 LOG = "events.jsonl"
@@ -28,10 +27,14 @@ def runs_under(folder: Path) -> list[Path]:
     another disk. Those further inside are not.
 
     Raises:
-        UserError: there is no such folder.
+        UnusableFile: there is no such folder.
     """
     if not folder.is_dir():
-        raise UserError(f"there is no folder {folder}: name the one that runs are in, as --out did when they began")
+        raise UnusableFile(
+            f"there is no folder {folder}: name the one that runs are in, as --out did when they began",
+            folder,
+            FileProblem.MISSING,
+        )
     return sorted(_walk(folder, _DEEPEST, links=True))
 
 
@@ -52,7 +55,8 @@ def find_run(name: str, out: Path) -> Path:
     """The run in the folder `name`, or of that name below `out`.
 
     Raises:
-        UserError: there is none; the nearest is named.
+        UnknownName: there is none; the nearest is named.
+        UserError: there are several.
     """
     for path in (Path(name), out / name):
         if is_run(path):
@@ -68,10 +72,10 @@ def find_run(name: str, out: Path) -> Path:
     parent = Path(name).parent
     if parent.is_dir() and parent != Path():
         names |= {str(parent / path.name): path for path in parent.iterdir() if is_run(path)}
-    near = difflib.get_close_matches(name, names, 1)
-    if not near:  # without the folders that it lies in
-        like = difflib.get_close_matches(Path(name).name, [path.name for path in names.values()], 1)
-        near = [full for full, path in names.items() if path.name in like]
-    if near:
-        raise UserError(f"there is no run {name}; did you mean {near[0]}?")
-    raise UserError(f"there is no run {name}, here or in {out}: `jaxreward runs list` names those in a folder")
+    near = nearest(name, names)
+    if near is None:  # without the folders that it lies in
+        like = nearest(Path(name).name, [path.name for path in names.values()])
+        near = next((full for full, path in names.items() if path.name == like), None)
+    hint = f", here or in {out}: `jaxreward runs list` names those in a folder"
+    message = f"there is no run {name}" + (f"; did you mean {near}?" if near else hint)
+    raise UnknownName("run", name, names, message=message, near=near)

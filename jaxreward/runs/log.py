@@ -23,7 +23,7 @@ from pydantic import ValidationError
 
 from jaxreward import files
 from jaxreward.config import Garbled, Malformed, parse_json
-from jaxreward.errors import UserError, why_unreadable
+from jaxreward.errors import FileProblem, UnusableFile, why_unreadable
 from jaxreward.formatting import printable, shortened
 from jaxreward.runs.disk import explain_full_disk
 from jaxreward.runs.events import EVENT_TYPES, Event, event_adapter, json_ready
@@ -68,7 +68,7 @@ class EventLog:
         self._open = True
 
     def append(self, event: Event) -> Entry:
-        """Write `event` and return once it is on the disk; on `UserError` nothing was appended."""
+        """Write `event` and return once it is on the disk; on `UnusableFile` nothing was appended."""
         if not self._open:
             raise ValueError(f"{self.path} is closed")
         entry = Entry(len(self.entries), time.time(), event)
@@ -110,7 +110,11 @@ class EventLog:
             os.ftruncate(self._file, self._size)
             self._torn = False
         elif os.fstat(self._file).st_size != self._size:
-            raise UserError(f"Another process writes to {self.path}: stop one of the two, then resume the run.")
+            raise UnusableFile(
+                f"Another process writes to {self.path}: stop one of the two, then resume the run.",
+                self.path,
+                FileProblem.IN_USE,
+            )
 
     def _cut_back(self) -> None:
         self._torn = True
@@ -141,9 +145,10 @@ def _read(path: Path) -> tuple[list[Entry], int]:
         raise unreadable(path, error) from error
 
 
-def unreadable(path: Path, error: OSError) -> UserError:
+def unreadable(path: Path, error: OSError) -> UnusableFile:
     """The error for a log that exists and cannot be read."""
-    return UserError(f"the log {path} cannot be read ({why_unreadable(error)}): put it back from a copy of the run")
+    message = f"the log {path} cannot be read ({why_unreadable(error)}): put it back from a copy of the run"
+    return UnusableFile(message, path, FileProblem.UNREADABLE)
 
 
 LONGEST_LINE = 256 << 20
@@ -164,7 +169,7 @@ def read_lines(file: BinaryIO, path: Path, decode: Callable[[bytes, int], T], kn
         known: the number of lines before the position.
 
     Raises:
-        UserError: another line is `Malformed`.
+        UnusableFile: another line is `Malformed`.
     """
     found: list[T] = []
     size = 0
@@ -184,50 +189,60 @@ def read_lines(file: BinaryIO, path: Path, decode: Callable[[bytes, int], T], kn
             if torn is None and isinstance(error, Garbled):
                 torn = error
                 continue
-            raise UserError(
+            raise UnusableFile(
                 f"{path} line {number} is damaged ({error}): restore the file from a copy, or cut it before that line "
-                f"to keep the {number - 1} lines that precede it."
+                f"to keep the {number - 1} lines that precede it.",
+                path,
+                FileProblem.DAMAGED,
+                number,
             ) from error
         size += len(line)
 
 
 def decode_lines(file: BinaryIO, path: Path, known: int = 0) -> tuple[list[Entry], int]:
-    """The entries in `file`, as `read_lines`; a UserError for one that does not follow the one before it."""
+    """The entries in `file`, as `read_lines`; an `UnusableFile` for one that does not follow the one before it."""
     return read_lines(file, path, lambda line, number: _decode(parse_json(line), path, number), known)
 
 
 def _decode(record: Any, path: Path, number: int) -> Entry:
-    where = f"{path} line {number}"
+    def unusable(problem: FileProblem, message: str) -> UnusableFile:
+        return UnusableFile(f"{path} line {number} {message}", path, problem, number)
+
     if not isinstance(record, dict) or not {"v", "seq", "at", "event"} <= record.keys():
-        raise UserError(f"{where} is not an event: this file is no log of jaxreward, or was edited.")
+        raise unusable(FileProblem.WRONG_KIND, "is not an event: this file is no log of jaxreward, or was edited.")
     if record["v"] != LOG_VERSION:
-        raise UserError(
-            f"{where} is of log version {_shown(record['v'])} and this jaxreward reads version {LOG_VERSION}: "
-            "use the jaxreward that wrote this run."
+        raise unusable(
+            FileProblem.OTHER_VERSION,
+            f"is of log version {_shown(record['v'])} and this jaxreward reads version {LOG_VERSION}: "
+            "use the jaxreward that wrote this run.",
         )
     if record["seq"] != number - 1 or type(record["seq"]) is not int:
-        raise UserError(
-            f"{where} has number {_shown(record['seq'])} where {number - 1} was expected: lines were removed, "
-            "repeated or reordered; restore the file from a copy."
+        raise unusable(
+            FileProblem.DAMAGED,
+            f"has number {_shown(record['seq'])} where {number - 1} was expected: lines were removed, "
+            "repeated or reordered; restore the file from a copy.",
         )
     at = record["at"]
     if type(at) not in (int, float) or not 0 <= at <= LATEST:
-        raise UserError(
-            f"{where} says that it was written at {_shown(at)}, which is no time: it was edited; restore the "
-            "file from a copy."
+        raise unusable(
+            FileProblem.DAMAGED,
+            f"says that it was written at {_shown(at)}, which is no time: it was edited; restore the file from a copy.",
         )
     event = record["event"]
     kind = event.get("type") if isinstance(event, dict) else None
     if not isinstance(kind, str) or kind not in EVENT_TYPES:
-        raise UserError(f"{where} has an event of unknown type {_shown(kind)}: use the jaxreward that wrote this run.")
+        raise unusable(
+            FileProblem.OTHER_VERSION,
+            f"has an event of unknown type {_shown(kind)}: use the jaxreward that wrote this run.",
+        )
     try:
         return Entry(record["seq"], float(at), event_adapter.validate_python(event))
     except ValidationError as error:
         first = error.errors()[0]
         field = ".".join(str(part) for part in first["loc"])
-        raise UserError(
-            f"{where} has a malformed event of type {kind} at {field} ({first['msg']}): "
-            "use the jaxreward that wrote this run."
+        raise unusable(
+            FileProblem.OTHER_VERSION,
+            f"has a malformed event of type {kind} at {field} ({first['msg']}): use the jaxreward that wrote this run.",
         ) from error
 
 
@@ -251,8 +266,11 @@ def _take_lock(path: Path) -> int:
     except BlockingIOError as error:
         owner = printable(os.read(lock, 200).decode(errors="replace").strip()) or "another process"
         os.close(lock)
-        raise UserError(
-            f"The run {path.parent} is being written by {owner}: wait until it ends or stop it, or choose another name."
+        raise UnusableFile(
+            f"The run {path.parent} is being written by {owner}: wait until it ends or stop it, or choose another "
+            "name.",
+            path.parent,
+            FileProblem.IN_USE,
         ) from error
     except OSError as error:
         warnings.warn(f"{path.parent} has a file system without locks ({error}): start no second writer", stacklevel=3)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 import shutil
 from collections.abc import Mapping, Sequence
@@ -11,7 +10,14 @@ from typing import Any
 
 from jaxreward import files
 from jaxreward.config import Malformed, parse_toml
-from jaxreward.errors import UserError, why_unreadable
+from jaxreward.errors import (
+    FileProblem,
+    InvalidSetting,
+    UnknownName,
+    UnusableFile,
+    nearest,
+    why_unreadable,
+)
 from jaxreward.runs.disk import make_folder, write_atomic
 from jaxreward.runs.events import Asked, Event, Failed, Paused, Resumed, RunStarted
 from jaxreward.runs.log import Entry, EventLog
@@ -34,19 +40,21 @@ class Run:
 
     @classmethod
     def create(cls, path: Path, config: Mapping[str, Any]) -> Run:
-        """Start a run in `path`, a new or empty directory; `UserError` where one has started.
+        """Start a run in `path`, a new or empty directory; `UnusableFile` where one has started.
 
         A run in `path` in which nothing was trained and nothing was paid for is cleared away.
         """
         check_name(path.name, "run")
         if (path / "events.jsonl").is_dir() or (path.exists() and not path.is_dir()):
-            raise UserError(f"{path} is not a directory for a run: choose another name.")
+            message = f"{path} is not a directory for a run: choose another name."
+            raise UnusableFile(message, path, FileProblem.WRONG_KIND)
         _make_folders(path)
         log = EventLog(path / "events.jsonl")
         try:
             if log.entries:
                 if _worth_keeping(path, log.entries):
-                    raise UserError(f"{path} holds a run already: resume it, or choose another name for a new one.")
+                    message = f"{path} holds a run already: resume it, or choose another name for a new one."
+                    raise UnusableFile(message, path, FileProblem.EXISTS)
                 _clear(path, log)
             write_atomic(path / "config.toml", to_toml(config))
             return cls(path, read_config(path), log)
@@ -152,34 +160,42 @@ def _clear(path: Path, log: EventLog) -> None:
 
 
 def read_config(path: Path) -> dict[str, Any]:
-    """The configuration of the run in `path`; `UserError` where there is no run."""
+    """The configuration of the run in `path`; `UnknownName` where there is no run."""
+    file = path / "config.toml"
     try:
-        text = files.read_text(path / "config.toml", largest=LARGEST_CONFIG)
+        text = files.read_text(file, largest=LARGEST_CONFIG)
     except (FileNotFoundError, NotADirectoryError) as error:
-        hint = f"did you mean {near}?" if (near := nearest(path)) else "name the folder of one that was started"
-        raise UserError(f"there is no run in {path}; {hint}") from error
+        near = similar_run(path)
+        hint = f"did you mean {near}?" if near else "name the folder of one that was started"
+        message = f"there is no run in {path}; {hint}"
+        raise UnknownName("run", path.name, _names_beside(path), message=message) from error
     except (OSError, UnicodeDecodeError) as error:
-        raise UserError(
-            f"{path / 'config.toml'} cannot be read ({why_unreadable(error)}): put it back from a copy of the run"
-        ) from error
+        message = f"{file} cannot be read ({why_unreadable(error)}): put it back from a copy of the run"
+        raise UnusableFile(message, file, FileProblem.UNREADABLE) from error
     try:
         return parse_toml(text)
     except Malformed as error:
-        raise UserError(f"{path / 'config.toml'} is not valid TOML ({error}): undo the last edit of it.") from error
+        message = f"{file} is not valid TOML ({error}): undo the last edit of it."
+        raise UnusableFile(message, file, FileProblem.DAMAGED) from error
 
 
 def check_name(name: str, what: str) -> str:
     """`name`, if it is safe as a file name; `what` has that name, for the error."""
     if not SAFE_NAME.fullmatch(name):
-        raise UserError(
+        raise InvalidSetting(
             f"{name!r} cannot be the name of a {what}: use up to 100 letters, digits, dots, dashes and "
-            "underscores, starting with a letter or a digit."
+            "underscores, starting with a letter or a digit.",
+            "name",
         )
     return name
 
 
-def nearest(path: Path) -> Path | None:
+def similar_run(path: Path) -> Path | None:
     """The run in the folder of `path` with the most similar name, if any."""
-    runs = [config.parent.name for config in path.parent.glob("*/config.toml")] if path.parent.is_dir() else []
-    close = difflib.get_close_matches(path.name, sorted(runs), n=1)
-    return path.parent / close[0] if close else None
+    near = nearest(path.name, _names_beside(path))
+    return path.parent / near if near else None
+
+
+def _names_beside(path: Path) -> list[str]:
+    """The names of the runs in the folder of `path`."""
+    return sorted(config.parent.name for config in path.parent.glob("*/config.toml")) if path.parent.is_dir() else []

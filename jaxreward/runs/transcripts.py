@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from jaxreward import files
 from jaxreward.config import Garbled, parse_json
-from jaxreward.errors import UserError, why_unreadable
+from jaxreward.errors import FileProblem, UnusableFile, why_unreadable
 from jaxreward.records import Exchange
 from jaxreward.runs.disk import explain_full_disk
 from jaxreward.runs.log import read_lines
@@ -65,7 +65,7 @@ def read_transcript(path: Path) -> list[Exchange]:
     """The exchanges in a file of a folder of a run, also while another process writes it; [] where there is none.
 
     Raises:
-        UserError: a line other than a torn last one cannot be read, or it is no file.
+        UnusableFile: a line other than a torn last one cannot be read, or it is no file.
     """
     return _read(path)[0]
 
@@ -77,7 +77,8 @@ def _read(path: Path) -> tuple[list[Exchange], int]:
     except FileNotFoundError:
         return [], 0
     except OSError as error:
-        raise UserError(f"the transcript {path} cannot be read ({why_unreadable(error)}): move it away") from error
+        message = f"the transcript {path} cannot be read ({why_unreadable(error)}): move it away"
+        raise UnusableFile(message, path, FileProblem.UNREADABLE) from error
 
 
 def _exchange(line: bytes, number: int) -> Exchange:

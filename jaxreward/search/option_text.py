@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from jaxreward.errors import UserError
+from jaxreward.errors import InvalidSetting
 from jaxreward.search.registry import known_options, strategy_class
 
 SHARED = ("evolve", "budget", "bandit", "models")
@@ -25,7 +25,8 @@ def read_options(strategy: str, texts: Sequence[str]) -> dict[str, Any]:
     """The options in `texts`, e.g. `eta=0.5`, `carry=iteration`, `counts=2,2,2,1,1`, by name.
 
     Raises:
-        UserError: no such strategy or option, a value of another type, an option given twice.
+        UnknownName: no such strategy or option.
+        InvalidSetting: a value of another type, an option given twice.
     """
     cls = strategy_class(strategy)
     hints = typing.get_type_hints(cls)
@@ -34,12 +35,13 @@ def read_options(strategy: str, texts: Sequence[str]) -> dict[str, Any]:
         name, equals, value = text.partition("=")
         name = name.strip().replace("-", "_")
         if not equals or not name:
-            raise UserError(f"--option {text} must be KEY=VALUE; {strategy} has {', '.join(own_options(strategy))}")
+            known = ", ".join(own_options(strategy))
+            raise InvalidSetting(f"--option {text} must be KEY=VALUE; {strategy} has {known}", "option")
         if name in SHARED:
-            raise UserError(f"--option {text}: {name} is set by the run and not by --option")
+            raise InvalidSetting(f"--option {text}: {name} is set by the run and not by --option", "option", name)
         known_options(strategy, [name])
         if name in found:
-            raise UserError(f"--option gives {name} twice; give it once")
+            raise InvalidSetting(f"--option gives {name} twice; give it once", "option", name)
         found[name] = _value(strategy, name, value.strip(), hints[name])
     return found
 
@@ -70,4 +72,5 @@ def _value(strategy: str, name: str, text: str, kind: Any) -> Any:
         except ValidationError:
             continue
     wanted = typing.get_args(kind) if typing.get_origin(kind) is typing.Literal else (_KINDS.get(kind, _LIST),)
-    raise UserError(f"--option {name}={text}: {strategy} takes {' or '.join(map(str, wanted))} there")
+    message = f"--option {name}={text}: {strategy} takes {' or '.join(map(str, wanted))} there"
+    raise InvalidSetting(message, "option", name)

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Iterable
 from typing import Any
 
-from jaxreward.errors import UserError, did_you_mean
+from jaxreward.errors import UnknownName
 from jaxreward.search.best_of_n import BestOfN
 from jaxreward.search.eureka import Eureka
 from jaxreward.search.forge import Forge
@@ -21,21 +21,21 @@ STRATEGIES: dict[str, type[SearchStrategy[Any]]] = {
 
 
 def strategy_class(name: str) -> type[SearchStrategy[Any]]:
-    """The class of the strategy called `name`; `UserError` if there is none."""
+    """The class of the strategy called `name`; `UnknownName` if there is none."""
     if name not in STRATEGIES:
-        raise UserError(f"there is no strategy '{name}'; {did_you_mean(name, sorted(STRATEGIES))}")
+        raise UnknownName("strategy", name, sorted(STRATEGIES))
     return STRATEGIES[name]
 
 
 def known_options(name: str, options: Iterable[str]) -> None:
-    """`UserError` for the first of `options` that the strategy called `name` does not have."""
+    """`UnknownName` for the first of `options` that the strategy called `name` does not have."""
     known = sorted(field.name for field in dataclasses.fields(strategy_class(name)))
     for option in options:
         if option not in known:
-            raise UserError(f"strategy {name} has no option '{option}'; {did_you_mean(option, known)}")
+            raise UnknownName(f"option of strategy {name}", option, known)
 
 
 def make_strategy(name: str, **options: Any) -> SearchStrategy[Any]:
-    """The strategy called `name` with `options`; `UserError` for what does not exist."""
+    """The strategy called `name` with `options`; `UnknownName` for what does not exist."""
     known_options(name, options)
     return strategy_class(name)(**options)

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 
-from jaxreward.errors import UserError
+from jaxreward.errors import InvalidSetting
 from jaxreward.records import Evolve, Result
 from jaxreward.search.draft import Draft
 from jaxreward.search.selection import draw, merit, rank_logits, sample
@@ -95,14 +95,16 @@ class RFAgent(SearchStrategy[RFAgentMemory]):
         for number in self.context:
             require_integer(self.name, "context", number, 2)
         if not 5 <= len(self.counts) <= 6 or not sum(self.counts):
-            raise UserError(
+            raise InvalidSetting(
                 f"Option counts of strategy {self.name} is {self.counts!r}: give five or six whole numbers that are "
-                f"not all 0, of children by {', '.join(ACTIONS)}."
+                f"not all 0, of children by {', '.join(ACTIONS)}.",
+                "counts",
             )
         if len(self.context) != 2 or self.context[0] > self.context[1]:
-            raise UserError(
+            raise InvalidSetting(
                 f"Option context of strategy {self.name} is {self.context!r}: give two whole numbers, the least and "
-                "the most programs that a request shows."
+                "the most programs that a request shows.",
+                "context",
             )
 
     def _init(self) -> RFAgentMemory:

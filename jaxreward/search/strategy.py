@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Generic, TypeVar, final, get_args
 
 import numpy as np
 
-from jaxreward.errors import UserError
+from jaxreward.errors import InvalidSetting
 from jaxreward.operators import WORDS
 from jaxreward.records import TRAINED_STAGES, Evolve, Failure, Request, Result
 from jaxreward.search.bandit import Bandit
@@ -91,10 +91,11 @@ class SearchStrategy(ABC, Generic[M]):
 
     def __post_init__(self) -> None:
         if self.evolve not in get_args(Evolve):
-            raise UserError(f"evolve is {self.evolve!r}: choose one of {', '.join(get_args(Evolve))}.")
+            raise InvalidSetting(f"evolve is {self.evolve!r}: choose one of {', '.join(get_args(Evolve))}.", "evolve")
         require_flag(self.name, "bandit", self.bandit)
         if self.models and not self.bandit:
-            raise UserError(f"Strategy {self.name} chooses among models only with a bandit: set bandit too.")
+            message = f"Strategy {self.name} chooses among models only with a bandit: set bandit too."
+            raise InvalidSetting(message, "bandit", "models")
         self._validate()
 
     @property
@@ -177,7 +178,7 @@ class SearchStrategy(ABC, Generic[M]):
 
     @abstractmethod
     def _validate(self) -> None:
-        """Raise `UserError` for an option that makes no sense."""
+        """Raise `InvalidSetting` for an option that makes no sense."""
 
     @abstractmethod
     def _init(self) -> M:

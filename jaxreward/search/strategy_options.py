@@ -6,36 +6,40 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from jaxreward.errors import UserError
+from jaxreward.errors import InvalidSetting
 
 
 def require_integer(strategy: str, option: str, value: Any, low: int) -> None:
-    """Raise a UserError unless `value` is an integer of at least `low`."""
+    """Raise an `InvalidSetting` unless `value` is an integer of at least `low`."""
     if isinstance(value, bool) or not isinstance(value, int) or value < low:
-        raise UserError(f"Option {option} of strategy {strategy} is {value!r}: give a whole number of at least {low}.")
+        raise _invalid(strategy, option, value, f"give a whole number of at least {low}.")
 
 
 def require_share(strategy: str, option: str, value: Any) -> None:
-    """Raise a UserError unless `value` is a number from 0 to 1."""
+    """Raise an `InvalidSetting` unless `value` is a number from 0 to 1."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0.0 <= value <= 1.0:
-        raise UserError(f"Option {option} of strategy {strategy} is {value!r}: give a number from 0 to 1.")
+        raise _invalid(strategy, option, value, "give a number from 0 to 1.")
 
 
 def require_number(strategy: str, option: str, value: Any, low: float = 0.0, *, above: bool = False) -> None:
-    """Raise a UserError unless `value` is a finite number of at least `low` (more than `low` with `above`)."""
+    """Raise an `InvalidSetting` unless `value` is a finite number of at least `low` (more than `low` with `above`)."""
     number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
     if not number or value < low or (above and value == low):
         bound = f"greater than {low:g}" if above else f"of at least {low:g}"
-        raise UserError(f"Option {option} of strategy {strategy} is {value!r}: give a number {bound}.")
+        raise _invalid(strategy, option, value, f"give a number {bound}.")
 
 
 def require_choice(strategy: str, option: str, value: Any, choices: Sequence[str]) -> None:
-    """Raise a UserError unless `value` is one of `choices`."""
+    """Raise an `InvalidSetting` unless `value` is one of `choices`."""
     if value not in choices:
-        raise UserError(f"Option {option} of strategy {strategy} is {value!r}: choose one of {', '.join(choices)}.")
+        raise _invalid(strategy, option, value, f"choose one of {', '.join(choices)}.")
 
 
 def require_flag(strategy: str, option: str, value: Any) -> None:
-    """Raise a UserError unless `value` is True or False."""
+    """Raise an `InvalidSetting` unless `value` is True or False."""
     if not isinstance(value, bool):
-        raise UserError(f"Option {option} of strategy {strategy} is {value!r}: give true or false.")
+        raise _invalid(strategy, option, value, "give true or false.")
+
+
+def _invalid(strategy: str, option: str, value: Any, remedy: str) -> InvalidSetting:
+    return InvalidSetting(f"Option {option} of strategy {strategy} is {value!r}: {remedy}", option)

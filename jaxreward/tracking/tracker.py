@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal, Protocol, get_args
 
 from jaxreward import files
-from jaxreward.errors import UserError
+from jaxreward.errors import MissingPackage, UserError
 from jaxreward.runs import Entry
 from jaxreward.tracking.items import Item, ItemBuilder
 
@@ -51,8 +51,9 @@ def require(names: Iterable[SinkName]) -> None:
     """Raise a UserError if a sink cannot work here: its package is missing, or nobody is logged in."""
     for name in names:
         if find_spec(_PACKAGES[name]) is None:
-            raise UserError(
-                f"--track {name} needs the package {_PACKAGES[name]}: pip install 'jaxreward[{name}]', or leave it out"
+            raise MissingPackage(
+                f"--track {name} needs the package {_PACKAGES[name]}: pip install 'jaxreward[{name}]', or leave it out",
+                _PACKAGES[name],
             )
         if name == "wandb":
             from jaxreward.tracking.weights_and_biases import require_key

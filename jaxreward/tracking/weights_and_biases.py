@@ -13,7 +13,7 @@ from typing import Any
 
 from jaxreward import files
 from jaxreward.config import parse_json
-from jaxreward.errors import UserError
+from jaxreward.errors import InvalidSetting
 from jaxreward.runs.disk import write_atomic
 from jaxreward.tracking.items import COLUMNS, Curve, Ended, Item, Line, Program, Scalars, Started
 
@@ -29,13 +29,14 @@ _CURVES = ("candidate", "series", "environment_steps", "value")
 
 
 def require_key() -> None:
-    """Raise a UserError if runs would go to a server and there is no key."""
+    """Raise an `InvalidSetting` if runs would go to a server and there is no key."""
     wandb = _wandb()
     if wandb.setup().settings.mode != "online" or wandb.login(prompt=False, verify=False):
         return
-    raise UserError(
+    raise InvalidSetting(
         "--track wandb needs a key: run `wandb login`, set WANDB_API_KEY, or keep everything in the run's folder with "
-        "WANDB_MODE=offline"
+        "WANDB_MODE=offline",
+        "track",
     )
 
 

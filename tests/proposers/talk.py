@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxreward.errors import ProposerStopped
+from jaxreward.errors import EndCause, ProposerStopped
 from jaxreward.proposers.llm.circuit_breaker import Clock
 from jaxreward.proposers.llm.llm_proposer import LlmProposer
 from jaxreward.proposers.llm.llm_settings import LlmSettings
@@ -97,7 +97,7 @@ class Talk:
 
     def stopped(self, *ids: str) -> ProposerStopped:
         stopped = self.ask(*ids).stopped
-        assert stopped is not None
+        assert stopped is not None and stopped.cause is EndCause.ENDPOINT
         return stopped
 
     @property

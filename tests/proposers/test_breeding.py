@@ -65,7 +65,7 @@ def test_every_operator_for_programs_is_bred():
 
 @pytest.mark.parametrize("operator", [*PROGRAMS, "of_another_version"])
 @pytest.mark.parametrize("evolve", ["both", "observation", "reward"])
-def test_new_programs_of_the_parts_that_may_change(operator, evolve, shapes):
+def test_new_programs_have_the_parts_that_may_change(operator, evolve, shapes):
     pool = [program(), HAND_WRITTEN, IN_FORM, program(terms={"bump": 0.05, "time_cost": 0.01}), program(terms={})]
     for seed in range(6):
         some = [pool[i] for i in rng(seed).permutation(len(pool))[: 1 + seed % 4]]
@@ -84,14 +84,14 @@ def test_new_programs_of_the_parts_that_may_change(operator, evolve, shapes):
 
 
 @pytest.mark.parametrize("operator", PROGRAMS)
-def test_without_a_readable_parent_from_scratch(operator):
+def test_without_a_readable_parent_it_starts_from_scratch(operator):
     for parents in ((), (result("def get_observation(state:\n"),)):
         genome = child(request(operator, *parents), 3)
         assert genome.genes("observation") and genome.genes("reward")
 
 
 @pytest.mark.parametrize("operator", ["crossover", "path"])
-def test_with_too_few_parents_an_improvement(operator):
+def test_with_too_few_parents_it_improves(operator):
     parent = result(program(), 0.5)
     for seed in SEEDS:
         assert child(request(operator, parent), seed) == child(request("improve", parent), seed)
@@ -280,7 +280,7 @@ def test_path_learns_nothing_from_steps_without_scores():
         assert stepped(*steps) == more
 
 
-def test_path_of_opaque_halves():
+def test_path_goes_back_from_a_worse_opaque_half_and_on_from_a_better_one():
     worse = HAND_WRITTEN.replace("* 0.25", "* 9.0")
     variation = Variation(LEXICON, rng(), ("reward",))
     back = next_step([(0.1, read(worse)), (0.5, read(HAND_WRITTEN))], variation)
@@ -304,7 +304,7 @@ def test_different_shares_little():
     assert sum(spoken) < 0.25 * len(spoken)
 
 
-def test_different_where_all_was_shown():
+def test_different_has_an_answer_where_all_was_shown():
     proposer = GeneticProposer(ROBOT)
     parent = result(proposer.propose(request(evolve="reward"), rng(0)).source, 0.5)
     assert proposer.propose(request("different", parent, evolve="reward"), rng(1)).source != parent.candidate.source

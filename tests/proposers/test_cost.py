@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jaxreward.errors import UserError
+from jaxreward.errors import EndCause, InvalidSetting
 from jaxreward.proposers.llm.cost import Amount, Cost, Estimate, dollars, estimate_cost, price_of, too_small
 from jaxreward.proposers.llm.llm_settings import LlmSettings
 from jaxreward.records import Exchange
+from tests.ends import cause_of
 
 MINE = LlmSettings(model=("openai/mine",), price=("openai/mine=1,2",), max_tokens=1_000)
 
@@ -21,7 +22,7 @@ def exchange(prompt: int, completion: int, cost: float | None, error: str = "") 
     )  # fmt: skip
 
 
-def test_prices():
+def test_a_given_price_wins_over_the_list_and_an_unknown_one_is_none():
     prices = LlmSettings(price=("openai/gpt-4o-mini=7,8", "mine=0,0"))
     given = price_of(prices, "openai/gpt-4o-mini")
     assert given is not None and (given.input, given.output) == (7e-6, 8e-6)
@@ -41,7 +42,7 @@ def test_a_model_listed_without_a_price_is_not_free(monkeypatch):
     assert price_of(LlmSettings(), "groq/listed") is None
 
 
-def test_amounts_of_exchanges():
+def test_exchanges_that_were_not_charged_count_for_nothing():
     total = Amount.of(
         [
             exchange(10, 5, 0.5),
@@ -71,19 +72,19 @@ def test_reservations_are_part_of_what_is_spent():
     call = tally.at_most("openai/mine", 100)
     assert call == Amount(1, 1_100, 100e-6 + 1_000 * 2e-6)
     assert tally.reserve(call) and tally.reserve(call)
-    assert not tally.reserve(call) and tally.lacking(call) == "the budget of tokens is spent"
+    assert not tally.reserve(call) and cause_of(tally.lacking(call)) is EndCause.TOKENS
     tally.settle(call, exchange(90, 10, 0.1))
     tally.settle(call, exchange(0, 0, 0.0, error="refused"))
     assert tally.reserved == Amount() and tally.spent == Amount(1, 100, 0.1)
-    assert tally.reserve(call) and tally.lacking(call) == "the budget of requests is spent"
+    assert tally.reserve(call) and cause_of(tally.lacking(call)) is EndCause.REQUESTS
 
 
 def test_a_cap_in_dollars_needs_prices():
-    with pytest.raises(UserError, match="the price of openai/nobody-knows is not known, so --max-usd cannot hold"):
+    with pytest.raises(InvalidSetting, match="openai/nobody-knows", check=lambda e: e.settings == ("max_usd", "price")):
         Cost(LlmSettings(model=("openai/mine", "openai/nobody-knows"), price=MINE.price, max_usd=1.0))
 
 
-def test_the_estimate():
+def test_the_estimate_weighs_models_by_their_share():
     two = LlmSettings(model=("openai/mine=3", "openai/dear"), price=("openai/mine=1,2", "openai/dear=10,20"))
     found = estimate_cost(two, prompt_tokens=5_000, calls=100)
     assert found.expected_usd == pytest.approx(100 * (0.75 * (0.005 + 0.004) + 0.25 * (0.05 + 0.04)))

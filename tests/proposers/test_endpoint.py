@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from jaxreward.errors import UserError
+from jaxreward.errors import InvalidSetting
 from jaxreward.proposers.llm.call_errors import CallError
 from jaxreward.proposers.llm.circuit_breaker import FIRST_PAUSE_S, LONGEST_PAUSE_S, TRIPS, Breaker, Clock, backoff_s
 from jaxreward.proposers.llm.endpoint import IMAGE_TOKENS, Endpoint, clean, prompt_tokens
@@ -69,7 +69,7 @@ def test_the_wall_clock_limits_a_stream_that_drips():
     assert time.monotonic() - began < 2.0 and "".join(received).startswith("Here it is.")
 
 
-def test_origins(monkeypatch):
+def test_the_origin_of_a_model_has_its_provider_and_key(monkeypatch):
     endpoint = Endpoint(LlmSettings())
     monkeypatch.delenv("OPENAI_API_KEY")
     for model, key in {
@@ -81,11 +81,11 @@ def test_origins(monkeypatch):
         monkeypatch.delenv(key, raising=False)
         assert endpoint.origin(model).key == key and str(endpoint.origin(model)) == model
     assert str(Endpoint(LlmSettings(api_base="http://h:1/v1")).origin("openai/x")) == "openai/x at http://h:1/v1"
-    with pytest.raises(UserError, match="litellm does not know whose model 'x' is"):
+    with pytest.raises(InvalidSetting, check=lambda e: e.settings == ("model",)):
         endpoint.origin("x")
 
 
-def test_estimates_of_prompts():
+def test_the_estimate_of_a_prompt_counts_words_and_images():
     text = prompt_tokens([{"role": "user", "content": "word " * 1000}])
     assert 1000 <= text < 2500
     parts = [{"type": "text", "text": "word " * 1000}, {"type": "image_url", "image_url": {"url": "data:..."}}]

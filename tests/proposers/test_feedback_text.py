@@ -31,7 +31,7 @@ def test_empty_feedback_has_no_text():
     assert lines(None) == lines(Feedback()) == []
 
 
-def test_curves():
+def test_curves_are_shown_as_a_few_points():
     success = tuple(k / 20 for k in range(21))
     assert line("success rate: ", success=success[:3]) == "success rate: 0, 0.05, 0.1 (max 0.1, mean 0.05, min 0)"
     long = line("success rate: ", success=success)
@@ -50,14 +50,14 @@ def test_numbers_have_three_digits():
     )
 
 
-def test_numbers_of_steps():
+def test_numbers_of_steps_have_units():
     counts = (0, 7, 999, 1_000, 12_500, 60_000, 120_000, 999_400, 999_999, 1_200_000, 123_456_789, 2_000_000_000)
     assert [steps(count) for count in counts] == (
         ["0", "7", "999", "1k", "12.5k", "60k", "120k", "999k", "1M", "1.2M", "123M", "2G"]
     )
 
 
-def test_values_that_are_not_finite():
+def test_values_that_are_not_finite_are_shown():
     text = line("episode return: ", episode_return=(math.nan, 1.0, math.inf, 3.0))
     assert text == "episode return: nan, 1, inf, 3 (max 3, mean 2, min 1)"
     assert "max nan, mean nan, min nan" in line("success", success=(math.nan,))
@@ -68,7 +68,7 @@ def test_values_that_are_not_finite():
     [(-0.4, "pays for not reaching"), (0.02, "tells success from failure"), (math.nan, "hardly tells"), (0.3, "weak"),
      (0.9, "0.9")],
 )  # fmt: skip
-def test_correlation_of_return_with_success(correlation: float, words: str):
+def test_the_correlation_of_return_with_success_is_said(correlation: float, words: str):
     fields = {"return_solved": 1.25, "return_failed": 0.5}
     text = line("correlation", return_success_correlation=correlation, **fields)
     assert words in text and (";" in text) == (words != "0.9")
@@ -79,13 +79,13 @@ def test_where_nothing_is_won_or_lost_nothing_is_said_of_it(correlation: float, 
     assert words in line("correlation", return_success_correlation=correlation)
 
 
-def test_returns_of_success_and_failure():
+def test_the_returns_of_success_and_failure_are_said():
     assert line("mean return", return_solved=1.25, return_failed=0.5).endswith("succeed: 1.25, that fail: 0.5")
     assert "hardly any succeed" in line("mean return", return_failed=0.5)
     assert "hardly any fail" in line("mean return", return_solved=0.5)
 
 
-def test_facts():
+def test_facts_of_the_training_are_said():
     assert line("features", dead_features=(0, 1, 2, 7, 39)).endswith("changed in training: 5 of 40 (index 0-2, 7, 39)")
     assert line("features", dead_features=tuple(range(0, 512, 2))).endswith("36, 38, ...)")
     assert line("success of", seed_success=(0.9, 0.1)) == "success of each seed: 0.9, 0.1"

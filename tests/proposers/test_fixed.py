@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from jaxreward.errors import UserError
+from jaxreward.errors import FileProblem, UnusableFile
 from jaxreward.proposers.fixed import FixedObservation
 
 REWARD = """import jax.numpy as jnp
@@ -101,7 +101,9 @@ def test_an_observation_may_be_a_long_sum(tmp_path, terms):
 
 def test_a_sum_that_is_too_long_is_a_mistake(tmp_path, monkeypatch):
     monkeypatch.setattr("jaxreward.proposers.fixed._FRAMES", 0)
-    with pytest.raises(UserError, match=r"observation.py nests too deeply: write long sums in several statements"):
+    with pytest.raises(
+        UnusableFile, check=lambda e: e.problem is FileProblem.TOO_LARGE and e.path.name == "observation.py"
+    ):
         fixed(tmp_path, long_sum(800)).complete(REWARD)
 
 
@@ -152,14 +154,18 @@ def test_a_source_that_cannot_be_parsed_is_left_for_its_check(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
-    [("def f(:", "not a Python file"), (REWARD, "no get_observation"), (None, "cannot be read")],
+    ("text", "problem", "line"),
+    [
+        ("\ndef f(:", FileProblem.DAMAGED, 2),
+        (REWARD, FileProblem.WRONG_KIND, None),
+        (None, FileProblem.MISSING, None),
+    ],
 )
-def test_a_file_that_gives_none_is_a_mistake(tmp_path, text, says):
+def test_a_file_that_gives_none_is_a_mistake(tmp_path, text, problem, line):
     path = tmp_path / "observation.py"
     if text is not None:
         path.write_text(text)
-    with pytest.raises(UserError, match=says):
+    with pytest.raises(UnusableFile, check=lambda e: (e.path, e.problem, e.line) == (path, problem, line)):
         FixedObservation(path)
 
 
@@ -188,5 +194,5 @@ def test_a_prompt_shows_the_observation_that_is_given_and_a_run_keeps_it(tmp_pat
     path.unlink()
     kept = given_observation(dataclasses.replace(settings, resume=True))
     assert kept is not None and "SCALE" in kept.source
-    with pytest.raises(UserError, match="there is no file"):
+    with pytest.raises(UnusableFile, check=lambda e: e.problem is FileProblem.MISSING):
         settings.check()

@@ -72,7 +72,7 @@ def test_near_misses_of_the_form_are_opaque(body):
     ast.parse(write(genome))
 
 
-def test_odd_layouts():
+def test_odd_layouts_keep_their_meaning():
     source = (
         "import jax, jax.numpy as jnp\nA = 1; B = 2\nT = [A]\nT = T + [B]\nfor k in range(3):\n    T = T + [k]\n"
         "@jax.jit\ndef f(x):\n    return x + len(T)\n"
@@ -95,7 +95,7 @@ def test_one_entry_may_call_the_other():
     assert "def get_observation" in write(genome.with_half("observation", None))
 
 
-def test_empty_and_broken_sources():
+def test_an_empty_source_is_an_empty_genome_and_a_broken_one_an_error():
     assert read("") == Genome()
     with pytest.raises(SyntaxError):
         read("def get_observation(state:\n")
@@ -126,7 +126,7 @@ def test_disentangling_renames_users_of_renamed_names():
     assert [s.binds for s in closure(["g"], theirs)] == [("A",), ("f",), ("g",)]
 
 
-def test_fresh_name():
+def test_a_fresh_name_is_the_first_that_is_free():
     assert fresh_name("f", []) == "f"
     assert fresh_name("f", ["f"]) == "f_2"
     assert fresh_name("f_2", ["f", "f_2", "f_3"]) == "f_4"

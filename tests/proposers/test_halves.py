@@ -43,7 +43,7 @@ def test_what_is_as_asked_stays_as_it_is():
 
 
 @pytest.mark.parametrize("parts", [(GRACE, OBSERVE), (OBSERVE, REWARD)])
-def test_both_halves(parts: tuple[str, ...]):
+def test_where_both_may_change_nothing_is_cut(parts: tuple[str, ...]):
     reply = program(*parts)
     assert fit(reply, "both") is reply
 

@@ -9,11 +9,12 @@ import time
 import numpy as np
 import pytest
 
-from jaxreward.errors import UserError
+from jaxreward.errors import EndCause, InvalidSetting
 from jaxreward.proposers.llm.endpoint import Endpoint
 from jaxreward.proposers.llm.llm_proposer import LlmProposer, ping
 from jaxreward.proposers.llm.llm_settings import LlmSettings
 from jaxreward.records import Exchange, Proposal
+from tests.ends import cause_of
 from tests.proposers.material import XLAND
 from tests.proposers.server import Answer, ChatServer, Fault, closed_port
 from tests.proposers.talk import GOOD, PRICE, PROGRAM, MemoryTranscript, Talk, ids, rng_of, wanted
@@ -168,7 +169,7 @@ def test_a_stop_keeps_the_replies_that_were_paid_for():
         talk = Talk(server.url, concurrency=1)
         answers = talk.ask(*ids(4))
     assert [p.request_id for p in answers.proposals] == ids(2) and answers.proposals[0].tokens == 150
-    assert answers.stopped is not None and "no more" in str(answers.stopped) and not answers.stopped.later
+    assert answers.stopped is not None and answers.stopped.cause is EndCause.ENDPOINT and not answers.stopped.later
 
 
 def test_an_idea_is_kept_where_it_was_asked_for():
@@ -181,7 +182,7 @@ def test_an_idea_is_kept_where_it_was_asked_for():
         assert Talk(server.url, talk.transcript).proposer.propose_all([asking], rng_of).proposals == (proposal,)
 
 
-def test_rounds_follow_each_other_in_loops_of_their_own():
+def test_batches_follow_each_other_in_loops_of_their_own():
     """Clients are cached by the address of their loop, which the next loop likes to have, too."""
     with ChatServer([Answer(GOOD)]) as server:
         talk = Talk(server.url)
@@ -203,7 +204,7 @@ def test_spending_of_other_searches_counts_towards_the_budget():
     )
     with ChatServer([Answer(GOOD)]) as server:
         talk = Talk(server.url, elsewhere=(elsewhere,), max_tokens=200, max_tokens_total=700)
-        assert talk.ask("g0000-00").spent == "the budget of tokens is spent" and server.calls == 0
+        assert cause_of(talk.ask("g0000-00").spent) is EndCause.TOKENS and server.calls == 0
         talk = Talk(server.url, elsewhere=(elsewhere,))
         talk.one()
     assert (talk.proposer.cost.spent.tokens, talk.proposer.cost.spent.requests) == (800, 2)
@@ -211,15 +212,19 @@ def test_spending_of_other_searches_counts_towards_the_budget():
 
 
 @pytest.mark.parametrize(
-    ("cap", "budget"),
-    [({"max_requests": 3}, "requests"), ({"max_tokens_total": 700}, "tokens"), ({"max_usd": 0.0011}, "dollars")],
+    ("cap", "cause"),
+    [
+        ({"max_requests": 3}, EndCause.REQUESTS),
+        ({"max_tokens_total": 700}, EndCause.TOKENS),
+        ({"max_usd": 0.0011}, EndCause.USD),
+    ],
 )
-def test_a_budget_ends_the_asking(cap, budget):
+def test_a_budget_ends_the_asking(cap, cause):
     """Each call costs 150 tokens, $0.0002; before it is sent, some 200 prompt tokens and 200 of a reply are held."""
     with ChatServer([Answer(GOOD, delay_s=0.02)]) as server:
         talk = Talk(server.url, max_tokens=200, concurrency=4, **cap)
         answers = talk.ask(*ids(12))
-        assert answers.spent == f"the budget of {budget} is spent"
+        assert cause_of(answers.spent) is cause
         assert 3 <= len(answers.proposals) < 12 and server.calls == len(answers.proposals)
         spent = talk.proposer.cost.spent
         assert spent.requests <= cap.get("max_requests", 99)
@@ -238,7 +243,7 @@ def test_a_request_that_does_not_fit_waits_for_those_in_flight():
 
 
 def test_a_cap_in_dollars_needs_a_price():
-    with pytest.raises(UserError, match="--price openai/nobody-knows=INPUT,OUTPUT .* or use --max-tokens-total"):
+    with pytest.raises(InvalidSetting, check=lambda e: e.settings == ("max_usd", "price")):
         LlmProposer(XLAND, LlmSettings(model=("openai/nobody-knows",), max_usd=1.0))
     with ChatServer([Answer(GOOD)]) as server:
         talk = Talk(server.url, model=("openai/nobody-knows",), price=())
@@ -252,11 +257,11 @@ def test_a_cap_in_dollars_needs_a_price():
 
 
 def test_mistakes_are_said_before_the_first_call(monkeypatch):
-    with pytest.raises(UserError, match="--model"):
+    with pytest.raises(InvalidSetting, check=lambda e: e.settings == ("model",)):
         LlmProposer(XLAND, LlmSettings())
-    with pytest.raises(UserError, match="--price names openai/mind, which no --model does; did you mean openai/mine"):
+    with pytest.raises(InvalidSetting, match="mean openai/mine", check=lambda e: e.settings == ("price", "model")):
         Talk(None, price=("openai/mind=1,2",))
-    with pytest.raises(UserError, match="put the provider before it, e.g. openai/my-model"):
+    with pytest.raises(InvalidSetting, match="openai/my-model", check=lambda e: e.settings == ("model",)):
         Talk("http://127.0.0.1:1/v1", model=("my-model",), price=())
     monkeypatch.delenv("OPENAI_API_KEY")
     with ChatServer([Answer(GOOD)]) as server:
@@ -285,7 +290,7 @@ def test_real_prompts_are_sent():
     assert [m["role"] for m in server.seen[0].body["messages"]] == ["system", "user"]
 
 
-def test_ping():
+def test_a_ping_reports_each_model_apart():
     with ChatServer(
         lambda body, n: Answer("ready") if body["model"] == "mine" else Fault(404, "no such model")
     ) as server:
@@ -300,7 +305,7 @@ def test_ping():
     assert server.calls == 2
 
 
-def test_requests_of_other_rounds_do_not_count():
+def test_requests_of_other_batches_do_not_count():
     with ChatServer([Answer(GOOD)]) as server:
         talk = Talk(server.url)
         talk.one("g0000-00")

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from jaxreward.errors import EndCause
 from jaxreward.proposers.human.mailbox import Mailbox
 from jaxreward.proposers.human.manual import ManualProposer
 from jaxreward.proposers.llm.llm_settings import LlmSettings
@@ -42,7 +43,7 @@ def test_an_empty_file_is_no_answer(tmp_path, text):
     box = mailbox(tmp_path)
     say(box, "a", text, age_s=60)
     answers, stopped = box.collect(["a", "b"])
-    assert answers == {} and stopped is not None and stopped.later
+    assert answers == {} and stopped is not None and stopped.cause is EndCause.PEOPLE and stopped.later
     assert str(stopped).startswith("2 of 2 requests") and box.kept("a") is None
     say(box, "a", "yes", age_s=60)
     assert box.collect(["a"]) == ({"a": "yes"}, None)

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from jaxreward.errors import UserError
+from jaxreward.errors import FileProblem, InvalidSetting, UnknownName, UnusableFile
 from jaxreward.evolve.setup import task_card
 from jaxreward.programs.entries import Refused
 from jaxreward.programs.guard import guard
@@ -115,7 +115,7 @@ def headings(text: str) -> list[str]:
 
 @pytest.mark.parametrize("task", ["xland-easy", "xland-medium", "xland-hard"])
 @pytest.mark.parametrize("kind", REQUESTS)
-def test_prompts_of_the_tasks(task: str, kind: str):
+def test_the_prompt_of_every_task_has_its_sections(task: str, kind: str):
     words = card(make_task(task))
     system, user = texts(PromptBook(words), REQUESTS[kind])
     assert words.description in user and words.state_doc in user
@@ -146,7 +146,7 @@ def test_order_and_sampling_come_from_the_generator():
     assert max(lengths) == 8 and min(lengths) < 8
 
 
-def test_what_a_parent_shows():
+def test_a_parent_is_shown_with_its_training_and_its_failures():
     _, user = texts(PromptBook(CARD), request("improve", PARENT))
     assert "Success 0.4 (standard error 0.05, 3 seeds); 7 features observed; 33 operations; reward terms: near." in user
     assert "success rate: 0, 0.5" in user and SOURCE.strip() in user
@@ -169,7 +169,7 @@ def test_guidance_follows_the_best_parent():
 
 
 @pytest.mark.parametrize("kind", REQUESTS)
-def test_half_an_interface(kind: str):
+def test_a_prompt_for_half_an_interface_says_nothing_of_the_other(kind: str):
     asked = REQUESTS[kind].model_copy(update={"evolve": "observation"})
     system, user = texts(PromptBook(CARD), asked)
     assert "The reward is fixed to the task's own" in system and "compute_reward(" not in system + prose(user)
@@ -275,7 +275,7 @@ def test_the_documentation_of_the_state_is_cut_last():
     assert "state.field_000 " in user and "state.field_899 " in user and "def compute_reward" in user
 
 
-def test_what_the_constraints_say_of_limits(monkeypatch: pytest.MonkeyPatch):
+def test_the_constraints_state_the_limits(monkeypatch: pytest.MonkeyPatch):
     def constraints(limits: Limits) -> str:
         monkeypatch.setattr(prompt_module, "Limits", lambda: limits)
         return texts(PromptBook(CARD), request("scratch"))[1].split("# Constraints")[1]
@@ -299,14 +299,14 @@ def test_what_the_constraints_forbid_is_refused(line: str):
         guard(f"def get_observation(state):\n    {line}\n    return x\n", frozenset({"x"}))
 
 
-def test_what_makes_a_program_new():
+def test_a_prompt_says_what_makes_a_program_new():
     _, user = texts(PromptBook(CARD), REQUESTS["duplicate"])
     same, other = user.split("# Task")[0].split("No difference:")[1].split("A difference:")
     assert "split into other terms" in same and "one positive factor" in same and "constant" not in same
     assert "a constant added" in other and "other terms" not in other
 
 
-def test_what_the_system_message_says_of_training():
+def test_the_system_message_says_how_training_goes():
     system = {e: texts(PromptBook(CARD), request("scratch", evolve=e))[0] for e in ("both", "observation", "reward")}
     assert all("where the task says so, earlier" in text for text in system.values())
     for evolve, text in system.items():
@@ -355,7 +355,7 @@ def get_observation(state):
 '''
 
 
-def test_candidates_are_data():
+def test_what_candidates_say_is_shown_as_data():
     bad = result("g\n# Task: x", source=HOSTILE).model_copy(update={"failure": None})
     verdict = failed("guard", "not ```\n# Task: so {{ 1 }}", 3, HOSTILE)
     book = PromptBook(CARD)
@@ -376,7 +376,7 @@ def test_fences_cannot_be_closed_by_their_content():
         assert all(mark not in line for line in lines[1:-1])
 
 
-def test_excerpts():
+def test_an_excerpt_marks_its_line():
     assert excerpt("a\nb\nc", 2) == "     1 | a\n>    2 | b\n     3 | c"
     assert excerpt("a", None) == excerpt("a", 0) == excerpt("a", 2) == ""
 
@@ -403,40 +403,59 @@ def test_a_folder_replaces_some_templates(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "words"),
-    [
-        ("sytem.j2", "x", r"no prompt template called sytem.j2.*did you mean system.j2\?"),
-        ("zzz.j2", "x", "no prompt template called zzz.j2.*there are .*operator_crossover.j2"),
-        ("evolve.j2", "x", "no prompt template called evolve.j2.*there are .*operator_improve.j2"),
-        ("scratch.j2", "x", r"no prompt template called scratch.j2.*did you mean operator_scratch.j2\?"),
-        ("operator_scratch.txt", "x", r"operator_scratch.txt must be called operator_scratch.j2"),
-        ("operator_scratch.j2", "a\n{% if x %}", r"operator_scratch.j2, line 2: "),
-        ("operator_improve.j2", "a\nb {{ parnts }}", r"operator_improve.j2, line 2: 'parnts' is undefined"),
-        ("repair.j2", "{{ failed.lin }}", r"repair.j2, line 1: .*has no attribute 'lin'"),
-        ("operator_crossover.j2", "\n\n{{ 1 / 0 }}", r"operator_crossover.j2, line 3: ZeroDivisionError"),
-        ("operator_path.j2", "{{ failed }}", r"operator_path.j2, line 1: a value that is printed is None"),
-        ("operator_mine.j2", '{{ plan | filled("the plan") }}', r"operator_mine.j2, line 1: the plan is missing"),
-        ("words_plan.j2", "\n{{ parents[0].id }}", r"words_plan.j2, line 2: "),
-        ("words_verify.j2", "{{ parents[0].thought | filled }}", r"words_verify.j2, line 1: a value is missing"),
-        ("system_words.j2", "{{ x }}", r"system_words.j2, line 1: 'x' is undefined"),
-        ("section_remarks.j2", "{{ x }}", r"section_remarks.j2, line 1: 'x' is undefined"),
-        ("retry.j2", '{% include "nothing.j2" %}', "retry.j2, line 1: nothing.j2"),
-        ("operator_weights.j2", "{{ x }}", r"operator_weights.j2, line 1: 'x' is undefined"),
-        ("section_best.j2", "{{ best.__class__.__mro__ }}", r"section_best.j2, line 1: .*unsafe"),
-        ("section_guidance.j2", '{% if evolve == "reward" %}{{ x }}{% endif %}', r"section_guidance.j2, line 1"),
-    ],
+    ("name", "nearest"),
+    [("sytem.j2", "system.j2"), ("zzz.j2", None), ("evolve.j2", None), ("scratch.j2", "operator_scratch.j2")],
 )
-def test_mistakes_in_a_folder(tmp_path: Path, name: str, text: str, words: str):
-    (tmp_path / name).write_text(text)
-    with pytest.raises(UserError, match=words):
+def test_a_template_of_an_unknown_name_is_a_mistake(tmp_path: Path, name: str, nearest: str | None):
+    (tmp_path / name).write_text("x")
+    with pytest.raises(UnknownName) as raised:
+        PromptBook(CARD, tmp_path)
+    error = raised.value
+    assert (error.name, error.nearest) == (name, nearest) and "operator_crossover.j2" in error.known
+
+
+def test_a_template_of_another_suffix_is_a_mistake(tmp_path: Path):
+    path = tmp_path / "operator_scratch.txt"
+    path.write_text("x")
+    with pytest.raises(UnusableFile, check=lambda e: (e.path, e.problem) == (path, FileProblem.WRONG_KIND)):
         PromptBook(CARD, tmp_path)
 
 
-def test_a_folder_that_cannot_be_read(tmp_path: Path):
-    with pytest.raises(UserError, match="not a folder"):
+@pytest.mark.parametrize(
+    ("name", "text", "line", "words"),
+    [
+        ("operator_scratch.j2", "a\n{% if x %}", 2, "Unexpected end of template"),
+        ("operator_improve.j2", "a\nb {{ parnts }}", 2, "'parnts' is undefined"),
+        ("repair.j2", "{{ failed.lin }}", 1, "has no attribute 'lin'"),
+        ("operator_crossover.j2", "\n\n{{ 1 / 0 }}", 3, "ZeroDivisionError"),
+        ("operator_path.j2", "{{ failed }}", 1, "a value that is printed is None"),
+        ("operator_mine.j2", '{{ plan | filled("the plan") }}', 1, "the plan is missing"),
+        ("words_plan.j2", "\n{{ parents[0].id }}", 2, ""),
+        ("words_verify.j2", "{{ parents[0].thought | filled }}", 1, "a value is missing"),
+        ("system_words.j2", "{{ x }}", 1, "'x' is undefined"),
+        ("section_remarks.j2", "{{ x }}", 1, "'x' is undefined"),
+        ("retry.j2", '{% include "nothing.j2" %}', 1, "nothing.j2"),
+        ("operator_weights.j2", "{{ x }}", 1, "'x' is undefined"),
+        ("section_best.j2", "{{ best.__class__.__mro__ }}", 1, "unsafe"),
+        ("section_guidance.j2", '{% if evolve == "reward" %}{{ x }}{% endif %}', 1, ""),
+    ],
+)
+def test_a_mistake_in_a_template_comes_with_its_line(tmp_path: Path, name: str, text: str, line: int, words: str):
+    (tmp_path / name).write_text(text)
+    with pytest.raises(UnusableFile) as raised:
+        PromptBook(CARD, tmp_path)
+    error = raised.value
+    assert (error.path, error.problem, error.line) == (tmp_path / name, FileProblem.DAMAGED, line)
+    assert words in str(error.__cause__) or words in type(error.__cause__).__name__
+
+
+def test_a_folder_that_cannot_be_read_is_a_mistake(tmp_path: Path):
+    with pytest.raises(InvalidSetting, check=lambda e: e.settings == ("prompts",)):
         PromptBook(CARD, tmp_path / "missing")
     (tmp_path / "operator_scratch.j2").write_bytes(b"\xff\xfe{{")
-    with pytest.raises(UserError, match="operator_scratch.j2 cannot be read"):
+    with pytest.raises(
+        UnusableFile, check=lambda e: e.problem is FileProblem.UNREADABLE and e.path.name == "operator_scratch.j2"
+    ):
         PromptBook(CARD, tmp_path)
 
 

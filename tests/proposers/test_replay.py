@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from jaxreward.errors import UserError
+from jaxreward.errors import FileProblem, InvalidSetting, UnusableFile, UserError
 from jaxreward.proposers.registry import make_proposer
 from jaxreward.proposers.replay import ReplayProposer
 from jaxreward.records import Failure, Proposal
@@ -35,7 +35,7 @@ def recorded(tmp_path, extra=""):
     return path
 
 
-def test_replays_exactly(tmp_path):
+def test_every_kind_of_recording_replays_exactly(tmp_path):
     path = recorded(tmp_path)
     for recording in (path, str(path), tmp_path, {"r1": ANSWER, "r2": REFUSAL}):
         proposer = make_proposer("replay", XLAND, recording=recording)
@@ -48,16 +48,16 @@ def test_a_torn_last_line_is_left_out(tmp_path):
     assert answer(proposer) == ANSWER
 
 
-def test_user_errors(tmp_path):
+def test_a_recording_that_cannot_be_replayed_is_a_mistake(tmp_path):
     with pytest.raises(UserError, match="has no answer to request 'r9'"):
         answer(ReplayProposer({"r1": ANSWER}), "r9")
-    with pytest.raises(UserError, match="cannot read"):
+    with pytest.raises(UnusableFile, check=lambda e: e.problem is FileProblem.MISSING):
         ReplayProposer(tmp_path / "missing.jsonl")
-    with pytest.raises(UserError, match="no proposals"):
+    with pytest.raises(UnusableFile, check=lambda e: e.problem is FileProblem.WRONG_KIND):
         ReplayProposer({})
-    with pytest.raises(UserError, match="line 1"):
+    with pytest.raises(UnusableFile, check=lambda e: e.problem is FileProblem.DAMAGED and e.line == 1):
         path = tmp_path / "bad.jsonl"
         path.write_text("{\n{}\n")
         ReplayProposer(path)
-    with pytest.raises(UserError, match="needs a recording"):
+    with pytest.raises(InvalidSetting, check=lambda e: e.settings == ("recording",)):
         make_proposer("replay", XLAND)

@@ -184,7 +184,7 @@ DOCSTRING = """    \"\"\"Features.
         "    x = 0  # </think>\n",
     ],
 )
-def test_fences_and_tags_inside_a_program(inside: str, indent: str):
+def test_fences_and_tags_inside_a_program_stay_in_it(inside: str, indent: str):
     program = PROGRAM.replace("state):\n", f"state):\n{inside}")
     for text in (program, f'"""Design.\n\n```text\nlayout\n```\n"""\n{program}'):
         for end in ("", "\nIt sees:\n```\n[x]\n```\n", "\nUse:\n" + fenced("x = get_observation(state)\n")):
@@ -197,7 +197,7 @@ def test_what_a_fence_holds_is_never_torn():
     assert "def compute_reward(state, action, next_state):\n    return 1" in found
 
 
-def test_small_constants_in_a_block_of_their_own():
+def test_small_constants_in_a_block_of_their_own_join_the_program():
     program = OBSERVE.replace("SIZE", "size") + REWARD
     constant = "import jax.numpy as jnp\nsize = 9\nother: int = 3\n"
     example = "x = get_observation(state)\nsize = 3\n"
@@ -219,7 +219,7 @@ def test_a_quoted_program_is_not_the_answer():
     assert read(fenced(PROGRAM) + fenced(OUTLINE) + fenced(OTHER), OTHER) == PROGRAM
 
 
-def test_what_is_sent_in_place_of_a_program():
+def test_what_is_sent_in_place_of_a_program_is_named():
     for text in (fenced(DIFF, "diff"), fenced(DIFF), DIFF, fenced(DIFF.split("@@\n")[1]), f"Change:\n\n{DIFF}"):
         assert "diff: send the complete program" in failure(text).message
     methods = "class I:\n" + textwrap.indent(OBSERVE + REWARD, "    ")
@@ -244,7 +244,7 @@ def test_versions_of_halves_are_not_mixed_twice():
     assert found.count("def get_observation") == 1 and "3.0" not in found
 
 
-def test_cut_off():
+def test_a_reply_that_is_cut_off_is_a_failure_that_says_so():
     complete = fenced(PROGRAM)
     for at in (complete.index("held, {") + 7, complete.index("action, next"), complete.index("SIZE = 9")):
         assert "cut off at the token limit" in failure(complete[:at], "length").message
@@ -256,7 +256,7 @@ def test_cut_off():
     assert "write less" in failure("Let me think", "length").hint
 
 
-def test_what_is_no_program():
+def test_a_reply_without_a_program_is_a_failure_that_says_why():
     assert failure("").message == failure(" \n\u200b").message == "the reply is empty"
     refused = read_reply("", "content_filter")
     assert isinstance(refused, Failure) and (refused.stage, refused.hint) == ("refused", "")
@@ -272,7 +272,7 @@ def test_what_is_no_program():
     assert "first 200,000 characters" in failure("a b\n" * REPLY_LIMIT).message
 
 
-def test_thoughts():
+def test_the_thought_is_read_with_the_program():
     thought = "Reward the pocket, not the distance."
 
     def of(text: str) -> str:

@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 import pytest
 
-from jaxreward.errors import UserError
+from jaxreward.errors import FileProblem, UnusableFile
 from jaxreward.proposers.llm.secrets import Secrets
 
 VALUE = "s3cret/with+signs=and a space"
@@ -94,7 +94,7 @@ def test_a_key_of_a_provider_that_is_asked_is_hidden_whatever_it_looks_like(monk
     assert secrets.redact(f"Bearer {value}") == "Bearer ***"
 
 
-def test_keys_of_providers_under_other_names(monkeypatch):
+def test_keys_of_providers_under_other_names_are_hidden(monkeypatch):
     monkeypatch.setenv("GOOGLE_API_KEY", "abcdef")
     monkeypatch.setenv("THIRD", "ghijkl")
     secrets = Secrets()
@@ -129,9 +129,9 @@ def test_a_secret_that_contains_another_goes_whole(monkeypatch):
     assert Secrets().redact("abcd1234-ijklmnop abcd1234") == "*** ***"
 
 
-def test_a_file_that_cannot_be_read(tmp_path):
+def test_a_file_that_cannot_be_read_is_a_mistake(tmp_path):
     (tmp_path / ".env").write_bytes(b"KEY=\xff\xfe\xff")
-    with pytest.raises(UserError, match="cannot read the keys in"):
+    with pytest.raises(UnusableFile, check=lambda e: e.problem is FileProblem.UNREADABLE and e.path.name == ".env"):
         Secrets()
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from jaxreward.errors import UserError
+from jaxreward.errors import InvalidSetting
 from jaxreward.proposers.llm import transport
 from jaxreward.proposers.llm.call_errors import CallError
 from jaxreward.proposers.llm.endpoint import Endpoint
@@ -182,7 +182,7 @@ def test_a_dry_run_reports_the_endpoint_and_sends_nothing():
 def test_a_dry_run_reports_a_missing_key(monkeypatch, model, key):
     monkeypatch.delenv(key, raising=False)
     proposer = LlmProposer(XLAND, LlmSettings(model=(model,)))
-    with pytest.raises(UserError, match=f"there is no key for {model}: set {key}"):
+    with pytest.raises(InvalidSetting, match=f"{model}: set {key}", check=lambda e: e.settings == ("model",)):
         proposer.prepare(lambda _: None)
     monkeypatch.setenv(key, "sk-0123456789")
     reported: list[str] = []

@@ -31,7 +31,7 @@ from tests.proposers.test_words import HOSTILE
         ("The left agent is better: it does not wait", "first\nit does not wait"),
     ],
 )
-def test_votes(text: str, vote: str):
+def test_a_vote_is_read_from_any_usual_form(text: str, vote: str):
     assert read_vote(text) == vote
     assert read_vote(vote) == vote
     assert len(str(read_vote(f"{text} {'x ' * 9_000}"))) <= 1_010
@@ -43,12 +43,12 @@ def test_votes(text: str, vote: str):
      "A robot in the right picture is better", "one agent turns, second better", "both fail; but left a bit better",
      "left one is worse", "left is worse, take right"],
 )  # fmt: skip
-def test_no_vote(text: str):
+def test_a_reply_that_does_not_begin_with_a_vote_is_a_failure(text: str):
     vote = read_vote(text)
     assert isinstance(vote, Failure) and vote.stage == "reply" and vote.hint and "does not begin" in vote.message
 
 
-def test_an_empty_vote():
+def test_an_empty_vote_is_a_failure():
     vote = read_vote(" \n")
     assert isinstance(vote, Failure) and vote.stage == "reply" and vote.message == "the reply is empty"
 

@@ -56,7 +56,7 @@ PLAN = plan(("near", "closer pays"), ("farAway", "distance costs"))
         "\ufeff- near: closer pays\r\n- far_away:\u00a0distance costs\r\n",
     ],
 )
-def test_plans(text: str):
+def test_a_plan_is_read_from_any_usual_form(text: str):
     assert read_words("plan", text) == NEAR_FAR
     assert read_words("plan", NEAR_FAR) == NEAR_FAR and named(NEAR_FAR) == ("near", "far_away")
 
@@ -89,7 +89,7 @@ def test_plans_are_bounded(write):
         (PLAN.replace("closer", 'the "time"'), "cannot be read: Expecting ',' delimiter"),
     ],
 )
-def test_no_plan(text: str, problem: str):
+def test_a_reply_without_a_plan_is_a_failure_that_names_the_mistake(text: str, problem: str):
     """The message names the mistake, so that the request can be answered when it comes back."""
     assert problem in failure("plan", text).message
 
@@ -116,7 +116,7 @@ def described(text: str) -> str:
         ("Paid 0.5 a cell, i.e. little. So.", "Paid 0.5 a cell, i.e. little. So."),
     ],
 )
-def test_thoughts(text: str, thought: str, write):
+def test_a_thought_is_read_as_one_paragraph(text: str, thought: str, write):
     assert read_words("align", write(text)) == thought
     assert read_words("align", f"I think so.\n</think>\n{write(text)}") == thought
 
@@ -158,7 +158,7 @@ def judged(score: object) -> str:
         ("Stage pays [1]. So it goes.\n-0.35", "-0.35"),
     ],
 )
-def test_judgements(text: str, number: str):
+def test_a_judgement_is_the_number_at_the_end(text: str, number: str):
     assert read_words("verify", text) == number
 
 
@@ -173,12 +173,12 @@ def test_a_number_off_the_scale_or_not_at_the_end_is_no_judgement(text: str):
 
 
 @pytest.mark.parametrize("text", ["Step 3 is missing.", "between [-1, 1]", "[nan]", "[0.5 or so]", "none", "x[0]"])
-def test_no_judgement(text: str):
+def test_a_reply_without_a_number_is_a_failure(text: str):
     assert "no JSON object" in failure("verify", text).message
 
 
 @pytest.mark.parametrize("operator", ["plan", "align", "verify"])
-def test_empty_replies(operator: str):
+def test_an_empty_reply_is_a_failure_that_says_why(operator: str):
     assert failure(operator, " \n").message == "the reply is empty"
     assert "token limit" in failure(operator, "", "length").message
     assert "cut off" in failure(operator, '{"', "length").message

@@ -89,7 +89,7 @@ def test_every_chart_is_drawn_without_a_complaint_or_a_request(reader, report):
     assert reader.was_quiet(report)
 
 
-def test_filters_and_sorting(reader, report):
+def test_the_table_filters_and_sorts(reader, report):
     page = reader.read(report)
     rows = page.locator("#table tbody tr")
     assert rows.count() == 40 and page.locator("#count").inner_text() == "40 of 40"

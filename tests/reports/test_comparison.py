@@ -28,7 +28,7 @@ from jaxreward.comparison.finished_searches import (
     rows_of,
     searches_of,
 )
-from jaxreward.errors import UserError
+from jaxreward.errors import FileProblem, UnusableFile
 from jaxreward.records import Failure, Measure, ProgramSummary, Proposal, Request, Result, Score, Verdict
 from jaxreward.reports.tables import Sheet, interval_over_searches, mean_over, paired_difference, wilson
 from jaxreward.runs import (
@@ -168,7 +168,7 @@ def test_curves_over_seconds_step_when_a_batch_is_known(searches: list[Search]):
     assert curve.values.tolist() == [[0.6, 0.6], [0.3, 0.9]]
 
 
-def test_the_mean_over_searches_and_its_interval():
+def test_the_mean_over_searches_has_an_interval():
     found = mean_over([score(0.5), score(0.8), score(0.35)])
     assert found is not None and found.n == 3 and found.episodes == EPISODES
     deviation = math.sqrt(((0.5 - 0.55) ** 2 + (0.8 - 0.55) ** 2 + (0.35 - 0.55) ** 2) / 2)
@@ -336,7 +336,7 @@ def test_a_damaged_sparse_file_gets_a_sentence(tmp_path: Path):
     file.write_text(Sparse(task="toy", digest="d", seeds=5, steps=10, score=score(0.5)).model_dump_json())
     assert read_sparse(file) is not None
     file.write_text("{")
-    with pytest.raises(UserError, match="delete it"):
+    with pytest.raises(UnusableFile, check=lambda e: (e.path, e.problem) == (file, FileProblem.DAMAGED)):
         read_sparse(file)
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from jaxreward.errors import UserError
+from jaxreward.errors import FileProblem, UnusableFile
 from jaxreward.records import Candidate, Measure, Result, Score
 from jaxreward.reports import charts
 from jaxreward.reports.baselines import WINNER, ScoredProgram, gap, scored_programs, verdicts
@@ -229,7 +229,8 @@ def test_points_of_the_other_search_open_nothing(run, tmp_path):
 def test_a_report_that_cannot_be_written_says_so(run, tmp_path, target):
     (tmp_path / "folder").mkdir()
     (tmp_path / "file").touch()
-    with pytest.raises(UserError, match="cannot write"):
+    problem = FileProblem.WRONG_KIND
+    with pytest.raises(UnusableFile, check=lambda e: (e.path, e.problem) == (tmp_path / target, problem)):
         write_report(run, tmp_path / target)
 
 
@@ -261,7 +262,7 @@ def test_the_page_holds_the_program_and_all_candidates(page, view):
     assert '<span class="nf">helper_3</span>' in whole and '<span class="nf">helper_3</span>' not in functions
 
 
-def test_the_functions_of_a_program():
+def test_the_entry_functions_are_cut_out_of_a_program():
     source = "import jax\nA = 1\n\n@jax.jit\ndef get_observation(state):\n    return state.x\n\ndef h():\n    pass\n"
     assert entry_functions(source) == "@jax.jit\ndef get_observation(state):\n    return state.x"
     assert entry_functions("not a program(") == "not a program("
@@ -310,8 +311,8 @@ def test_a_run_of_which_nothing_is_known_has_a_report_too(tmp_path):
     assert "no candidate has a score" in page and 'id="lineage"' not in page
 
 
-def test_where_there_is_no_run_it_says_so(tmp_path):
-    with pytest.raises(UserError, match="there is no run in"):
+def test_a_folder_without_a_run_is_a_mistake(tmp_path):
+    with pytest.raises(UnusableFile, check=lambda e: (e.path, e.problem) == (tmp_path, FileProblem.MISSING)):
         write_report(tmp_path)
 
 

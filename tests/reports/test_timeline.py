@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from jaxreward.records import Measure
+from jaxreward.records import Failure, Measure, Proposal
+from jaxreward.reports.run_events import EventFormatter
 from jaxreward.reports.timeline import CHECKING, FINAL, PROPOSING, REST, TRAINING, Timeline, first_to_reach
-from jaxreward.runs import Entry, Paused, Resumed, Told
+from jaxreward.runs import Asked, AskedRequest, Entry, Paused, Proposed, Resumed, Told
 from tests.reports import example
 
 WHOLE = example.entries(example.events())
@@ -28,6 +29,17 @@ def test_periods_are_the_start_the_generations_and_the_final_training():
     assert first.best is first.best_so_far and second.best is second.best_so_far is timeline.best
     assert timeline.periods[-1].seconds == {FINAL: 20.0, REST: 10.0} and timeline.periods[-1].candidates == 2
     assert sum(p.wall_s for p in timeline.periods) == timeline.wall_s == 250.0
+
+
+def test_a_request_for_words_without_an_answer_is_no_failed_program():
+    requests = (AskedRequest(id="a", operator="plan"), AskedRequest(id="b", operator="scratch"))
+    failures = [Proposal(request_id=id, failure=Failure(stage="reply", message="it was empty")) for id in "ab"]
+    events = [Asked(generation=0, requests=requests), *(Proposed(proposal=p) for p in failures)]
+    entries = [Entry(k, float(k), event) for k, event in enumerate(events)]
+    assert Timeline(entries).generations[0].failed == 1
+    lines = EventFormatter(clock=str)
+    _, words, program = map(lines.line, entries)
+    assert "a: no words: reply: it was empty" in words and "b: no program: reply: it was empty" in program
 
 
 def test_trained_candidates_know_what_was_used_until_then():

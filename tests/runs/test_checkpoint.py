@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from flax import struct
 
-from jaxreward.errors import UserError
+from jaxreward.errors import FileProblem, InvalidSetting, UnusableFile
 from jaxreward.runs.checkpoint import Checkpoints
 
 Pair = collections.namedtuple("Pair", "left right")
@@ -107,7 +107,7 @@ def test_the_latest_wins_and_tags_are_apart(checkpoints):
     assert same(checkpoints.restore("a.b", make_tree()), make_tree(7))
 
 
-def test_nothing_saved_is_silent(checkpoints):
+def test_restoring_what_was_never_saved_gives_none_without_a_warning(checkpoints):
     assert checkpoints.restore("a", make_tree()) is None and checkpoints.tags() == []
 
 
@@ -126,11 +126,11 @@ def test_a_failed_save_keeps_the_one_before(checkpoints, monkeypatch):
     assert same(checkpoints.restore("a", make_tree()), make_tree(1))
 
 
-def test_a_full_disk_is_said_before_writing(checkpoints, monkeypatch):
+def test_a_full_disk_is_an_error_before_writing(checkpoints, monkeypatch):
     checkpoints.save("a", make_tree(1))
     usage = shutil.disk_usage(checkpoints.root)
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage._replace(free=1000))
-    with pytest.raises(UserError, match="does not fit on the disk"):
+    with pytest.raises(UnusableFile, check=lambda e: e.problem is FileProblem.FULL and e.path == checkpoints.root):
         checkpoints.save("a", make_tree(2))
     assert same(checkpoints.restore("a", make_tree()), make_tree(1))
 
@@ -192,7 +192,7 @@ def test_damage_falls_back_on_the_version_before(checkpoints):
 
 @pytest.mark.parametrize("tag", ["", "../up", "a/b", ".x"])
 def test_unsafe_tags_are_refused(checkpoints, tag):
-    with pytest.raises(UserError, match="cannot be the name of a checkpoint"):
+    with pytest.raises(InvalidSetting, match="the name of a checkpoint"):
         checkpoints.save(tag, make_tree())
 
 

@@ -76,7 +76,7 @@ def test_killed_at_every_event_a_run_ends_the_same(whole, small_run):
         assert not answered & set(resumed.proposed) and not trained & set(resumed.trained)
 
 
-def test_killed_again_and_again_on_disk(tmp_path, whole, small_run):
+def test_killed_again_and_again_on_disk_a_run_ends_the_same(tmp_path, whole, small_run):
     """Every process dies after two more events; the last byte of each log is torn off half-way."""
     events, final = whole
     path = tmp_path / "events.jsonl"

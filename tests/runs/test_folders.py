@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from jaxreward.errors import UserError
+from jaxreward.errors import FileProblem, UnknownName, UnusableFile, UserError
 from jaxreward.runs.folders import find_run, runs_under
 
 
@@ -35,7 +35,7 @@ def test_runs_of_comparisons_are_found_and_what_lies_inside_a_run_is_a_part_of_i
         "six/xland-medium/limen-genetic-0",
     ]  # fmt: skip
     assert runs_under(runs / "first") == [runs / "first"]
-    with pytest.raises(UserError, match="there is no folder"):
+    with pytest.raises(UnusableFile, check=lambda e: e.problem is FileProblem.MISSING):
         runs_under(runs / "none")
 
 
@@ -46,20 +46,21 @@ def test_a_run_is_found_by_its_name(runs: Path, said: str):
 
 
 @pytest.mark.parametrize(
-    "said, sentence",
-    [
-        ("frist", "no run frist; did you mean first?"), ("eureka-lm-0", "did you mean six/toy/eureka-llm-0?"),
-        ("limen-genetic-0", "several runs: say which, six/xland-easy/limen-genetic-0, six/xland-medium"),
-        ("qqqq", "`jaxreward runs list` names those"), ("six", "no run six"), ("notes", "no run notes"),
-    ],
-)  # fmt: skip
-def test_what_is_not_there_is_said_with_what_may_be_meant(runs: Path, said: str, sentence: str):
-    with pytest.raises(UserError) as error:
-        find_run(said, runs)
-    assert sentence in str(error.value)
+    "name, nearest",
+    [("frist", "first"), ("eureka-lm-0", "six/toy/eureka-llm-0"), ("qqqq", None), ("six", None), ("notes", None)],
+)
+def test_a_name_that_is_not_there_comes_with_the_nearest(runs: Path, name: str, nearest: str | None):
+    with pytest.raises(UnknownName) as error:
+        find_run(name, runs)
+    assert (error.value.kind, error.value.name, error.value.nearest) == ("run", name, nearest)
 
 
-def test_a_typo_in_a_path_names_the_run_beside(runs: Path):
-    with pytest.raises(UserError) as error:
+def test_a_name_of_several_runs_comes_with_all_of_them(runs: Path):
+    with pytest.raises(UserError, match="say which, six/xland-easy/limen-genetic-0, six/xland-medium"):
+        find_run("limen-genetic-0", runs)
+
+
+def test_a_typo_in_a_path_comes_with_the_run_beside(runs: Path):
+    with pytest.raises(UnknownName) as error:
         find_run(str(runs / "secnd-1"), Path("elsewhere"))
-    assert f"did you mean {runs / 'second-1'}?" in str(error.value)
+    assert error.value.nearest == str(runs / "second-1")

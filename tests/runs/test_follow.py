@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from jaxreward.errors import UserError
+from jaxreward.errors import FileProblem, UnusableFile
 from jaxreward.runs import EventLog, Told
 from jaxreward.runs.follow import LogReader
 
@@ -83,9 +83,9 @@ def test_a_log_that_was_replaced_begins_anew(tmp_path: Path):
     assert seqs(reader) == ([0, 1], True)
 
 
-def test_damage_is_named(tmp_path: Path):
+def test_a_damaged_line_is_named(tmp_path: Path):
     path = tmp_path / "events.jsonl"
     log_of(path, 2)
     path.write_bytes(b"nonsense\n" + path.read_bytes())
-    with pytest.raises(UserError, match="line 1 is damaged"):
+    with pytest.raises(UnusableFile, check=lambda e: e.problem is FileProblem.DAMAGED and e.line == 1):
         LogReader(path).read()

@@ -12,9 +12,9 @@ import sys
 
 import pytest
 
-from jaxreward.errors import UserError
+from jaxreward.errors import EndCause, FileProblem, UnusableFile
 from jaxreward.records import Candidate, Feedback, Proposal, Result, Score
-from jaxreward.runs import Baseline, Finished, Proposed, Told, Trained
+from jaxreward.runs import Baseline, Finished, Paused, Proposed, Told, Trained
 from jaxreward.runs.events import EVENT_TYPES, Event, event_adapter
 from jaxreward.runs.log import EventLog, read_log
 
@@ -93,33 +93,43 @@ def damage(path, number, line):
 
 
 @pytest.mark.parametrize(
-    ("line", "message"),
+    ("line", "problem", "subject"),
     [
-        (lambda line: line[:20], "line 2 is damaged"),
-        (lambda line: b"\x00" * 30, "line 2 is damaged"),
-        (lambda line: b"", "line 2 is damaged"),
-        (lambda line: b"[1]", "line 2 is not an event"),
-        (lambda line: line.replace(b'"v":1', b'"v":2'), "line 2 is of log version 2"),
-        (lambda line: line.replace(b'"seq":1', b'"seq":7'), "line 2 has number 7 where 1 was expected"),
-        (lambda line: line.replace(b'"told"', b'"tolled"'), "line 2 has an event of unknown type 'tolled'"),
-        (lambda line: line.replace(b'"generation":1', b'"generation":"x"'), "malformed event of type told at told.gen"),
-        (lambda line: line.replace(b'"generation"', b'"extra":1,"generation"'), "told.extra"),
+        (lambda line: line[:20], FileProblem.DAMAGED, ""),
+        (lambda line: b"\x00" * 30, FileProblem.DAMAGED, ""),
+        (lambda line: b"", FileProblem.DAMAGED, ""),
+        (lambda line: b"[1]", FileProblem.WRONG_KIND, ""),
+        (lambda line: line.replace(b'"v":1', b'"v":2'), FileProblem.OTHER_VERSION, "version 2"),
+        (lambda line: line.replace(b'"seq":1', b'"seq":7'), FileProblem.DAMAGED, "7 where 1"),
+        (lambda line: line.replace(b'"told"', b'"tolled"'), FileProblem.OTHER_VERSION, "'tolled'"),
+        (
+            lambda line: line.replace(b'"generation":1', b'"generation":"x"'),
+            FileProblem.OTHER_VERSION,
+            "told.generation",
+        ),
+        (
+            lambda line: line.replace(b'"generation"', b'"extra":1,"generation"'),
+            FileProblem.OTHER_VERSION,
+            "told.extra",
+        ),
     ],
 )
-def test_what_cannot_be_read_is_named(path, line, message):
+def test_a_line_that_cannot_be_read_is_named(path, line, problem, subject):
     written(path)
     damage(path, 2, line)
     before = path.read_bytes()
     for opening in (read_log, EventLog):
-        with pytest.raises(UserError, match=message):
+        with pytest.raises(UnusableFile) as raised:
             opening(path)
+        error = raised.value
+        assert (error.path, error.problem, error.line) == (path, problem, 2) and subject in str(error)
     assert path.read_bytes() == before
 
 
 def test_an_unknown_event_at_the_end_is_not_taken_for_a_torn_line(path):
     written(path)
     damage(path, 3, lambda line: line.replace(b'"told"', b'"tolled"'))
-    with pytest.raises(UserError, match="line 3 has an event of unknown type"):
+    with pytest.raises(UnusableFile, check=lambda e: e.problem is FileProblem.OTHER_VERSION and e.line == 3):
         read_log(path)
 
 
@@ -129,7 +139,7 @@ def test_every_event_type_is_known_to_the_reader():
 
 
 def test_two_writers_are_refused_and_the_lock_ends_with_its_holder(path):
-    with EventLog(path), pytest.raises(UserError, match=f"being written by process {os.getpid()} on "):
+    with EventLog(path), pytest.raises(UnusableFile, match=f"by process {os.getpid()} on "):
         EventLog(path)
     EventLog(path).close()
 
@@ -150,7 +160,7 @@ def test_a_writer_in_another_process_is_refused_until_it_is_killed(path):
     with subprocess.Popen([sys.executable, "-c", hold, str(path)], stdout=subprocess.PIPE) as child:
         try:
             assert child.stdout is not None and child.stdout.readline() == b"held\n"
-            with pytest.raises(UserError, match=f"being written by process {child.pid} on "):
+            with pytest.raises(UnusableFile, match=f"by process {child.pid} on "):
                 EventLog(path)
         finally:
             child.kill()
@@ -171,7 +181,7 @@ def test_a_full_disk_loses_no_events(path, monkeypatch, call, code):
     with EventLog(path) as log:
         with monkeypatch.context() as patch:
             patch.setattr(os, call, fail)
-            with pytest.raises(UserError, match="is full: free some space there, then resume"):
+            with pytest.raises(UnusableFile, check=lambda e: e.problem is FileProblem.FULL):
                 log.append(Told(generation=3))
         assert path.read_bytes() == whole and len(log.entries) == 3
         log.append(Told(generation=3))
@@ -190,7 +200,7 @@ def test_a_second_writer_that_got_past_the_lock_is_noticed(path):
         log.append(Told(generation=0))
         with path.open("ab") as intruder:
             intruder.write(b"x\n")
-        with pytest.raises(UserError, match="Another process writes to"):
+        with pytest.raises(UnusableFile, check=lambda e: e.problem is FileProblem.IN_USE):
             log.append(Told(generation=1))
 
 
@@ -208,3 +218,14 @@ def test_extra_metrics_keep_their_key_of_earlier_versions():
     line = event_adapter.dump_python(Baseline(name="sparse", feedback=feedback), mode="json")
     assert line["feedback"]["beside"] == feedback.extra_metrics and "extra_metrics" not in line["feedback"]
     assert event_adapter.validate_python(line).feedback == feedback  # type: ignore[union-attr]
+
+
+def test_an_end_has_a_cause_and_one_of_earlier_versions_none(path):
+    with EventLog(path) as log:
+        log.append(Finished(reason="all candidates are trained", cause=EndCause.CANDIDATES))
+        log.append(Paused(reason="stopped by SIGTERM"))
+    now, before = path.read_text().splitlines()
+    assert '"cause":"candidates"' in now and "cause" not in before, "the bytes of before"
+    first, second = events(path)
+    assert isinstance(first, Finished) and first.cause is EndCause.CANDIDATES
+    assert isinstance(second, Paused) and second.cause is None

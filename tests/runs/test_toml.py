@@ -44,6 +44,6 @@ def test_numbers_keep_their_type():
 
 
 @pytest.mark.parametrize("config", [{"a": object()}, {"a": [None]}, {3: 1}])
-def test_what_toml_cannot_say_is_refused(config):
+def test_what_toml_cannot_express_is_refused(config):
     with pytest.raises(TypeError):
         to_toml(config)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jaxreward.errors import UserError
+from jaxreward.errors import FileProblem, UnusableFile
 from jaxreward.records import Exchange
 from jaxreward.runs import TranscriptLog, read_transcript
 
@@ -45,5 +45,5 @@ def test_damage_elsewhere_names_the_line(tmp_path):
     log.add(exchange("a"))
     log.add(exchange("b"))
     path.write_bytes(b"{}\n" + path.read_bytes())
-    with pytest.raises(UserError, match="line 1 is damaged"):
+    with pytest.raises(UnusableFile, check=lambda e: e.problem is FileProblem.DAMAGED and e.line == 1):
         TranscriptLog(path)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from jaxreward.commands.strategies import description
-from jaxreward.errors import UserError
+from jaxreward.errors import InvalidSetting
 from jaxreward.search import STRATEGIES, make_strategy
 from jaxreward.search.option_text import own_options
 from tests.search.conftest import make_result
@@ -39,7 +39,7 @@ def test_the_new_strategy_searches(example, landscape):
     assert {request.operator for request in world.requests[4:]} == {"structure", "weights", "reflect"}
     assert state.best.score.mean > max(result.score.mean for result in world.results[:4])
     assert state.memory.moves > 1
-    with pytest.raises(UserError, match="threshold of strategy threshold-accepting is -1"):
+    with pytest.raises(InvalidSetting, check=lambda e: e.settings == ("threshold",)):
         make_strategy("threshold-accepting", threshold=-1.0)
 
 

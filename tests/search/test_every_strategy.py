@@ -116,5 +116,5 @@ def test_thousands_of_candidates_take_seconds(name, landscape):
 
 
 @pytest.mark.parametrize("name", ["eureka", "revolve", "rf-agent", "forge"])
-def test_natural_is_the_reward(name):
+def test_every_strategy_evolves_the_reward_by_default(name):
     assert STRATEGIES[name].natural == "reward"

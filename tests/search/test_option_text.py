@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from jaxreward.commands.strategies import description, summary
-from jaxreward.errors import UserError
+from jaxreward.errors import InvalidSetting, UnknownName
 from jaxreward.search import make_strategy
 from jaxreward.search.option_text import own_options, read_options
 from jaxreward.search.registry import STRATEGIES
@@ -19,25 +19,36 @@ def test_values_are_read_as_the_types_of_the_options():
 
 
 @pytest.mark.parametrize(
-    ("strategy", "text", "says"),
+    ("strategy", "text", "settings", "says"),
     [
-        ("limen", "islands", "must be KEY=VALUE"),
-        ("limen", "ilands=2", "did you mean 'islands'"),
-        ("limen", "islands=two", "limen takes a whole number there"),
-        ("limen", "islands=2.5", "limen takes a whole number there"),
-        ("eureka", "carry=globl", "global or iteration"),
-        ("rf-agent", "align=maybe", "takes true or false there"),
-        ("best-of-n", "islands=2", "no option"),
-        ("limn", "islands=2", "did you mean 'limen'"),
+        ("limen", "islands", ("option",), "must be KEY=VALUE"),
+        ("limen", "islands=two", ("option", "islands"), "limen takes a whole number there"),
+        ("limen", "islands=2.5", ("option", "islands"), "limen takes a whole number there"),
+        ("limen", "evolve=both", ("option", "evolve"), "is set by the run"),
+        ("eureka", "carry=globl", ("option", "carry"), "global or iteration"),
+        ("rf-agent", "align=maybe", ("option", "align"), "takes true or false there"),
     ],
 )
-def test_a_mistake_is_named(strategy, text, says):
-    with pytest.raises(UserError, match=says):
+def test_a_value_that_cannot_be_read_is_named(strategy, text, settings, says):
+    with pytest.raises(InvalidSetting, match=says, check=lambda e: e.settings == settings):
+        read_options(strategy, [text])
+
+
+@pytest.mark.parametrize(
+    ("strategy", "text", "name", "nearest"),
+    [
+        ("limen", "ilands=2", "ilands", "islands"),
+        ("best-of-n", "islands=2", "islands", None),
+        ("limn", "islands=2", "limn", "limen"),
+    ],
+)
+def test_an_unknown_name_comes_with_the_nearest(strategy, text, name, nearest):
+    with pytest.raises(UnknownName, check=lambda e: (e.name, e.nearest) == (name, nearest)):
         read_options(strategy, [text])
 
 
 def test_an_option_given_twice_is_a_mistake():
-    with pytest.raises(UserError, match="twice"):
+    with pytest.raises(InvalidSetting, check=lambda e: e.settings == ("option", "islands")):
         read_options("limen", ["islands=2", "islands=3"])
 
 

@@ -89,7 +89,7 @@ def test_sample_has_no_repeats_and_without_removes_by_id(result):
     assert [r.candidate.id for r in without(results, results[1:3])] == ["a", "d"]
 
 
-def test_softmax_and_ranks():
+def test_softmax_gives_shares_and_ranks_their_reciprocals():
     np.testing.assert_allclose(softmax([0.0, np.log(3.0)]), [0.25, 0.75], atol=1e-12)
     np.testing.assert_allclose(softmax([1e6, 1e6]), [0.5, 0.5])
     np.testing.assert_allclose(softmax(rank_logits(3)), np.array([6, 4, 3]) / 13, atol=1e-12)  # 1/2, 1/3, 1/4
@@ -100,7 +100,7 @@ def test_softmax_and_ranks():
     [((0.2, 0.6, 1.0), (0.0, 0.5, 1.0)), ((-300.0, -100.0), (0.0, 1.0)), ((4.0, 4.0), (0.0, 0.0)),
      ((-1.7e308, 1.7e308), (0.0, 1.0))],
 )  # fmt: skip
-def test_unit_range(values, expected):
+def test_scores_are_scaled_to_the_unit_range(values, expected):
     np.testing.assert_allclose(unit_range(values), expected, atol=1e-12)
 
 

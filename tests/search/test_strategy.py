@@ -8,11 +8,18 @@ from typing import ClassVar
 
 import pytest
 
-from jaxreward.errors import UserError
+from jaxreward.errors import InvalidSetting, UnknownName
 from jaxreward.search import STRATEGIES, Draft, SearchStrategy, make_strategy
 from jaxreward.search.best_of_n import BestOfN
 from jaxreward.search.seeding import derive_rng
 from jaxreward.search.strategy import MAX_FAILURES
+from jaxreward.search.strategy_options import (
+    require_choice,
+    require_flag,
+    require_integer,
+    require_number,
+    require_share,
+)
 
 ALL = sorted(STRATEGIES)
 
@@ -96,22 +103,51 @@ def test_best_of_n_shows_nothing(landscape):
 
 
 @pytest.mark.parametrize(
-    ("name", "options", "message"),
+    ("name", "options", "kind", "nearest"),
     [
-        ("limn", {}, "did you mean 'limen'"),
-        ("zzz", {}, "choose one of best-of-n, eureka, forge, limen, revolve, rf-agent"),
-        ("limen", {"island": 2}, "did you mean 'islands'"),
-        ("limen", {"islands": 0}, "at least 1"),
-        ("limen", {"islands": 2.5}, "whole number"),
-        ("limen", {"global_share": 1.5}, "from 0 to 1"),
-        ("limen", {"crossover": float("nan")}, "from 0 to 1"),
-        ("limen", {"evolve": "neither"}, "both, observation, reward"),
-        ("best-of-n", {"islands": 3}, "no option 'islands'"),
+        ("limn", {}, "strategy", "limen"),
+        ("zzz", {}, "strategy", None),
+        ("limen", {"island": 2}, "option of strategy limen", "islands"),
+        ("best-of-n", {"islands": 3}, "option of strategy best-of-n", None),
     ],
 )
-def test_mistakes_are_explained(name, options, message):
-    with pytest.raises(UserError, match=message):
+def test_an_unknown_name_comes_with_the_nearest(name, options, kind, nearest):
+    with pytest.raises(UnknownName) as raised:
         make_strategy(name, **options)
+    error = raised.value
+    assert (error.kind, error.name, error.nearest) == (kind, next(iter(options), name), nearest)
+    assert kind != "strategy" or error.known == ("best-of-n", "eureka", "forge", "limen", "revolve", "rf-agent")
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("islands", 0),
+        ("islands", 2.5),
+        ("global_share", 1.5),
+        ("crossover", float("nan")),
+        ("evolve", "neither"),
+    ],
+)
+def test_options_are_checked(option, value):
+    with pytest.raises(InvalidSetting, check=lambda e: e.settings == (option,)):
+        make_strategy("limen", **{option: value})
+
+
+@pytest.mark.parametrize(
+    ("check", "remedy"),
+    [
+        (lambda: require_integer("s", "o", 2.5, 1), "give a whole number of at least 1."),
+        (lambda: require_share("s", "o", 1.5), "give a number from 0 to 1."),
+        (lambda: require_number("s", "o", -1.0), "give a number of at least 0."),
+        (lambda: require_number("s", "o", 0, above=True), "give a number greater than 0."),
+        (lambda: require_choice("s", "o", "c", ("a", "b")), "choose one of a, b."),
+        (lambda: require_flag("s", "o", "yes"), "give true or false."),
+    ],
+)
+def test_the_sentence_about_an_option_ends_with_the_remedy(check, remedy):
+    with pytest.raises(InvalidSetting, match=rf"^Option o of strategy s is .*: {remedy}$"):
+        check()
 
 
 @dataclass(frozen=True)

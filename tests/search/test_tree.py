@@ -38,7 +38,7 @@ def expanded(first_layer, result):
     return first_layer.grow("b", children, 16).backup("b", ETA)
 
 
-def test_the_first_layer(first_layer):
+def test_each_child_of_the_root_is_one_visit(first_layer):
     nodes = first_layer.nodes
     assert nodes[ROOT].visits == 3 and nodes[ROOT].q is None
     assert [nodes[id].visits for id in "abc"] == [1, 1, 1]
@@ -49,7 +49,7 @@ def test_the_first_layer(first_layer):
     assert first_layer.walk(LAMBDA) == "b"
 
 
-def test_backup_of_an_expansion(expanded):
+def test_an_expansion_is_backed_up_to_the_root(expanded):
     nodes = expanded.nodes
     assert nodes["b"].q == pytest.approx(0.3 * 0.6 + 0.7 * 0.9, abs=1e-12)
     assert (nodes["b"].visits, nodes[ROOT].visits, nodes["a"].visits) == (3, 5, 1)

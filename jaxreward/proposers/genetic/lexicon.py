@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxreward.errors import UserError
+from jaxreward.errors import InvalidSetting
 from jaxreward.programs.statements import IMPORTS, Statement, closure
 from jaxreward.proposers.genetic.genome import Gene, Part
 from jaxreward.records import Fragment, Vocabulary
@@ -34,8 +34,9 @@ class Lexicon:
 
     def __init__(self, vocabulary: Vocabulary):
         if not vocabulary.fragments:
-            raise UserError(
-                "the task has no vocabulary, which the genetic proposer builds programs from: use another proposer"
+            raise InvalidSetting(
+                "the task has no vocabulary, which the genetic proposer builds programs from: use another proposer",
+                "proposer",
             )
         self.fragments = {fragment.name: fragment for fragment in vocabulary.fragments}
         texts = [*IMPORTS, *(f"{name} = {value}" for name, value in vocabulary.constants.items())]

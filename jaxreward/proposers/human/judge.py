@@ -12,7 +12,7 @@ from typing import Literal, TextIO
 import numpy as np
 
 from jaxreward import files
-from jaxreward.errors import ProposerStopped, UserError
+from jaxreward.errors import EndCause, FileProblem, ProposerStopped, UnusableFile
 from jaxreward.proposers.human.mailbox import Mailbox
 from jaxreward.proposers.human.vote import read_vote
 from jaxreward.proposers.proposer import Answers, Context, RngOf
@@ -112,13 +112,15 @@ class Judge:
             if line is None:
                 return None
             if not line:
-                raise ProposerStopped(f"nobody answers on the terminal: go on with {self.box.how}", later=True)
+                raise ProposerStopped(
+                    f"nobody answers on the terminal: go on with {self.box.how}", EndCause.PEOPLE, later=True
+                )
             problem = _problem(line)
             if not problem:
                 return line.strip()
             context.note(f"please {problem}")
         text = f"{_UNREADABLE} lines in a row cannot be read as a vote: {problem}, and go on with {self.box.how}"
-        raise ProposerStopped(text, later=True)
+        raise ProposerStopped(text, EndCause.PEOPLE, later=True)
 
 
 class _Lines:
@@ -177,7 +179,8 @@ def _show(box: Mailbox, id: str, sides: tuple[Result, Result]) -> list[Path]:
                     copy = page.with_name(f"{id}-{side}{suffix}")
                     files.replace(copy, files.read_bytes(picture, below=run), below=run)
     except files.NotAFile as error:
-        raise UserError(f"{error.filename} cannot be used: {error.strerror}; move it away") from error
+        message = f"{error.filename} cannot be used: {error.strerror}; move it away"
+        raise UnusableFile(message, error.filename, FileProblem.WRONG_KIND) from error
     return [page.with_name(f"{id}-{side}.gif") for side in _SIDES]
 
 

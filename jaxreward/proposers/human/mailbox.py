@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jaxreward import files
-from jaxreward.errors import ProposerStopped, UserError, why_unreadable
+from jaxreward.errors import EndCause, FileProblem, ProposerStopped, UnusableFile, why_unreadable
 from jaxreward.proposers.llm.secrets import Secrets
 from jaxreward.proposers.proposer import Context
 from jaxreward.proposers.replies.program_reply import REPLY_LIMIT
@@ -132,13 +132,14 @@ class Mailbox:
             f"{len(missing)} of {asked} requests in {self.context.folder / self.questions} wait for a {self.what}: put "
             f"{first.name}{more} into {first.parent}, then go on with {self.how}"
         )
-        return ProposerStopped("; ".join([text, *problems]), later=True)
+        return ProposerStopped("; ".join([text, *problems]), EndCause.PEOPLE, later=True)
 
     def _file(self, id: str) -> Path | None:
         paths = [self.context.folder / self.answers / f"{id}{suffix}" for suffix in self.suffixes]
         found = [path for path in paths if files.is_there(path)]
         if len(found) > 1:
-            raise UserError(f"{found[0]} and {found[1].name} answer the same request: keep one of them")
+            message = f"{found[0]} and {found[1].name} answer the same request: keep one of them"
+            raise UnusableFile(message, found[1], FileProblem.EXISTS)
         return found[0] if found else None
 
     def _text(self, path: Path, unsettled: bool) -> str:
@@ -158,8 +159,9 @@ class Mailbox:
 
 @contextmanager
 def _explained() -> Iterator[None]:
-    """Turns a path that is refused into a UserError."""
+    """Turns a path that is refused into an UnusableFile."""
     try:
         yield
     except files.NotAFile as error:
-        raise UserError(f"{error.filename} cannot be used: {why_unreadable(error)}; move it away") from error
+        message = f"{error.filename} cannot be used: {why_unreadable(error)}; move it away"
+        raise UnusableFile(message, error.filename, FileProblem.WRONG_KIND) from error

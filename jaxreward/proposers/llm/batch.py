@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from jaxreward.errors import ProposerStopped
+from jaxreward.errors import End, EndCause, ProposerStopped
 from jaxreward.proposers.llm.call_errors import CallError
 from jaxreward.proposers.llm.circuit_breaker import Breaker, Clock
 from jaxreward.proposers.llm.cost import Cost, dollars
@@ -79,7 +79,8 @@ class Batch:
             most = self.cost.at_most(call.model, prompt_tokens(call.messages))
             self.queues[call.model].unsent.append(PendingCall(call, number, most))
         self.over = asyncio.Event()
-        self.spent = self.shown = ""
+        self.spent: End | None = None
+        self.shown = ""
         self.stopped: ProposerStopped | None = None
 
     async def run(self) -> None:
@@ -122,10 +123,11 @@ class Batch:
         if self.cost.reserve(pending.most):
             queue.take(pending)
             return pending
-        if not self.cost.reserved.requests and not self.spent:  # calls in flight may give some back
+        if not self.cost.reserved.requests and self.spent is None:  # calls in flight may give some back
             self.spent, most = self.cost.lacking(pending.most), pending.most
+            assert self.spent is not None
             need = f"{most.tokens:,} tokens" + (f", {dollars(most.usd)}" if most.usd else "")
-            self.context.note(f"{self.spent}: {self.cost.text()} so far, and the next call may need {need}")
+            self.context.note(f"{self.spent.reason}: {self.cost.text()} so far, and the next call may need {need}")
         return None
 
     def _all_lost(self) -> bool:
@@ -246,7 +248,7 @@ class Batch:
 
     def _end(self, sentence: str, *, later: bool) -> None:
         if self.stopped is None:
-            self.stopped = ProposerStopped(self.session.secrets.redact(sentence), later=later)
+            self.stopped = ProposerStopped(self.session.secrets.redact(sentence), EndCause.ENDPOINT, later=later)
         self.over.set()
 
     def _endpoint_name(self, call: Call) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import astuple, dataclass
 from functools import cache
 
-from jaxreward.errors import UserError
+from jaxreward.errors import End, EndCause, InvalidSetting
 from jaxreward.formatting import dollars
 from jaxreward.proposers.llm.llm_settings import LlmSettings
 from jaxreward.proposers.llm.quiet_litellm import import_litellm
@@ -105,7 +105,7 @@ class Cost:
     reply. With estimates that are not below what the provider counts, no cap is ever exceeded.
 
     Raises:
-        UserError: there is a cap in dollars and a model whose price is unknown.
+        InvalidSetting: there is a cap in dollars and a model whose price is unknown.
     """
 
     def __init__(self, settings: LlmSettings) -> None:
@@ -113,9 +113,11 @@ class Cost:
         self.spent = self.reserved = Amount()
         for model in settings.weights() if settings.max_usd is not None else ():
             if price_of(settings, model) is None:
-                raise UserError(
+                raise InvalidSetting(
                     f"the price of {model} is not known, so --max-usd cannot hold: say --price "
-                    f"{model}=INPUT,OUTPUT (dollars per million tokens), or use --max-tokens-total"
+                    f"{model}=INPUT,OUTPUT (dollars per million tokens), or use --max-tokens-total",
+                    "max_usd",
+                    "price",
                 )
 
     def at_most(self, model: str, prompt_tokens: int) -> Amount:
@@ -140,17 +142,17 @@ class Cost:
         self.reserved -= reserved
         self.spent += Amount.of([exchange])
 
-    def lacking(self, amount: Amount) -> str:
-        """Why an amount does not fit now, e.g. `the budget of dollars is spent`; empty if it does."""
+    def lacking(self, amount: Amount) -> End | None:
+        """Why an amount does not fit now, e.g. `the budget of dollars is spent`; None if it does."""
         s, total = self.settings, self.spent + self.reserved + amount
-        for cap, value, name in (
-            (s.max_usd, total.usd, "dollars"),
-            (s.max_tokens_total, total.tokens, "tokens"),
-            (s.max_requests, total.requests, "requests"),
+        for cap, value, name, cause in (
+            (s.max_usd, total.usd, "dollars", EndCause.USD),
+            (s.max_tokens_total, total.tokens, "tokens", EndCause.TOKENS),
+            (s.max_requests, total.requests, "requests", EndCause.REQUESTS),
         ):
             if cap is not None and value > cap * (1 + _ROUNDING):
-                return f"the budget of {name} is spent"
-        return ""
+                return End(f"the budget of {name} is spent", cause)
+        return None
 
     def money(self) -> str:
         """`$0.0123`, and how many tokens have no known price."""

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from jaxreward.errors import UserError
+from jaxreward.errors import InvalidSetting
 from jaxreward.proposers.llm.call_errors import CallError, Origin, explain, no_key, unusable
 from jaxreward.proposers.llm.llm_settings import LlmSettings
 from jaxreward.proposers.llm.quiet_litellm import import_litellm
@@ -91,16 +91,17 @@ class Endpoint:
         """The provider and the address of a model.
 
         Raises:
-            UserError: litellm cannot tell a provider from the name.
+            InvalidSetting: litellm cannot tell a provider from the name.
         """
         if model not in self._origins:
             litellm = import_litellm()
             try:
                 provider = litellm.get_llm_provider(model=model, api_base=self.settings.api_base)[1]
             except Exception:  # whatever a provider's configuration raises
-                raise UserError(
+                raise InvalidSetting(
                     f"litellm does not know whose model '{model}' is: put the provider before it, e.g. openai/{model} "
-                    "for an OpenAI-compatible endpoint"
+                    "for an OpenAI-compatible endpoint",
+                    "model",
                 ) from None
             missing = litellm.validate_environment(model=model).get("missing_keys", [])
             keys = [name for name in missing if name.endswith("KEY")]

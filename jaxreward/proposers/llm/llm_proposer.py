@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxreward.errors import UserError
+from jaxreward.errors import InvalidSetting, UserError
 from jaxreward.proposers.llm.batch import Batch, Session, answered
 from jaxreward.proposers.llm.call_errors import CallError
 from jaxreward.proposers.llm.circuit_breaker import Clock
@@ -50,7 +50,7 @@ class LlmProposer(Proposer):
         self.settings = settings or LlmSettings()
         self.settings.check()
         if not self.settings.model:
-            raise UserError(_NO_MODEL)
+            raise InvalidSetting(_NO_MODEL, "model")
         self.secrets = Secrets(models=self.settings.weights())
         self._check_address()
         self.book = PromptBook(card, self.settings.prompts)
@@ -63,14 +63,14 @@ class LlmProposer(Proposer):
         """Show where the calls of every model will go; nothing is sent.
 
         Raises:
-            UserError: there is no key for a model, or a model of no known provider.
+            InvalidSetting: there is no key for a model, or a model of no known provider.
         """
         endpoint = _endpoint(self.settings, self.secrets, note, note)
         for model in self.settings.weights():
             try:
                 run_calls(endpoint.dry_run(model))
             except CallError as error:
-                raise UserError(self.secrets.redact(str(error))) from error
+                raise InvalidSetting(self.secrets.redact(str(error)), "model") from error
         self._shown = endpoint.shown
 
     def open(self, context: Context) -> None:
@@ -89,7 +89,8 @@ class LlmProposer(Proposer):
     def _check_address(self) -> None:
         address = self.settings.api_base
         if address is not None and self.secrets.redact(address) != address:
-            raise UserError("--api-base holds a key: take it out, keys belong into the environment or a .env file")
+            message = "--api-base holds a key: take it out, keys belong into the environment or a .env file"
+            raise InvalidSetting(message, "api_base")
 
     def propose_all(self, requests: Sequence[Request], rng_of: RngOf) -> Answers:
         session = self._session
@@ -188,7 +189,7 @@ def ping(settings: LlmSettings, note: Callable[[str], None] = lambda _: None) ->
     """
     settings.check()
     if not settings.model:
-        raise UserError(_NO_MODEL)
+        raise InvalidSetting(_NO_MODEL, "model")
     secrets = Secrets(models=settings.weights())
     for sentence in secrets.install():
         note(sentence)

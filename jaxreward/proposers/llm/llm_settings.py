@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Annotated
 from urllib.parse import urlsplit
 
 from jaxreward.config import Arg, check_bounds
-from jaxreward.errors import UserError
+from jaxreward.errors import InvalidSetting, nearest
 
 
 @dataclass(frozen=True)
@@ -61,24 +60,26 @@ class LlmSettings:
     """Dollars per million tokens, of prompts and of replies. They take the place of litellm's price table."""
 
     def check(self) -> None:
-        """Raise a UserError for the first setting that cannot be."""
+        """Raise an `InvalidSetting` for the first setting that cannot be."""
         asked = self.weights()
         for model in self.prices():
             if asked and model not in asked:
-                close = difflib.get_close_matches(model, asked, n=1) or list(asked)
-                raise UserError(f"--price names {model}, which no --model does; did you mean {close[0]}?")
+                near = nearest(model, asked) or next(iter(asked))
+                raise InvalidSetting(
+                    f"--price names {model}, which no --model does; did you mean {near}?", "price", "model"
+                )
         check_bounds(self)
         for name in ("wait_s", "confirm_usd"):
             if not getattr(self, name) >= 0:
-                raise UserError(
-                    f"--{name.replace('_', '-')} must be a number that is not negative, not {getattr(self, name)}"
+                raise InvalidSetting(
+                    f"--{name.replace('_', '-')} must be a number that is not negative, not {getattr(self, name)}", name
                 )
         if self.temperature is not None and not 0 <= self.temperature <= 2:
-            raise UserError(f"--temperature must lie in [0, 2], not {self.temperature}")
+            raise InvalidSetting(f"--temperature must lie in [0, 2], not {self.temperature}", "temperature")
         if self.top_p is not None and not 0 < self.top_p <= 1:
-            raise UserError(f"--top-p must lie in (0, 1], not {self.top_p}")
+            raise InvalidSetting(f"--top-p must lie in (0, 1], not {self.top_p}", "top_p")
         if self.prompts is not None and not self.prompts.is_dir():
-            raise UserError(f"--prompts {self.prompts} is not a folder of prompt templates")
+            raise InvalidSetting(f"--prompts {self.prompts} is not a folder of prompt templates", "prompts")
         if self.api_base is not None:
             _check_address(self.api_base)
 
@@ -90,14 +91,17 @@ class LlmSettings:
             try:
                 value = float(weight) if name else 1.0
             except ValueError:
-                raise UserError(f"--model {item}: the weight after = must be a number, not {weight!r}") from None
+                message = f"--model {item}: the weight after = must be a number, not {weight!r}"
+                raise InvalidSetting(message, "model") from None
             name = name or item
             if not name:
-                raise UserError("--model names nothing: give a name of litellm's, e.g. anthropic/claude-sonnet-4-5")
+                message = "--model names nothing: give a name of litellm's, e.g. anthropic/claude-sonnet-4-5"
+                raise InvalidSetting(message, "model")
             if not 0 < value < math.inf:
-                raise UserError(f"--model {item}: the weight must be a positive number")
+                raise InvalidSetting(f"--model {item}: the weight must be a positive number", "model")
             if name in found:
-                raise UserError(f"--model names {name} twice; name each model once, with a weight if wanted")
+                message = f"--model names {name} twice; name each model once, with a weight if wanted"
+                raise InvalidSetting(message, "model")
             found[name] = value
         total = sum(found.values())
         return {name: value / total for name, value in found.items()}
@@ -110,11 +114,12 @@ class LlmSettings:
             try:
                 input_usd, output_usd = (float(value) / 1e6 for value in pair.split(","))
             except ValueError:
-                raise UserError(
-                    f"--price {item} must be MODEL=INPUT,OUTPUT in dollars per million tokens, e.g. openai/x=0.5,1.5"
+                raise InvalidSetting(
+                    f"--price {item} must be MODEL=INPUT,OUTPUT in dollars per million tokens, e.g. openai/x=0.5,1.5",
+                    "price",
                 ) from None
             if not model or not (0 <= input_usd < math.inf and 0 <= output_usd < math.inf):
-                raise UserError(f"--price {item} must name a model and two prices that are not negative")
+                raise InvalidSetting(f"--price {item} must name a model and two prices that are not negative", "price")
             found[model] = (input_usd, output_usd)
         return found
 
@@ -122,9 +127,10 @@ class LlmSettings:
 def _check_address(address: str) -> None:
     parts = urlsplit(address)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise UserError(f"--api-base {address} must be an address such as http://localhost:8000/v1")
+        raise InvalidSetting(f"--api-base {address} must be an address such as http://localhost:8000/v1", "api_base")
     if parts.username or parts.password or parts.query or "#" in address:
-        raise UserError(
+        raise InvalidSetting(
             "--api-base must not carry a key, a password, a query or a fragment: put keys into the environment or "
-            "a .env file"
+            "a .env file",
+            "api_base",
         )

@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import quote, quote_plus
 
 from jaxreward import files
-from jaxreward.errors import UserError, why_unreadable
+from jaxreward.errors import FileProblem, UnusableFile, why_unreadable
 
 _SECRET_NAME = re.compile(
     r"PASSWORD|PASSWD|PASSPHRASE|PASS$|^PGPASS|_PAT$|SECRET|CREDENTIAL|API_?KEY|ACCESS_?KEY|PRIVATE_?KEY|"
@@ -140,7 +140,8 @@ def _read(path: Path) -> dict[str, str]:
         text = files.read_text(path, links=True, largest=_LARGEST)
         return {name: value for name, value in dotenv_values(stream=io.StringIO(text)).items() if value is not None}
     except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"cannot read the keys in {path}: {why_unreadable(error)}") from None
+        message = f"cannot read the keys in {path}: {why_unreadable(error)}"
+        raise UnusableFile(message, path, FileProblem.UNREADABLE) from None
 
 
 def _is_secret(name: str, value: str) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import traceback
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,7 +18,15 @@ from jinja2 import (
 )
 from jinja2.sandbox import SandboxedEnvironment
 
-from jaxreward.errors import UserError, why_unreadable
+from jaxreward.errors import (
+    FileProblem,
+    InvalidSetting,
+    UnknownName,
+    UnusableFile,
+    UserError,
+    did_you_mean,
+    why_unreadable,
+)
 from jaxreward.proposers.prompts.sections import fenced
 
 _T = TypeVar("_T")
@@ -75,12 +82,14 @@ class Templates:
             where = self._place(error)
             if where is not None:
                 kind = "" if isinstance(error, TemplateError) else f"{type(error).__name__}: "
-                raise UserError(f"the prompt template {where}: {kind}{error}") from error
+                file, line = where
+                message = f"the prompt template {file}, line {line}: {kind}{error}"
+                raise UnusableFile(message, file, FileProblem.DAMAGED, line) from error
             if isinstance(error, Missing):
                 raise UserError(f"the prompt template {name}.j2 cannot be filled in: {error}") from error
             raise  # no template of the user's is involved
 
-    def _place(self, error: Exception) -> str | None:
+    def _place(self, error: Exception) -> tuple[str, int | None] | None:
         """File and line in the user's folder where an error arose."""
         if self.folder is None:
             return None
@@ -88,32 +97,36 @@ class Templates:
         if isinstance(error, TemplateSyntaxError) and error.filename:
             places.append((error.filename, error.lineno))
         own = [place for place in places if Path(place[0]).is_relative_to(self.folder)]
-        return "{}, line {}".format(*own[-1]) if own else None
+        return own[-1] if own else None
 
     def _own_names(self, folder: Path) -> set[str]:
         """The templates in a user's folder, known by name and readable."""
         if not folder.is_dir():
-            raise UserError(f"{folder} is not a folder of prompt templates")
+            raise InvalidSetting(f"{folder} is not a folder of prompt templates", "prompts")
         names = set()
         stems = {name.removesuffix(".j2") for name in self.names}
         for path in sorted(p for p in folder.iterdir() if p.is_file()):
             name = path.name
             if path.suffix != ".j2":
                 if path.stem in stems:
-                    raise UserError(f"the prompt template {path} must be called {path.stem}.j2")
+                    message = f"the prompt template {path} must be called {path.stem}.j2"
+                    raise UnusableFile(message, path, FileProblem.WRONG_KIND)
                 continue
             if not (name in self.names or name.startswith(("_", "operator_"))):
-                close = difflib.get_close_matches(name, sorted(self.names), n=1)
-                hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(sorted(self.names))}"
-                raise UserError(f"there is no prompt template called {name}, which {folder} has; {hint}")
+                known = sorted(self.names)
+                hint = did_you_mean(name, known, "there are")
+                message = f"there is no prompt template called {name}, which {folder} has; {hint}"
+                raise UnknownName("prompt template", name, known, message=message)
             try:
                 text = path.read_text(encoding="utf-8")
                 self._environment.parse(text)
                 self._environment.get_template(name)
             except TemplateSyntaxError as error:
-                raise UserError(f"the prompt template {path}, line {error.lineno}: {error.message}") from error
+                message = f"the prompt template {path}, line {error.lineno}: {error.message}"
+                raise UnusableFile(message, path, FileProblem.DAMAGED, error.lineno) from error
             except (OSError, UnicodeDecodeError, TemplateError) as error:
-                raise UserError(f"the prompt template {path} cannot be read: {why_unreadable(error)}") from error
+                message = f"the prompt template {path} cannot be read: {why_unreadable(error)}"
+                raise UnusableFile(message, path, FileProblem.UNREADABLE) from error
             names.add(name)
         return names
 
