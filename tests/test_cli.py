@@ -397,7 +397,7 @@ def test_evolve_prints_its_documented_object(capsys, tmp_path):
             "cost_usd"} <= set(report)  # fmt: skip
     assert (tmp_path / "small" / "search.png").stat().st_size > 1000
     assert Path(report["best"]["path"]).exists() and {"mean", "se", "n"} <= set(report["best"]["score"])
-    status, _, err = outcome(capsys, "evolve", "--out", str(tmp_path), "--name", "small")
-    assert status == 2 and "holds a run already" in err
+    status, out, err = outcome(capsys, "evolve", "--out", str(tmp_path), "--name", "small")
+    assert status == 2 and "holds a run already" in err and out == "", "before the plan is shown"
     status, _, err = outcome(capsys, "evolve", "--out", str(tmp_path), "--name", "small", "--resume", "--steps", "4096")
     assert status == 2 and "--steps" in err and "cannot change" in err

@@ -16,6 +16,7 @@ from jaxreward.evolve.setup import Setup
 from jaxreward.reports.live import Live
 from jaxreward.reports.page import write_report
 from jaxreward.runs import StopSignal
+from jaxreward.runs.run import require_new
 
 MACHINE = ("memory_gb", "chunk", "collector", "compile")
 TOPICS: dict[str, tuple[str, ...]] = {
@@ -35,6 +36,8 @@ def run(resolved: Resolved[EvolveSettings]) -> int:
     """Search; returns the exit status."""
     settings = resolved.settings
     settings.check()
+    if not settings.resume:
+        require_new(settings.out / settings.run_name)
     setup, console = Setup.of(settings), console_of(settings.json)
     spending = spending_of(settings)
     for line in describe(settings, spending.text() if spending else ""):

@@ -67,7 +67,7 @@ class CompareSettings(SearchOptions):
     """What the user typed, for the logs."""
 
     def check(self) -> None:
-        """Raise an `InvalidSetting` for the first setting that cannot be."""
+        """Raise an `InvalidSetting` for the first invalid setting."""
         self.part()
         for name in ("tasks", "strategies", "proposers"):
             values = getattr(self, name)

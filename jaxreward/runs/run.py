@@ -20,7 +20,7 @@ from jaxreward.errors import (
 )
 from jaxreward.runs.disk import make_folder, write_atomic
 from jaxreward.runs.events import Asked, Event, Failed, Paused, Resumed, RunStarted
-from jaxreward.runs.log import Entry, EventLog
+from jaxreward.runs.log import Entry, EventLog, read_log
 from jaxreward.runs.provenance import Provenance, with_header
 from jaxreward.runs.toml import to_toml
 
@@ -52,9 +52,7 @@ class Run:
         log = EventLog(path / "events.jsonl")
         try:
             if log.entries:
-                if _worth_keeping(path, log.entries):
-                    message = f"{path} holds a run already: resume it, or choose another name for a new one."
-                    raise UnusableFile(message, path, FileProblem.EXISTS)
+                _require_replaceable(path, log.entries)
                 _clear(path, log)
             write_atomic(path / "config.toml", to_toml(config))
             return cls(path, read_config(path), log)
@@ -135,11 +133,19 @@ _OF_A_START = ("task.py", "observation.py", "report.html", "search.png", "profil
 """Files of a run without results, apart from its log, which the next run of its name would take for its own."""
 
 
-def _worth_keeping(path: Path, entries: Sequence[Entry]) -> bool:
-    """Whether something would be lost with a run: what a model or a person was asked, or the steps of a search that has
-    not failed."""
+def require_new(path: Path) -> None:
+    """Raise `UnusableFile` if `path` holds a run that `Run.create` would not replace."""
+    if (path / "events.jsonl").is_file() and (entries := read_log(path / "events.jsonl")):
+        _require_replaceable(path, entries)
+
+
+def _require_replaceable(path: Path, entries: Sequence[Entry]) -> None:
+    """Raise `UnusableFile` if something would be lost with a run: what a model or a person was asked, or the steps of a
+    search that has not failed."""
     begun = all(isinstance(entry.event, RunStarted | Asked | Paused | Resumed) for entry in entries)
-    return _asked_others(path) or not (begun or isinstance(entries[-1].event, Failed))
+    if _asked_others(path) or not (begun or isinstance(entries[-1].event, Failed)):
+        message = f"{path} holds a run already: resume it, or choose another name for a new one."
+        raise UnusableFile(message, path, FileProblem.EXISTS)
 
 
 def _asked_others(path: Path) -> bool:

@@ -39,7 +39,7 @@ class LlmProposer(Proposer):
         settings: which models, how they are asked, and what they may cost.
 
     Raises:
-        UserError: settings that cannot be, no model, a key in the address, a cap in dollars without a
+        UserError: invalid settings, no model, a key in the address, a cap in dollars without a
             price, or a `.env` that cannot be read.
     """
 
@@ -185,7 +185,7 @@ def ping(settings: LlmSettings, note: Callable[[str], None] = lambda _: None) ->
     """Ask every model of the settings for one word, once; `note` shows where, and what in `.env` is ignored.
 
     Raises:
-        UserError: no model, or settings that cannot be.
+        UserError: no model, or invalid settings.
     """
     settings.check()
     if not settings.model:

@@ -60,7 +60,7 @@ class LlmSettings:
     """Dollars per million tokens, of prompts and of replies. They take the place of litellm's price table."""
 
     def check(self) -> None:
-        """Raise an `InvalidSetting` for the first setting that cannot be."""
+        """Raise an `InvalidSetting` for the first invalid setting."""
         asked = self.weights()
         for model in self.prices():
             if asked and model not in asked:
