@@ -8,7 +8,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from jaxreward.proposers.prompts.feedback_text import feedback_lines, number, one_line
+from jaxreward.proposers.prompts.training_feedback import feedback_lines, number, one_line
 from jaxreward.proposers.replies.program_reply import THOUGHT_LIMIT
 from jaxreward.proposers.replies.source import defined
 from jaxreward.records import Failure, Feedback, Measure, Request, Result

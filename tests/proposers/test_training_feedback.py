@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jaxreward.proposers.prompts.feedback_text import POINTS, feedback_lines, number, one_line, steps
+from jaxreward.proposers.prompts.training_feedback import POINTS, feedback_lines, number, one_line, steps
 from jaxreward.records import Candidate, Feedback, Notice, ProgramSummary, Result, TermCurve
 
 
