@@ -1,0 +1,123 @@
+"""Walking distances on a small grid: a flood of bits, and cell by cell for reference.
+
+One turn of `flood` is some shifts and masks of a few integers, which a compiler makes one kernel of; a turn on arrays
+of cells is several kernels. `bits_of` to `flood` are in the language of programs (docs/programs.md): the vocabulary of
+XLand carries their text.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+
+
+def bits_of(cells: jax.Array) -> tuple[list[jax.Array], list[jax.Array]]:
+    """The even and the odd cells of a grid, bool (H, W), as bits of uint32.
+
+    Cells have numbers in rows of odd length, 0 for (1, 1): the neighbours of an even cell are odd. Bit i of word k is
+    cell 64 k + 2 i, or the one after it. The border is left out.
+    """
+    row = cells.shape[1] | 1
+    flat = jnp.pad(cells, ((0, 0), (0, row - cells.shape[1]))).reshape(-1)[row + 1 : -row - 1].astype(jnp.uint32)
+
+    def word(first, end):
+        bits = flat[first:end:2]
+        return jnp.sum(bits << jnp.arange(bits.size, dtype=jnp.uint32), dtype=jnp.uint32)
+
+    words = range(0, flat.size, 64)
+    return [word(k, k + 64) for k in words], [word(k + 1, k + 64) for k in words]
+
+
+def number_of(cell: jax.Array, width: int) -> jax.Array:
+    """The number that a cell, (..., 2), has in `bits_of` a grid of `width` columns."""
+    row = width | 1
+    return cell[..., 0] * row + cell[..., 1] - row - 1
+
+
+def bit_of(number: jax.Array, words: int) -> tuple[list[jax.Array], list[jax.Array]]:
+    """As `bits_of` a grid on which one cell is true; none is if the number is out of range."""
+    bit = jnp.uint32(1) << ((number & 63) >> 1).astype(jnp.uint32)
+    even, odd = jnp.where(number & 1, 0, bit), jnp.where(number & 1, bit, 0)
+    in_word = [number >> 6 == k for k in range(words)]
+    return [jnp.where(here, even, 0) for here in in_word], [jnp.where(here, odd, 0) for here in in_word]
+
+
+def up(words: list[jax.Array], n: int) -> list[jax.Array]:
+    """Bits moved up by n places, from word to word."""
+    return [w << n | words[k - 1] >> (32 - n) if k else w << n for k, w in enumerate(words)]
+
+
+def down(words: list[jax.Array], n: int) -> list[jax.Array]:
+    """Bits moved down by n places, from word to word."""
+    last = len(words) - 1
+    return [w >> n | words[k + 1] << (32 - n) if k < last else w >> n for k, w in enumerate(words)]
+
+
+def meet(words: list[jax.Array], others: list[jax.Array]) -> jax.Array:
+    """Whether a bit is set in both."""
+    found = words[0] & others[0]
+    for word, other in zip(words[1:], others[1:]):
+        found = found | word & other
+    return found != 0
+
+
+def spread(words, free, stop, sides):
+    """`words` with those of the bits of any of `sides` that are `free`, unless it is to stop."""
+    return [jnp.where(stop, w, w | (a | b | c | d) & f) for w, f, a, b, c, d in zip(words, free, *sides)]
+
+
+def flood(
+    passable: jax.Array, start: jax.Array, target: jax.Array, beside: jax.Array, limit: int
+) -> tuple[jax.Array, jax.Array]:
+    """Steps from `start` to `target`, and which of the cells `beside` the target are nearer to the start than it is.
+
+    A flood from the start over passable cells, which stops when it reaches the target. Even and odd cells take turns.
+
+    Args:
+        passable: bool (H, W), W at most 61, False on the border. The start need not be passable.
+        start, target: row and column, int32 (2,); the start is not on the border.
+        beside: neighbours of the target, int32 (k, 2).
+        limit: an even number of steps, which counts for all that is farther or not reached.
+
+    Returns:
+        int32 () and bool (k,).
+    """
+    width = passable.shape[1]
+    half = width // 2
+    free_even, free_odd = bits_of(passable)
+    words, first, last = len(free_even), number_of(start, width), number_of(target, width)
+    goal_even, goal_odd = bit_of(last, words)
+    end = (
+        limit - 2 + (first & 1)
+    )  # steps before the last turn, after which even cells would be `limit` from an even start
+
+    def turn(carry, _):
+        even, odd, steps = carry
+        there = meet(even, goal_even)
+        odd = spread(odd, free_odd, there, [even, down(even, 1), down(even, half + 1), up(even, half)])
+        now = meet(odd, goal_odd)
+        even = spread(even, free_even, now | (steps == end), [odd, up(odd, 1), up(odd, half + 1), down(odd, half)])
+        return (even, odd, steps + jnp.where(there | now, 0, 2)), None
+
+    even, odd, steps = jax.lax.scan(turn, (*bit_of(first, words), jnp.int32(0)), None, length=limit // 2)[0]
+    reached = meet(even + odd, goal_even + goal_odd)
+    steps = jnp.where(reached, steps + (last & 1) - (first & 1), limit)
+    near_even, near_odd = bit_of(number_of(beside, width), words)
+    return steps, meet(even + odd, near_even + near_odd)
+
+
+def flood_by_cells(
+    passable: jax.Array, start: jax.Array, target: jax.Array, beside: jax.Array, limit: int
+) -> tuple[jax.Array, jax.Array]:
+    """What `flood` computes, as a breadth-first search over the cells of the grid."""
+    reached = jnp.zeros(passable.shape, bool).at[start[0], start[1]].set(True)
+
+    def turn(step: jax.Array, carry: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        reached, steps = carry
+        wide = jnp.pad(reached, 1)
+        sides = wide[:-2, 1:-1] | wide[2:, 1:-1] | wide[1:-1, :-2] | wide[1:-1, 2:]
+        new = sides & passable & ~reached
+        return reached | new, jnp.where(new, step, steps)
+
+    steps = jax.lax.fori_loop(1, limit, turn, (reached, jnp.where(reached, 0, limit)))[1]
+    return steps[target[0], target[1]], steps[beside[:, 0], beside[:, 1]] < steps[target[0], target[1]]
