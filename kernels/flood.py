@@ -42,12 +42,12 @@ def bit_of(number: jax.Array, words: int) -> tuple[list[jax.Array], list[jax.Arr
     return [jnp.where(here, even, 0) for here in in_word], [jnp.where(here, odd, 0) for here in in_word]
 
 
-def up(words: list[jax.Array], n: int) -> list[jax.Array]:
+def moved_up(words: list[jax.Array], n: int) -> list[jax.Array]:
     """Bits moved up by n places, from word to word."""
     return [w << n | words[k - 1] >> (32 - n) if k else w << n for k, w in enumerate(words)]
 
 
-def down(words: list[jax.Array], n: int) -> list[jax.Array]:
+def moved_down(words: list[jax.Array], n: int) -> list[jax.Array]:
     """Bits moved down by n places, from word to word."""
     last = len(words) - 1
     return [w >> n | words[k + 1] << (32 - n) if k < last else w >> n for k, w in enumerate(words)]
@@ -61,7 +61,9 @@ def meet(words: list[jax.Array], others: list[jax.Array]) -> jax.Array:
     return found != 0
 
 
-def spread(words, free, stop, sides):
+def spread(
+    words: list[jax.Array], free: list[jax.Array], stop: jax.Array, sides: list[list[jax.Array]]
+) -> list[jax.Array]:
     """`words` with those of the bits of any of `sides` that are `free`, unless it is to stop."""
     return [jnp.where(stop, w, w | (a | b | c | d) & f) for w, f, a, b, c, d in zip(words, free, *sides)]
 
@@ -94,9 +96,11 @@ def flood(
     def turn(carry, _):
         even, odd, steps = carry
         there = meet(even, goal_even)
-        odd = spread(odd, free_odd, there, [even, down(even, 1), down(even, half + 1), up(even, half)])
+        sides = [even, moved_down(even, 1), moved_down(even, half + 1), moved_up(even, half)]
+        odd = spread(odd, free_odd, there, sides)
         now = meet(odd, goal_odd)
-        even = spread(even, free_even, now | (steps == end), [odd, up(odd, 1), up(odd, half + 1), down(odd, half)])
+        sides = [odd, moved_up(odd, 1), moved_up(odd, half + 1), moved_down(odd, half)]
+        even = spread(even, free_even, now | (steps == end), sides)
         return (even, odd, steps + jnp.where(there | now, 0, 2)), None
 
     even, odd, steps = jax.lax.scan(turn, (*bit_of(first, words), jnp.int32(0)), None, length=limit // 2)[0]

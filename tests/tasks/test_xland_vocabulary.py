@@ -137,7 +137,7 @@ def test_sources_are_self_contained_and_plain():
 
 def test_width_limit():
     with pytest.raises(ValueError, match="32 bits"):
-        xland_vocabulary([PYRAMID], 40, 40, 80)
+        xland_vocabulary([PYRAMID], 70, 70, 80)
 
 
 UP, RIGHT, DOWN, LEFT = range(4)
