@@ -11,35 +11,27 @@ import jax
 import jax.numpy as jnp
 
 
-def bits_of(cells: jax.Array) -> tuple[list[jax.Array], list[jax.Array]]:
-    """The even and the odd cells of a grid, bool (H, W), as bits of uint32.
+def bits_of(cells: jax.Array) -> list[jax.Array]:
+    """Cells of a grid, bool (H, W), as bits of uint32: first words of the even cells, then as many of the odd ones.
 
     Cells have numbers in rows of odd length, 0 for (1, 1): the neighbours of an even cell are odd. Bit i of word k is
     cell 64 k + 2 i, or the one after it. The border is left out.
     """
     row = cells.shape[1] | 1
     flat = jnp.pad(cells, ((0, 0), (0, row - cells.shape[1]))).reshape(-1)[row + 1 : -row - 1].astype(jnp.uint32)
-
-    def word(first, end):
-        bits = flat[first:end:2]
-        return jnp.sum(bits << jnp.arange(bits.size, dtype=jnp.uint32), dtype=jnp.uint32)
-
-    words = range(0, flat.size, 64)
-    return [word(k, k + 64) for k in words], [word(k + 1, k + 64) for k in words]
+    parts = [flat[k + odd : k + 64 : 2] for odd in (0, 1) for k in range(0, flat.size, 64)]
+    return [jnp.sum(part << jnp.arange(part.size, dtype=jnp.uint32), dtype=jnp.uint32) for part in parts]
 
 
 def number_of(cell: jax.Array, width: int) -> jax.Array:
     """The number that a cell, (..., 2), has in `bits_of` a grid of `width` columns."""
-    row = width | 1
-    return cell[..., 0] * row + cell[..., 1] - row - 1
+    return (cell[..., 0] - 1) * (width | 1) + cell[..., 1] - 1
 
 
-def bit_of(number: jax.Array, words: int) -> tuple[list[jax.Array], list[jax.Array]]:
+def bit_of(number: jax.Array, words: int) -> list[jax.Array]:
     """As `bits_of` a grid on which one cell is true; none is if the number is out of range."""
     bit = jnp.uint32(1) << ((number & 63) >> 1).astype(jnp.uint32)
-    even, odd = jnp.where(number & 1, 0, bit), jnp.where(number & 1, bit, 0)
-    in_word = [number >> 6 == k for k in range(words)]
-    return [jnp.where(here, even, 0) for here in in_word], [jnp.where(here, odd, 0) for here in in_word]
+    return [jnp.where((number & 1 == odd) & (number >> 6 == k), bit, 0) for odd in (0, 1) for k in range(words)]
 
 
 def moved_up(words: list[jax.Array], n: int) -> list[jax.Array]:
@@ -86,28 +78,27 @@ def flood(
     """
     width = passable.shape[1]
     half = width // 2
-    free_even, free_odd = bits_of(passable)
-    words, first, last = len(free_even), number_of(start, width), number_of(target, width)
-    goal_even, goal_odd = bit_of(last, words)
+    free, first, last = bits_of(passable), number_of(start, width), number_of(target, width)
+    words = len(free) // 2
+    goal = bit_of(last, words)
     end = (
         limit - 2 + (first & 1)
     )  # steps before the last turn, after which even cells would be `limit` from an even start
 
     def turn(carry, _):
         even, odd, steps = carry
-        there = meet(even, goal_even)
+        there = meet(even, goal[:words])
         sides = [even, moved_down(even, 1), moved_down(even, half + 1), moved_up(even, half)]
-        odd = spread(odd, free_odd, there, sides)
-        now = meet(odd, goal_odd)
+        odd = spread(odd, free[words:], there, sides)
+        now = meet(odd, goal[words:])
         sides = [odd, moved_up(odd, 1), moved_up(odd, half + 1), moved_down(odd, half)]
-        even = spread(even, free_even, now | (steps == end), sides)
+        even = spread(even, free[:words], now | (steps == end), sides)
         return (even, odd, steps + jnp.where(there | now, 0, 2)), None
 
-    even, odd, steps = jax.lax.scan(turn, (*bit_of(first, words), jnp.int32(0)), None, length=limit // 2)[0]
-    reached = meet(even + odd, goal_even + goal_odd)
-    steps = jnp.where(reached, steps + (last & 1) - (first & 1), limit)
-    near_even, near_odd = bit_of(number_of(beside, width), words)
-    return steps, meet(even + odd, near_even + near_odd)
+    begin = bit_of(first, words)
+    even, odd, steps = jax.lax.scan(turn, (begin[:words], begin[words:], jnp.int32(0)), None, length=limit // 2)[0]
+    steps = jnp.where(meet(even + odd, goal), steps + (last & 1) - (first & 1), limit)
+    return steps, meet(even + odd, bit_of(number_of(beside, width), words))
 
 
 def flood_by_cells(
