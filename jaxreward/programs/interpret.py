@@ -13,6 +13,7 @@ from jaxreward.programs.limits import Limits
 from jaxreward.programs.primitives import SCATTERS, primitives, replayable
 from jaxreward.programs.spec import dtype_name, dtype_of
 from jaxreward.programs.tape import Tape, TapeError, constant
+from jaxreward.programs.unrolling import turns_at_once
 
 Step = Callable[[list[Any]], Sequence[Any]]
 
@@ -101,7 +102,10 @@ def _scan(params: dict[str, Any], limits: Limits) -> Step:
             results = body(*fixed, *carry, *row)
             return tuple(results[:carries]), tuple(results[carries:])
 
-        carry, stacked = lax.scan(turn, tuple(first), tuple(rows), length=params["length"], reverse=params["reverse"])
+        carry, stacked = lax.scan(
+            turn, tuple(first), tuple(rows), length=params["length"], reverse=params["reverse"],
+            unroll=turns_at_once(params["length"], params["body"]),
+        )  # fmt: skip
         return [*carry, *stacked]
 
     return step

@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxreward.devices import supported
+from jaxreward.programs.unrolling import compiling_for
 from jaxreward.timing import CLOCK
 from jaxreward.training.plan import Device
 
@@ -39,7 +40,7 @@ def compile_for(
     """`fn` compiled for arguments of these shapes on `device`; `options` as for `xla_options`."""
     on = jax.sharding.SingleDeviceSharding(device)
     shapes = jax.tree.map(lambda x: jax.ShapeDtypeStruct(jnp.shape(x), x.dtype, sharding=on), shapes)
-    with CLOCK.part("trace"):
+    with CLOCK.part("trace"), compiling_for(device.platform):
         lowered = jax.jit(fn, donate_argnums=donate).lower(*shapes)
     with CLOCK.part("compile"):
         return lowered.compile(xla_options(device.platform, options))

@@ -12,6 +12,7 @@ from jaxreward.errors import UserError
 from jaxreward.operators import WORDS
 from jaxreward.programs.limits import Limits
 from jaxreward.programs.names import BUILTINS, MODULES
+from jaxreward.programs.unrolling import OPERATIONS
 from jaxreward.proposers.prompts import sections
 from jaxreward.proposers.prompts.pages import OTHER, PAGES, Page, page_name
 from jaxreward.proposers.prompts.sample_requests import sample_requests
@@ -105,6 +106,7 @@ class PromptBook:
             "modules": MODULES,
             "builtins": sorted(BUILTINS),
             "limits": Limits(),
+            "turns_at_once": OPERATIONS,
             "parents": parents,
             "left_out": 0,
             "called": page.called,

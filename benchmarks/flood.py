@@ -1,0 +1,127 @@
+"""What a walking distance costs on a CPU: by the vocabulary's flood of bits, and by the one over rows of the grid that
+recorded programs carry.
+
+    python benchmarks/flood.py --out flood.json
+
+Distances on 4,096 random grids to one thing each, for the grids of xland-easy and xland-hard. Forms take turns; a
+figure is the least processor time of all rounds. Results must be the same.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from importlib.resources import files
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from benchmarks.command import save, status_of
+from benchmarks.machine import machine
+from jaxreward.commands.resolve import parse
+from jaxreward.errors import UserError
+from jaxreward.programs.encode import trace
+from jaxreward.programs.limits import Limits
+from jaxreward.programs.tape import count
+from jaxreward.tasks.xland_vocabulary import xland_vocabulary
+from jaxreward.training.compiled import xla_options
+
+THING, FLOOR, WALL = (3, 1), 1, 2
+
+
+@dataclass(frozen=True)
+class FloodSettings:
+    """Walking distances, by several floods."""
+
+    grids: int = 4096
+    """Grids of a call."""
+    rounds: int = 20
+    """Rounds of ten calls of each form."""
+    out: Path | None = None
+    """File of results."""
+
+    def check(self) -> None:
+        """Raise a UserError for the first setting that cannot be."""
+        if min(self.grids, self.rounds) < 1:
+            raise UserError("--grids and --rounds are at least 1")
+
+
+def forms(name: str) -> tuple[int, dict[str, Callable[..., Any]]]:
+    """The size of a task's grid, and functions of a grid and a cell to the steps from there to the thing."""
+    recorded, current = dict[str, Any](), dict[str, Any]()
+    exec((files("jaxreward") / "interfaces" / name / "genetic.py").read_text(), recorded)
+    size = recorded["HEIGHT"]
+    vocabulary = xland_vocabulary([THING], size, size, 80)
+    constants = [f"{name} = {value}" for name, value in vocabulary.constants.items()]
+    exec("\n".join(["import jax", "import jax.numpy as jnp", *constants, *vocabulary.helpers.values()]), current)
+
+    def of(walks: Any, grid: jax.Array, cell: jax.Array) -> jax.Array:
+        return walks(SimpleNamespace(grid=grid, agent=SimpleNamespace(position=cell)))
+
+    rows = partial(of, lambda state: recorded["walk_to"](state, THING))
+    return size, {"rows": rows, "bits": partial(of, lambda state: current["walk_to"](state, THING))}
+
+
+def cases(size: int, n: int) -> tuple[jax.Array, jax.Array]:
+    """Grids with a thing each, a fifth of their cells wall, and a cell of each."""
+    rng = np.random.default_rng(0)
+    kinds = np.where(rng.random((n, size, size)) < 0.8, FLOOR, WALL)
+    kinds[:, [0, -1]] = kinds[:, :, [0, -1]] = WALL
+    places = rng.integers(1, size - 1, (2, n, 2)).astype(np.int32)
+    kinds[np.arange(n), places[0, :, 0], places[0, :, 1]] = THING[0]
+    return jnp.asarray(np.stack([kinds, np.full_like(kinds, THING[1])], -1).astype(np.uint8)), jnp.asarray(places[1])
+
+
+def measured(name: str, settings: FloodSettings) -> list[dict[str, Any]]:
+    """A row for each form.
+
+    Raises:
+        UserError: they do not agree.
+    """
+    size, functions = forms(name)
+    arguments = cases(size, settings.grids)
+    rows, compiled = dict[str, dict[str, Any]](), dict[str, Any]()
+    for form, function in functions.items():
+        shapes = [jax.ShapeDtypeStruct(x.shape[1:], x.dtype) for x in arguments]
+        tape = trace(lambda *xs, f=function: [f(*xs)], shapes, ["grid", "cell"], Limits())
+        lowered, begin = jax.jit(jax.vmap(function)).lower(*arguments), time.process_time()
+        compiled[form] = lowered.compile(xla_options("cpu"))
+        seconds = time.process_time() - begin
+        rows[form] = {"task": name, "form": form, "operations": count(tape), "compile_s": round(seconds, 3)}
+    steps = [np.asarray(run(*arguments)) for run in compiled.values()]
+    if not all((one == steps[0]).all() for one in steps):
+        raise UserError("the floods do not agree")
+    times = {form: list[float]() for form in compiled}
+    for _ in range(settings.rounds):
+        for form, run in compiled.items():
+            begin = time.process_time()
+            for _ in range(10):
+                jax.block_until_ready(run(*arguments))
+            times[form].append((time.process_time() - begin) / 10)
+    return [row | {"microseconds": round(min(times[form]) * 1e6)} for form, row in rows.items()]
+
+
+def measure(args: list[str]) -> None:
+    settings = parse(FloodSettings, FloodSettings(), args, "flood.py")
+    settings.check()
+    rows = [row for name in ("xland_easy", "xland_hard") for row in measured(name, settings)]
+    for row in rows:
+        print(*(f"{key} {value}" for key, value in row.items()), sep=", ")
+    save({"machine": machine(), "grids": settings.grids, "rows": rows}, settings.out)
+
+
+def main(argv: list[str] | None = None) -> int:
+    return status_of("flood", lambda: measure(sys.argv[1:] if argv is None else argv))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,90 @@
+"""Loops of tapes whose turns are compiled as one on a GPU."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.extend import core
+
+from jaxreward.kernels.flood import flood
+from jaxreward.programs.encode import trace
+from jaxreward.programs.interpret import replay
+from jaxreward.programs.limits import Limits
+from jaxreward.programs.tape import Tape, count
+from jaxreward.programs.unrolling import OPERATIONS, compiling_for, turns_at_once
+
+X = jnp.arange(6.0)
+LOOPS: dict[str, Any] = {
+    "carry": lambda x: jax.lax.scan(lambda c, _: (c * 1.5, None), x, None, length=7)[0],
+    "rows": lambda x: jax.lax.scan(lambda c, row: (c + row, c * row), x[0], x)[1],
+    "reverse": lambda x: jax.lax.scan(lambda c, row: (c + row, c), x[0], x, reverse=True)[1],
+    "index": lambda x: jax.lax.fori_loop(0, 5, lambda i, c: c.at[i].add(c[i + 1]), x),
+}
+BODY: Tape = {"ins": [[[], "float32"]], "nodes": [["neg", {}, [i], 1] for i in range(40)], "outs": [40]}
+
+
+def taped(function: Any, *arguments: Any) -> Tape:
+    structs = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in arguments]
+    return trace(lambda *xs: jax.tree.leaves(function(*xs)), structs, [f"#{i}" for i in range(len(structs))], Limits())
+
+
+def compiled(tape: Tape, platform: str, *arguments: Any) -> tuple[int, list[Any]]:
+    """The trips of the loops that are left for a platform, and the values of the tape, over a batch."""
+    with compiling_for(platform):
+        closed = jax.make_jaxpr(jax.vmap(replay(tape)))(*arguments)
+    loops = [e.params for e in closed.eqns if e.primitive.name == "scan"]
+    trips = sum(math.ceil(p["length"] / p["unroll"]) for p in loops if p["length"] > p["unroll"])
+    return trips, jax.jit(core.jaxpr_as_fun(closed))(*arguments)
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_no_short_loop_is_left_on_a_gpu_and_values_differ_by_rounding(name: str):
+    tape, batch = taped(LOOPS[name], X), jnp.stack([X, X + 0.3, -X])
+    (rolled, expected), (left, found) = (compiled(tape, platform, batch) for platform in ("cpu", "gpu"))
+    assert rolled == {"carry": 7, "index": 5}.get(name, 6) and left == 0
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-6)
+
+
+@pytest.mark.parametrize(("size", "limit"), [(9, 22), (13, 32)])
+def test_the_flood_has_few_trips_on_a_gpu_and_the_same_values(size: int, limit: int):
+    rng = np.random.default_rng(size)
+    cells = rng.random((50, size, size)) < 0.8
+    cells[:, [0, -1]] = cells[:, :, [0, -1]] = False
+    places = rng.integers(1, size - 1, (50, 2, 2)).astype(np.int32)
+    case = cells, places[:, 0], places[:, 1], places[:, 1, None] + np.array([[0, 1], [1, 0]], np.int32)
+    tape = taped(partial(flood, limit=limit), *(x[0] for x in case))
+    (rolled, expected), (left, found) = (compiled(tape, platform, *case) for platform in ("cpu", "gpu"))
+    assert rolled == limit // 2 and left == {9: 0, 13: 6}[size]
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_turns_at_once_are_even_parts_within_the_limit():
+    with compiling_for("gpu"):
+        for length in (1, 2, 10, 11, 22, 1000):
+            turns = turns_at_once(length, BODY)
+            trips = math.ceil(length / turns)
+            assert turns * count(BODY) <= OPERATIONS and trips * turns - length < trips
+        assert turns_at_once(10, BODY) == 10 and turns_at_once(11, BODY) == 6
+        large = BODY | {"nodes": BODY["nodes"] * 20}
+        assert turns_at_once(4, large) == 1
+
+
+def test_a_loop_around_a_loop_stays_one():
+    inner = ["scan", {"consts": 0, "carry": 1, "length": 3, "reverse": False, "body": BODY}, [0], 1]
+    with compiling_for("gpu"):
+        assert turns_at_once(3, {"ins": BODY["ins"], "nodes": [inner], "outs": [1]}) == 1
+
+
+@pytest.mark.parametrize("platform", ["cpu", "tpu"])
+def test_loops_stay_loops_elsewhere(platform: str):
+    with compiling_for("gpu"), compiling_for(platform):
+        assert turns_at_once(3, BODY) == 1
+    assert turns_at_once(3, BODY) == 1
