@@ -104,7 +104,7 @@ def _of_group(group: str, commands: Mapping[str, Command[Any]], words: list[str]
         return 0
     name, *rest = words
     if name not in commands:
-        raise UnknownName(f"command of {group}", name, commands, otherwise="choose from")
+        raise UnknownName("command", f"{group} {name}", [f"{group} {c}" for c in commands], otherwise="choose from")
     return commands[name](rest)
 
 

@@ -14,7 +14,7 @@ from typing import Any, NoReturn, TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from jaxreward import files
-from jaxreward.errors import FileProblem, InvalidSetting, UnusableFile, nearest, why_unreadable
+from jaxreward.errors import FileProblem, InvalidSetting, UnusableFile, nearest, problem_of, why_unreadable
 
 D = TypeVar("D")
 
@@ -49,10 +49,12 @@ def merged_options(base: Sequence[str], given: Sequence[str]) -> tuple[str, ...]
     """Options KEY=VALUE of `base`, those of `given` in place of the ones with the same key; one that is twice in
     `given` is left for its reader to refuse."""
 
-    def key(option: str) -> str:
-        return option.partition("=")[0].strip().replace("-", "_")
+    return (*(o for o in base if key_of(o) not in map(key_of, given)), *given)
 
-    return (*(o for o in base if key(o) not in map(key, given)), *given)
+
+def key_of(option: str) -> str:
+    """The key of an option KEY=VALUE, with underscores."""
+    return option.partition("=")[0].strip().replace("-", "_")
 
 
 _ELSEWHERE = {
@@ -65,7 +67,7 @@ _ELSEWHERE = {
 
 
 def nearest_option(name: str, known: Collection[str]) -> str | None:
-    """The option that was most likely meant by a name that is none.
+    """The option that a mistyped name most likely means, or None.
 
     An option may be meant by its initials (`lr`), by what another library calls it (`gamma`), or be mistyped.
     Names may be those of flags and of nested settings, `--ppo.learning-rate`.
@@ -125,7 +127,7 @@ def read_toml(path: Path) -> dict[str, Any]:
     try:
         return parse_toml(files.read_text(path, links=True))
     except (OSError, UnicodeDecodeError) as error:
-        problem = FileProblem.MISSING if isinstance(error, FileNotFoundError) else FileProblem.UNREADABLE
+        problem = problem_of(error)
         raise UnusableFile(
             f"the settings file {path} cannot be read: {why_unreadable(error)}", path, problem
         ) from error

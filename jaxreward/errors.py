@@ -24,10 +24,16 @@ class UserError(Exception):
 
     Commands print it without a traceback and exit with status 2. The subclasses say in fields what the sentence says
     in words.
+
+    Attributes:
+        settings: the settings concerned, by path: `steps`, `ppo.learning_rate`; `strategy.islands` and `task.horizon`
+            are options of a strategy and of a task. The first is the one to change.
     """
 
+    settings: tuple[str, ...] = ()
+
     def __reduce__(self) -> tuple[Any, ...]:
-        """By its fields, whatever its constructor takes: a worker in another process may raise it."""
+        """Pickled by its fields, since constructors differ: a worker in another process may raise it."""
         return copyreg.__newobj__, (type(self), *self.args), self.__dict__  # type: ignore[attr-defined]
 
 
@@ -50,19 +56,16 @@ class UnknownName(UserError):
         otherwise: str = "choose one of",
         message: str = "",
         near: str | None = None,
+        settings: tuple[str, ...] = (),
     ) -> None:
         """`message` takes the place of the usual sentence, `near` that of the name found by similarity."""
-        self.kind, self.name, self.known = kind, name, tuple(known)
+        self.kind, self.name, self.known, self.settings = kind, name, tuple(known), settings
         self.nearest = near or nearest(name, known)
         super().__init__(message or f"there is no {kind} '{name}'; {did_you_mean(name, known, otherwise)}")
 
 
 class InvalidSetting(UserError):
-    """A value that a setting cannot have, alone or beside the other settings.
-
-    Attributes:
-        settings: the settings concerned, by path: `steps`, `ppo.learning_rate`; the first is the one to change.
-    """
+    """A value that a setting cannot have, alone or beside the other settings."""
 
     def __init__(self, message: str, *settings: str) -> None:
         super().__init__(message)
@@ -78,7 +81,7 @@ class ChangedSetting(UserError):
 
     def __init__(self, message: str, setting: str) -> None:
         super().__init__(message)
-        self.setting = setting
+        self.setting, self.settings = setting, (setting,)
 
 
 class FileProblem(Enum):
@@ -118,13 +121,13 @@ class MissingPackage(UserError):
         package: the name of the package on PyPI.
     """
 
-    def __init__(self, message: str, package: str) -> None:
+    def __init__(self, message: str, package: str, *settings: str) -> None:
         super().__init__(message)
-        self.package = package
+        self.package, self.settings = package, settings
 
 
 class EndCause(StrEnum):
-    """Why a search ended, or stopped before its end: the first ten end it, with the others it can be resumed."""
+    """Why a search ended, or stopped before its end."""
 
     CANDIDATES = "candidates"
     ATTEMPTS = "attempts"
@@ -137,8 +140,8 @@ class EndCause(StrEnum):
     """The strategy says that it cannot find anything better."""
     NOTHING_TO_TRAIN = "nothing_to_train"
     """Several generations in a row without a program that could be trained."""
-    ONLY_WORDS = "only_words"
-    """Several generations in a row that asked for words alone."""
+    TEXT_ONLY = "text_only"
+    """Several generations in a row that asked for text alone."""
     GENERATIONS = "generations"
     """As many generations as the caller asked for."""
     SIGNAL = "signal"
@@ -149,12 +152,12 @@ class EndCause(StrEnum):
     RECORDING = "recording"
     """The recording that is replayed stopped here."""
     DISK = "disk"
-    MISTAKE = "mistake"
-    """What the user has to correct first."""
+    ERROR = "error"
+    """Something else, which `reason` says."""
 
 
 class End(NamedTuple):
-    """Why something ends, as a sentence and typed; logs of earlier versions have no cause."""
+    """Why a search ends: a sentence, and the cause, which logs of earlier versions do not have."""
 
     reason: str
     cause: EndCause | None
@@ -214,7 +217,7 @@ def in_a_line(error: BaseException) -> str:
 
 
 def problem_of(error: Exception) -> FileProblem:
-    """Why a file cannot be used, of an error on reading it."""
+    """Why a file cannot be used, from the error that reading it raised."""
     if isinstance(error, FileNotFoundError):
         return FileProblem.MISSING
     if isinstance(error, UnicodeError) or getattr(error, "errno", None) in (errno.EISDIR, errno.EINVAL):

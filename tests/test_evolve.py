@@ -16,11 +16,12 @@ import pytest
 
 from jaxreward.commands.evolve import COMMANDS
 from jaxreward.commands.resolve import resolve
-from jaxreward.errors import EndCause, InvalidSetting, UserError
+from jaxreward.errors import EndCause, InvalidSetting
 from jaxreward.evolve import candidate_trainer, evolve
 from jaxreward.evolve.settings import EvolveSettings
 from jaxreward.runs import REQUEUE_EXIT_CODE, Baseline, Checked, Finished, Proposed, Told, Trained, fold, read_log
 from jaxreward.runs.provenance import read_header
+from jaxreward.runs.toml import to_toml
 from jaxreward.search import make_strategy
 from jaxreward.training import PPO, Checkpointing, Interrupted
 from jaxreward.training.chunk import Chunk
@@ -181,7 +182,35 @@ def test_a_replay_has_what_was_recorded_and_not_what_a_file_says(whole, tmp_path
     assert settings == dataclasses.replace(
         recorded, memory_gb=3.0, seed=7, name=settings.name, command=settings.command
     )
-    assert "steps not taken" in capsys.readouterr().err
+    assert "steps ignored" in capsys.readouterr().err
+
+
+def test_a_recording_says_what_is_searched_and_not_where_the_run_lies(whole, tmp_path):
+    _, path = whole
+    copy = Path(shutil.copytree(path, tmp_path / "copy"))
+    config = copy / "config.toml"
+    config.write_text('out = "elsewhere"\nname = "chosen"\nmemory_gb = 0.5\n' + config.read_text())
+    settings = resolve(COMMANDS[0], ["--proposer", "replay", "--recording", str(copy)]).settings
+    assert (settings.out, settings.memory_gb) == (Path("runs"), None) and settings.name != "chosen"
+
+
+def test_a_file_with_a_recording_and_another_proposer_is_refused(whole, tmp_path):
+    _, path = whole
+    file = tmp_path / "mine.toml"
+    file.write_text(f'recording = "{path}"\nproposer = "genetic"\n')
+    with pytest.raises(InvalidSetting) as error:
+        resolve(COMMANDS[0], ["--config", str(file)]).settings.check()
+    assert error.value.settings == ("recording", "proposer")
+
+
+def test_the_settings_of_a_replay_reproduce_it(whole, tmp_path):
+    """Its own values, not those of the run that it replays."""
+    _, path = whole
+    copy = Path(shutil.copytree(path, tmp_path / "copy"))
+    replay = resolve(COMMANDS[0], ["--recording", str(path), "--proposer", "replay", "--seed", "7"]).settings
+    (copy / "config.toml").write_text(to_toml(replay.as_config()))
+    again = resolve(COMMANDS[0], ["--config", str(copy / "config.toml")]).settings
+    assert (again.seed, again.proposer, again.recording) == (7, "replay", path)
 
 
 def test_a_finished_run_continues_with_a_larger_budget(whole, machine, tmp_path):
@@ -294,14 +323,14 @@ def test_the_presets_of_the_paper_train_all_candidates_alike():
     "changes, concerned",
     [
         ({"halving": 1, "generation": 1}, "generation"), ({"prune": True, "steps": 500}, "prune"),
-        ({"collector": "stepwise", "ppo": PPO(gru=4)}, None), ({"halving": 5}, "halving"),
+        ({"collector": "stepwise", "ppo": PPO(gru=4)}, "collector"), ({"halving": 5}, "halving"),
         ({"contender_seeds": 2}, "contender_seeds"), ({"halving": -1}, "halving"),
     ],
 )  # fmt: skip
 def test_impossible_successive_halving_is_refused(changes, concerned):
-    with pytest.raises(InvalidSetting if concerned else UserError) as error:
+    with pytest.raises(InvalidSetting) as error:
         dataclasses.replace(SETTINGS, **changes).check()
-    assert not concerned or error.value.settings[0] == concerned  # type: ignore[union-attr]
+    assert error.value.settings[0] == concerned
 
 
 COMMAND = [

@@ -399,7 +399,7 @@ def test_a_run_keeps_the_file_of_its_task(checker, tmp_path):
     assert (tmp_path / "run" / "task.py").read_text() == file.read_text()
     file.write_text(file.read_text() + "# changed\n")
     again = evolve(dataclasses.replace(settings, resume=True, candidates=2), Silent(), checker=checker)
-    assert again.cause is EndCause.MISTAKE and "has changed since" in again.reason and again.exit_code == 2
+    assert again.cause is EndCause.ERROR and "has changed since" in again.reason and again.exit_code == 2
 
 
 def test_live_lines_show_the_least_where_less_is_better_and_small_distances():

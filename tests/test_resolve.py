@@ -10,7 +10,7 @@ import pytest
 
 from jaxreward.commands.resolve import Command, Given, Resolved, Source, resolve
 from jaxreward.config import Arg, check_bounds, values_of, with_values
-from jaxreward.errors import InvalidSetting, UserError
+from jaxreward.errors import ChangedSetting, InvalidSetting, UnknownName, UserError
 from jaxreward.evolve.settings import EvolveSettings
 
 
@@ -103,6 +103,25 @@ def test_a_sentence_about_an_invalid_value_names_the_layer_that_it_came_from(
     with pytest.raises(InvalidSetting) as error:
         command(words)
     assert str(error.value) == said and error.value.settings == ("steps",)
+
+
+def test_errors_about_entries_and_names_say_their_layer_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Of options KEY=VALUE each entry has a layer of its own; a value of the command line has none to be named."""
+    monkeypatch.chdir(tmp_path)
+    Path("mine.toml").write_text('task = "gird"\noption = ["a=0", "c=1"]\n')
+
+    def fails(error: UserError) -> str:
+        def run(resolved: Resolved[Settings]) -> int:
+            raise error
+
+        with pytest.raises(type(error)) as raised:
+            Command("work", Settings, run=run)(["--config", "mine.toml", "--option", "b=2", "--steps", "3"])
+        return str(raised.value)
+
+    assert fails(InvalidSetting("a is 0.", "strategy.a")) == "a is 0 (--option from mine.toml)"
+    assert fails(InvalidSetting("b is 2", "strategy.b")) == "b is 2"
+    assert fails(UnknownName("task", "gird", ["grid"], settings=("task",))).endswith("(--task from mine.toml)")
+    assert fails(ChangedSetting("--steps cannot change", "steps")) == "--steps cannot change"
 
 
 def test_a_value_that_is_the_default_is_given_all_the_same():

@@ -181,7 +181,7 @@ def _one(option: Option, word: str) -> Any:
             raise InvalidSetting(f"{name} must be one of {', '.join(option.choices)}, not '{word}'{hint}", option.path)
         return word
     if option.kind is int:
-        return _whole(name, word, option.several)
+        return _whole(option, word)
     if option.kind is float:
         if not _is_number(word):
             raise InvalidSetting(f"{name} must be a number, not '{word}'", option.path)
@@ -189,14 +189,15 @@ def _one(option: Option, word: str) -> Any:
     return option.kind(word)
 
 
-def _whole(name: str, word: str, several: bool) -> int:
+def _whole(option: Option, word: str) -> int:
     """A whole number, also one that is written 1e6, 1_000_000 or 1,000,000."""
-    bare = word.replace(",", "") if _GROUPED.fullmatch(word) and not several else word
+    bare = word.replace(",", "") if _GROUPED.fullmatch(word) and not option.several else word
     try:
         return int(bare)
     except ValueError:
         number = float(bare) if _is_number(bare) else math.nan
     if not number.is_integer():
-        hint = "; put blanks between several" if several and "," in word else ""
-        raise UserError(f"{name} must be a whole number, not '{word}'{hint}")
+        hint = "; put blanks between several" if option.several and "," in word else ""
+        name = option.flag or option.placeholder
+        raise InvalidSetting(f"{name} must be a whole number, not '{word}'{hint}", option.path)
     return int(number)

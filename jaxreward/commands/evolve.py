@@ -36,7 +36,7 @@ def run(resolved: Resolved[EvolveSettings]) -> int:
     """Search; returns the exit status."""
     settings = resolved.settings
     settings.check()
-    if not settings.resume:
+    if not (settings.resume or settings.dry_run):
         require_new(settings.out / settings.run_name)
     setup, console = Setup.of(settings), console_of(settings.json)
     spending = spending_of(settings)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Generic, NoReturn, TypeVar
@@ -16,10 +16,15 @@ from typing import Any, Generic, NoReturn, TypeVar
 from jaxreward.commands.command_line import CommandLine, read
 from jaxreward.commands.help import Page, print_page
 from jaxreward.commands.options import options_of
-from jaxreward.config import merged_options, read_toml, values_of, with_values
-from jaxreward.errors import InvalidSetting, UserError
+from jaxreward.config import key_of, merged_options, read_toml, values_of, with_values
+from jaxreward.errors import UserError
 
 D = TypeVar("D")
+
+_OPTIONS_OF = {"strategy": "option", "task": "task_arg"}
+"""The option that has those of a strategy, and of a task, as KEY=VALUE."""
+_SEVERAL = {"strategy": "strategies", "proposer": "proposers", "task": "tasks"}
+"""What a command with several of them calls an option."""
 
 
 class Source(Enum):
@@ -42,28 +47,41 @@ class Resolved(Generic[D]):
         below: the same without the command line: the defaults that help shows; None where some have none.
         sources: the source of every value that is not a default, by the path of its option.
         line: the command line.
-        names: what sentences call the sources: "the preset quick", "the file fast.toml".
+        origins: what a sentence calls the source of a value, by path: `--preset paper`, `fast.toml`; of options
+            KEY=VALUE also for each key, `option.islands`.
     """
 
     settings: D
     below: D | None
     sources: Mapping[str, Source]
     line: CommandLine
-    names: Mapping[Source, str] = field(default_factory=dict)
+    origins: Mapping[str, str] = field(default_factory=dict)
 
     def source(self, path: str) -> Source:
         return self.sources.get(path, Source.DEFAULT)
 
-    def explained(self, error: InvalidSetting) -> InvalidSetting:
-        """The same error; its sentence says which of the settings are not from the command line, and where from."""
+    def explain(self, error: UserError) -> None:
+        """Let the sentence of an error say which of the settings are not from the command line, and where from."""
         found: dict[str, list[str]] = {}
         for name in error.settings:
-            for option in options_of(type(self.settings)):
-                if option.path == name or option.path.endswith(f".{name}"):
-                    where = self.names.get(self.source(option.path), "")
-                    found.setdefault(where, []).append(option.flag or option.placeholder)
+            for path, flag in self._paths(name):
+                where = self.origins.get(path, "")
+                if flag not in found.setdefault(where, []):
+                    found[where].append(flag)
         said = [f"{' and '.join(flags)} from {where}" for where, flags in found.items() if where]
-        return InvalidSetting(f"{error} ({'; '.join(said)})", *error.settings) if said else error
+        if said:
+            error.args = (f"{str(error).removesuffix('.')} ({'; '.join(said)})",)
+
+    def _paths(self, name: str) -> Iterator[tuple[str, str]]:
+        """The paths and flags of the options that are meant by the name of a setting in an error."""
+        owner, _, key = name.partition(".")
+        for option in options_of(type(self.settings)):
+            flag = option.flag or option.placeholder
+            group, own = option.path.partition(".")[0], option.path.rpartition(".")[2]
+            if key and option.path == _OPTIONS_OF.get(owner):  # of a strategy or a task
+                yield (f"{option.path}.{key}" if option.arg.keyed else option.path), flag
+            elif name in (option.path, own, group) or option.path == _SEVERAL.get(name):
+                yield option.path, flag
 
     def with_settings(self, **changes: Any) -> Resolved[D]:
         """The same with some settings replaced, their sources unchanged."""
@@ -113,15 +131,20 @@ class Given(Generic[D]):
         start: Any = self.page.settings(**{o.path: typed[o.path] for o in required}) if base is None else base
         usual = start if required else self.page.settings()
         sources = {path: source for path, o in options.items() if o.of(start) != o.of(usual)}
-        below = with_values(start, {**self.file, **(recorded or {})})
-        for path in typed:
-            if options[path].arg.keyed:
+        of_recording = recorded or {}
+        origins = dict.fromkeys(() if recorded else sources, name) | dict.fromkeys(self.file, str(self.line.config))
+        origins |= dict.fromkeys(of_recording, name)
+        below = with_values(start, {**self.file, **of_recording})
+        for path in [path for path, option in options.items() if option.arg.keyed]:
+            keys = {key_of(text) for text in typed.get(path, ())}
+            origins |= {f"{path}.{key_of(text)}": origins.get(path, "") for text in options[path].of(below)}
+            origins |= dict.fromkeys((f"{path}.{key}" for key in keys), "")
+            if path in typed:
                 typed[path] = merged_options(options[path].of(below), typed[path])
         of_file = Source.RUN if self.file_is_of_run else Source.FILE
-        sources |= dict.fromkeys(self.file, of_file) | dict.fromkeys(recorded or {}, Source.RECORDING)
+        sources |= dict.fromkeys(self.file, of_file) | dict.fromkeys(of_recording, Source.RECORDING)
         sources |= dict.fromkeys(typed, Source.COMMAND_LINE)
-        names = {Source.RECORDING if recorded else source: name, of_file: str(self.line.config)}
-        return Resolved(with_values(below, typed), below, sources, self.line, names)
+        return Resolved(with_values(below, typed), below, sources, self.line, origins | dict.fromkeys(typed, ""))
 
 
 @dataclass(frozen=True)
@@ -141,8 +164,9 @@ class Command(Page, Generic[D]):
         resolved = resolve(self, words)
         try:
             return self.run(resolved)
-        except InvalidSetting as error:
-            raise resolved.explained(error) from error
+        except UserError as error:
+            resolved.explain(error)
+            raise
 
 
 def resolve(command: Command[D], words: Sequence[str]) -> Resolved[D]:

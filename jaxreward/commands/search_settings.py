@@ -12,7 +12,7 @@ from jaxreward.commands.file_tasks import named_again
 from jaxreward.commands.options import options_of
 from jaxreward.commands.resolve import Given, Resolved, Source
 from jaxreward.config import apply, values_of
-from jaxreward.errors import ChangedSetting, FileProblem, InvalidSetting, UnusableFile
+from jaxreward.errors import ChangedSetting, FileProblem, InvalidSetting, UnusableFile, UserError
 from jaxreward.evolve.presets import preset
 from jaxreward.evolve.settings import EvolveSettings
 from jaxreward.files import is_there
@@ -38,18 +38,15 @@ def resolve_search(given: Given[EvolveSettings]) -> Resolved[EvolveSettings]:
     A replay has the settings of the recorded run, which take precedence over those of a file. Task and strategy decide
     the preset.
     """
-    recorded = _recorded(recording) if (recording := given.get("recording", None)) else {}
-    typed = given.line.values.get("task", "")
-    if recorded and not typed:
-        named_again(recorded["task"], "", f"the run {recording}", recording)
-    values = {**given.file, **recorded, **given.line.values}
-    task, strategy = values.get("task", EvolveSettings.task), values.get("strategy", EvolveSettings.strategy)
-    name = given.line.preset or "quick"
-    base = EvolveSettings() if recorded else preset(name, task, strategy)
-    origin = f"the run {recording}" if recorded else f"--preset {name}"
-    new = _absolute(given.over(base, Source.PRESET, origin, recorded))
-    if ignored := [path for path in recorded if path in given.file and given.file[path] != recorded[path]]:
-        print(f"{given.line.config}: {', '.join(ignored)} not taken: a replay has what was recorded", file=sys.stderr)
+    values = given.line.values if given.file_is_of_run else given.values  # a run's file has its recording's settings
+    recording = values.get("recording", None)
+    recorded = _recorded(recording) if recording else {}
+    if recorded:
+        new = _absolute(_replayed(given, recording, recorded))
+    else:
+        task, strategy = given.get("task", EvolveSettings.task), given.get("strategy", EvolveSettings.strategy)
+        base = preset(given.line.preset or "quick", task, strategy)
+        new = _absolute(given.over(base, Source.PRESET, given.line.preset and f"--preset {given.line.preset}"))
     path = new.settings.out / new.settings.run_name
     if new.settings.resume and is_there(path / "config.toml"):
         return _resumed(path, new, given)
@@ -69,6 +66,21 @@ def resolve_search(given: Given[EvolveSettings]) -> Resolved[EvolveSettings]:
     return new.with_settings(name=settings.run_name, resume=False)
 
 
+def _replayed(given: Given[EvolveSettings], recording: Path, recorded: dict[str, Any]) -> Resolved[EvolveSettings]:
+    """The settings of a replay. A recording says what is searched, not where a run lies or what the machine may use."""
+    if not given.line.values.get("task", ""):
+        named_again(recorded["task"], "", f"the run {recording}", recording)
+    if given.line.preset:
+        raise InvalidSetting(
+            "--preset is of no use with --recording, which has all settings: leave it out", "recording"
+        )
+    ignored = [p for p in recorded if p in given.file and p not in given.line.values and given.file[p] != recorded[p]]
+    if ignored:
+        print(f"{given.line.config}: {', '.join(ignored)} ignored: a replay has what was recorded", file=sys.stderr)
+    base = EvolveSettings(proposer="replay", recording=recording)
+    return given.over(base, Source.RECORDING, f"the run {recording}", recorded)
+
+
 def _resumed(path: Path, new: Resolved[EvolveSettings], given: Given[EvolveSettings]) -> Resolved[EvolveSettings]:
     """The settings of the run in `path`, with what the user gives for it; `new` are those of a run that begins."""
     started = dataclasses.replace(_started(path), out=new.settings.out, name=path.name, resume=True)
@@ -79,7 +91,11 @@ def _resumed(path: Path, new: Resolved[EvolveSettings], given: Given[EvolveSetti
     if is_file(started.task):
         task = named_again(started.task, given.get("task", ""), f"the run {path}", path)
         started, resolved = dataclasses.replace(started, task=task), resolved.with_settings(task=task)
-    _require_same(path, started, resolved.settings, given.page.name)
+    try:
+        _require_same(path, started, resolved.settings, given.page.name)
+    except UserError as error:
+        resolved.explain(error)
+        raise
     return resolved
 
 
@@ -130,11 +146,11 @@ def _recorded(recording: Path) -> dict[str, Any]:
     if recording == Path() or not is_there(config := recording / "config.toml"):
         return {}
     values = values_of(EvolveSettings, read_config(recording), str(config))
-    skip = {"unsafe_no_sandbox", "llm.prompts"}
+    skip = {"out", "name", "resume", "profile", "track", "dry_run", "json", "memory_gb", "unsafe_no_sandbox"}
+    skip |= {"proposer", "recording", "llm.prompts"}
     if not values.get("filter_steps", 0):  # without a short rung nobody chose the threshold that is written there
         skip.add("filter_threshold")
-    values = {path: value for path, value in values.items() if path not in skip}
-    return {"task": EvolveSettings.task, **values, "proposer": "replay", "recording": recording}
+    return {"task": EvolveSettings.task, **{path: value for path, value in values.items() if path not in skip}}
 
 
 def _absolute(resolved: Resolved[EvolveSettings]) -> Resolved[EvolveSettings]:

@@ -191,7 +191,7 @@ def _opened(settings: EvolveSettings, path: Path) -> Iterator[Run]:
 
 def _end_of(error: UserError) -> End:
     """The end that an error makes of a search."""
-    cause = EndCause.MISTAKE
+    cause = EndCause.ERROR
     if isinstance(error, ProposerStopped):
         cause = error.cause
     elif isinstance(error, UnusableFile) and error.problem in (FileProblem.FULL, FileProblem.TOO_LARGE):

@@ -151,7 +151,7 @@ class Evolution:
                 wordy += 1
                 if wordy == _MAX_WORDS:
                     reason = f"{_MAX_WORDS} generations in a row asked for nothing but words"
-                    return End(reason, EndCause.ONLY_WORDS)
+                    return End(reason, EndCause.TEXT_ONLY)
                 continue
             wordy, untrained = 0, 0 if after.trained > before.trained else untrained + 1
             if untrained == _MAX_UNTRAINED:

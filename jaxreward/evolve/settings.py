@@ -213,7 +213,7 @@ class EvolveSettings(SearchOptions):
             )
         unknown = [b for b in self.baselines if b not in BASELINES]
         if unknown:
-            raise UnknownName("baseline", unknown[0], BASELINES, otherwise="choose from")
+            raise UnknownName("baseline", unknown[0], BASELINES, otherwise="choose from", settings=("baselines",))
         if self.judge != "files" and not self.asks_people:
             raise InvalidSetting(
                 f"--judge is for strategies that ask people, and {self.strategy} with these options does not",

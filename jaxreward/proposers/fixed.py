@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from jaxreward import files
-from jaxreward.errors import FileProblem, UnusableFile, why_unreadable
+from jaxreward.errors import FileProblem, UnusableFile, problem_of, why_unreadable
 from jaxreward.programs.statements import Statement, fresh_name, joined, split
 from jaxreward.proposers.replies.source import without
 
@@ -40,7 +40,7 @@ class FixedObservation:
         try:
             statements = split(files.read_text(path, links=links))
         except (OSError, UnicodeDecodeError) as error:
-            problem = FileProblem.MISSING if isinstance(error, FileNotFoundError) else FileProblem.UNREADABLE
+            problem = problem_of(error)
             message = f"--observation {path} cannot be read: {why_unreadable(error)}"
             raise UnusableFile(message, path, problem) from error
         except SyntaxError as error:

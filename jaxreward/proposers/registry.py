@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from jaxreward.errors import InvalidSetting, UnknownName
+from jaxreward.errors import InvalidSetting, UnknownName, did_you_mean
 from jaxreward.proposers.proposer import Proposer
 from jaxreward.records import TaskCard
 
@@ -33,11 +33,12 @@ def make_proposer(name: str, card: TaskCard, **options: Any) -> Proposer:
         UserError: if there is no such proposer, an option it does not have, or one it misses.
     """
     if name not in _PROPOSERS:
-        raise UnknownName("proposer", name, NAMES)
+        raise UnknownName("proposer", name, NAMES, settings=("proposer",))
     module, kind, known = _PROPOSERS[name]
     for option in options:
         if option not in known:
-            raise UnknownName(f"option of proposer {name}", option, known)
+            message = f"the {name} proposer has no option '{option}'; {did_you_mean(option, known, 'it has')}"
+            raise UnknownName(f"option of proposer {name}", option, known, message=message)
     make = getattr(import_module(f"jaxreward.proposers.{module}"), kind)
     if name != "replay":
         return make(card, **options)

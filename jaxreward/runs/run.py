@@ -20,7 +20,7 @@ from jaxreward.errors import (
 )
 from jaxreward.runs.disk import make_folder, write_atomic
 from jaxreward.runs.events import Asked, Event, Failed, Paused, Resumed, RunStarted
-from jaxreward.runs.log import Entry, EventLog, read_log
+from jaxreward.runs.log import Entry, EventLog
 from jaxreward.runs.provenance import Provenance, with_header
 from jaxreward.runs.toml import to_toml
 
@@ -134,9 +134,11 @@ _OF_A_START = ("task.py", "observation.py", "report.html", "search.png", "profil
 
 
 def require_new(path: Path) -> None:
-    """Raise `UnusableFile` if `path` holds a run that `Run.create` would not replace."""
-    if (path / "events.jsonl").is_file() and (entries := read_log(path / "events.jsonl")):
-        _require_replaceable(path, entries)
+    """Raise `UnusableFile` if `path` holds a run that `Run.create` would not replace, or that is being written."""
+    if (path / "events.jsonl").is_file():
+        with EventLog(path / "events.jsonl") as log:
+            if log.entries:
+                _require_replaceable(path, log.entries)
 
 
 def _require_replaceable(path: Path, entries: Sequence[Entry]) -> None:

@@ -38,10 +38,10 @@ def read_options(strategy: str, texts: Sequence[str]) -> dict[str, Any]:
             known = ", ".join(own_options(strategy))
             raise InvalidSetting(f"--option {text} must be KEY=VALUE; {strategy} has {known}", "option")
         if name in SHARED:
-            raise InvalidSetting(f"--option {text}: {name} is set by the run and not by --option", "option", name)
+            raise InvalidSetting(f"--option {text}: {name} is set by the run and not by --option", f"strategy.{name}")
         known_options(strategy, [name])
         if name in found:
-            raise InvalidSetting(f"--option gives {name} twice; give it once", "option", name)
+            raise InvalidSetting(f"--option gives {name} twice; give it once", f"strategy.{name}")
         found[name] = _value(strategy, name, value.strip(), hints[name])
     return found
 
@@ -73,4 +73,4 @@ def _value(strategy: str, name: str, text: str, kind: Any) -> Any:
             continue
     wanted = typing.get_args(kind) if typing.get_origin(kind) is typing.Literal else (_KINDS.get(kind, _LIST),)
     message = f"--option {name}={text}: {strategy} takes {' or '.join(map(str, wanted))} there"
-    raise InvalidSetting(message, "option", name)
+    raise InvalidSetting(message, f"strategy.{name}")

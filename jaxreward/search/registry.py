@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Iterable
 from typing import Any
 
-from jaxreward.errors import UnknownName
+from jaxreward.errors import UnknownName, did_you_mean
 from jaxreward.search.best_of_n import BestOfN
 from jaxreward.search.eureka import Eureka
 from jaxreward.search.forge import Forge
@@ -23,7 +23,7 @@ STRATEGIES: dict[str, type[SearchStrategy[Any]]] = {
 def strategy_class(name: str) -> type[SearchStrategy[Any]]:
     """The class of the strategy called `name`; `UnknownName` if there is none."""
     if name not in STRATEGIES:
-        raise UnknownName("strategy", name, sorted(STRATEGIES))
+        raise UnknownName("strategy", name, sorted(STRATEGIES), settings=("strategy",))
     return STRATEGIES[name]
 
 
@@ -32,7 +32,9 @@ def known_options(name: str, options: Iterable[str]) -> None:
     known = sorted(field.name for field in dataclasses.fields(strategy_class(name)))
     for option in options:
         if option not in known:
-            raise UnknownName(f"option of strategy {name}", option, known)
+            message = f"strategy {name} has no option '{option}'; {did_you_mean(option, known)}"
+            kind = f"option of strategy {name}"
+            raise UnknownName(kind, option, known, message=message, settings=(f"strategy.{option}",))
 
 
 def make_strategy(name: str, **options: Any) -> SearchStrategy[Any]:

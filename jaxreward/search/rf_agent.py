@@ -98,13 +98,13 @@ class RFAgent(SearchStrategy[RFAgentMemory]):
             raise InvalidSetting(
                 f"Option counts of strategy {self.name} is {self.counts!r}: give five or six whole numbers that are "
                 f"not all 0, of children by {', '.join(ACTIONS)}.",
-                "counts",
+                "strategy.counts",
             )
         if len(self.context) != 2 or self.context[0] > self.context[1]:
             raise InvalidSetting(
                 f"Option context of strategy {self.name} is {self.context!r}: give two whole numbers, the least and "
                 "the most programs that a request shows.",
-                "context",
+                "strategy.context",
             )
 
     def _init(self) -> RFAgentMemory:

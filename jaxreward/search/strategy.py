@@ -91,11 +91,13 @@ class SearchStrategy(ABC, Generic[M]):
 
     def __post_init__(self) -> None:
         if self.evolve not in get_args(Evolve):
-            raise InvalidSetting(f"evolve is {self.evolve!r}: choose one of {', '.join(get_args(Evolve))}.", "evolve")
+            raise InvalidSetting(
+                f"evolve is {self.evolve!r}: choose one of {', '.join(get_args(Evolve))}.", "strategy.evolve"
+            )
         require_flag(self.name, "bandit", self.bandit)
         if self.models and not self.bandit:
             message = f"Strategy {self.name} chooses among models only with a bandit: set bandit too."
-            raise InvalidSetting(message, "bandit", "models")
+            raise InvalidSetting(message, "strategy.bandit", "strategy.models")
         self._validate()
 
     @property

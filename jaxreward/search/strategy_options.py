@@ -42,4 +42,4 @@ def require_flag(strategy: str, option: str, value: Any) -> None:
 
 
 def _invalid(strategy: str, option: str, value: Any, remedy: str) -> InvalidSetting:
-    return InvalidSetting(f"Option {option} of strategy {strategy} is {value!r}: {remedy}", option)
+    return InvalidSetting(f"Option {option} of strategy {strategy} is {value!r}: {remedy}", f"strategy.{option}")

@@ -56,7 +56,8 @@ def _options(name: str, arguments: Sequence[str]) -> dict[str, Any]:
             near = nearest(key, known)
             have = ", ".join(f"{k}={v}" for k, v in known.items()) or "none"
             end = f"did you mean {near}?" if near else f"it has {have}"
-            raise UnknownName("option", key, known, message=f"--task-arg {text}: {name} has no option '{key}'; {end}")
+            message = f"--task-arg {text}: {name} has no option '{key}'; {end}"
+            raise UnknownName("option", key, known, message=message, settings=(f"task.{key}",))
         if key in given:
             raise invalid_option(key, f"--task-arg gives {key} twice; give it once")
         given[key] = _read(key, text, value.strip(), float if key in real else type(known[key]))

@@ -74,5 +74,5 @@ def call_with_options(name: str, maker: Callable[..., Any], options: dict[str, A
             raise invalid_option(lacking[0], message) from error
         unknown = next(key for key in options if key not in signature.parameters)
         message = f"task '{name}' has no option '{unknown}'; {did_you_mean(unknown, names)}"
-        raise UnknownName("option", unknown, names, message=message) from error
+        raise UnknownName("option", unknown, names, message=message, settings=(f"task.{unknown}",)) from error
     return maker(**options)

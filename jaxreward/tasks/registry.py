@@ -92,4 +92,4 @@ def unchecked_task(name: str, **options: Any) -> Task:
             message = f"task '{name}' does not take the option '{fixed[0]}': its name says what that is"
             raise invalid_option(fixed[0], message)
         return call_with_options(name, maker, {**entry.fixed, **options})
-    raise UnknownName("task", name, [*task_names(), "xland/<environment>/<ruleset>", "FILE.py"])
+    raise UnknownName("task", name, [*task_names(), "xland/<environment>/<ruleset>", "FILE.py"], settings=("task",))

@@ -54,6 +54,7 @@ def require(names: Iterable[SinkName]) -> None:
             raise MissingPackage(
                 f"--track {name} needs the package {_PACKAGES[name]}: pip install 'jaxreward[{name}]', or leave it out",
                 _PACKAGES[name],
+                "track",
             )
         if name == "wandb":
             from jaxreward.tracking.weights_and_biases import require_key

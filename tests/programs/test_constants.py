@@ -136,7 +136,7 @@ def test_other_constants_are_another_program_of_the_same_structure(checker, task
     np.testing.assert_array_equal(
         computed, paid(lambda *a: replay(program.skeleton.tape)(*a, *(2.0 * program.constants)), inputs)
     )
-    with pytest.raises(InvalidSetting):
+    with pytest.raises(InvalidSetting, match="has no constants"):
         checker.check("def get_observation(state):\n    return state.pos\n", task)[1].with_constants([])
 
 

@@ -163,7 +163,7 @@ def test_the_bandit_is_off_by_default(name, landscape):
 
 
 def test_options_are_checked():
-    with pytest.raises(InvalidSetting, check=lambda e: e.settings == ("bandit", "models")):
+    with pytest.raises(InvalidSetting, check=lambda e: e.settings == ("strategy.bandit", "strategy.models")):
         make_strategy("limen", models=("a", "b"))
-    with pytest.raises(InvalidSetting, check=lambda e: e.settings == ("bandit",)):
+    with pytest.raises(InvalidSetting, check=lambda e: e.settings == ("strategy.bandit",)):
         make_strategy("limen", bandit="yes")

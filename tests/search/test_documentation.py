@@ -39,7 +39,7 @@ def test_the_new_strategy_searches(example, landscape):
     assert {request.operator for request in world.requests[4:]} == {"structure", "weights", "reflect"}
     assert state.best.score.mean > max(result.score.mean for result in world.results[:4])
     assert state.memory.moves > 1
-    with pytest.raises(InvalidSetting, check=lambda e: e.settings == ("threshold",)):
+    with pytest.raises(InvalidSetting, check=lambda e: e.settings == ("strategy.threshold",)):
         make_strategy("threshold-accepting", threshold=-1.0)
 
 

@@ -51,7 +51,7 @@ def test_programs_start_from_scratch_until_one_has_a_score(result, carry):
 
 
 def test_options_are_checked():
-    with pytest.raises(InvalidSetting, check=lambda e: e.settings == ("carry",)):
+    with pytest.raises(InvalidSetting, check=lambda e: e.settings == ("strategy.carry",)):
         make_strategy("eureka", carry="both")
-    with pytest.raises(InvalidSetting, check=lambda e: e.settings == ("show_failures",)):
+    with pytest.raises(InvalidSetting, check=lambda e: e.settings == ("strategy.show_failures",)):
         make_strategy("eureka", show_failures=-1)

@@ -185,5 +185,5 @@ def test_a_search_ends_early_on_a_plain_and_not_on_a_hill(landscape):
 
 @pytest.mark.parametrize(("option", "value"), [("pool", 0), ("gain", float("inf")), ("planner", "no")])
 def test_options_are_checked(option, value):
-    with pytest.raises(InvalidSetting, check=lambda e: e.settings == (option,)):
+    with pytest.raises(InvalidSetting, check=lambda e: e.settings == (f"strategy.{option}",)):
         make_strategy("forge", **{option: value})

@@ -22,11 +22,11 @@ def test_values_are_read_as_the_types_of_the_options():
     ("strategy", "text", "settings", "says"),
     [
         ("limen", "islands", ("option",), "must be KEY=VALUE"),
-        ("limen", "islands=two", ("option", "islands"), "limen takes a whole number there"),
-        ("limen", "islands=2.5", ("option", "islands"), "limen takes a whole number there"),
-        ("limen", "evolve=both", ("option", "evolve"), "is set by the run"),
-        ("eureka", "carry=globl", ("option", "carry"), "global or iteration"),
-        ("rf-agent", "align=maybe", ("option", "align"), "takes true or false there"),
+        ("limen", "islands=two", ("strategy.islands",), "limen takes a whole number there"),
+        ("limen", "islands=2.5", ("strategy.islands",), "limen takes a whole number there"),
+        ("limen", "evolve=both", ("strategy.evolve",), "is set by the run"),
+        ("eureka", "carry=globl", ("strategy.carry",), "global or iteration"),
+        ("rf-agent", "align=maybe", ("strategy.align",), "takes true or false there"),
     ],
 )
 def test_a_value_that_cannot_be_read_is_named(strategy, text, settings, says):
@@ -48,7 +48,7 @@ def test_an_unknown_name_comes_with_the_nearest(strategy, text, name, nearest):
 
 
 def test_an_option_given_twice_is_a_mistake():
-    with pytest.raises(InvalidSetting, check=lambda e: e.settings == ("option", "islands")):
+    with pytest.raises(InvalidSetting, match="twice", check=lambda e: e.settings == ("strategy.islands",)):
         read_options("limen", ["islands=2", "islands=3"])
 
 

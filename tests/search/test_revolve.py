@@ -352,5 +352,5 @@ def test_preferences_lead_where_scores_would(landscape):
 
 @pytest.mark.parametrize(("option", "value"), [("temperature", 0), ("fitness", "elo"), ("votes", 0), ("migration", 2)])
 def test_options_are_checked(option, value):
-    with pytest.raises(InvalidSetting, check=lambda e: e.settings == (option,)):
+    with pytest.raises(InvalidSetting, check=lambda e: e.settings == (f"strategy.{option}",)):
         make_strategy("revolve", **{option: value})

@@ -384,20 +384,20 @@ def test_visits_add_up(landscape):
 
 
 @pytest.mark.parametrize(
-    ("option", "value"),
+    ("option", "value", "says"),
     [
-        ("counts", (0, 0, 0, 0, 0)),
-        ("counts", (1, 1)),
-        ("counts", (1, 1, 1, 1, -1)),
-        ("context", (3, 2)),
-        ("context", (1, 2)),
-        ("eta", 1.2),
-        ("search", "best"),
-        ("verify", 1),
-        ("exploration", -0.1),
-        ("max_depth", 0),
+        ("counts", (0, 0, 0, 0, 0), "not all 0"),
+        ("counts", (1, 1), "five or six"),
+        ("counts", (1, 1, 1, 1, -1), "at least 0"),
+        ("context", (3, 2), "the least and the most"),
+        ("context", (1, 2), "at least 2"),
+        ("eta", 1.2, "from 0 to 1"),
+        ("search", "best", "uct, dfs, bfs, greedy"),
+        ("verify", 1, "true or false"),
+        ("exploration", -0.1, "at least 0"),
+        ("max_depth", 0, "at least 1"),
     ],
 )
-def test_options_are_checked(option, value):
-    with pytest.raises(InvalidSetting, check=lambda e: e.settings == (option,)):
+def test_options_are_checked(option, value, says):
+    with pytest.raises(InvalidSetting, match=says, check=lambda e: e.settings == (f"strategy.{option}",)):
         make_strategy("rf-agent", **{option: value})

@@ -130,7 +130,7 @@ def test_an_unknown_name_comes_with_the_nearest(name, options, kind, nearest):
     ],
 )
 def test_options_are_checked(option, value):
-    with pytest.raises(InvalidSetting, check=lambda e: e.settings == (option,)):
+    with pytest.raises(InvalidSetting, check=lambda e: e.settings == (f"strategy.{option}",)):
         make_strategy("limen", **{option: value})
 
 
