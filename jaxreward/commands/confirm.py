@@ -23,7 +23,7 @@ class Unconfirmed(UserError):
 
     def __init__(self, message: str, settings: Collection[str]) -> None:
         super().__init__(message)
-        self.settings = frozenset(settings)
+        self.settings = tuple(settings)
 
 
 def confirmed(question: str) -> bool | None:

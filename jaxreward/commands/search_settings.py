@@ -39,8 +39,8 @@ def resolve_search(given: Given[EvolveSettings]) -> Resolved[EvolveSettings]:
     the preset.
     """
     values = given.line.values if given.file_is_of_run else given.values  # a run's file has its recording's settings
-    recording = values.get("recording", None)
-    recorded = _recorded(recording) if recording else {}
+    recording: Path = values.get("recording", Path())
+    recorded = _recorded(recording)
     if recorded:
         new = _absolute(_replayed(given, recording, recorded))
     else:
