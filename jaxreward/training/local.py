@@ -66,7 +66,8 @@ class LocalExecutor:
         key, chunk = self._chunks.get(job.index, (None, None))
         if chunk is None or key != job.chunk:
             population, device = Population(job.programs, job.width, job.terms), self.devices[job.index % self.slots]
-            chunk = Chunk(job.task, population, job.ppo, job.seeds, device, job.collector, job.compilation)
+            lanes = job.evaluation.lanes
+            chunk = Chunk(job.task, population, job.ppo, job.seeds, device, job.collector, job.compilation, lanes)
             self._chunks[job.index] = (job.chunk, chunk)  # a chunk holds its task, so that its id stays its own
         return self._compilers[job.index % self.slots].submit(compiled, chunk)
 

@@ -62,7 +62,8 @@ def rollout(kind: str, reset: bool):
     for index in range(2):
         state, stats, _ = chunk.update(state, stats, index, 0.0)
     variables, lanes = jax.tree.map(jnp.copy, (state.agents.variables, state.rollout))
-    pool, noise = chunk._resets(chunk._keys), chunk._noise(jax.random.split(jax.random.key(5), len(SEEDS)))
+    pool = chunk._resets(chunk._keys, ppo.envs)
+    noise = chunk._noise(jax.random.split(jax.random.key(5), len(SEEDS)), ppo.envs)
     assert chunk._collect is not None
     _, trajectory, _ = chunk._collect(variables, lanes, pool, noise, chunk.fresh_stats())
     return chunk, state, trajectory
