@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache, partial
 from typing import Any
 
@@ -82,22 +83,29 @@ class Chunk:
         if self._collect is not None:
             return
         start = time.perf_counter()
-        with jax.default_device(self.device):
-            agents, rollout, pool, stats = self._shapes(self.ppo.envs)
-            self._collect = self._collector(self._collection(agents, rollout, pool, stats))
-            own = self.lanes != self.ppo.envs
-            self._play = self._collector(self._collection(*self._shapes(self.lanes))) if own else self._collect
-            learn_shapes = (agents, self._trajectory(rollout), stats.finite, self._keys, jnp.float32(0), self._hyper)
-            key = (self.network, jax.tree.structure(self.ppo), signature(learn_shapes), self.device)
-            self._learn = LEARNERS.get(
-                key, lambda: compile_for(self._learn_all, learn_shapes, self.device, donate=(0,))
-            )
-            for envs in {self.ppo.envs, self.lanes}:
-                jax.block_until_ready((self._resets(self._keys, envs), self._noise(self._keys, envs)))
+        with ThreadPoolExecutor(1) as other:  # the compiler lets other threads run
+            learn = other.submit(self._compile_learn)
+            with jax.default_device(self.device):
+                collect, own = self._collector(self.ppo.envs), self.lanes != self.ppo.envs
+                self._play = self._collector(self.lanes) if own else collect
+            self._learn = learn.result()
+        self._collect = collect
         self.compile_s += time.perf_counter() - start
 
-    def _collector(self, what: Collection) -> Collector:
+    def _collector(self, envs: int) -> Collector:
+        what = self._collection(*self._shapes(envs))
         return Stepwise(what) if self.collector == "stepwise" else Fused(what, fast=self.compilation == "fast")
+
+    def _compile_learn(self) -> Any:
+        """PPO; and the small functions, by calling them."""
+        with jax.default_device(self.device):
+            agents, rollout, _, stats = self._shapes(self.ppo.envs)
+            shapes = (agents, self._trajectory(rollout), stats.finite, self._keys, jnp.float32(0), self._hyper)
+            key = (self.network, jax.tree.structure(self.ppo), signature(shapes), self.device)
+            learn = LEARNERS.get(key, lambda: compile_for(self._learn_all, shapes, self.device, donate=(0,)))
+            for envs in {self.ppo.envs, self.lanes}:
+                jax.block_until_ready((self._resets(self._keys, envs), self._noise(self._keys, envs)))
+        return learn
 
     def compile_program(self) -> None:
         """Compile what a stepwise collector has for the only program of this chunk, and nothing else."""
@@ -108,7 +116,8 @@ class Chunk:
 
     def _shapes(self, envs: int) -> tuple[Agent, RolloutState, Any, Stats]:
         """Of agents, episodes in `envs` environments, initial states and statistics."""
-        one = init_padded(self.network, 0, self.population.widths[0], self.population.width)
+        obs = jnp.zeros(self.population.width)
+        one = jax.eval_shape(self.network.init, self._keys[0], obs, self.network.memory(()))["params"]
         params = jax.tree.map(lambda x: jax.ShapeDtypeStruct((*self.shape, *x.shape), x.dtype), one)
         pool = jax.eval_shape(partial(reset_pool, self.task, envs=envs), self._keys)
         agents = jax.eval_shape(partial(_new_agents, self.ppo, self.population.width), params)
@@ -164,12 +173,15 @@ class Chunk:
 
     def start(self) -> TrainerState:
         """The state before the first update."""
-        agents = [
-            [init_padded(self.network, seed, width, self.population.width, self.ppo.initializer) for seed in self.seeds]
-            for width in self.population.widths
-        ]
         stack = partial(jax.tree.map, lambda *x: np.stack(x))
-        params = stack(*[stack(*row) for row in agents])
+        of_width = {
+            width: stack(*[
+                init_padded(self.network, seed, width, self.population.width, self.ppo.initializer)
+                for seed in self.seeds
+            ])
+            for width in set(self.population.widths)
+        }  # fmt: skip
+        params = stack(*[of_width[width] for width in self.population.widths])
         with jax.default_device(self.device):
             pool = self._resets(_fold(self._keys, _START), self.ppo.envs)
             agents = _new_agents(self.ppo, self.population.width, params)

@@ -49,7 +49,9 @@ def test_parameters_are_those_of_the_network(task, initializer):
     drawn = init_padded(network, 0, 5, 5, initializer)
     made = jax.eval_shape(network.init, jax.random.key(0), jnp.zeros((3, 5)), network.memory((3,)))["params"]
     assert jax.tree.map(jnp.shape, drawn) == jax.tree.map(jnp.shape, made)
-    assert not np.array_equal(drawn["gru"]["hr"]["kernel"], drawn["gru"]["hz"]["kernel"])
+    for kernels in (drawn["gru"]["wi"], drawn["gru"]["wh"]):
+        gates = np.split(kernels, 3, -1)
+        assert not np.array_equal(gates[0], gates[1]) and not np.array_equal(gates[1], gates[2])
 
 
 @functools.cache
