@@ -306,8 +306,8 @@ def run(s: PlainSettings) -> dict[str, Any]:
             row[name] = side(task, program, s, seed)
             row[name]["share_of_peak"] = report["flops"] / row[name]["run_s"] / row["peak_flops"]
             print(
-                f"seed {seed}, {name}: {row[name]['wall_s']:.1f} s, of these compiling {row[name]['compile_s']:.1f}, on all "
-                f"cores {row[name]['cpu_s']:.1f}; "
+                f"seed {seed}, {name}: {row[name]['wall_s']:.1f} s, of these compiling {row[name]['compile_s']:.1f}; "
+                f"processor time {row[name]['cpu_s']:.1f} s; "
                 f"products at {row[name]['share_of_peak']:.0%} of their peak; success "
                 + " ".join(f"{x:.2f}" for x in row[name]["success"]),
                 flush=True,

@@ -20,6 +20,7 @@ from jaxreward.training.episodes import play
 from jaxreward.training.networks import ActorCritic, apply, init_padded
 from jaxreward.training.population import Population
 from jaxreward.training.ppo import _outputs, batch_of
+from jaxreward.training.rollout import act, act_in_blocks
 from tests.training.conftest import FAST, SEEDS, STEPWISE
 
 pytestmark = pytest.mark.usefixtures("unoptimised")
@@ -89,6 +90,25 @@ def test_learning_recomputes_what_acting_computed(reset, kind):
     wrong = batch.replace(memory=jax.tree.map(jnp.zeros_like, batch.memory))
     differs = float(jnp.abs(_outputs(chunk.network, variables, wrong)[1] - batch.value).max()) > 1e-4
     assert differs == remembers
+
+
+def test_agents_act_alike_in_blocks():
+    task = make_task("probe-aim")
+    network = ActorCritic.of(task, GRU)
+    variables = {"params": init_padded(network, 0, 5, 5)}
+    rng = np.random.default_rng(0)
+    obs, noise = (jnp.asarray(rng.normal(size=(12, n)), jnp.float32) for n in (5, *network.distribution.noise(
+        jax.random.key(0), (12,)).shape[1:]))  # fmt: skip
+    memory = jax.tree.map(lambda x: x + 0.3, network.memory((12,)))
+    whole, blocks = (
+        act(network, variables, obs, memory, noise),
+        act_in_blocks(3, network, variables, obs, memory, noise),
+    )
+    for a, b in zip(jax.tree.leaves(whole), jax.tree.leaves(blocks), strict=True):
+        assert a.shape == b.shape
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
+    assert whole.finite and blocks.finite
+    assert not act_in_blocks(3, network, variables, obs.at[7, 0].set(jnp.nan), memory, noise).finite
 
 
 @pytest.mark.parametrize("reset", [True, False])
