@@ -124,7 +124,7 @@ def run(s: ThreadsSettings) -> dict[str, Any]:
             }  # fmt: skip
             report["rows"].append(row)
             print(
-                f"updates of {length:g} ms: {row['alone_ms']:.2f} ms on one device, {row['together_ms']:.2f} ms on each "
+                f"updates of {length:g} ms: {row['alone_ms']:.2f} ms on one device, {row['together_ms']:.2f} on each "
                 f"of {len(stubs)}, {row['lost']:.0%} lost; {row['host_ms']:.2f} ms of a thread an update", flush=True,
             )  # fmt: skip
             save(report, s.out)

@@ -35,9 +35,9 @@ class LocalExecutor:
         """
         if jax.process_count() > 1:
             raise UserError(
-                f"this is one of {jax.process_count()} processes of a job on several hosts, and LocalExecutor trains on "
-                "the devices of one process alone: give jr.train an executor that spans them, Execution(executor=...), "
-                "or start each host by itself, without jax.distributed"
+                f"this is one of {jax.process_count()} processes of a job on several hosts, and LocalExecutor trains "
+                "on the devices of one process alone: give jr.train an executor that spans them, "
+                "Execution(executor=...), or start each host by itself, without jax.distributed"
             )
         self.devices = tuple(devices or jax.local_devices())
         self.platform, self.slots = self.devices[0].platform, len(self.devices)
