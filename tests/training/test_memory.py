@@ -146,7 +146,8 @@ def test_played_episodes_carry_the_memory(recalled):
 
 def test_recurrent_agents_use_the_fused_collector():
     task = make_task("probe-choice")
-    assert Execution().resolve(task, GRU, 1, 1, "cpu") == ("fused", "full")
+    assert Execution().resolve(task, GRU, 1, 1, "cpu") == ("fused", "fast")
+    assert Execution().resolve(task, GRU, 1, 10**7, "cpu") == ("fused", "full")
     assert Execution().resolve(task, PPO(), 1, 1, "cpu") == ("stepwise", "full")
     assert FAST.resolve(task, GRU, 1, 1, "cpu") == ("fused", "fast")
     FAST.check(GRU)
