@@ -150,7 +150,7 @@ def _plan(settings: CompareSettings, cells: Sequence[Cell], console: Console) ->
         if status != "done":
             steps += search + final
             task = s.make_task()
-            seconds += cost_s(task, s.ppo, 1, s.final_seeds, s.final_steps or s.steps)
+            seconds += cost_s(task, s.ppo, 1, s.final_seeds, s.final_steps or s.steps, episodes=s.eval_episodes)
             seconds += search_s(s, task) if search else 0.0
     console.print(f"to do: at most {steps:,} environment steps, about {duration(seconds)} on two CPU cores")
     spending = _spending_of(cells)

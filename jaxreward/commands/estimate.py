@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 from jaxreward.evolve.settings import EvolveSettings
@@ -68,7 +69,7 @@ def cost_s(
         episodes: held-out episodes of each seed at the end.
     """
     each = rate(task.name)
-    points = curve_points(task, ppo, steps) if points is None else points
+    points = curve_points(task, ppo, steps, episodes) if points is None else points
     of_agent = steps + held_out_steps(task, ppo, points, episodes)
     return programs * seeds * of_agent / each.steps_per_s + batches * each.task_s + programs * each.program_s
 
@@ -76,12 +77,13 @@ def cost_s(
 def search_s(s: EvolveSettings, task: Task) -> float:
     """The same of a search, its final training left out."""
     batches = -(-s.candidates // s.generation)
-    whole = cost_s(task, s.ppo, s.candidates, max(s.seeds, s.contender_seeds), s.steps, batches=batches)
+    part = partial(cost_s, task, s.ppo, batches=batches, episodes=s.eval_episodes)
+    whole = part(s.candidates, max(s.seeds, s.contender_seeds), s.steps)
     if s.restart:
-        whole += cost_s(task, s.ppo, s.candidates, 1, s.filter_steps, batches=batches)
+        whole += part(s.candidates, 1, s.filter_steps)
     if s.tune:  # settings of one structure are compiled as one
         settings, each = s.candidates * s.tune, rate(task.name)
-        whole += cost_s(task, s.ppo, settings, s.seeds, s.tuning_steps, batches=batches, points=1)
+        whole += part(settings, s.seeds, s.tuning_steps, points=1)
         whole -= (settings - s.candidates) * each.program_s
     return whole
 
@@ -118,7 +120,7 @@ def describe(s: EvolveSettings, spending: str = "") -> list[str]:
         lines.append(
             f"final training of the best and the baselines: {seeds_text(s.final_seeds, 'fresh ')} x {final:,} steps"
         )
-        seconds += cost_s(task, s.ppo, names, s.final_seeds, final)
+        seconds += cost_s(task, s.ppo, names, s.final_seeds, final, episodes=s.eval_episodes)
     lines.append(
         f"at most {runs * steps:,} environment steps in the search, in all about {duration(seconds)} on two CPU "
         f"cores; {'' if spending else 'cost 0 USD; '}run directory {s.out / s.run_name}"

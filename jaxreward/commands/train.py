@@ -29,7 +29,6 @@ from jaxreward.reports.tables import diagnosis, figure, score_json, score_table,
 from jaxreward.runs.disk import check_target
 from jaxreward.tasks import Task, has_real_actions, make_task_of
 from jaxreward.training import PPO, TrainResult, train
-from jaxreward.training.plan import EVAL_EPISODES
 
 
 @dataclass(frozen=True)
@@ -48,8 +47,6 @@ class TrainSettings(TrainingOptions):
     """Environment steps of each seed."""
     checkpoints: Annotated[int, Arg(least=1)] = 20
     """Points of the learning curves."""
-    eval_episodes: Annotated[int, Arg(least=1)] = EVAL_EPISODES
-    """Held-out episodes of each seed. They are played at the end."""
     ppo: PPO = field(default_factory=PPO)
     """The learner."""
     diagnose: bool = False

@@ -169,7 +169,8 @@ class SparseCell:
         try:
             trained = train(
                 task, [program], s.ppo, seeds=range(FIRST_SEED, FIRST_SEED + s.final_seeds), steps=steps,
-                checkpoints=curve_points(task, s.ppo, steps), execution=s.execution(),
+                checkpoints=curve_points(task, s.ppo, steps, s.eval_episodes), eval_episodes=s.eval_episodes,
+                execution=s.execution(),
                 checkpointing=Checkpointing(Checkpoints(half_done), "sparse"),
                 progress=lambda p: tools.watcher.training("sparse", p), should_stop=lambda: tools.stop.requested,
             )  # fmt: skip

@@ -278,7 +278,7 @@ class Evolution:
             execution = s.execution(self._room())
             compile_ahead(
                 self.task, program, s.ppo, seeds=range(seeds), steps=steps, execution=execution, place=place,
-                of=len(asked),
+                of=len(asked), eval_episodes=s.eval_episodes,
             )  # fmt: skip
 
         source = self._completed(proposal).source

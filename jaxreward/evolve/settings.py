@@ -20,7 +20,7 @@ from jaxreward.tasks import Task, is_file, make_task_of
 from jaxreward.tracking import SinkName, require
 from jaxreward.training.execution import Execution
 from jaxreward.training.hyperparameters import PPO, CollectorOption, CompileOption
-from jaxreward.training.plan import make_schedule
+from jaxreward.training.plan import EVAL_EPISODES, make_schedule
 from jaxreward.training.rungs import Rung
 
 BASELINES = ("sparse", "dense", "best-of-n")
@@ -43,6 +43,8 @@ class TrainingOptions:
     one for the rest; auto: the one that should finish first."""
     compile: CompileOption = "auto"
     """Of the fused collector on a CPU: full optimisation, or fast compilation to slower code."""
+    eval_episodes: Annotated[int, Arg(least=1)] = EVAL_EPISODES
+    """Held-out episodes of each seed at the end. Points of the curves have as many, but at most --ppo.envs."""
     unsafe_no_sandbox: bool = False
     """Check programs without the sandbox. For systems that have none, and programs you trust."""
     dry_run: bool = False

@@ -5,7 +5,6 @@ from __future__ import annotations
 import atexit
 import dataclasses
 import json
-import os
 import threading
 import warnings
 from collections.abc import Callable, Sequence
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from jaxreward import files
+from jaxreward.devices import cores
 from jaxreward.errors import UnusableFile, problem_of, why_unreadable
 from jaxreward.programs.constants import FloatLiteral
 from jaxreward.programs.flops import Cost
@@ -47,7 +47,7 @@ class _Worker:
 
 
 class Checker:
-    """Checks programs, one process after the other and two at a time.
+    """Checks programs, one process after the other and as many at a time as there are cores.
 
     Use it as a context manager, or one for the life of a process. It is thread-safe.
 
@@ -55,7 +55,7 @@ class Checker:
         limits: what a program may cost.
         unsafe_no_sandbox: check without the sandbox where the system has none. The source is then
             executed with the rights of the user, after the allow-list alone.
-        workers: programs in flight, by default two, or one on a single core.
+        workers: programs in flight, by default as many as there are cores.
 
     Raises:
         NoSandbox: on first use, where there is no sandbox and `unsafe_no_sandbox` is not set.
@@ -67,7 +67,7 @@ class Checker:
     ) -> None:
         self.limits = limits or Limits()
         self.unsafe = unsafe_no_sandbox
-        self._workers = [_Worker() for _ in range(workers or min(2, os.cpu_count() or 1))]
+        self._workers = [_Worker() for _ in range(workers or cores())]
         self._targets: dict[int, Target] = {}
         self._warned = False
         self._ahead: dict[tuple[str, int], tuple[Future[tuple[Verdict, Program | None]], Any]] = {}

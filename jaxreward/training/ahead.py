@@ -11,7 +11,7 @@ from jaxreward.tasks import Task
 from jaxreward.training.chunk import Chunk
 from jaxreward.training.execution import Execution
 from jaxreward.training.hyperparameters import PPO
-from jaxreward.training.plan import chunks_of, most_structures
+from jaxreward.training.plan import EVAL_EPISODES, Evaluation, chunks_of, most_structures
 from jaxreward.training.population import Population, padded_sizes
 
 
@@ -25,6 +25,7 @@ def compile_ahead(
     execution: Execution,
     place: int,
     of: int,
+    eval_episodes: int = EVAL_EPISODES,
 ) -> None:
     """Compile for the devices of this process what a training of `of` programs has for this one alone.
 
@@ -37,4 +38,5 @@ def compile_ahead(
         chunks = chunks_of(range(of), of, len(devices), most_structures(devices[0].platform))
         index = next(k for k, members in enumerate(chunks) if place in members)
         population = Population([program], width, terms)
-        Chunk(task, population, ppo, seeds, devices[index % len(devices)], "stepwise").compile_program()
+        lanes, device = Evaluation.of(ppo, eval_episodes).lanes, devices[index % len(devices)]
+        Chunk(task, population, ppo, seeds, device, "stepwise", lanes=lanes).compile_program()

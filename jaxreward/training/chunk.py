@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache, partial
 from typing import Any
 
@@ -55,16 +56,20 @@ class Chunk:
         device: Device,
         collector: CollectorName = "fused",
         compilation: CompileName = "full",
+        lanes: int | None = None,
     ) -> None:
+        """`lanes`: environments of an evaluation; those of training, whose collector then serves both, unless given."""
         self.collector: CollectorName = collector
         self.compilation: CompileName = compilation
         self.task, self.population, self.ppo, self.device = task, population, ppo, device
         self.seeds = tuple(seeds)
         self.network = ActorCritic.of(task, ppo)
+        self.lanes = lanes or ppo.envs
         self.compile_s = 0.0
         self._hyper = jax.device_put(jax.tree.map(jnp.float32, ppo), device)
         self._keys = jax.device_put(jnp.stack([jax.random.key(s) for s in self.seeds]), device)
         self._collect: Collector | None = None
+        self._play: Collector | None = None
         self._learn: Any = None
 
     @property
@@ -78,38 +83,51 @@ class Chunk:
         if self._collect is not None:
             return
         start = time.perf_counter()
-        with jax.default_device(self.device):
-            agents, rollout, pool, stats = self._shapes()
-            what = self._collection(agents, rollout, pool, stats)
-            self._collect = self._collector(what)
-            learn_shapes = (agents, self._trajectory(rollout), stats.finite, self._keys, jnp.float32(0), self._hyper)
-            key = (self.network, jax.tree.structure(self.ppo), signature(learn_shapes), self.device)
-            self._learn = LEARNERS.get(
-                key, lambda: compile_for(self._learn_all, learn_shapes, self.device, donate=(0,))
-            )
-            jax.block_until_ready((self._resets(self._keys), self._noise(self._keys)))
+        with ThreadPoolExecutor(1) as other:  # the compiler lets other threads run
+            learn = other.submit(self._compile_learn)
+            with jax.default_device(self.device):
+                collect, own = self._collector(self.ppo.envs), self.lanes != self.ppo.envs
+                self._play = self._collector(self.lanes) if own else collect
+            self._learn = learn.result()
+        self._collect = collect
         self.compile_s += time.perf_counter() - start
 
-    def _collector(self, what: Collection) -> Collector:
+    def _collector(self, envs: int) -> Collector:
+        what = self._collection(*self._shapes(envs))
         return Stepwise(what) if self.collector == "stepwise" else Fused(what, fast=self.compilation == "fast")
+
+    def _compile_learn(self) -> Any:
+        """PPO; and the small functions, by calling them."""
+        with jax.default_device(self.device):
+            agents, rollout, _, stats = self._shapes(self.ppo.envs)
+            shapes = (agents, self._trajectory(rollout), stats.finite, self._keys, jnp.float32(0), self._hyper)
+            key = (self.network, jax.tree.structure(self.ppo), signature(shapes), self.device)
+            learn = LEARNERS.get(key, lambda: compile_for(self._learn_all, shapes, self.device, donate=(0,)))
+            for envs in {self.ppo.envs, self.lanes}:
+                jax.block_until_ready((self._resets(self._keys, envs), self._noise(self._keys, envs)))
+        return learn
 
     def compile_program(self) -> None:
         """Compile what a stepwise collector has for the only program of this chunk, and nothing else."""
         assert len(self.population) == 1
         with jax.default_device(self.device):
-            compile_structure(self._collection(*self._shapes()))
+            for envs in {self.ppo.envs, self.lanes}:
+                compile_structure(self._collection(*self._shapes(envs)))
 
-    def _shapes(self) -> tuple[Agent, RolloutState, Any, Stats]:
-        """Of agents, episodes, initial states and statistics."""
-        one = init_padded(self.network, 0, self.population.widths[0], self.population.width)
+    def _shapes(self, envs: int) -> tuple[Agent, RolloutState, Any, Stats]:
+        """Of agents, episodes in `envs` environments, initial states and statistics."""
+        obs = jnp.zeros(self.population.width)
+        one = jax.eval_shape(self.network.init, self._keys[0], obs, self.network.memory(()))["params"]
         params = jax.tree.map(lambda x: jax.ShapeDtypeStruct((*self.shape, *x.shape), x.dtype), one)
-        pool = jax.eval_shape(partial(reset_pool, self.task, envs=self.ppo.envs), self._keys)
+        pool = jax.eval_shape(partial(reset_pool, self.task, envs=envs), self._keys)
         agents = jax.eval_shape(partial(_new_agents, self.ppo, self.population.width), params)
         rollout = jax.eval_shape(partial(_new_rollout, self.task, self.network, self.shape[0]), pool)
         return agents, rollout, pool, jax.eval_shape(self.fresh_stats)
 
     def _collection(self, agents: Agent, rollout: RolloutState, pool: Any, stats: Stats) -> Collection:
-        ppo, shapes = self.ppo, (agents.variables, rollout, pool, jax.eval_shape(self._noise, self._keys), stats)
+        ppo, envs = self.ppo, rollout.elapsed.shape[-1]
+        noise = jax.eval_shape(partial(self._noise, envs=envs), self._keys)
+        shapes = (agents.variables, rollout, pool, noise, stats)
         return Collection(self.task, self.population, self.network, ppo.length, ppo.action_repeat, self.device, shapes)
 
     def _trajectory(self, start: RolloutState) -> Trajectory:
@@ -129,9 +147,9 @@ class Chunk:
         )  # fmt: skip
 
     def peak_bytes(self) -> int:
-        """Device memory that the larger of the two compiled functions needs, as the compiler reports it."""
-        assert self._collect is not None, "compile() comes first"
-        return max(self._collect.peak_bytes(), bytes_of(self._learn))
+        """Device memory that the largest of the compiled functions needs, as the compiler reports it."""
+        assert self._collect is not None and self._play is not None, "compile() comes first"
+        return max(self._collect.peak_bytes(), self._play.peak_bytes(), bytes_of(self._learn))
 
     def _learn_all(
         self, agents: Agent, trajectory: Trajectory, finite: jax.Array, keys: jax.Array, progress: jax.Array, hyper: PPO
@@ -147,22 +165,25 @@ class Chunk:
 
     # ---- run
 
-    def _resets(self, keys: jax.Array) -> Any:
-        return _resets_of(self.task, self.ppo.envs, self.device.platform)(keys)
+    def _resets(self, keys: jax.Array, envs: int) -> Any:
+        return _resets_of(self.task, envs, self.device.platform)(keys)
 
-    def _noise(self, keys: jax.Array) -> jax.Array:
-        return _noise_of(self.network.distribution, self.ppo.envs, self.ppo.length + 1)(keys)
+    def _noise(self, keys: jax.Array, envs: int) -> jax.Array:
+        return _noise_of(self.network.distribution, envs, self.ppo.length + 1)(keys)
 
     def start(self) -> TrainerState:
         """The state before the first update."""
-        agents = [
-            [init_padded(self.network, seed, width, self.population.width, self.ppo.initializer) for seed in self.seeds]
-            for width in self.population.widths
-        ]
         stack = partial(jax.tree.map, lambda *x: np.stack(x))
-        params = stack(*[stack(*row) for row in agents])
+        of_width = {
+            width: stack(*[
+                init_padded(self.network, seed, width, self.population.width, self.ppo.initializer)
+                for seed in self.seeds
+            ])
+            for width in set(self.population.widths)
+        }  # fmt: skip
+        params = stack(*[of_width[width] for width in self.population.widths])
         with jax.default_device(self.device):
-            pool = self._resets(_fold(self._keys, _START))
+            pool = self._resets(_fold(self._keys, _START), self.ppo.envs)
             agents = _new_agents(self.ppo, self.population.width, params)
             return TrainerState(agents, _new_rollout(self.task, self.network, self.shape[0], pool))
 
@@ -176,8 +197,8 @@ class Chunk:
     ) -> tuple[TrainerState, Stats, LearnStats]:
         """One PPO update of every agent, number `index`, with `progress` of the budget spent."""
         with jax.default_device(self.device):
-            pool = self._resets(_fold(self._keys, _POOL, index))
-            noise = self._noise(_fold(self._keys, _NOISE, index))
+            pool = self._resets(_fold(self._keys, _POOL, index), self.ppo.envs)
+            noise = self._noise(_fold(self._keys, _NOISE, index), self.ppo.envs)
             variables, rollout = state.agents.variables, state.rollout
             assert self._collect is not None, "compile() comes first"
             rollout, trajectory, stats = self._collect(variables, rollout, pool, noise, stats)
@@ -189,21 +210,21 @@ class Chunk:
         return TrainerState(agents, rollout), stats, learned
 
     def evaluate(self, state: TrainerState, rounds: int) -> Stats:
-        """Held-out episodes: `rounds` x `envs` full episodes an agent.
+        """Held-out episodes: `rounds` x `lanes` full episodes an agent.
 
         Their levels come from a stream of the seed's own that training does not use: the same for
         all candidates, so that comparisons are paired, and others for every seed, so that seeds are
         independent and a final training on fresh seeds is judged on fresh levels.
         """
-        assert self._collect is not None, "compile() comes first"
+        assert self._play is not None, "compile() comes first"
         stats = self.fresh_stats(first_only=True)
         with jax.default_device(self.device):
             for number in range(rounds):
-                pool = self._resets(_fold(self._keys, _LEVELS, number))
+                pool = self._resets(_fold(self._keys, _LEVELS, number), self.lanes)
                 rollout = _new_rollout(self.task, self.network, self.shape[0], pool)
                 for part in range(-(-self.task.horizon // (self.ppo.length * self.ppo.action_repeat))):
-                    noise = self._noise(_fold(self._keys, _PLAY, number, part))
-                    rollout, _, stats = self._collect(state.agents.variables, rollout, pool, noise, stats)
+                    noise = self._noise(_fold(self._keys, _PLAY, number, part), self.lanes)
+                    rollout, _, stats = self._play(state.agents.variables, rollout, pool, noise, stats)
         return stats
 
 

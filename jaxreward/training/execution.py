@@ -77,7 +77,7 @@ class Execution:
         simulation of bodies hardly any, a grid so many that it pays up to twenty thousand steps of a candidate, its
         seeds together. Fast compilation pays up to a million steps of a structure, which `shared` candidates have in
         common; not for tasks with compiler options of their own. Limits are rounded up to whole updates, as `steps`
-        are. Not measured: a GPU, and fast compilation of recurrent agents.
+        are. Not measured: a GPU, and fast compilation where actions are repeated.
         """
 
         def within(limit: int, sharing: int) -> bool:
@@ -88,7 +88,7 @@ class Execution:
             few = isinstance(task.action_space, Box) or within(_FEW_STEPS, seeds)
             collector = "stepwise" if compilation == "auto" and cpu and steppable(ppo) and few else "fused"
         if compilation == "auto":
-            soon = collector == "fused" and steppable(ppo) and within(_MANY_STEPS, seeds * shared)
+            soon = collector == "fused" and ppo.action_repeat == 1 and within(_MANY_STEPS, seeds * shared)
             compilation = "fast" if soon and not compiler_options(task, platform) else "full"
         return collector, compilation if cpu else "full"
 

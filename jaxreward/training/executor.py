@@ -20,7 +20,7 @@ from jaxreward.tasks import Task, digest_of, options_of
 from jaxreward.training.chunk import TrainerState
 from jaxreward.training.history import History
 from jaxreward.training.hyperparameters import PPO, CollectorName, CompileName
-from jaxreward.training.plan import Schedule
+from jaxreward.training.plan import Evaluation, Schedule
 
 
 class Interrupted(Exception):
@@ -73,7 +73,7 @@ class Job:
         index: of the chunk in the population; what is compiled for it serves its later jobs too.
         programs: of the rows. Rows from `members` on are of no interest.
         width, terms: features and terms that there is room for.
-        rounds: of held-out episodes at the end, `ppo.envs` in each.
+        evaluation: held-out episodes at points of the curves and at the end.
         collector, compilation: how experience is collected, see `execution.Execution`.
         state, history: after `first` updates, None before any.
     """
@@ -90,7 +90,7 @@ class Job:
     schedule: Schedule
     first: int
     last: int
-    rounds: int
+    evaluation: Evaluation
     collector: CollectorName
     compilation: CompileName
     state: TrainerState | None = None
@@ -107,6 +107,7 @@ class Job:
             self.terms,
             self._hyper,
             self.seeds,
+            self.evaluation.lanes,
             self.collector,
             self.compilation,
         )
@@ -120,7 +121,7 @@ class Job:
         """A name for what is kept of it, and for everything that this is only good for."""
         task = (self.task.name, self.task.horizon, sorted(options_of(self.task).items()), digest_of(self.task))
         programs = tuple((p.digest, p.terms) for p in self.programs)
-        what = (task, programs, self.seeds, list(self._hyper), self.schedule, self.rounds, self.width)
+        what = (task, programs, self.seeds, list(self._hyper), self.schedule, self.evaluation, self.width)
         return f"{self.tag}-{self.index}-{hashlib.sha256(repr(what).encode()).hexdigest()[:12]}"
 
 

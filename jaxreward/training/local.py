@@ -9,6 +9,7 @@ from typing import Any
 
 import jax
 
+from jaxreward.errors import UserError
 from jaxreward.timing import CLOCK
 from jaxreward.training.chunk import Chunk
 from jaxreward.training.compiled import COMMON, POPULATIONS
@@ -30,8 +31,14 @@ class LocalExecutor:
             memory_gb: limit for what a job takes, in 10^9 bytes; by default most of what is free.
 
         Raises:
-            UserError: an invalid limit.
+            UserError: an invalid limit, or a job of several processes.
         """
+        if jax.process_count() > 1:
+            raise UserError(
+                f"this is one of {jax.process_count()} processes of a job on several hosts, and LocalExecutor trains "
+                "on the devices of one process alone: give jr.train an executor that spans them, "
+                "Execution(executor=...), or start each host by itself, without jax.distributed"
+            )
         self.devices = tuple(devices or jax.local_devices())
         self.platform, self.slots = self.devices[0].platform, len(self.devices)
         self.limit = memory_limit(memory_gb, self.devices)
@@ -66,7 +73,8 @@ class LocalExecutor:
         key, chunk = self._chunks.get(job.index, (None, None))
         if chunk is None or key != job.chunk:
             population, device = Population(job.programs, job.width, job.terms), self.devices[job.index % self.slots]
-            chunk = Chunk(job.task, population, job.ppo, job.seeds, device, job.collector, job.compilation)
+            lanes = job.evaluation.lanes
+            chunk = Chunk(job.task, population, job.ppo, job.seeds, device, job.collector, job.compilation, lanes)
             self._chunks[job.index] = (job.chunk, chunk)  # a chunk holds its task, so that its id stays its own
         return self._compilers[job.index % self.slots].submit(compiled, chunk)
 

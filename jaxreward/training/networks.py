@@ -20,6 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 from flax import struct
 
+from jaxreward.kernels.gru import gru
 from jaxreward.tasks import Task
 from jaxreward.training.distributions import Categorical, TanhNormal, distribution_over
 from jaxreward.training.hyperparameters import PPO
@@ -43,6 +44,21 @@ class Memory(struct.PyTreeNode):
     hidden: jax.Array
     action: jax.Array
     reward: jax.Array
+
+
+class GRU(nn.Module):
+    """What `flax.linen.GRUCell` computes, with the kernels of its gates side by side, so that a step takes two
+    products."""
+
+    units: int
+
+    @nn.compact
+    def __call__(self, hidden: jax.Array, x: jax.Array) -> jax.Array:
+        """hidden (..., H) and x (..., d) to the hidden state that follows."""
+        normal, zeros, H = nn.initializers.lecun_normal(), nn.initializers.zeros, self.units
+        wi, wh = self.param("wi", normal, (x.shape[-1], 3 * H)), self.param("wh", normal, (H, 3 * H))
+        bi, bn = self.param("bi", zeros, (3 * H,)), self.param("bn", zeros, (H,))
+        return gru(hidden.reshape(-1, H), x.reshape(-1, x.shape[-1]), wi, wh, bi, bn).reshape(hidden.shape)
 
 
 class ActorCritic(nn.Module):
@@ -113,7 +129,7 @@ class ActorCritic(nn.Module):
         if memory is not None:
             before = nn.Dense(self.action_embedding, name="action")(memory.action)
             read = jnp.concatenate([shared, before, memory.reward[..., None]], -1)
-            hidden, _ = nn.GRUCell(self.gru, name="gru")(memory.hidden, read)
+            hidden = GRU(self.gru, name="gru")(memory.hidden, read)
             shared, own = (trunk(hidden, self.heads, name, nn.tanh) for name in ("policy_head", "value_head"))
         outputs = nn.Dense(self.distribution.outputs, name="policy")(shared)
         return outputs, nn.Dense(1, name="value")(own)[..., 0], hidden
@@ -188,9 +204,12 @@ def init_padded(network: ActorCritic, seed: int, width: int, padded: int, initia
         name: {"kernel": _kernel(rng, rows, columns, gain, initializer), "bias": np.zeros(columns, np.float32)}
         for name, (rows, columns, gain) in layers.items()
     }
-    gates = {name.removeprefix("gru/"): params.pop(name) for name in list(params) if name.startswith("gru/")}
-    if H:  # two of its gates have their bias on the other side
-        params["gru"] = {name: {"kernel": p["kernel"]} if name in ("hr", "hz") else p for name, p in gates.items()}
+    if H:
+        gates = {name: params.pop(f"gru/{name}")["kernel"] for name in ("ir", "iz", "in", "hr", "hz", "hn")}
+        kernels = [np.concatenate([gates[f"{side}{gate}"] for gate in "rzn"], -1) for side in "ih"]
+        params["gru"] = {
+            "wi": kernels[0], "wh": kernels[1], "bi": np.zeros(3 * H, np.float32), "bn": np.zeros(H, np.float32)
+        }  # fmt: skip
     for name in FIRST:
         if name in params:
             params[name]["kernel"] = np.pad(params[name]["kernel"], ((0, padded - width), (0, 0)))

@@ -25,6 +25,23 @@ EVAL_EPISODES = 256
 
 
 @dataclass(frozen=True)
+class Evaluation:
+    """Held-out episodes of an agent: `lanes` at a time, once at a checkpoint, `rounds` times at a rung and at the
+    end."""
+
+    lanes: int
+    rounds: int
+
+    @classmethod
+    def of(cls, ppo: PPO, episodes: int) -> Evaluation:
+        """`episodes` at the end, rounded up to whole rounds. There are as many lanes as environments in training, whose
+        collector then serves both, but no more than episodes: those of thousands of environments would take longer
+        than the training between two checkpoints."""
+        lanes = min(ppo.envs, episodes)
+        return cls(lanes, -(-episodes // lanes))
+
+
+@dataclass(frozen=True)
 class Schedule:
     """Update indices: `checkpoints` are ascending and end with the last; those of `rungs` are among them."""
 
@@ -58,17 +75,18 @@ def make_schedule(ppo: PPO, steps: int, checkpoints: int, rungs: Sequence[Rung])
     return Schedule(updates, tuple(sorted({*even, *cuts})), tuple(cuts.items()))
 
 
-def curve_points(task: Task, ppo: PPO, steps: int) -> int:
+def curve_points(task: Task, ppo: PPO, steps: int, episodes: int = EVAL_EPISODES) -> int:
     """Checkpoints of a training of a search: ten, but fewer, at least four, where their held-out episodes would take
     more steps than the training of a seed; two where those of a single point do."""
-    affordable = steps // (ppo.envs * task.horizon)
+    affordable = steps // (Evaluation.of(ppo, episodes).lanes * task.horizon)
     return max(4 if affordable > 1 else 2, min(10, affordable))
 
 
 def held_out_steps(task: Task, ppo: PPO, points: int, episodes: int) -> int:
-    """Environment steps of the held-out episodes of one agent, at most: `ppo.envs` episodes at each point of the
-    curves, and whole rounds of as many for the `episodes` at the end."""
-    return (points - 1 + -(-episodes // ppo.envs)) * ppo.envs * task.horizon
+    """Environment steps of the held-out episodes of one agent, at most: a round at each point of the curves, and as
+    many as it takes for the `episodes` at the end."""
+    evaluation = Evaluation.of(ppo, episodes)
+    return (points - 1 + evaluation.rounds) * evaluation.lanes * task.horizon
 
 
 def cut(indices: Sequence[int], largest: int) -> list[list[int]]:

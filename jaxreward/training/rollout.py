@@ -191,6 +191,21 @@ def act(
     return PolicyOutput(obs, jnp.isfinite(raw_obs).all(), policy.action(sample), sample, logp, value, hidden)
 
 
+_BLOCK = 512
+"""Environments whose recurrent agents act at a time on a CPU: what a product of so many rows writes stays in the cache
+(benchmarks/plain_trainer.py)."""
+
+
+def act_in_blocks(
+    blocks: int, network: ActorCritic, variables: Variables, raw_obs: jax.Array, memory: Memory | None, noise: jax.Array
+) -> PolicyOutput:
+    """`act` on observations (E, d), so many blocks of them one after the other."""
+    rows = jax.tree.map(lambda x: x.reshape((blocks, -1, *x.shape[1:])), (raw_obs, memory, noise))
+    found = jax.lax.map(lambda block: act(network, variables, *block), rows)
+    whole = found.replace(finite=found.finite[:, None])
+    return jax.tree.map(lambda x: x.reshape((-1, *x.shape[2:])), whole).replace(finite=found.finite.all())
+
+
 @dataclass(frozen=True)
 class PopulationEnv:
     """A step of C x S x E environments but for what programs compute of it.
@@ -228,7 +243,9 @@ class PopulationEnv:
 
     def choose(self, variables: Variables, raw_obs: jax.Array, memory: Memory | None, noise: jax.Array) -> PolicyOutput:
         """The actions of a step by observations (C, S, E, d) and noise (S, E, ...)."""
-        over_seeds = jax.vmap(partial(act, self.network))
+        in_blocks = self.platform == "cpu" and self.network.gru > 0 and self.envs % _BLOCK == 0
+        one = partial(act_in_blocks, self.envs // _BLOCK) if in_blocks else act
+        over_seeds = jax.vmap(partial(one, self.network))
         return jax.vmap(over_seeds, in_axes=(0, 0, 0, None))(variables, raw_obs, memory, noise)
 
     def move(self, rollout: RolloutState, action: jax.Array) -> tuple[RolloutState, Any, jax.Array]:

@@ -47,7 +47,7 @@ def advance(chunk: Chunk, job: Job, supervisor: Supervisor) -> tuple[TrainerStat
             continue
         jax.block_until_ready(state)  # so that the clock tells learning from what follows
         with CLOCK.part("evaluate"):
-            held_out = chunk.evaluate(state, job.rounds if at == job.last else 1)
+            held_out = chunk.evaluate(state, job.evaluation.rounds if at == job.last else 1)
             history.record(schedule.checkpoints.index(at), held_out, stats, learned, state.agents.diverged, worst)
         stats = chunk.fresh_stats()
         supervisor.reached(job, at, history)

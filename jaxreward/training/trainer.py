@@ -35,6 +35,7 @@ from jaxreward.training.learners import quick
 from jaxreward.training.local import LocalExecutor
 from jaxreward.training.plan import (
     EVAL_EPISODES,
+    Evaluation,
     Schedule,
     chunks_of,
     first_chunk,
@@ -103,9 +104,10 @@ def train(
         seeds: a number S, for seeds 0 .. S-1, or the seeds themselves.
         steps: environment steps of each agent, rounded up to whole updates.
         rungs: cuts within the budget; the learning rate always follows the whole budget.
-        checkpoints: number of points of the curves, evenly spaced; each costs `ppo.envs` held-out
-            episodes an agent.
-        eval_episodes: held-out episodes an agent at a rung and at the end.
+        checkpoints: number of points of the curves, evenly spaced; at each an agent plays `eval_episodes`
+            held-out episodes, but at most `ppo.envs`.
+        eval_episodes: held-out episodes of an agent at a rung and at the end, rounded up to a multiple of `ppo.envs`
+            where they are more.
         execution: where it runs and how it is compiled.
         checkpointing: where to save it; without, nothing is saved.
         progress: called with the state of the training.
@@ -141,8 +143,9 @@ def train(
     with nullcontext(given) if given is not None else local() as executor:
         return _Training(
             task=task, programs=tuple(programs), ppo=ppo, seeds=seed_list, schedule=schedule,
-            rounds=-(-eval_episodes // ppo.envs), execution=execution, executor=executor, checkpointing=checkpointing,
-            progress=progress or (lambda _: None), should_stop=should_stop or (lambda: False),
+            evaluation=Evaluation.of(ppo, eval_episodes), execution=execution, executor=executor,
+            checkpointing=checkpointing, progress=progress or (lambda _: None),
+            should_stop=should_stop or (lambda: False),
         ).run()  # fmt: skip
 
 
@@ -153,7 +156,7 @@ class _Training:
     ppo: PPO
     seeds: tuple[int, ...]
     schedule: Schedule
-    rounds: int
+    evaluation: Evaluation
     execution: Execution
     executor: Executor
     checkpointing: Checkpointing | None
@@ -288,7 +291,7 @@ class _Training:
         return Job(
             tag=f"{tag}-{number}", index=group.index, task=self.task, programs=group.programs,
             members=len(group.members), width=self.width, terms=self.terms, ppo=self.ppo, seeds=self.seeds,
-            schedule=self.schedule, first=first, last=last, rounds=self.rounds, collector=self.collector,
+            schedule=self.schedule, first=first, last=last, evaluation=self.evaluation, collector=self.collector,
             compilation=self.compilation, state=group.state, history=group.history,
         )  # fmt: skip
 
@@ -319,7 +322,7 @@ class _Training:
             self._running_steps.clear()
             self.env_steps += sum(self._steps(job, last) for job in jobs)
         ends = [at for at in self.schedule.checkpoints if first < at <= last]
-        episodes = (len(ends) - 1 + self.rounds) * self.ppo.envs
+        episodes = (len(ends) - 1 + self.evaluation.rounds) * self.evaluation.lanes
         self.eval_steps += sum(job.members for job in jobs) * len(self.seeds) * episodes * self.task.horizon
 
     def _steps(self, job: Job, at: int) -> int:

@@ -226,6 +226,13 @@ def test_a_stop_reaches_the_executor(corridor, four, tiny):
     assert engine.updates < 10
 
 
+def test_a_job_of_several_processes_needs_an_executor_of_its_own(corridor, four, tiny, monkeypatch):
+    monkeypatch.setattr(jax, "process_count", lambda: 2)
+    with pytest.raises(UserError, match=r"LocalExecutor.*Execution\(executor=") as refused:
+        train(corridor, four, tiny, **budget(tiny))
+    assert "\n" not in str(refused.value)
+
+
 def test_an_executor_excludes_devices_and_memory_limit(corridor, four, tiny):
     given: Any
     for given in ({"devices": jax.local_devices()}, {"memory_gb": 1.0}):

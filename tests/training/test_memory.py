@@ -20,6 +20,7 @@ from jaxreward.training.episodes import play
 from jaxreward.training.networks import ActorCritic, apply, init_padded
 from jaxreward.training.population import Population
 from jaxreward.training.ppo import _outputs, batch_of
+from jaxreward.training.rollout import act, act_in_blocks
 from tests.training.conftest import FAST, SEEDS, STEPWISE
 
 pytestmark = pytest.mark.usefixtures("unoptimised")
@@ -49,7 +50,9 @@ def test_parameters_are_those_of_the_network(task, initializer):
     drawn = init_padded(network, 0, 5, 5, initializer)
     made = jax.eval_shape(network.init, jax.random.key(0), jnp.zeros((3, 5)), network.memory((3,)))["params"]
     assert jax.tree.map(jnp.shape, drawn) == jax.tree.map(jnp.shape, made)
-    assert not np.array_equal(drawn["gru"]["hr"]["kernel"], drawn["gru"]["hz"]["kernel"])
+    for kernels in (drawn["gru"]["wi"], drawn["gru"]["wh"]):
+        gates = np.split(kernels, 3, -1)
+        assert not np.array_equal(gates[0], gates[1]) and not np.array_equal(gates[1], gates[2])
 
 
 @functools.cache
@@ -62,7 +65,8 @@ def rollout(kind: str, reset: bool):
     for index in range(2):
         state, stats, _ = chunk.update(state, stats, index, 0.0)
     variables, lanes = jax.tree.map(jnp.copy, (state.agents.variables, state.rollout))
-    pool, noise = chunk._resets(chunk._keys), chunk._noise(jax.random.split(jax.random.key(5), len(SEEDS)))
+    pool = chunk._resets(chunk._keys, ppo.envs)
+    noise = chunk._noise(jax.random.split(jax.random.key(5), len(SEEDS)), ppo.envs)
     assert chunk._collect is not None
     _, trajectory, _ = chunk._collect(variables, lanes, pool, noise, chunk.fresh_stats())
     return chunk, state, trajectory
@@ -86,6 +90,24 @@ def test_learning_recomputes_what_acting_computed(reset, kind):
     wrong = batch.replace(memory=jax.tree.map(jnp.zeros_like, batch.memory))
     differs = float(jnp.abs(_outputs(chunk.network, variables, wrong)[1] - batch.value).max()) > 1e-4
     assert differs == remembers
+
+
+def test_agents_act_alike_in_blocks():
+    task = make_task("probe-aim")
+    network = ActorCritic.of(task, GRU)
+    variables = {"params": init_padded(network, 0, 5, 5)}
+    rng = np.random.default_rng(0)
+    obs, noise = (jnp.asarray(rng.normal(size=(12, n)), jnp.float32) for n in (5, 1))
+    memory = jax.tree.map(lambda x: x + 0.3, network.memory((12,)))
+    whole, blocks = (
+        act(network, variables, obs, memory, noise),
+        act_in_blocks(3, network, variables, obs, memory, noise),
+    )
+    for a, b in zip(jax.tree.leaves(whole), jax.tree.leaves(blocks), strict=True):
+        assert a.shape == b.shape
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
+    assert whole.finite and blocks.finite
+    assert not act_in_blocks(3, network, variables, obs.at[7, 0].set(jnp.nan), memory, noise).finite
 
 
 @pytest.mark.parametrize("reset", [True, False])
@@ -128,7 +150,8 @@ NOT_WITH_GRU = {"gru", "unrolls", "fresh_values", "value_hidden"}
 
 def test_recurrent_agents_use_the_fused_collector():
     task = make_task("probe-choice")
-    assert Execution().resolve(task, GRU, 1, 1, "cpu") == ("fused", "full")
+    assert Execution().resolve(task, GRU, 1, 1, "cpu") == ("fused", "fast")
+    assert Execution().resolve(task, GRU, 1, 10**7, "cpu") == ("fused", "full")
     assert Execution().resolve(task, PPO(), 1, 1, "cpu") == ("stepwise", "full")
     assert FAST.resolve(task, GRU, 1, 1, "cpu") == ("fused", "fast")
     FAST.check(GRU)
