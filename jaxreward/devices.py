@@ -41,20 +41,21 @@ def _asked() -> int:
     return getattr(jax.config, "jax_num_cpu_devices", -1)  # type checkers do not know its options
 
 
-def supported(options: Mapping[str, Any], platform: str) -> dict[str, Any]:
-    """Those compile options that the installed XLA knows on `platform` (`cpu`, `gpu` or `tpu`).
+def supported(options: Mapping[str, Any], platform: str, device: Any = None) -> dict[str, Any]:
+    """Those compile options that the installed XLA knows on `platform` (`cpu`, `gpu` or `tpu`); it is asked for
+    `device`, by default the first of the platform.
 
     XLA's options come and go between versions, and it refuses to compile with one that it does not know.
     """
-    return {name: value for name, value in options.items() if _knows(name, value, platform)}
+    return {name: value for name, value in options.items() if _knows(name, value, platform, device)}
 
 
 @cache
-def _knows(name: str, value: Any, platform: str) -> bool:
+def _knows(name: str, value: Any, platform: str, device: Any) -> bool:
     """Whether a function of one addition compiles with the option; JAX has no list of them to look it up in."""
     import jax
 
-    on = jax.sharding.SingleDeviceSharding(jax.local_devices(backend=platform)[0])
+    on = jax.sharding.SingleDeviceSharding(device or jax.local_devices(backend=platform)[0])
     number = jax.ShapeDtypeStruct((), "float32", sharding=on)
     try:
         jax.jit(lambda x: x + 1.0).lower(number).compile({name: value})

@@ -79,16 +79,17 @@ class Chunk:
             return
         start = time.perf_counter()
         with jax.default_device(self.device):
-            agents, rollout, pool, stats = self._shapes()
-            what = self._collection(agents, rollout, pool, stats)
-            self._collect = self._collector(what)
-            learn_shapes = (agents, self._trajectory(rollout), stats.finite, self._keys, jnp.float32(0), self._hyper)
-            key = (self.network, jax.tree.structure(self.ppo), signature(learn_shapes), self.device)
-            self._learn = LEARNERS.get(
-                key, lambda: compile_for(self._learn_all, learn_shapes, self.device, donate=(0,))
-            )
+            self._collect, self._learn = self.compiled_for(self.device)
             jax.block_until_ready((self._resets(self._keys), self._noise(self._keys)))
         self.compile_s += time.perf_counter() - start
+
+    def compiled_for(self, device: Device) -> tuple[Collector, Any]:
+        """`collect` and `learn` for `device`: that of this chunk, or one that is only described and cannot run them."""
+        agents, rollout, pool, stats = self._shapes()
+        collect = self._collector(self._collection(agents, rollout, pool, stats, device))
+        learn_shapes = (agents, self._trajectory(rollout), stats.finite, self._keys, jnp.float32(0), self._hyper)
+        key = (self.network, jax.tree.structure(self.ppo), signature(learn_shapes), device)
+        return collect, LEARNERS.get(key, lambda: compile_for(self._learn_all, learn_shapes, device, donate=(0,)))
 
     def _collector(self, what: Collection) -> Collector:
         return Stepwise(what) if self.collector == "stepwise" else Fused(what, fast=self.compilation == "fast")
@@ -97,7 +98,7 @@ class Chunk:
         """Compile what a stepwise collector has for the only program of this chunk, and nothing else."""
         assert len(self.population) == 1
         with jax.default_device(self.device):
-            compile_structure(self._collection(*self._shapes()))
+            compile_structure(self._collection(*self._shapes(), self.device))
 
     def _shapes(self) -> tuple[Agent, RolloutState, Any, Stats]:
         """Of agents, episodes, initial states and statistics."""
@@ -108,9 +109,9 @@ class Chunk:
         rollout = jax.eval_shape(partial(_new_rollout, self.task, self.network, self.shape[0]), pool)
         return agents, rollout, pool, jax.eval_shape(self.fresh_stats)
 
-    def _collection(self, agents: Agent, rollout: RolloutState, pool: Any, stats: Stats) -> Collection:
+    def _collection(self, agents: Agent, rollout: RolloutState, pool: Any, stats: Stats, device: Device) -> Collection:
         ppo, shapes = self.ppo, (agents.variables, rollout, pool, jax.eval_shape(self._noise, self._keys), stats)
-        return Collection(self.task, self.population, self.network, ppo.length, ppo.action_repeat, self.device, shapes)
+        return Collection(self.task, self.population, self.network, ppo.length, ppo.action_repeat, device, shapes)
 
     def _trajectory(self, start: RolloutState) -> Trajectory:
         """Shapes of a trajectory; tracing `collect` for them would trace every program."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -24,10 +25,12 @@ FAST = SMALL | {_LEVEL: 1}
 """Options by which it compiles a large one sooner, to code that runs longer (docs/appendix/benchmarks.md)."""
 
 
-def xla_options(platform: str, options: Mapping[str, Any] | None = None) -> dict[str, Any] | None:
+def xla_options(
+    platform: str, options: Mapping[str, Any] | None = None, device: Device | None = None
+) -> dict[str, Any] | None:
     """XLA's options: those of `options` that the installed one knows, and on a CPU fewer optimisations by LLVM, which
     compiles sooner to code that is as fast, but for tasks that do without XLA's fusion emitters."""
-    options = supported(options or {}, platform)
+    options = supported(options or {}, platform, device)
     if platform == "cpu" and options.get(_EMITTERS, True):
         options.setdefault(_LEVEL, 1)
     return options or None
@@ -39,10 +42,38 @@ def compile_for(
     """`fn` compiled for arguments of these shapes on `device`; `options` as for `xla_options`."""
     on = jax.sharding.SingleDeviceSharding(device)
     shapes = jax.tree.map(lambda x: jax.ShapeDtypeStruct(jnp.shape(x), x.dtype, sharding=on), shapes)
+    begin = time.perf_counter()
     with CLOCK.part("trace"):
         lowered = jax.jit(fn, donate_argnums=donate).lower(*shapes)
+    traced = time.perf_counter()
     with CLOCK.part("compile"):
-        return lowered.compile(xla_options(device.platform, options))
+        compiled = lowered.compile(xla_options(device.platform, options, device))
+    for seen in _SEEN:
+        seen.append(Compilation(lowered, compiled, traced - begin, time.perf_counter() - traced))
+    return compiled
+
+
+class Compilation(NamedTuple):
+    """What `compile_for` made, with the seconds that it took."""
+
+    lowered: Any
+    compiled: Any
+    trace_s: float
+    compile_s: float
+
+
+_SEEN = list[list[Compilation]]()
+
+
+@contextmanager
+def compilations() -> Iterator[list[Compilation]]:
+    """A list that everything compiled meanwhile is added to, by any thread (for benchmarks)."""
+    seen = list[Compilation]()
+    _SEEN.append(seen)
+    try:
+        yield seen
+    finally:
+        _SEEN.remove(seen)
 
 
 def signature(shapes: Any) -> tuple[Any, ...]:
