@@ -168,6 +168,8 @@ class Module:
         if inner is not None:
             results = inner.root.operands if inner.root.opcode == "tuple" else (inner.root.name,)
             return sum(_read(p, inner) for p in arguments(inner)) + sum(_written(x, inner) for x in results)
+        if i.opcode == "copy-start":
+            return size_of(i.shape)  # a tuple that names its target and its source
         if i.opcode in ("dynamic-slice", "slice", "gather"):
             return 2.0 * size_of(i.shape)
         if i.opcode == "dynamic-update-slice":
