@@ -117,7 +117,7 @@ def _tpu(library: Path | None) -> dict[str, str]:
         raise UserError(f"there is no libtpu.so {where}: give --libtpu DIR or {_INSTALL}")
     return {
         "TPU_LIBRARY_PATH": str(path), "TPU_SKIP_MDS_QUERY": "1", "TPU_ACCELERATOR_TYPE": "v5litepod-4",
-        "TPU_TOPOLOGY": "2x2", "TPU_WORKER_HOSTNAMES": "localhost", "TPU_STDERR_LOG_LEVEL": "3",
+        "TPU_TOPOLOGY": "2x2", "ALLOW_MULTIPLE_LIBTPU_LOAD": "1", "TPU_WORKER_HOSTNAMES": "localhost", "TPU_STDERR_LOG_LEVEL": "3",
     }  # fmt: skip
 
 
