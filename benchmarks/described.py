@@ -95,7 +95,8 @@ def _cuda(site: Path | None) -> dict[str, str]:
         raise UserError(f"there is no CUDA plugin with its toolkit {'here' if site is None else f'in {site}'}: {said}")
     if version != (own := metadata.version("jax")):
         raise UserError(f"the CUDA plugin is of version {version} and JAX of {own}: install jax-cuda13-plugin=={own}")
-    flags = f"--xla_gpu_cuda_data_dir={toolkit} --xla_gpu_autotune_level=0"
+    # Tuning by trial needs the device, and for some products Triton has no plan but by trial: they are left to cuBLAS.
+    flags = f"--xla_gpu_cuda_data_dir={toolkit} --xla_gpu_autotune_level=0 --xla_gpu_enable_triton_gemm=false"
     return {
         "XLA_FLAGS": f"{os.environ.get('XLA_FLAGS', '')} {flags}".strip(),
         "PATH": f"{toolkit / 'bin'}{os.pathsep}{os.environ.get('PATH', '')}",
@@ -117,7 +118,8 @@ def _tpu(library: Path | None) -> dict[str, str]:
         raise UserError(f"there is no libtpu.so {where}: give --libtpu DIR or {_INSTALL}")
     return {
         "TPU_LIBRARY_PATH": str(path), "TPU_SKIP_MDS_QUERY": "1", "TPU_ACCELERATOR_TYPE": "v5litepod-4",
-        "TPU_TOPOLOGY": "2x2", "ALLOW_MULTIPLE_LIBTPU_LOAD": "1", "TPU_WORKER_HOSTNAMES": "localhost", "TPU_STDERR_LOG_LEVEL": "3",
+        "TPU_TOPOLOGY": "2x2", "TPU_WORKER_HOSTNAMES": "localhost", "TPU_STDERR_LOG_LEVEL": "3",
+        "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",
     }  # fmt: skip
 
 
