@@ -43,10 +43,8 @@ def read_programs(path: Path, task: Task) -> list[Program]:
 
 def programs_of(name: str, n: int, folder: Path) -> list[Program]:
     """The first `n` programs of `mixed_programs` for a task, from `folder` where a file there has as many; else they
-    are checked and written there. A task without a vocabulary has its default, `n` times."""
+    are checked and written there."""
     task, path = make_task(name), folder / f"{name.replace('/', '-')}.json.gz"
-    if not task.vocabulary().fragments:
-        return [Program.default(task)] * n
     known = read_programs(path, task) if path.exists() else []
     if len(known) < n:
         known = mixed_programs(task, n)

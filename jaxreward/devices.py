@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from functools import cache
+from functools import cache, wraps
 from typing import Any
 
 _MOST = 8
@@ -32,6 +32,26 @@ def use_cores() -> None:
     if _asked() < 1:
         with suppress(RuntimeError):
             jax.config.update("jax_num_cpu_devices", min(_MOST, cores()))
+
+
+EXACT = "float32"
+"""The precision of matrix products of simulations and programs, as `jax.default_matmul_precision` takes it."""
+
+
+def exact(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """`fn` with the matrix products in it computed in float32, but for those that ask for another precision.
+
+    JAX's default rounds their inputs, to 10 bits on GPUs since Ampere and to 7 on TPUs, and robots whose physics is
+    computed so have failed to learn (https://github.com/google-deepmind/mujoco_playground/issues/86).
+    """
+    import jax
+
+    @wraps(fn)
+    def traced(*args: Any, **options: Any) -> Any:
+        with jax.default_matmul_precision(EXACT):
+            return fn(*args, **options)
+
+    return traced
 
 
 def _asked() -> int:

@@ -18,6 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from flax import struct
 
+from jaxreward.devices import exact
 from jaxreward.tasks import Task, compiler_options, metric_names
 from jaxreward.training.collector import Collection, Collector
 from jaxreward.training.compiled import LEARNERS, bytes_of, compile_for, signature, xla_options
@@ -212,7 +213,7 @@ class Chunk:
 def _resets_of(task: Task, envs: int, platform: str) -> Callable[[jax.Array], Any]:
     """Fresh initial states from keys (S,); the one place where `task.reset` is compiled."""
     options = xla_options(platform, compiler_options(task, platform))
-    return jax.jit(partial(reset_pool, task, envs=envs), compiler_options=options)
+    return jax.jit(exact(partial(reset_pool, task, envs=envs)), compiler_options=options)
 
 
 @lru_cache(maxsize=64)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxreward.devices import supported
+from jaxreward.devices import EXACT, supported
 from jaxreward.timing import CLOCK
 from jaxreward.training.plan import Device
 
@@ -39,11 +39,12 @@ def xla_options(
 def compile_for(
     fn: Callable[..., Any], shapes: Any, device: Device, donate: tuple[int, ...] = (), options: Any = None
 ) -> Any:
-    """`fn` compiled for arguments of these shapes on `device`; `options` as for `xla_options`."""
+    """`fn` compiled for arguments of these shapes on `device`, with matrix products in float32 unless it asks for
+    another precision, as networks do; `options` as for `xla_options`."""
     on = jax.sharding.SingleDeviceSharding(device)
     shapes = jax.tree.map(lambda x: jax.ShapeDtypeStruct(jnp.shape(x), x.dtype, sharding=on), shapes)
     begin = time.perf_counter()
-    with CLOCK.part("trace"):
+    with CLOCK.part("trace"), jax.default_matmul_precision(EXACT):
         lowered = jax.jit(fn, donate_argnums=donate).lower(*shapes)
     traced = time.perf_counter()
     with CLOCK.part("compile"):

@@ -32,6 +32,10 @@ FIRST = ("encoder_0", "value_encoder_0")
 """Layers that read observations; the second is there where the value has a network of its own."""
 
 ACTIVATIONS = {"tanh": nn.tanh, "relu": nn.relu, "swish": nn.swish}
+PRECISIONS = {"float32": "float32", "tf32": "tensorfloat32", "bfloat16": "BF16_BF16_F32"}
+"""Precisions of matrix products by the names of `jax.default_matmul_precision`. A TPU has three bfloat16 products in
+place of `tf32`; on a GPU its `bfloat16` would be TF32, so that is said as an algorithm."""
+
 _STD_RANGE = (1e-6, 1e6)
 _LARGEST_REWARD = 10.0
 
@@ -63,6 +67,7 @@ class ActorCritic(nn.Module):
     action_embedding: int = 0
     heads: tuple[int, ...] = ()
     reset_memory: bool = True
+    precision: str = "float32"
 
     @classmethod
     def of(cls, task: Task, ppo: PPO) -> ActorCritic:
@@ -70,7 +75,7 @@ class ActorCritic(nn.Module):
         space = distribution_over(task.action_space)
         normalize, clip = ppo.normalize_observations, ppo.observation_clip
         memory = (ppo.gru, ppo.action_embedding, ppo.heads, ppo.reset_memory)
-        return cls(space, ppo.hidden, ppo.value_hidden, ppo.activation, normalize, clip, *memory)
+        return cls(space, ppo.hidden, ppo.value_hidden, ppo.activation, normalize, clip, *memory, ppo.precision)
 
     def memory(self, shape: tuple[int, ...]) -> Memory | None:
         """Nothing known yet, for agents of leading `shape`; None if they have no memory."""
@@ -124,7 +129,8 @@ def apply(
 ) -> tuple[jax.Array, jax.Array, jax.Array | None]:
     """Parameters of the distribution (..., outputs), value (...) and, with a GRU, the hidden state that follows
     (..., H), of observations (..., d)."""
-    return cast(tuple[jax.Array, jax.Array, jax.Array | None], network.apply(variables, obs, memory))
+    with jax.default_matmul_precision(PRECISIONS[network.precision]):  # gradients are computed as the products are
+        return cast(tuple[jax.Array, jax.Array, jax.Array | None], network.apply(variables, obs, memory))
 
 
 # ---- running moments of observations
