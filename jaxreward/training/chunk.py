@@ -178,17 +178,20 @@ class Chunk:
     ) -> tuple[TrainerState, Stats, LearnStats]:
         """One PPO update of every agent, number `index`, with `progress` of the budget spent."""
         with jax.default_device(self.device):
-            pool = self._resets(_fold(self._keys, _POOL, index))
-            noise = self._noise(_fold(self._keys, _NOISE, index))
-            variables, rollout = state.agents.variables, state.rollout
-            assert self._collect is not None, "compile() comes first"
-            rollout, trajectory, stats = self._collect(variables, rollout, pool, noise, stats)
-            del pool, noise
+            rollout, trajectory, stats = self.collect(state, stats, index)
             spent = jax.device_put(np.float32(progress), self.device)
             agents, learned = self._learn(
                 state.agents, trajectory, stats.finite, _fold(self._keys, _ORDER, index), spent, self._hyper
             )
         return TrainerState(agents, rollout), stats, learned
+
+    def collect(self, state: TrainerState, stats: Stats, index: int) -> tuple[RolloutState, Trajectory, Stats]:
+        """The unroll of update `index`, which uses up the running episodes of `state`, and `stats`."""
+        assert self._collect is not None, "compile() comes first"
+        with jax.default_device(self.device):
+            pool = self._resets(_fold(self._keys, _POOL, index))
+            noise = self._noise(_fold(self._keys, _NOISE, index))
+            return self._collect(state.agents.variables, state.rollout, pool, noise, stats)
 
     def evaluate(self, state: TrainerState, rounds: int) -> Stats:
         """Held-out episodes: `rounds` x `envs` full episodes an agent.
