@@ -21,6 +21,15 @@ _EMITTERS, _LEVEL = "xla_cpu_use_fusion_emitters", "xla_backend_optimization_lev
 SMALL = {_EMITTERS: False, "xla_cpu_parallel_codegen_split_count": 1}
 """Options by which XLA compiles a small function on CPU sooner, to code that is as fast."""
 
+GPU = {
+    "xla_gpu_enable_command_buffer": "FUSION,CUBLAS,CUBLASLT,CUSTOM_CALL,CUDNN,DYNAMIC_SLICE_FUSION,WHILE,CONDITIONAL"
+}
+"""Options for a GPU: kernels are recorded in CUDA graphs, as they are without it, and loops and branches too. Otherwise
+the host launches the kernels of every turn, and waits for the device before every turn of a loop whose length it does
+not know, as those of robots' solvers. Latency hiding is not asked for: without communication between devices it
+changes nothing. Double buffering of loops saves a fifth of the launches and takes two thirds longer to compile
+(docs/appendix/benchmarks.md)."""
+
 FAST = SMALL | {_LEVEL: 1}
 """Options by which it compiles a large one sooner, to code that runs longer (docs/appendix/benchmarks.md)."""
 
@@ -28,9 +37,10 @@ FAST = SMALL | {_LEVEL: 1}
 def xla_options(
     platform: str, options: Mapping[str, Any] | None = None, device: Device | None = None
 ) -> dict[str, Any] | None:
-    """XLA's options: those of `options` that the installed one knows, and on a CPU fewer optimisations by LLVM, which
-    compiles sooner to code that is as fast, but for tasks that do without XLA's fusion emitters."""
-    options = supported(options or {}, platform, device)
+    """XLA's options: those of `options` that the installed one knows, on a GPU those of `GPU`, and on a CPU fewer
+    optimisations by LLVM, which compiles sooner to code that is as fast, but for tasks that do without XLA's fusion
+    emitters."""
+    options = supported({**(GPU if platform == "gpu" else {}), **(options or {})}, platform, device)
     if platform == "cpu" and options.get(_EMITTERS, True):
         options.setdefault(_LEVEL, 1)
     return options or None
