@@ -153,10 +153,8 @@ def launch_cost(kernels: int) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, fn in (("loop", loop), ("line", lambda x: some(x, 80))):
         compiled = jax.jit(fn).lower(jnp.ones(4096)).compile()
-        count, seconds = (
-            max(1, Module(compiled.as_text() or "").cost().launches),
-            _seconds(lambda c=compiled: c(jnp.ones(4096))),
-        )
+        count = max(1, Module(compiled.as_text() or "").cost().launches)
+        seconds = _seconds(lambda c=compiled: c(jnp.ones(4096)))
         found |= {f"{name}_launches": count, f"{name}_us": 1e6 * seconds / count}
     return found
 
