@@ -18,6 +18,7 @@ _FREE = frozenset({
     "parameter", "constant", "get-tuple-element", "tuple", "bitcast", "after-all", "partition-id", "replica-id",
     "opt-barrier", "optimization-barrier", "add-dependency", "domain",
 })  # fmt: skip
+_CUBLAS = "__cublas$"
 _FREE_CALLS = frozenset({"AllocateBuffer", "AssumeGatherIndicesInBound", "Sharding"})
 _MOVES = _FREE | {
     "broadcast", "reshape", "transpose", "slice", "dynamic-slice", "dynamic-update-slice", "concatenate", "pad",
@@ -170,17 +171,20 @@ class Module:
             return sum(_read(p, inner) for p in arguments(inner)) + sum(_written(x, inner) for x in results)
         if i.opcode == "copy-start":
             return size_of(i.shape)  # a tuple that names its target and its source
+        read = sum(size_of(of.by_name[x].shape) for x in i.operands if x in of.by_name)
+        if i.target.startswith(_CUBLAS):
+            return 4.0 * prod(dims(i.shape)) + read  # its second result is memory to work in
         if i.opcode in ("dynamic-slice", "slice", "gather"):
             return 2.0 * size_of(i.shape)
         if i.opcode == "dynamic-update-slice":
             return 2.0 * size_of(of.by_name[i.operands[1]].shape)
-        return size_of(i.shape) + sum(size_of(of.by_name[x].shape) for x in i.operands if x in of.by_name)
+        return size_of(i.shape) + read
 
     def _flops(self, i: Instruction, of: Computation) -> float:
         if i.opcode == "fusion":
             inner = self._computations[i.called("calls")[0]]
             return sum(self._flops(x, inner) for x in inner.instructions)
-        if i.opcode == "dot" or "gemm" in i.target:
+        if i.opcode == "dot" or i.target.startswith(_CUBLAS):
             return 2.0 * prod(dims(i.shape)) * _contracted(i, of)
         if i.opcode == "convolution":  # a product on a TPU
             kernel, layout = dims(of.by_name[i.operands[1]].shape), re.search(r"dim_labels=\w+?_(\w+)->", i.rest)

@@ -167,6 +167,18 @@ def test_a_product_takes_two_operations_for_each_pair(product):
     assert cost.flops == 2 * 3 * 8 * 4 * 5 and cost.launches == 1
 
 
+def test_a_library_is_not_charged_for_the_memory_that_it_works_in():
+    cost = module("""
+        ENTRY %main (x: f32[8,5], y: f32[5,4]) -> f32[8,4] {
+          %x = f32[8,5]{1,0} parameter(0)
+          %y = f32[5,4]{1,0} parameter(1)
+          %both = (f32[8,4]{1,0}, s8[33554432]{0}) custom-call(%x, %y), custom_call_target="__cublas$lt$matmul", backend_config={"gemm_backend_config":{"dot_dimension_numbers":{"lhs_contracting_dimensions":["1"],"rhs_contracting_dimensions":["0"]}}}
+          ROOT %z = f32[8,4]{1,0} get-tuple-element(%both), index=0
+        }
+    """).cost()  # noqa: E501
+    assert (cost.bytes, cost.flops) == (4 * (40 + 20 + 32), 2 * 8 * 5 * 4)
+
+
 def test_memory_of_the_core_is_not_that_of_the_device():
     cost = module("""
         ENTRY %main (x: f32[8,128]) -> f32[8,128] {
