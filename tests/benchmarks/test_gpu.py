@@ -12,6 +12,10 @@ from pathlib import Path
 import pytest
 
 from benchmarks import gpu
+from benchmarks.carried import write_programs
+from benchmarks.evidence import ROBOTS, TINY
+from jaxreward.programs import Program
+from jaxreward.tasks import make_task
 
 ROOT = Path(__file__).resolve().parents[2]
 NEEDED_BY_JAX = ("jax", "jaxlib", "ml_dtypes", "numpy", "opt_einsum", "scipy")
@@ -74,11 +78,8 @@ def test_wheels_are_printed_as_pip_takes_them(capsys):
 @pytest.mark.slow
 def test_the_evidence_is_measured_in_small_on_a_cpu_with_the_listed_wheels(tmp_path: Path):
     out = tmp_path / "evidence.json"
-    from benchmarks.carried import programs_of
-    from benchmarks.evidence import ROBOTS, TINY
-
     for name in ("xland-easy", *ROBOTS):
-        programs_of(name, 2, tmp_path)
+        write_programs(tmp_path / f"{name}.json.gz", [Program.default(make_task(name))] * 2)
     code = "import sys\nfrom benchmarks import evidence\nsys.exit(evidence.main(sys.argv[1:]))"
     bare(code, "--tiny", "--programs", str(tmp_path), "--out", str(out), timeout=590.0)
     report = json.loads(out.read_text())
