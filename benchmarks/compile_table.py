@@ -46,13 +46,16 @@ def cells(row: dict[str, Any]) -> list[str]:
     def total(key: str) -> float:
         return sum(f[key] for f in collect)
 
+    def a_step(key: str, unit: float, digits: int) -> str:  # early rows have no bytes and arithmetic
+        return f"{total(key) / steps / unit:,.{digits}f}" if all(f[key] is not None for f in collect) else ""
+
     memory = max(sum(f["memory"].values()) - 2 * f["memory"]["alias"] for f in row["functions"].values())
     return [
         *about, f"{total('stablehlo_ops'):,}", f"{total('instructions'):,}", f"{total('trace_s'):.1f}",
         f"{total('compile_s'):.1f}", f"{learn['compile_s']:.1f}", f"{row['cpu_s']:.0f}",
         f"{estimated['launches_per_step']:,.0f}",
         f"{estimated['unknown_per_step']:,.0f}" if estimated["unknown_per_step"] else "", f"{learn['launches']:,}",
-        f"{total('bytes') / steps / 1e6:,.1f}", f"{total('flops') / steps / 1e9:,.2f}", f"{memory / 1e6:,.0f}",
+        a_step("bytes", 1e6, 1), a_step("flops", 1e9, 2), f"{memory / 1e6:,.0f}",
         f"{estimated['steps_per_s'] / 1e6:.2f} M", estimated["bound_by"],
     ]  # fmt: skip
 
