@@ -27,7 +27,7 @@ GPU = {
 """Options for a GPU: kernels are recorded in CUDA graphs, as they are without it, and loops and branches too. Otherwise
 the host launches the kernels of every turn, and waits for the device before every turn of a loop whose length it does
 not know, as those of robots' solvers. Latency hiding is not asked for: without communication between devices it
-changes nothing. Double buffering of loops saves a fifth of the launches and takes two thirds longer to compile
+changes nothing. Double buffering of loops saves a fifth of the launches and takes half as long again to compile
 (docs/appendix/benchmarks.md)."""
 
 FAST = SMALL | {_LEVEL: 1}
