@@ -1,5 +1,6 @@
 """What a machine with a GPU is asked for, in calls of less than ten minutes each.
 
+    python benchmarks/gpu.py evidence --out DIR      # the most telling figures: evidence.py
     python benchmarks/gpu.py throughput --out DIR    # candidate_throughput at 1 ... 1,024 candidates
     python benchmarks/gpu.py regimes --out DIR       # generations by each collector, and tuning
     python benchmarks/gpu.py search --out DIR        # the paper's search on xland-easy, 30 candidates together
@@ -10,7 +11,11 @@
 
 Needs the package's dependencies with a JAX that finds the GPU, and no network. Each part writes
 `<part>.json` and `<part>.log` into DIR, the JSON also when time runs out. `--tiny` takes the same path in
-small sizes, on a CPU too; `--dry-run` only prints the commands and their plans.
+small sizes, on a CPU too; `--dry-run` only prints the commands and their plans. `--wheels` lists what `evidence`
+needs besides JAX, for a machine that has nothing else; programs are checked before and carried along as files:
+
+    pip download --no-deps --dest wheels $(python benchmarks/gpu.py --wheels)
+    python benchmarks/evidence.py --check-only --programs gpu-programs
 """
 
 from __future__ import annotations
@@ -22,6 +27,7 @@ import subprocess
 import sys
 import time
 from dataclasses import dataclass
+from importlib import metadata
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -33,17 +39,23 @@ from jaxreward.config import Arg
 from jaxreward.errors import UserError
 
 ROOT = Path(__file__).resolve().parents[1]
-Part = Literal["throughput", "regimes", "search", "gru", "panda", "go1", "robots"]
+Part = Literal["evidence", "throughput", "regimes", "search", "gru", "panda", "go1", "robots"]
 SEARCHES = {"search": "paper-budget", "gru": "paper"}
 TASKS = {"panda": "panda-tracking", "go1": "go1-push-recovery"}
+WHEELS = (
+    "absl-py", "annotated-types", "brax", "etils", "flax", "jaxopt", "msgpack", "mujoco", "mujoco-mjx", "optax",
+    "pillow", "pydantic", "pydantic-core", "pygments", "pyyaml", "rich", "tqdm", "trimesh", "typing-extensions",
+    "typing-inspection", "xminigrid",
+)  # fmt: skip
+"""Distributions that `evidence` imports, besides those that JAX needs."""
 
 
 @dataclass(frozen=True)
 class GpuSettings:
     """Measure on this machine's accelerator."""
 
-    part: Annotated[Part, Arg(positional="PART")]
-    """Which call: throughput, regimes, search, gru, panda, go1 or robots."""
+    part: Annotated[Part, Arg(positional="PART")] = "evidence"
+    """Which call: evidence, throughput, regimes, search, gru, panda, go1 or robots."""
     out: Path = Path("gpu-results")
     """Folder for results."""
     candidates: tuple[int, ...] = ()
@@ -55,6 +67,10 @@ class GpuSettings:
     """End the part after so long."""
     tiny: bool = False
     """Sizes that a CPU finishes in a minute or two, to try the script."""
+    programs: Path = Path("gpu-programs")
+    """For evidence: folder with checked programs."""
+    wheels: bool = False
+    """Print the packages that evidence needs besides JAX, with their versions, and do nothing."""
     dry_run: bool = False
     """Print the commands and their plans, and do nothing."""
 
@@ -64,6 +80,11 @@ def command(s: GpuSettings) -> list[str]:
     python = [sys.executable, "-u"]
     chunk = [] if s.chunk is None else ["--chunk", str(s.chunk)]
     dry = ["--dry-run"] if s.dry_run else []
+    if s.part == "evidence":
+        return [
+            *python, str(ROOT / "benchmarks" / "evidence.py"), "--programs", str(s.programs), "--seconds",
+            str(0.9 * s.seconds), *(["--tiny"] if s.tiny else []), "--out", str(s.out / "evidence.json"),
+        ]  # fmt: skip
     if s.part in TASKS:
         task = TASKS[s.part]
         folder = ROOT / "interfaces" / task.replace("-", "_")
@@ -117,8 +138,13 @@ def run(s: GpuSettings) -> int:
         raise UserError(f"--seconds must be positive, not {s.seconds:g}")
     if s.part in SEARCHES and (s.out / "runs" / s.part).exists() and not s.dry_run:
         raise UserError(f"{s.out / 'runs' / s.part} exists already; give another --out")
+    if s.wheels:
+        print("\n".join(f"{name}=={metadata.version(name)}" for name in WHEELS))
+        return 0
     words = command(s)
     print(" ".join(words), flush=True)
+    if s.dry_run and s.part == "evidence":
+        return 0
     if s.dry_run:
         return subprocess.run(words, cwd=ROOT).returncode
     s.out.mkdir(parents=True, exist_ok=True)
@@ -138,7 +164,7 @@ def run(s: GpuSettings) -> int:
             last = line if line.startswith("{") else last
         status = process.wait()
         signal.setitimer(signal.ITIMER_REAL, 0)
-    if s.part not in ("throughput", "regimes", "robots") and last:
+    if s.part not in ("evidence", "throughput", "regimes", "robots") and last:
         from benchmarks.machine import machine
 
         report = {"benchmark": s.part, "command": words[2:], **machine(), "result": json.loads(last)}

@@ -156,25 +156,29 @@ def show(report: dict[str, Any], console: Console) -> None:
 
 def markdown(report: dict[str, Any]) -> str:
     """The same as Markdown."""
-
-    def grid(columns: tuple[str, ...], rows: list[list[str]]) -> list[str]:
-        head, *body = (f"| {' | '.join(cells)} |" for cells in ([*columns], *rows))
-        return [head, f"|{'--:|' * len(columns)}", *body]
-
     lines = [heading(report)]
     for columns, rows in tables(report):
         lines += ["", *grid(columns, rows)]
     return "\n".join([*lines, "", *remarks(report)]).rstrip() + "\n"
 
 
+def grid(columns: tuple[str, ...], rows: list[list[str]]) -> list[str]:
+    """The lines of a table in Markdown."""
+    head, *body = (f"| {' | '.join(cells)} |" for cells in ([*columns], *rows))
+    return [head, f"|{'--:|' * len(columns)}", *body]
+
+
 def fill(page: str, reports: list[dict[str, Any]]) -> str:
     """`page` with the tables of `reports` between its markers."""
-    if page.count(START) != 1 or page.count(END) != 1:
-        message = f"{PAGE} must have exactly one {START} and one {END}"
-        raise UnusableFile(message, PAGE, FileProblem.DAMAGED)
-    before, rest = page.split(START)
-    after = rest.split(END)[1]
-    return f"{before}{START}\n\n{chr(10).join(markdown(r) for r in reports)}\n{END}{after}"
+    return between(page, START, END, "\n".join(markdown(r) for r in reports))
+
+
+def between(page: str, start: str, end: str, text: str) -> str:
+    """`page` with `text` between its markers."""
+    if page.count(start) != 1 or page.count(end) != 1:
+        raise UnusableFile(f"{PAGE} must have exactly one {start} and one {end}", PAGE, FileProblem.DAMAGED)
+    before, rest = page.split(start)
+    return f"{before}{start}\n\n{text}\n{end}{rest.split(end)[1]}"
 
 
 def read(path: Path) -> dict[str, Any]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from functools import cache
+from functools import cache, wraps
 from typing import Any
 
 _MOST = 8
@@ -34,6 +34,26 @@ def use_cores() -> None:
             jax.config.update("jax_num_cpu_devices", min(_MOST, cores()))
 
 
+EXACT = "float32"
+"""The precision of matrix products of simulations and programs, as `jax.default_matmul_precision` takes it."""
+
+
+def exact(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """`fn` with the matrix products in it computed in float32, but for those that ask for another precision.
+
+    JAX's default rounds their inputs, to 10 bits on GPUs since Ampere and to 7 on TPUs, and robots whose physics is
+    computed so have failed to learn (https://github.com/google-deepmind/mujoco_playground/issues/86).
+    """
+    import jax
+
+    @wraps(fn)
+    def traced(*args: Any, **options: Any) -> Any:
+        with jax.default_matmul_precision(EXACT):
+            return fn(*args, **options)
+
+    return traced
+
+
 def _asked() -> int:
     """The number of CPU devices that JAX is configured with, -1 for none."""
     import jax
@@ -41,20 +61,21 @@ def _asked() -> int:
     return getattr(jax.config, "jax_num_cpu_devices", -1)  # type checkers do not know its options
 
 
-def supported(options: Mapping[str, Any], platform: str) -> dict[str, Any]:
-    """Those compile options that the installed XLA knows on `platform` (`cpu`, `gpu` or `tpu`).
+def supported(options: Mapping[str, Any], platform: str, device: Any = None) -> dict[str, Any]:
+    """Those compile options that the installed XLA knows on `platform` (`cpu`, `gpu` or `tpu`); it is asked for
+    `device`, by default the first of the platform.
 
     XLA's options come and go between versions, and it refuses to compile with one that it does not know.
     """
-    return {name: value for name, value in options.items() if _knows(name, value, platform)}
+    return {name: value for name, value in options.items() if _knows(name, value, platform, device)}
 
 
 @cache
-def _knows(name: str, value: Any, platform: str) -> bool:
+def _knows(name: str, value: Any, platform: str, device: Any) -> bool:
     """Whether a function of one addition compiles with the option; JAX has no list of them to look it up in."""
     import jax
 
-    on = jax.sharding.SingleDeviceSharding(jax.local_devices(backend=platform)[0])
+    on = jax.sharding.SingleDeviceSharding(device or jax.local_devices(backend=platform)[0])
     number = jax.ShapeDtypeStruct((), "float32", sharding=on)
     try:
         jax.jit(lambda x: x + 1.0).lower(number).compile({name: value})

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 
@@ -28,11 +31,21 @@ def gru_reference(h: jax.Array, x: jax.Array, wi: jax.Array, wh: jax.Array, bi: 
     return _forward(h, x, wi, wh, bi, bn)[0]
 
 
-@jax.custom_vjp
-def gru(h: jax.Array, x: jax.Array, wi: jax.Array, wh: jax.Array, bi: jax.Array, bn: jax.Array) -> jax.Array:
+@partial(jax.custom_vjp, nondiff_argnums=(6,))
+def gru(
+    h: jax.Array, x: jax.Array, wi: jax.Array, wh: jax.Array, bi: jax.Array, bn: jax.Array, precision: str | None = None
+) -> jax.Array:
     """`gru_reference`, with a gradient that keeps six arrays of a step where automatic differentiation keeps twelve:
-    of a long batch they are read from memory, which costs as much as a tenth of the products."""
-    return _forward(h, x, wi, wh, bi, bn)[0]
+    of a long batch they are read from memory, which costs as much as a tenth of the products.
+
+    `precision` of the products, those of the gradient too, is as for `jax.default_matmul_precision`; None is JAX's own.
+    """
+    with _products(precision):
+        return _forward(h, x, wi, wh, bi, bn)[0]
+
+
+def _products(precision: str | None) -> AbstractContextManager[None]:
+    return nullcontext() if precision is None else jax.default_matmul_precision(precision)
 
 
 def _forward(
@@ -49,20 +62,22 @@ def _forward(
 
 
 def _gru_fwd(
-    h: jax.Array, x: jax.Array, wi: jax.Array, wh: jax.Array, bi: jax.Array, bn: jax.Array
+    h: jax.Array, x: jax.Array, wi: jax.Array, wh: jax.Array, bi: jax.Array, bn: jax.Array, precision: str | None
 ) -> tuple[jax.Array, Residuals]:
-    after, gates = _forward(h, x, wi, wh, bi, bn)
+    with _products(precision):
+        after, gates = _forward(h, x, wi, wh, bi, bn)
     return after, (h, x, wi, wh, *gates)
 
 
-def _gru_bwd(residuals: Residuals, g: jax.Array) -> Residuals:
+def _gru_bwd(precision: str | None, residuals: Residuals, g: jax.Array) -> Residuals:
     h, x, wi, wh, r, z, n, kept_n = residuals
     d_n = g * (1.0 - z) * (1.0 - n * n)
     d_z = g * (h - n) * z * (1.0 - z)
     d_r = d_n * kept_n * r * (1.0 - r)
     read = jnp.concatenate([d_r, d_z, d_n], -1)
     kept = jnp.concatenate([d_r, d_z, d_n * r], -1)
-    return kept @ wh.T + g * z, read @ wi.T, x.T @ read, h.T @ kept, read.sum(0), (d_n * r).sum(0)
+    with _products(precision):
+        return kept @ wh.T + g * z, read @ wi.T, x.T @ read, h.T @ kept, read.sum(0), (d_n * r).sum(0)
 
 
 gru.defvjp(_gru_fwd, _gru_bwd)

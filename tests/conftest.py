@@ -93,7 +93,7 @@ def unoptimised() -> Iterator[None]:
 
     jax.config.update("jax_disable_most_optimizations", True)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(compiled, "xla_options", lambda platform, _=None: supported(UNOPTIMISED, platform) or None)
+        patch.setattr(compiled, "xla_options", lambda platform, *_: supported(UNOPTIMISED, platform) or None)
         yield
     jax.config.update("jax_disable_most_optimizations", False)
 

@@ -6,7 +6,8 @@ import jax
 
 from jaxreward.devices import supported
 from jaxreward.tasks import compiler_options, make_task
-from jaxreward.training.compiled import FAST, SMALL, xla_options
+from jaxreward.training import compiled
+from jaxreward.training.compiled import FAST, GPU, SMALL, xla_options
 
 
 def test_options_that_xla_does_not_know_are_left_out():
@@ -25,3 +26,12 @@ def test_a_task_asks_for_options_that_the_installed_xla_knows(monkeypatch):
     task = make_task("inverted-pendulum")
     monkeypatch.setattr(type(task), "compiler_options", lambda *_: {"xla_no_such_option": 1})
     assert compiler_options(task, "cpu") == {}
+
+
+def test_a_gpu_records_loops_in_graphs_where_xla_can(monkeypatch):
+    monkeypatch.setattr(compiled, "supported", lambda options, *_: dict(options))
+    assert xla_options("gpu", {"xla_other": 1}) == GPU | {"xla_other": 1}
+    (name,) = GPU
+    assert xla_options("gpu", {name: ""}) == {name: ""}, "a task's own option is the one that counts"
+    monkeypatch.setattr(compiled, "supported", lambda *_: {})
+    assert xla_options("gpu") is None

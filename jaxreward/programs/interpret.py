@@ -71,6 +71,8 @@ def step_of(op: str, params: dict[str, Any], limits: Limits | None = None) -> St
             decoded[promise] = False
     if op in SCATTERS:
         return _scatter(op, decoded)
+    if "precision" in decoded and decoded["precision"] is None:  # a primitive takes no notice of JAX's default
+        decoded["precision"] = (lax.Precision.HIGHEST, lax.Precision.HIGHEST)
     primitive = primitives()[op]
     if primitive.multiple_results:
         return lambda operands: primitive.bind(*operands, **decoded)

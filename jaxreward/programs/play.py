@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxreward.devices import supported
+from jaxreward.devices import exact, supported
 from jaxreward.errors import UserError, in_a_line
 
 N = 256
@@ -79,7 +79,7 @@ def _sample(task: Any, n: int, seed: int) -> tuple[Any, Any, Any]:
     envs = min(max(steps // task.horizon, 16), 1024, max(_MOST_BYTES // max(_bytes(view), 1), 4))
     platform = jax.default_backend()
     options = supported(task.compiler_options(platform), platform) if hasattr(task, "compiler_options") else {}
-    play = jax.jit(partial(_play, task, envs), compiler_options=options or None)
+    play = jax.jit(exact(partial(_play, task, envs)), compiler_options=options or None)
     rng = np.random.default_rng(seed)
     key = jax.random.key(seed)
     none = np.full(n, -1, np.int32)

@@ -19,6 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from flax import struct
 
+from jaxreward.devices import exact
 from jaxreward.tasks import Task, compiler_options, metric_names
 from jaxreward.training.collector import Collection, Collector
 from jaxreward.training.compiled import LEARNERS, bytes_of, compile_for, signature, xla_options
@@ -84,25 +85,33 @@ class Chunk:
             return
         start = time.perf_counter()
         with ThreadPoolExecutor(1) as other:  # the compiler lets other threads run
-            learn = other.submit(self._compile_learn)
+            learn = other.submit(self._compile_rest)
             with jax.default_device(self.device):
-                collect, own = self._collector(self.ppo.envs), self.lanes != self.ppo.envs
-                self._play = self._collector(self.lanes) if own else collect
+                collect, own = self._collector(self.ppo.envs, self.device), self.lanes != self.ppo.envs
+                self._play = self._collector(self.lanes, self.device) if own else collect
             self._learn = learn.result()
         self._collect = collect
         self.compile_s += time.perf_counter() - start
 
-    def _collector(self, envs: int) -> Collector:
-        what = self._collection(*self._shapes(envs))
+    def compiled_for(self, device: Device) -> tuple[Collector, Any]:
+        """`collect` and `learn` for `device`: that of this chunk, or one that is only described and cannot run them."""
+        with jax.default_device(self.device):
+            return self._collector(self.ppo.envs, device), self._compile_learn(device)
+
+    def _collector(self, envs: int, device: Device) -> Collector:
+        what = self._collection(*self._shapes(envs), device)
         return Stepwise(what) if self.collector == "stepwise" else Fused(what, fast=self.compilation == "fast")
 
-    def _compile_learn(self) -> Any:
-        """PPO; and the small functions, by calling them."""
+    def _compile_learn(self, device: Device) -> Any:
+        agents, rollout, _, stats = self._shapes(self.ppo.envs)
+        shapes = (agents, self._trajectory(rollout), stats.finite, self._keys, jnp.float32(0), self._hyper)
+        key = (self.network, jax.tree.structure(self.ppo), signature(shapes), device)
+        return LEARNERS.get(key, lambda: compile_for(self._learn_all, shapes, device, donate=(0,)))
+
+    def _compile_rest(self) -> Any:
+        """PPO, which is returned; and the small functions, by calling them."""
         with jax.default_device(self.device):
-            agents, rollout, _, stats = self._shapes(self.ppo.envs)
-            shapes = (agents, self._trajectory(rollout), stats.finite, self._keys, jnp.float32(0), self._hyper)
-            key = (self.network, jax.tree.structure(self.ppo), signature(shapes), self.device)
-            learn = LEARNERS.get(key, lambda: compile_for(self._learn_all, shapes, self.device, donate=(0,)))
+            learn = self._compile_learn(self.device)
             for envs in {self.ppo.envs, self.lanes}:
                 jax.block_until_ready((self._resets(self._keys, envs), self._noise(self._keys, envs)))
         return learn
@@ -112,7 +121,7 @@ class Chunk:
         assert len(self.population) == 1
         with jax.default_device(self.device):
             for envs in {self.ppo.envs, self.lanes}:
-                compile_structure(self._collection(*self._shapes(envs)))
+                compile_structure(self._collection(*self._shapes(envs), self.device))
 
     def _shapes(self, envs: int) -> tuple[Agent, RolloutState, Any, Stats]:
         """Of agents, episodes in `envs` environments, initial states and statistics."""
@@ -124,11 +133,11 @@ class Chunk:
         rollout = jax.eval_shape(partial(_new_rollout, self.task, self.network, self.shape[0]), pool)
         return agents, rollout, pool, jax.eval_shape(self.fresh_stats)
 
-    def _collection(self, agents: Agent, rollout: RolloutState, pool: Any, stats: Stats) -> Collection:
+    def _collection(self, agents: Agent, rollout: RolloutState, pool: Any, stats: Stats, device: Device) -> Collection:
         ppo, envs = self.ppo, rollout.elapsed.shape[-1]
         noise = jax.eval_shape(partial(self._noise, envs=envs), self._keys)
         shapes = (agents.variables, rollout, pool, noise, stats)
-        return Collection(self.task, self.population, self.network, ppo.length, ppo.action_repeat, self.device, shapes)
+        return Collection(self.task, self.population, self.network, ppo.length, ppo.action_repeat, device, shapes)
 
     def _trajectory(self, start: RolloutState) -> Trajectory:
         """Shapes of a trajectory; tracing `collect` for them would trace every program."""
@@ -197,17 +206,20 @@ class Chunk:
     ) -> tuple[TrainerState, Stats, LearnStats]:
         """One PPO update of every agent, number `index`, with `progress` of the budget spent."""
         with jax.default_device(self.device):
-            pool = self._resets(_fold(self._keys, _POOL, index), self.ppo.envs)
-            noise = self._noise(_fold(self._keys, _NOISE, index), self.ppo.envs)
-            variables, rollout = state.agents.variables, state.rollout
-            assert self._collect is not None, "compile() comes first"
-            rollout, trajectory, stats = self._collect(variables, rollout, pool, noise, stats)
-            del pool, noise
+            rollout, trajectory, stats = self.collect(state, stats, index)
             spent = jax.device_put(np.float32(progress), self.device)
             agents, learned = self._learn(
                 state.agents, trajectory, stats.finite, _fold(self._keys, _ORDER, index), spent, self._hyper
             )
         return TrainerState(agents, rollout), stats, learned
+
+    def collect(self, state: TrainerState, stats: Stats, index: int) -> tuple[RolloutState, Trajectory, Stats]:
+        """The unroll of update `index`, which uses up the running episodes of `state`, and `stats`."""
+        assert self._collect is not None, "compile() comes first"
+        with jax.default_device(self.device):
+            pool = self._resets(_fold(self._keys, _POOL, index), self.ppo.envs)
+            noise = self._noise(_fold(self._keys, _NOISE, index), self.ppo.envs)
+            return self._collect(state.agents.variables, state.rollout, pool, noise, stats)
 
     def evaluate(self, state: TrainerState, rounds: int) -> Stats:
         """Held-out episodes: `rounds` x `lanes` full episodes an agent.
@@ -232,7 +244,7 @@ class Chunk:
 def _resets_of(task: Task, envs: int, platform: str) -> Callable[[jax.Array], Any]:
     """Fresh initial states from keys (S,); the one place where `task.reset` is compiled."""
     options = xla_options(platform, compiler_options(task, platform))
-    return jax.jit(partial(reset_pool, task, envs=envs), compiler_options=options)
+    return jax.jit(exact(partial(reset_pool, task, envs=envs)), compiler_options=options)
 
 
 @lru_cache(maxsize=64)

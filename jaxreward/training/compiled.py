@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
-from jaxreward.devices import supported
+from jaxreward.devices import EXACT, supported
 from jaxreward.programs.unrolling import compiling_for
 from jaxreward.timing import CLOCK
 from jaxreward.training.plan import Device
@@ -21,14 +22,26 @@ _EMITTERS, _LEVEL = "xla_cpu_use_fusion_emitters", "xla_backend_optimization_lev
 SMALL = {_EMITTERS: False, "xla_cpu_parallel_codegen_split_count": 1}
 """Options by which XLA compiles a small function on CPU sooner, to code that is as fast."""
 
+GPU = {
+    "xla_gpu_enable_command_buffer": "FUSION,CUBLAS,CUBLASLT,CUSTOM_CALL,CUDNN,DYNAMIC_SLICE_FUSION,WHILE,CONDITIONAL"
+}
+"""Options for a GPU: kernels are recorded in CUDA graphs, as they are without it, and loops and branches too. Otherwise
+the host launches the kernels of every turn, and waits for the device before every turn of a loop whose length it does
+not know, as those of robots' solvers. Latency hiding is not asked for: without communication between devices it
+changes nothing. Double buffering of loops saves a fifth of the launches and takes half as long again to compile
+(docs/appendix/benchmarks.md)."""
+
 FAST = SMALL | {_LEVEL: 1}
 """Options by which it compiles a large one sooner, to code that runs longer (docs/appendix/benchmarks.md)."""
 
 
-def xla_options(platform: str, options: Mapping[str, Any] | None = None) -> dict[str, Any] | None:
-    """XLA's options: those of `options` that the installed one knows, and on a CPU fewer optimisations by LLVM, which
-    compiles sooner to code that is as fast, but for tasks that do without XLA's fusion emitters."""
-    options = supported(options or {}, platform)
+def xla_options(
+    platform: str, options: Mapping[str, Any] | None = None, device: Device | None = None
+) -> dict[str, Any] | None:
+    """XLA's options: those of `options` that the installed one knows, on a GPU those of `GPU`, and on a CPU fewer
+    optimisations by LLVM, which compiles sooner to code that is as fast, but for tasks that do without XLA's fusion
+    emitters."""
+    options = supported({**(GPU if platform == "gpu" else {}), **(options or {})}, platform, device)
     if platform == "cpu" and options.get(_EMITTERS, True):
         options.setdefault(_LEVEL, 1)
     return options or None
@@ -37,13 +50,42 @@ def xla_options(platform: str, options: Mapping[str, Any] | None = None) -> dict
 def compile_for(
     fn: Callable[..., Any], shapes: Any, device: Device, donate: tuple[int, ...] = (), options: Any = None
 ) -> Any:
-    """`fn` compiled for arguments of these shapes on `device`; `options` as for `xla_options`."""
+    """`fn` compiled for arguments of these shapes on `device`, with matrix products in float32 unless it asks for
+    another precision, as networks do; `options` as for `xla_options`."""
     on = jax.sharding.SingleDeviceSharding(device)
     shapes = jax.tree.map(lambda x: jax.ShapeDtypeStruct(jnp.shape(x), x.dtype, sharding=on), shapes)
-    with CLOCK.part("trace"), compiling_for(device.platform):
+    begin = time.perf_counter()
+    with CLOCK.part("trace"), compiling_for(device.platform), jax.default_matmul_precision(EXACT):
         lowered = jax.jit(fn, donate_argnums=donate).lower(*shapes)
+    traced = time.perf_counter()
     with CLOCK.part("compile"):
-        return lowered.compile(xla_options(device.platform, options))
+        compiled = lowered.compile(xla_options(device.platform, options, device))
+    for seen in _SEEN:
+        seen.append(Compilation(lowered, compiled, traced - begin, time.perf_counter() - traced))
+    return compiled
+
+
+class Compilation(NamedTuple):
+    """What `compile_for` made, with the seconds that it took."""
+
+    lowered: Any
+    compiled: Any
+    trace_s: float
+    compile_s: float
+
+
+_SEEN = list[list[Compilation]]()
+
+
+@contextmanager
+def compilations() -> Iterator[list[Compilation]]:
+    """A list that everything compiled meanwhile is added to, by any thread (for benchmarks)."""
+    seen = list[Compilation]()
+    _SEEN.append(seen)
+    try:
+        yield seen
+    finally:
+        _SEEN.remove(seen)
 
 
 def signature(shapes: Any) -> tuple[Any, ...]:

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxreward.devices import exact
 from jaxreward.programs import Program
 from jaxreward.records import Measure
 from jaxreward.tasks import Task, compiler_options
@@ -77,7 +78,7 @@ def play(
 
     keys = jax.random.split(jax.random.key(seed), episodes)
     options = compiler_options(task, jax.default_backend())
-    played = jax.device_get(jax.jit(jax.vmap(one), compiler_options=options or None)(keys))
+    played = jax.device_get(jax.jit(exact(jax.vmap(one)), compiler_options=options or None)(keys))
     states, lengths, success, returns, terms = played
     found = []
     for k, length in enumerate(np.asarray(lengths)):

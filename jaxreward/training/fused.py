@@ -3,7 +3,7 @@ populations of other structures."""
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import jax
@@ -21,18 +21,22 @@ class Fused:
 
     def __init__(self, what: Collection, fast: bool = False) -> None:
         """`fast`: compiled sooner on a CPU, to code that runs longer."""
-        population, platform = what.population, what.device.platform
-        self._constants = jax.device_put(population.constants, what.device)
+        self._what, population, platform = what, what.population, what.device.platform
 
         def compiled() -> Any:
             whole = partial(collect, what.task, population, what.network, what.length, what.repeat, platform)
-            shapes, options = (self._constants, *what.shapes), compiler_options(what.task, platform)
+            shapes, options = (population.constants, *what.shapes), compiler_options(what.task, platform)
             if fast:
                 options = FAST | options
             return compile_for(whole, shapes, what.device, donate=(2, 5), options=options)
 
         key = (what.key, population.structure, population.constants.shape, fast)
         self._collect = POPULATIONS.get(key, compiled, keep=what.task)
+
+    @cached_property
+    def _constants(self) -> jax.Array:
+        """On the device: only now, since one that is compiled for need not be there."""
+        return jax.device_put(self._what.population.constants, self._what.device)
 
     def __call__(
         self, variables: Variables, rollout: RolloutState, pool: Any, noise: Any, stats: Stats

@@ -90,6 +90,8 @@ class PPO(struct.PyTreeNode):
     """With a GRU: widths of tanh layers behind it, for the policy and as many for the value."""
     reset_memory: bool = struct.field(pytree_node=False, default=True)
     """Forget everything when an episode ends, with a GRU. Otherwise it carries on, as LIMEN's does."""
+    precision: str = struct.field(pytree_node=False, default="float32")
+    """Of the networks' matrix products on a GPU or TPU: `float32`, `tf32` or `bfloat16`. A CPU always has float32."""
 
     @classmethod
     def brax(cls, **settings: Any) -> PPO:
@@ -147,7 +149,10 @@ class PPO(struct.PyTreeNode):
                 f"PPO.minibatches = {self.minibatches} does not divide {what} = {shuffled}; choose a divisor",
                 *("ppo.minibatches", "ppo.envs", "ppo.unrolls", *(() if whole else ("ppo.unroll",))),
             )
-        for name, known in (("activation", ("tanh", "relu", "swish")), ("initializer", ("orthogonal", "lecun"))):
+        for name, known in (
+            ("activation", ("tanh", "relu", "swish")), ("initializer", ("orthogonal", "lecun")),
+            ("precision", ("float32", "tf32", "bfloat16")),
+        ):  # fmt: skip
             if getattr(self, name) not in known:
                 raise InvalidSetting(
                     f"PPO.{name} must be one of {', '.join(known)}, not '{getattr(self, name)}'", f"ppo.{name}"

@@ -33,6 +33,10 @@ FIRST = ("encoder_0", "value_encoder_0")
 """Layers that read observations; the second is there where the value has a network of its own."""
 
 ACTIVATIONS = {"tanh": nn.tanh, "relu": nn.relu, "swish": nn.swish}
+PRECISIONS = {"float32": "float32", "tf32": "tensorfloat32", "bfloat16": "BF16_BF16_F32"}
+"""Precisions of matrix products by the names of `jax.default_matmul_precision`. A TPU has three bfloat16 products in
+place of `tf32`; on a GPU its `bfloat16` would be TF32, so that is said as an algorithm."""
+
 _STD_RANGE = (1e-6, 1e6)
 _LARGEST_REWARD = 10.0
 
@@ -51,6 +55,7 @@ class GRU(nn.Module):
     products."""
 
     units: int
+    precision: str
 
     @nn.compact
     def __call__(self, hidden: jax.Array, x: jax.Array) -> jax.Array:
@@ -58,7 +63,9 @@ class GRU(nn.Module):
         normal, zeros, H = nn.initializers.lecun_normal(), nn.initializers.zeros, self.units
         wi, wh = self.param("wi", normal, (x.shape[-1], 3 * H)), self.param("wh", normal, (H, 3 * H))
         bi, bn = self.param("bi", zeros, (3 * H,)), self.param("bn", zeros, (H,))
-        return gru(hidden.reshape(-1, H), x.reshape(-1, x.shape[-1]), wi, wh, bi, bn).reshape(hidden.shape)
+        return gru(hidden.reshape(-1, H), x.reshape(-1, x.shape[-1]), wi, wh, bi, bn, self.precision).reshape(
+            hidden.shape
+        )
 
 
 class ActorCritic(nn.Module):
@@ -79,6 +86,7 @@ class ActorCritic(nn.Module):
     action_embedding: int = 0
     heads: tuple[int, ...] = ()
     reset_memory: bool = True
+    precision: str = "float32"
 
     @classmethod
     def of(cls, task: Task, ppo: PPO) -> ActorCritic:
@@ -86,7 +94,7 @@ class ActorCritic(nn.Module):
         space = distribution_over(task.action_space)
         normalize, clip = ppo.normalize_observations, ppo.observation_clip
         memory = (ppo.gru, ppo.action_embedding, ppo.heads, ppo.reset_memory)
-        return cls(space, ppo.hidden, ppo.value_hidden, ppo.activation, normalize, clip, *memory)
+        return cls(space, ppo.hidden, ppo.value_hidden, ppo.activation, normalize, clip, *memory, ppo.precision)
 
     def memory(self, shape: tuple[int, ...]) -> Memory | None:
         """Nothing known yet, for agents of leading `shape`; None if they have no memory."""
@@ -129,7 +137,7 @@ class ActorCritic(nn.Module):
         if memory is not None:
             before = nn.Dense(self.action_embedding, name="action")(memory.action)
             read = jnp.concatenate([shared, before, memory.reward[..., None]], -1)
-            hidden = GRU(self.gru, name="gru")(memory.hidden, read)
+            hidden = GRU(self.gru, PRECISIONS[self.precision], name="gru")(memory.hidden, read)
             shared, own = (trunk(hidden, self.heads, name, nn.tanh) for name in ("policy_head", "value_head"))
         outputs = nn.Dense(self.distribution.outputs, name="policy")(shared)
         return outputs, nn.Dense(1, name="value")(own)[..., 0], hidden
@@ -140,7 +148,8 @@ def apply(
 ) -> tuple[jax.Array, jax.Array, jax.Array | None]:
     """Parameters of the distribution (..., outputs), value (...) and, with a GRU, the hidden state that follows
     (..., H), of observations (..., d)."""
-    return cast(tuple[jax.Array, jax.Array, jax.Array | None], network.apply(variables, obs, memory))
+    with jax.default_matmul_precision(PRECISIONS[network.precision]):  # gradients are computed as the products are
+        return cast(tuple[jax.Array, jax.Array, jax.Array | None], network.apply(variables, obs, memory))
 
 
 # ---- running moments of observations

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxreward.errors import InvalidSetting
+from jaxreward.errors import InvalidSetting, UserError
 from jaxreward.training import Checkpointing, Execution, Interrupted, Progress, Rung, WorkerLost, train
 from jaxreward.training.compiled import POPULATIONS, compile_for, forget_compiled
 from jaxreward.training.executor import Done, Job, Supervisor, WorkersLost
