@@ -18,7 +18,7 @@ from jaxreward.programs import Program
 from jaxreward.tasks import Task, digest_of, options_of
 from jaxreward.training.chunk import TrainerState
 from jaxreward.training.history import History
-from jaxreward.training.hyperparameters import PPO, CollectorName, CompileName
+from jaxreward.training.hyperparameters import PPO, CollectorName, CompileName, PopulationName
 from jaxreward.training.plan import Schedule
 
 
@@ -57,7 +57,7 @@ class Job:
         programs: of the rows. Rows from `members` on are of no interest.
         width, terms: features and terms that there is room for.
         rounds: of held-out episodes at the end, `ppo.envs` in each.
-        collector, compilation: how experience is collected, see `execution.Execution`.
+        collector, compilation, population: how experience is collected, see `execution.Execution`.
         state, history: after `first` updates, None before any.
     """
 
@@ -76,6 +76,7 @@ class Job:
     rounds: int
     collector: CollectorName
     compilation: CompileName
+    population: PopulationName
     state: TrainerState | None = None
     history: History | None = None
 
@@ -92,6 +93,7 @@ class Job:
             self.seeds,
             self.collector,
             self.compilation,
+            self.population,
         )
 
     @property

@@ -10,7 +10,7 @@ import jax
 
 from jaxreward.tasks import compiler_options
 from jaxreward.training.collector import Collection
-from jaxreward.training.compiled import FAST, POPULATIONS, bytes_of, compile_for
+from jaxreward.training.compiled import FAST, POPULATIONS, bytes_of, compile_for, signature
 from jaxreward.training.networks import Variables
 from jaxreward.training.rollout import RolloutState, Trajectory, collect
 from jaxreward.training.rollout_statistics import Stats
@@ -22,22 +22,22 @@ class Fused:
     def __init__(self, what: Collection, fast: bool = False) -> None:
         """`fast`: compiled sooner on a CPU, to code that runs longer."""
         population, platform = what.population, what.device.platform
-        self._constants = jax.device_put(population.constants, what.device)
+        self._data = jax.device_put(population.data, what.device)
 
         def compiled() -> Any:
             whole = partial(collect, what.task, population, what.network, what.length, what.repeat, platform)
-            shapes, options = (self._constants, *what.shapes), compiler_options(what.task, platform)
+            shapes, options = (self._data, *what.shapes), compiler_options(what.task, platform)
             if fast:
                 options = FAST | options
             return compile_for(whole, shapes, what.device, donate=(2, 5), options=options)
 
-        key = (what.key, population.structure, population.constants.shape, fast)
+        key = (what.key, population.key, signature(population.data), fast)
         self._collect = POPULATIONS.get(key, compiled, keep=what.task)
 
     def __call__(
         self, variables: Variables, rollout: RolloutState, pool: Any, noise: Any, stats: Stats
     ) -> tuple[RolloutState, Trajectory, Stats]:
-        return self._collect(self._constants, variables, rollout, pool, noise, stats)
+        return self._collect(self._data, variables, rollout, pool, noise, stats)
 
     def peak_bytes(self) -> int:
         return bytes_of(self._collect)
