@@ -24,6 +24,7 @@ from jaxreward.programs.interpret import Step, step_of
 from jaxreward.programs.parts import Half, Node, Part, Parts, Value, input_names
 from jaxreward.programs.program import Program
 from jaxreward.programs.spec import Spec
+from jaxreward.programs.tape import TapeError
 
 _NONE, _WHOLE = -1, -2
 _Slot = tuple[str, int]  # a part's key, and which of a program's occurrences of it with different constants
@@ -83,6 +84,8 @@ class _Union:
 
 def _apply(values: dict[Value, Any], name: str, node: Node, step: Step) -> None:
     results = step([values[i] for i in node.operands])
+    if len(results) != node.outputs:
+        raise TapeError(f"malformed tape: {node.op} has {len(results)} outputs, not {node.outputs}")
     values.update((f"{name}:{k}", x) for k, x in enumerate(results))
 
 

@@ -16,7 +16,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from jaxreward.programs.program import Program
 from jaxreward.programs.spec import Spec
@@ -27,12 +27,11 @@ Value = str
 part, `#i` is its i-th constant and `@k:j` output j of its k-th node."""
 
 
-@dataclass(frozen=True)
-class Node:
+class Node(NamedTuple):
     """An operation of a tape, over values by name."""
 
     op: str
-    params: dict[str, Any] = field(repr=False)
+    params: dict[str, Any]
     operands: tuple[Value, ...]
     outputs: int
 
@@ -133,11 +132,12 @@ class _Reader:
         self.names = [
             input_digest(labels[i] if i < len(labels) else "constant", *spec) for i, spec in enumerate(ins)
         ]
-        self.values = dict[str, list[int]]()  # what a node reads, by its digest
+        self.firsts = list[tuple[int, list[Any]]]()  # every node, with the first value that it gives
         for node in tape["nodes"]:
             op, params, operands, outputs = node
             digest = node_digest(op, params, [self.names[i] for i in operands])
             first = len(self.names)
+            self.firsts.append((first, node))
             for k in range(outputs):
                 self.made[first + k] = (node, k)
                 self.names.append(f"{digest}:{k}")
@@ -177,21 +177,19 @@ class _Reader:
         return value in self.made and self.made[value][0][0] == "add" and value not in whole
 
     def half(self, values: Sequence[int]) -> Half:
-        nodes, todo, parts = dict[str, Node](), list[int](), list[tuple[Part, tuple[int, ...]]]()
+        parts, needed = list[tuple[Part, tuple[int, ...]]](), set[int]()
         for value in values:
             part, constants, reads = self._part(value)
             parts.append((part, constants))
-            todo += reads
-        needed = set[int]()
-        while todo:
-            value = todo.pop()
-            if value in self.made and value not in needed:
-                needed.add(value)
-                todo += self.made[value][0][2]
-        for value in sorted(needed):
-            (op, params, operands, outputs), _ = self.made[value]
-            digest = self.names[value].rpartition(":")[0]
-            nodes.setdefault(digest, Node(op, params, tuple(self.names[i] for i in operands), outputs))
+            needed.update(reads)
+        for first, node in reversed(self.firsts):
+            if not needed.isdisjoint(range(first, first + node[3])):
+                needed.update(node[2])
+        nodes = dict[str, Node]()
+        for first, (op, params, operands, outputs) in self.firsts:
+            if not needed.isdisjoint(range(first, first + outputs)):
+                digest = self.names[first].rpartition(":")[0]
+                nodes[digest] = Node(op, params, tuple(self.names[i] for i in operands), outputs)
         return Half(nodes, tuple(p for p, _ in parts), tuple(c for _, c in parts))
 
     def _part(self, value: int) -> tuple[Part, tuple[int, ...], list[int]]:
