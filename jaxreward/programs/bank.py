@@ -13,6 +13,7 @@ selected, never weighted.
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -56,7 +57,7 @@ class _Union:
         self.columns = 0
         for half in halves:
             nodes |= {digest: node for digest, node in half.nodes.items() if digest not in nodes}
-            for slot, part in slots_of(half).items():
+            for slot, part in zip(slots_of(half), half.parts, strict=True):
                 if slot not in self.slots:
                     self.slots[slot] = part, self.columns
                     self.columns += part.constants
@@ -89,12 +90,12 @@ def _apply(values: dict[Value, Any], name: str, node: Node, step: Step) -> None:
     values.update((f"{name}:{k}", x) for k, x in enumerate(results))
 
 
-def slots_of(half: Half) -> dict[_Slot, Part]:
-    """The parts of a half by slot, in its order."""
-    found, times = dict[_Slot, Part](), dict[str, int]()
+def slots_of(half: Half) -> list[_Slot]:
+    """The slots of its parts. What no constant reaches is one, however often a program has it."""
+    found, times = list[_Slot](), Counter[str]()
     for part in half.parts:
-        times[part.key] = times.get(part.key, -1) + 1
-        found[part.key, times[part.key]] = part
+        found.append((part.key, times[part.key]))
+        times[part.key] += part.constants > 0
     return found
 
 
@@ -131,8 +132,8 @@ class Bank:
 
     def covers(self, parts: Parts) -> bool:
         """Whether it has every part."""
-        return slots_of(parts.observation).keys() <= self._columns.keys() and (
-            slots_of(parts.reward).keys() <= self._places.keys()
+        return self._columns.keys() >= set(slots_of(parts.observation)) and (
+            self._places.keys() >= set(slots_of(parts.reward))
         )
 
     def tables(
@@ -150,7 +151,7 @@ class Bank:
                 continue
             columns = np.concatenate([self._columns[slot] for slot in slots_of(own.observation)])
             tables.features[row, : len(columns)] = columns
-            slots = list(slots_of(own.reward))
+            slots = slots_of(own.reward)
             places = [self._places[slot] for slot in slots]
             tables.value[row, : len(own.value)] = [places[k] for k in own.value]
             tables.terms[row, : len(own.terms)] = [places[k] if k >= 0 else _WHOLE for k in own.terms]
