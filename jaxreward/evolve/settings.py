@@ -44,8 +44,8 @@ class TrainingOptions:
     compile: CompileOption = "auto"
     """Of the fused collector on a CPU: full optimisation, or fast compilation to slower code."""
     population: PopulationOption = "auto"
-    """Whether programs are code or data. rows: each is compiled and applied to its own rows; bank: what they are made of
-    is applied to all rows, and programs of known parts compile nothing; auto: rows on a CPU, bank elsewhere."""
+    """Whether programs are code or data. rows: each is compiled and applied to its own rows; bank: what they are made
+    of is applied to all rows, and programs of known parts compile nothing; auto: rows on a CPU, bank elsewhere."""
     unsafe_no_sandbox: bool = False
     """Check programs without the sandbox. For systems that have none, and programs you trust."""
     dry_run: bool = False

@@ -1,13 +1,14 @@
 """Programs as data: one computation of every part that they have, and tables that say which parts are whose.
 
-`merged.Merged` compiles what is in common once, but every program remains code. Here the parts of all programs (`parts`)
-are evaluated on all rows, by few large kernels, and a program is rows of tables: which column each of its features is,
-which parts its reward sums and reports, and the constants of each part. Tables are inputs of the compiled function, so
-that any program whose parts the bank has needs no compilation, whichever programs the bank was made of.
+`merged.Merged` compiles what is in common once, but every program remains code. Here the parts of all programs
+(`parts`) are evaluated on all rows, by few large kernels, and a program is rows of tables: which column each of its
+features is, which parts its reward sums and reports, and the constants of each part. Tables are inputs of the compiled
+function, so that any program whose parts the bank has needs no compilation, whichever programs the bank was made of.
 
 On all rows a part costs arithmetic for programs that do not have it, which a GPU has to spare where it pays for every
-kernel that it launches. Rows of a program that does not select a part may make anything of it, NaN included: parts are
-selected, never weighted.
+kernel that it launches. A compiler that fuses the selection with what is selected from spares much of it too: rows of a
+program share their table, so that neighbouring threads take one branch. Rows of a program that does not select a part
+may make anything of it, NaN included: parts are selected, never weighted.
 """
 
 from __future__ import annotations
@@ -121,10 +122,10 @@ class Bank:
         self._seen = _Union((p.observation for p in parts), names[0])
         self._paid = _Union((p.reward for p in parts), names[1])
         shapes = jax.eval_shape(lambda *x: self._seen((), x), *spec.structs()[0])
-        widths = [x.shape[0] for x in shapes]
-        starts = np.cumsum([0, *widths])
-        self.features, self.constants = int(starts[-1]), self._paid.columns
-        self._columns = {slot: np.arange(a, a + w) for slot, a, w in zip(self._seen.slots, starts, widths, strict=False)}
+        ends = np.cumsum([x.shape[0] for x in shapes])
+        columns = np.split(np.arange(ends[-1]), ends[:-1])
+        self._columns = dict(zip(self._seen.slots, columns, strict=True))
+        self.features, self.constants = int(ends[-1]), self._paid.columns
         self._places = {slot: k for k, slot in enumerate(self._paid.slots)}
         self.size = self._seen.size + self._paid.size
         text = repr((list(self._seen.slots), list(self._paid.slots)))

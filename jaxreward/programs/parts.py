@@ -106,9 +106,7 @@ def _parts(key: _Key) -> Parts:
     summands = paid.summands(value, set(terms) - {value})
     selected = list(dict.fromkeys([*summands, *(v for v in terms if v != value)]))
     place = {v: k for k, v in enumerate(selected)} | ({value: -1} if value not in selected else {})
-    return Parts(
-        observation, paid.half(selected), tuple(place[v] for v in summands), tuple(place[v] for v in terms)
-    )
+    return Parts(observation, paid.half(selected), tuple(place[v] for v in summands), tuple(place[v] for v in terms))
 
 
 def input_names(spec: Spec) -> tuple[list[Value], list[Value]]:
@@ -129,9 +127,7 @@ class _Reader:
         self.made = dict[int, tuple[list[Any], int]]()  # the node that gives a value, and which of its outputs it is
         self.constant = {i: i - len(labels) for i in range(len(labels), len(ins))}
         self.reached = set(self.constant)  # by a constant
-        self.names = [
-            input_digest(labels[i] if i < len(labels) else "constant", *spec) for i, spec in enumerate(ins)
-        ]
+        self.names = [input_digest(labels[i] if i < len(labels) else "constant", *spec) for i, spec in enumerate(ins)]
         self.firsts = list[tuple[int, list[Any]]]()  # every node, with the first value that it gives
         for node in tape["nodes"]:
             op, params, operands, outputs = node

@@ -77,8 +77,8 @@ class Banks:
 
 
 def pays(program: Program, rows: int) -> bool:
-    """Whether kernels saved are worth the arithmetic on the rows of all programs. By rows a program takes a kernel for a
-    few operations at most."""
+    """Whether kernels saved are worth the arithmetic on `rows` rows, those of all programs. On its own a program takes
+    a kernel for a few operations."""
     summary = program.summary
     return summary.flops * rows / _FLOPS_PER_S <= _LAUNCH_S * summary.operations / _OPERATIONS_PER_KERNEL
 

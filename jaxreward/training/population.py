@@ -1,10 +1,10 @@
 """The interface of a population: the one place of the trainer that knows of programs.
 
 Program k has slice k of the state batch, in one of two ways. By rows, a program is code and is applied to its slice.
-(A switch under vmap would evaluate every program on every lane.) What several programs compute alike is applied to their
-slices together and compiled once, as is a program with other constants, which are inputs. With a bank, a program is
-data: what the bank holds is applied to all slices, and tables select what is a program's own (`programs.bank`). Programs
-that the bank does not have are applied to their rows beside it.
+(A switch under vmap would evaluate every program on every lane.) What several programs compute alike is applied to
+their slices together and compiled once, as is a program with other constants, which are inputs. With a bank, a program
+is data: what the bank holds is applied to all slices, and tables select what is a program's own (`programs.bank`).
+Programs that the bank does not have are applied to their slices beside it.
 
 Observations are zero-padded to a common width and terms to a common number, so that everything after this file sees
 plain arrays.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import jax
@@ -9,7 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxreward.programs import Spec
+from jaxreward.programs import Program, Spec
+from jaxreward.programs.bank import Bank
 from jaxreward.programs.parts import parts_of
 from jaxreward.training import Execution, train
 from jaxreward.training.banks import Banks, pays
@@ -22,24 +24,30 @@ ROWS = 64
 WEIGHTED = "near, h = distance(state) - distance(next_state), held(next_state)\n    return {}, dict(near=near, held=h)"
 
 
+def bank_for(banks: Banks, programs: Sequence[Program], rows: int = ROWS) -> Bank:
+    bank = banks.of(programs, rows)
+    assert bank is not None
+    return bank
+
+
 def test_a_bank_serves_every_population_of_its_parts(mixed):
     """The first three programs have the parts of the eighth of other observation, and not those of the others."""
     banks = Banks()
-    bank = banks.of(mixed[:3], ROWS)
-    assert bank is banks.of([mixed[2], mixed[0]], ROWS)
-    more = banks.of(mixed[3:5], ROWS)
+    bank = bank_for(banks, mixed[:3])
+    assert bank is bank_for(banks, [mixed[2], mixed[0]])
+    more = bank_for(banks, mixed[3:5])
     assert more is not bank and all(more.covers(parts_of(p)) for p in mixed[:5])
-    assert banks.of(mixed[:5], ROWS) is more
+    assert bank_for(banks, mixed[:5]) is more
 
 
 def test_parts_that_are_not_used_for_long_leave(mixed, monkeypatch):
     monkeypatch.setattr("jaxreward.training.banks._AGE", 3)
     banks = Banks()
-    banks.of(mixed[:1], ROWS)
+    bank_for(banks, mixed[:1])
     for _ in range(3):
-        kept = banks.of(mixed[2:3], ROWS)
-    assert kept.covers(parts_of(mixed[0])), "nothing leaves before a bank is made anew"
-    anew = banks.of(mixed[4:5], ROWS)
+        last = bank_for(banks, mixed[2:3])
+    assert last.covers(parts_of(mixed[0])), "nothing leaves before a bank is made anew"
+    anew = bank_for(banks, mixed[4:5])
     assert not anew.covers(parts_of(mixed[0])) and anew.covers(parts_of(mixed[2]))
 
 
@@ -47,8 +55,7 @@ def test_earlier_parts_take_no_more_room_than_there_is(mixed, monkeypatch):
     monkeypatch.setattr("jaxreward.training.banks._NODES", 0)
     banks = Banks()
     for k in range(0, len(mixed), 2):
-        bank = banks.of(mixed[k : k + 1], ROWS)
-        alone = Banks().of(mixed[k : k + 1], ROWS)
+        bank, alone = bank_for(banks, mixed[k : k + 1]), bank_for(Banks(), mixed[k : k + 1])
         assert bank.size <= 2 * alone.size
 
 
@@ -58,12 +65,12 @@ def test_programs_that_cost_much_are_applied_to_their_own_rows(mixed, load):
     slow = load(turns, "return held(next_state)")
     assert pays(mixed[0], 32_768) and not pays(slow, 32_768)
     assert Banks().of([slow], 32_768) is None
-    assert not Banks().of([mixed[0], slow], 32_768).covers(parts_of(slow))
+    assert not bank_for(Banks(), [mixed[0], slow], 32_768).covers(parts_of(slow))
 
 
 def test_programs_beside_a_bank_compute_what_they_compute_alone(mixed, easy):
     own = [mixed[0], mixed[3], mixed[4]]
-    bank = Banks().of([mixed[0], mixed[4]], ROWS)
+    bank = bank_for(Banks(), [mixed[0], mixed[4]])
     keys = jax.random.split(jax.random.key(0), (3, 5))
     states = jax.vmap(jax.vmap(easy.reset))(keys)
     views, later = (jax.vmap(jax.vmap(easy.view))(states) for _ in range(2))
@@ -89,8 +96,9 @@ def test_a_population_of_known_parts_compiles_nothing(easy, tiny, load, checker,
     """Other sums, weights and observations of the parts of two programs, with the agents that they have alone."""
     execution = BANK if collector == "fused" else Execution(collector="stepwise", population="bank")
     forget_compiled()
-    first = [load(OBSERVATIONS[0], WEIGHTED.format("0.5 * near + 2.0 * h")), load(OBSERVATIONS[2], "return held(state)")]
-    others = [load(OBSERVATIONS[2], WEIGHTED.format("0.7 * h + 0.1 * near")), load(OBSERVATIONS[0], "return held(state)")]
+    here, there = OBSERVATIONS[0], OBSERVATIONS[2]
+    first = [load(here, WEIGHTED.format("0.5 * near + 2.0 * h")), load(there, "return held(state)")]
+    others = [load(there, WEIGHTED.format("0.7 * h + 0.1 * near")), load(here, "return held(state)")]
     room = padded_sizes([*first, *others])
     done = train(easy, first, tiny, execution=replace(execution, room=room), **budget(tiny))
     assert done.population == "bank"

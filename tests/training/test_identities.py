@@ -42,8 +42,8 @@ _SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in ("stepwise", "ba
 
 @pytest.fixture(scope="module", params=["fused", *_SLOW])
 def run(request):
-    """`train` by each collector, and with a bank: all that follows holds of all. `test_collectors_agree` carries it over
-    to the others and to fast compilation, so that these are slow tests."""
+    """`train` by each collector, and with a bank: all that follows holds of each. `test_collectors_agree` carries it
+    over from the first to the others and to fast compilation, so that these are slow tests."""
 
     def run(*args, execution=Execution(), **options):
         return train(*args, execution=replace(execution, **HOW[request.param]), **options)
