@@ -22,7 +22,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxreward.programs.flops import measure
 from jaxreward.programs.interpret import Step, step_of
+from jaxreward.programs.limits import Limits
 from jaxreward.programs.parts import Half, Node, Part, Parts, Value, input_names
 from jaxreward.programs.program import Program
 from jaxreward.programs.spec import Spec
@@ -104,6 +106,16 @@ def nodes_of(parts: Parts) -> set[Any]:
     """Names of all nodes that a bank needs for a program."""
     of_parts = {(part.key, k) for part in parts.reward.parts for k in range(len(part.nodes))}
     return {*parts.observation.nodes, *parts.reward.nodes, *of_parts}
+
+
+def flops_of(parts: Parts, spec: Spec) -> int:
+    """Arithmetic of a program in a bank, a row: more than its own where nodes stand in several of its parts."""
+    found = 0
+    for half, names, structs in zip((parts.observation, parts.reward), input_names(spec), spec.structs(), strict=True):
+        union = _Union([half], names)
+        numbers = [jax.ShapeDtypeStruct((), jnp.float32)] * union.columns
+        found += measure(jax.make_jaxpr(union)(numbers, structs), Limits()).flops
+    return found
 
 
 class Bank:

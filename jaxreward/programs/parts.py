@@ -13,7 +13,9 @@ parts of different weights are one.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+import sys
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -21,6 +23,8 @@ from typing import Any, NamedTuple
 from jaxreward.programs.program import Program
 from jaxreward.programs.spec import Spec
 from jaxreward.programs.tape import BODIES, COMMUTATIVE, Tape, dumps, input_digest, node_digest
+
+_MOST_PIECES, _MOST_SUMMANDS = 512, 32
 
 Value = str
 """A value that no constant reaches: the digest of a node and the number of its output, or the digest of an input. In a
@@ -51,12 +55,14 @@ class Half:
     """One function of a program: nodes without constants by digest, each after those that it reads, the parts, and the
     constants of the program that each of them reads, by position.
 
-    A part occurs twice where a program has it with different constants.
+    A part occurs twice where a program has it with different constants. What constants reach stands in every part that
+    reads it: `repeats` is whether any node does so twice.
     """
 
     nodes: dict[str, Node] = field(repr=False)
     parts: tuple[Part, ...]
     constants: tuple[tuple[int, ...], ...]
+    repeats: bool
 
 
 @dataclass(frozen=True)
@@ -94,7 +100,7 @@ class _Key:
         return isinstance(other, _Key) and self._key == other._key
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=2048)
 def _parts(key: _Key) -> Parts:
     program = key.program
     state, transition = program.spec.labels()
@@ -136,14 +142,16 @@ class _Reader:
             self.firsts.append((first, node))
             for k in range(outputs):
                 self.made[first + k] = (node, k)
-                self.names.append(f"{digest}:{k}")
+                self.names.append(sys.intern(f"{digest}:{k}"))
             if not self.reached.isdisjoint(operands):
                 self.reached.update(range(first, first + outputs))
 
     def pieces(self, value: int) -> list[int]:
-        """The vectors whose concatenation `value` is."""
+        """The vectors whose concatenation `value` is; itself where they are too many."""
         found, todo = list[int](), [value]
         while todo:
+            if len(found) + len(todo) > _MOST_PIECES:
+                return [value]
             at = todo.pop()
             op, params, operands, _ = self.made[at][0] if at in self.made else ("", {}, [], 0)
             if op == "concatenate" and params["dimension"] == 0:
@@ -155,10 +163,12 @@ class _Reader:
     def summands(self, value: int, whole: set[int]) -> list[int]:
         """The values whose sum `value` is, but for those of `whole`, which stay as they are.
 
-        Sums keep their order but for a + (b + c), which is summed as (b + c) + a.
+        Sums keep their order but for a + (b + c), which is summed as (b + c) + a. A sum of too many stays as it is.
         """
         found, todo = list[int](), [value]
         while todo:
+            if len(found) + len(todo) > _MOST_SUMMANDS:
+                return [value]
             at = todo.pop()
             if not self._adds(at, whole):
                 found.append(at)
@@ -173,11 +183,14 @@ class _Reader:
         return value in self.made and self.made[value][0][0] == "add" and value not in whole
 
     def half(self, values: Sequence[int]) -> Half:
-        parts, needed = list[tuple[Part, tuple[int, ...]]](), set[int]()
+        parts, needed, times = list[Part](), set[int](), Counter[int]()
+        constants = list[tuple[int, ...]]()
         for value in values:
-            part, constants, reads = self._part(value)
-            parts.append((part, constants))
+            part, numbers, reads, own = self._part(value)
+            parts.append(part)
+            constants.append(numbers)
             needed.update(reads)
+            times.update(list(own))
         for first, node in reversed(self.firsts):
             if not needed.isdisjoint(range(first, first + node[3])):
                 needed.update(node[2])
@@ -186,10 +199,11 @@ class _Reader:
             if not needed.isdisjoint(range(first, first + outputs)):
                 digest = self.names[first].rpartition(":")[0]
                 nodes[digest] = Node(op, params, tuple(self.names[i] for i in operands), outputs)
-        return Half(nodes, tuple(p for p, _ in parts), tuple(c for _, c in parts))
+        return Half(nodes, tuple(parts), tuple(constants), max(times.values(), default=0) > 1)
 
-    def _part(self, value: int) -> tuple[Part, tuple[int, ...], list[int]]:
-        """A value as a part, the constants that it reads, and the values without constants that it reads."""
+    def _part(self, value: int) -> tuple[Part, tuple[int, ...], list[int], Iterable[int]]:
+        """A value as a part, the constants that it reads, the values without constants that it reads, and those that
+        its nodes give."""
         constants, own, reads = dict[int, int](), dict[int, str](), list[int]()
         nodes = list[Node]()
 
@@ -222,8 +236,9 @@ class _Reader:
         text = dumps([[node_digest(n.op, n.params, n.operands) if n.op in BODIES else [n.op, n.params, n.operands]
                        for n in nodes], out])  # fmt: skip
         key = hashlib.sha256(text.encode()).hexdigest() if nodes else out
-        return Part(key, tuple(nodes), out, len(constants)), tuple(i - self._first for i in constants), reads
-
-    @property
-    def _first(self) -> int:
-        return min(self.constant, default=0)
+        return (
+            Part(key, tuple(nodes), out, len(constants)),
+            tuple(map(self.constant.__getitem__, constants)),
+            reads,
+            own,
+        )

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from jaxreward.programs import Program
-from jaxreward.programs.bank import Bank, nodes_of
+from jaxreward.programs.bank import Bank, flops_of, nodes_of
 from jaxreward.programs.parts import Parts, parts_of
 
 _AGE = 16
@@ -26,6 +26,9 @@ _LAUNCH_S, _FLOPS_PER_S = 3e-6, 1e13
 """
 
 _OPERATIONS_PER_KERNEL = 4
+
+_BYTES = 1 << 30
+"""Memory that one array of a program may take on all rows."""
 
 
 @dataclass
@@ -79,8 +82,10 @@ class Banks:
 def pays(program: Program, rows: int) -> bool:
     """Whether kernels saved are worth the arithmetic on `rows` rows, those of all programs. On its own a program takes
     a kernel for a few operations."""
-    summary = program.summary
-    return summary.flops * rows / _FLOPS_PER_S <= _LAUNCH_S * summary.operations / _OPERATIONS_PER_KERNEL
+    summary, parts = program.summary, parts_of(program)
+    flops = flops_of(parts, program.spec) if parts.reward.repeats else summary.flops
+    saved = _LAUNCH_S * summary.operations / _OPERATIONS_PER_KERNEL
+    return flops * rows / _FLOPS_PER_S <= saved and 4 * summary.elements * rows <= _BYTES
 
 
 BANKS = Banks()

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from jaxreward.programs import Program
-from jaxreward.programs.bank import Bank
+from jaxreward.programs.bank import Bank, flops_of
 from jaxreward.programs.parts import parts_of
 from tests.compilation import jit
 
@@ -156,3 +156,22 @@ def test_a_part_that_is_not_finite_does_not_reach_rows_that_do_not_select_it(pro
     alone = bank_of(own[2:])
     apart = jit(selecting(alone))(tables_of(alone, own[2:]), [x[2:] for x in arrays])
     np.testing.assert_allclose(apart[1][0], rewards[2], rtol=1e-6)
+
+
+def test_sums_of_too_many_stay_whole(checker, task):
+    """Doubling twenty times is no sum of a million."""
+    doubled = "x = 1e-6 * far(state)\n" + "    x = x + x\n" * 20 + "    return x, dict(x=0.5 * x)"
+    verdict, program = checker.check(source(OBSERVATIONS[2], doubled), task)
+    assert program is not None, verdict.failure
+    assert len(parts_of(program).value) == 1
+    assert_each_is_itself(bank_of([program]), [program], inputs([program]))
+
+
+def test_the_cost_in_a_bank_counts_what_stands_in_several_parts(programs, checker, task):
+    loop = "x = jax.lax.fori_loop(0, 50, lambda k, x: jnp.cos(0.5 * x), far(state))\n"
+    several = f"{loop}    return x, dict(a=jnp.sin(x), b=jnp.tanh(x), c=jnp.exp(x))"
+    text = source(OBSERVATIONS[2], several).replace("import jax.numpy", "import jax\nimport jax.numpy", 1)
+    program = checker.check(text, task)[1]
+    assert parts_of(program).reward.repeats and not parts_of(programs[0]).reward.repeats
+    assert flops_of(parts_of(program), program.spec) > 3 * program.summary.flops
+    assert_each_is_itself(bank_of([program]), [program], inputs([program]))
