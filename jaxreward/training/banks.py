@@ -27,6 +27,9 @@ _LAUNCH_S, _FLOPS_PER_S = 3e-6, 1e13
 
 _OPERATIONS_PER_KERNEL = 4
 
+_FLOPS = 20_000
+"""Of a program that belongs into a bank whatever the number of rows: most of such a one is shared with others."""
+
 _BYTES = 1 << 30
 """Memory that one array of a program may take on all rows."""
 
@@ -85,7 +88,7 @@ def pays(program: Program, rows: int) -> bool:
     summary, parts = program.summary, parts_of(program)
     flops = flops_of(parts, program.spec) if parts.reward.repeats else summary.flops
     saved = _LAUNCH_S * summary.operations / _OPERATIONS_PER_KERNEL
-    return flops * rows / _FLOPS_PER_S <= saved and 4 * summary.elements * rows <= _BYTES
+    return flops <= max(_FLOPS, saved * _FLOPS_PER_S / rows) and 4 * summary.elements * rows <= _BYTES
 
 
 BANKS = Banks()
