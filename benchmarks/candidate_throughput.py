@@ -23,7 +23,7 @@ from jaxreward.commands.resolve import parse
 from jaxreward.errors import UserError
 from jaxreward.tasks import Task, make_task
 from jaxreward.training import PPO, Execution, paper, quick
-from jaxreward.training.hyperparameters import CollectorOption, CompileOption
+from jaxreward.training.hyperparameters import CollectorOption, CompileOption, PopulationOption
 
 _GENERATION = 16
 """Programs of a generation where generations are measured."""
@@ -68,6 +68,8 @@ class ThroughputSettings:
     """How experience is collected in the rows: fused, stepwise, or as the trainer chooses."""
     compile: CompileOption = "auto"
     """Of the fused collector on a CPU: full optimisation, or fast compilation to slower code."""
+    population: PopulationOption = "auto"
+    """Whether programs are code (rows) or data (bank) in the rows of the table."""
     chunking: int = 0
     """Also train so many candidates whole and in chunks under --memory-gb, and compare; 0: no."""
     memory_gb: float | None = None
@@ -109,7 +111,7 @@ class ThroughputSettings:
         if self.plot is not None and self.plot.suffix not in (".png", ".svg"):
             raise UserError(f"--plot {self.plot} must end in .png or .svg")
         self.ppo.check()
-        Execution(collector=self.collector, compile=self.compile).check(self.ppo)
+        Execution(collector=self.collector, compile=self.compile, population=self.population).check(self.ppo)
 
     @property
     def rows(self) -> list[int]:
@@ -124,7 +126,7 @@ class ThroughputSettings:
 
     def execution(self, memory_gb: float | None) -> Execution:
         """Where and how its trainings run."""
-        return Execution(memory_gb, self.chunk, self.collector, self.compile)
+        return Execution(memory_gb, self.chunk, self.collector, self.compile, self.population)
 
     def plan(self) -> list[str]:
         alone, separate = (min(n, max(self.rows)) for n in (self.one_by_one_limit, self.separate_limit))

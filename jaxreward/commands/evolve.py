@@ -18,7 +18,7 @@ from jaxreward.reports.page import write_report
 from jaxreward.runs import StopSignal
 from jaxreward.runs.run import require_new
 
-MACHINE = ("memory_gb", "chunk", "collector", "compile")
+MACHINE = ("memory_gb", "chunk", "collector", "compile", "population")
 TOPICS: dict[str, tuple[str, ...]] = {
     "search": ("task", "task_arg", "strategy", "option", "bandit", "proposer", "recording", "evolve", "observation",
                "judge", "generation", "seed"),

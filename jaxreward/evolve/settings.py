@@ -19,7 +19,7 @@ from jaxreward.search.registry import make_strategy, strategy_class
 from jaxreward.tasks import Task, is_file, make_task_of
 from jaxreward.tracking import SinkName, require
 from jaxreward.training.execution import Execution
-from jaxreward.training.hyperparameters import PPO, CollectorOption, CompileOption
+from jaxreward.training.hyperparameters import PPO, CollectorOption, CompileOption, PopulationOption
 from jaxreward.training.plan import EVAL_EPISODES, make_schedule
 from jaxreward.training.rungs import Rung
 
@@ -43,6 +43,9 @@ class TrainingOptions:
     one for the rest; auto: the one that should finish first."""
     compile: CompileOption = "auto"
     """Of the fused collector on a CPU: full optimisation, or fast compilation to slower code."""
+    population: PopulationOption = "auto"
+    """Whether programs are code or data. rows: each is compiled and applied to its own rows; bank: what they are made
+    of is applied to all rows, and programs of known parts compile nothing; auto: rows on a CPU, bank elsewhere."""
     eval_episodes: Annotated[int, Arg(least=1)] = EVAL_EPISODES
     """Held-out episodes of each seed at the end. Points of the curves have as many, but at most --ppo.envs."""
     unsafe_no_sandbox: bool = False
@@ -54,7 +57,7 @@ class TrainingOptions:
 
     def execution(self, room: tuple[int, int] = (0, 0)) -> Execution:
         """Where and how the programs train."""
-        return Execution(self.memory_gb, self.chunk, self.collector, self.compile, room=room)
+        return Execution(self.memory_gb, self.chunk, self.collector, self.compile, self.population, room=room)
 
 
 @dataclass(frozen=True)

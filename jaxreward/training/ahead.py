@@ -30,10 +30,12 @@ def compile_ahead(
     """Compile for the devices of this process what a training of `of` programs has for this one alone.
 
     Arguments are those that `train` will be given; `place` is the expected position of the program. Where it differs,
-    or the collector is not stepwise, `train` compiles what it needs.
+    or the collector is not stepwise, or programs are data of a bank, `train` compiles what it needs.
     """
     devices = jax.local_devices()
     width, terms = padded_sizes([program], execution.room)
+    if execution.form(devices[0].platform) == "bank":
+        return
     if execution.resolve(task, ppo, len(seeds), steps, devices[0].platform)[0] == "stepwise":
         chunks = chunks_of(range(of), of, len(devices), most_structures(devices[0].platform))
         index = next(k for k, members in enumerate(chunks) if place in members)

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 from jaxreward.devices import EXACT, supported
 from jaxreward.programs.unrolling import compiling_for
 from jaxreward.timing import CLOCK
+from jaxreward.training.banks import BANKS
 from jaxreward.training.plan import Device
 
 _EMITTERS, _LEVEL = "xla_cpu_use_fusion_emitters", "xla_backend_optimization_level"
@@ -162,6 +163,7 @@ POPULATIONS, STRUCTURES, COMMON, LEARNERS = Cache(4), Cache(512), Cache(12), Cac
 
 
 def forget_compiled() -> None:
-    """Drop every compiled function that is kept for reuse (for benchmarks and tests)."""
+    """Drop every compiled function that is kept for reuse, and the banks (for benchmarks and tests)."""
+    BANKS.clear()
     for cache in (POPULATIONS, STRUCTURES, COMMON, LEARNERS):
         cache.clear()

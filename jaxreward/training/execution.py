@@ -9,7 +9,15 @@ from typing import get_args
 from jaxreward.errors import InvalidSetting, UnknownName
 from jaxreward.tasks import Box, Task, compiler_options
 from jaxreward.training.executor import Executor
-from jaxreward.training.hyperparameters import PPO, CollectorName, CollectorOption, CompileName, CompileOption
+from jaxreward.training.hyperparameters import (
+    PPO,
+    CollectorName,
+    CollectorOption,
+    CompileName,
+    CompileOption,
+    PopulationName,
+    PopulationOption,
+)
 from jaxreward.training.plan import Device
 
 _FEW_STEPS, _MANY_STEPS = 20_000, 1_000_000
@@ -27,6 +35,9 @@ class Execution:
             every step; `auto`, the one that should finish first.
         compile: of the fused collector on a CPU, `full` or `fast`: compiled sooner, to code that runs longer; `auto`
             chooses.
+        population: `rows`, programs are code, each applied to its own rows; `bank`, they are data, and what they are
+            made of is applied to all rows: fewer kernels, and programs whose parts are known compile nothing; `auto`,
+            rows on a CPU, where arithmetic is the cost, and a bank elsewhere, where kernels are.
         devices: by default all local ones, each with chunks of its own.
         executor: where chunks train in place of `devices`, an engine that spans machines for example; it has devices
             and a memory limit of its own.
@@ -38,6 +49,7 @@ class Execution:
     chunk: int | None = None
     collector: CollectorOption = "auto"
     compile: CompileOption = "auto"
+    population: PopulationOption = "auto"
     devices: Sequence[Device] | None = None
     executor: Executor | None = None
     room: tuple[int, int] = (0, 0)
@@ -52,7 +64,8 @@ class Execution:
                 *("executor", "devices", "memory_gb"),
             )
         for what, value, option in (("collector", self.collector, CollectorOption),
-                                    ("compile option", self.compile, CompileOption)):  # fmt: skip
+                                    ("compile option", self.compile, CompileOption),
+                                    ("form of a population", self.population, PopulationOption)):  # fmt: skip
             if value not in get_args(option):
                 raise UnknownName(what, str(value), get_args(option))
         if self.collector == "stepwise" and self.compile != "auto":
@@ -91,6 +104,12 @@ class Execution:
             soon = collector == "fused" and ppo.action_repeat == 1 and within(_MANY_STEPS, seeds * shared)
             compilation = "fast" if soon and not compiler_options(task, platform) else "full"
         return collector, compilation if cpu else "full"
+
+    def form(self, platform: str) -> PopulationName:
+        """What `auto` stands for of a population."""
+        if self.population == "auto":
+            return "rows" if platform == "cpu" else "bank"
+        return self.population
 
 
 def steppable(ppo: PPO) -> bool:

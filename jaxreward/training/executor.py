@@ -19,7 +19,7 @@ from jaxreward.programs import Program
 from jaxreward.tasks import Task, digest_of, options_of
 from jaxreward.training.chunk import TrainerState
 from jaxreward.training.history import History
-from jaxreward.training.hyperparameters import PPO, CollectorName, CompileName
+from jaxreward.training.hyperparameters import PPO, CollectorName, CompileName, PopulationName
 from jaxreward.training.plan import Evaluation, Schedule
 
 
@@ -74,7 +74,7 @@ class Job:
         programs: of the rows. Rows from `members` on are of no interest.
         width, terms: features and terms that there is room for.
         evaluation: held-out episodes at points of the curves and at the end.
-        collector, compilation: how experience is collected, see `execution.Execution`.
+        collector, compilation, population: how experience is collected, see `execution.Execution`.
         state, history: after `first` updates, None before any.
     """
 
@@ -93,6 +93,7 @@ class Job:
     evaluation: Evaluation
     collector: CollectorName
     compilation: CompileName
+    population: PopulationName
     state: TrainerState | None = None
     history: History | None = None
 
@@ -110,6 +111,7 @@ class Job:
             self.evaluation.lanes,
             self.collector,
             self.compilation,
+            self.population,
         )
 
     @property

@@ -10,7 +10,7 @@ import jax
 
 from jaxreward.tasks import compiler_options
 from jaxreward.training.collector import Collection
-from jaxreward.training.compiled import FAST, POPULATIONS, bytes_of, compile_for
+from jaxreward.training.compiled import FAST, POPULATIONS, bytes_of, compile_for, signature
 from jaxreward.training.networks import Variables
 from jaxreward.training.rollout import RolloutState, Trajectory, collect
 from jaxreward.training.rollout_statistics import Stats
@@ -25,23 +25,23 @@ class Fused:
 
         def compiled() -> Any:
             whole = partial(collect, what.task, population, what.network, what.length, what.repeat, platform)
-            shapes, options = (population.constants, *what.shapes), compiler_options(what.task, platform)
+            shapes, options = (population.data, *what.shapes), compiler_options(what.task, platform)
             if fast:
                 options = FAST | options
             return compile_for(whole, shapes, what.device, donate=(2, 5), options=options)
 
-        key = (what.key, population.structure, population.constants.shape, fast)
+        key = (what.key, population.key, signature(population.data), fast)
         self._collect = POPULATIONS.get(key, compiled, keep=what.task)
 
     @cached_property
-    def _constants(self) -> jax.Array:
+    def _data(self) -> Any:
         """On the device: only now, since one that is compiled for need not be there."""
-        return jax.device_put(self._what.population.constants, self._what.device)
+        return jax.device_put(self._what.population.data, self._what.device)
 
     def __call__(
         self, variables: Variables, rollout: RolloutState, pool: Any, noise: Any, stats: Stats
     ) -> tuple[RolloutState, Trajectory, Stats]:
-        return self._collect(self._constants, variables, rollout, pool, noise, stats)
+        return self._collect(self._data, variables, rollout, pool, noise, stats)
 
     def peak_bytes(self) -> int:
         return bytes_of(self._collect)

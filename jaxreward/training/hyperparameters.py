@@ -11,8 +11,10 @@ from jaxreward.errors import InvalidSetting
 
 CollectorName = Literal["fused", "stepwise"]
 CompileName = Literal["full", "fast"]
+PopulationName = Literal["rows", "bank"]
 CollectorOption = Literal["auto", "fused", "stepwise"]
 CompileOption = Literal["auto", "full", "fast"]
+PopulationOption = Literal["auto", "rows", "bank"]
 """How experience is collected, see `execution.Execution`."""
 
 

@@ -11,6 +11,7 @@ import jax
 
 from jaxreward.errors import UserError
 from jaxreward.timing import CLOCK
+from jaxreward.training.banks import BANKS
 from jaxreward.training.chunk import Chunk
 from jaxreward.training.compiled import COMMON, POPULATIONS
 from jaxreward.training.executor import Done, Interrupted, Job, Supervisor
@@ -72,8 +73,10 @@ class LocalExecutor:
 
         key, chunk = self._chunks.get(job.index, (None, None))
         if chunk is None or key != job.chunk:
-            population, device = Population(job.programs, job.width, job.terms), self.devices[job.index % self.slots]
-            lanes = job.evaluation.lanes
+            lanes, rows = job.evaluation.lanes, len(job.programs) * len(job.seeds) * job.ppo.envs
+            bank = BANKS.of(job.programs, rows) if job.population == "bank" else None
+            population = Population(job.programs, job.width, job.terms, bank)
+            device = self.devices[job.index % self.slots]
             chunk = Chunk(job.task, population, job.ppo, job.seeds, device, job.collector, job.compilation, lanes)
             self._chunks[job.index] = (job.chunk, chunk)  # a chunk holds its task, so that its id stays its own
         return self._compilers[job.index % self.slots].submit(compiled, chunk)

@@ -63,9 +63,9 @@ class GRU(nn.Module):
         normal, zeros, H = nn.initializers.lecun_normal(), nn.initializers.zeros, self.units
         wi, wh = self.param("wi", normal, (x.shape[-1], 3 * H)), self.param("wh", normal, (H, 3 * H))
         bi, bn = self.param("bi", zeros, (3 * H,)), self.param("bn", zeros, (H,))
-        return gru(hidden.reshape(-1, H), x.reshape(-1, x.shape[-1]), wi, wh, bi, bn, self.precision).reshape(
-            hidden.shape
-        )
+        rows = hidden.reshape(-1, H), x.reshape(-1, x.shape[-1])
+        after = cast(jax.Array, gru(*rows, wi, wh, bi, bn, self.precision))
+        return after.reshape(hidden.shape)
 
 
 class ActorCritic(nn.Module):

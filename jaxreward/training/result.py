@@ -44,7 +44,7 @@ class TrainResult:
         extra_metrics: names of what the task's metric measures besides its value.
         measure: what the value of the task's metric means.
         reasons: why a rung stopped the candidate, "" where none did.
-        collector, compilation: how experience was collected, see `execution.Execution`.
+        collector, compilation, population: how experience was collected, see `execution.Execution`.
     """
 
     programs: tuple[Program, ...]
@@ -67,6 +67,7 @@ class TrainResult:
     reasons: tuple[str, ...] = ()
     collector: str = ""
     compilation: str = ""
+    population: str = ""
 
     def __repr__(self) -> str:
         means = self.success.mean(1)
@@ -93,8 +94,9 @@ class TrainResult:
 
     @property
     def collection(self) -> str:
-        """How experience was collected, in words: `fused`, `fused, fast` or `stepwise`."""
-        return f"{self.collector}, fast" if self.compilation == "fast" else self.collector
+        """How experience was collected, in words: `fused`, `fused, fast` or `stepwise`, and `bank` where it was one."""
+        fast, bank = self.compilation == "fast", self.population == "bank"
+        return ", ".join([self.collector, *["fast"] * fast, *["bank"] * bank])
 
     def _curve(self, name: str) -> np.ndarray:
         return np.stack([np.moveaxis(getattr(h, name)[:, 0], 0, -1) for h in self.histories])

@@ -84,7 +84,7 @@ def collect(
     length: int,
     repeat: int,
     platform: str,
-    constants: jax.Array,
+    data: Any,
     variables: Variables,
     rollout: RolloutState,
     pool: Any,
@@ -95,7 +95,7 @@ def collect(
 
     Args:
         platform: of the device: `cpu`, `gpu` or `tpu`.
-        constants: of the rewards, as the population has them.
+        data: of the population.
         variables: of the network, leaves (C, S, ...).
         rollout: the running episodes; one that ends is replaced from the pool.
         pool: fresh initial states, leaves (S, E, ...).
@@ -111,7 +111,7 @@ def collect(
         """One step of every environment, whatever ends with it."""
         moved, next_view, terminated = env.move(rollout, action)
         next_view = _apart(next_view, rollout.elapsed, platform)
-        raw_reward, terms = population.reward(constants, view, env.by_program(action), next_view)
+        raw_reward, terms = population.reward(data, view, env.by_program(action), next_view)
         reward, terms = env.split_programs(raw_reward), env.split_programs(terms)
         finite = jnp.isfinite(reward)
         reward = finite_or_zero(reward)
@@ -134,7 +134,7 @@ def collect(
     ) -> tuple[tuple[RolloutState, Stats], Any]:
         (rollout, stats), (t, noise) = carry, at
         view = env.view(rollout)
-        chosen = env.choose(variables, env.split_programs(population.observe(view)), rollout.memory, noise)
+        chosen = env.choose(variables, env.split_programs(population.observe(data, view)), rollout.memory, noise)
         ended, taken = advance(rollout, view, chosen.action)
         if repeat > 1:
             again = lambda _, carry: advance_again(carry, chosen.action)  # noqa: E731

@@ -73,14 +73,13 @@ class Stepwise:
     """`rollout.collect` as several functions, without repeated actions and recurrent agents."""
 
     def __init__(self, what: Collection) -> None:
-        programs, size = what.population.programs, structure_size(what.population.structure)
-        groups = [programs[k : k + size] for k in range(0, len(programs), size)]
-        populations = [Population(group, what.population.width, what.population.terms) for group in groups]
-        self._constants = [jax.device_put(population.constants, what.device) for population in populations]
+        populations = _units(what.population)
+        size = len(populations[0])
+        self._data = [jax.device_put(population.data, what.device) for population in populations]
         self._steps = [jax.device_put(np.int32(t), what.device) for t in range(what.length + 1)]
         functions = _Functions(what, size)
         self._no_action = jax.device_put(functions.no_action, what.device)
-        shared = (what.key, len(groups))
+        shared = (what.key, len(populations))
         make = [
             partial(COMMON.get, (*shared, name), partial(functions.common, name), keep=what.task)
             for name in functions.names
@@ -99,7 +98,7 @@ class Stepwise:
         buffer, ret, views = self._open(rollout)
         before, moved = views, [(self._no_action, view, view) for view in views]  # for the observations alone
         for t in self._steps:
-            responses = tuple(map(_call, self._units, self._constants, before, moved))
+            responses = tuple(map(_call, self._units, self._data, before, moved))
             rollout, buffer, moved = self._act(variables, rollout, responses, buffer, pool, noise, t)
             before, views = views, [following for _, _, following in moved]
         return self._close(rollout, buffer, ret, stats)
@@ -111,8 +110,17 @@ class Stepwise:
         return max(bytes_of(self._act), bytes_of(self._close), kept + programs)
 
 
-def _call(unit: Any, constants: jax.Array, view: Any, moved: tuple[Any, Any, Any]) -> Any:
-    return unit(constants, view, *moved)
+def _units(population: Population) -> list[Population]:
+    """What is compiled apart: every structure, or a bank with all that select from it."""
+    if population.bank is not None:
+        return [population]
+    programs, size = population.programs, structure_size(population.structure)
+    groups = [programs[k : k + size] for k in range(0, len(programs), size)]
+    return [Population(group, population.width, population.terms) for group in groups]
+
+
+def _call(unit: Any, data: Any, view: Any, moved: tuple[Any, Any, Any]) -> Any:
+    return unit(data, view, *moved)
 
 
 def compile_structure(what: Collection) -> None:
@@ -159,14 +167,14 @@ class _Functions:
         return compile_for(fn, self.arguments[name], self.what.device, donate=donated, options=options)
 
     def unit(self, programs: Population) -> Any:
-        """The function of programs of one structure."""
-        key = (*self.key, programs.structure, programs.constants.shape)
+        """The function of programs of one structure, or of a bank."""
+        key = (*self.key, programs.key, signature(programs.data))
         return STRUCTURES.get(key, partial(self._compiled, programs))
 
     def _compiled(self, programs: Population) -> Any:
         respond = partial(_respond, programs)
         options = SMALL if self.what.device.platform == "cpu" else None
-        return compile_for(respond, (programs.constants, *self.step), self.what.device, options=options)
+        return compile_for(respond, (programs.data, *self.step), self.what.device, options=options)
 
 
 def _open(
@@ -195,10 +203,10 @@ def _by_unit(size: int, tree: Any) -> list[Any]:
 
 
 def _respond(
-    programs: Population, constants: jax.Array, views: Any, actions: Any, next_views: Any, following: Any
+    programs: Population, data: Any, views: Any, actions: Any, next_views: Any, following: Any
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     """What the programs of a unit make of a step, arrays (W, n, ...), and see of what follows it."""
-    return (*programs.reward(constants, views, actions, next_views), programs.observe(following))
+    return (*programs.reward(data, views, actions, next_views), programs.observe(data, following))
 
 
 def _act(

@@ -30,7 +30,7 @@ from jaxreward.training.chunk import TrainerState
 from jaxreward.training.execution import Execution
 from jaxreward.training.executor import Checkpointing, Done, Executor, Job, Supervisor, WorkerLost, WorkersLost
 from jaxreward.training.history import History
-from jaxreward.training.hyperparameters import PPO, CollectorName, CompileName
+from jaxreward.training.hyperparameters import PPO, CollectorName, CompileName, PopulationName
 from jaxreward.training.learners import quick
 from jaxreward.training.local import LocalExecutor
 from jaxreward.training.plan import (
@@ -172,6 +172,7 @@ class _Training:
         self.collector, self.compilation = self.execution.resolve(
             self.task, self.ppo, seeds, steps, self.executor.platform, shared
         )
+        self.form: PopulationName = self.execution.form(self.executor.platform)
         self.measure = measure_of(self.task)
         self.compile_s = self.run_s = 0.0
         self.env_steps = self.eval_steps = self.peak = 0
@@ -236,6 +237,7 @@ class _Training:
             measure=self.measure,
             collector=self.collector,
             compilation=self.compilation,
+            population=self.form,
         )
 
     # ---- groups
@@ -250,7 +252,8 @@ class _Training:
 
     def _groups(self, members: Sequence[int], largest: int) -> list[_Group]:
         structures = [self.programs[i].structure for i in members]
-        parts = chunks_of(structures, largest, self.executor.slots, most_structures(self.executor.platform))
+        most = None if self.form == "bank" else most_structures(self.executor.platform)
+        parts = chunks_of(structures, largest, self.executor.slots, most)
         return [self._group(index, [members[k] for k in part]) for index, part in enumerate(parts)]
 
     def _first_groups(self) -> list[_Group]:
@@ -292,7 +295,7 @@ class _Training:
             tag=f"{tag}-{number}", index=group.index, task=self.task, programs=group.programs,
             members=len(group.members), width=self.width, terms=self.terms, ppo=self.ppo, seeds=self.seeds,
             schedule=self.schedule, first=first, last=last, evaluation=self.evaluation, collector=self.collector,
-            compilation=self.compilation, state=group.state, history=group.history,
+            compilation=self.compilation, population=self.form, state=group.state, history=group.history,
         )  # fmt: skip
 
     def _segment(self, groups: Sequence[_Group], number: int, first: int, last: int) -> None:

@@ -40,6 +40,7 @@ OBSERVATIONS = (
 )
 FUSED, FAST = Execution(collector="fused", compile="full"), Execution(collector="fused", compile="fast")
 STEPWISE = Execution(collector="stepwise")
+BANK = Execution(collector="fused", compile="full", population="bank")
 SEEDS = (3, 11)
 UPDATES = 4
 REWARDS = (

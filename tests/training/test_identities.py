@@ -19,6 +19,7 @@ from jaxreward.training.fused import Fused
 from jaxreward.training.population import Population, padded_sizes
 from jaxreward.training.stepwise import Stepwise
 from tests.training.conftest import (
+    BANK,
     FAST,
     FUSED,
     OBSERVATIONS,
@@ -31,13 +32,18 @@ from tests.training.conftest import (
     program_source,
 )
 
-HOW = {"fused": {"collector": "fused", "compile": "full"}, "stepwise": {"collector": "stepwise"}}
+HOW = {
+    "fused": {"collector": "fused", "compile": "full"},
+    "stepwise": {"collector": "stepwise"},
+    "bank": {"collector": "fused", "compile": "full", "population": "bank"},
+}
+_SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in ("stepwise", "bank")]
 
 
-@pytest.fixture(scope="module", params=["fused", pytest.param("stepwise", marks=pytest.mark.slow)])
+@pytest.fixture(scope="module", params=["fused", *_SLOW])
 def run(request):
-    """`train` by each collector: all that follows holds of both. `test_collectors_agree` carries it over to the
-    stepwise collector and to fast compilation, so the stepwise cases are slow tests."""
+    """`train` by each collector, and with a bank: all that follows holds of each. `test_collectors_agree` carries it
+    over from the first to the others and to fast compilation, so that these are slow tests."""
 
     def run(*args, execution=Execution(), **options):
         return train(*args, execution=replace(execution, **HOW[request.param]), **options)
@@ -224,7 +230,7 @@ def test_peak_memory_includes_the_rollout(easy, mixed, tiny):
 
 
 def test_collectors_agree(easy, mixed, tiny):
-    executions = (FUSED, FAST, STEPWISE)
+    executions = (FUSED, FAST, STEPWISE, BANK)
     one, *others = (train(easy, mixed, tiny, execution=execution, **budget(tiny)) for execution in executions)
     for other in others:
         for k in range(len(mixed)):

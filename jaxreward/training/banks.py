@@ -1,0 +1,94 @@
+"""Banks of parts that are kept over a search, so that new programs of known parts compile nothing.
+
+They belong to the process, like the compiled functions that use them: no result depends on which programs a bank has
+seen, up to rounding, and a resumed search makes its own.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from jaxreward.programs import Program
+from jaxreward.programs.bank import Bank, flops_of, nodes_of
+from jaxreward.programs.parts import Parts, parts_of
+
+_AGE = 16
+"""A structure that so many populations did not have leaves when a bank is made anew."""
+
+_NODES = 2_000
+"""Nodes that those of earlier populations may add at least; they may add as many as those of the present one."""
+
+_LAUNCH_S, _FLOPS_PER_S = 3e-6, 1e13
+"""What a kernel costs that does nothing, and what an accelerator computes of small kernels: both assumed, not measured.
+"""
+
+_OPERATIONS_PER_KERNEL = 4
+
+_FLOPS = 20_000
+"""Of a program that belongs into a bank whatever the number of rows: most of such a one is shared with others."""
+
+_BYTES = 1 << 30
+"""Memory that one array of a program may take on all rows."""
+
+
+@dataclass
+class _Kept:
+    """The bank of a task, the populations since the first, and the last of them that had each structure."""
+
+    bank: Bank | None = None
+    populations: int = 0
+    used: dict[tuple[str, str], tuple[int, Parts]] = field(default_factory=dict[tuple[str, str], tuple[int, Parts]])
+
+
+class Banks:
+    """A bank for the programs of each task; safe to use from several threads."""
+
+    def __init__(self) -> None:
+        self._kept, self._lock = dict[Any, _Kept](), threading.Lock()
+
+    def of(self, programs: Sequence[Program], rows: int) -> Bank | None:
+        """A bank with the parts of `programs`, of which each would be applied to `rows` rows, but for those that are
+        cheaper on their own; None where all are."""
+        spec = programs[0].spec
+        parts = {p.structure: parts_of(p) for p in programs if pays(p, rows)}
+        if not parts:
+            return None
+        with self._lock:
+            kept = self._kept.setdefault((spec.leaves, spec.action), _Kept())
+            kept.populations += 1
+            kept.used |= {structure: (kept.populations, own) for structure, own in parts.items()}
+            if kept.bank is None or not all(map(kept.bank.covers, parts.values())):
+                kept.bank = self._made(kept, programs, list(parts.values()))
+            return kept.bank
+
+    def _made(self, kept: _Kept, programs: Sequence[Program], parts: list[Parts]) -> Bank:
+        """Of `parts`, and of earlier ones, the latest first, as long as there is room."""
+        kept.used = {s: (at, own) for s, (at, own) in kept.used.items() if kept.populations - at < _AGE}
+        nodes = set[Any]().union(*map(nodes_of, parts))
+        most = len(nodes) + max(len(nodes), _NODES)
+        for _, own in sorted(kept.used.values(), key=lambda used: -used[0]):
+            more = nodes | nodes_of(own)
+            if len(more) > most:
+                break
+            nodes = more
+            parts.append(own)
+        return Bank(parts, programs[0].spec)
+
+    def clear(self) -> None:
+        with self._lock:
+            self._kept.clear()
+
+
+def pays(program: Program, rows: int) -> bool:
+    """Whether kernels saved are worth the arithmetic on `rows` rows, those of all programs. On its own a program takes
+    a kernel for a few operations."""
+    summary, parts = program.summary, parts_of(program)
+    flops = flops_of(parts, program.spec) if parts.reward.repeats else summary.flops
+    saved = _LAUNCH_S * summary.operations / _OPERATIONS_PER_KERNEL
+    return flops <= max(_FLOPS, saved * _FLOPS_PER_S / rows) and 4 * summary.elements * rows <= _BYTES
+
+
+BANKS = Banks()

@@ -1,0 +1,128 @@
+"""Populations that are data: which bank they get, what is compiled for them, and what they compute."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxreward.programs import Program, Spec
+from jaxreward.programs.bank import Bank
+from jaxreward.programs.parts import parts_of
+from jaxreward.training import Execution, train
+from jaxreward.training.banks import Banks, pays
+from jaxreward.training.compiled import COMMON, POPULATIONS, STRUCTURES, forget_compiled
+from jaxreward.training.population import Population, padded_sizes
+from tests.compilation import jit
+from tests.training.conftest import BANK, OBSERVATIONS, assert_close_trees, budget, params, program_source
+
+ROWS = 64
+WEIGHTED = "near, h = distance(state) - distance(next_state), held(next_state)\n    return {}, dict(near=near, held=h)"
+
+
+def bank_for(banks: Banks, programs: Sequence[Program], rows: int = ROWS) -> Bank:
+    bank = banks.of(programs, rows)
+    assert bank is not None
+    return bank
+
+
+def test_a_bank_serves_every_population_of_its_parts(mixed):
+    """The first three programs have the parts of the eighth of other observation, and not those of the others."""
+    banks = Banks()
+    bank = bank_for(banks, mixed[:3])
+    assert bank is bank_for(banks, [mixed[2], mixed[0]])
+    more = bank_for(banks, mixed[3:5])
+    assert more is not bank and all(more.covers(parts_of(p)) for p in mixed[:5])
+    assert bank_for(banks, mixed[:5]) is more
+
+
+def test_parts_that_are_not_used_for_long_leave(mixed, monkeypatch):
+    monkeypatch.setattr("jaxreward.training.banks._AGE", 3)
+    banks = Banks()
+    bank_for(banks, mixed[:1])
+    for _ in range(3):
+        last = bank_for(banks, mixed[2:3])
+    assert last.covers(parts_of(mixed[0])), "nothing leaves before a bank is made anew"
+    anew = bank_for(banks, mixed[4:5])
+    assert not anew.covers(parts_of(mixed[0])) and anew.covers(parts_of(mixed[2]))
+
+
+def test_earlier_parts_take_no_more_room_than_there_is(mixed, monkeypatch):
+    monkeypatch.setattr("jaxreward.training.banks._NODES", 0)
+    banks = Banks()
+    for k in range(0, len(mixed), 2):
+        bank, alone = bank_for(banks, mixed[k : k + 1]), bank_for(Banks(), mixed[k : k + 1])
+        assert bank.size <= 2 * alone.size
+
+
+def test_programs_that_cost_much_are_applied_to_their_own_rows(mixed, load):
+    """A loop of many turns on all rows would cost more than the kernels that it saves."""
+    turns = "return jax.lax.fori_loop(0, 400, lambda k, x: jnp.cos(x) + distance(state), jnp.ones(64))"
+    slow = load(turns, "return held(next_state)")
+    assert pays(mixed[0], 32_768) and not pays(slow, 32_768)
+    assert Banks().of([slow], 32_768) is None
+    assert not bank_for(Banks(), [mixed[0], slow], 32_768).covers(parts_of(slow))
+
+
+def test_programs_beside_a_bank_compute_what_they_compute_alone(mixed, easy):
+    own = [mixed[0], mixed[3], mixed[4]]
+    bank = bank_for(Banks(), [mixed[0], mixed[4]])
+    keys = jax.random.split(jax.random.key(0), (3, 5))
+    states = jax.vmap(jax.vmap(easy.reset))(keys)
+    views, later = (jax.vmap(jax.vmap(easy.view))(states) for _ in range(2))
+    later = jax.tree.map(lambda x: x[:, ::-1], later)
+    actions = jnp.zeros((3, 5), jnp.int32)
+
+    def compute(population: Population) -> list[np.ndarray]:
+        def all_of(data, views, actions, later):
+            return population.observe(data, views), *population.reward(data, views, actions, later)
+
+        return [np.asarray(x) for x in jit(all_of)(population.data, views, actions, later)]
+
+    for a, b in zip(compute(Population(own, bank=bank)), compute(Population(own)), strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-6)
+
+
+def kept() -> set[object]:
+    return {*POPULATIONS, *STRUCTURES}
+
+
+@pytest.mark.parametrize("collector", ["fused", pytest.param("stepwise", marks=pytest.mark.slow)])
+def test_a_population_of_known_parts_compiles_nothing(easy, tiny, load, checker, collector):
+    """Other sums, weights and observations of the parts of two programs, with the agents that they have alone."""
+    execution = BANK if collector == "fused" else Execution(collector="stepwise", population="bank")
+    forget_compiled()
+    here, there = OBSERVATIONS[0], OBSERVATIONS[2]
+    first = [load(here, WEIGHTED.format("0.5 * near + 2.0 * h")), load(there, "return held(state)")]
+    others = [load(there, WEIGHTED.format("0.7 * h + 0.1 * near")), load(here, "return held(state)")]
+    room = padded_sizes([*first, *others])
+    done = train(easy, first, tiny, execution=replace(execution, room=room), **budget(tiny))
+    assert done.population == "bank"
+    known, common = kept(), set(COMMON)
+    again = train(easy, others, tiny, execution=replace(execution, room=room), **budget(tiny))
+    assert kept() == known and set(COMMON) == common
+    alone = train(easy, others[:1], tiny, execution=Execution(collector="fused", compile="full"), **budget(tiny))
+    assert_close_trees(params(again, 0), params(alone, 0))
+
+
+def test_a_diverged_candidate_does_not_affect_the_others(easy, mixed, tiny, checker):
+    """Of one bank: a reward and an observation that are not finite from step 20 of an episode on."""
+    source = program_source(
+        "return jnp.where(state.step_num >= 20, jnp.nan, state.agent.position / 8.0)",
+        "return jnp.where(state.step_num >= 20, jnp.nan, held(next_state))",
+    )
+    bad = checker.check(source, Spec.of(easy))[1]  # without the task, whose states would give it away
+    result = train(easy, [mixed[1], bad, mixed[2]], tiny, execution=BANK, **budget(tiny))
+    assert result.diverged[1].all() and not result.diverged[[0, 2]].any()
+    pair = train(easy, [mixed[1], mixed[2]], tiny, execution=BANK, **budget(tiny))
+    for row, other in ((0, 0), (2, 1)):
+        assert_close_trees(params(result, row), params(pair, other))
+
+
+def test_auto_is_rows_on_a_cpu_and_a_bank_elsewhere():
+    assert [Execution().form(platform) for platform in ("cpu", "gpu", "tpu")] == ["rows", "bank", "bank"]
+    assert Execution(population="bank").form("cpu") == "bank"
