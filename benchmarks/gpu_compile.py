@@ -35,6 +35,7 @@ from jaxreward.commands.resolve import parse
 from jaxreward.errors import UserError, why_unreadable
 from jaxreward.tasks import make_task
 from jaxreward.training import PPO, paper, quick
+from jaxreward.training.hyperparameters import PopulationName
 
 ROOT = Path(__file__).resolve().parents[1]
 CASES = ("xland-easy", "hopper", "go1-push-recovery", "panda-tracking", "xland-easy:gru")
@@ -56,6 +57,8 @@ class CompileSettings:
     """Training seeds of each."""
     envs: int = 64
     """Environments of an agent."""
+    population: PopulationName = "bank"
+    """Programs as data of a bank, which is what accelerators get, or as code of their own rows."""
     label: str = ""
     """Word that the rows carry, to compare before with after."""
     launch_us: float | None = None
@@ -72,7 +75,7 @@ class CompileSettings:
     """File of results, to which rows are appended as they are made."""
 
     def check(self) -> None:
-        """Raise a UserError for the first setting that cannot be."""
+        """Raise a UserError for the first invalid setting."""
         for name in self.devices:
             if name not in DEVICES:
                 raise UserError(f"--devices are {' and '.join(DEVICES)}, not '{name}'")
@@ -115,6 +118,7 @@ class Row:
     candidates: int
     seeds: int
     envs: int
+    population: PopulationName
     programs: str
 
 
@@ -124,6 +128,7 @@ def compiled(row: Row) -> dict[str, Any]:
 
     from benchmarks.carried import read_programs
     from jaxreward.training import chunk
+    from jaxreward.training.banks import BANKS
     from jaxreward.training.compiled import compilations
     from jaxreward.training.population import Population
 
@@ -132,13 +137,16 @@ def compiled(row: Row) -> dict[str, Any]:
     task, ppo, about = make_task(row.case.removesuffix(GRU)), learner(row.case, row.envs), DEVICES[row.device]
     programs = read_programs(Path(row.programs), task)[: row.candidates]
     device, begin = about.device(), time.process_time()
-    whole = chunk.Chunk(task, Population(programs), ppo, tuple(range(row.seeds)), jax.local_devices()[0])
+    bank = BANKS.of(programs, len(programs) * row.seeds * ppo.envs) if row.population == "bank" else None
+    population = Population(programs, bank=bank)
+    whole = chunk.Chunk(task, population, ppo, tuple(range(row.seeds)), jax.local_devices()[0])
     with compilations() as found:
         whole.compiled_for(device)
     names = ["collect", *(f"collect {k}" for k in range(2, len(found)))]  # in one piece or in several
     return {
         "device_kind": device.device_kind, "steps": row.candidates * row.seeds * ppo.batch, "length": ppo.length,
-        "repeat": ppo.action_repeat, "structures": len(set(whole.population.structure)),
+        "repeat": ppo.action_repeat, "structures": len(set(population.structure)),
+        "bank_nodes": bank and bank.size,
         "cpu_s": round(time.process_time() - begin, 1),
         "functions": {name: figures(made, about) for name, made in zip([*names, "learn"], found, strict=True)},
     }  # fmt: skip
@@ -204,7 +212,7 @@ def run(s: CompileSettings) -> int:
             for n in sorted(s.candidates):
                 for device in s.devices:
                     bars.update(at, description=f"{case}, {n} candidates, {DEVICES[device].title}")
-                    row = Row(case, device, n, s.seeds, s.envs, str(write))
+                    row = Row(case, device, n, s.seeds, s.envs, s.population, str(write))
                     begin = time.perf_counter()
                     found = in_a_process(row, environments[device], s.limit_s)
                     if "error" not in found:

@@ -78,7 +78,7 @@ def test_rows_are_appended_to_those_of_before(tmp_path: Path):
 def test_a_process_that_fails_costs_its_row_alone(code, said, monkeypatch):
     run = subprocess.run
     monkeypatch.setattr(gpu_compile.subprocess, "run", lambda _, **how: run([sys.executable, "-c", code], **how))
-    row = gpu_compile.Row("xland-easy", "h200", 1, 1, 1, "")
+    row = gpu_compile.Row("xland-easy", "h200", 1, 1, 1, "bank", "")
     assert said in gpu_compile.in_a_process(row, {}, 2.0)["error"]
 
 
