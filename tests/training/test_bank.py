@@ -14,7 +14,7 @@ from jaxreward.programs import Program, Spec
 from jaxreward.programs.bank import Bank
 from jaxreward.programs.parts import parts_of
 from jaxreward.training import Execution, train
-from jaxreward.training.banks import Banks, pays
+from jaxreward.training.banks import BANKS, Banks, pays
 from jaxreward.training.compiled import COMMON, POPULATIONS, STRUCTURES, forget_compiled
 from jaxreward.training.population import Population, padded_sizes
 from tests.compilation import jit
@@ -107,6 +107,18 @@ def test_a_population_of_known_parts_compiles_nothing(easy, tiny, load, checker,
     assert kept() == known and set(COMMON) == common
     alone = train(easy, others[:1], tiny, execution=Execution(collector="fused", compile="full"), **budget(tiny))
     assert_close_trees(params(again, 0), params(alone, 0))
+
+
+def test_results_do_not_depend_on_what_a_bank_has_seen(easy, mixed, tiny):
+    """A resumed search makes a bank of its own, without what earlier generations had."""
+    found = []
+    for seen in (mixed[:2], mixed):
+        forget_compiled()
+        bank = bank_for(BANKS, seen, 2 * tiny.envs * len(seen))
+        found.append(train(easy, mixed[:2], tiny, execution=BANK, **budget(tiny)))
+        assert BANKS.of(mixed[:2], ROWS) is bank
+    for k in range(2):
+        assert_close_trees(params(found[0], k), params(found[1], k))
 
 
 def test_a_diverged_candidate_does_not_affect_the_others(easy, mixed, tiny, checker):
