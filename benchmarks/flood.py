@@ -1,14 +1,19 @@
-"""What a walking distance costs on a CPU: by the vocabulary's flood of bits, and by the one over rows of the grid that
-recorded programs carry.
+"""What a walking distance costs: by the vocabulary's flood of bits, and by the one over rows of the grid that recorded
+programs carry.
 
     python benchmarks/flood.py --out flood.json
+    python benchmarks/flood.py --as-one 1 400 --cuda-site DIR
 
 Distances on 4,096 random grids to one thing each, for the grids of xland-easy and xland-hard. Forms take turns; a
-figure is the least processor time of all rounds. Results must be the same.
+figure is the least processor time of all rounds. Results must be the same. With --as-one they are compiled for an H200
+that need not be there (see gpu_compile.py), and the kernels that it would launch are counted.
 """
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -26,16 +31,21 @@ import jax.numpy as jnp
 import numpy as np
 
 from benchmarks.command import save, status_of
+from benchmarks.described import DEVICES, environment
+from benchmarks.launches import Module
 from benchmarks.machine import machine
 from jaxreward.commands.resolve import parse
 from jaxreward.errors import UserError
+from jaxreward.programs import unrolling
 from jaxreward.programs.encode import trace
+from jaxreward.programs.interpret import replay
 from jaxreward.programs.limits import Limits
 from jaxreward.programs.tape import count
 from jaxreward.tasks.xland_vocabulary import xland_vocabulary
 from jaxreward.training.compiled import xla_options
 
 THING, FLOOR, WALL = (3, 1), 1, 2
+_CHILD = "JAXREWARD_FLOOD_CHILD"
 
 
 @dataclass(frozen=True)
@@ -46,13 +56,17 @@ class FloodSettings:
     """Grids of a call."""
     rounds: int = 20
     """Rounds of ten calls of each form."""
+    as_one: tuple[int, ...] = ()
+    """Compile for an H200 instead, with turns of a loop as one up to so many operations."""
+    cuda_site: Path | None = None
+    """Folder with the CUDA plugin and NVIDIA's wheels (pip install --target); by default they are installed."""
     out: Path | None = None
     """File of results."""
 
     def check(self) -> None:
-        """Raise a UserError for the first setting that cannot be."""
-        if min(self.grids, self.rounds) < 1:
-            raise UserError("--grids and --rounds are at least 1")
+        """Raise a UserError for the first invalid setting."""
+        if min(self.grids, self.rounds, *self.as_one) < 1:
+            raise UserError("--grids, --rounds and --as-one are at least 1")
 
 
 def forms(name: str) -> tuple[int, dict[str, Callable[..., Any]]]:
@@ -110,10 +124,44 @@ def measured(name: str, settings: FloodSettings) -> list[dict[str, Any]]:
     return [row | {"microseconds": round(min(times[form]) * 1e6)} for form, row in rows.items()]
 
 
+def counted(name: str, settings: FloodSettings) -> list[dict[str, Any]]:
+    """A row for each form and number of operations; for a process with the environment of the described device."""
+    size, functions = forms(name)
+    device, rows = DEVICES["h200"].device(), list[dict[str, Any]]()
+    on = jax.sharding.SingleDeviceSharding(device)
+    for form, function in functions.items():
+        shapes = [jax.ShapeDtypeStruct(x.shape[1:], x.dtype) for x in cases(size, 1)]
+        step = replay(trace(lambda *xs, f=function: [f(*xs)], shapes, ["grid", "cell"], Limits()))
+        given = [jax.ShapeDtypeStruct((settings.grids, *x.shape), x.dtype, sharding=on) for x in shapes]
+        for most in settings.as_one:
+            unrolling.OPERATIONS = most
+            with unrolling.compiling_for("gpu"):
+                lowered = jax.jit(jax.vmap(lambda *xs, step=step: step(*xs))).lower(*given)
+            begin = time.process_time()
+            launches = Module(lowered.compile().as_text()).cost().launches
+            seconds = round(time.process_time() - begin, 2)
+            rows.append({"task": name, "form": form, "as_one": most, "launches": launches, "compile_s": seconds})
+    return rows
+
+
+def in_a_process(settings: FloodSettings, words: list[str]) -> list[dict[str, Any]]:
+    """`counted` for both tasks, where XLA's compiler for the device is."""
+    env = environment("h200", settings.cuda_site) | {_CHILD: "1"}
+    done = subprocess.run([sys.executable, __file__, *words], env=env, capture_output=True, text=True)
+    if done.returncode:
+        raise UserError(f"it could not be compiled: {(done.stderr.strip().splitlines() or ['no message'])[-1]}")
+    return json.loads(done.stdout)
+
+
 def measure(args: list[str]) -> None:
     settings = parse(FloodSettings, FloodSettings(), args, "flood.py")
     settings.check()
-    rows = [row for name in ("xland_easy", "xland_hard") for row in measured(name, settings)]
+    names = ("xland_easy", "xland_hard")
+    if settings.as_one and _CHILD in os.environ:
+        print(json.dumps([row for name in names for row in counted(name, settings)]))
+        return
+    rows = [row for name in names for row in measured(name, settings)] if not settings.as_one else []
+    rows += in_a_process(settings, args) if settings.as_one else []
     for row in rows:
         print(*(f"{key} {value}" for key, value in row.items()), sep=", ")
     save({"machine": machine(), "grids": settings.grids, "rows": rows}, settings.out)

@@ -1,8 +1,8 @@
 """How many turns of a loop of a tape are compiled as one.
 
 On a GPU every turn launches the kernels of its body anew, and one that advances the loop; turns that are compiled as
-one are fused. Integers stay what they are, floats differ by rounding. On a CPU nothing is launched, and XLA's fusions
-compute again what several turns read, so a loop stays one. On a TPU nothing was measured.
+one are fused. Integers stay what they are, floats differ by rounding. On a CPU, which launches nothing, a loop stays one;
+on a TPU too, where this was not measured.
 """
 
 from __future__ import annotations
