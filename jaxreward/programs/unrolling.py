@@ -1,8 +1,8 @@
 """How many turns of a loop of a tape are compiled as one.
 
 On a GPU every turn launches the kernels of its body anew, and one that advances the loop; turns that are compiled as
-one are fused. Integers stay what they are, floats differ by rounding. On a CPU, which launches nothing, a loop stays one;
-on a TPU too, where this was not measured.
+one are fused. Integers stay what they are, floats differ by rounding. A CPU launches nothing, and on a TPU this was not
+measured: a loop stays one there.
 """
 
 from __future__ import annotations
