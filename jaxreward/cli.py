@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from jaxreward.commands.help import overview
 from jaxreward.commands.output import refuse
 from jaxreward.commands.table import SUMMARIES, commands_of
-from jaxreward.errors import UnknownName, UserError, in_a_line, users_line
+from jaxreward.errors import UnknownName, UserError, did_you_mean, in_a_line, users_line
 from jaxreward.files import NotAFile
 
 if TYPE_CHECKING:
@@ -104,7 +104,8 @@ def _of_group(group: str, commands: Mapping[str, Command[Any]], words: list[str]
         return 0
     name, *rest = words
     if name not in commands:
-        raise UnknownName("command", f"{group} {name}", [f"{group} {c}" for c in commands], otherwise="choose from")
+        message = f"there is no command '{group} {name}'; {did_you_mean(name, commands, 'choose from')}"
+        raise UnknownName("command", name, commands, message=message)
     return commands[name](rest)
 
 
