@@ -1,5 +1,5 @@
-"""What a walking distance costs: by the vocabulary's flood of bits, and by the one over rows of the grid that recorded
-programs carry.
+"""What a walking distance costs: by the flood over rows of the grid that the vocabulary of XLand has, and by that over
+planes of bits of `kernels/flood.py`.
 
     python benchmarks/flood.py --out flood.json
     python benchmarks/flood.py --as-one 1 400 --cuda-site DIR
@@ -18,8 +18,6 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
-from importlib.resources import files
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -36,6 +34,7 @@ from benchmarks.launches import Module
 from benchmarks.machine import machine
 from jaxreward.commands.resolve import parse
 from jaxreward.errors import UserError
+from jaxreward.kernels.flood import flood
 from jaxreward.programs import unrolling
 from jaxreward.programs.encode import trace
 from jaxreward.programs.interpret import replay
@@ -45,6 +44,7 @@ from jaxreward.tasks.xland_vocabulary import xland_vocabulary
 from jaxreward.training.compiled import xla_options
 
 THING, FLOOR, WALL = (3, 1), 1, 2
+SIZES = {"xland_easy": 9, "xland_hard": 13}
 _CHILD = "JAXREWARD_FLOOD_CHILD"
 
 
@@ -71,18 +71,25 @@ class FloodSettings:
 
 def forms(name: str) -> tuple[int, dict[str, Callable[..., Any]]]:
     """The size of a task's grid, and functions of a grid and a cell to the steps from there to the thing."""
-    recorded, current = dict[str, Any](), dict[str, Any]()
-    exec((files("jaxreward") / "interfaces" / name / "genetic.py").read_text(), recorded)
-    size = recorded["HEIGHT"]
+    words = dict[str, Any]()
+    size = SIZES[name]
     vocabulary = xland_vocabulary([THING], size, size, 80)
     constants = [f"{name} = {value}" for name, value in vocabulary.constants.items()]
-    exec("\n".join(["import jax", "import jax.numpy as jnp", *constants, *vocabulary.helpers.values()]), current)
+    exec("\n".join(["import jax", "import jax.numpy as jnp", *constants, *vocabulary.helpers.values()]), words)
 
-    def of(walks: Any, grid: jax.Array, cell: jax.Array) -> jax.Array:
-        return walks(SimpleNamespace(grid=grid, agent=SimpleNamespace(position=cell)))
+    def state(grid: jax.Array, cell: jax.Array) -> SimpleNamespace:
+        return SimpleNamespace(grid=grid, agent=SimpleNamespace(position=cell))
 
-    rows = partial(of, lambda state: recorded["walk_to"](state, THING))
-    return size, {"rows": rows, "bits": partial(of, lambda state: current["walk_to"](state, THING))}
+    def rows(grid: jax.Array, cell: jax.Array) -> jax.Array:
+        return words["walk_to"](state(grid, cell), THING)
+
+    def bits(grid: jax.Array, cell: jax.Array) -> jax.Array:
+        kinds, target = grid[:, :, 0], words["place_of"](state(grid, cell), THING)
+        passable = words["is_walkable"](kinds) | words["is_door"](kinds)
+        beside = cell + jnp.array([(-1, 0), (0, 1), (1, 0), (0, -1)])
+        return flood(passable, target, cell, beside, words["FLOOD"])[0]
+
+    return size, {"rows": rows, "bits": bits}
 
 
 def cases(size: int, n: int) -> tuple[jax.Array, jax.Array]:
@@ -156,7 +163,7 @@ def in_a_process(settings: FloodSettings, words: list[str]) -> list[dict[str, An
 def measure(args: list[str]) -> None:
     settings = parse(FloodSettings, FloodSettings(), args, "flood.py")
     settings.check()
-    names = ("xland_easy", "xland_hard")
+    names = tuple(SIZES)
     if settings.as_one and _CHILD in os.environ:
         print(json.dumps([row for name in names for row in counted(name, settings)]))
         return

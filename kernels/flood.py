@@ -1,8 +1,8 @@
 """Walking distances on a small grid: a flood of bits, and cell by cell for reference.
 
 One turn of `flood` is some shifts and masks of a few integers, which a compiler makes one kernel of; a turn on arrays
-of cells is several kernels. `bits_of` to `flood` are in the language of programs (docs/programs.md): the vocabulary of
-XLand carries their text.
+of cells is several kernels. `bits_of` to `flood` are in the language of programs (docs/programs.md), which may carry
+their text; the vocabulary of XLand has a shorter flood over rows (docs/appendix/benchmarks.md, "Walking distances").
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from contextvars import ContextVar
 
 from jaxreward.programs.tape import BODIES, Tape, count
 
-OPERATIONS = 400
+OPERATIONS = 1_200
 """The most operations of turns that are compiled as one: XLA's time to fuse them grows with their square
 (docs/appendix/benchmarks.md)."""
 

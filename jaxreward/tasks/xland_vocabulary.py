@@ -1,18 +1,15 @@
 """The vocabulary of XLand tasks: what a genetic proposer may build observations and rewards from.
 
 `xland_vocabulary` fills the templates of `xland_fragments` in for the objects of a ruleset. It
-knows tiles, positions, distances and actions; it does not know what a task's goal is. Distances on foot are
-computed by the functions of `kernels/flood.py`, whose text programs carry.
+knows tiles, positions, distances and actions; it does not know what a task's goal is.
 """
 
 from __future__ import annotations
 
-import inspect
 import itertools
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
-from jaxreward.kernels import flood
 from jaxreward.records import Fragment, Vocabulary
 from jaxreward.tasks import xland_fragments as templates
 from jaxreward.tasks.fragment_template import Template, functions_of
@@ -169,24 +166,39 @@ def turned(view, state):
     return jnp.sum(views * jax.nn.one_hot(state.agent.direction, 4)[:, None, None], axis=0)
 
 
-def walks(state, thing, beside):
-    """Steps on foot from the agent to `thing`, and which of the cells `beside` the agent are nearer to it.
+def walks(state, thing, cells):
+    """Steps on foot from each of `cells`, (k, 2), to `thing`: a flood from it over floor and doors.
 
-    The way is over floor and doors; a thing that is not reached within FLOOD steps counts as FLOOD away.
+    Bit c of an integer stands for column c of a row. Cells that are not reached within FLOOD steps
+    count as FLOOD away.
     """
     kinds = state.grid[:, :, 0]
-    passable = is_walkable(kinds) | is_door(kinds)
-    return flood(passable, place_of(state, thing), state.agent.position, beside, FLOOD)
+    columns = jnp.left_shift(1, jnp.arange(WIDTH))
+    passable = jnp.sum(jnp.where(is_walkable(kinds) | is_door(kinds), columns, 0), axis=1)
+    start = place_of(state, thing)
+    reached = jnp.where(jnp.arange(HEIGHT) == start[0], jnp.left_shift(1, start[1]), 0)
+    wanted = jnp.where(jnp.arange(HEIGHT) == cells[:, :1], jnp.left_shift(1, cells[:, 1:]), 0)
+
+    def spread(step, carry):
+        reached, distance = carry
+        missed = ~jnp.any((reached & wanted) != 0, axis=1)
+        sideways = jnp.left_shift(reached, 1) | jnp.right_shift(reached, 1)
+        vertical = jnp.pad(reached[1:], (0, 1)) | jnp.pad(reached[:-1], (1, 0))
+        return reached | ((sideways | vertical) & passable), distance + missed
+
+    distance = jnp.zeros(cells.shape[0], jnp.int32)
+    return jax.lax.fori_loop(0, FLOOD, spread, (reached, distance))[1]
 
 
 def walk_to(state, thing):
     """Steps on foot from the agent to `thing`; 0 if it is held or absent."""
-    return walks(state, thing, around(state.agent.position))[0]
+    return walks(state, thing, state.agent.position[None, :])[0]
 
 
 def way_to(state, thing, cells):
     """Which of `cells`, neighbours of the agent's, are nearer to `thing` on foot than it is."""
-    return walks(state, thing, cells)[1].astype(jnp.float32)
+    steps = walks(state, thing, jnp.concatenate([cells, state.agent.position[None, :]]))
+    return (steps[:-1] < steps[-1]).astype(jnp.float32)
 
 
 def gain_on(state, next_state, thing):
@@ -240,19 +252,15 @@ def xland_vocabulary(
             its goal and rules, distractors included. Repetitions and things that are not objects
             (floor, walls, doors) are left out.
         height: rows of the grid.
-        width: columns of the grid, at most 61.
+        width: columns of the grid, at most 30.
         horizon: steps of an episode.
         doors: whether the grid has doors; without, fragments about doors are left out.
     """
-    if not 3 <= width <= 61:
-        raise ValueError(f"the walking-distance helper moves half a row within 32 bits: width {width} is not in 3..61")
+    if not 3 <= width <= 30:
+        raise ValueError(f"the walking-distance helper packs a row into 32 bits: width {width} is not in 3..30")
     things = list(dict.fromkeys((int(t), int(c)) for t, c in objects if int(t) in OBJECT_TILES))
     constants = {"HEIGHT": str(height), "WIDTH": str(width), "SPAN": f"{max(height, width) - 1}.0"}
-    constants |= {
-        "HORIZON": f"{horizon}.0",
-        "GAMMA": "0.99",
-        "FLOOD": str(_even(height + width + max(height, width) // 2)),
-    }
+    constants |= {"HORIZON": f"{horizon}.0", "GAMMA": "0.99", "FLOOD": str(height + width + max(height, width) // 2)}
     constants |= {name.upper(): str(TILES.index(name)) for name in TILES if name in _TILE_CONSTANTS}
     constants |= {name: str(index) for index, name in enumerate(_ACTIONS)}
     constants |= {object_name(thing).upper(): f"({thing[0]}, {thing[1]})" for thing in things}
@@ -266,18 +274,11 @@ def xland_vocabulary(
         fragments += [*_fill("feature", templates.PAIR_FEATURES, x, y), *_fill("term", templates.PAIR_TERMS, x, y)]
     for x, y in itertools.permutations(things, 2):
         fragments += _fill("term", templates.ORDERED_PAIR_TERMS, x, y)
-    walking = functions_of(inspect.getsource(flood))
-    helpers = {name: text for name, text in walking.items() if name != "flood_by_cells"} | functions_of(HELPERS)
-    return Vocabulary(constants=constants, helpers=helpers, fragments=tuple(fragments))
+    return Vocabulary(constants=constants, helpers=functions_of(HELPERS), fragments=tuple(fragments))
 
 
 _TILE_CONSTANTS = ("floor", "wall", "goal", "key", "door_locked", "door_closed", "door_open")
 _ACTIONS = ("FORWARD", "TURN_RIGHT", "TURN_LEFT", "PICK_UP", "PUT_DOWN", "TOGGLE")
-
-
-def _even(steps: int) -> int:
-    """The flood takes two steps a turn."""
-    return steps + steps % 2
 
 
 def _fill(kind: Literal["feature", "term"], entries: Iterable[Template], *things: tuple[int, int]) -> list[Fragment]:
