@@ -145,7 +145,7 @@ def counted(name: str, settings: FloodSettings) -> list[dict[str, Any]]:
             with unrolling.compiling_for("gpu"):
                 lowered = jax.jit(jax.vmap(lambda *xs, step=step: step(*xs))).lower(*given)
             begin = time.process_time()
-            launches = Module(lowered.compile().as_text()).cost().launches
+            launches = Module(lowered.compile().as_text() or "").cost().launches
             seconds = round(time.process_time() - begin, 2)
             rows.append({"task": name, "form": form, "as_one": most, "launches": launches, "compile_s": seconds})
     return rows

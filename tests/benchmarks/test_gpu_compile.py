@@ -20,7 +20,7 @@ from jaxreward.tasks import make_task
 ROOT = Path(__file__).resolve().parents[2]
 
 LAUNCHES_AT_64 = 110
-"""Of one environment step of xland-easy with 64 candidates on an H200, as data of a bank: 97 were counted (benchmarks/results)."""
+"""Of one environment step of xland-easy with 64 candidates on an H200: 97 were counted (benchmarks/results)."""
 
 
 @pytest.mark.parametrize(
