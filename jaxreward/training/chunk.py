@@ -45,6 +45,10 @@ class TrainerState(struct.PyTreeNode):
     rollout: RolloutState
 
 
+Shapes = tuple[Agent, RolloutState, Any, Stats]
+"""Of agents, episodes, initial states and statistics."""
+
+
 class Chunk:
     """Programs x seeds trained together on one device."""
 
@@ -84,11 +88,13 @@ class Chunk:
         if self._collect is not None:
             return
         start = time.perf_counter()
+        with jax.default_device(self.device):
+            shapes = self._shapes(self.ppo.envs)
         with ThreadPoolExecutor(1) as other:  # the compiler lets other threads run
-            learn = other.submit(self._compile_rest)
+            learn = other.submit(self._compile_rest, shapes)
             with jax.default_device(self.device):
-                collect, own = self._collector(self.ppo.envs, self.device), self.lanes != self.ppo.envs
-                self._play = self._collector(self.lanes, self.device) if own else collect
+                collect, own = self._collector(shapes, self.device), self.lanes != self.ppo.envs
+                self._play = self._collector(self._shapes(self.lanes), self.device) if own else collect
             self._learn = learn.result()
         self._collect = collect
         self.compile_s += time.perf_counter() - start
@@ -96,22 +102,23 @@ class Chunk:
     def compiled_for(self, device: Device) -> tuple[Collector, Any]:
         """`collect` and `learn` for `device`: that of this chunk, or one that is only described and cannot run them."""
         with jax.default_device(self.device):
-            return self._collector(self.ppo.envs, device), self._compile_learn(device)
+            shapes = self._shapes(self.ppo.envs)
+            return self._collector(shapes, device), self._compile_learn(shapes, device)
 
-    def _collector(self, envs: int, device: Device) -> Collector:
-        what = self._collection(*self._shapes(envs), device)
+    def _collector(self, shapes: Shapes, device: Device) -> Collector:
+        what = self._collection(*shapes, device)
         return Stepwise(what) if self.collector == "stepwise" else Fused(what, fast=self.compilation == "fast")
 
-    def _compile_learn(self, device: Device) -> Any:
-        agents, rollout, _, stats = self._shapes(self.ppo.envs)
+    def _compile_learn(self, of: Shapes, device: Device) -> Any:
+        agents, rollout, _, stats = of
         shapes = (agents, self._trajectory(rollout), stats.finite, self._keys, jnp.float32(0), self._hyper)
         key = (self.network, jax.tree.structure(self.ppo), signature(shapes), device)
         return LEARNERS.get(key, lambda: compile_for(self._learn_all, shapes, device, donate=(0,)))
 
-    def _compile_rest(self) -> Any:
+    def _compile_rest(self, shapes: Shapes) -> Any:
         """PPO, which is returned; and the small functions, by calling them."""
         with jax.default_device(self.device):
-            learn = self._compile_learn(self.device)
+            learn = self._compile_learn(shapes, self.device)
             for envs in {self.ppo.envs, self.lanes}:
                 jax.block_until_ready((self._resets(self._keys, envs), self._noise(self._keys, envs)))
         return learn
@@ -123,7 +130,7 @@ class Chunk:
             for envs in {self.ppo.envs, self.lanes}:
                 compile_structure(self._collection(*self._shapes(envs), self.device))
 
-    def _shapes(self, envs: int) -> tuple[Agent, RolloutState, Any, Stats]:
+    def _shapes(self, envs: int) -> Shapes:
         """Of agents, episodes in `envs` environments, initial states and statistics."""
         obs = jnp.zeros(self.population.width)
         one = jax.eval_shape(self.network.init, self._keys[0], obs, self.network.memory(()))["params"]
