@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from jaxreward.errors import UserError
-    from jaxreward.evolve.task_check import check_task
+    from jaxreward.evolution.task_check import check_task
     from jaxreward.programs import Program, ProgramRejected, Spec, check_program, load_program
     from jaxreward.tasks import Task, make_task
     from jaxreward.training import PPO, Rung, TrainResult, train
@@ -44,7 +44,7 @@ __all__ = [
 _ROOMS = {
     "errors": ("UserError",),
     "programs": ("Program", "ProgramRejected", "Spec", "check_program", "load_program"),
-    "evolve.task_check": ("check_task",),
+    "evolution.task_check": ("check_task",),
     "tasks": ("Task", "make_task"),
     "training": ("PPO", "Rung", "TrainResult", "train"),
 }

@@ -73,9 +73,9 @@ def warm(checker: Checker, task_of: Callable[[str], Task]) -> Iterator[None]:
     `tests/test_cli.py` starts them cold.
     """
     with pytest.MonkeyPatch.context() as patch:
-        for room in ("programs", "evolve.api", "evolve.task_check"):
+        for room in ("programs", "evolution.api", "evolution.task_check"):
             patch.setattr(f"jaxreward.{room}.Checker", lambda **_: nullcontext(checker))
-        for room in ("tasks", "evolve.settings", "commands.train"):
+        for room in ("tasks", "evolution.settings", "commands.train"):
             patch.setattr(f"jaxreward.{room}.make_task_of", task_of)
         yield
 

@@ -13,7 +13,7 @@ from jaxreward.cli import main
 from jaxreward.commands import evolve as evolve_command
 from jaxreward.commands import tasks as tasks_command
 from jaxreward.commands.resolve import resolve
-from jaxreward.evolve.settings import EvolveSettings
+from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.runs import Run
 from jaxreward.training import PPO
 

@@ -19,7 +19,7 @@ from jaxreward.comparison.compare_settings import CompareSettings
 from jaxreward.comparison.finished_searches import Grid, Sparse
 from jaxreward.comparison.shards import Shard, differences, read_shards
 from jaxreward.errors import ChangedSetting, FileProblem, UnusableFile
-from jaxreward.evolve.setup import OBSERVATION
+from jaxreward.evolution.setup import OBSERVATION
 from jaxreward.programs import Checker
 from jaxreward.runs import EventLog, Run, RunStarted, StopSignal
 from jaxreward.tasks import make_task

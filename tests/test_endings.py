@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from jaxreward.errors import EndCause, FileProblem, UnusableFile
-from jaxreward.evolve import evolve
-from jaxreward.evolve.settings import EvolveSettings
+from jaxreward.evolution import evolve
+from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.programs import ProgramRejected
 from jaxreward.reports.run_view import RunView
 from jaxreward.runs import Asked, Failed, Finished, Paused, Proposed, Run, RunStarted, read_log

@@ -17,8 +17,8 @@ import pytest
 from jaxreward.commands.evolve import COMMANDS
 from jaxreward.commands.resolve import resolve
 from jaxreward.errors import EndCause, InvalidSetting
-from jaxreward.evolve import candidate_trainer, evolve
-from jaxreward.evolve.settings import EvolveSettings
+from jaxreward.evolution import candidate_trainer, evolve
+from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.runs import REQUEUE_EXIT_CODE, Baseline, Checked, Finished, Proposed, Told, Trained, fold, read_log
 from jaxreward.runs.provenance import read_header
 from jaxreward.runs.toml import to_toml

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from jaxreward.evolve.settings import EvolveSettings
-from jaxreward.evolve.setup import TASK
+from jaxreward.evolution.settings import EvolveSettings
+from jaxreward.evolution.setup import TASK
 from jaxreward.runs import Asked, Paused, Run, RunStarted, read_log
 from jaxreward.runs.events import AskedRequest
 from jaxreward.runs.provenance import Provenance, named_task, with_header

@@ -15,7 +15,7 @@ from PIL import Image
 
 from jaxreward.cli import main
 from jaxreward.errors import FileProblem, UnusableFile, UserError
-from jaxreward.evolve.filming import film, policy_of
+from jaxreward.evolution.filming import film, policy_of
 from jaxreward.programs import Program
 from jaxreward.records import SUCCESS, Measure
 from jaxreward.reports.films import write_film

@@ -14,9 +14,9 @@ import pytest
 from PIL import Image
 
 from jaxreward.errors import EndCause, InvalidSetting
-from jaxreward.evolve import ask, evolve
-from jaxreward.evolve.settings import EvolveSettings
-from jaxreward.evolve.setup import Setup
+from jaxreward.evolution import ask, evolve
+from jaxreward.evolution.settings import EvolveSettings
+from jaxreward.evolution.setup import Setup
 from jaxreward.proposers.human.judge import Judge
 from jaxreward.proposers.proposer import Context
 from jaxreward.records import Exchange, Request

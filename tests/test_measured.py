@@ -19,9 +19,9 @@ from rich.console import Console
 from jaxreward.commands.summary import evolve_json, human_normalised, show_outcome
 from jaxreward.comparison.finished_searches import read_search
 from jaxreward.errors import EndCause, InvalidSetting, UserError
-from jaxreward.evolve import evolve
-from jaxreward.evolve.settings import EvolveSettings
-from jaxreward.evolve.setup import Setup
+from jaxreward.evolution import evolve
+from jaxreward.evolution.settings import EvolveSettings
+from jaxreward.evolution.setup import Setup
 from jaxreward.programs import Program
 from jaxreward.proposers.genetic.guidance import band, level
 from jaxreward.proposers.prompts.prompt_builder import PromptBook

@@ -17,8 +17,8 @@ from jaxreward.commands.evolve import COMMANDS
 from jaxreward.commands.prompt import PromptSettings, show
 from jaxreward.commands.resolve import resolve
 from jaxreward.errors import UserError
-from jaxreward.evolve import evolve
-from jaxreward.evolve.settings import EvolveSettings
+from jaxreward.evolution import evolve
+from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.proposers.llm.consent import remember
 from jaxreward.proposers.llm.llm_settings import LlmSettings
 from jaxreward.runs import Run

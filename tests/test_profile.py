@@ -8,9 +8,9 @@ import time
 
 import pytest
 
-from jaxreward.evolve import evolve
-from jaxreward.evolve.profiling import section
-from jaxreward.evolve.settings import EvolveSettings
+from jaxreward.evolution import evolve
+from jaxreward.evolution.profiling import section
+from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.timing import Clock
 from jaxreward.training import PPO
 from tests.silent import Silent

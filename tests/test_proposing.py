@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from jaxreward.errors import End, EndCause, ProposerStopped
-from jaxreward.evolve.loop import Evolution
-from jaxreward.evolve.settings import EvolveSettings
-from jaxreward.evolve.setup import Setup
+from jaxreward.evolution.loop import Evolution
+from jaxreward.evolution.settings import EvolveSettings
+from jaxreward.evolution.setup import Setup
 from jaxreward.proposers.proposer import Answers, Context, Proposer
 from jaxreward.proposers.replay import ReplayProposer
 from jaxreward.records import Exchange, Failure, Proposal, Request

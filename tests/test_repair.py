@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jaxreward.evolve.repair import repair_requests
+from jaxreward.evolution.repair import repair_requests
 from jaxreward.records import Failure, ProgramSummary, Proposal, Request, Result, Score, Verdict
 from jaxreward.runs import Checked, Generation
 

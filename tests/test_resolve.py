@@ -11,7 +11,7 @@ import pytest
 from jaxreward.commands.resolve import Command, Given, Resolved, Source, resolve
 from jaxreward.config import Arg, check_bounds, values_of, with_values
 from jaxreward.errors import ChangedSetting, InvalidSetting, UnknownName, UserError
-from jaxreward.evolve.settings import EvolveSettings
+from jaxreward.evolution.settings import EvolveSettings
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 
 from jaxreward.errors import EndCause, FileProblem, UnusableFile
-from jaxreward.evolve.loop import Evolution
-from jaxreward.evolve.settings import EvolveSettings
-from jaxreward.evolve.setup import Setup
+from jaxreward.evolution.loop import Evolution
+from jaxreward.evolution.settings import EvolveSettings
+from jaxreward.evolution.setup import Setup
 from jaxreward.operators import OPERATORS, WORDS
 from jaxreward.programs import Checker
 from jaxreward.proposers.human.judge import Judge

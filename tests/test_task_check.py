@@ -10,7 +10,7 @@ import pytest
 
 import jaxreward as jr
 from jaxreward.errors import UserError
-from jaxreward.evolve.task_check import check_task
+from jaxreward.evolution.task_check import check_task
 from jaxreward.tasks import make_task
 from tests.tasks.test_validation import marked, module_of, written
 from tests.test_cli import outcome
@@ -19,7 +19,7 @@ from tests.test_cli import outcome
 @pytest.fixture(autouse=True)
 def running(checker, monkeypatch):
     """Commands find a checker that runs."""
-    for room in ("programs", "evolve.task_check", "evolve.api", "commands.train", "commands.export"):
+    for room in ("programs", "evolution.task_check", "evolution.api", "commands.train", "commands.export"):
         monkeypatch.setattr(f"jaxreward.{room}.Checker", lambda **_: nullcontext(checker))
 
 

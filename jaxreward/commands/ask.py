@@ -6,8 +6,8 @@ from jaxreward.commands.evolve import TOPICS
 from jaxreward.commands.output import console_of, print_json
 from jaxreward.commands.resolve import Command, Resolved
 from jaxreward.commands.search_settings import BY_EVOLVE, for_people
-from jaxreward.evolve import ask
-from jaxreward.evolve.settings import EvolveSettings
+from jaxreward.evolution import ask
+from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.reports.live import Live
 
 

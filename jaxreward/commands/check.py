@@ -106,7 +106,7 @@ _ENTRIES = ("get_observation", "compute_reward", "reward")
 
 def _check_task(name: str, task: Task, checker: Checker, console: Console) -> dict[str, Any]:
     """Print what is wrong with a task; the same as JSON."""
-    from jaxreward.evolve.task_check import check_task
+    from jaxreward.evolution.task_check import check_task
     from jaxreward.tasks import measure_of
 
     found = check_task(task, checker=checker)

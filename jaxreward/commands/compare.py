@@ -20,8 +20,8 @@ from jaxreward.comparison.compare_settings import CompareSettings
 from jaxreward.comparison.outcome import conclude, idle, merge, print_json, require_fitting
 from jaxreward.comparison.shards import keep_record
 from jaxreward.errors import UserError
-from jaxreward.evolve.presets import quick_learner
-from jaxreward.evolve.setup import Setup
+from jaxreward.evolution.presets import quick_learner
+from jaxreward.evolution.setup import Setup
 from jaxreward.proposers.llm.cost import Estimate
 from jaxreward.proposers.llm.endpoint import Endpoint
 from jaxreward.proposers.llm.llm_settings import LlmSettings

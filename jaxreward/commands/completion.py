@@ -16,8 +16,8 @@ from jaxreward.commands.table import SUMMARIES, commands_of
 from jaxreward.comparison.compare_settings import PROPOSERS as COMPARED
 from jaxreward.config import Arg
 from jaxreward.errors import UserError
-from jaxreward.evolve.presets import PRESETS
-from jaxreward.evolve.settings import BASELINES
+from jaxreward.evolution.presets import PRESETS
+from jaxreward.evolution.settings import BASELINES
 from jaxreward.operators import OPERATORS
 from jaxreward.proposers.registry import NAMES
 from jaxreward.search import STRATEGIES

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import NamedTuple
 
-from jaxreward.evolve.settings import EvolveSettings
+from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.reports.tables import task_title
 from jaxreward.tasks import Task, has_real_actions
 from jaxreward.training import PPO

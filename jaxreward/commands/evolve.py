@@ -10,9 +10,9 @@ from jaxreward.commands.resolve import Command, Resolved, Source
 from jaxreward.commands.search_settings import resolve_search
 from jaxreward.commands.spending import confirm, spending_of
 from jaxreward.commands.summary import evolve_json, show_outcome
-from jaxreward.evolve import Outcome, evolve
-from jaxreward.evolve.settings import EvolveSettings
-from jaxreward.evolve.setup import Setup
+from jaxreward.evolution import Outcome, evolve
+from jaxreward.evolution.settings import EvolveSettings
+from jaxreward.evolution.setup import Setup
 from jaxreward.reports.live import Live
 from jaxreward.reports.page import write_report
 from jaxreward.runs import StopSignal

@@ -15,7 +15,7 @@ from jaxreward.commands.output import console_of, print_json
 from jaxreward.commands.resolve import Command, Resolved
 from jaxreward.config import Arg, class_of, file_of, is_file, label_of, merged_options, named
 from jaxreward.errors import FileProblem, UnusableFile, UserError
-from jaxreward.evolve.task_check import require_vocabulary
+from jaxreward.evolution.task_check import require_vocabulary
 from jaxreward.exports import Export, Target, export
 from jaxreward.programs import Checker, Program, ProgramRejected
 from jaxreward.programs.checker import read_program

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from jaxreward.config import class_of, file_of, is_file, lead_to_the_same, named
 from jaxreward.errors import FileProblem, UnusableFile, UserError, why_unreadable
-from jaxreward.evolve.setup import TASK
+from jaxreward.evolution.setup import TASK
 from jaxreward.runs.provenance import named_task
 
 

@@ -13,11 +13,11 @@ from jaxreward.commands.output import console_of, print_json
 from jaxreward.commands.resolve import Command, Given, Resolved, Source
 from jaxreward.config import Arg, apply, check_bounds, is_file, parse_json
 from jaxreward.errors import FileProblem, InvalidSetting, UnusableFile, UserError
-from jaxreward.evolve.artifacts import POLICY
-from jaxreward.evolve.filming import EPISODES, MOST_FRAMES, check_drawable, film, policy_of
-from jaxreward.evolve.presets import quick_learner, quick_steps
-from jaxreward.evolve.settings import EvolveSettings
-from jaxreward.evolve.task_check import require_vocabulary
+from jaxreward.evolution.artifacts import POLICY
+from jaxreward.evolution.filming import EPISODES, MOST_FRAMES, check_drawable, film, policy_of
+from jaxreward.evolution.presets import quick_learner, quick_steps
+from jaxreward.evolution.settings import EvolveSettings
+from jaxreward.evolution.task_check import require_vocabulary
 from jaxreward.programs import Program
 from jaxreward.programs.checker import read_program
 from jaxreward.records import Result

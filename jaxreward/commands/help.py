@@ -156,7 +156,7 @@ def _row(head: str, text: str, width: int) -> list[str]:
 def _shared(page: Page, width: int) -> Iterator[str]:
     """The options that are no settings."""
     if page.presets:
-        from jaxreward.evolve.presets import PRESETS
+        from jaxreward.evolution.presets import PRESETS
 
         yield from _row("--preset NAME", f"Defaults: {', '.join(PRESETS)}. [quick]", width)
     if page.config:

@@ -14,10 +14,10 @@ from jaxreward.commands.output import print_json
 from jaxreward.commands.resolve import Command, Resolved
 from jaxreward.config import Arg, apply, is_file
 from jaxreward.errors import UnknownName, UserError
-from jaxreward.evolve.budget import next_requests
-from jaxreward.evolve.presets import quick_learner
-from jaxreward.evolve.settings import EvolveSettings
-from jaxreward.evolve.setup import given_observation, task_card
+from jaxreward.evolution.budget import next_requests
+from jaxreward.evolution.presets import quick_learner
+from jaxreward.evolution.settings import EvolveSettings
+from jaxreward.evolution.setup import given_observation, task_card
 from jaxreward.formatting import printable
 from jaxreward.operators import OPERATORS
 from jaxreward.proposers.llm.llm_proposer import LlmProposer

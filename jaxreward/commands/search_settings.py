@@ -13,8 +13,8 @@ from jaxreward.commands.options import options_of
 from jaxreward.commands.resolve import Given, Resolved, Source
 from jaxreward.config import apply, values_of
 from jaxreward.errors import ChangedSetting, FileProblem, InvalidSetting, UnusableFile, UserError
-from jaxreward.evolve.presets import preset
-from jaxreward.evolve.settings import EvolveSettings
+from jaxreward.evolution.presets import preset
+from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.files import is_there
 from jaxreward.proposers.llm.llm_settings import LlmSettings
 from jaxreward.runs.run import read_config, similar_run

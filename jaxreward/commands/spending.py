@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from jaxreward.commands.confirm import confirmed
 from jaxreward.errors import UserError
-from jaxreward.evolve.settings import EvolveSettings
-from jaxreward.evolve.setup import given_observation, task_card
+from jaxreward.evolution.settings import EvolveSettings
+from jaxreward.evolution.setup import given_observation, task_card
 from jaxreward.proposers.llm.cost import EXPECTED_REPLY, Estimate, dollars, estimate_cost, too_small
 from jaxreward.proposers.prompts.prompt_builder import PromptBook, estimate_tokens
 from jaxreward.proposers.prompts.sections import TOTAL

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from jaxreward.devices import cores
 from jaxreward.errors import UserError
-from jaxreward.evolve import Outcome
+from jaxreward.evolution import Outcome
 from jaxreward.proposers.llm.cost import Amount
 from jaxreward.records import Result, Score, normalised
 from jaxreward.reports.plots import search_plot

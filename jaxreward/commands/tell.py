@@ -7,8 +7,8 @@ from jaxreward.commands.output import console_of
 from jaxreward.commands.resolve import Command, Given, Resolved
 from jaxreward.commands.search_settings import BY_EVOLVE, for_people
 from jaxreward.commands.summary import rejections
-from jaxreward.evolve import evolve
-from jaxreward.evolve.settings import EvolveSettings
+from jaxreward.evolution import evolve
+from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.reports.live import Live
 from jaxreward.runs import StopSignal, read_log
 from jaxreward.runs.folders import LOG

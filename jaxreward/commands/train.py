@@ -18,9 +18,9 @@ from jaxreward.commands.resolve import Command, Given, Resolved, Source
 from jaxreward.commands.summary import made_on
 from jaxreward.config import Arg, check_bounds
 from jaxreward.errors import FileProblem, InvalidSetting, UnusableFile, UserError
-from jaxreward.evolve.presets import preset, quick_learner, quick_steps
-from jaxreward.evolve.settings import TrainingOptions, plain
-from jaxreward.evolve.task_check import require_vocabulary
+from jaxreward.evolution.presets import preset, quick_learner, quick_steps
+from jaxreward.evolution.settings import TrainingOptions, plain
+from jaxreward.evolution.task_check import require_vocabulary
 from jaxreward.programs import Checker, Program
 from jaxreward.programs.checker import read_program
 from jaxreward.reports.live import Live

@@ -25,11 +25,11 @@ from jaxreward.errors import (
     UnusableFile,
     UserError,
 )
-from jaxreward.evolve import evolve
-from jaxreward.evolve.final_evaluation import FIRST_SEED
-from jaxreward.evolve.loop import Watcher
-from jaxreward.evolve.settings import EvolveSettings
-from jaxreward.evolve.setup import OBSERVATION
+from jaxreward.evolution import evolve
+from jaxreward.evolution.final_evaluation import FIRST_SEED
+from jaxreward.evolution.loop import Watcher
+from jaxreward.evolution.settings import EvolveSettings
+from jaxreward.evolution.setup import OBSERVATION
 from jaxreward.formatting import printable
 from jaxreward.programs import Checker, Program
 from jaxreward.proposers.fixed import FixedObservation

@@ -13,8 +13,8 @@ from jaxreward.comparison.cells import Cell, SearchCell, SparseCell
 from jaxreward.comparison.finished_searches import Grid, SearchKey, folder_of
 from jaxreward.config import Arg, check_bounds
 from jaxreward.errors import InvalidSetting, nearest
-from jaxreward.evolve.presets import preset
-from jaxreward.evolve.settings import EvolveSettings, SearchOptions
+from jaxreward.evolution.presets import preset
+from jaxreward.evolution.settings import EvolveSettings, SearchOptions
 from jaxreward.proposers.llm.llm_settings import LlmSettings
 from jaxreward.records import Evolve
 from jaxreward.search import STRATEGIES

@@ -16,8 +16,8 @@ import pytest
 from jaxreward.cli import main
 from jaxreward.commands.table import SUMMARIES
 from jaxreward.config import apply
-from jaxreward.evolve.presets import PAPER_BUDGETS
-from jaxreward.evolve.settings import EvolveSettings
+from jaxreward.evolution.presets import PAPER_BUDGETS
+from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.programs import Checker
 from jaxreward.proposers.llm.llm_settings import LlmSettings
 from jaxreward.training import PPO

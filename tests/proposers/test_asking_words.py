@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from jaxreward.errors import EndCause
-from jaxreward.evolve.repair import repair_requests
+from jaxreward.evolution.repair import repair_requests
 from jaxreward.proposers.human.manual import ManualProposer
 from jaxreward.proposers.llm.llm_settings import LlmSettings
 from jaxreward.proposers.prompts.prompt_builder import PromptBook

@@ -174,8 +174,8 @@ def test_a_prompt_shows_the_observation_that_is_given_and_a_run_keeps_it(tmp_pat
 
     import numpy as np
 
-    from jaxreward.evolve.settings import EvolveSettings
-    from jaxreward.evolve.setup import given_observation, task_card
+    from jaxreward.evolution.settings import EvolveSettings
+    from jaxreward.evolution.setup import given_observation, task_card
     from jaxreward.proposers.prompts.prompt_builder import PromptBook
     from jaxreward.records import Request
     from jaxreward.tasks import make_task

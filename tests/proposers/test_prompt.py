@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from jaxreward.errors import FileProblem, InvalidSetting, UnknownName, UnusableFile
-from jaxreward.evolve.setup import task_card
+from jaxreward.evolution.setup import task_card
 from jaxreward.programs.entries import Refused
 from jaxreward.programs.guard import guard
 from jaxreward.programs.limits import Limits

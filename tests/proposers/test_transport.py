@@ -199,7 +199,8 @@ def test_a_model_without_a_key_is_no_mistake():
 
 def test_the_settings_alone_import_no_http():
     code = (
-        "import sys, jaxreward.evolve.settings, jaxreward.proposers.llm.llm_proposer; assert 'httpx' not in sys.modules"
+        "import sys, jaxreward.evolution.settings, jaxreward.proposers.llm.llm_proposer\n"
+        "assert 'httpx' not in sys.modules"
     )
     root = Path(__file__).resolve().parents[2]
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, cwd=root)

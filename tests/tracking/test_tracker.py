@@ -11,7 +11,7 @@ import pytest
 
 from jaxreward.cli import main
 from jaxreward.errors import MissingPackage
-from jaxreward.evolve.settings import EvolveSettings
+from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.runs import Entry
 from jaxreward.tracking import Tracker, require, tracker
 from jaxreward.tracking.items import COLUMNS, Curve, Ended, Item, ItemBuilder, Line, Program, Scalars, Started

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from cmaes import CMA
 
-from jaxreward.evolve.candidate_trainer import CandidateTrainer
+from jaxreward.evolution.candidate_trainer import CandidateTrainer
 from jaxreward.programs import Checker, Program
 from jaxreward.records import Candidate, Notice, Result
 from jaxreward.search.seeding import derive_rng

@@ -6,7 +6,7 @@ import dataclasses
 from dataclasses import dataclass
 
 from jaxreward.errors import UnknownName, UserError
-from jaxreward.evolve.settings import EvolveSettings
+from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.tasks import has_real_actions
 from jaxreward.training import PPO, paper, quick_real
 

@@ -7,9 +7,9 @@ import shlex
 from collections.abc import Sequence
 from typing import Any
 
-from jaxreward.evolve.generation import Agents
-from jaxreward.evolve.results import draw_agents
-from jaxreward.evolve.settings import EvolveSettings
+from jaxreward.evolution.generation import Agents
+from jaxreward.evolution.results import draw_agents
+from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.proposers.human.judge import PICTURES
 from jaxreward.records import Result, Score
 from jaxreward.runs import Progress, Run

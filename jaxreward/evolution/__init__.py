@@ -1,6 +1,6 @@
 """The search: ask for programs, check them, train them, tell the strategy, until a budget is spent.
 
-    from jaxreward.evolve import evolve
+    from jaxreward.evolution import evolve
 
 A name is imported when it is first used: settings can be read without JAX.
 """
@@ -10,15 +10,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from jaxreward.evolve.api import Outcome, ask, evolve
+    from jaxreward.evolution.api import Outcome, ask, evolve
 
 __all__ = ["Outcome", "ask", "evolve"]
 
 
 def __getattr__(name: str) -> Any:
     if name not in __all__:
-        raise AttributeError(f"module 'jaxreward.evolve' has no attribute {name!r}")
-    from jaxreward.evolve import api
+        raise AttributeError(f"module 'jaxreward.evolution' has no attribute {name!r}")
+    from jaxreward.evolution import api
 
     value = getattr(api, name)
     globals()[name] = value

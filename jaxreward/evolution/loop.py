@@ -14,15 +14,15 @@ import jax
 import numpy as np
 
 from jaxreward.errors import End, EndCause, UserError
-from jaxreward.evolve.artifacts import save_best_policy, save_for_judges, save_interface
-from jaxreward.evolve.budget import budget_spent, next_requests
-from jaxreward.evolve.candidate_trainer import CandidateTrainer
-from jaxreward.evolve.endings import ending
-from jaxreward.evolve.generation import train_generation
-from jaxreward.evolve.profiling import Profile
-from jaxreward.evolve.repair import repair_requests
-from jaxreward.evolve.settings import EvolveSettings
-from jaxreward.evolve.setup import OBSERVATION, Setup, save_task_file
+from jaxreward.evolution.artifacts import save_best_policy, save_for_judges, save_interface
+from jaxreward.evolution.budget import budget_spent, next_requests
+from jaxreward.evolution.candidate_trainer import CandidateTrainer
+from jaxreward.evolution.endings import ending
+from jaxreward.evolution.generation import train_generation
+from jaxreward.evolution.profiling import Profile
+from jaxreward.evolution.repair import repair_requests
+from jaxreward.evolution.settings import EvolveSettings
+from jaxreward.evolution.setup import OBSERVATION, Setup, save_task_file
 from jaxreward.programs import Checker, Program, ProgramRejected
 from jaxreward.proposers.fixed import FixedObservation
 from jaxreward.proposers.llm.cost import Amount

@@ -9,8 +9,8 @@ from __future__ import annotations
 import dataclasses
 
 from jaxreward import files
-from jaxreward.evolve.loop import Evolution
-from jaxreward.evolve.setup import Setup
+from jaxreward.evolution.loop import Evolution
+from jaxreward.evolution.setup import Setup
 from jaxreward.programs import Program
 from jaxreward.records import Failure, Score
 from jaxreward.reports.run_view import BEST_OF_N, FINAL_BEST

@@ -8,8 +8,8 @@ from typing import Any
 
 from jaxreward import files
 from jaxreward.errors import InvalidSetting, UserError
-from jaxreward.evolve.settings import EvolveSettings
-from jaxreward.evolve.task_check import require_vocabulary
+from jaxreward.evolution.settings import EvolveSettings
+from jaxreward.evolution.task_check import require_vocabulary
 from jaxreward.proposers.fixed import FixedObservation
 from jaxreward.proposers.human.judge import Judge
 from jaxreward.proposers.proposer import Proposer

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from jaxreward.evolve.settings import EvolveSettings
+from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.programs import Program
 from jaxreward.tasks import Task
 from jaxreward.training import Checkpointing, Progress, Rung, TrainResult, train

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from jaxreward.errors import End, EndCause
-from jaxreward.evolve.settings import EvolveSettings
+from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.proposers.proposer import Proposer
 from jaxreward.records import Request
 from jaxreward.runs import Progress

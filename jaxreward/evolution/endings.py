@@ -7,7 +7,7 @@ from typing import Any
 
 from jaxreward.config import label_of
 from jaxreward.errors import End
-from jaxreward.evolve.settings import EvolveSettings
+from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.records import Failure, Result
 from jaxreward.runs import Failed, Finished, Progress
 

@@ -19,10 +19,10 @@ from jaxreward.errors import (
     UnusableFile,
     UserError,
 )
-from jaxreward.evolve.final_evaluation import BEST_OF_N, final_evaluation
-from jaxreward.evolve.loop import Evolution, Watcher
-from jaxreward.evolve.settings import EvolveSettings
-from jaxreward.evolve.setup import Setup
+from jaxreward.evolution.final_evaluation import BEST_OF_N, final_evaluation
+from jaxreward.evolution.loop import Evolution, Watcher
+from jaxreward.evolution.settings import EvolveSettings
+from jaxreward.evolution.setup import Setup
 from jaxreward.programs import Checker
 from jaxreward.proposers.human.manual import ManualProposer
 from jaxreward.proposers.llm.consent import remember
