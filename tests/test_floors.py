@@ -37,6 +37,7 @@ FLOORS: dict[str, set[str]] = {
     },
     "reports": {"records", "errors", "operators", "config", "files", "formatting", "runs"},
     "tracking": {"records", "errors", "config", "files", "runs", "reports"},
+    "serving": {"errors", "files", "formatting", "reports", "runs"},
     "exports": {"records", "errors", "programs", "tasks", "runs"},
 }
 PROPOSERS = {name for name in FLOORS if name.startswith("proposers")}
@@ -45,7 +46,7 @@ FLOORS["evolution"] = {
     *("programs", "tasks", "search", "runs", "training", "reports", "tracking"),
 }
 FLOORS["comparison"] = FLOORS["evolution"] | {"evolution"}
-FLOORS["commands"] = FLOORS["comparison"] | {"comparison", "exports"}
+FLOORS["commands"] = FLOORS["comparison"] | {"comparison", "exports", "serving"}
 FLOORS["cli"] = FLOORS["commands"] | {"commands"}
 """A room and what it may import besides itself; scripts, benchmarks and tests may import everything."""
 
