@@ -31,7 +31,7 @@ const swap = () => {
 };
 const update = () => {
   if (wanted === loaded || next !== null) return;
-  const due = performance.now() - began > Math.max(LEAST_MS, 10 * took);
+  const due = performance.now() - began > Math.max(LEAST_MS, 4 * took);
   if (frame === null) load(/^#c=[\w-]+$/.test(location.hash) ? location.hash : "");
   else if (reading) $("newer").hidden = false;
   else if (due) load("");
