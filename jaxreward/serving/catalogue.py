@@ -17,7 +17,7 @@ from jaxreward.formatting import printable
 from jaxreward.reports.run_view import RunView, is_written
 from jaxreward.runs.folders import LOG, runs_under
 from jaxreward.runs.malformed import explain_malformed
-from jaxreward.serving.run_row import run_row
+from jaxreward.serving.run_row import key_of, run_row
 
 COMPARISON = ("comparison.md", "comparison.png")
 """Files of a comparison that are shown."""
@@ -100,9 +100,13 @@ class Catalogue:
                 unreadable.append({"run": printable(name), "reason": known.problem})
         rows.sort(key=lambda row: row["last_at"], reverse=True)
         return {
-            "now": time.time(), "runs": rows, "unreadable": unreadable, "waiting": waiting,
-            "folders": [str(folder) for folder in self.folders], "comparisons": list(self.comparisons()),
-        }  # fmt: skip
+            "now": time.time(),
+            "folders": [str(folder) for folder in self.folders],
+            "runs": rows,
+            "unreadable": unreadable,
+            "waiting": waiting,
+            "comparisons": [{"name": printable(name), "key": key_of(name)} for name in self.comparisons()],
+        }
 
     def state(self, name: str, path: Path) -> dict[str, Any]:
         """The row of a run; where it cannot be read `problem` says why."""

@@ -17,7 +17,7 @@ from http.server import BaseHTTPRequestHandler
 from importlib import resources
 from pathlib import Path
 from typing import Any, BinaryIO
-from urllib.parse import parse_qs, unquote, urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 from jaxreward import files
 from jaxreward.errors import UserError
@@ -25,7 +25,7 @@ from jaxreward.formatting import mapped, printable
 from jaxreward.serving.byte_range import Unsatisfiable, byte_range
 from jaxreward.serving.catalogue import COMPARISON, Catalogue
 from jaxreward.serving.gate import Gate
-from jaxreward.serving.run_row import PROGRAM, films_in
+from jaxreward.serving.run_row import PROGRAM, films_in, name_of
 
 _OURS = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
@@ -105,7 +105,7 @@ class Handler(BaseHTTPRequestHandler):
             )
         if gate.token and token:
             return self._enter(gate)
-        parts = [unquote(part, errors="replace") for part in address.path.split("/")[1:]]
+        parts = [name_of(part) for part in address.path.split("/")[1:]]
         found = self._places(parts)
         if found is None:
             return self._refuse(HTTPStatus.NOT_FOUND, "there is nothing at this address")

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote, unquote
 
 from jaxreward import files
 from jaxreward.formatting import mapped, printable
@@ -25,6 +26,7 @@ PROGRAM = "best_interface.py"
 def run_row(path: Path, name: str) -> dict[str, Any]:
     """The row of a run: the object of `runs list --json`, and
 
+    - `key`: its name in addresses, whatever characters it has;
     - `title`: its task with its options;
     - `score`: the best in the search so far as text, with its interval; `number`: without; `fresh_number`: on fresh
       seeds;
@@ -45,6 +47,7 @@ def run_row(path: Path, name: str) -> dict[str, Any]:
         counts = ", ".join(f"{n} {state}" for state, n in states(generation).items()) if running and generation else ""
         row = {
             **summary_json(view, name),
+            "key": key_of(name),
             "title": task_of(view),
             "score": score_text(score),
             "number": score_text(score, bare=True),
@@ -57,6 +60,16 @@ def run_row(path: Path, name: str) -> dict[str, Any]:
             "program": files.is_file(path / PROGRAM),
         }
         return mapped(json_ready(row), lambda x: printable(x) if isinstance(x, str) else x)
+
+
+def key_of(name: str) -> str:
+    """A name as one part of an address; `name_of` is its inverse."""
+    return quote(name, safe="", errors="surrogateescape")
+
+
+def name_of(key: str) -> str:
+    """The name that a part of an address means."""
+    return unquote(key, errors="surrogateescape")
 
 
 def best_so_far(candidates: Sequence[TrainedCandidate]) -> list[tuple[int, float]]:

@@ -15,7 +15,7 @@ def take(runs: Path, target: Path) -> None:
     """Write the picture of the runs in a folder, as they are now."""
     with serving(runs) as client, sync_playwright() as play:
         browser = play.chromium.launch(executable_path=CHROMIUM, args=list(QUIET))
-        page = browser.new_page(viewport={"width": 1180, "height": 500})
+        page = browser.new_page(viewport={"width": 1180, "height": 300})
         page.goto(f"http://127.0.0.1:{client.port}/")
         page.locator("table.runs").first.wait_for()
         page.locator("#status", has_text="run").wait_for()

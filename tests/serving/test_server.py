@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
@@ -58,7 +59,8 @@ def test_the_list_has_every_run_newest_first(runs: Path):
     assert whole["curve"] == [[1, 0.4], [3, 0.9], [4, 0.9]] and whole["number"] == "0.900"
     assert whole["candidates"] == {"trained": 4, "failed": 2, "duplicate": 2, "budget": 6}
     assert list(whole["films"]) == ["film.gif", "film-g0000-00.mp4"] and whole["program"]
-    assert answer["comparisons"] == ["six"]
+    assert answer["comparisons"] == [{"name": "six", "key": "six"}]
+    assert rows["six/toy/limen-llm-0"]["key"] == "six%2Ftoy%2Flimen-llm-0"
 
 
 def test_the_pages_of_a_run(runs: Path):
@@ -209,6 +211,9 @@ def test_names_and_texts_are_no_markup(tmp_path: Path):
         report, program = client.get(of(name, "report.html")), client.get(of(name, "program.py"))
         assert report.status == 200 and "<img src=x" not in report.text and "\u202e" not in report.text
         assert program.headers["Content-Type"].startswith("text/plain") and "\u202e" not in program.text
+        assert (
+            row["key"] == quote(name, safe="") and client.get(f"/run/{row['key']}/state.json").json["run"] == row["run"]
+        )
         for page in ("/", of(name)):
             assert EVIL not in client.get(page).text, "our pages hold no text of a run"
 

@@ -24,14 +24,15 @@ const path = (curve, x, y) => {
 };
 const lineOf = (run, x, y, colour) => {
   const [n, value] = run.curve.at(-1);
-  return make("g", { class: `c${colour % COLOURS}`, "data-run": run.run },
+  return make("g", { class: `c${colour % COLOURS}`, "data-run": run.key },
     make("title", {}, `${run.run}: ${run.score}`),
     make("path", { d: path(run.curve, x, y), class: colour >= COLOURS ? "line dashed" : "line" }),
     make("circle", { cx: x(n), cy: y(value), r: 3.5 }));
 };
 const spark = (run, colour) => {
   if (!run.curve.length) return null;
-  const [low, high] = bounds([run]);
+  const values = run.curve.map((point) => point[1]);
+  const [low, high] = [Math.min(...values), Math.max(...values, Math.min(...values) + 1e-9)];
   const most = Math.max(run.candidates.budget, run.curve.at(-1)[0], 2);
   const x = (n) => 3 + (124 * (n - 1)) / (most - 1);
   const y = (value) => 27 - (24 * (value - low)) / (high - low);
@@ -52,7 +53,7 @@ const overview = (runs, colours) => {
     svg.append(make("line", { class: "grid", x1: 44, x2: width - 16, y1: y(value), y2: y(value) }), make("text", { x: 38, y: y(value) + 4, "text-anchor": "end" }, brief(value)));
   }
   svg.append(make("text", { x: 44, y: 190 }, "1"), make("text", { x: width - 16, y: 190, "text-anchor": "end" }, `${most} trained candidates`));
-  svg.append(...drawn.map((run) => lineOf(run, x, y, colours.get(run.run))));
+  svg.append(...drawn.map((run) => lineOf(run, x, y, colours.get(run.key))));
   return make("figure", { class: "overview" }, svg, make("figcaption", {}, `The best ${runs[0].metric} so far in each search over its trained candidates.`));
 };
 
@@ -63,11 +64,11 @@ const rowOf = (run, colour, now, costs) => {
   const { trained, budget } = run.candidates;
   const bar = make("span", { class: "bar", "aria-hidden": "true" }, make("i"));
   bar.firstChild.style.width = `${budget ? Math.min(100, (100 * trained) / budget) : 0}%`;
-  const link = make("a", { href: `run/${encodeURIComponent(run.run)}/` }, run.run);
+  const link = make("a", { href: `run/${run.key}/` }, run.run);
   const films = Object.keys(run.films).length;
-  const film = films ? make("a", { href: `run/${encodeURIComponent(run.run)}/#films` }, films === 1 ? "film" : `${films} films`) : "";
+  const film = films ? make("a", { href: `run/${run.key}/#films` }, films === 1 ? "film" : `${films} films`) : "";
   const how = [run.strategy, run.proposer, `seed ${run.seed}`].join(" · ");
-  const row = make("tr", { "data-run": run.run },
+  const row = make("tr", { "data-run": run.key },
     make("td", { class: "name" }, make("span", { class: `swatch c${colour % COLOURS}`, "aria-hidden": "true" }), link, make("small", {}, how, film ? " · " : "", film)),
     cell("", "", make("span", { class: `standing ${run.standing}` }, run.standing), make("small", {}, run.doing || run.reason)),
     cell("", "spark", spark(run, colour)),
@@ -76,18 +77,18 @@ const rowOf = (run, colour, now, costs) => {
     cell("trained", "num", `${trained}${budget ? ` of ${budget}` : ""}`, bar),
     make("td", { class: "num elapsed", "data-label": "elapsed" }, elapsed(run, now)),
     costs ? cell("cost", "num", run.cost_usd ? dollars(run.cost_usd) : "") : null);
-  const mark = (on) => () => document.querySelectorAll(".overview g").forEach((g) => g.classList.toggle("on", on && g.dataset.run === run.run));
+  const mark = (on) => () => document.querySelectorAll(".overview g").forEach((g) => g.classList.toggle("on", on && g.dataset.run === run.key));
   row.addEventListener("mouseenter", mark(true));
   row.addEventListener("mouseleave", mark(false));
   return row;
 };
 const groupOf = (title, runs, now) => {
-  const colours = new Map([...runs].sort((a, b) => a.started_at - b.started_at).map((run, i) => [run.run, i]));
+  const colours = new Map([...runs].sort((a, b) => a.started_at - b.started_at).map((run, i) => [run.key, i]));
   const costs = runs.some((run) => run.cost_usd);
   const heads = ["run", "state", "best so far", "score", "fresh seeds", "trained", "elapsed", ...(costs ? ["cost"] : [])];
   const table = make("table", { class: "runs" },
     make("thead", {}, make("tr", {}, ...heads.map((head, i) => make("th", { scope: "col", class: i > 2 ? "num" : null }, head)))),
-    make("tbody", {}, ...runs.map((run) => rowOf(run, colours.get(run.run), now, costs))));
+    make("tbody", {}, ...runs.map((run) => rowOf(run, colours.get(run.key), now, costs))));
   return make("section", {}, make("h2", {}, title), overview(runs, colours), make("div", { class: "scroll" }, table));
 };
 
@@ -105,8 +106,8 @@ const draw = (answer) => {
   const focus = document.activeElement?.getAttribute("href");
   $("runs").replaceChildren(...parts);
   if (focus) [...document.querySelectorAll("a")].find((a) => a.getAttribute("href") === focus)?.focus();
-  const table = (name) => `comparison/${encodeURIComponent(name)}/comparison`;
-  $("comparisons").replaceChildren(...answer.comparisons.flatMap((name) => [make("a", { href: `${table(name)}.md` }, `${name}: table`), make("a", { href: `${table(name)}.png` }, "picture")]));
+  const table = (key) => `comparison/${key}/comparison`;
+  $("comparisons").replaceChildren(...answer.comparisons.flatMap(({ name, key }) => [make("a", { href: `${table(key)}.md` }, `${name}: table`), make("a", { href: `${table(key)}.png` }, "picture")]));
   const running = answer.runs.filter((run) => run.standing === "running").length;
   document.title = `${running ? `${running} running - ` : ""}Runs - jaxreward`;
 };
@@ -114,7 +115,7 @@ const look = (answer) => {
   const { now, ...rest } = answer, text = JSON.stringify(rest);
   shown = answer;
   if (text !== known) { draw(answer); known = text; }
-  const rows = new Map(answer.runs.map((run) => [run.run, run]));
+  const rows = new Map(answer.runs.map((run) => [run.key, run]));
   for (const row of document.querySelectorAll("tr[data-run]")) row.querySelector(".elapsed").textContent = elapsed(rows.get(row.dataset.run), now);
   say(answer.waiting ? `reading, ${answer.waiting} to go` : `${answer.runs.length} run${answer.runs.length === 1 ? "" : "s"}`);
   return answer.waiting ? 50 : POLL_MS;
