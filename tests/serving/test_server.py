@@ -385,3 +385,10 @@ def test_ctrl_c_ends_it_with_status_0(runs: Path, arguments: tuple[str, ...]):
     assert process.returncode == 0 and "Traceback" not in err and out == ""
     assert said["runs"] == 3 and (status, bool(said["token"])) == ((401, True) if arguments else (200, False))
     assert said["address"].startswith(f"http://127.0.0.1:{said['port']}/") and said["token"] in said["address"]
+
+
+def test_it_needs_neither_jax_nor_what_draws_reports():
+    heavy = "{'jax', 'jinja2', 'vl_convert', 'pygments', 'matplotlib'}"
+    code = f"import sys, jaxreward.commands.serve; print({heavy} & {{name.partition('.')[0] for name in sys.modules}})"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, timeout=60)
+    assert done.stdout.strip() == "set()", done.stdout + done.stderr
