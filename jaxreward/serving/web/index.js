@@ -15,7 +15,7 @@ const bounds = (runs) => {
   const values = runs.flatMap((run) => run.curve.map((point) => point[1]));
   const rate = runs.every((run) => run.rate);
   const [low, high] = [Math.min(...values), Math.max(...values)];
-  return rate ? [0, 1] : low === high ? [low - 1, high + 1] : [low, high];
+  return rate ? [0, Math.max(0.2, Math.ceil(high * 5 - 1e-9) / 5)] : low === high ? [low - 1, high + 1] : [low, high];
 };
 const path = (curve, x, y) => {
   let line = "";
