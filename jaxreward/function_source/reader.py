@@ -80,6 +80,10 @@ class FunctionText:
 
     @cached_property
     def references(self) -> tuple[Reference, ...]:
+        imports = [node for node in ast.walk(self.node) if isinstance(node, ast.Import | ast.ImportFrom)]
+        if imports:
+            message = f"{self.name} has `{ast.unparse(imports[0])}` inside: import it at the top of the file"
+            raise UnreadableFunction(message, self.name)
         reader = _Reader()
         reader.local = [parameters(self.node.args) | {n for part in self.node.body for n in bound_in(part)}]
         for statement in self.node.body:  # not the defaults, which are replaced by their values

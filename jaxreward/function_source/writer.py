@@ -8,7 +8,7 @@ import functools
 import inspect
 import re
 import textwrap
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Set
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, Literal
@@ -122,7 +122,8 @@ def fragment_text(function: Callable[..., Any]) -> FragmentText:
     name, role = name_of(function), role_of(function)
     if name == "<lambda>":
         raise UnreadableFunction("a fragment has a name: define the function with def", name)
-    writer = _Writer(())
+    core = core_of(function)
+    writer = _Writer(() if isinstance(core, functools.partial) else read(core).bound)
     writer.reserve(function, name)
     writer.entry(function, name)
     kind = "feature" if role != "compute_reward" else "term"
@@ -139,7 +140,6 @@ class _Writer:
         self.names: dict[int, str] = {}
         self.held: list[Any] = []  # so that ids stay unique
         self.modules: set[str] = set()
-        self.bound: set[str] = set()
 
     # ---- the whole
 
@@ -157,10 +157,6 @@ class _Writer:
         helpers = [other for key, other in self.functions.items() if key != name]
         if not inside and not helpers:
             return text + "\n"
-        shared = sorted((self.constants.keys() | (self.functions.keys() - {name})) & self.bound)
-        if shared:
-            message = f"{name} has a variable named as something outside that it needs: give {shared[0]} another name"
-            raise UnreadableFunction(message, name)
         node = ast.parse(text).body[0]
         assert isinstance(node, ast.FunctionDef)
         if node.body[0].lineno == node.lineno:
@@ -193,11 +189,11 @@ class _Writer:
         else:
             self.functions[name] = self._text(read(core), name)
 
-    def helper(self, function: Any, written: str) -> str:
-        """The name of a function that another one calls `written`."""
+    def helper(self, function: Any, written: str, bound: Set[str] = frozenset()) -> str:
+        """The name of a function that another one calls `written`, which has the names `bound` for something else."""
         core = core_of(function)
         if id(core) not in self.names:
-            name = fresh_name(written if written.isidentifier() else "function", self.taken)
+            name = fresh_name(written if written.isidentifier() else "function", self.taken | bound)
             self.reserve(core, name)
             partial = isinstance(core, functools.partial)
             self.functions[name] = self._binding(core, name) if partial else self._text(read(core), name)
@@ -243,7 +239,6 @@ class _Writer:
                     message = f"{function.name} has a variable called {root}, which the program needs for something"
                     raise UnreadableFunction(f"{message} else: give it another name", function.name)
                 edits.replace(node, text)
-        self.bound |= function.bound
         return self._mention("@jax.vmap\n" * function.vmapped) + edits.applied()
 
     # ---- what they refer to
@@ -285,9 +280,9 @@ class _Writer:
                 message = f"{function.name} calls {said}, a function of {package} that programs do not have:"
                 advice = f"use jnp.{written}" if package in ("numpy", "math") else "write it out with jax.numpy"
                 raise UnreadableFunction(f"{message} {advice}", function.name)
-            return self.helper(value, written)
+            return self.helper(value, written, function.bound)
         try:
-            return self._constant(written, literal(value))
+            return self._constant(written, literal(value), function.bound)
         except NotLiteral as error:
             if type(value) in (tuple, list, dict) or hasattr(value, "dtype") or isinstance(value, float):
                 raise UnreadableFunction(
@@ -295,11 +290,12 @@ class _Writer:
                 ) from None
             return None
 
-    def _constant(self, written: str, text: str) -> str:
+    def _constant(self, written: str, text: str, bound: Set[str]) -> str:
         self._mention(text)
-        name = next((n for n, t in self.constants.items() if t == text and _stem(n) == _stem(written)), "")
+        same = [name for name, known in self.constants.items() if known == text and _stem(name) == _stem(written)]
+        name = next((name for name in same if name not in bound), "")
         if not name:
-            name = fresh_name(written, self.taken)
+            name = fresh_name(written, self.taken | bound)
             self.taken.add(name)
             self.constants[name] = text
         return name
