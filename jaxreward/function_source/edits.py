@@ -23,6 +23,11 @@ class Edits:
         assert node.end_lineno is not None and node.end_col_offset is not None
         return self._at(node.lineno, node.col_offset), self._at(node.end_lineno, node.end_col_offset)
 
+    def stands(self, node: ast.expr) -> bool:
+        """Whether the text has a name or an attribute where its node says; in f-strings of Python 3.11 some do not."""
+        start, end = self._span(node)
+        return re.sub(rb"\s|[()]", b"", self.bytes[start:end]) == ast.unparse(node).encode()
+
     def replace(self, node: ast.expr, text: str) -> None:
         self.changes.append((*self._span(node), text.encode()))
 

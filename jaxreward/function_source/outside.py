@@ -60,6 +60,8 @@ def attribute(value: Any, name: str) -> Any:
         return found.__func__
     if isinstance(found, FunctionType) and isinstance(value, type):
         return found
+    if inspect.ismemberdescriptor(found) and not isinstance(value, type):  # a field among __slots__
+        return getattr(value, name, NOTHING)
     return NOTHING if hasattr(type(found), "__get__") else found
 
 

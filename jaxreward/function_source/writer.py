@@ -59,6 +59,8 @@ def source_of(*functions: Callable[..., Any]) -> str:
         UnreadableFunction: it cannot be written out, or is no observation and no reward.
     """
     roles: dict[str, Any] = {}
+    if not functions:
+        raise UnreadableFunction("there is no function: give one or two", "")
     for function in functions:
         role = role_of(function)
         same = [r for r in roles if (r == "get_observation") == (role == "get_observation")]
@@ -238,6 +240,9 @@ class _Writer:
                 if root in function.bound:
                     message = f"{function.name} has a variable called {root}, which the program needs for something"
                     raise UnreadableFunction(f"{message} else: give it another name", function.name)
+                if not edits.stands(node):
+                    message = f"{function.name} uses {ast.unparse(node)} inside of a string: assign it to a variable"
+                    raise UnreadableFunction(f"{message} before", function.name)
                 edits.replace(node, text)
         return self._mention("@jax.vmap\n" * function.vmapped) + edits.applied()
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 import functools
 import inspect
 import math
 import sys
 import textwrap
-from typing import Any
+import types
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -119,6 +121,48 @@ def test_graces_reward_of_a_state_is_one(checker, task):
         return jnp.sum(state.pos)
 
     assert checker.load(reward, task).summary.reward_reads == ("next_state.pos",)
+
+
+def test_names_inside_of_f_strings_are_replaced_or_refused(checker, task):
+    names = own_functions.SETTINGS
+
+    def reward(state, action, next_state):
+        return state.pos[0], {f"{names.name} ä {'x'}": state.pos[0]}
+
+    def on_lines(state, action, next_state):
+        return state.pos[0], {
+            f"""a
+            {names.name}""": state.pos[0]
+        }
+
+    assert checker.load(reward, task).terms == ("gain ä x",)
+    try:
+        text = source_of(on_lines)
+    except UnreadableFunction as error:
+        assert "inside of a string" in str(error)
+    else:
+        assert "{name}" in text
+
+
+def test_fields_of_objects_are_read_where_they_are_stored():
+    @dataclasses.dataclass(frozen=True, slots=True)
+    class Slots:
+        scale: float = 0.5
+
+    class Scales:
+        scale = 0.5
+
+    held = (Slots(), Scales, Scales(), types.SimpleNamespace(scale=0.5), Scaled(0.5))
+    for config in held:
+
+        def scaled(state):
+            return config.scale * state.pos  # noqa: B023
+
+        assert source_of(scaled).startswith("scale = 0.5\n")
+
+
+class Scaled(NamedTuple):
+    scale: float
 
 
 # ---- constants
