@@ -18,35 +18,46 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from jaxreward.errors import UserError
     from jaxreward.evolution.task_check import check_task
+    from jaxreward.function_source import UnreadableFunction, source_of
     from jaxreward.programs import Program, ProgramRejected, Spec, check_program, load_program
+    from jaxreward.records import Fragment
+    from jaxreward.table import Table
     from jaxreward.tasks import Task, make_task
-    from jaxreward.training import PPO, Rung, TrainResult, train
+    from jaxreward.training import PPO, Policy, Rung, TrainResult, train
 
 __version__ = "0.1.0"
 
 __all__ = [
     "PPO",
+    "Fragment",
+    "Policy",
     "Program",
     "ProgramRejected",
     "Rung",
     "Spec",
+    "Table",
     "Task",
     "TrainResult",
+    "UnreadableFunction",
     "UserError",
     "__version__",
     "check_program",
     "check_task",
     "load_program",
     "make_task",
+    "source_of",
     "train",
 ]
 
 _ROOMS = {
     "errors": ("UserError",),
+    "function_source": ("UnreadableFunction", "source_of"),
     "programs": ("Program", "ProgramRejected", "Spec", "check_program", "load_program"),
+    "records": ("Fragment",),
+    "table": ("Table",),
     "evolution.task_check": ("check_task",),
     "tasks": ("Task", "make_task"),
-    "training": ("PPO", "Rung", "TrainResult", "train"),
+    "training": ("PPO", "Policy", "Rung", "TrainResult", "train"),
 }
 _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}
 
