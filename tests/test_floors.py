@@ -11,15 +11,16 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 
-BASE = {"records", "errors", "operators", "timing", "devices", "formatting", "config", "files"}
+BASE = {"records", "errors", "extras", "operators", "timing", "devices", "formatting", "config", "files"}
 """Modules at the root that everything may import, as far as each row below says."""
 
 FLOORS: dict[str, set[str]] = {
     **{name: set() for name in ("records", "errors", "operators", "timing", "devices", "formatting", "files")},
+    "extras": {"errors"},
     "config": {"errors", "files"},
     "kernels": set(),
     "programs": {"records", "errors", "files", "kernels", "devices"},
-    "tasks": {"records", "errors", "config", "kernels", "devices"},
+    "tasks": {"records", "errors", "extras", "config", "kernels", "devices"},
     "search": {"records", "errors", "operators"},
     "runs": {"records", "errors", "operators", "files", "config", "formatting"},
     "training": {"records", "errors", "kernels", "programs", "tasks", "timing", "devices"},
@@ -28,15 +29,15 @@ FLOORS: dict[str, set[str]] = {
     "proposers.replies": {"records", "errors", "operators"},
     "proposers.prompts": {"records", "errors", "operators", "programs", "proposers.replies"},
     "proposers.llm": {
-        *("records", "errors", "files", "config", "formatting"),
+        *("records", "errors", "extras", "files", "config", "formatting"),
         *("proposers", "proposers.prompts", "proposers.replies"),
     },
     "proposers.human": {
         *("records", "errors", "operators", "files"),
         *("proposers", "proposers.llm", "proposers.prompts", "proposers.replies"),
     },
-    "reports": {"records", "errors", "operators", "config", "files", "formatting", "runs"},
-    "tracking": {"records", "errors", "config", "files", "runs", "reports"},
+    "reports": {"records", "errors", "extras", "operators", "config", "files", "formatting", "runs"},
+    "tracking": {"records", "errors", "extras", "config", "files", "runs", "reports"},
     "exports": {"records", "errors", "programs", "tasks", "runs"},
 }
 PROPOSERS = {name for name in FLOORS if name.startswith("proposers")}
