@@ -1,40 +1,43 @@
-"""What an installation weighs, and what importing it takes: without extras, and with `all`.
+"""What an installation weighs and what importing it takes, without extras and with `all`.
 
     python benchmarks/light.py --out benchmarks/results/light.json
 
-Makes a virtual environment for each with `pip install --constraint constraints.txt` and measures in it; needs the
-package index. `--venvs FOLDER` keeps them, and measures those that are there already.
+Makes a virtual environment for each with `pip install --constraint constraints.txt`, which needs the package index, and
+measures in it.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import subprocess
 import sys
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.command import save, status_of
 from benchmarks.machine import machine
+from jaxreward.commands.resolve import parse
+from jaxreward.config import Arg, check_bounds
 from jaxreward.errors import UserError
 
+ROOT = Path(__file__).resolve().parents[1]
 EXTRAS = ("", "all")
 
 IMPORTS = {
     "import jax": "import jax",
     "import jaxreward": "import jaxreward",
     "jaxreward.train": "import jaxreward; jaxreward.train",
-    "jaxreward.evolution.evolve": "from jaxreward.evolution import evolve",
+    "jaxreward.evolution.evolve": "from jaxreward.evolution import evolve; evolve",
 }
 """What is imported in a fresh interpreter, by what it is called in the results."""
 
 _TIMED = "import time\nbegin = time.process_time()\n{}\nprint(time.process_time() - begin)"
 
+# Bytes of the files of every distribution, by its name.
 _SIZES = """
 import json
 from importlib.metadata import distributions
@@ -45,60 +48,69 @@ def size(distribution):
 
 print(json.dumps({d.name: size(d) for d in distributions() if d.name not in ("pip", "setuptools")}))
 """
-"""Bytes of the files of every distribution, by its name."""
 
 
-def measured(python: Path, times: int) -> dict[str, Any]:
-    """Of an environment by its interpreter: distributions, megabytes, and CPU seconds of imports, the least of
-    `times` fresh interpreters."""
+@dataclass(frozen=True)
+class LightSettings:
+    """What an installation weighs and what importing it takes, without extras and with all."""
+
+    venvs: Path | None = None
+    """Folder of the environments, `light` and `all`. Those that are there are measured as they are; by default they are
+    made in a folder that is removed."""
+    rounds: Annotated[int, Arg(least=1)] = 5
+    """Fresh interpreters for each import."""
+    out: Path | None = None
+    """File of results."""
+
+
+def measured(python: Path, rounds: int) -> dict[str, Any]:
+    """Of an environment by its interpreter: distributions, megabytes, and processor seconds of imports, the least of
+    all rounds."""
     sizes: dict[str, int] = json.loads(_run(python, "-c", _SIZES))
-    largest = sorted(sizes, key=lambda name: -sizes[name])[:10]
+    times = {name: [float(_run(python, "-c", _TIMED.format(code))) for _ in range(rounds)]
+             for name, code in IMPORTS.items()}  # fmt: skip
     return {
         "distributions": len(sizes),
         "megabytes": round(sum(sizes.values()) / 1e6, 1),
-        "largest": {name: round(sizes[name] / 1e6, 1) for name in largest},
-        "import_cpu_s": {
-            name: round(min(float(_run(python, "-c", _TIMED.format(code))) for _ in range(times)), 3)
-            for name, code in IMPORTS.items()
-        },
+        "largest": {name: round(sizes[name] / 1e6, 1) for name in sorted(sizes, key=lambda name: -sizes[name])[:10]},
+        "import_s": {name: round(min(seconds), 3) for name, seconds in times.items()},
     }
-
-
-def _run(python: Path, *words: str) -> str:
-    done = subprocess.run([str(python), *words], cwd="/", capture_output=True, text=True)  # not the checkout's package
-    if done.returncode:
-        last = (done.stderr.strip().splitlines() or ["it gave no reason"])[-1]
-        raise UserError(f"{python} {words[0]} failed: {last}")
-    return done.stdout
 
 
 def environment(folder: Path, extra: str) -> Path:
     """The interpreter of an environment with jaxreward and an extra in it, made if there is none."""
-    venv = folder / (extra or "light")
+    venv = folder.absolute() / (extra or "light")
     python = venv / "bin" / "python"
     if not python.exists():
         print(f"installing into {venv} ...", flush=True)
-        subprocess.run([sys.executable, "-m", "venv", str(venv)], check=True)
+        _run(Path(sys.executable), "-m", "venv", str(venv))
         what = f"{ROOT}[{extra}]" if extra else str(ROOT)
         _run(python, "-m", "pip", "--quiet", "install", "--constraint", str(ROOT / "constraints.txt"), what)
     return python
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--out", type=Path, help="file of the results")
-    parser.add_argument("--venvs", type=Path, help="folder of the environments; by default one that is removed")
-    parser.add_argument("--times", type=int, default=5, help="fresh interpreters for each import")
-    args = parser.parse_args()
-    with tempfile.TemporaryDirectory() as scratch:
-        rows = []
-        for extra in EXTRAS:
-            row = {"extra": extra, **measured(environment(args.venvs or Path(scratch), extra), args.times)}
-            print(json.dumps(row, indent=1), flush=True)
-            rows.append(row)
-    save({"machine": machine(), "rows": rows}, args.out)
-    return 0
+def _run(python: Path, *words: str) -> str:
+    done = subprocess.run([str(python), *words], cwd="/", capture_output=True, text=True)  # away from the checkout
+    if done.returncode:
+        last = (done.stderr.strip().splitlines() or ["it gave no reason"])[-1]
+        raise UserError(f"{python} {' '.join(words[:2])} failed: {last}")
+    return done.stdout
+
+
+def measure(args: list[str]) -> None:
+    settings = parse(LightSettings, LightSettings(), args, "light.py")
+    check_bounds(settings)
+    with tempfile.TemporaryDirectory(prefix="jaxreward-") as scratch:
+        folder = settings.venvs or Path(scratch)
+        rows = [{"extra": extra, **measured(environment(folder, extra), settings.rounds)} for extra in EXTRAS]
+    for row in rows:
+        print(*(f"{key} {value}" for key, value in row.items()), sep=", ")
+    save({"machine": machine(), "rows": rows}, settings.out)
+
+
+def main(argv: list[str] | None = None) -> int:
+    return status_of("light.py", lambda: measure(sys.argv[1:] if argv is None else argv))
 
 
 if __name__ == "__main__":
-    sys.exit(status_of("light.py", main))
+    sys.exit(main())
