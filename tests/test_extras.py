@@ -215,6 +215,22 @@ def test_without_extras_a_program_trains_and_a_search_ends_with_one_sentence_on_
     assert "best_interface.py" in kept and not kept & {"report.html", "search.png"}
 
 
+IMPORTED = """
+import json, sys
+import jaxreward as jr
+from jaxreward.evolution import evolve
+jr.train, evolve, jr.make_task("probe-choice")
+print(json.dumps(sorted(sys.modules)))
+"""
+
+
+def test_the_trainer_and_the_search_import_no_extra_that_is_installed(tmp_path: Path):
+    loaded = set(json.loads(run(IMPORTED, {**os.environ, "PYTHONPATH": str(ROOT)}, tmp_path)))
+    assert "jaxreward.evolution.loop" in loaded
+    of_extras = {module for extra in EXTRAS.values() for module in extra.packages} - {"pygments"}  # of Flax's tables
+    assert loaded & (of_extras | {"scipy.stats"}) == set()
+
+
 # ---- the extras
 
 
