@@ -11,16 +11,23 @@ RUN := $(VENV)/.run-ready
 DEV := $(VENV)/.dev-ready
 DOCS = NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict --config-file docs/config/mkdocs.yml
 
-.PHONY: help evolve test lint docs bench clean
+.PHONY: help install evolve test lint docs bench clean
 .DELETE_ON_ERROR:
 
 help:
+	@echo "make install  set up .venv with the package, its extras and the development tools"
 	@echo "make evolve   find an interface for xland-easy (minutes on two cores, no API key)"
 	@echo "make test     the test suite, without the tests marked slow"
 	@echo "make lint     ruff, formatting, pyright and the links of the documentation"
 	@echo "make docs     the documentation as a site, in site/"
 	@echo "make bench    candidates per hour: together against one by one"
 	@echo "make clean    remove .venv, caches and build output; runs/ stays"
+
+install: $(DEV)
+	@echo "Installed. The commands are in $(CURDIR)/$(VENV)/bin:"
+	@echo "    export PATH=$(CURDIR)/$(VENV)/bin:\$$PATH"
+	@echo "    jaxreward doctor"
+	@echo "    jaxreward evolve --task xland-easy"
 
 evolve: $(RUN)
 	@$(PY) scripts/evolve.py --task xland-easy --baselines sparse best-of-n $(ARGS)
@@ -49,7 +56,7 @@ $(RUN): pyproject.toml constraints.txt
 	@echo "Setting up $(VENV) with $(PYTHON): a few minutes the first time ..."
 	@$(PYTHON) -m venv $(VENV)
 	@$(PIP) setuptools
-	@$(PIP) --no-build-isolation --editable .
+	@$(PIP) --no-build-isolation --editable ".[all]"
 	@touch $@
 
 $(DEV): $(RUN)

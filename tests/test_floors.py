@@ -14,6 +14,7 @@ ROOT = Path(__file__).resolve().parents[1]
 BASE = {
     "records",
     "errors",
+    "extras",
     "operators",
     "timing",
     "devices",
@@ -27,13 +28,14 @@ BASE = {
 
 FLOORS: dict[str, set[str]] = {
     **{name: set() for name in ("errors", "operators", "timing", "devices", "formatting", "files")},
+    "extras": {"errors"},
     "config": {"errors", "files"},
     "table": {"errors", "formatting"},
     "function_source": {"errors"},
     "records": {"function_source"},
     "kernels": set(),
     "programs": {"records", "errors", "files", "formatting", "function_source", "kernels", "devices"},
-    "tasks": {"records", "errors", "config", "kernels", "devices"},
+    "tasks": {"records", "errors", "extras", "config", "kernels", "devices"},
     "search": {"records", "errors", "operators"},
     "runs": {"records", "errors", "operators", "files", "config", "formatting"},
     "training": {
@@ -45,15 +47,15 @@ FLOORS: dict[str, set[str]] = {
     "proposers.replies": {"records", "errors", "operators"},
     "proposers.prompts": {"records", "errors", "operators", "programs", "proposers.replies"},
     "proposers.llm": {
-        *("records", "errors", "files", "config", "formatting"),
+        *("records", "errors", "extras", "files", "config", "formatting"),
         *("proposers", "proposers.prompts", "proposers.replies"),
     },
     "proposers.human": {
         *("records", "errors", "operators", "files"),
         *("proposers", "proposers.llm", "proposers.prompts", "proposers.replies"),
     },
-    "reports": {"records", "errors", "operators", "config", "files", "formatting", "runs"},
-    "tracking": {"records", "errors", "config", "files", "runs", "reports"},
+    "reports": {"records", "errors", "extras", "operators", "config", "files", "formatting", "runs"},
+    "tracking": {"records", "errors", "extras", "config", "files", "runs", "reports"},
     "serving": {"errors", "files", "formatting", "reports", "runs"},
     "exports": {"records", "errors", "programs", "tasks", "runs"},
 }

@@ -1,4 +1,4 @@
-"""Is this machine fit for a run? `jaxreward doctor`: versions, devices, sandbox, disk, a training."""
+"""Is this machine fit for a run? `jaxreward doctor`: versions, extras, devices, sandbox, disk, a training."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from jaxreward.commands.output import console_of, print_json
 from jaxreward.commands.resolve import Command, Resolved
 from jaxreward.config import Arg
+from jaxreward.extras import EXTRAS, install, missing, require
 
 if TYPE_CHECKING:
     from jaxreward.proposers.llm.llm_settings import LlmSettings
@@ -59,8 +60,11 @@ def run(resolved: Resolved[DoctorSettings]) -> int:
 
 def examine(settings: DoctorSettings) -> Iterator[Finding]:
     """Findings, one by one as they are made."""
+    if settings.model:
+        require("llm", "--model", "model")
     _llm(settings).check()
     yield _versions()
+    yield from _extras()
     yield _devices()
     yield _disk(settings.out)
     sandbox = _sandbox()
@@ -76,6 +80,15 @@ def _versions() -> Finding:
 
     found = {**versions(), "system": f"{platform.system()} {platform.machine()}"}
     return Finding("versions", True, ", ".join(f"{name} {version}" for name, version in found.items()))
+
+
+def _extras() -> Iterator[Finding]:
+    """The extras that are installed, and a line for each that is not, which is no fault of the machine."""
+    lacking = [name for name in EXTRAS if missing(name)]
+    there = ", ".join(name for name in EXTRAS if name not in lacking)
+    yield Finding("extras", True, there or "none is installed")
+    for name in lacking:
+        yield Finding(f"extra {name}", True, f"not installed; for {EXTRAS[name].purpose}: {install(name)}")
 
 
 def _devices() -> Finding:

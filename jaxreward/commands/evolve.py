@@ -13,6 +13,7 @@ from jaxreward.commands.summary import evolve_json, show_outcome
 from jaxreward.evolution import Outcome, evolve
 from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.evolution.setup import Setup
+from jaxreward.extras import install, missing
 from jaxreward.reports.live import Live
 from jaxreward.reports.page import write_report
 from jaxreward.runs import StopSignal
@@ -58,15 +59,23 @@ def run(resolved: Resolved[EvolveSettings]) -> int:
 def conclude(command: str, outcome: Outcome, console: Console) -> int:
     """Show the outcome of a search and write its report; returns the exit status."""
     show_outcome(outcome, console)
-    try:
-        console.print(f"all of it, on one page: {write_report(outcome.path)}")
-    except Exception as error:  # whatever it is, the search is on the disk
-        console.print(f"the report was not written ({error}); try again with jaxreward report {outcome.path}")
+    console.print(_reported(outcome))
     if outcome.exit_code:
         refuse(command, outcome.reason)
     if outcome.settings.json:
         print_json(evolve_json(outcome))
     return outcome.exit_code
+
+
+def _reported(outcome: Outcome) -> str:
+    """Write the report of a search; returns where it is, or why it is not there."""
+    again = f"jaxreward report {outcome.path}"
+    if missing("reports"):
+        return f"no report and no picture of the search: {install('reports')}, then {again}"
+    try:
+        return f"all of it, on one page: {write_report(outcome.path)}"
+    except Exception as error:  # whatever it is, the search is on the disk
+        return f"the report was not written ({error}); try again with {again}"
 
 
 COMMANDS = (

@@ -18,6 +18,7 @@ from jaxreward.evolution.filming import EPISODES, MOST_FRAMES, check_drawable, f
 from jaxreward.evolution.presets import quick_learner, quick_steps
 from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.evolution.task_check import require_vocabulary
+from jaxreward.extras import require
 from jaxreward.programs import Program
 from jaxreward.programs.checker import read_program
 from jaxreward.records import Result
@@ -96,6 +97,7 @@ def run(resolved: Resolved[FilmSettings]) -> int:
     of_file = name.endswith(".py")
     if not name:
         raise UserError("say what to film: `jaxreward film RUN`, its folder or name, or `jaxreward film FILE.py`")
+    require("reports", "a film")
     check_bounds(settings)
     if of_file and settings.candidate:
         raise InvalidSetting("--candidate is for a run: `jaxreward film RUN --candidate ID`", "candidate")

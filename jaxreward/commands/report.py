@@ -10,6 +10,7 @@ from jaxreward.commands.output import console_of, print_json
 from jaxreward.commands.resolve import Command, Resolved
 from jaxreward.config import Arg
 from jaxreward.errors import UserError
+from jaxreward.extras import require
 from jaxreward.reports.page import write_report
 from jaxreward.runs.folders import find_run
 
@@ -31,6 +32,7 @@ def run(resolved: Resolved[ReportSettings]) -> int:
     settings = resolved.settings
     if not settings.run:
         raise UserError("say which run: `jaxreward report RUN`, its folder or its name in runs/")
+    require("reports", "a report")
     path = find_run(settings.run, Path("runs"))
     target = write_report(path, settings.out)
     size = target.stat().st_size

@@ -11,6 +11,7 @@ from rich.console import Console
 from jaxreward.devices import cores
 from jaxreward.errors import UserError
 from jaxreward.evolution import Outcome
+from jaxreward.extras import missing
 from jaxreward.proposers.llm.cost import Amount
 from jaxreward.records import Result, Score, normalised
 from jaxreward.reports.plots import search_plot
@@ -40,16 +41,21 @@ def show_outcome(outcome: Outcome, console: Console) -> None:
     if outcome.best.feedback is not None:
         for notice in outcome.best.feedback.notices:
             console.print(f"{notice.kind}: {notice.message}")
-    picture = outcome.path / "search.png"
-    try:
-        search_plot(picture, _trained(outcome), title=f"{task}, search seed {s.seed}")
-        drawn = f"scores through the search: {picture}"
-    except UserError as error:  # a failed plot does not lose the result
-        drawn = f"the picture of the search was not drawn: {error}"
     console.print(f"{outcome.reason}; the best interface is {outcome.path / 'best_interface.py'}")
-    console.print(drawn)
+    if not missing("reports"):
+        console.print(_drawn(outcome, task))
     if outcome.exit_code:
         console.print(f"unfinished: go on with --name {outcome.path.name} --resume")
+
+
+def _drawn(outcome: Outcome, task: str) -> str:
+    """Draw the scores through the search; returns what came of it."""
+    picture = outcome.path / "search.png"
+    try:
+        search_plot(picture, _trained(outcome), title=f"{task}, search seed {outcome.settings.seed}")
+        return f"scores through the search: {picture}"
+    except UserError as error:  # a failed plot does not lose the result
+        return f"the picture of the search was not drawn: {error}"
 
 
 def rejections(entries: Sequence[Entry]) -> list[str]:

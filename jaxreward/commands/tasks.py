@@ -8,7 +8,8 @@ from typing import Annotated
 from jaxreward.commands.resolve import Command, Resolved
 from jaxreward.config import Arg
 from jaxreward.errors import UserError
-from jaxreward.tasks import card, make_task_of, options_of, task_names
+from jaxreward.extras import install, missing
+from jaxreward.tasks import card, extra_of, make_task_of, options_of, task_names
 
 
 @dataclass(frozen=True)
@@ -27,13 +28,22 @@ def run(resolved: Resolved[TasksSettings]) -> int:
     if not settings.task and settings.task_arg:
         raise UserError("--task-arg is for one task: say `jaxreward tasks NAME --task-arg KEY=VALUE`")
     if not settings.task:
-        print("\n".join([*task_names(), "xland/<environment>/<ruleset>"]))
+        print("\n".join(listing()))
         return 0
     task = make_task_of(settings.task, settings.task_arg)
     print(f"{task.name}, {task.horizon} steps an episode\n\n{task.description}\n\n{card(task).state_doc}")
     options = ", ".join(f"{name}={value}" for name, value in options_of(task).items())
     print(f"\nOptions (--task-arg KEY=VALUE): {options}" if options else "")
     return 0
+
+
+def listing() -> list[str]:
+    """The names of the tasks, each with the extra that it needs if there is one."""
+    names = [*task_names(), "xland/<environment>/<ruleset>"]
+    width = max(map(len, names)) + 2
+    extras = [extra_of(name) for name in names]
+    note = {extra: f"{extra}, not installed: {install(extra)}" for extra in {*extras} if extra and missing(extra)}
+    return [f"{name:<{width}}{note.get(extra, extra)}".rstrip() for name, extra in zip(names, extras, strict=True)]
 
 
 COMMANDS = (

@@ -21,6 +21,7 @@ from jaxreward.errors import FileProblem, InvalidSetting, UnusableFile, UserErro
 from jaxreward.evolution.presets import preset, quick_learner, quick_steps
 from jaxreward.evolution.settings import TrainingOptions, plain
 from jaxreward.evolution.task_check import require_vocabulary
+from jaxreward.extras import require
 from jaxreward.programs import Checker, Program
 from jaxreward.programs.checker import read_program
 from jaxreward.reports.live import Live
@@ -63,6 +64,8 @@ class TrainSettings(TrainingOptions):
         check_bounds(self)
         if self.plot is not None and self.plot.suffix not in (".png", ".svg"):
             raise InvalidSetting(f"--plot {self.plot} must end in .png or .svg", "plot")
+        if self.plot is not None:
+            require("reports", "--plot", "plot")
         for path in self.interfaces:
             if not path.is_file():
                 raise UnusableFile(f"there is no interface file {path}", path, FileProblem.MISSING)

@@ -44,6 +44,7 @@ from jaxreward.comparison.finished_searches import (
 )
 from jaxreward.comparison.shards import Shard, differences, read_records, read_shards
 from jaxreward.errors import ChangedSetting, FileProblem, InvalidSetting, UnusableFile, UserError
+from jaxreward.extras import install, missing
 from jaxreward.reports.tables import score_json
 from jaxreward.runs.disk import write_atomic
 from jaxreward.runs.events import json_ready
@@ -307,7 +308,7 @@ def report(gathered: Gathered, out: Path, console: Console, as_json: bool) -> No
     if gathered.missing:
         _list_missing(gathered.missing, console)
         pages.append("Not finished:\n\n" + "".join(f"- {cell}: {why}\n" for cell, why in gathered.missing.items()))
-    pictured = any(row.searches for row in rows)
+    pictured = any(row.searches for row in rows) and not missing("reports")
     if pictured:
         pages.append("![Best score so far, over trained candidates and over device seconds](comparison.png)\n")
     write_atomic(out / "comparison.md", "\n".join(pages))
@@ -325,10 +326,16 @@ def report(gathered: Gathered, out: Path, console: Console, as_json: bool) -> No
             drawn = Path(folder) / "comparison.png"
             search_curves(drawn, rows)
             write_atomic(out / "comparison.png", drawn.read_bytes())
-    console.print(f"table in {out / 'comparison.md'}, plot in the same folder, all figures in comparison.json")
+    console.print(f"table in {out / 'comparison.md'}, {_plot_note(pictured)}all figures in comparison.json")
     if as_json:
         print_json({"out": str(out), "finished": not gathered.missing, "rows": table, "notes": unlike,
                     "missing": dict(gathered.missing), "asked_before": dict(gathered.before)})  # fmt: skip
+
+
+def _plot_note(pictured: bool) -> str:
+    if pictured:
+        return "plot in the same folder, "
+    return f"no plot ({install('reports')}), " if missing("reports") else ""
 
 
 def _before_note(cells: Mapping[str, str], files: Sequence[Path]) -> list[str]:

@@ -10,6 +10,7 @@ from jaxreward import files
 from jaxreward.errors import InvalidSetting, UserError
 from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.evolution.task_check import require_vocabulary
+from jaxreward.extras import require
 from jaxreward.proposers.fixed import FixedObservation
 from jaxreward.proposers.human.judge import Judge
 from jaxreward.proposers.proposer import Proposer
@@ -69,6 +70,8 @@ class Setup:
                 "strategy",
                 "option",
             )
+        if strategy.asks_people:
+            require("reports", "a search that has people compare agents", "strategy", "option")
         asks = strategy.asks_people and settings.proposer != "replay"  # a recording has the votes
         judge = Judge(settings.judge, settings.llm.wait_s) if asks else None
         return cls(task, strategy, proposer, observation, judge)

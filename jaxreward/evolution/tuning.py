@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from cmaes import CMA
 
 from jaxreward.evolution.candidate_trainer import CandidateTrainer
 from jaxreward.programs import Checker, Program
@@ -84,6 +83,8 @@ class _Search:
     """The settings of one program."""
 
     def __init__(self, program: Program, settings: int, seed: int, id: str) -> None:
+        from cmaes import CMA  # which imports scipy.stats: half a second that most searches have no use for
+
         self.id, self.program = id, program
         _, size = generations(settings)
         dimensions = max(2, len(program.constants))  # a second that nothing depends on: CMA-ES wants two

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Mapping
 from importlib import resources
 from typing import Any, NamedTuple
@@ -45,9 +46,8 @@ def is_grid(task: Any) -> bool:
 
 def is_mujoco(task: Any) -> bool:
     """Whether it is a task on a MuJoCo model."""
-    from jaxreward.tasks.robots.mujoco_task import MuJoCoTask
-
-    return isinstance(task, MuJoCoTask)
+    module = sys.modules.get("jaxreward.tasks.robots.mujoco_task")  # imported by whoever made such a task
+    return module is not None and isinstance(task, module.MuJoCoTask)
 
 
 def _is(task: Any, module: str, *names: str) -> bool:

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from jaxreward.errors import FileProblem, UnusableFile, UserError
+from jaxreward.extras import require
 from jaxreward.runs.disk import check_target, write_atomic
 
 Frames = Sequence[np.ndarray]
@@ -39,7 +40,7 @@ def write_film(
         below: the trusted folder that `path` lies in, as in `files`; by default its own.
 
     Raises:
-        UserError: another format, or a full disk.
+        UserError: another format, packages that are not installed, or a full disk.
     """
     check_format(path)
     longest = max(map(len, episodes))
@@ -48,7 +49,8 @@ def write_film(
 
 
 def check_format(path: Path) -> None:
-    """Raise `UnusableFile` if a film cannot be written to `path`: its suffix, or its folder."""
+    """Raise `UserError` if a film cannot be written to `path`: its suffix, its folder, or a package that is missing."""
+    require("reports", "a film")
     if path.suffix not in (".gif", ".mp4"):
         message = f"a film is written as .gif or .mp4, not as {path.name}"
         raise UnusableFile(message, path, FileProblem.WRONG_KIND)

@@ -16,6 +16,7 @@ from typing import Any
 
 from jaxreward import files
 from jaxreward.config import label_of, parse_json
+from jaxreward.extras import require
 from jaxreward.formatting import count, dollars, mapped, printable, span
 from jaxreward.reports import charts
 from jaxreward.reports.candidates import details
@@ -90,8 +91,9 @@ def write_report(path: Path, target: Path | None = None) -> Path:
     """Write the report of the run in `path`, also of one that is running; returns its path, by default in the run.
 
     Raises:
-        UserError: there is no run, its log is damaged, or the disk is full.
+        UserError: there is no run, its log is damaged, a package is not installed, or the disk is full.
     """
+    require("reports", "a report")
     target = target or path / PAGE
     with explain_malformed(path):
         text = render(RunView.read(path))

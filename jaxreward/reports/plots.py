@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from jaxreward.extras import require
 from jaxreward.records import SUCCESS, Measure, Result
 from jaxreward.reports.tables import measure_of_scores
 from jaxreward.runs.disk import explain_full_disk, write_atomic
@@ -17,7 +18,12 @@ _COLOURS = ("#2a6fb0", "#d1600a", "#3a8f4a", "#8a4fa3", "#b03a48", "#6b6b6b", "#
 
 
 def panels(n: int = 1) -> tuple[Any, list[Any]]:
-    """A figure with `n` panels side by side, and room for a legend on the right."""
+    """A figure with `n` panels side by side, and room for a legend on the right.
+
+    Raises:
+        MissingPackage: Matplotlib is not installed.
+    """
+    require("reports", "a plot")
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(6.4 if n == 1 else 2.2 + 3.4 * n, 3.6), layout="constrained")

@@ -10,7 +10,7 @@ from jaxreward.tasks.arguments import make_task_of, options_of, unchecked_task_o
 from jaxreward.tasks.documentation import card, document_state
 from jaxreward.tasks.finding import Finding, Location
 from jaxreward.tasks.from_file import digest_of
-from jaxreward.tasks.registry import has_real_actions, make_task, task_names
+from jaxreward.tasks.registry import extra_of, has_real_actions, make_task, task_names
 from jaxreward.tasks.source_locator import SourceLocator
 from jaxreward.tasks.stepping import batched_step, slice_limit
 from jaxreward.tasks.task import (
@@ -52,6 +52,7 @@ __all__ = [
     "compiler_options",
     "digest_of",
     "document_state",
+    "extra_of",
     "file_of",
     "has_real_actions",
     "is_file",

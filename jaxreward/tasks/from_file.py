@@ -11,7 +11,16 @@ from types import ModuleType
 from typing import Any
 
 from jaxreward.config import class_of, file_of
-from jaxreward.errors import FILE_OF_USER, FileProblem, InvalidSetting, UnknownName, UnusableFile, UserError, in_a_line
+from jaxreward.errors import (
+    FILE_OF_USER,
+    FileProblem,
+    InvalidSetting,
+    MissingPackage,
+    UnknownName,
+    UnusableFile,
+    UserError,
+    in_a_line,
+)
 from jaxreward.tasks.option_checks import call_with_options
 from jaxreward.tasks.task import Task
 
@@ -31,6 +40,7 @@ def task_from_file(name: str, **options: Any) -> Task:
 
     Raises:
         UnusableFile: no such file, one that cannot be imported, or one without a task.
+        MissingPackage: it imports tasks of ours whose simulator is not installed.
         UnknownName: no such class, or an option that it does not take.
         InvalidSetting: several tasks, and the name says none.
     """
@@ -91,6 +101,9 @@ def _imported(path: Path) -> ModuleType:
     vars(module)[_DIGEST] = hashlib.sha256(path.read_bytes()).hexdigest()
     try:
         spec.loader.exec_module(module)
+    except MissingPackage:
+        del sys.modules[name]
+        raise
     except (Exception, SystemExit) as error:
         del sys.modules[name]
         raise _failed(f"{path} cannot be imported", path, error) from error

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from jaxreward.config import is_file
 from jaxreward.errors import UnknownName
+from jaxreward.extras import require
 from jaxreward.tasks.from_file import task_from_file
 from jaxreward.tasks.option_checks import call_with_options, invalid_option
 from jaxreward.tasks.task import Box, Task
@@ -27,6 +28,9 @@ class Entry(NamedTuple):
     fixed: Mapping[str, Any] = MappingProxyType({})
     real: bool = True
 
+
+_EXTRAS = {"brax": "brax", "robots": "mujoco", "xland": "xland"}
+"""Extras that tasks need, by the module or package that they are made in."""
 
 _PROBES = ("constant", "signal", "delay", "choice", "corridor", "endless", "aim")
 _TASKS: dict[str, Entry] = {
@@ -53,6 +57,13 @@ def task_names() -> tuple[str, ...]:
     return tuple(sorted(_TASKS))
 
 
+def extra_of(name: str) -> str:
+    """The extra that the simulator of the task called `name` comes with; empty for none, and for a task in a file."""
+    if name.startswith("xland/"):
+        return "xland"
+    return _EXTRAS.get(_TASKS[name].module.partition(".")[0], "") if name in _TASKS else ""
+
+
 def has_real_actions(name: str) -> bool:
     """Whether the actions of the task called `name` are real numbers; False for an unknown name. A task in a file
     is made to find out."""
@@ -69,7 +80,8 @@ def make_task(name: str, **options: Any) -> Task:
     sound (see `jaxreward.tasks.validation`).
 
     Raises:
-        UserError: unknown name, environment, ruleset, file or option; a mistake in the task of a file.
+        UserError: unknown name, environment, ruleset, file or option; a mistake in the task of a file; a simulator that
+            is not installed.
     """
     task = unchecked_task(name, **options)
     if is_file(name):
@@ -81,6 +93,8 @@ def unchecked_task(name: str, **options: Any) -> Task:
     """As `make_task`, without the validation of a task in a file."""
     if is_file(name):
         return task_from_file(name, **options)
+    if extra := extra_of(name):
+        require(extra, f"the task {name}", "task")
     if name.startswith("xland/"):
         from jaxreward.tasks.xland_ruleset import ruleset_task
 

@@ -5,19 +5,16 @@ from __future__ import annotations
 import fcntl
 import os
 from collections.abc import Callable, Iterable, Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal, Protocol, get_args
 
-from jaxreward import files
-from jaxreward.errors import MissingPackage, UserError
+from jaxreward import extras, files
+from jaxreward.errors import UserError
 from jaxreward.runs import Entry
 from jaxreward.tracking.items import Item, ItemBuilder
 
 SinkName = Literal["tensorboard", "wandb"]
 SINKS: tuple[SinkName, ...] = get_args(SinkName)
-
-_PACKAGES: dict[SinkName, str] = {"tensorboard": "tensorboardX", "wandb": "wandb"}
 
 
 class Sink(Protocol):
@@ -50,12 +47,7 @@ class Sink(Protocol):
 def require(names: Iterable[SinkName]) -> None:
     """Raise a UserError if a sink cannot work here: its package is missing, or nobody is logged in."""
     for name in names:
-        if find_spec(_PACKAGES[name]) is None:
-            raise MissingPackage(
-                f"--track {name} needs the package {_PACKAGES[name]}: pip install 'jaxreward[{name}]', or leave it out",
-                _PACKAGES[name],
-                "track",
-            )
+        extras.require(name, f"--track {name}", "track")
         if name == "wandb":
             from jaxreward.tracking.weights_and_biases import require_key
 

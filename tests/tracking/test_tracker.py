@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -13,7 +14,7 @@ from jaxreward.cli import main
 from jaxreward.errors import MissingPackage
 from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.runs import Entry
-from jaxreward.tracking import Tracker, require, tracker
+from jaxreward.tracking import Tracker, require
 from jaxreward.tracking.items import COLUMNS, Curve, Ended, Item, ItemBuilder, Line, Program, Scalars, Started
 from tests.reports import example
 from tests.tracking.records import Value, read_folder
@@ -136,7 +137,8 @@ def test_two_processes_do_not_feed_one_sink(tmp_path: Path):
 def test_a_missing_package_is_said_with_its_extra_before_anything_begins(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ):
-    monkeypatch.setattr(tracker, "find_spec", lambda name: None)
+    for module in ("wandb", "tensorboardX"):
+        monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(MissingPackage, match=r"jaxreward\[wandb\]", check=lambda e: e.package == "wandb"):
         require(["wandb"])
     with pytest.raises(MissingPackage, match=r"jaxreward\[tensorboard\]", check=lambda e: e.package == "tensorboardX"):

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from jaxreward.errors import InvalidSetting, UserError
+from jaxreward.extras import require
 from jaxreward.proposers.llm.batch import Batch, Session, answered
 from jaxreward.proposers.llm.call_errors import CallError
 from jaxreward.proposers.llm.circuit_breaker import Clock
@@ -40,13 +41,14 @@ class LlmProposer(Proposer):
 
     Raises:
         UserError: invalid settings, no model, a key in the address, a cap in dollars without a
-            price, or a `.env` that cannot be read.
+            price, a `.env` that cannot be read, or packages that are not installed.
     """
 
     name = "llm"
     accepts_repairs = True
 
     def __init__(self, card: TaskCard, settings: LlmSettings | None = None) -> None:
+        require("llm", "the proposer llm", "proposer")
         self.settings = settings or LlmSettings()
         self.settings.check()
         if not self.settings.model:
@@ -185,8 +187,9 @@ def ping(settings: LlmSettings, note: Callable[[str], None] = lambda _: None) ->
     """Ask every model of the settings for one word, once; `note` shows where, and what in `.env` is ignored.
 
     Raises:
-        UserError: no model, or invalid settings.
+        UserError: no model, invalid settings, or packages that are not installed.
     """
+    require("llm", "--model", "model")
     settings.check()
     if not settings.model:
         raise InvalidSetting(_NO_MODEL, "model")

@@ -10,10 +10,13 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
+from jaxreward.extras import require
+
 
 @cache
 def import_litellm() -> Any:
     """litellm without its network lookups, its printing and its own search for a `.env`, over HTTP that is watched."""
+    require("llm", "a language model")
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
     os.environ.setdefault("LITELLM_LOCAL_ANTHROPIC_BETA_HEADERS", "True")
     os.environ.setdefault("LITELLM_MODE", "PRODUCTION")  # else it loads a .env from above its own files

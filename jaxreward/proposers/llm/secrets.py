@@ -14,6 +14,7 @@ from urllib.parse import quote, quote_plus
 
 from jaxreward import files
 from jaxreward.errors import FileProblem, UnusableFile, why_unreadable
+from jaxreward.extras import missing
 
 _SECRET_NAME = re.compile(
     r"PASSWORD|PASSWD|PASSPHRASE|PASS$|^PGPASS|_PAT$|SECRET|CREDENTIAL|API_?KEY|ACCESS_?KEY|PRIVATE_?KEY|"
@@ -132,7 +133,8 @@ class Secrets:
 
 
 def _read(path: Path) -> dict[str, str]:
-    if not path.is_file():
+    # Keys in it are for language models alone: without their packages none is ever read, and none needs hiding.
+    if not path.is_file() or missing("llm"):
         return {}
     from dotenv import dotenv_values
 
