@@ -148,7 +148,8 @@ def compiled(row: Row) -> dict[str, Any]:
 
     with open("/proc/self/oom_score_adj", "w") as file:  # where memory runs out, this process is the one to go
         file.write("1000")
-    task, ppo, about = make_task(row.case.removesuffix(GRU)), learner(row.case, row.envs, row.shape), DEVICES[row.device]
+    task, about = make_task(row.case.removesuffix(GRU)), DEVICES[row.device]
+    ppo = learner(row.case, row.envs, row.shape)
     programs = read_programs(Path(row.programs), task)[: row.candidates]
     device, begin = about.device(), time.process_time()
     bank = BANKS.of(programs, len(programs) * row.seeds * ppo.envs) if row.population == "bank" else None
@@ -159,7 +160,8 @@ def compiled(row: Row) -> dict[str, Any]:
     names = ["collect", *(f"collect {k}" for k in range(2, len(found)))]  # in one piece or in several
     return {
         "device_kind": device.device_kind, "steps": row.candidates * row.seeds * ppo.batch, "length": ppo.length,
-        "unroll": ppo.unroll, "epochs": ppo.epochs, "minibatches": ppo.minibatches, "repeat": ppo.action_repeat, "structures": len(set(population.structure)),
+        "unroll": ppo.unroll, "epochs": ppo.epochs, "minibatches": ppo.minibatches,
+        "repeat": ppo.action_repeat, "structures": len(set(population.structure)),
         "bank_nodes": bank and bank.size,
         "cpu_s": round(time.process_time() - begin, 1),
         "functions": {name: figures(made, about) for name, made in zip([*names, "learn"], found, strict=True)},

@@ -56,8 +56,9 @@ def preset(
 ) -> EvolveSettings:
     """Defaults by name, for devices of a platform of JAX, by default that of its default backend.
 
-    The budgets of `quick` are sized for two cores, its learner for the platform. `paper-budget` is the search of LIMEN's paper (30 candidates, one at a time) and its
-    budgets with the learner of `quick`; `paper` has the paper's learner too.
+    The budgets of `quick` are sized for two cores, its learner for the platform. `paper-budget` is the search of
+    LIMEN's paper (30 candidates, one at a time) and its budgets with the learner of `quick`; `paper` has the paper's
+    learner too.
 
     Raises:
         UserError: no such preset, or none for this task.

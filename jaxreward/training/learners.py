@@ -12,11 +12,7 @@ from jaxreward.training.hyperparameters import PPO
 
 
 class Shape(NamedTuple):
-    """What of the quick learner depends on the device: the fields of `PPO` by these names.
-
-    `budget` is the number of environment steps of a seed in which it tells good interfaces from bad ones, in units of
-    what it takes on a CPU.
-    """
+    """What of the quick learner depends on the device: the fields of `PPO` by these names."""
 
     envs: int
     unroll: int
@@ -24,11 +20,10 @@ class Shape(NamedTuple):
     minibatches: int
     epochs: int
     learning_rate: float
-    budget: int = 1
 
     def of(self, ppo: PPO) -> PPO:
         """`ppo` in this shape."""
-        return ppo.replace(**{name: value for name, value in self._asdict().items() if name != "budget"})
+        return ppo.replace(**self._asdict())
 
 
 SHAPES: dict[str, dict[str, Shape]] = {
@@ -47,7 +42,7 @@ SHAPES: dict[str, dict[str, Shape]] = {
 """The shapes of the quick learner by kind of action and platform (docs/appendix/quick_learner.md)."""
 
 _QUICK_REAL: dict[str, Any] = {
-    **{k: v for k, v in SHAPES["real"]["cpu"]._asdict().items() if k != "budget"},
+    **SHAPES["real"]["cpu"]._asdict(),
     "entropy": 5e-3, "hidden": (64, 64), "value_hidden": (128, 128), "scale_rewards": True, "reward_scale": 30.0,
     "observation_clip": 5.0,
 }  # fmt: skip
