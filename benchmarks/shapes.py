@@ -58,7 +58,7 @@ class ShapesSettings:
     groups: tuple[str, ...] = ("easy", "medium")
     """easy, medium, hard, hopper."""
     shapes: tuple[str, ...] = ("cpu", "gpu")
-    """Rows of the learners' table, or NAME=VALUE,NAME=VALUE in place of the CPU's."""
+    """Rows of the learners' table, or NAME=VALUE,NAME=VALUE in place of the CPU's; none: only estimate again."""
     budget: float = 1.0
     """Environment steps of a seed, in units of those of the quick preset."""
     seeds: int = 10
@@ -167,31 +167,40 @@ def programs_of(group: str, task: Task) -> list[Program]:
 
 
 def measured(s: ShapesSettings, group: str, text: str, task: Task, programs: Sequence[Program]) -> dict[str, Any]:
-    """A row: success of every case and seed, and the seconds of an H200 by the number of candidates."""
+    """A row: success of every case and seed."""
     ppo, steps = learner(text, task.name), round(s.budget * quick_steps(task.name))
     result = train(
         task, programs, ppo, seeds=range(s.first_seed, s.first_seed + s.seeds), steps=steps,
         checkpoints=curve_points(task, ppo, steps),
     )  # fmt: skip
-    known = compiled_rows(s.compiled, task.name, ppo)
     return {
         "group": group, "task": task.name, "name": text, "shape": shape_of(ppo), "budget": s.budget, "steps": steps,
         "seeds": list(result.seeds), "updates": -(-steps // ppo.batch), "measure": result.measure.label,
         "success": {case: result.success[k].tolist() for k, case in enumerate(GROUPS[group][1])},
-        "h200_s": {n: training_s(row, task, ppo, steps, DEVICES["h200"]) for n, row in sorted(known.items())},
         "run_s": round(result.run_s, 1), "compile_s": round(result.compile_s, 1), **machine(),
     }  # fmt: skip
 
 
+def estimated(row: dict[str, Any], compiled: Path) -> dict[str, Any]:
+    """A row with the seconds of an H200 by the number of candidates, as far as its shape was compiled."""
+    task = make_task(row["task"])
+    ppo = Shape(**row["shape"]).of(quick_for(has_real_actions(task.name), "cpu"))
+    known = sorted(compiled_rows(compiled, task.name, ppo).items())
+    seconds = {str(n): training_s(of_n, task, ppo, row["steps"], DEVICES["h200"]) for n, of_n in known}
+    return row | {"h200_s": {n: round(value, 3) for n, value in seconds.items()}}
+
+
 def run(s: ShapesSettings) -> int:
-    """All rows, one after the other."""
+    """All rows, one after the other, and the estimates of those of before again."""
     s.check()
     report, console = _report(s.out), Console(stderr=True)
+    report["rows"] = [estimated(row, s.compiled) for row in report["rows"]]
+    save(report, s.out)
     for group in s.groups:
         task = make_task(GROUPS[group][0])
         programs = programs_of(group, task)
         for text in s.shapes:
-            report["rows"].append(row := measured(s, group, text, task, programs))
+            report["rows"].append(row := estimated(measured(s, group, text, task, programs), s.compiled))
             save(report, s.out)
             console.print(line(row), highlight=False, soft_wrap=True)
     return 0
