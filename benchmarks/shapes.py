@@ -38,7 +38,7 @@ from jaxreward.training.learners import SHAPES, Shape, quick_for
 from jaxreward.training.plan import EVAL_EPISODES, Evaluation, curve_points
 
 ROOT = Path(__file__).resolve().parents[1]
-COMPILED = ROOT / "benchmarks" / "results" / "gpu_shapes.json"
+COMPILED = tuple(ROOT / "benchmarks" / "results" / name for name in ("gpu_compile.json", "gpu_shapes.json"))
 
 OBSERVATION = "expert observation"
 """A case: the observation of expert.py, completed with the task's sparse reward."""
@@ -65,8 +65,8 @@ class ShapesSettings:
     """Training seeds."""
     first_seed: int = 1000
     """The first of them."""
-    compiled: Path = COMPILED
-    """Results of gpu_compile.py with rows of these shapes."""
+    compiled: tuple[Path, ...] = COMPILED
+    """Results of gpu_compile.py, with rows of these shapes."""
     out: Path | None = None
     """File of results, to which rows are appended as they are made."""
 
@@ -134,17 +134,24 @@ def shape_of(ppo: PPO) -> dict[str, Any]:
     return {name: getattr(ppo, name) for name in Shape._fields}
 
 
-def compiled_rows(path: Path, task: str, ppo: PPO) -> dict[int, dict[str, Any]]:
-    """The last row of `gpu_compile` for this task and shape, by its number of candidates."""
-    try:
-        rows = json.loads(path.read_text())["rows"] if path.exists() else []
-    except (OSError, ValueError, KeyError) as error:
-        raise UserError(f"--compiled {path} cannot be read: {why_unreadable(error)}") from error
-    same = {"case": task, "device": "h200", "envs": ppo.envs, "length": ppo.length, "unroll": ppo.unroll,
-            "epochs": ppo.epochs, "minibatches": ppo.minibatches}  # fmt: skip
+def compiled_rows(paths: Sequence[Path], task: str, ppo: PPO) -> dict[int, dict[str, Any]]:
+    """The last row of `gpu_compile` for banks of programs of this task and this shape, by the number of candidates.
+
+    Early rows do not say their shape but for the environments: it is that of a CPU.
+    """
+    rows: list[dict[str, Any]] = []
+    for path in paths:
+        try:
+            rows += json.loads(path.read_text())["rows"] if path.exists() else []
+        except (OSError, ValueError, KeyError) as error:
+            raise UserError(f"--compiled {path} cannot be read: {why_unreadable(error)}") from error
+    usual = quick_for(has_real_actions(task), "cpu")
+    same = {name: (getattr(ppo, name), getattr(usual, name)) for name in ("unroll", "epochs", "minibatches")}
     return {
         row["candidates"]: row for row in rows
-        if "error" not in row and all(row.get(name) == value for name, value in same.items())
+        if (row["case"], row["device"], row["envs"], row.get("length"), row.get("population"))
+        == (task, "h200", ppo.envs, ppo.length, "bank")
+        and all(row.get(name, early) == value for name, (value, early) in same.items())
     }  # fmt: skip
 
 
@@ -181,7 +188,7 @@ def measured(s: ShapesSettings, group: str, text: str, task: Task, programs: Seq
     }  # fmt: skip
 
 
-def estimated(row: dict[str, Any], compiled: Path) -> dict[str, Any]:
+def estimated(row: dict[str, Any], compiled: Sequence[Path]) -> dict[str, Any]:
     """A row with the seconds of an H200 by the number of candidates, as far as its shape was compiled."""
     task = make_task(row["task"])
     ppo = Shape(**row["shape"]).of(quick_for(has_real_actions(task.name), "cpu"))

@@ -43,7 +43,8 @@ def test_every_row_of_the_table_is_a_learner_of_every_task(platform: str):
 
 def test_on_a_cpu_the_defaults_are_what_they_were():
     assert quick_learner("xland-easy", "cpu") == PPO() and quick_learner("hopper", "cpu") == quick_real()
-    assert [SHAPES[kind]["cpu"] for kind in ("discrete", "real")] == [(64, 16, 1, 4, 2, 3e-3), (128, 10, 4, 8, 4, 1e-3)]
+    assert tuple(SHAPES["discrete"]["cpu"]) == (64, 16, 1, 4, 2, 3e-3)
+    assert tuple(SHAPES["real"]["cpu"]) == (128, 10, 4, 8, 4, 1e-3)
     assert {name: quick(make_task(name)) for name in ("xland-easy", "hopper")} == {
         "xland-easy": PPO(), "hopper": quick_real(),
     }  # fmt: skip
@@ -57,6 +58,17 @@ def test_devices_differ_in_the_fields_of_the_table_alone(name: str):
         other = quick_learner(name, platform)
         assert other != cpu and shape_of(name == "hopper", "cpu").of(other) == cpu
         assert task_card(task, None, other) == task_card(task, None, cpu)
+
+
+def test_the_documented_shapes_are_those_of_the_code():
+    page = (ROOT / "docs" / "trainer.md").read_text()
+    for kind, rows in SHAPES.items():
+        for names, s in (("CPU", rows["cpu"]), ("GPU and TPU", rows["gpu"])):
+            unroll = f"{s.unroll} x {s.unrolls}" if s.unrolls > 1 else f"{s.unroll}"
+            rate = f"{s.learning_rate:.0e}".replace("e-0", "e-")
+            row = f"| {kind} actions, {names} | {s.envs} | {unroll} | {s.minibatches} | {s.epochs} | {rate} |"
+            assert row in page
+        assert rows["tpu"] == rows["gpu"]
 
 
 def test_a_platform_without_a_row_is_a_gpu():
