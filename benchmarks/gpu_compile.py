@@ -131,9 +131,9 @@ class Row:
     candidates: int
     seeds: int
     envs: int
-    shape: tuple[str, ...]
     population: PopulationName
     programs: str
+    shape: tuple[str, ...] = ()
 
 
 def compiled(row: Row) -> dict[str, Any]:
@@ -228,7 +228,7 @@ def run(s: CompileSettings) -> int:
             for n in sorted(s.candidates):
                 for device in s.devices:
                     bars.update(at, description=f"{case}, {n} candidates, {DEVICES[device].title}")
-                    row = Row(case, device, n, s.seeds, s.envs, s.shape, s.population, str(write))
+                    row = Row(case, device, n, s.seeds, s.envs, s.population, str(write), s.shape)
                     begin = time.perf_counter()
                     found = in_a_process(row, environments[device], s.limit_s)
                     if "error" not in found:
