@@ -148,7 +148,7 @@ def test_help_starts_no_backend(monkeypatch: pytest.MonkeyPatch, capsys: pytest.
     monkeypatch.setattr(jax, "default_backend", started)
     for command in (EVOLVE[0], TRAIN[0], COMPARE[0]):
         with pytest.raises(SystemExit):
-            resolve(command, ["--help", "ppo"])
+            learner(command, "--help", "ppo")
     assert "[64" in capsys.readouterr().out
 
 
