@@ -28,15 +28,15 @@ class Shape(NamedTuple):
 
 _CPU = Shape(envs=64, unroll=16, unrolls=1, minibatches=4, epochs=2, learning_rate=3e-3)
 _CPU_REAL = Shape(envs=128, unroll=10, unrolls=4, minibatches=8, epochs=4, learning_rate=1e-3)
-_WIDE = _CPU._replace(envs=256, minibatches=16)
+_WIDE, _WIDE_REAL = _CPU._replace(envs=256, minibatches=16), _CPU_REAL._replace(envs=256, minibatches=16)
 
 SHAPES: dict[str, dict[str, Shape]] = {
     # A CPU pays for arithmetic: small batches learn most from a step. Elsewhere launches in sequence are what takes
     # time, and a step of four times the environments has hardly more of them. Minibatches keep their size, by which as
     # many steps teach as much. With more than the 256 held-out episodes another collector would be compiled for these.
     "discrete": {"cpu": _CPU, "gpu": _WIDE, "tpu": _WIDE},
-    # Robots learned less from as many steps of 512 environments.
-    "real": {"cpu": _CPU_REAL, "gpu": _CPU_REAL, "tpu": _CPU_REAL},
+    # Likewise; from as many steps of 512 environments the hopper learned less.
+    "real": {"cpu": _CPU_REAL, "gpu": _WIDE_REAL, "tpu": _WIDE_REAL},
 }
 """The shapes of the quick learner by kind of action and platform (docs/appendix/quick_learner.md)."""
 
