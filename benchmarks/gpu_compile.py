@@ -19,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -57,6 +58,8 @@ class CompileSettings:
     """Training seeds of each."""
     envs: int = 64
     """Environments of an agent."""
+    shape: tuple[str, ...] = ()
+    """Static hyperparameters in place of those of the learner, each NAME=NUMBER: `unroll=8 minibatches=16`."""
     population: PopulationName = "bank"
     """Programs as data of a bank, which is what accelerators get, or as code of their own rows."""
     label: str = ""
@@ -86,20 +89,30 @@ class CompileSettings:
         if self.out is not None and self.out.suffix != ".json":
             raise UserError(f"--out {self.out} must end in .json")
         for case in self.cases:
-            learner(case, self.envs)
+            learner(case, self.envs, self.shape)
 
     def environment(self, device: str) -> dict[str, str]:
         return environment(device, self.cuda_site, self.libtpu)
 
 
-def learner(case: str, envs: int) -> PPO:
+SHAPE = ("unroll", "unrolls", "epochs", "minibatches")
+"""What `--shape` may set."""
+
+
+def learner(case: str, envs: int, shape: Sequence[str] = ()) -> PPO:
     """The hyperparameters of a case.
 
     Raises:
-        UserError: a task that there is not, or a number of environments that its minibatches do not divide.
+        UserError: a task or hyperparameter that there is not, or a number of environments that its minibatches do not
+            divide.
     """
     name = case.removesuffix(GRU)
-    ppo = replace(paper(name) if case.endswith(GRU) else quick(make_task(name)), envs=envs)
+    ppo = replace(paper(name) if case.endswith(GRU) else quick(make_task(name), "cpu"), envs=envs)
+    for text in shape:
+        setting, _, number = text.partition("=")
+        if setting not in SHAPE or not number.isdecimal():
+            raise UserError(f"--shape takes NAME=NUMBER, of {', '.join(SHAPE)}, not '{text}'")
+        ppo = ppo.replace(**{setting: int(number)})
     if case.endswith(GRU) and not ppo.gru:
         raise UserError(f"the paper's learner for {name} has no GRU")
     ppo.check()
@@ -120,6 +133,7 @@ class Row:
     envs: int
     population: PopulationName
     programs: str
+    shape: tuple[str, ...] = ()
 
 
 def compiled(row: Row) -> dict[str, Any]:
@@ -134,7 +148,8 @@ def compiled(row: Row) -> dict[str, Any]:
 
     with open("/proc/self/oom_score_adj", "w") as file:  # where memory runs out, this process is the one to go
         file.write("1000")
-    task, ppo, about = make_task(row.case.removesuffix(GRU)), learner(row.case, row.envs), DEVICES[row.device]
+    task, about = make_task(row.case.removesuffix(GRU)), DEVICES[row.device]
+    ppo = learner(row.case, row.envs, row.shape)
     programs = read_programs(Path(row.programs), task)[: row.candidates]
     device, begin = about.device(), time.process_time()
     bank = BANKS.of(programs, len(programs) * row.seeds * ppo.envs) if row.population == "bank" else None
@@ -145,6 +160,7 @@ def compiled(row: Row) -> dict[str, Any]:
     names = ["collect", *(f"collect {k}" for k in range(2, len(found)))]  # in one piece or in several
     return {
         "device_kind": device.device_kind, "steps": row.candidates * row.seeds * ppo.batch, "length": ppo.length,
+        "unroll": ppo.unroll, "epochs": ppo.epochs, "minibatches": ppo.minibatches,
         "repeat": ppo.action_repeat, "structures": len(set(population.structure)),
         "bank_nodes": bank and bank.size,
         "cpu_s": round(time.process_time() - begin, 1),
@@ -212,7 +228,7 @@ def run(s: CompileSettings) -> int:
             for n in sorted(s.candidates):
                 for device in s.devices:
                     bars.update(at, description=f"{case}, {n} candidates, {DEVICES[device].title}")
-                    row = Row(case, device, n, s.seeds, s.envs, s.population, str(write))
+                    row = Row(case, device, n, s.seeds, s.envs, s.population, str(write), s.shape)
                     begin = time.perf_counter()
                     found = in_a_process(row, environments[device], s.limit_s)
                     if "error" not in found:

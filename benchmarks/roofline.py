@@ -20,6 +20,21 @@ ASSUMED = (
 """What the estimate takes for granted; in every file of results."""
 
 
+def bounds_of(function: dict[str, Any], device: Described, launch_us: float | None = None) -> dict[str, float]:
+    """Seconds that one run of a compiled function takes at least, by each bound."""
+    launch_us = device.launch_us if launch_us is None else launch_us
+    return {
+        "launches": (function["launches"] + function["unknown_turn"]) * launch_us * 1e-6,
+        "memory": function["bytes"] / device.bandwidth,
+        "arithmetic": function["flops"] / device.flops,
+    }
+
+
+def seconds_of(function: dict[str, Any], device: Described) -> float:
+    """Seconds that one run of a compiled function takes at least."""
+    return max(bounds_of(function, device).values())
+
+
 def estimate(row: dict[str, Any], device: Described, launch_us: float | None = None) -> dict[str, Any]:
     """Of a row of `gpu_compile`: launches for an environment step, the seconds of an update by each bound, steps/s.
 
@@ -31,11 +46,7 @@ def estimate(row: dict[str, Any], device: Described, launch_us: float | None = N
     collecting = [f for name, f in functions.items() if name != "learn"]
     seconds, bounds = 0.0, {"launches": 0.0, "memory": 0.0, "arithmetic": 0.0}
     for f in functions.values():
-        parts = {
-            "launches": (f["launches"] + f["unknown_turn"]) * launch_us * 1e-6,
-            "memory": f["bytes"] / device.bandwidth,
-            "arithmetic": f["flops"] / device.flops,
-        }
+        parts = bounds_of(f, device, launch_us)
         seconds += max(parts.values())
         for name, part in parts.items():
             bounds[name] += part

@@ -29,7 +29,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 OF_ALL = ("llm", "xland", "brax", "mujoco", "reports")
 
-COMES_WITH = {"jaxlib": "jax", "markupsafe": "jinja2", "warp-lang": "the extra warp"}
+COMES_WITH = {"jaxlib": "jax", "markupsafe": "jinja2", "warp-lang": "the extra warp", "pandas": "the user"}
 """Distributions that are imported and not required by name, and what brings them."""
 
 NEEDS = {

@@ -10,7 +10,7 @@ from contextlib import suppress
 from rich.console import Console
 
 from jaxreward import programs
-from jaxreward.commands.estimate import cost_s, duration, search_s
+from jaxreward.commands.estimate import cost_s, duration, search_s, shape_text
 from jaxreward.commands.evolve import TOPICS
 from jaxreward.commands.output import console_of
 from jaxreward.commands.resolve import Command, Given, Resolved, Source
@@ -18,7 +18,7 @@ from jaxreward.commands.spending import Spending, confirm, spending_of
 from jaxreward.comparison.cells import Cell, SearchCell, Tools, Unfinished, attempt, exit_code
 from jaxreward.comparison.compare_settings import CompareSettings
 from jaxreward.comparison.outcome import conclude, idle, merge, print_json, require_fitting
-from jaxreward.comparison.shards import keep_record
+from jaxreward.comparison.shards import keep_record, read_shards
 from jaxreward.errors import UserError
 from jaxreward.evolution.presets import quick_learner
 from jaxreward.evolution.setup import Setup
@@ -33,13 +33,17 @@ from jaxreward.tasks import Task, make_task_of
 
 
 def resolve(given: Given[CompareSettings]) -> Resolved[CompareSettings]:
-    """The settings: what is given of the learner replaces that of each task, whose other values stay."""
-    tasks = given.get("tasks", CompareSettings.tasks)
-    base = CompareSettings(ppo=quick_learner(tasks[0])) if tasks else CompareSettings()
+    """The settings: what is given of the learner replaces that of each task, whose other values stay. The device of the
+    process that began the comparison decides that of the task, for all shards in its folder."""
+    tasks, platform = given.get("tasks", CompareSettings.tasks), given.platform
+    if given.line.topic is None:
+        begun = read_shards(given.get("out", CompareSettings.out))
+        platform = begun[0].platform if begun else platform
+    base = CompareSettings(ppo=quick_learner(tasks[0], platform)) if tasks else CompareSettings()
     resolved = given.over(base, Source.PRESET)
     llm = resolved.settings.llm
     return resolved.with_settings(
-        learner=given.group("ppo"), command=resolved.line.text,
+        learner=given.group("ppo"), platform=platform, command=resolved.line.text,
         llm=dataclasses.replace(llm, prompts=llm.prompts and llm.prompts.absolute()),  # a search is resumed anywhere
     )  # fmt: skip
 
@@ -62,7 +66,7 @@ def run(resolved: Resolved[CompareSettings]) -> int:
     for first in [c.settings for c in asking if not c.begun][:1]:  # before there is a folder; all ask the same models
         Setup.of(first, tasks[first.task]).proposer.prepare(console.print)
     if not idle(settings.out, settings.grid(), cells):  # else it is not this process whose versions matter
-        keep_record(settings.out, settings.grid(), settings.part(), settings.command)
+        keep_record(settings.out, settings.grid(), settings.part(), settings.command, settings.platform)
     with StopSignal() as stop, Live(console, settings.candidates) as live:
         unfinished = _work(cells, tasks, live, stop, hiding(Secrets(), settings.llm))
     if stop.requested:
@@ -152,6 +156,8 @@ def _plan(settings: CompareSettings, cells: Sequence[Cell], console: Console) ->
             task = s.make_task()
             seconds += cost_s(task, s.ppo, 1, s.final_seeds, s.final_steps or s.steps, episodes=s.eval_episodes)
             seconds += search_s(s, task) if search else 0.0
+    for task, text in {cell.settings.task: shape_text(cell.settings.ppo) for cell in cells}.items():
+        console.print(f"{task}, {text}", highlight=False)
     console.print(f"to do: at most {steps:,} environment steps, about {duration(seconds)} on two CPU cores")
     spending = _spending_of(cells)
     if spending is not None:

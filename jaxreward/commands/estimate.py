@@ -45,6 +45,14 @@ def seeds_text(n: int, kind: str = "") -> str:
     return f"{n} {kind}seed" + "s" * (n != 1)
 
 
+def shape_text(ppo: PPO) -> str:
+    """The shapes of an agent's updates, which depend on the device where nothing is said of them."""
+    steps = " x ".join(str(n) for n in (ppo.unroll, ppo.unrolls) if n > 1) or "1"
+    return (
+        f"learner: {ppo.envs} environments x {steps} steps an update, in {ppo.epochs} x {ppo.minibatches} minibatches"
+    )
+
+
 def cost_s(
     task: Task,
     ppo: PPO,
@@ -98,6 +106,7 @@ def describe(s: EvolveSettings, spending: str = "") -> list[str]:
         f"{s.generation} at a time, {seeds_text(s.seeds)} x {s.steps:,} steps each"
         + (f", evolving the {s.evolves}" if s.evolves != "both" else "")
     ]
+    lines.append(shape_text(s.ppo))
     if s.filter_steps:
         how = "trained apart with one seed" if s.restart else "as the first part of the same training"
         lines.append(f"short rung of {s.filter_steps:,} steps, threshold {s.threshold}, {how}")

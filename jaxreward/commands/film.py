@@ -86,7 +86,8 @@ class _Subject:
 def resolve(given: Given[FilmSettings]) -> Resolved[FilmSettings]:
     """The settings: for an interface file its task decides the learner."""
     subject = given.get("subject", "")
-    base = _of_header(Path(subject), given.get("task", "")) if subject.endswith(".py") else FilmSettings()
+    of_file = subject.endswith(".py")
+    base = _of_header(Path(subject), given) if of_file else FilmSettings()
     return given.over(base, Source.PRESET)
 
 
@@ -111,12 +112,12 @@ def run(resolved: Resolved[FilmSettings]) -> int:
     return 0
 
 
-def _of_header(path: Path, task: str) -> FilmSettings:
+def _of_header(path: Path, given: Given[FilmSettings]) -> FilmSettings:
     """The defaults for an interface file: the task of its header, and what a quick search trains that with."""
     if not path.is_file():
         raise UnusableFile(f"there is no interface file {path}", path, FileProblem.MISSING)
-    name, *arguments = task_of_interface(read_program(path), task, path)
-    return FilmSettings(task=name, task_arg=tuple(arguments), ppo=quick_learner(name))
+    name, *arguments = task_of_interface(read_program(path), given.get("task", ""), path)
+    return FilmSettings(task=name, task_arg=tuple(arguments), ppo=quick_learner(name, given.platform))
 
 
 def _of_file(path: Path, settings: FilmSettings) -> _Subject:

@@ -101,7 +101,8 @@ def show(settings: PromptSettings) -> Shown:
                 f"--operator {operator} is about programs of a run: give it with --run and --request or --parent"
             )
         request = Request(id="g0000-00", generation=0, operator=operator, evolve=settings.evolve)
-        words = task_card(make_task_of(settings.task, settings.task_arg), None, quick_learner(settings.task))
+        learner = quick_learner(settings.task, "cpu")  # of what the words say nothing depends on the device
+        words = task_card(make_task_of(settings.task, settings.task_arg), None, learner)
         return _composed(request, words, LlmSettings(prompts=settings.prompts), settings.seed)
     if settings.request and settings.parent:
         raise UserError("give --request or --parent, not both")

@@ -105,6 +105,16 @@ class Given(Generic[D]):
     def get(self, path: str, default: Any) -> Any:
         return self.values.get(path, default)
 
+    @property
+    def platform(self) -> str:
+        """The platform whose learner is the default: that of JAX's default backend. A page of help shows a CPU's, since
+        starting a backend can take seconds."""
+        if self.line.topic is not None:
+            return "cpu"
+        import jax
+
+        return jax.default_backend()
+
     def group(self, name: str) -> dict[str, Any]:
         """The values of a group of nested settings, by their names there."""
         return {path.partition(".")[2]: v for path, v in self.values.items() if path.partition(".")[0] == name}

@@ -35,8 +35,8 @@ BY_EVOLVE = "say jaxreward evolve --proposer manual"
 def resolve_search(given: Given[EvolveSettings]) -> Resolved[EvolveSettings]:
     """The settings of a search; of a resumed run its own, with what may change of them.
 
-    A replay has the settings of the recorded run, which take precedence over those of a file. Task and strategy decide
-    the preset.
+    A replay has the settings of the recorded run, which take precedence over those of a file. Task, strategy and device
+    decide the preset; a run that is resumed, and a replay, keep the learner that they began with on any device.
     """
     values = given.line.values if given.file_is_of_run else given.values  # a run's file has its recording's settings
     recording: Path = values.get("recording", Path())
@@ -45,7 +45,7 @@ def resolve_search(given: Given[EvolveSettings]) -> Resolved[EvolveSettings]:
         new = _absolute(_replayed(given, recording, recorded))
     else:
         task, strategy = given.get("task", EvolveSettings.task), given.get("strategy", EvolveSettings.strategy)
-        base = preset(given.line.preset or "quick", task, strategy)
+        base = preset(given.line.preset or "quick", task, strategy, given.platform)
         new = _absolute(given.over(base, Source.PRESET, given.line.preset and f"--preset {given.line.preset}"))
     path = new.settings.out / new.settings.run_name
     if new.settings.resume and is_there(path / "config.toml"):

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import numpy as np
 from rich.console import Console
 
-from jaxreward.commands.estimate import cost_s, duration, seeds_text
+from jaxreward.commands.estimate import cost_s, duration, seeds_text, shape_text
 from jaxreward.commands.evolve import MACHINE
 from jaxreward.commands.output import console_of, print_json
 from jaxreward.commands.resolve import Command, Given, Resolved, Source
@@ -74,16 +74,16 @@ class TrainSettings(TrainingOptions):
 
 
 def resolve(given: Given[TrainSettings]) -> Resolved[TrainSettings]:
-    """The settings: steps and learner are by default those for the task on two cores, with `--preset paper` those of
+    """The settings: steps and learner are by default those for the task and the device, with `--preset paper` those of
     the paper."""
-    base = TrainSettings(task=given.get("task", TrainSettings.task))
+    task = given.get("task", TrainSettings.task)
+    base = TrainSettings(task=task, ppo=quick_learner(task, given.platform))
     if given.line.preset not in ("", "quick"):
-        of_paper = preset(given.line.preset, base.task)
+        of_paper = preset(given.line.preset, task, platform=given.platform)
         steps = of_paper.final_steps or of_paper.steps
         base = dataclasses.replace(base, steps=steps, seeds=of_paper.final_seeds, ppo=of_paper.ppo)
-    elif has_real_actions(base.task):
-        steps, learner = quick_steps(base.task), quick_learner(base.task)
-        base = dataclasses.replace(base, steps=steps, seeds=3, checkpoints=8, ppo=learner)
+    elif has_real_actions(task):
+        base = dataclasses.replace(base, steps=quick_steps(task), seeds=3, checkpoints=8)
     return given.over(base, Source.PRESET)
 
 
@@ -113,7 +113,7 @@ def describe_training(s: TrainSettings) -> str:
     seconds = cost_s(s.make_task(), s.ppo, n, s.seeds, s.steps, points=s.checkpoints, episodes=s.eval_episodes)
     return (
         f"{n} interface{'s' * (n > 1)} of {task_title(s.task, s.task_arg)}, {seeds_text(s.seeds)} x {s.steps:,} steps: "
-        f"{n * s.seeds * s.steps:,} environment steps, about {duration(seconds)} on two CPU cores"
+        f"{n * s.seeds * s.steps:,} environment steps, about {duration(seconds)} on two CPU cores\n{shape_text(s.ppo)}"
     )
 
 

@@ -63,6 +63,8 @@ class CompareSettings(SearchOptions):
 
     learner: Annotated[Mapping[str, Any], Arg(hidden=True)] = field(default_factory=dict)
     """Values of the learner, by name, in place of those that `jaxreward evolve` has for each task."""
+    platform: Annotated[str, Arg(hidden=True)] = "cpu"
+    """The platform whose learner the tasks have."""
     command: Annotated[str, Arg(hidden=True)] = ""
     """What the user typed, for the logs."""
 
@@ -138,7 +140,7 @@ class CompareSettings(SearchOptions):
 
     def _search(self, task: str) -> EvolveSettings:
         """What all searches on a task have in common."""
-        default = preset("quick", task)
+        default = preset("quick", task, platform=self.platform)
         shared = {f.name: getattr(self, f.name) for f in dataclasses.fields(SearchOptions)}
         shared |= {"llm": LlmSettings(), "bandit": False, "dry_run": False, "json": False}
         return EvolveSettings(**{

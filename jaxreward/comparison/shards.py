@@ -22,7 +22,8 @@ from jaxreward.runs.provenance import commit, versions
 class Shard(Record):
     """What one process was asked to compare, by which command, on which machine, `at` what Unix time it first was.
 
-    Kept in `shards/` for every process that differs from those before it.
+    Kept in `shards/` for every process that differs from those before it. `platform` is that whose learner the searches
+    have: a CPU's in comparisons that began when it was everybody's.
     """
 
     grid: Grid
@@ -31,19 +32,20 @@ class Shard(Record):
     device: str
     cores: int
     versions: dict[str, str]
+    platform: str = "cpu"
     commit: str = ""
     at: float = 0.0
 
 
-def keep_record(out: Path, grid: Grid, part: tuple[int, int], command: str) -> None:
-    """Record what this process is asked for, before it begins."""
+def keep_record(out: Path, grid: Grid, part: tuple[int, int], command: str, platform: str = "cpu") -> None:
+    """Record what this process is asked for, before it begins; `platform` is that whose learner is the default."""
     import jax
 
     devices = jax.local_devices()
     kinds = {f"{d.platform} {d.device_kind}" for d in devices}
     shard = Shard(
         grid=grid, shard=f"{part[0]}/{part[1]}", command=command, device=f"{len(devices)} x {', '.join(sorted(kinds))}",
-        cores=cores(), versions=versions("jaxlib", "flax", "optax", "xminigrid"), commit=commit(),
+        cores=cores(), versions=versions("jaxlib", "flax", "optax", "xminigrid"), platform=platform, commit=commit(),
     )  # fmt: skip
     # Named by its content: two processes that begin at once do not overwrite each other's.
     digest = hashlib.sha256(shard.model_dump_json().encode()).hexdigest()[:8]

@@ -1,4 +1,4 @@
-"""Defaults of a search by name: what two cores can do, and the budgets of LIMEN's paper."""
+"""Defaults of a search by name: what two cores or an accelerator can do, and the budgets of LIMEN's paper."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from jaxreward.errors import UnknownName, UserError
 from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.tasks import has_real_actions
-from jaxreward.training import PPO, paper, quick_real
+from jaxreward.training import PPO, paper
+from jaxreward.training.learners import quick_for
 
 PRESETS = ("quick", "paper-budget", "paper")
 
@@ -40,9 +41,9 @@ _QUICK_STEPS = {
 """Steps of a seed where the default is not enough."""
 
 
-def quick_learner(task: str) -> PPO:
-    """The learner for the task of this name on two CPU cores."""
-    return quick_real() if has_real_actions(task) else PPO()
+def quick_learner(task: str, platform: str | None = None) -> PPO:
+    """The learner for the task of this name on a platform of JAX, by default that of its default backend."""
+    return quick_for(has_real_actions(task), platform)
 
 
 def quick_steps(task: str) -> int:
@@ -50,18 +51,21 @@ def quick_steps(task: str) -> int:
     return _QUICK_STEPS.get(task, 400_000 if has_real_actions(task) else EvolveSettings.steps)
 
 
-def preset(name: str, task: str, strategy: str = EvolveSettings.strategy) -> EvolveSettings:
-    """Defaults by name.
+def preset(
+    name: str, task: str, strategy: str = EvolveSettings.strategy, platform: str | None = None
+) -> EvolveSettings:
+    """Defaults by name, for devices of a platform of JAX, by default that of its default backend.
 
-    `quick` is sized for two cores. `paper-budget` is the search of LIMEN's paper (30 candidates, one at a time) and its
-    budgets with the learner of `quick`; `paper` has the paper's learner too.
+    The budgets of `quick` are sized for two cores, its learner for the platform. `paper-budget` is the search of
+    LIMEN's paper (30 candidates, one at a time) and its budgets with the learner of `quick`; `paper` has the paper's
+    learner too.
 
     Raises:
         UserError: no such preset, or none for this task.
     """
     if name not in PRESETS:
         raise UnknownName("preset", name, PRESETS, otherwise="choose from")
-    base = EvolveSettings(task=task, steps=quick_steps(task), ppo=quick_learner(task))
+    base = EvolveSettings(task=task, steps=quick_steps(task), ppo=quick_learner(task, platform))
     if name == "quick":
         if has_real_actions(task):  # a simulator of physics is slower than a grid
             return dataclasses.replace(base, seeds=1, final_seeds=3)

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import get_args
 
+import jax
+
 from jaxreward.errors import InvalidSetting, UnknownName
 from jaxreward.tasks import Box, Task, compiler_options
 from jaxreward.training.executor import Executor
@@ -53,6 +55,13 @@ class Execution:
     devices: Sequence[Device] | None = None
     executor: Executor | None = None
     room: tuple[int, int] = (0, 0)
+
+    @property
+    def platform(self) -> str:
+        """Of the devices that train: `cpu`, `gpu` or `tpu`."""
+        if self.executor is not None:
+            return self.executor.platform
+        return self.devices[0].platform if self.devices else jax.default_backend()
 
     def check(self, ppo: PPO) -> None:
         """Raise an InvalidSetting or UnknownName for the first setting that is invalid with this learner."""

@@ -21,9 +21,10 @@ PopulationOption = Literal["auto", "rows", "bank"]
 class PPO(struct.PyTreeNode):
     """Proximal policy optimisation (Schulman et al. 2017) with an MLP, per agent.
 
-    The defaults are the `quick` preset for discrete actions, found by measurement (docs/appendix/quick_learner.md);
-    `PPO.brax()` has Brax's form, which suits robots. Fields in the first group are traced: changing one
-    does not recompile. Those in the second, from `envs` on, are static: they set shapes or structure.
+    The defaults are the `quick` preset for discrete actions on a CPU, found by measurement
+    (docs/appendix/quick_learner.md); `PPO.brax()` has Brax's form, which suits robots. Fields in the first group are
+    traced: changing one does not recompile. Those in the second, from `envs` on, are static: they set shapes or
+    structure.
     """
 
     learning_rate: float = 3e-3
@@ -49,7 +50,7 @@ class PPO(struct.PyTreeNode):
     reward_scale: float = 1.0
     """What rewards are multiplied by."""
     envs: int = struct.field(pytree_node=False, default=64)
-    """Environments of each agent."""
+    """Environments of each agent. Commands that are told nothing of it have more on a GPU or TPU."""
     unroll: int = struct.field(pytree_node=False, default=16)
     """Steps of an environment over which advantages are estimated."""
     unrolls: int = struct.field(pytree_node=False, default=1)
@@ -57,7 +58,8 @@ class PPO(struct.PyTreeNode):
     epochs: int = struct.field(pytree_node=False, default=2)
     """Passes over each batch."""
     minibatches: int = struct.field(pytree_node=False, default=4)
-    """Minibatches a pass; must divide `envs * unroll * unrolls`, and with `fresh_values` or a GRU `envs * unrolls`."""
+    """Minibatches a pass; must divide `envs * unroll * unrolls`, and with `fresh_values` or a GRU `envs * unrolls`.
+    Commands that are told nothing of it have more on a GPU or TPU."""
     hidden: tuple[int, ...] = struct.field(pytree_node=False, default=(64, 64))
     """Widths of the policy's MLP, which the value shares unless `value_hidden` is given."""
     value_hidden: tuple[int, ...] = struct.field(pytree_node=False, default=())

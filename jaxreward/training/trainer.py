@@ -103,7 +103,7 @@ def train(
         task: what to solve.
         programs: the candidates, C of them: programs, functions of (state) or (state, action, next_state), pairs of
             both, and paths of programs; one alone stands for a list of it.
-        ppo: hyperparameters; those of `quick(task)` if omitted.
+        ppo: hyperparameters; those of `quick` for the task and the devices that train it if omitted.
         seeds: a number S, for seeds 0 .. S-1, or the seeds themselves.
         steps: environment steps of each agent, rounded up to whole updates.
         rungs: cuts within the budget; the learning rate always follows the whole budget.
@@ -126,7 +126,8 @@ def train(
         Interrupted: `should_stop` returned True.
     """
     require_sound(task)
-    ppo = quick(task) if ppo is None else ppo
+    execution = execution or Execution()
+    ppo = quick(task, execution.platform) if ppo is None else ppo
     ppo.check()
     if isinstance(seeds, str | float):
         raise InvalidSetting(f"seeds are a number of seeds or a sequence of integers, not {seeds!r}", "seeds")
@@ -135,7 +136,6 @@ def train(
         raise InvalidSetting(f"seeds must be distinct non-negative integers, at least one, not {seeds}", "seeds")
     if eval_episodes < 1:
         raise InvalidSetting(f"there must be at least 1 held-out episode, not {eval_episodes}", "eval_episodes")
-    execution = execution or Execution()
     execution.check(ppo)
     rates = [r.threshold for r in rungs if r.threshold is not None] if measure_of(task).rate else []
     if rates and not 0.0 <= min(rates) <= max(rates) <= 1.0:
