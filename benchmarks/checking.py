@@ -2,7 +2,7 @@
 
     python benchmarks/checking.py --out benchmarks/results/checking.json
 
-Programs are those of `mixture.py`, from a cold start: the workers begin, and functions that judge programs are compiled.
+Programs are those of `mixture.py`, from a cold start: workers begin, and the functions that judge are compiled.
 """
 
 from __future__ import annotations

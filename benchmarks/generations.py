@@ -2,10 +2,10 @@
 
     python benchmarks/generations.py --out benchmarks/results/generations.json
 
-Populations of LIMEN's search with the genetic proposer follow each other in one process, which keeps its bank as a
-search does: the first; one bred from it of programs whose parts the bank has; generations as the search makes them;
-and one from scratch. Nothing is trained: scores are drawn evenly from 0 to 1. Every population has the same number of
-programs, for which the search is asked until they are together: of another number everything is compiled anew.
+Populations follow each other in one process, which keeps its bank as a search does: a first one of new programs; the
+second generation of LIMEN's search with the genetic proposer, before it as many of its kind as have all parts in the
+bank; and new programs once more. Nothing is trained: scores are drawn evenly from 0 to 1. Every population has the same
+number of programs, for which the search is asked until they are together: another number is compiled anew.
 """
 
 from __future__ import annotations
@@ -14,28 +14,30 @@ import json
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from benchmarks.carried import programs_of, read_programs, write_programs
 from benchmarks.command import first_to_go, in_a_process, save, status_of
 from benchmarks.described import DEVICES, environment
 from benchmarks.gpu_compile import learner
+from benchmarks.machine import machine
 from jaxreward.commands.resolve import parse
 from jaxreward.errors import UserError
 from jaxreward.programs import Checker, Program
 from jaxreward.proposers.registry import make_proposer
-from jaxreward.records import Request, Result, Score
+from jaxreward.records import Proposal, Request, Result, Score
 from jaxreward.runs.fold import candidate_of
 from jaxreward.search import make_strategy
 from jaxreward.search.seeding import derive_rng
 from jaxreward.tasks import Task, card, make_task
 
-_ROUNDS = 40
-"""Times that a search is asked for what a population lacks."""
+_ROUNDS, _BATCH = 20, 32
+"""Times that a search is asked for what a population lacks, and programs that are checked together."""
 
 
 @dataclass(frozen=True)
@@ -48,8 +50,6 @@ class GenerationSettings:
     """h200 or v5e."""
     candidates: int = 256
     """Programs of a population."""
-    generations: int = 3
-    """Generations of the search."""
     seeds: int = 2
     """Training seeds of each program."""
     envs: int = 64
@@ -62,6 +62,8 @@ class GenerationSettings:
     """Folder with the CUDA plugin and NVIDIA's wheels (pip install --target); by default they are installed."""
     libtpu: Path | None = None
     """libtpu.so, or a folder with its wheel; by default it is installed."""
+    programs: Path | None = None
+    """Folder that keeps checked programs for the next time."""
     out: Path | None = None
     """File for the results."""
 
@@ -69,101 +71,101 @@ class GenerationSettings:
         """Raise a UserError for the first invalid setting."""
         if self.device not in DEVICES:
             raise UserError(f"--device is {' or '.join(DEVICES)}, not '{self.device}'")
-        if min(self.candidates, self.generations, self.seeds, self.envs) < 1 or not self.limit_s > 0:
-            raise UserError("--candidates, --generations, --seeds and --envs are at least 1, and --limit-s is positive")
+        if min(self.candidates, self.seeds, self.envs) < 1 or not self.limit_s > 0:
+            raise UserError("--candidates, --seeds and --envs are at least 1, and --limit-s is positive")
         learner(self.task, self.envs)
 
 
 # ---- programs
 
 
-@dataclass
-class Drawn:
-    """Programs of a population, with what became of the others that were proposed for it."""
-
-    programs: list[Program] = field(default_factory=list[Program])
-    results: list[Result] = field(default_factory=list[Result])
-    proposed: int = 0
-    rejected: int = 0
-    duplicates: int = 0
-    check_s: float = 0.0
-
-
 class Search:
-    """LIMEN's search without training."""
+    """LIMEN's search with the genetic proposer, whose scores are drawn.
+
+    Attributes:
+        proposed, rejected, duplicates: programs so far, and what became of those that are no candidates.
+    """
 
     def __init__(self, task: Task, checker: Checker, seed: int) -> None:
         self._task, self._checker, self._seed = task, checker, seed
         self._strategy, self._proposer = make_strategy("limen"), make_proposer("genetic", card(task))
         self._state, self._known = self._strategy.init(), set[str]()
+        self.proposed = self.rejected = self.duplicates = 0
 
-    def draw(self, n: int, name: str, wanted: Callable[[Program], bool] = lambda _: True, anew: bool = False) -> Drawn:
-        """`n` programs that the search has not had. The first `n` requests are those of the search; what fails, or is
-        not `wanted`, is asked for again.
+    def begin(self, programs: Sequence[Program]) -> None:
+        """Take these for its first generation."""
+        told = list[Result]()
+        requests = self._strategy.ask(self._state, len(programs), derive_rng(self._seed, "ask"))
+        for request, program in zip(requests, programs, strict=True):
+            told.append(self._result(request, Proposal(request_id=request.id, source=program.source), program))
+            self._known.add(program.digest)
+        self._state = self._strategy.tell(self._state, told)
 
-        Args:
-            name: by which chance differs.
-            anew: as if the search began.
-        """
-        found, state = Drawn(), self._strategy.init() if anew else self._state
-        known = set(self._known)
+    def children(self, n: int) -> Iterator[tuple[Program, Result]]:
+        """Candidates of its next generation: those of `n` requests, then of `n` more, and so on."""
         for attempt in range(_ROUNDS):
-            requests = self._strategy.ask(state, n, derive_rng(self._seed, "ask", name, attempt))
-            proposals = [self._propose(request, name, attempt) for request in requests]
-            begin = time.perf_counter()
-            outcomes = self._checker.check_many([p.source for p in proposals], self._task)
-            found.check_s += time.perf_counter() - begin
-            for request, proposal, (_, program) in zip(requests, proposals, outcomes, strict=True):
-                if len(found.programs) == n:
-                    return found
-                found.proposed += 1
-                found.rejected += program is None
-                if program is None:
-                    continue
-                found.duplicates += program.digest in known
-                if program.digest not in known and wanted(program):
-                    known.add(program.digest)
-                    found.programs.append(program)
-                    candidate = candidate_of(request, proposal, program.summary)
-                    score = float(derive_rng(self._seed, "score", program.digest).random())
-                    found.results.append(Result(candidate=candidate, score=Score(mean=score, se=0.0, n=1, episodes=1)))
-        if len(found.programs) < n:
-            raise UserError(f"the search finds only {len(found.programs)} such programs; ask for no more --candidates")
-        return found
+            requests = self._strategy.ask(self._state, n, derive_rng(self._seed, "ask", attempt))
+            for first in range(0, n, _BATCH):
+                batch = requests[first : first + _BATCH]
+                proposals = [self._propose(request, attempt) for request in batch]
+                outcomes = self._checker.check_many([p.source for p in proposals], self._task)
+                for request, proposal, (_, program) in zip(batch, proposals, outcomes, strict=True):
+                    self.proposed += 1
+                    if program is None:
+                        self.rejected += 1
+                    elif program.digest in self._known:
+                        self.duplicates += 1
+                    else:
+                        self._known.add(program.digest)
+                        yield program, self._result(request, proposal, program)
 
-    def _propose(self, request: Request, name: str, attempt: int) -> Any:
-        rng = derive_rng(self._seed, "propose", name, attempt, request.id)
+    def _propose(self, request: Request, attempt: int) -> Proposal:
+        rng = derive_rng(self._seed, "propose", attempt, request.id)
         return self._proposer.propose_all([request], lambda _: rng).proposals[0]
 
-    def tell(self, drawn: Drawn) -> None:
-        """The search goes on from these."""
-        self._state = self._strategy.tell(self._state, drawn.results)
-        self._known |= {program.digest for program in drawn.programs}
+    def _result(self, request: Request, proposal: Proposal, program: Program) -> Result:
+        score = float(derive_rng(self._seed, "score", program.digest).random())
+        candidate = candidate_of(request, proposal, program.summary)
+        return Result(candidate=candidate, score=Score(mean=score, se=0.0, n=1, episodes=1))
 
 
-def populations(s: GenerationSettings, note: Callable[[str], None]) -> dict[str, Drawn]:
-    """By name, in the order in which they are compiled."""
+def bred(search: Search, n: int, known: Callable[[Program], bool], note: Callable[[str], None]) -> dict[str, Any]:
+    """The second generation of `n`, and `n` of its kind that are `known`.
+
+    Raises:
+        UserError: too few of them are.
+    """
+    second, chosen, about = list[Program](), list[Program](), dict[str, int]()
+    for program, _ in search.children(n):
+        if len(second) < n:
+            second.append(program)
+            about = {"proposed": search.proposed, "rejected": search.rejected, "duplicates": search.duplicates}
+        if len(chosen) < n and known(program):
+            chosen.append(program)
+        if search.proposed % _BATCH == 0:
+            note(f"{len(second)} programs of the second generation, {len(chosen)} of known parts")
+        if len(second) == len(chosen) == n:
+            return {"second": second, "known parts": chosen, "about": about}
+    raise UserError(f"{search.proposed} programs have only {len(chosen)} of known parts; ask for no more --candidates")
+
+
+def populations(s: GenerationSettings, folder: Path, note: Callable[[str], None]) -> dict[str, Any]:
+    """By name, in the order in which they are compiled; and what was proposed for the second generation."""
     from jaxreward.programs.parts import parts_of
     from jaxreward.training.banks import Banks
 
-    task, found = make_task(s.task), dict[str, Drawn]()
+    scratch = programs_of(s.task, 2 * s.candidates, folder)
+    first, later = scratch[: s.candidates], scratch[s.candidates :]
+    bank = Banks().of(first, s.candidates * s.seeds * s.envs)
+    if bank is None:
+        raise UserError(f"no program of {s.task} is worth a bank with so many --candidates")
     with Checker() as checker:
-        search = Search(task, checker, s.seed)
-
-        def add(name: str, **how: Any) -> Drawn:
-            found[name] = search.draw(s.candidates, name, **how)
-            note(f"{name}: {s.candidates} of {found[name].proposed} programs, checked in {found[name].check_s:.0f} s")
-            return found[name]
-
-        search.tell(first := add("first"))
-        bank = Banks().of(first.programs, s.candidates * s.seeds * s.envs)
-        if bank is None:
-            raise UserError(f"no program of {s.task} is worth a bank with so many --candidates")
-        add("known parts", wanted=lambda program: bank.covers(parts_of(program)))
-        for generation in range(2, s.generations + 1):
-            search.tell(add(f"generation {generation}"))
-        add("from scratch", anew=True)
-    return found
+        search = Search(make_task(s.task), checker, s.seed)
+        search.begin(first)
+        found = bred(search, s.candidates, lambda program: bank.covers(parts_of(program)), note)
+    about = found.pop("about")
+    order = {"first": first, "known parts": found["known parts"], "second": found["second"], "from scratch": later}
+    return {"populations": order, "second_generation": about}
 
 
 # ---- compiling, in a process of its own
@@ -184,7 +186,6 @@ def compiled(job: Job) -> list[dict[str, Any]]:
     """A row for each population."""
     import jax
 
-    from benchmarks.carried import read_programs
     from jaxreward.programs.parts import parts_of
     from jaxreward.training.banks import BANKS
     from jaxreward.training.chunk import Chunk
@@ -214,32 +215,24 @@ def compiled(job: Job) -> list[dict[str, Any]]:
 
 def run(s: GenerationSettings) -> int:
     """Draw, compile, and compare each population with the first; 1 where compiling failed."""
-    from benchmarks.carried import write_programs
-    from benchmarks.machine import machine
-
     s.check()
     env = environment(s.device, s.cuda_site, s.libtpu)
     where = {key: value for key, value in machine().items() if key not in ("device", "devices")}
-    drawn = populations(s, lambda line: print(line, flush=True))
-    with tempfile.TemporaryDirectory() as folder:
-        paths = [(name, str(Path(folder) / f"{k}.json.gz")) for k, name in enumerate(drawn)]
-        for (_, path), of in zip(paths, drawn.values(), strict=True):
-            write_programs(Path(path), of.programs)
+    settings = {key: getattr(s, key) for key in ("task", "device", "candidates", "seeds", "envs", "seed")}
+    report: dict[str, Any] = {"benchmark": "generations", **settings, "platform": DEVICES[s.device].platform, **where}
+    with tempfile.TemporaryDirectory() as scratch:
+        drawn = populations(s, s.programs or Path(scratch), lambda line: print(line, flush=True))
+        paths = [(name, str(Path(scratch) / f"{k}.json.gz")) for k, name in enumerate(drawn["populations"])]
+        for (_, path), programs in zip(paths, drawn["populations"].values(), strict=True):
+            write_programs(Path(path), programs)
         job = Job(s.task, s.device, s.seeds, s.envs, paths)
         found = in_a_process([str(Path(__file__)), "one", json.dumps(asdict(job))], env, s.limit_s)
-    settings = {key: value for key, value in asdict(s).items() if key not in ("cuda_site", "libtpu", "out", "limit_s")}
-    report: dict[str, Any] = {"benchmark": "generations", **settings, "platform": DEVICES[s.device].platform, **where}
+    report |= found | {"second_generation": drawn["second_generation"]}
+    for row in report.get("rows", ()):
+        row["of_first"] = round(row["cpu_s"] / report["rows"][0]["cpu_s"], 3)
+        print(line(row, s.candidates))
     if "error" in found:
-        report["error"] = found["error"]
         print(found["error"])
-    else:
-        rows = found["rows"]
-        for row, of in zip(rows, drawn.values(), strict=True):
-            row["of_first"] = round(row["cpu_s"] / rows[0]["cpu_s"], 3)
-            row |= {"proposed": of.proposed, "rejected": of.rejected, "duplicates": of.duplicates,
-                    "check_s": round(of.check_s, 1)}  # fmt: skip
-            print(line(row, s.candidates))
-        report["populations"] = rows
     save(report, s.out)
     return int("error" in found)
 

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import jax
+import numpy as np
 import pytest
 
 from benchmarks import bank_agreement, generations
 from benchmarks.carried import write_programs
 from jaxreward.errors import UserError
 from jaxreward.programs import Checker, Program
-from jaxreward.records import ProgramSummary
-from jaxreward.tasks import make_task
+from jaxreward.proposers.registry import make_proposer
+from jaxreward.records import ProgramSummary, Request
+from jaxreward.tasks import card, make_task
 
 INTERFACES = Path(__file__).resolve().parents[2] / "interfaces" / "xland_easy"
 N = 12
@@ -32,44 +35,47 @@ class Unchecked:
         found = list[tuple[None, Any]]()
         for source in sources:
             self.seen.append(source)
-            summary = ProgramSummary(digest=source, observation_size=8, reward_nodes=50)
-            found.append((None, (len(self.seen) % 4 and SimpleNamespace(digest=source, summary=summary)) or None))
+            found.append((None, program(source) if len(self.seen) % 4 else None))
         return found
+
+
+def program(source: str) -> Any:
+    summary = ProgramSummary(digest=source, observation_size=8, reward_nodes=50)
+    return SimpleNamespace(digest=source, source=source, summary=summary)
 
 
 @pytest.fixture
 def search() -> generations.Search:
+    """Its first generation are programs from scratch."""
     checker: Any = Unchecked()
-    return generations.Search(make_task("xland-easy"), checker, 0)
+    task = make_task("xland-easy")
+    proposer = make_proposer("genetic", card(task))
+    requests = [Request(id=f"{k}", generation=0, operator="scratch") for k in range(N)]
+    answers = proposer.propose_all(requests, lambda request: np.random.default_rng(int(request.id)))
+    found = generations.Search(task, checker, 0)
+    found.begin([program(p.source) for p in answers.proposals])
+    return found
 
 
-def test_a_generation_is_full_and_has_no_program_of_before(search):
-    search.tell(first := search.draw(N, "first"))
-    second = search.draw(N, "second")
-    digests = [p.digest for p in (*first.programs, *second.programs)]
-    assert len(set(digests)) == 2 * N and first.rejected > 0 and first.proposed >= N + first.rejected
-    assert {r.candidate.operator for r in first.results} == {"scratch"}
-    assert {r.candidate.operator for r in second.results} <= {"improve", "crossover"}
-    parents = {parent for r in second.results for parent in r.candidate.parents}
-    assert parents <= {r.candidate.id for r in first.results}
+def test_children_are_new_and_of_parents_of_the_first_generation(search):
+    children = list(islice(search.children(N), 2 * N))
+    digests = [p.digest for p, _ in children]
+    assert len(set(digests)) == 2 * N
+    assert search.rejected > 0 and search.proposed == 2 * N + search.rejected + search.duplicates
+    assert {r.candidate.operator for _, r in children} == {"improve", "crossover"}
+    assert {parent for _, r in children for parent in r.candidate.parents} <= {f"g0000-{k:02d}" for k in range(N)}
 
 
-def test_the_same_is_drawn_again():
-    found = []
-    for _ in range(2):
-        checker: Any = Unchecked()
-        search = generations.Search(make_task("xland-easy"), checker, 0)
-        search.tell(search.draw(N, "first"))
-        found.append([[p.digest for p in search.draw(N, name).programs] for name in ("second", "third")])
-    assert found[0] == found[1] and found[0][0] != found[0][1]
+def test_populations_are_full_and_one_of_known_parts_alone(search):
+    found = generations.bred(search, 4, lambda p: len(p.digest) % 2 == 0, lambda _: None)
+    assert len(found["second"]) == len(found["known parts"]) == 4
+    assert all(len(p.digest) % 2 == 0 for p in found["known parts"])
+    assert found["about"]["proposed"] == 4 + found["about"]["rejected"] + found["about"]["duplicates"]
 
 
-def test_only_what_is_wanted_is_drawn(search):
-    search.tell(search.draw(N, "first"))
-    found = search.draw(4, "short", wanted=lambda p: len(p.digest) % 2 == 0)
-    assert len(found.programs) == 4 and all(len(p.digest) % 2 == 0 for p in found.programs)
-    with pytest.raises(UserError, match="only 0 such programs"):
-        search.draw(4, "none", wanted=lambda _: False)
+def test_a_generation_without_known_parts_is_said(search):
+    with pytest.raises(UserError, match="only 0 of known parts"):
+        generations.bred(search, 4, lambda _: False, lambda _: None)
 
 
 @pytest.mark.parametrize(
@@ -77,7 +83,7 @@ def test_only_what_is_wanted_is_drawn(search):
     [
         (["--task", "no-such-task"], "no-such-task"),
         (["--device", "h300"], "h200 or v5e"),
-        (["--generations", "0"], "at least 1"),
+        (["--candidates", "0"], "at least 1"),
         (["--cuda-site", "no-such-folder"], "--cuda-site DIR"),
     ],
 )
