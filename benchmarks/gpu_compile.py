@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 import sys
 import tempfile
 import time
@@ -29,7 +28,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from benchmarks.command import save, status_of
+from benchmarks.command import first_to_go, in_a_process, save, status_of
 from benchmarks.described import DEVICES, Described, environment
 from benchmarks.roofline import ASSUMED, estimate
 from jaxreward.commands.resolve import parse
@@ -38,7 +37,6 @@ from jaxreward.tasks import make_task
 from jaxreward.training import PPO, paper, quick
 from jaxreward.training.hyperparameters import PopulationName
 
-ROOT = Path(__file__).resolve().parents[1]
 CASES = ("xland-easy", "hopper", "go1-push-recovery", "panda-tracking", "xland-easy:gru")
 GRU = ":gru"
 """After the name of a task: LIMEN's network for it, with its GRU, in place of the quick learner."""
@@ -146,8 +144,7 @@ def compiled(row: Row) -> dict[str, Any]:
     from jaxreward.training.compiled import compilations
     from jaxreward.training.population import Population
 
-    with open("/proc/self/oom_score_adj", "w") as file:  # where memory runs out, this process is the one to go
-        file.write("1000")
+    first_to_go()
     task, about = make_task(row.case.removesuffix(GRU)), DEVICES[row.device]
     ppo = learner(row.case, row.envs, row.shape)
     programs = read_programs(Path(row.programs), task)[: row.candidates]
@@ -230,7 +227,8 @@ def run(s: CompileSettings) -> int:
                     bars.update(at, description=f"{case}, {n} candidates, {DEVICES[device].title}")
                     row = Row(case, device, n, s.seeds, s.envs, s.population, str(write), s.shape)
                     begin = time.perf_counter()
-                    found = in_a_process(row, environments[device], s.limit_s)
+                    words = [str(Path(__file__)), "one", json.dumps(asdict(row))]
+                    found = in_a_process(words, environments[device], s.limit_s)
                     if "error" not in found:
                         found["estimate"] = estimate(found, DEVICES[device], s.launch_us)
                     failed += "error" in found
@@ -248,22 +246,6 @@ def _bars(console: Console) -> Progress:
         SpinnerColumn(), TextColumn("{task.completed}/{task.total} {task.description}"), TimeElapsedColumn(),
         console=console, transient=True,
     )  # fmt: skip
-
-
-def in_a_process(row: Row, env: dict[str, str], limit_s: float) -> dict[str, Any]:
-    """`compiled` in a process of its own, or why there is nothing."""
-    words = [sys.executable, str(Path(__file__)), "one", json.dumps(asdict(row))]
-    try:
-        done = subprocess.run(words, cwd=ROOT, env=env, capture_output=True, text=True, timeout=limit_s)
-    except subprocess.TimeoutExpired:
-        return {"error": f"not done within {limit_s:g} s"}
-    if done.returncode < 0:
-        return {"error": f"ended by signal {-done.returncode}, as where memory runs out"}
-    if done.returncode > 0:
-        lines = done.stderr.strip().splitlines() or ["no message"]
-        said = [x for x in lines if re.match(r"[\w.]+(Error|Exception|Interrupt)\b", x)]
-        return {"error": (said or lines)[-1][:500]}
-    return json.loads(done.stdout.splitlines()[-1])
 
 
 def line(row: dict[str, Any]) -> str:

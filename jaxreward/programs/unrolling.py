@@ -1,8 +1,7 @@
 """How many turns of a loop of a tape are compiled as one.
 
-On a GPU every turn launches the kernels of its body anew, and one that advances the loop; turns that are compiled as
-one are fused. Integers stay what they are, floats differ by rounding. A CPU launches nothing, and on a TPU this was not
-measured: a loop stays one there.
+On a GPU or TPU every turn runs the kernels of its body anew, and one that advances the loop; turns that are compiled as
+one are fused. Integers stay what they are, floats differ by rounding. A CPU launches nothing: a loop stays one there.
 """
 
 from __future__ import annotations
@@ -30,9 +29,14 @@ def compiling_for(platform: str) -> Iterator[None]:
         _PLATFORM.reset(token)
 
 
+def platform() -> str:
+    """What programs that are traced now, in this thread, are to run on."""
+    return _PLATFORM.get()
+
+
 def turns_at_once(length: int, body: Tape) -> int:
     """Turns, of the `length` of a `scan`, that are compiled as one; 1 around another loop, which launches its own."""
-    if _PLATFORM.get() != "gpu" or length < 2 or any(op in BODIES for op, *_ in body["nodes"]):
+    if platform() == "cpu" or length < 2 or any(op in BODIES for op, *_ in body["nodes"]):
         return 1
     most = max(1, OPERATIONS // max(1, count(body)))
     trips = -(-length // most)

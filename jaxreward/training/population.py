@@ -29,7 +29,7 @@ from jaxreward.programs.parts import parts_of
 # Common widths are rounded up, so that the learner, which depends on shapes alone, is compiled
 # once for many populations.
 _WIDTH_STEP, _TERMS_STEP = 32, 8
-_SUMMANDS_STEP = 8
+_SUMMANDS_STEP = 16  # searches add terms: of eight, a second generation had more
 
 
 def _round_up(n: int, step: int) -> int:
@@ -78,7 +78,8 @@ class Population:
             return self.constants
         summands = _round_up(max(len(parts.value) for parts in self._parts), _SUMMANDS_STEP)
         tables = self.bank.tables(self._parts, self.programs, self.width, self.terms, summands)
-        return tables, self.constants[self._alone]
+        numbers = max((len(self.programs[k].constants) for k in self._alone), default=0)
+        return tables, self.constants[self._alone, :numbers]
 
     @property
     def key(self) -> tuple[Any, ...]:

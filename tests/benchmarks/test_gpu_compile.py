@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +10,7 @@ import pytest
 
 from benchmarks import compile_table, gpu_compile, table
 from benchmarks.carried import read_programs, write_programs
+from benchmarks.command import in_a_process
 from benchmarks.described import environment
 from jaxreward.errors import UserError
 from jaxreward.programs import Checker, Program
@@ -75,11 +74,8 @@ def test_rows_are_appended_to_those_of_before(tmp_path: Path):
         ("import time; time.sleep(60)", "not done within 2 s"),
     ],
 )  # fmt: skip
-def test_a_process_that_fails_costs_its_row_alone(code, said, monkeypatch):
-    run = subprocess.run
-    monkeypatch.setattr(gpu_compile.subprocess, "run", lambda _, **how: run([sys.executable, "-c", code], **how))
-    row = gpu_compile.Row("xland-easy", "h200", 1, 1, 1, "bank", "")
-    assert said in gpu_compile.in_a_process(row, {}, 2.0)["error"]
+def test_a_process_that_fails_costs_its_row_alone(code, said):
+    assert said in in_a_process(["-c", code], {}, 2.0)["error"]
 
 
 def test_carried_programs_are_those_that_were_written(checker: Checker, tmp_path: Path):

@@ -1,4 +1,4 @@
-"""Loops of tapes whose turns are compiled as one on a GPU."""
+"""Tapes as they are compiled for accelerators: loops whose turns are one, windows that are selected."""
 
 from __future__ import annotations
 
@@ -83,8 +83,23 @@ def test_a_loop_around_a_loop_stays_one():
         assert turns_at_once(3, {"ins": BODY["ins"], "nodes": [inner], "outs": [1]}) == 1
 
 
-@pytest.mark.parametrize("platform", ["cpu", "tpu"])
-def test_loops_stay_loops_elsewhere(platform: str):
-    with compiling_for("gpu"), compiling_for(platform):
+def test_loops_stay_loops_on_a_cpu():
+    with compiling_for("gpu"), compiling_for("cpu"):
         assert turns_at_once(3, BODY) == 1
     assert turns_at_once(3, BODY) == 1
+
+
+def test_windows_are_no_gather_on_a_tpu_and_the_same_values():
+    """A TPU would take them row by row. Starts outside are moved inside, as by `lax.dynamic_slice`."""
+    grid = jnp.arange(2 * 7 * 6.0).reshape(7, 6, 2)
+    starts = jnp.array([[-3, 2], [0, 0], [2, 3], [4, 1], [9, 9]])
+    tape = taped(lambda x, at: jax.lax.dynamic_slice(x, (at[0], at[1], 0), (3, 4, 2)), grid, starts[0])
+    batch = jnp.stack([grid + k for k in range(len(starts))]), starts
+    gathers, found = dict[str, int](), dict[str, Any]()
+    for platform in ("cpu", "tpu"):
+        with compiling_for(platform):
+            closed = jax.make_jaxpr(jax.vmap(replay(tape)))(*batch)
+        gathers[platform] = sum(e.primitive.name == "gather" and e.outvars[0].aval.ndim > 2 for e in closed.eqns)
+        (found[platform],) = jax.jit(core.jaxpr_as_fun(closed))(*batch)
+    assert gathers == {"cpu": 1, "tpu": 0}
+    np.testing.assert_array_equal(found["tpu"], found["cpu"])

@@ -15,7 +15,7 @@ from jaxreward.programs.bank import Bank
 from jaxreward.programs.parts import parts_of
 from jaxreward.training import Execution, train
 from jaxreward.training.banks import BANKS, Banks, pays
-from jaxreward.training.compiled import COMMON, POPULATIONS, STRUCTURES, forget_compiled
+from jaxreward.training.compiled import COMMON, POPULATIONS, STRUCTURES, forget_compiled, signature
 from jaxreward.training.population import Population, padded_sizes
 from tests.compilation import jit
 from tests.training.conftest import BANK, OBSERVATIONS, assert_close_trees, budget, params, program_source
@@ -107,6 +107,19 @@ def test_a_population_of_known_parts_compiles_nothing(easy, tiny, load, checker,
     assert kept() == known and set(COMMON) == common
     alone = train(easy, others[:1], tiny, execution=Execution(collector="fused", compile="full"), **budget(tiny))
     assert_close_trees(params(again, 0), params(alone, 0))
+
+
+def test_shapes_of_known_parts_do_not_depend_on_numbers_and_sums(easy, load):
+    """Of a bank that covers all programs: with fewer numbers, and with sums of up to sixteen."""
+    here, there = OBSERVATIONS[0], OBSERVATIONS[2]
+    terms = ["0.5 * near", "2.0 * h", *[f"{k}.5 * near" for k in range(1, 8)]]
+    first = [load(here, WEIGHTED.format(" + ".join(terms))), load(there, "return held(state)")]
+    others = [load(here, "return held(state)"), load(there, "return held(state)")]
+    bank = bank_for(Banks(), first)
+    room = padded_sizes([*first, *others])
+    one, other = (Population(own, *room, bank) for own in (first, others))
+    assert len(parts_of(first[0]).value) == 9 and all(bank.covers(parts_of(p)) for p in others)
+    assert (one.key, signature(one.data)) == (other.key, signature(other.data))
 
 
 def test_results_do_not_depend_on_what_a_bank_has_seen(easy, mixed, tiny):
