@@ -11,20 +11,24 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 
-BASE = {"records", "errors", "operators", "timing", "devices", "formatting", "config", "files", "table"}
+BASE = {"records", "errors", "operators", "timing", "devices", "formatting", "config", "files", "table", "user_files"}
 """Modules at the root that everything may import, as far as each row below says."""
 
 FLOORS: dict[str, set[str]] = {
     **{name: set() for name in ("records", "errors", "operators", "timing", "devices", "formatting", "files")},
     "config": {"errors", "files"},
     "table": {"errors", "formatting"},
+    "user_files": {"config", "errors"},
     "kernels": set(),
     "programs": {"records", "errors", "files", "kernels", "devices"},
-    "tasks": {"records", "errors", "config", "kernels", "devices"},
-    "search": {"records", "errors", "operators"},
+    "tasks": {"records", "errors", "config", "kernels", "devices", "user_files"},
+    "search": {"records", "errors", "operators", "config", "user_files"},
     "runs": {"records", "errors", "operators", "files", "config", "formatting"},
     "training": {"records", "errors", "kernels", "programs", "table", "tasks", "timing", "devices"},
-    "proposers": {"records", "errors", "operators", "files", "config", "formatting", "programs", "proposers.replies"},
+    "proposers": {
+        *("records", "errors", "operators", "files", "config", "formatting", "user_files"),
+        *("programs", "proposers.replies"),
+    },
     "proposers.genetic": {"records", "errors", "operators", "programs", "proposers"},
     "proposers.replies": {"records", "errors", "operators"},
     "proposers.prompts": {"records", "errors", "operators", "programs", "proposers.replies"},

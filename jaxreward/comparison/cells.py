@@ -25,7 +25,7 @@ from jaxreward.errors import (
     UnusableFile,
     UserError,
 )
-from jaxreward.evolution import evolve
+from jaxreward.evolution import run_search
 from jaxreward.evolution.final_evaluation import FIRST_SEED
 from jaxreward.evolution.loop import Watcher
 from jaxreward.evolution.settings import EvolveSettings
@@ -121,7 +121,7 @@ class SearchCell:
 
     def run(self, task: Task, tools: Tools) -> Unfinished | None:
         settings = dataclasses.replace(self.settings, resume=self.begun)
-        outcome = evolve(settings, tools.watcher, task=task, stop=tools.stop, checker=tools.checker)
+        outcome = run_search(settings, tools.watcher, task=task, stop=tools.stop, checker=tools.checker)
         if outcome.exit_code in (0, FAILED_EXIT_CODE):  # a search without a score is a result, the worst
             return None
         return Unfinished(self.label, outcome.reason, outcome.exit_code != USAGE_EXIT_CODE)

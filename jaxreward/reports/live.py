@@ -28,7 +28,7 @@ _PULSE_S = 5.0
 
 
 class Live:
-    """Shows the progress of a run; a context manager around `jaxreward.evolution.evolve` or a training.
+    """Shows the progress of a run; a context manager around `jaxreward.evolution.run_search` or a training.
 
     Without a terminal it writes a line for each generation and, while something long is running, at most one a minute.
 
