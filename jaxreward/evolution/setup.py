@@ -150,8 +150,6 @@ def require_same_objects(folder: Path, started: Mapping[str, str], now: Mapping[
         before, after = started.get(option, ""), now.get(option, "")
         if before == after:
             continue
-        began = (
-            f"began with the {option} {before}, which was given in Python" if before else f"began with a named {option}"
-        )
-        given = f"is now given {after}" if after else "is now given none"
-        raise UserError(f"{folder} {began}, and {given}: give the same again, or another name")
+        was = f"the {option} {before}, which was given in Python" if before else f"a {option} by its name"
+        given = f"is now given {after}" if after else "is now given a name"
+        raise UserError(f"{folder} began with {was}, and {given}: give the same again, or start another run")

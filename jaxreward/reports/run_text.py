@@ -68,11 +68,14 @@ def resume_command(view: RunView) -> str:
         return "give the command of its comparison again"
     if path.name == BEST_OF_N and (path.parent / "events.jsonl").is_file():
         path = path.parent  # a search inside another run
+    if started.objects:
+        return "give its call of jaxreward.evolve again"
     out = "" if path.parent == Path("runs") else f" --out {shlex.quote(str(path.parent))}"
     how = "tell" if started.proposer == "manual" else "evolve"
     resume = "" if how == "tell" else " --resume"
-    task = f" --task {shlex.quote(label_of(started.task))}" if is_file(started.task) else ""
-    command = f"jaxreward {how}{out}{task} --name {shlex.quote(path.name)}{resume}"
+    named = {"task": started.task, "strategy": started.strategy, "proposer": started.proposer}
+    own = "".join(f" --{option} {shlex.quote(label_of(name))}" for option, name in named.items() if is_file(name))
+    command = f"jaxreward {how}{out}{own} --name {shlex.quote(path.name)}{resume}"
     if view.standing == "finished":
         return f"{command} --candidates N"
     return f"{command} --max-attempts N" if view.standing == "failed" else command
@@ -117,7 +120,8 @@ def run_lines(view: RunView, width: int = 100, now: float | None = None) -> list
     now = time.time() if now is None else now
     s = view.started
     lines = [
-        f"{view.name}: {task_of(view)}, {s.strategy} with the {s.proposer} proposer, search seed {s.seed}",
+        f"{view.name}: {task_of(view)}, {label_of(s.strategy)} with the {label_of(s.proposer)} proposer, "
+        f"search seed {s.seed}",
         _standing(view, now),
         "",
     ]
