@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from jaxreward.errors import UserError
+    from jaxreward.evolution.from_python import evolve
+    from jaxreward.evolution.search_run import SearchRun, open_run
     from jaxreward.evolution.task_check import check_task
     from jaxreward.programs import Program, ProgramRejected, Spec, check_program, load_program
     from jaxreward.tasks import Task, make_task
@@ -29,6 +31,7 @@ __all__ = [
     "Program",
     "ProgramRejected",
     "Rung",
+    "SearchRun",
     "Spec",
     "Task",
     "TrainResult",
@@ -36,14 +39,18 @@ __all__ = [
     "__version__",
     "check_program",
     "check_task",
+    "evolve",
     "load_program",
     "make_task",
+    "open_run",
     "train",
 ]
 
 _ROOMS = {
     "errors": ("UserError",),
     "programs": ("Program", "ProgramRejected", "Spec", "check_program", "load_program"),
+    "evolution.from_python": ("evolve",),
+    "evolution.search_run": ("SearchRun", "open_run"),
     "evolution.task_check": ("check_task",),
     "tasks": ("Task", "make_task"),
     "training": ("PPO", "Rung", "TrainResult", "train"),

@@ -14,6 +14,7 @@ from jaxreward.commands.resolve import Given, Resolved, Source
 from jaxreward.config import apply, values_of
 from jaxreward.errors import ChangedSetting, FileProblem, InvalidSetting, UnusableFile, UserError
 from jaxreward.evolution.presets import preset
+from jaxreward.evolution.resuming import MAY_CHANGE, free_name
 from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.evolution.setup import COPIES
 from jaxreward.files import is_there
@@ -22,14 +23,6 @@ from jaxreward.proposers.registry import load_proposer
 from jaxreward.runs.run import read_config, similar_run
 from jaxreward.search.registry import load_strategy
 from jaxreward.tasks import is_file
-
-# What may differ when a run is resumed: its folder, how it is watched, its budgets, and all options of language models,
-# which providers may withdraw during a run; their replies are in the transcript.
-_MAY_CHANGE = {
-    *("out", "name", "resume", "profile", "track", "dry_run", "json"),
-    *("candidates", "max_attempts", "max_env_steps", "max_device_s"),
-    *("memory_gb", "unsafe_no_sandbox", "baselines", "final_seeds", "final_steps"),
-}
 
 BY_EVOLVE = "say jaxreward evolve --proposer manual"
 """What to do instead, where `ask` or `tell` has no use for an option."""
@@ -60,7 +53,7 @@ def resolve_search(given: Given[EvolveSettings]) -> Resolved[EvolveSettings]:
         new = _with_own_models(given.line.config, new, new.settings.llm)
     settings, command = new.settings, given.page.name
     if not settings.resume:
-        return new.with_settings(name=settings.name or _free_name(settings))
+        return new.with_settings(name=settings.name or free_name(settings))
     if command == "tell" or not (command == "ask" or given.get("task", "") or recorded):
         near = similar_run(path)
         begin = "start one with jaxreward ask" if command == "tell" else "say with --task what a new one searches"
@@ -133,7 +126,7 @@ def _require_same(path: Path, started: EvolveSettings, again: EvolveSettings, co
     """Raise UserError for a setting of the run in `path` that differs and must not."""
     for option in options_of(EvolveSettings):
         before = option.of(started)
-        if option.path in _MAY_CHANGE or option.path.startswith("llm.") or option.of(again) == before:
+        if option.path in MAY_CHANGE or option.path.startswith("llm.") or option.of(again) == before:
             continue
         if option.path == "proposer" and command in ("ask", "tell"):
             raise InvalidSetting(
@@ -176,15 +169,6 @@ def _absolute(resolved: Resolved[EvolveSettings]) -> Resolved[EvolveSettings]:
         llm=dataclasses.replace(s.llm, prompts=s.llm.prompts and s.llm.prompts.absolute()),
         observation=s.observation and s.observation.absolute(), command=resolved.line.text,
     )  # fmt: skip
-
-
-def _free_name(settings: EvolveSettings) -> str:
-    """The default name, with a number where a run of that name exists: a second search is a new run."""
-    name, number = settings.run_name, 1
-    while (settings.out / name).exists():
-        number += 1
-        name = f"{settings.run_name}-{number}"
-    return name
 
 
 def for_people(given: Given[EvolveSettings], **more: object) -> Resolved[EvolveSettings]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from jaxreward.errors import UnknownName, UserError
 from jaxreward.evolution.settings import EvolveSettings
-from jaxreward.tasks import has_real_actions
+from jaxreward.tasks import Box, Task, has_real_actions
 from jaxreward.training import PPO, paper, quick_real
 
 PRESETS = ("quick", "paper-budget", "paper")
@@ -40,18 +40,26 @@ _QUICK_STEPS = {
 """Steps of a seed where the default is not enough."""
 
 
-def quick_learner(task: str) -> PPO:
-    """The learner for the task of this name on two CPU cores."""
-    return quick_real() if has_real_actions(task) else PPO()
+def quick_learner(task: str | Task) -> PPO:
+    """The learner for a task, or that of this name, on two CPU cores."""
+    return quick_real() if _has_real_actions(task) else PPO()
 
 
-def quick_steps(task: str) -> int:
+def quick_steps(task: str | Task) -> int:
     """Steps of a seed in which a good interface of the task shows on two CPU cores."""
-    return _QUICK_STEPS.get(task, 400_000 if has_real_actions(task) else EvolveSettings.steps)
+    return _QUICK_STEPS.get(_name(task), 400_000 if _has_real_actions(task) else EvolveSettings.steps)
 
 
-def preset(name: str, task: str, strategy: str = EvolveSettings.strategy) -> EvolveSettings:
-    """Defaults by name.
+def _name(task: str | Task) -> str:
+    return task if isinstance(task, str) else task.name
+
+
+def _has_real_actions(task: str | Task) -> bool:
+    return has_real_actions(task) if isinstance(task, str) else isinstance(task.action_space, Box)
+
+
+def preset(name: str, task: str | Task, strategy: str = EvolveSettings.strategy) -> EvolveSettings:
+    """Defaults by name, for a task or that of this name.
 
     `quick` is sized for two cores. `paper-budget` is the search of LIMEN's paper (30 candidates, one at a time) and its
     budgets with the learner of `quick`; `paper` has the paper's learner too.
@@ -61,9 +69,11 @@ def preset(name: str, task: str, strategy: str = EvolveSettings.strategy) -> Evo
     """
     if name not in PRESETS:
         raise UnknownName("preset", name, PRESETS, otherwise="choose from")
-    base = EvolveSettings(task=task, steps=quick_steps(task), ppo=quick_learner(task))
+    real, learner, steps = _has_real_actions(task), quick_learner(task), quick_steps(task)
+    task = _name(task)
+    base = EvolveSettings(task=task, steps=steps, ppo=learner)
     if name == "quick":
-        if has_real_actions(task):  # a simulator of physics is slower than a grid
+        if real:  # a simulator of physics is slower than a grid
             return dataclasses.replace(base, seeds=1, final_seeds=3)
         return dataclasses.replace(base, candidates=30) if task in _QUICK_STEPS else base
     if task not in PAPER_BUDGETS:

@@ -123,17 +123,27 @@ def save_files(settings: EvolveSettings, folder: Path) -> None:
     Raises:
         UserError: a file is not the one that the run began with: another task is another run.
     """
+    require_same_files(settings, folder)
+    for option, copy in COPIES.items():
+        if is_file(name := getattr(settings, option)):
+            write_atomic(folder / copy, file_of(name).read_text(encoding="utf-8"))
+
+
+def require_same_files(settings: EvolveSettings, folder: Path) -> None:
+    """Require that the Python files of the settings are those that the run in `folder` has copies of, if it has any.
+
+    Raises:
+        UserError: one is another.
+    """
     for option, copy in COPIES.items():
         name, kept = getattr(settings, option), folder / copy
-        if not is_file(name):
+        if not (is_file(name) and files.is_there(kept)):
             continue
-        text = file_of(name).read_text(encoding="utf-8")
-        if files.is_there(kept) and files.read_text(kept) != text:
+        if files.read_text(kept) != file_of(name).read_text(encoding="utf-8"):
             raise UserError(
                 f"{file_of(name)} has changed since {folder} began with it: its copy is {kept}; give that back, or "
                 "start another run with --name"
             )
-        write_atomic(kept, text)
 
 
 def require_same_objects(folder: Path, started: Mapping[str, str], now: Mapping[str, str]) -> None:

@@ -122,10 +122,10 @@ def run_lines(view: RunView, width: int = 100, now: float | None = None) -> list
     lines = [
         f"{view.name}: {task_of(view)}, {label_of(s.strategy)} with the {label_of(s.proposer)} proposer, "
         f"search seed {s.seed}",
-        _standing(view, now),
+        standing_line(view, now),
         "",
     ]
-    for label, text in _paragraphs(view):
+    for label, text in paragraphs(view):
         label = f"{label:<10}"
         lines += textwrap.wrap(
             text, max(40, width), initial_indent=label, subsequent_indent=" " * len(label), break_long_words=False,
@@ -136,7 +136,7 @@ def run_lines(view: RunView, width: int = 100, now: float | None = None) -> list
     return [*lines, *_generation_table(view.timeline.generations)]
 
 
-def _standing(view: RunView, now: float) -> str:
+def standing_line(view: RunView, now: float) -> str:
     ago = f"{span(now - view.last_at)} ago"
     match view.standing:
         case "running":
@@ -147,7 +147,7 @@ def _standing(view: RunView, now: float) -> str:
             return f"{standing} {ago}: {view.reason}"
 
 
-def _paragraphs(view: RunView) -> Iterator[tuple[str, str]]:
+def paragraphs(view: RunView) -> Iterator[tuple[str, str]]:
     """Labels and texts."""
     best, spent = view.best, view.progress.spent
     if best is None or best.score is None:
