@@ -16,6 +16,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from jaxreward.comparison.from_python import Comparison, compare
     from jaxreward.errors import UserError
     from jaxreward.evolution.from_python import evolve
     from jaxreward.evolution.search_run import SearchRun, open_run
@@ -28,6 +29,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "PPO",
+    "Comparison",
     "Program",
     "ProgramRejected",
     "Rung",
@@ -39,6 +41,7 @@ __all__ = [
     "__version__",
     "check_program",
     "check_task",
+    "compare",
     "evolve",
     "load_program",
     "make_task",
@@ -47,6 +50,7 @@ __all__ = [
 ]
 
 _ROOMS = {
+    "comparison.from_python": ("Comparison", "compare"),
     "errors": ("UserError",),
     "programs": ("Program", "ProgramRejected", "Spec", "check_program", "load_program"),
     "evolution.from_python": ("evolve",),

@@ -9,7 +9,7 @@ import time
 import traceback
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -29,11 +29,11 @@ from jaxreward.evolution import run_search
 from jaxreward.evolution.final_evaluation import FIRST_SEED
 from jaxreward.evolution.loop import Watcher
 from jaxreward.evolution.settings import EvolveSettings
-from jaxreward.evolution.setup import OBSERVATION
+from jaxreward.evolution.setup import OBSERVATION, Objects, require_same_files, require_same_objects
 from jaxreward.formatting import printable
 from jaxreward.programs import Checker, Program
 from jaxreward.proposers.fixed import FixedObservation
-from jaxreward.runs import REQUEUE_EXIT_CODE, StopSignal
+from jaxreward.runs import REQUEUE_EXIT_CODE, RunStarted, StopSignal, read_log
 from jaxreward.runs.checkpoint import Checkpoints
 from jaxreward.runs.disk import write_atomic
 from jaxreward.runs.events import json_ready
@@ -83,6 +83,7 @@ class SearchCell:
     """One search: an ordinary run, named after strategy, proposer and search seed."""
 
     settings: EvolveSettings
+    given: Objects = field(default_factory=Objects)
 
     @property
     def label(self) -> str:
@@ -107,6 +108,12 @@ class SearchCell:
     def require_same(self, task: Task) -> None:
         if not self.begun:
             return
+        first = None
+        with suppress(UserError):  # a damaged log: running it raises the error
+            first = next((entry.event for entry in read_log(self.path / "events.jsonl")), None)
+        if isinstance(first, RunStarted):
+            require_same_objects(self.path, first.objects, self.given.identities)
+        require_same_files(self.settings, self.path)
         before, now = started_with(self.path), self.settings.as_config()
         known, asked = observation_digest(self.path, before), given_digest(self.settings.observation)
         if known is not None and known != asked:
@@ -121,7 +128,9 @@ class SearchCell:
 
     def run(self, task: Task, tools: Tools) -> Unfinished | None:
         settings = dataclasses.replace(self.settings, resume=self.begun)
-        outcome = run_search(settings, tools.watcher, task=task, stop=tools.stop, checker=tools.checker)
+        outcome = run_search(
+            settings, tools.watcher, task=task, given=self.given, stop=tools.stop, checker=tools.checker
+        )
         if outcome.exit_code in (0, FAILED_EXIT_CODE):  # a search without a score is a result, the worst
             return None
         return Unfinished(self.label, outcome.reason, outcome.exit_code != USAGE_EXIT_CODE)

@@ -6,7 +6,7 @@ import dataclasses
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from jaxreward.errors import EndCause
 from jaxreward.evolution.api import run_search
@@ -81,14 +81,19 @@ def evolve(
         chosen = dataclasses.replace(chosen, name=free_name(chosen))
     setup = Setup.of(chosen, given=objects)
     with StopSignal() as stop, shown(progress, chosen.candidates) as live:
-        watchers = Watchers([w for w in (live, watcher) if w is not None], chosen.strategy, on_generation)
+        watchers = Watchers([live, watcher] if watcher else [live], chosen.strategy, on_generation)
         outcome = run_search(chosen, watchers, setup=setup, stop=stop)
     if watchers.raised is not None:
         raise watchers.raised
     if outcome.cause is EndCause.SIGNAL:
-        if stop.reason == "SIGINT":
-            raise KeyboardInterrupt(f"{outcome.path} is paused: the same call goes on, jaxreward.open_run reads it")
-        raise SystemExit(stop.exit_code)
+        raise_stopped(stop, f"{outcome.path} is paused: the same call goes on, jaxreward.open_run reads it")
     if outcome.exit_code:
         warnings.warn(f"{outcome.path} stopped before its end: {outcome.reason}", stacklevel=2)
     return SearchRun(outcome.path, setup.task)
+
+
+def raise_stopped(stop: StopSignal, what: str) -> NoReturn:
+    """End a call that a signal stopped as the signal would have: `what` is known now."""
+    if stop.reason == "SIGINT":
+        raise KeyboardInterrupt(what)
+    raise SystemExit(stop.exit_code)

@@ -59,7 +59,7 @@ def search_settings(
         settings,
         llm=dataclasses.replace(settings.llm, prompts=prompts and prompts.absolute()),
         observation=observation and observation.absolute(),
-        command=_call("evolve", named, given),
+        command=call_text("evolve", {**named, **given}),
     )
     return settings, Objects(own_task, own_proposer, identities)
 
@@ -96,10 +96,11 @@ def strategy_of(strategy: Any) -> tuple[str, tuple[str, ...] | None]:
     except InvalidSetting as error:
         lost = [error.settings[0].partition(".")[2]]
     if lost:
-        message = (
-            f"the option {lost[0]} of {type(strategy).__name__} cannot be written down in a log: make it a number, "
+        raise InvalidSetting(
+            f"the option {lost[0]} of {type(strategy).__name__} cannot be written down in a log: make it a number, a "
+            "word, true or false, or a tuple of numbers",
+            f"strategy.{lost[0]}",
         )
-        raise InvalidSetting(message + "a word, true or false, or a tuple of numbers", f"strategy.{lost[0]}")
     return name, texts
 
 
@@ -127,16 +128,27 @@ def typed_values(kind: type, given: Mapping[str, Any], excluded: Collection[str]
     known = [*fields, *flat]
     table, objects = dict[str, Any](), dict[str, Any]()
     for name, value in given.items():
-        if name not in known:
-            raise UnknownName("setting", name, known, near=nearest_option(name, known), settings=(name,))
-        hint, arg = fields.get(name, (None, None))
+        _require_known(name, known)
+        hint = fields[name][0] if name in fields else None
+        if dataclasses.is_dataclass(hint) and isinstance(value, Mapping):
+            for inner in value:
+                _require_known(f"{name}.{inner}", [f"{name}.{f.name}" for f in dataclasses.fields(hint)])
         if dataclasses.is_dataclass(hint) and isinstance(value, hint):  # type: ignore[arg-type]
             objects[name] = value
         elif (name in ("option", "task_arg")) and isinstance(value, Mapping):
             table[name] = [f"{key}={_text(v)}" for key, v in value.items()]
         elif value is not None:
             table[name] = _plain(value)
-    return values_of(kind, table, "jaxreward") | objects
+    return values_of(kind, table, "jaxreward.evolve") | objects
+
+
+def _require_known(name: str, known: Collection[str]) -> None:
+    """Raise `UnknownName` for a setting that there is not."""
+    if name not in known:
+        near = nearest_option(name, known)
+        hint = f"did you mean '{near}'?" if near else f"there are {', '.join(known)}"
+        message = f"there is no setting '{name}'; {hint}"
+        raise UnknownName("setting", name, known, near=near, message=message, settings=(name,))
 
 
 def _located(name: str) -> str:
@@ -160,7 +172,7 @@ def _plain(value: Any) -> Any:
     return value.item() if hasattr(value, "item") and getattr(value, "ndim", 1) == 0 else value
 
 
-def _call(function: str, named: Mapping[str, str], given: Mapping[str, Any]) -> str:
-    """The call, for the log, without the keys that it may contain."""
-    arguments = [f"{name}={value!r}" for name, value in {**named, **given}.items()]
-    return Secrets().redact(" ".join(f"jaxreward.{function}({', '.join(arguments)})".split()))
+def call_text(function: str, given: Mapping[str, Any]) -> str:
+    """A call in one line, for the log, without the keys that it may contain."""
+    arguments = ", ".join(f"{name}={value!r}" for name, value in given.items())
+    return Secrets().redact(" ".join(f"jaxreward.{function}({arguments})".split()))

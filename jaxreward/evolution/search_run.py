@@ -199,9 +199,8 @@ class SearchRun:
         text = "\n".join(map(escaped, repr(self).splitlines()))
         best = self.best
         source = "\n".join(map(escaped, best.source.splitlines())) if best else ""
-        return f"<pre>{text}</pre>" + (
-            f"<details><summary>program</summary><pre>{source}</pre></details>" if best else ""
-        )
+        program = f"<details><summary>program</summary><pre>{source}</pre></details>"
+        return f"<pre>{text}</pre>{program if best else ''}"
 
 
 def open_run(path: str | Path, task: str | Path | Task | None = None) -> SearchRun:

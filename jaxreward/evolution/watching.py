@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -76,6 +75,7 @@ class Watchers:
             watcher.logged(entry, progress)
 
 
-def shown(progress: bool, candidates: int) -> AbstractContextManager[Live | None]:
-    """The progress on standard error or in a notebook; None where none is wanted."""
-    return Live(PlainConsole(stderr=True), candidates) if progress else nullcontext()
+def shown(progress: bool, candidates: int) -> Live:
+    """The progress on standard error or in a notebook, or nowhere."""
+    quiet = {} if progress else {"quiet": True, "force_terminal": False}
+    return Live(PlainConsole(stderr=True, **quiet), candidates)

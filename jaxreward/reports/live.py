@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -46,7 +47,12 @@ class Live:
         self._ended = threading.Event()
         self._screen: Screen | None = None
         if console.is_terminal and not console.is_dumb_terminal:
-            self._screen = Screen(get_renderable=self._draw, console=console, refresh_per_second=2, transient=True)
+            # what a program prints to a file stays there
+            redirect = not console.stderr or sys.stdout.isatty()
+            self._screen = Screen(
+                get_renderable=self._draw, console=console, refresh_per_second=2, transient=True,
+                redirect_stdout=redirect,
+            )  # fmt: skip
 
     def __enter__(self) -> Live:
         if self._screen is not None:
