@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from jaxreward.evolution.from_python import evolve
     from jaxreward.evolution.search_run import SearchRun, open_run
     from jaxreward.evolution.task_check import check_task
+    from jaxreward.evolution.watching import CompletedGeneration
     from jaxreward.programs import Program, ProgramRejected, Spec, check_program, load_program
     from jaxreward.tasks import Task, make_task
     from jaxreward.training import PPO, Rung, TrainResult, train
@@ -30,6 +31,7 @@ __version__ = "0.1.0"
 __all__ = [
     "PPO",
     "Comparison",
+    "CompletedGeneration",
     "Program",
     "ProgramRejected",
     "Rung",
@@ -52,6 +54,7 @@ __all__ = [
 _ROOMS = {
     "comparison.from_python": ("Comparison", "compare"),
     "errors": ("UserError",),
+    "evolution.watching": ("CompletedGeneration",),
     "programs": ("Program", "ProgramRejected", "Spec", "check_program", "load_program"),
     "evolution.from_python": ("evolve",),
     "evolution.search_run": ("SearchRun", "open_run"),

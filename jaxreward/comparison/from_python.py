@@ -165,7 +165,7 @@ class Comparison:
             "high",
             "minus_best_of_n",
             "search_score",
-            "searches",
+            "n",
         )
         found = []
         for row in self.rows:

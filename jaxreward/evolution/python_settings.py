@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import typing
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
@@ -124,12 +125,12 @@ def typed_values(kind: type, given: Mapping[str, Any], excluded: Collection[str]
         InvalidSetting: a value of the wrong type.
     """
     fields = {name: field for name, field in fields_of(kind).items() if name not in excluded}
-    flat = [f.name for hint, arg in fields.values() if arg.flat for f in dataclasses.fields(hint)]
-    known = [*fields, *flat]
+    flat = {name: of for hint, arg in fields.values() if arg.flat for name, of in fields_of(hint).items()}
+    known = fields | flat
     table, objects = dict[str, Any](), dict[str, Any]()
     for name, value in given.items():
         _require_known(name, known)
-        hint = fields[name][0] if name in fields else None
+        hint = known[name][0]
         if dataclasses.is_dataclass(hint) and isinstance(value, Mapping):
             for inner in value:
                 _require_known(f"{name}.{inner}", [f"{name}.{f.name}" for f in dataclasses.fields(hint)])
@@ -138,7 +139,8 @@ def typed_values(kind: type, given: Mapping[str, Any], excluded: Collection[str]
         elif (name in ("option", "task_arg")) and isinstance(value, Mapping):
             table[name] = [f"{key}={_text(v)}" for key, v in value.items()]
         elif value is not None:
-            table[name] = _plain(value)
+            several = typing.get_origin(hint) is tuple and isinstance(value, str)
+            table[name] = [value] if several else _plain(value)
     return values_of(kind, table, "jaxreward.evolve") | objects
 
 

@@ -98,13 +98,13 @@ class EvolveSettings(SearchOptions):
     task: str = "xland-easy"
     """What to solve (`jaxreward tasks`). Also xland/<environment>/<ruleset>, or a Python file, which is executed."""
     strategy: str = "limen"
-    """How to search (`jaxreward strategies`). One of limen, rf-agent, revolve, forge, eureka, best-of-n, or a Python
+    """How to search (`jaxreward strategies`). One of limen, rf-agent, revolve, forge, eureka, best-of-n. Also a Python
     file, which is executed."""
     option: Annotated[tuple[str, ...], Arg(keyed=True)] = ()
     """Options of the strategy. Each is KEY=VALUE; `jaxreward strategies NAME` lists them."""
     proposer: str = "genetic"
-    """Who proposes: genetic, llm, manual, replay, or a Python file, which is executed. genetic needs no network; llm
-    takes --model; manual is a person, through files; replay takes --recording."""
+    """Who proposes: genetic, llm, manual, replay. genetic needs no network; llm takes --model; manual is a
+    person, through files; replay takes --recording. Also a Python file, which is executed."""
     recording: Path | None = None
     """With --proposer replay: the run whose programs are proposed again. Its folder, or its events.jsonl."""
     evolve: Evolve | None = None
