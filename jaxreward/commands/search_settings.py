@@ -14,9 +14,9 @@ from jaxreward.commands.resolve import Given, Resolved, Source
 from jaxreward.config import apply, values_of
 from jaxreward.errors import ChangedSetting, FileProblem, InvalidSetting, UnusableFile, UserError
 from jaxreward.evolution.presets import preset
-from jaxreward.evolution.resuming import MAY_CHANGE, free_name
+from jaxreward.evolution.resuming import MAY_CHANGE, free_name, objects_of
 from jaxreward.evolution.settings import EvolveSettings
-from jaxreward.evolution.setup import COPIES
+from jaxreward.evolution.setup import COPIES, require_same_objects
 from jaxreward.files import is_there
 from jaxreward.proposers.llm.llm_settings import LlmSettings
 from jaxreward.proposers.registry import load_proposer
@@ -86,6 +86,7 @@ def _resumed(path: Path, new: Resolved[EvolveSettings], given: Given[EvolveSetti
     if given.line.topic is not None:
         return resolved
     resolved = _with_own_models(path, resolved, started.llm)
+    require_same_objects(path, objects_of(path) or {}, {})
     for option in COPIES:
         if is_file(recorded := getattr(started, option)):
             name: Any = {option: named_again(recorded, given.get(option, ""), f"the run {path}", path, option)}

@@ -28,12 +28,13 @@ from jaxreward.errors import (
 from jaxreward.evolution import run_search
 from jaxreward.evolution.final_evaluation import FIRST_SEED
 from jaxreward.evolution.loop import Watcher
+from jaxreward.evolution.resuming import objects_of
 from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.evolution.setup import OBSERVATION, Objects, require_same_files, require_same_objects
 from jaxreward.formatting import printable
 from jaxreward.programs import Checker, Program
 from jaxreward.proposers.fixed import FixedObservation
-from jaxreward.runs import REQUEUE_EXIT_CODE, RunStarted, StopSignal, read_log
+from jaxreward.runs import REQUEUE_EXIT_CODE, StopSignal
 from jaxreward.runs.checkpoint import Checkpoints
 from jaxreward.runs.disk import write_atomic
 from jaxreward.runs.events import json_ready
@@ -108,11 +109,11 @@ class SearchCell:
     def require_same(self, task: Task) -> None:
         if not self.begun:
             return
-        first = None
+        began = None
         with suppress(UserError):  # a damaged log: running it raises the error
-            first = next((entry.event for entry in read_log(self.path / "events.jsonl")), None)
-        if isinstance(first, RunStarted):
-            require_same_objects(self.path, first.objects, self.given.identities)
+            began = objects_of(self.path)
+        if began is not None:
+            require_same_objects(self.path, began, self.given.identities)
         require_same_files(self.settings, self.path)
         before, now = started_with(self.path), self.settings.as_config()
         known, asked = observation_digest(self.path, before), given_digest(self.settings.observation)

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
+from jaxreward.config import is_file
 from jaxreward.errors import EndCause
 from jaxreward.evolution.api import run_search
 from jaxreward.evolution.loop import Watcher
@@ -75,7 +76,7 @@ def evolve(
     if resume and has_begun(path):
         require_same_call(path, chosen, objects.identities)
         if is_complete(path, chosen):
-            return SearchRun(path, objects.task)
+            return SearchRun(path, objects.task or (chosen.make_task() if is_file(chosen.task) else None))
         chosen = dataclasses.replace(chosen, resume=True)
     elif not resume and not chosen.name:
         chosen = dataclasses.replace(chosen, name=free_name(chosen))

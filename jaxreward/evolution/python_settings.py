@@ -18,7 +18,7 @@ from jaxreward.proposers.llm.secrets import Secrets
 from jaxreward.proposers.registry import NAMES, load_proposer
 from jaxreward.search import SearchStrategy
 from jaxreward.search.option_text import SHARED, read_options, write_options
-from jaxreward.search.registry import STRATEGIES, add_strategy, load_strategy
+from jaxreward.search.registry import add_strategy, load_strategy, own_strategy
 from jaxreward.tasks import Task, require_sound
 
 COMMAND_LINE_ONLY = {"task", "strategy", "proposer", "resume", "dry_run", "json"}
@@ -41,8 +41,8 @@ def search_settings(
         if given.get("task_arg"):
             raise InvalidSetting("task_arg is for a task by its name: an object has its own options", "task_arg")
     named["strategy"], options = strategy_of(strategy)
-    if named["strategy"] not in STRATEGIES and not is_file(named["strategy"]):
-        identities["strategy"] = identity_of(strategy if isinstance(strategy, type) else type(strategy))
+    if (own_kind := own_strategy(named["strategy"])) is not None:
+        identities["strategy"] = identity_of(own_kind)
     named["proposer"], own_proposer = proposer_of(proposer)
     if own_proposer is not None:
         identities["proposer"] = identity_of(own_proposer)

@@ -51,6 +51,13 @@ def has_begun(path: Path) -> bool:
     return False
 
 
+def objects_of(path: Path) -> dict[str, str] | None:
+    """The identities of the objects that Python code began the run in `path` with, empty for names alone; None where
+    nothing is logged."""
+    first = next((entry.event for entry in read_log(path / "events.jsonl")), None)
+    return first.objects if isinstance(first, RunStarted) else None
+
+
 def require_same_call(path: Path, again: EvolveSettings, objects: Mapping[str, str]) -> None:
     """Require that the run in `path` began with the settings `again`, but for those that may change, and with the same
     files and objects.
@@ -60,8 +67,7 @@ def require_same_call(path: Path, again: EvolveSettings, objects: Mapping[str, s
     Raises:
         UserError: it did not: the first difference.
     """
-    first = read_log(path / "events.jsonl")[0].event
-    require_same_objects(path, first.objects if isinstance(first, RunStarted) else {}, objects)
+    require_same_objects(path, objects_of(path) or {}, objects)
     require_same_files(again, path)
     started = apply(EvolveSettings(), read_config(path), str(path / "config.toml"))
     for option in COPIES:  # first: the others may depend on their code

@@ -21,6 +21,10 @@ class NotebookScreen:
         self._ended = threading.Event()
         self._handle: Any = None
 
+    @property
+    def is_started(self) -> bool:
+        return self._thread is not None
+
     def start(self) -> None:
         if self._thread is not None:
             return
