@@ -15,7 +15,15 @@ from traceback import walk_tb
 from types import ModuleType
 
 from jaxreward.config import class_of, file_of
-from jaxreward.errors import FILE_OF_USER, FileProblem, InvalidSetting, UnknownName, UnusableFile, in_a_line
+from jaxreward.errors import (
+    FILE_OF_USER,
+    FileProblem,
+    InvalidSetting,
+    MissingPackage,
+    UnknownName,
+    UnusableFile,
+    in_a_line,
+)
 
 _DIGEST = "_jaxreward_digest"
 
@@ -78,6 +86,7 @@ def imported(path: Path) -> ModuleType:
 
     Raises:
         UnusableFile: it cannot be imported.
+        MissingPackage: it imports something of this package that needs one.
     """
     stamp = path.stat()
     name = f"jaxreward_file_{path.stem}_{abs(hash((str(path.resolve()), stamp.st_mtime_ns, stamp.st_size)))}"
@@ -91,6 +100,9 @@ def imported(path: Path) -> ModuleType:
     vars(module)[_DIGEST] = hashlib.sha256(path.read_bytes()).hexdigest()
     try:
         spec.loader.exec_module(module)
+    except MissingPackage:  # of ours: its sentence says what to install
+        del sys.modules[name]
+        raise
     except (Exception, SystemExit) as error:
         del sys.modules[name]
         raise failed(f"{path} cannot be imported", path, error) from error

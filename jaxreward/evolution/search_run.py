@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
-
-import jax
 
 from jaxreward.config import apply, is_file
 from jaxreward.errors import EndCause, UserError
@@ -29,8 +25,7 @@ from jaxreward.runs.malformed import explain_malformed
 from jaxreward.runs.run import read_config
 from jaxreward.table import Table, escaped
 from jaxreward.tasks import Task, make_task_of
-from jaxreward.training.networks import ActorCritic
-from jaxreward.training.rollout import act
+from jaxreward.training.policy import Policy
 
 _SHOWN = ("best", "fresh", "against", "warnings", "spent", "failures", "cost")
 _LINES = 10
@@ -143,29 +138,23 @@ class SearchRun:
             )
         return make_task_of(started.task, self._settings.task_arg)
 
-    def policy(self) -> Callable[[Any, jax.Array], jax.Array]:
-        """The trained agent of the best candidate, the best of its seeds: from a state of the task and a random key
-        to an action, as in training. May be jitted and mapped.
+    def policy(self, *, deterministic: bool = False) -> Policy:
+        """The trained agent of the best candidate, the best of its seeds, as `policy(state, key) -> action`; see
+        `training.Policy` for those with a memory.
+
+        Args:
+            deterministic: choose the most likely action in place of drawing one.
 
         Raises:
-            UserError: no policy is kept, or the agent remembers earlier steps (`PPO.gru`).
+            UserError: no policy is kept, or the task must be given, see `task`.
         """
-        view, best = self.view, self.view.best
-        ppo, program = self._settings.ppo, self._program
-        if ppo.gru:
-            raise UserError("the agent remembers: it is no function of a state alone; jaxreward film plays it")
-        if best is None or not is_policy_of(view, best):
+        best, ppo, program = self.view.best, self._settings.ppo, self._program
+        if best is None or not is_policy_of(self.view, best):
             raise UserError(f"{self.path} keeps no policy of its best candidate yet")
         variables = policy_of(Checkpoints(self.path / "checkpoints"), ["best-policy"], self.task, program, ppo)
         if variables is None:
             raise UserError(f"{self.path} has no policy in its checkpoints: train its program with jaxreward.train")
-        network, task = ActorCritic.of(self.task, ppo), self.task
-
-        def policy(state: Any, key: jax.Array) -> jax.Array:
-            noise = network.distribution.noise(key, ())
-            return act(network, variables, program.observe(task.view(state)), None, noise).action
-
-        return policy
+        return Policy(self.task, program, variables, ppo, deterministic)
 
     def report(self, path: str | Path | None = None) -> Path:
         """Write the report, one page of HTML, by default into the folder of the run; returns where it is."""
