@@ -47,11 +47,11 @@ class PromptSettings:
     operator: str = ""
     """What is asked for. By default scratch, or improve with --parent."""
     task: str = "xland-easy"
-    """The task, where there is no run. One that is a Python file is executed, so it must be given, for a run too."""
+    """The task, where there is no run. Of a run too, where it is a Python file, which is executed."""
     task_arg: Annotated[tuple[str, ...], Arg(adds=True)] = ()
     """Options of the task. Each is KEY=VALUE."""
     strategy: str = ""
-    """Of a run: its strategy, if that is a Python file. It is executed, so it must be given."""
+    """Of a run: its strategy, where that is a Python file."""
     evolve: Evolve = "both"
     """What may change, where there is no run."""
     prompts: Path | None = None
