@@ -22,9 +22,12 @@ if TYPE_CHECKING:
     from jaxreward.evolution.search_run import SearchRun, open_run
     from jaxreward.evolution.task_check import check_task
     from jaxreward.evolution.watching import CompletedGeneration
+    from jaxreward.function_source import UnreadableFunction, source_of
     from jaxreward.programs import Program, ProgramRejected, Spec, check_program, load_program
+    from jaxreward.records import Fragment
+    from jaxreward.table import Table
     from jaxreward.tasks import Task, make_task
-    from jaxreward.training import PPO, Rung, TrainResult, train
+    from jaxreward.training import PPO, Policy, Rung, TrainResult, train
 
 __version__ = "0.1.0"
 
@@ -32,13 +35,17 @@ __all__ = [
     "PPO",
     "Comparison",
     "CompletedGeneration",
+    "Fragment",
+    "Policy",
     "Program",
     "ProgramRejected",
     "Rung",
     "SearchRun",
     "Spec",
+    "Table",
     "Task",
     "TrainResult",
+    "UnreadableFunction",
     "UserError",
     "__version__",
     "check_program",
@@ -48,19 +55,23 @@ __all__ = [
     "load_program",
     "make_task",
     "open_run",
+    "source_of",
     "train",
 ]
 
 _ROOMS = {
     "comparison.from_python": ("Comparison", "compare"),
     "errors": ("UserError",),
-    "evolution.watching": ("CompletedGeneration",),
-    "programs": ("Program", "ProgramRejected", "Spec", "check_program", "load_program"),
     "evolution.from_python": ("evolve",),
     "evolution.search_run": ("SearchRun", "open_run"),
+    "evolution.watching": ("CompletedGeneration",),
+    "function_source": ("UnreadableFunction", "source_of"),
+    "programs": ("Program", "ProgramRejected", "Spec", "check_program", "load_program"),
+    "records": ("Fragment",),
+    "table": ("Table",),
     "evolution.task_check": ("check_task",),
     "tasks": ("Task", "make_task"),
-    "training": ("PPO", "Rung", "TrainResult", "train"),
+    "training": ("PPO", "Policy", "Rung", "TrainResult", "train"),
 }
 _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}
 

@@ -7,9 +7,13 @@ proposers, runs, reports) passes records and nothing else. Unknown keys are erro
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from dataclasses import asdict
 from typing import Any, Literal
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, model_validator
+
+from jaxreward.function_source import fragment_text
 
 Stage = Literal[
     "declined", "refused", "reply", "guard", "trace", "contract", "limits", "numeric",
@@ -348,6 +352,12 @@ class Exchange(Record):
 class Fragment(Record):
     """A named piece of vocabulary: one top-level function, as readable source.
 
+        Fragment(name="near", kind="term", source="def near(state, action, next_state): ...")
+        Fragment(near)  # the same of a function
+
+    Of a function, `name` and `doc` are its own, `kind` follows from its parameters, and `source` is its text with the
+    constants and helper functions that it needs inside (`jaxreward.function_source`); the rest is given by name.
+
     A `feature` is `def name(state)` returning a float32 vector of `size` values of order one; a
     `term` is `def name(state, action, next_state)` returning a scalar. `scales` are the
     multipliers worth trying first; `tags` group fragments (`milestone`, `shaping`, `penalty`,
@@ -361,6 +371,16 @@ class Fragment(Record):
     scales: tuple[float, ...] = (1.0,)
     tags: tuple[str, ...] = ()
     doc: str = ""
+
+    def __init__(self, function: Callable[..., Any] | None = None, /, **fields: Any) -> None:
+        """The fields, or those of a function.
+
+        Raises:
+            UnreadableFunction: a function that cannot be written out as text.
+        """
+        if function is not None:
+            fields = {**asdict(fragment_text(function)), **fields}
+        super().__init__(**fields)
 
 
 class Vocabulary(Record):

@@ -41,7 +41,10 @@ done
 case "$status" in
 75 | 138 | 143)
 	echo "slurm.sh: unfinished, back into the queue"
-	[ -n "${SLURM_JOB_ID:-}" ] && scontrol requeue "$SLURM_JOB_ID" && exit 0
+	# The id of one job of an array is that of the whole array, so it is named by its place there.
+	job=${SLURM_ARRAY_JOB_ID:+${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID}
+	job=${job:-${SLURM_JOB_ID:-}}
+	[ -n "$job" ] && scontrol requeue "$job" && exit 0
 	echo "slurm.sh: it could not be requeued; the same command goes on with the run" >&2
 	exit 75
 	;;

@@ -11,20 +11,28 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 
-BASE = {"records", "errors", "operators", "timing", "devices", "formatting", "config", "files", "table", "user_files"}
+BASE = {
+    *("records", "errors", "operators", "timing", "devices", "formatting", "config", "files", "table"),
+    *("function_source", "user_files"),
+}
 """Modules at the root that everything may import, as far as each row below says."""
 
 FLOORS: dict[str, set[str]] = {
-    **{name: set() for name in ("records", "errors", "operators", "timing", "devices", "formatting", "files")},
+    **{name: set() for name in ("errors", "operators", "timing", "devices", "formatting", "files")},
     "config": {"errors", "files"},
     "table": {"errors", "formatting"},
+    "function_source": {"errors"},
     "user_files": {"config", "errors"},
+    "records": {"function_source"},
     "kernels": set(),
-    "programs": {"records", "errors", "files", "kernels", "devices"},
+    "programs": {"records", "errors", "files", "formatting", "function_source", "kernels", "devices"},
     "tasks": {"records", "errors", "config", "kernels", "devices", "user_files"},
     "search": {"records", "errors", "operators", "config", "user_files"},
     "runs": {"records", "errors", "operators", "files", "config", "formatting"},
-    "training": {"records", "errors", "kernels", "programs", "table", "tasks", "timing", "devices"},
+    "training": {
+        *("records", "errors", "formatting", "function_source", "table"),
+        *("kernels", "programs", "tasks", "timing", "devices"),
+    },
     "proposers": {
         *("records", "errors", "operators", "files", "config", "formatting", "user_files"),
         *("programs", "proposers.replies"),
@@ -42,6 +50,7 @@ FLOORS: dict[str, set[str]] = {
     },
     "reports": {"records", "errors", "operators", "config", "files", "formatting", "runs"},
     "tracking": {"records", "errors", "config", "files", "runs", "reports"},
+    "serving": {"errors", "files", "formatting", "reports", "runs"},
     "exports": {"records", "errors", "programs", "tasks", "runs"},
 }
 PROPOSERS = {name for name in FLOORS if name.startswith("proposers")}
@@ -50,7 +59,7 @@ FLOORS["evolution"] = {
     *("programs", "tasks", "search", "runs", "training", "reports", "tracking"),
 }
 FLOORS["comparison"] = FLOORS["evolution"] | {"evolution"}
-FLOORS["commands"] = FLOORS["comparison"] | {"comparison", "exports"}
+FLOORS["commands"] = FLOORS["comparison"] | {"comparison", "exports", "serving"}
 FLOORS["cli"] = FLOORS["commands"] | {"commands"}
 """A room and what it may import besides itself; scripts, benchmarks and tests may import everything."""
 

@@ -76,9 +76,12 @@ def build(tree: Path, hook: str, out: Path) -> Path:
     return next(out.glob("*.whl"))
 
 
+SUFFIXES = ("py", "xml", "j2", "html", "css", "js")
+
+
 def expected_files(tree: Path) -> set[str]:
-    """Every module, program text, model and template of the repository, by its name in an installation."""
-    ours = {p.relative_to(tree) for suffix in ("py", "xml", "j2") for p in (tree / "jaxreward").rglob(f"*.{suffix}")}
+    """Every module, program text, model, template and web page of the repository, by its name in an installation."""
+    ours = {p.relative_to(tree) for suffix in SUFFIXES for p in (tree / "jaxreward").rglob(f"*.{suffix}")}
     moved = {
         Path("jaxreward") / p.relative_to(tree) for f in ("kernels", "interfaces") for p in (tree / f).rglob("*.py")
     }
@@ -108,7 +111,7 @@ def test_the_wheel_holds_every_module_and_every_program_text(tmp_path: Path):
     tree = copy_of_the_tree(tmp_path / "tree")
     expected = expected_files(tree)
     with zipfile.ZipFile(build(tree, "build_wheel", tmp_path / "out")) as wheel:
-        held = {n for n in wheel.namelist() if n.endswith((".py", ".xml", ".j2"))}
+        held = {n for n in wheel.namelist() if n.endswith(tuple(f".{suffix}" for suffix in SUFFIXES))}
         wheel.extractall(tmp_path / "site")
     assert held == expected
     assert (tmp_path / "site" / "jaxreward" / "py.typed").exists()

@@ -1,8 +1,11 @@
-"""The Slurm script: signals reach the search, what is unfinished is requeued, what has ended is not."""
+"""The Slurm script, and those of docs/cluster.md: signals reach the search, what is unfinished is requeued, what has
+ended is not; every command of the page exists."""
 
 from __future__ import annotations
 
 import os
+import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -11,9 +14,15 @@ from pathlib import Path
 
 import pytest
 
-from jaxreward.runs import Finished, Paused, read_log
+from jaxreward.cli import main
+from jaxreward.commands.resolve import resolve
+from jaxreward.commands.table import commands_of
+from jaxreward.errors import UserError
+from jaxreward.runs import EventLog, Finished, Paused, Run, read_log
+from tests.reports import example
 
-SCRIPT = Path(__file__).resolve().parents[1] / "scripts" / "slurm.sh"
+ROOT = Path(__file__).resolve().parents[1]
+SCRIPT = ROOT / "scripts" / "slurm.sh"
 
 STAND_IN = """#!{python}
 import signal, sys, time
@@ -33,17 +42,22 @@ for _ in range(3000):
 
 
 class Job:
-    """A job of the script in a folder, with a `scontrol` that writes down what it was told."""
+    """A job of a script in a folder. `scontrol` writes down what it was told; `srun` runs here."""
 
-    def __init__(self, folder: Path, *args: str, search: str = "", job: str = "4711") -> None:
+    def __init__(
+        self, folder: Path, *args: str, search: str = "", job: str = "4711", script: Path = SCRIPT, array: str = ""
+    ) -> None:
         self.folder = folder
         tools = folder / "tools"
         tools.mkdir(exist_ok=True)
         self.write(tools / "scontrol", f'#!/bin/sh\necho "$*" >> {folder}/scontrol.log\n')
         self.write(tools / "jaxreward", search or STAND_IN.format(python=sys.executable))
+        self.write(tools / "srun", '#!/bin/sh\nexec "$@"\n')
         environment = {**os.environ, "PATH": f"{tools}:{os.environ['PATH']}", "SLURM_JOB_ID": job}
+        if array:
+            environment |= {"SLURM_ARRAY_JOB_ID": "4700", "SLURM_ARRAY_TASK_ID": array}
         self.process = subprocess.Popen(
-            ["bash", str(SCRIPT), *args], cwd=folder, env=environment, text=True,
+            ["bash", str(script), *args], cwd=folder, env=environment, text=True,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         )  # fmt: skip
 
@@ -124,3 +138,103 @@ def test_outside_slurm_the_status_stays(tmp_path):
     (tmp_path / "finish").write_text("75")
     job = Job(tmp_path, "--name", "first", job="")
     assert job.ends()[0] == 75 and job.requeued == []
+
+
+# ---- the page
+
+PAGE = (ROOT / "docs" / "cluster.md").read_text()
+BLOCKS = re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)
+SCRIPTS = [block for block in BLOCKS if block.startswith("#!/bin/bash\n")]
+LINES = [
+    line.partition("#")[0].removeprefix("until ").partition(";")[0].strip()
+    for block in BLOCKS if block not in SCRIPTS for line in block.splitlines() if "jaxreward " in line
+]  # fmt: skip
+OF_SLURM = {
+    "gres", "cpus-per-task", "time", "signal", "requeue", "open-mode", "output", "array",
+}  # fmt: skip
+
+
+def script_of(block: str, folder: Path) -> Path:
+    """A script of the page in a checkout."""
+    (folder / "scripts").symlink_to(ROOT / "scripts")
+    script = folder / "search.sh"
+    script.write_text(block)
+    return script
+
+
+def arguments_of(folder: Path) -> list[str]:
+    return shlex.split((folder / "args").read_text())
+
+
+def planned(words: list[str], capsys: pytest.CaptureFixture[str]) -> str:
+    """What `--dry-run` says of a search or a comparison."""
+    assert main([*words, "--dry-run"]) == 0, words
+    return capsys.readouterr().out
+
+
+def test_the_page_has_the_four_scripts():
+    assert len(SCRIPTS) == 4
+    for block in SCRIPTS:
+        said = re.findall(r"^#SBATCH --([a-z-]+)", block, re.MULTILINE)
+        assert set(said) <= OF_SLURM and {"gres", "time", "signal", "requeue"} <= set(said)
+
+
+@pytest.mark.parametrize("block", SCRIPTS, ids=["one", "eight", "array", "shards"])
+def test_a_script_of_the_page_plans_and_is_requeued(block: str, tmp_path, monkeypatch, capsys):
+    array = "7" if "--array" in block else ""
+    (tmp_path / "finish").write_text("75")
+    job = Job(tmp_path, script=script_of(block, tmp_path), array=array)
+    job.ends()
+    assert job.requeued == [f"requeue {'4700_7' if array else '4711'}"], "one job, not all of an array"
+    words = arguments_of(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    said = planned(words, capsys)
+    if words[0] == "compare":
+        assert "shard 7 of 12" in said
+    elif array:
+        assert words[1:7] == ["--task", "xland-medium", "--seed", "3", "--name", "xland-medium-3"]
+    assert words[0] == "compare" or words[-1] == "--resume"
+
+
+@pytest.mark.parametrize("block", SCRIPTS[:3], ids=["one", "eight", "array"])
+def test_a_warning_reaches_the_search_of_a_script_of_the_page(block: str, tmp_path):
+    """Slurm sends it to the shell that runs the job's script (`B:`)."""
+    assert "#SBATCH --signal=B:USR1@" in block
+    job = Job(tmp_path, script=script_of(block, tmp_path), array="7" if "--array" in block else "")
+    job.wait_for("args")
+    job.process.send_signal(signal.SIGUSR1)
+    assert job.ends()[0] == 0 and (tmp_path / "saved").exists() and len(job.requeued) == 1
+
+
+def test_the_other_commands_of_the_page_exist(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    tried = set[str]()
+    for line in LINES:
+        words = shlex.split(line)[1:]
+        name = " ".join(words[: 2 if words[0] == "runs" else 1])
+        tried.add(name)
+        if name == "evolve":
+            planned(words, capsys)
+        else:
+            resolve(commands_of(words[0])[name], words[len(name.split()) :])
+    assert tried == {"evolve", "serve", "runs list", "runs tail"}
+
+
+def test_a_second_process_of_a_search_is_refused_as_the_page_says(tmp_path):
+    run = example.write_run(tmp_path / "medium", example.events()[:12])
+    with EventLog(run / "events.jsonl"), pytest.raises(UserError) as refused:
+        Run.resume(run)
+    assert re.match(r"The run \S+ is being written by process \d+ on \S+:", str(refused.value))
+    assert '"The run ... is being written by process ... on ..."' in PAGE.replace("\n", " ")
+
+
+def test_several_hosts_are_refused_as_the_page_says(monkeypatch):
+    import jax
+
+    from jaxreward.training.local import LocalExecutor
+
+    monkeypatch.setattr(jax, "process_count", lambda: 2)
+    with pytest.raises(UserError) as refused:
+        LocalExecutor()
+    (sentence,) = re.findall(r'refused with "this is one of N ([^"]+)"', PAGE.replace("\n", " "))
+    assert str(refused.value).startswith(f"this is one of 2 {sentence}")

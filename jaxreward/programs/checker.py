@@ -16,9 +16,11 @@ from typing import Any
 
 from jaxreward import files
 from jaxreward.devices import cores
-from jaxreward.errors import UnusableFile, problem_of, why_unreadable
+from jaxreward.errors import InvalidSetting, UnusableFile, problem_of, why_unreadable
+from jaxreward.function_source import source_of
 from jaxreward.programs.constants import FloatLiteral
 from jaxreward.programs.flops import Cost
+from jaxreward.programs.functions import Functions, ProgramLike, explained, functions_of, label, text_of, traced
 from jaxreward.programs.limits import Limits
 from jaxreward.programs.play import UnplayableTask
 from jaxreward.programs.process import Lost, NoSandbox, Process, SandboxError
@@ -156,18 +158,35 @@ class Checker:
             check = partial(self.check, task=task, samples=samples)
             return list(pool.map(lambda source, label: check(source, name=label), sources, names))
 
-    def load(self, path_or_source: str | Path, task: Any, *, samples: Any = None) -> Program:
-        """The program in a file, or of a source text.
-
-        Raises:
-            ProgramRejected: with the verdict.
-            UnusableFile: there is no such file.
-        """
-        source, name = _read(path_or_source)
-        verdict, program = self.check(source, task, samples=samples, name=name)
-        if program is None:
+    def load(self, program: ProgramLike, task: Any, *, samples: Any = None, trusted: bool = False) -> Program:
+        """The program in a file, of a source text, or of functions, as `load_program` describes it."""
+        functions = functions_of(program)
+        if trusted:
+            return self._trusted(functions, task, samples)
+        source, name = (source_of(*functions), label(functions)) if functions else _read(program)
+        verdict, loaded = self.check(source, task, samples=samples, name=name)
+        if loaded is None:
+            if functions and verdict.failure is not None:
+                verdict = verdict.model_copy(update={"failure": explained(verdict.failure, source)})
             raise ProgramRejected(name, verdict)
-        return program
+        return loaded
+
+    def _trusted(self, functions: Functions, task: Any, given: Any) -> Program:
+        """A program of functions that are traced in this process."""
+        if not functions:
+            raise InvalidSetting("trusted=True is for functions: import the file, and give those of it", "trusted")
+        target, name = self._target(task), label(functions)
+        source, nodes = text_of(functions)
+        try:
+            halves = traced(functions, task, target.spec, self.limits)
+            own = {"observation": halves[0] is not None, "reward": halves[1] is not None}
+            observation, reward = halves[0] or target.default("observation"), halves[1] or target.default("reward")
+            samples = target.samples(given)
+            with self._worker() as worker:
+                cost, *_ = self._verify(worker, observation, reward, {**own, "lines": {}}, target.spec, samples)
+        except Failed as bad:
+            raise ProgramRejected(name, Verdict(failure=bad.failure)) from bad.__cause__
+        return assemble(source, name, target.spec, observation, reward, nodes, cost)
 
     def sandbox_status(self) -> str:
         """The sandbox of this machine, in words.
@@ -309,7 +328,7 @@ def _reward_of(traced: dict[str, Any], guarded: dict[str, Any]) -> Half:
     return Half(traced["reward"], traced["terms"], skeleton)
 
 
-def _read(path_or_source: str | Path) -> tuple[str, str]:
+def _read(path_or_source: Any) -> tuple[str, str]:
     text = str(path_or_source)
     if isinstance(path_or_source, str) and ("\n" in text or len(text) > 4096):
         return text, "program"
@@ -352,15 +371,24 @@ def check_many(
     return [verdict for verdict, _ in shared(unsafe_no_sandbox).check_many(sources, task, samples=samples)]
 
 
-def load_program(path_or_source: str | Path, task: Any, *, unsafe_no_sandbox: bool = False) -> Program:
-    """The program in a file, or of a source text.
+def load_program(program: ProgramLike, task: Any, *, trusted: bool = False, unsafe_no_sandbox: bool = False) -> Program:
+    """The program in a file, of a source text, of a function, or of a pair of functions.
+
+    A function of (state) is an observation, one of (state, action, next_state) a reward; the task's default stands in
+    for the other. It is written out as text (`jaxreward.function_source`), which is checked as any other.
+
+    Args:
+        trusted: trace functions of your own in this process, as they are, in place of their text: they may use any
+            library of JAX, and arrays of any origin. Limits, contract and numeric checks stay.
 
     Raises:
         ProgramRejected: with the verdict.
+        UnreadableFunction: a function that cannot be written out as text.
         UnusableFile: there is no such file.
-        NoSandbox: there is no sandbox on this machine.
+        InvalidSetting: another kind of program, or a text that is said to be trusted.
+        NoSandbox: there is no sandbox on this machine. Trusted functions need none.
     """
-    return shared(unsafe_no_sandbox).load(path_or_source, task)
+    return shared(unsafe_no_sandbox).load(program, task, trusted=trusted)
 
 
 def sandbox_status() -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import html
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -14,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxreward.errors import InvalidSetting, UserError
+from jaxreward.formatting import printable
 from jaxreward.programs.constants import FloatLiteral, LiteralError, write_back
 from jaxreward.programs.encode import trace
 from jaxreward.programs.flops import Cost, measure
@@ -61,7 +63,7 @@ class Half:
     skeleton: Skeleton | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Program:
     """An interface: what an agent sees and what it is rewarded for.
 
@@ -92,6 +94,13 @@ class Program:
     @property
     def observation_size(self) -> int:
         return self.summary.observation_size
+
+    def __repr__(self) -> str:
+        sizes = f"{self.observation_size} features, terms {', '.join(self.terms)}"
+        return printable(f"Program({self.name!r}: {sizes}; {self.summary.operations} operations, {self.digest[:12]})")
+
+    def _repr_html_(self) -> str:
+        return f"<p>{html.escape(repr(self))}</p><pre>{html.escape(printable(self.source))}</pre>"
 
     def __getstate__(self) -> dict[str, Any]:
         """The fields, and not the functions that were made of them."""

@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
+from jaxreward.function_source.scopes import GlobalNames, bound_in, fresh_name
+
 IMPORTS = ("import jax", "import jax.numpy as jnp")
 _KEPT = 1024
 """Size of the parse caches: the programs of a search share most of their statements."""
@@ -36,7 +38,7 @@ class Statement:
             return (self.node.name,)
         if isinstance(self.node, ast.Import | ast.ImportFrom):
             return tuple(a.asname or a.name.split(".")[0] for a in self.node.names)
-        return tuple(dict.fromkeys(_bound_in(self.node)))
+        return tuple(dict.fromkeys(bound_in(self.node)))
 
     @cached_property
     def needs(self) -> tuple[str, ...]:
@@ -60,7 +62,7 @@ class Statement:
         """The statement with module-level names replaced; comments are lost if anything changes."""
         if not set(names) & {*self.binds, *self.needs}:
             return self
-        node = _GlobalNames(names).visit(copy.deepcopy(self.node))
+        node = GlobalNames(names).visit(copy.deepcopy(self.node))
         return Statement(_as_text(ast.unparse, ast.fix_missing_locations(node)))
 
 
@@ -72,7 +74,7 @@ def _parsed(text: str) -> ast.stmt:
 
 @lru_cache(_KEPT)
 def _needs(text: str) -> tuple[str, ...]:
-    walker = _GlobalNames()
+    walker = GlobalNames()
     walker.visit(_parsed(text))
     return tuple(dict.fromkeys(walker.read))
 
@@ -179,19 +181,6 @@ def _meanings(statements: Sequence[Statement]) -> dict[str, set[str]]:
     return found
 
 
-def fresh_name(name: str, taken: Iterable[str]) -> str:
-    """`name`, or name_2, name_3, ... : the first that is not taken."""
-    taken = set(taken)
-    if name not in taken:
-        return name
-    stem, _, tail = name.rpartition("_")
-    counted = stem and tail.isdecimal() and len(tail) < 10
-    stem, number = (stem, int(tail) + 1) if counted else (name, 2)
-    while f"{stem}_{number}" in taken:
-        number += 1
-    return f"{stem}_{number}"
-
-
 def lines_of(text: str) -> list[str]:
     """The lines of a source as its syntax tree counts them: no other character than these ends one."""
     return re.split(r"\r\n|\r|\n", text)
@@ -221,87 +210,3 @@ class _InHexadecimal(ast.NodeTransformer):
 def _all_names(node: ast.AST) -> set[str]:
     found = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
     return found | {n.arg for n in ast.walk(node) if isinstance(n, ast.arg)}
-
-
-def _bound_in(node: ast.AST) -> list[str]:
-    """Names bound by a node in its own scope: assignments, loops, functions; not inside functions."""
-    bound: list[str] = []
-
-    def visit(child: ast.AST) -> None:
-        if isinstance(child, ast.FunctionDef):
-            bound.append(child.name)
-            return
-        if isinstance(child, ast.Lambda | ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp):
-            return
-        if isinstance(child, ast.Name) and isinstance(child.ctx, ast.Store):
-            bound.append(child.id)
-        for grandchild in ast.iter_child_nodes(child):
-            visit(grandchild)
-
-    visit(node)
-    return bound
-
-
-class _GlobalNames(ast.NodeTransformer):
-    """Collects, and optionally replaces, names that refer to the module's scope."""
-
-    def __init__(self, names: Mapping[str, str] | None = None):
-        self.names = names or {}
-        self.read: list[str] = []
-        self.local: list[set[str]] = []
-
-    def _is_global(self, name: str) -> bool:
-        return not any(name in scope for scope in self.local)
-
-    def visit_Name(self, node: ast.Name) -> ast.AST:
-        if self._is_global(node.id):
-            if isinstance(node.ctx, ast.Load):
-                self.read.append(node.id)
-            node.id = self.names.get(node.id, node.id)
-        return node
-
-    def visit_Import(self, node: ast.Import) -> ast.AST:
-        for alias in node.names:
-            if alias.asname and alias.asname in self.names:
-                alias.asname = self.names[alias.asname]
-        return node
-
-    def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.AST:
-        for alias in node.names:
-            bound = alias.asname or alias.name
-            if bound in self.names:
-                alias.asname = self.names[bound]
-        return node
-
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
-        if self._is_global(node.name):
-            node.name = self.names.get(node.name, node.name)
-        outside = [*node.decorator_list, *node.args.defaults, *[d for d in node.args.kw_defaults if d is not None]]
-        for child in outside:
-            self.visit(child)
-        self.local.append(_parameters(node.args) | {n for statement in node.body for n in _bound_in(statement)})
-        for child in node.body:
-            self.visit(child)
-        self.local.pop()
-        return node
-
-    def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
-        for default in (*node.args.defaults, *[d for d in node.args.kw_defaults if d is not None]):
-            self.visit(default)
-        self.local.append(_parameters(node.args))
-        self.visit(node.body)
-        self.local.pop()
-        return node
-
-    def _comprehension(self, node: ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp) -> ast.AST:
-        self.local.append({n for g in node.generators for n in _bound_in(g.target)})
-        self.generic_visit(node)
-        self.local.pop()
-        return node
-
-    visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = _comprehension
-
-
-def _parameters(arguments: ast.arguments) -> set[str]:
-    every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg]
-    return {a.arg for a in every if a is not None}

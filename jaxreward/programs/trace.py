@@ -70,7 +70,7 @@ def _tapes(code: Any, checked: Guarded, spec: Spec, limits: Limits) -> dict[str,
             names = _execute(code)
             with require_unchanged(names, state):
                 seen = names["get_observation"](state)
-            return [_observation(seen, limits)]
+            return [observation_of(seen, limits)]
 
         closed = jax.make_jaxpr(observe)(*state_structs)
         answer["observation"] = encode(closed, state_labels, limits)
@@ -107,7 +107,7 @@ def _paid(
     with require_unchanged(names, state, next_state):
         # GRACE's form is `reward(state)`, of the state that an action led to.
         value = names[entry](next_state) if entry == "reward" else names[entry](state, action, next_state)
-    return _reward(value, entry, limits)
+    return reward_of(value, entry, limits)
 
 
 def _skeleton(
@@ -169,7 +169,8 @@ def return_line(tree: ast.Module, name: str) -> int:
     return 1
 
 
-def _observation(value: Any, limits: Limits) -> Any:
+def observation_of(value: Any, limits: Limits) -> Any:
+    """What `get_observation` returns, float32 (d,); `Refused` if it is something else."""
     try:
         return _vector(value, limits)
     except Refused as refused:
@@ -177,7 +178,9 @@ def _observation(value: Any, limits: Limits) -> Any:
         raise
 
 
-def _reward(value: Any, name: str, limits: Limits) -> tuple[list[Any], list[str]]:
+def reward_of(value: Any, name: str, limits: Limits) -> tuple[list[Any], list[str]]:
+    """What the reward called `name` returns as float32 scalars, reward and terms, and the names of these; `Refused` if
+    it is something else."""
     try:
         return _scalars(value, name, limits)
     except Refused as refused:

@@ -15,8 +15,8 @@ from jaxreward.programs import Program
 from jaxreward.records import Measure
 from jaxreward.tasks import Task, compiler_options
 from jaxreward.training.hyperparameters import PPO
-from jaxreward.training.networks import ActorCritic, Variables
-from jaxreward.training.rollout import act, finite_or_zero
+from jaxreward.training.networks import Variables
+from jaxreward.training.policy import Policy
 
 
 @dataclass(frozen=True)
@@ -45,33 +45,23 @@ def play(
         variables: as `TrainResult.variables` returns them.
         ppo: the settings that it was trained with; they say what its network looks like.
     """
-    network = ActorCritic.of(task, ppo)
-    policy, metric = network.distribution, task.score()
+    policy, metric = Policy(task, program, variables, ppo), task.score()
 
     def one(key: jax.Array) -> Any:
         reset, acts = jax.random.split(key)
         state = jax.tree.map(jnp.asarray, task.reset(reset))
 
         def step(carry: Any, t: jax.Array) -> Any:
-            state, acc, ret, over, held, memory, paid = carry
-            raw_obs, noise = program.observe(task.view(state)), policy.noise(jax.random.fold_in(acts, t), ())
-            chosen = act(network, variables, raw_obs, memory, noise)
-            decides = t % ppo.action_repeat == 0
-            held = jnp.where(decides, chosen.sample, held)
-            action = policy.action(held)
+            state, acc, ret, over, agent = carry
+            action, agent_after = policy.step(agent, state, jax.random.fold_in(acts, t))
             following = task.step(state, action)
             reward, terms = program.reward(task.view(state), action, task.view(following))
-            paid = jnp.where(decides, 0.0, paid) + finite_or_zero(reward)
-            if memory is not None and chosen.hidden is not None:
-                hidden = jnp.where(decides, chosen.hidden, memory.hidden)
-                memory = network.remember(hidden, held, paid, jnp.zeros((), bool))
             acc_after = metric.update(acc, state, action, following)
-            after = (following, acc_after, ret + reward, task.terminated(following), held, memory, paid)
+            after = (following, acc_after, ret + reward, task.terminated(following), agent_after)
             carry = jax.tree.map(lambda new, old: jnp.where(over, old, new), after, carry)
             return carry, (carry[0], over, terms)
 
-        first = jnp.zeros_like(policy.sample(jnp.zeros(policy.outputs), policy.noise(acts, ())))
-        start = (state, metric.init(), jnp.zeros(()), jnp.zeros((), bool), first, network.memory(()), jnp.zeros(()))
+        start = (state, metric.init(), jnp.zeros(()), jnp.zeros((), bool), policy.start(state))
         (_, acc, ret, *_), (states, over, terms) = jax.lax.scan(step, start, jnp.arange(task.horizon))
         states = jax.tree.map(lambda first, rest: jnp.concatenate([first[None], rest]), state, states)
         return states, (~over).sum(), metric.value(acc), ret, terms

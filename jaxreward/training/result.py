@@ -9,15 +9,23 @@ from typing import Any
 
 import numpy as np
 
+from jaxreward.errors import InvalidSetting
+from jaxreward.formatting import count, printable, span
 from jaxreward.programs import Program
 from jaxreward.records import SUCCESS, Feedback, Measure, Score, TermCurve
+from jaxreward.table import Table, escaped
+from jaxreward.tasks import Task
 from jaxreward.training.association import FEW, association, won_or_lost
 from jaxreward.training.history import History
+from jaxreward.training.hyperparameters import PPO
 from jaxreward.training.networks import Variables, unpad
 from jaxreward.training.notices import notices
+from jaxreward.training.policy import Policy
 from jaxreward.training.rungs import Standing
 
 _TERM_POINTS = 10
+_SHOWN = 6
+"""Candidates in the short form of a result."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +53,7 @@ class TrainResult:
         measure: what the value of the task's metric means.
         reasons: why a rung stopped the candidate, "" where none did.
         collector, compilation, population: how experience was collected, see `execution.Execution`.
+        task, ppo: what was trained, and how.
     """
 
     programs: tuple[Program, ...]
@@ -68,22 +77,67 @@ class TrainResult:
     collector: str = ""
     compilation: str = ""
     population: str = ""
+    task: Task | None = None
+    ppo: PPO | None = None
 
     def __repr__(self) -> str:
-        means = self.success.mean(1)
-        best = max(range(len(means)), key=lambda i: self.measure.oriented(means[i]), default=None)
-        parts = [
-            f"candidates={len(self.programs)}", f"seeds={len(self.seeds)}",
-            f"steps={self.steps[-1] if len(self.steps) else 0}",
-        ]  # fmt: skip
-        if best is not None:
-            name = self.programs[best].name
-            parts.append(f"best {self.measure.name} {means[best]:.3f} by candidate {best} {name!r}")
+        table, more = self._shown()
+        return "\n".join([self._heading(), repr(table), *more])
+
+    def _repr_html_(self) -> str:
+        table, more = self._shown()
+        lines = "".join(f"<p>{escaped(line)}</p>" for line in more)
+        return f"<div><p>{escaped(self._heading())}</p>{table._repr_html_()}{lines}</div>"
+
+    def _heading(self) -> str:
+        task = f" on {self.task.name}" if self.task is not None else ""
+        size = f"{_plural(len(self.programs), 'candidate')}, {_plural(len(self.seeds), 'seed')}"
+        steps = count(self.steps[-1]) if len(self.steps) else "0"
+        seconds = f"{span(self.wall_s)}, of which {span(self.compile_s)} compiling"
+        return printable(f"TrainResult{task}: {size}, {steps} steps each; {seconds}")
+
+    def _shown(self) -> tuple[Table, list[str]]:
+        """The first rows of the table, and a line for each thing that they leave out."""
+        table = self.table()
+        hidden = len(table) - _SHOWN
+        more = [f"and {_plural(hidden, 'candidate')} more: result.table()"] if hidden > 0 else []
         if self.diverged.any():
-            parts.append(f"{int(self.diverged.sum())} agents diverged")
+            more.append(f"{_plural(int(self.diverged.sum()), 'agent')} diverged")
         if self.stopped.any():
-            parts.append(f"{int((self.stopped > 0).sum())} candidates stopped early")
-        return f"TrainResult({', '.join(parts)}, {self.wall_s:.1f} s)"
+            more.append(f"{_plural(int((self.stopped > 0).sum()), 'candidate')} stopped early")
+        return Table(table.columns, table.rows[:_SHOWN]), more
+
+    def table(self) -> Table:
+        """The candidates, the best first: position, program, the metric's mean and the standard error of that, steps,
+        and the kinds of the notices in their feedback."""
+        scores = [self.score(c) for c in range(len(self.programs))]
+        order = sorted(range(len(scores)), key=lambda c: -self.measure.oriented(scores[c].mean))
+        warnings = [", ".join(notice.kind for notice in self.feedback(c).notices) for c in range(len(scores))]
+        steps = [int(at) or int(self.steps[-1]) for at in self.stopped]
+        rows = [(c, self.programs[c].name, scores[c].mean, scores[c].se, steps[c], warnings[c]) for c in order]
+        return Table(("candidate", "program", self.measure.name, "error", "steps", "warnings"), rows)
+
+    def terms(self, candidate: int) -> Table:
+        """The reward terms of one candidate, over its seeds at its last checkpoint: mean, minimum and maximum per
+        environment step, and the share of the summed absolute reward over the last tenth of training."""
+        rows = [(t.name, t.mean[-1], t.minimum[-1], t.maximum[-1], t.share) for t in self.feedback(candidate).terms]
+        return Table(("term", "mean", "min", "max", "share"), rows)
+
+    def policy(self, candidate: int, seed: int | None = None, *, deterministic: bool = False) -> Policy:
+        """The trained agent, as `policy(state, key) -> action`; see `policy.Policy` for those with a memory.
+
+        Args:
+            candidate, seed: positions; by default the seed with the best value.
+            deterministic: choose the most likely action in place of drawing one.
+
+        Raises:
+            InvalidSetting: a result without its task, as of an earlier version.
+        """
+        if self.task is None or self.ppo is None:
+            raise InvalidSetting("this result does not say what task it is of: make a training.Policy", "task")
+        seed = self.best_seed(candidate) if seed is None else seed
+        variables = self.variables(candidate, seed)
+        return Policy(self.task, self.programs[candidate], variables, self.ppo, deterministic)
 
     def __getattr__(self, name: str) -> Any:
         """Attributes under their names of earlier versions."""
@@ -212,6 +266,10 @@ class TrainResult:
         errors = history.success_se[: last + 1, 0]
         noise = float(np.sqrt(np.nanmean(errors**2) / errors.shape[-1]))
         return Feedback(**fields, notices=tuple(notices(Feedback(**fields), size, noise)))
+
+
+def _plural(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")
 
 
 def _mean_or_none(x: np.ndarray) -> float | None:

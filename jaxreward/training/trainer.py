@@ -26,6 +26,7 @@ from jaxreward.programs import Program
 from jaxreward.records import SUCCESS, Measure
 from jaxreward.tasks import Task, measure_of, metric_names, require_sound
 from jaxreward.timing import CLOCK
+from jaxreward.training.candidates import Candidate, programs_of
 from jaxreward.training.chunk import TrainerState
 from jaxreward.training.execution import Execution
 from jaxreward.training.executor import Checkpointing, Done, Executor, Job, Supervisor, WorkerLost, WorkersLost
@@ -79,7 +80,7 @@ class _Group:
 
 def train(
     task: Task,
-    programs: Sequence[Program],
+    programs: Candidate | Sequence[Candidate],
     ppo: PPO | None = None,
     *,
     seeds: int | Sequence[int] = 3,
@@ -91,6 +92,7 @@ def train(
     checkpointing: Checkpointing | None = None,
     progress: Callable[[Progress], None] | None = None,
     should_stop: Callable[[], bool] | None = None,
+    trusted: bool = False,
 ) -> TrainResult:
     """Train an agent for every program and seed, in parallel.
 
@@ -99,7 +101,8 @@ def train(
 
     Args:
         task: what to solve.
-        programs: the candidates, C of them.
+        programs: the candidates, C of them: programs, functions of (state) or (state, action, next_state), pairs of
+            both, and paths of programs; one alone stands for a list of it.
         ppo: hyperparameters; those of `quick(task)` if omitted.
         seeds: a number S, for seeds 0 .. S-1, or the seeds themselves.
         steps: environment steps of each agent, rounded up to whole updates.
@@ -112,12 +115,14 @@ def train(
         checkpointing: where to save it; without, nothing is saved.
         progress: called with the state of the training.
         should_stop: asked before every update.
+        trusted: trace functions in this process in place of checking their text, see `jaxreward.load_program`.
 
     Returns:
         Scores, curves and diagnostics.
 
     Raises:
-        UserError: invalid settings, or a mistake in the task (see `jaxreward.check_task`).
+        UserError: invalid settings, a mistake in the task (see `jaxreward.check_task`), or functions that make no
+            program (see `jaxreward.load_program`).
         Interrupted: `should_stop` returned True.
     """
     require_sound(task)
@@ -130,8 +135,6 @@ def train(
         raise InvalidSetting(f"seeds must be distinct non-negative integers, at least one, not {seeds}", "seeds")
     if eval_episodes < 1:
         raise InvalidSetting(f"there must be at least 1 held-out episode, not {eval_episodes}", "eval_episodes")
-    if not programs:
-        raise InvalidSetting("there is no program to train; give at least one", "programs")
     execution = execution or Execution()
     execution.check(ppo)
     rates = [r.threshold for r in rungs if r.threshold is not None] if measure_of(task).rate else []
@@ -139,10 +142,11 @@ def train(
         message = f"the threshold of a rung is a success rate in [0, 1], not {min(rates)} to {max(rates)}"
         raise InvalidSetting(message, "rung.threshold")
     schedule = make_schedule(ppo, steps, checkpoints, rungs)
+    candidates = programs_of(programs, task, trusted)
     given, local = execution.executor, partial(LocalExecutor, execution.devices, execution.memory_gb)
     with nullcontext(given) if given is not None else local() as executor:
         return _Training(
-            task=task, programs=tuple(programs), ppo=ppo, seeds=seed_list, schedule=schedule,
+            task=task, programs=candidates, ppo=ppo, seeds=seed_list, schedule=schedule,
             evaluation=Evaluation.of(ppo, eval_episodes), execution=execution, executor=executor,
             checkpointing=checkpointing, progress=progress or (lambda _: None),
             should_stop=should_stop or (lambda: False),
@@ -238,6 +242,8 @@ class _Training:
             collector=self.collector,
             compilation=self.compilation,
             population=self.form,
+            task=self.task,
+            ppo=self.ppo,
         )
 
     # ---- groups

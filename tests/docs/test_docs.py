@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import importlib
 import re
 import shlex
 import sys
@@ -145,6 +146,19 @@ def test_the_policy_can_be_played(monkeypatch: pytest.MonkeyPatch):
     example = execute(complete[0], "trainer.md", monkeypatch)
     assert example.result.success.min() == 1.0
     assert float(example.reward) == 1.0 and example.program.terms == ("sparse",)
+
+
+def test_functions_of_the_page_are_a_program(
+    task_of, checker: Checker, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    """As in a script: their text is read and checked, and traced as they are they compute the same."""
+    (text,) = [block for block in blocks("programs.md", "python") if "def approach(" in block]
+    (tmp_path / "script_of_a_page.py").write_text("import jax.numpy as jnp\n\n" + text.split("program = ")[0])
+    monkeypatch.syspath_prepend(str(tmp_path))
+    script, task = importlib.import_module("script_of_a_page"), task_of("xland-easy")
+    program = checker.load((script.look, script.approach), task)
+    assert program.observation_size == 1 and program.terms == ("gain",)
+    assert checker.load((script.look, script.approach), task, trusted=True).digest == program.digest
 
 
 def test_settings_of_ppo():

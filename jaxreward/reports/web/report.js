@@ -247,8 +247,21 @@
     root.dataset.theme = dark ? "light" : "dark";
   });
 
+  // ---- in the frame of `jaxreward serve`, which replaces the page when the run has grown, unless it is being read
+
+  const tell = () => {
+    if (parent === window) return;
+    const reading = dialog.open || $("warned").checked || ["find", "state", "operator"].some((id) => $(id).value);
+    parent.postMessage({ report: document.body.dataset.ready === "yes", reading, top: scrollY }, "*");
+  };
+  addEventListener("message", (event) => {
+    if (event.source === parent && Number.isFinite(event.data?.top)) scrollTo(0, event.data.top);
+  });
+  addEventListener("scroll", tell, { passive: true });
+  for (const kind of ["input", "click", "keyup"]) addEventListener(kind, tell);
+
   buildTable();
-  drawAll().then(() => { document.body.dataset.ready = "yes"; });
+  drawAll().then(() => { document.body.dataset.ready = "yes"; tell(); });
   const wanted = location.hash.match(/^#c=(.+)$/);
   if (wanted && rows.has(wanted[1])) open(wanted[1]);
 })();

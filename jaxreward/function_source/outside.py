@@ -1,0 +1,88 @@
+"""What a function refers to outside of itself: modules, functions and stored values."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import sys
+import sysconfig
+from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+from jaxreward.function_source.reader import is_jitted
+
+MODULES = {
+    "jax": "jax", "jax.numpy": "jnp", "jax.numpy.linalg": "jnp.linalg", "jax.nn": "jax.nn", "jax.lax": "jax.lax",
+}  # fmt: skip
+"""The modules that programs may import, and how they are written."""
+
+NOTHING = object()
+
+
+def core_of(function: Any) -> Any:
+    """A function without the `jax.jit` around it."""
+    while is_jitted(function):
+        function = function.__wrapped__
+    return function
+
+
+def is_function(value: Any) -> bool:
+    """Whether a value is a function that a program could call if its text were known."""
+    kinds = (FunctionType, MethodType, BuiltinFunctionType, functools.partial)
+    return isinstance(value, kinds) or is_jitted(value) or type(value).__name__ == "ufunc"
+
+
+def path_of(value: Any, written: str, said: str) -> str | None:
+    """How a program writes something of JAX, a dtype of NumPy, or a constant that JAX has too."""
+    if isinstance(value, type) and value.__module__ == "numpy":
+        return f"jnp.{value.__name__}"
+    names = {str(getattr(value, "__name__", written)), written}
+    for module, path in MODULES.items():
+        known = sys.modules.get(module)
+        for name in sorted(names) if known is not None and not isinstance(value, bool | int | str | None) else ():
+            try:
+                found = getattr(known, name)
+            except (AttributeError, DeprecationWarning):
+                continue
+            if found is value or ("." in said and isinstance(value, float) and found == value):
+                return f"{path}.{name}"
+    return None
+
+
+def attribute(value: Any, name: str) -> Any:
+    """An attribute that is stored and not computed; `NOTHING` if there is none."""
+    if isinstance(value, ModuleType):
+        return getattr(value, name, NOTHING) if value.__name__ != "numpy" else _of_numpy(value, name)
+    if isinstance(value, tuple) and name in getattr(value, "_fields", ()):
+        return value[value._fields.index(name)]  # type: ignore[attr-defined]
+    found = inspect.getattr_static(value, name, NOTHING)
+    if isinstance(found, staticmethod):
+        return found.__func__
+    if isinstance(found, FunctionType) and isinstance(value, type):
+        return found
+    if inspect.ismemberdescriptor(found) and not isinstance(value, type):  # a field among __slots__
+        return getattr(value, name, NOTHING)
+    return NOTHING if hasattr(type(found), "__get__") else found
+
+
+def _of_numpy(module: ModuleType, name: str) -> Any:
+    """Of NumPy the numbers and dtypes: it computes with other precision than programs."""
+    found = getattr(module, name, NOTHING)
+    return found if isinstance(found, float) or found is None or isinstance(found, type) else NOTHING
+
+
+def package_of(value: Any) -> str | None:
+    """The package of a function that is not the user's own; None if it is."""
+    core = core_of(value)
+    core = core.func if isinstance(core, functools.partial) else core
+    core = inspect.unwrap(core) if callable(core) else core
+    if not isinstance(core, FunctionType):
+        return None if inspect.ismethod(core) else top(getattr(core, "__module__", "") or "numpy")
+    file = core.__code__.co_filename
+    paths = sysconfig.get_paths()
+    installed = any(file.startswith(paths[key]) for key in ("purelib", "platlib", "stdlib", "platstdlib"))
+    return top(core.__module__ or "") if installed or "site-packages" in file else None
+
+
+def top(module: str) -> str:
+    return module.split(".")[0]
