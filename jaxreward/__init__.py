@@ -16,8 +16,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from jaxreward.comparison.from_python import Comparison, compare
     from jaxreward.errors import UserError
+    from jaxreward.evolution.from_python import evolve
+    from jaxreward.evolution.search_run import SearchRun, open_run
     from jaxreward.evolution.task_check import check_task
+    from jaxreward.evolution.watching import CompletedGeneration
     from jaxreward.function_source import UnreadableFunction, source_of
     from jaxreward.programs import Program, ProgramRejected, Spec, check_program, load_program
     from jaxreward.records import Fragment
@@ -29,11 +33,14 @@ __version__ = "0.1.0"
 
 __all__ = [
     "PPO",
+    "Comparison",
+    "CompletedGeneration",
     "Fragment",
     "Policy",
     "Program",
     "ProgramRejected",
     "Rung",
+    "SearchRun",
     "Spec",
     "Table",
     "Task",
@@ -43,14 +50,21 @@ __all__ = [
     "__version__",
     "check_program",
     "check_task",
+    "compare",
+    "evolve",
     "load_program",
     "make_task",
+    "open_run",
     "source_of",
     "train",
 ]
 
 _ROOMS = {
+    "comparison.from_python": ("Comparison", "compare"),
     "errors": ("UserError",),
+    "evolution.from_python": ("evolve",),
+    "evolution.search_run": ("SearchRun", "open_run"),
+    "evolution.watching": ("CompletedGeneration",),
     "function_source": ("UnreadableFunction", "source_of"),
     "programs": ("Program", "ProgramRejected", "Spec", "check_program", "load_program"),
     "records": ("Fragment",),

@@ -224,7 +224,7 @@ def test_a_cell_that_raises_is_reported_and_tried_again(
     """An error that nobody foresaw ends its cell alone; the traceback is kept without the key that it shows."""
     for cell in (CELLS[0], CELLS[3]):
         shutil.rmtree(copy / "probe-choice" / cell)
-    search, status = compare_cells.evolve, []
+    search, status = compare_cells.run_search, []
     monkeypatch.setenv("SOME_API_KEY", "sk-q8Xb71LmZ0")
 
     def broken(settings: Any, *args: Any, **named: Any) -> Any:
@@ -232,7 +232,7 @@ def test_a_cell_that_raises_is_reported_and_tried_again(
             raise RuntimeError("RESOURCE_EXHAUSTED: no room beside sk-q8Xb71LmZ0\nand more")
         return search(settings, *args, **named)
 
-    monkeypatch.setattr(compare_cells, "evolve", broken)
+    monkeypatch.setattr(compare_cells, "run_search", broken)
     for _ in range(2):
         status.append(compare_command(["--config", tiny, "--out", str(copy)]))
     file = copy / "probe-choice" / f"{CELLS[0]}.error.txt"
@@ -258,7 +258,7 @@ def test_interrupts_and_exits_end_the_comparison(
     def ended(*_: Any, **__: Any) -> Any:
         raise end
 
-    monkeypatch.setattr(compare_cells, "evolve", ended)
+    monkeypatch.setattr(compare_cells, "run_search", ended)
     with pytest.raises(end):
         compare_command(["--config", tiny, "--out", str(copy)])
 

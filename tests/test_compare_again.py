@@ -237,7 +237,7 @@ def test_a_traceback_hides_the_key_of_a_model_that_does_not_name_its_provider(
     def broken(*_: Any, **__: Any) -> Any:
         raise RuntimeError("401 for correct-horse-battery")
 
-    monkeypatch.setattr(compare_cells, "evolve", broken)
+    monkeypatch.setattr(compare_cells, "run_search", broken)
     monkeypatch.setattr(SparseCell, "run", lambda *_: None)
     monkeypatch.setattr(jaxreward.programs, "Checker", lambda **_: nullcontext())
     options = ["--strategies", "best-of-n", "--proposers", "llm", "--model", "gpt-4o", "--candidates", "2"]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from jaxreward.errors import EndCause, FileProblem, UnusableFile
-from jaxreward.evolution import evolve
+from jaxreward.evolution import run_search
 from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.programs import ProgramRejected
 from jaxreward.reports.run_view import RunView
@@ -164,6 +164,6 @@ def test_a_start_that_fails_leaves_no_folder(tmp_path):
         name="x", ppo=PPO(envs=16, unroll=16),
     )  # fmt: skip
     with pytest.raises(ProgramRejected) as error:
-        evolve(settings, Silent(), task=make_task("probe-choice"))
+        run_search(settings, Silent(), task=make_task("probe-choice"))
     assert (error.value.name, error.value.failure.stage) == (f"--observation {observation}", "guard")
     assert not (tmp_path / "x").exists()

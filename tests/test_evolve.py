@@ -17,7 +17,7 @@ import pytest
 from jaxreward.commands.evolve import COMMANDS
 from jaxreward.commands.resolve import resolve
 from jaxreward.errors import EndCause, InvalidSetting
-from jaxreward.evolution import candidate_trainer, evolve
+from jaxreward.evolution import candidate_trainer, run_search
 from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.runs import REQUEUE_EXIT_CODE, Baseline, Checked, Finished, Proposed, Told, Trained, fold, read_log
 from jaxreward.runs.provenance import read_header
@@ -43,7 +43,7 @@ def machine(checker, task_of):
 
 
 def run(machine: dict[str, Any], out: Path, **changes: Any):
-    return evolve(dataclasses.replace(SETTINGS, out=out, name="run", **changes), Silent(), **machine)
+    return run_search(dataclasses.replace(SETTINGS, out=out, name="run", **changes), Silent(), **machine)
 
 
 @pytest.fixture(scope="module")

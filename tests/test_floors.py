@@ -12,17 +12,8 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 
 BASE = {
-    "records",
-    "errors",
-    "extras",
-    "operators",
-    "timing",
-    "devices",
-    "formatting",
-    "config",
-    "files",
-    "table",
-    "function_source",
+    *("records", "errors", "extras", "operators", "timing", "devices", "formatting", "config", "files", "table"),
+    *("function_source", "user_files"),
 }
 """Modules at the root that everything may import, as far as each row below says."""
 
@@ -32,17 +23,21 @@ FLOORS: dict[str, set[str]] = {
     "config": {"errors", "files"},
     "table": {"errors", "formatting"},
     "function_source": {"errors"},
+    "user_files": {"config", "errors"},
     "records": {"function_source"},
     "kernels": set(),
     "programs": {"records", "errors", "files", "formatting", "function_source", "kernels", "devices"},
-    "tasks": {"records", "errors", "extras", "config", "kernels", "devices"},
-    "search": {"records", "errors", "operators"},
+    "tasks": {"records", "errors", "extras", "config", "kernels", "devices", "user_files"},
+    "search": {"records", "errors", "operators", "config", "user_files"},
     "runs": {"records", "errors", "operators", "files", "config", "formatting"},
     "training": {
         *("records", "errors", "formatting", "function_source", "table"),
         *("kernels", "programs", "tasks", "timing", "devices"),
     },
-    "proposers": {"records", "errors", "operators", "files", "config", "formatting", "programs", "proposers.replies"},
+    "proposers": {
+        *("records", "errors", "operators", "files", "config", "formatting", "user_files"),
+        *("programs", "proposers.replies"),
+    },
     "proposers.genetic": {"records", "errors", "operators", "programs", "proposers"},
     "proposers.replies": {"records", "errors", "operators"},
     "proposers.prompts": {"records", "errors", "operators", "programs", "proposers.replies"},

@@ -14,7 +14,7 @@ import pytest
 from PIL import Image
 
 from jaxreward.errors import EndCause, InvalidSetting
-from jaxreward.evolution import ask, evolve
+from jaxreward.evolution import ask, run_search
 from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.evolution.setup import Setup
 from jaxreward.proposers.human.judge import Judge
@@ -226,7 +226,7 @@ def test_a_search_that_people_judge_stops_for_votes_and_shows_their_remarks(tmp_
     settings = dataclasses.replace(settings, llm=dataclasses.replace(settings.llm, wait_s=0.0))
     run = tmp_path / "run"
     voted: dict[str, str] = {}
-    outcome = evolve(settings, Silent(), task=task, checker=checker)
+    outcome = run_search(settings, Silent(), task=task, checker=checker)
     for _ in range(6):
         if outcome.exit_code == 0:
             break
@@ -236,7 +236,7 @@ def test_a_search_that_people_judge_stops_for_votes_and_shows_their_remarks(tmp_
             if not reply.exists():
                 reply.write_text("right: the other one dawdles")
                 voted[page.stem] = page.read_text()
-        outcome = evolve(dataclasses.replace(settings, resume=True), Silent(), task=task, checker=checker)
+        outcome = run_search(dataclasses.replace(settings, resume=True), Silent(), task=task, checker=checker)
     assert outcome.exit_code == 0 and voted
     trained = [r.candidate.id for r in outcome.progress.results.values() if r.score]
     assert len(trained) == 4
@@ -270,7 +270,7 @@ def test_by_hand_programs_and_votes_are_both_asked_for(tmp_path, how, checker, t
     for k, (_, reply) in enumerate(asked):
         reply.write_text(PROGRAM.format(k + 1.0))
     settings = dataclasses.replace(settings, resume=True)
-    evolve(settings, Silent(), task=task, checker=checker, generations=1)
+    run_search(settings, Silent(), task=task, checker=checker, generations=1)
     asked, why = ask(settings, Silent(), task=task)
     if how == "terminal":
         assert asked == [] and "on the terminal" in why

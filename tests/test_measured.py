@@ -19,7 +19,7 @@ from rich.console import Console
 from jaxreward.commands.summary import evolve_json, human_normalised, show_outcome
 from jaxreward.comparison.finished_searches import read_search
 from jaxreward.errors import EndCause, InvalidSetting, UserError
-from jaxreward.evolution import evolve
+from jaxreward.evolution import run_search
 from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.evolution.setup import Setup
 from jaxreward.programs import Program
@@ -321,7 +321,7 @@ def searched(checker, tmp_path_factory) -> Any:
         task="probe-aim", candidates=4, generation=2, seeds=1, steps=512, baselines=("sparse", "dense"), final_seeds=2,
         ppo=SMALL, out=tmp_path_factory.mktemp("measured"), name="run", option=("initial=2",), filter_threshold=9.0,
     )  # fmt: skip
-    return evolve(settings, Silent(), task=TASK, checker=checker)
+    return run_search(settings, Silent(), task=TASK, checker=checker)
 
 
 def test_a_search_finds_the_least(searched):
@@ -368,16 +368,16 @@ def test_the_report_is_normalised_by_the_baselines_of_the_run(searched, tmp_path
 def test_a_task_without_a_persons_reward_has_no_dense_baseline(tmp_path):
     settings = EvolveSettings(task="probe-choice", baselines=("dense",), out=tmp_path, name="run")
     with pytest.raises(InvalidSetting) as error:
-        evolve(settings, Silent())
+        run_search(settings, Silent())
     assert error.value.settings == ("baselines",)
     with pytest.raises(UserError, match="no dense reward"):
         Program.dense(Probe("choice"))
     with pytest.raises(InvalidSetting) as error:
-        evolve(dataclasses.replace(settings, baselines=(), filter_threshold=9.0), Silent())
+        run_search(dataclasses.replace(settings, baselines=(), filter_threshold=9.0), Silent())
     assert error.value.settings == ("filter_threshold",)
     short = dataclasses.replace(settings, baselines=(), filter_steps=100, task="hopper")
     with pytest.raises(InvalidSetting) as error:
-        evolve(short, Silent())
+        run_search(short, Silent())
     assert error.value.settings == ("filter_threshold", "filter_steps")
     assert Setup.of(dataclasses.replace(short, filter_threshold=0.05)).task.name == "hopper", (
         "any value may be asked for"
@@ -395,10 +395,10 @@ def test_a_run_keeps_the_file_of_its_task(checker, tmp_path):
         task=str(file), candidates=1, generation=1, seeds=1, steps=64, baselines=(), final_seeds=0, out=tmp_path,
         name="run", ppo=PPO(envs=8, unroll=8, minibatches=1, epochs=1, hidden=(4,)),
     )  # fmt: skip
-    evolve(settings, Silent(), checker=checker)
+    run_search(settings, Silent(), checker=checker)
     assert (tmp_path / "run" / "task.py").read_text() == file.read_text()
     file.write_text(file.read_text() + "# changed\n")
-    again = evolve(dataclasses.replace(settings, resume=True, candidates=2), Silent(), checker=checker)
+    again = run_search(dataclasses.replace(settings, resume=True, candidates=2), Silent(), checker=checker)
     assert again.cause is EndCause.ERROR and "has changed since" in again.reason and again.exit_code == 2
 
 

@@ -17,7 +17,7 @@ from jaxreward.commands.evolve import COMMANDS
 from jaxreward.commands.prompt import PromptSettings, show
 from jaxreward.commands.resolve import resolve
 from jaxreward.errors import UserError
-from jaxreward.evolution import evolve
+from jaxreward.evolution import run_search
 from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.proposers.llm.consent import remember
 from jaxreward.proposers.llm.llm_settings import LlmSettings
@@ -126,7 +126,7 @@ def test_own_runs_are_resumed_without_questions_anywhere(home: Path):
             mine, max_attempts=1, candidates=1, generation=1, baselines=(), final_seeds=0,
             llm=dataclasses.replace(mine.llm, repairs=0),
         )  # fmt: skip
-        evolve(mine, Silent())
+        run_search(mine, Silent())
         assert server.calls
     shutil.move("runs/run", "runs/moved")
     assert resumed(name="moved").llm.api_base == mine.llm.api_base

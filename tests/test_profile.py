@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from jaxreward.evolution import evolve
+from jaxreward.evolution import run_search
 from jaxreward.evolution.profiling import section
 from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.timing import Clock
@@ -71,11 +71,11 @@ def test_a_run_writes_its_profile_and_a_trace(task_of, checker, tmp_path):
         task="probe-choice", candidates=4, generation=2, seeds=1, steps=1024, baselines=(), final_seeds=0,
         ppo=PPO(envs=8, unroll=8, minibatches=2, hidden=(8,)), out=tmp_path, name="run", profile=True,
     )  # fmt: skip
-    evolve(settings, Silent(), task=task_of("probe-choice"), checker=checker)
+    run_search(settings, Silent(), task=task_of("probe-choice"), checker=checker)
     page = (tmp_path / "run" / "profile" / "account.md").read_text()
     assert page.count("\n## generation ") == 2 and "update: collect experience and learn" in page
     assert list((tmp_path / "run" / "profile" / "trace").rglob("*.xplane.pb"))
-    evolve(
+    run_search(
         dataclasses.replace(settings, name="plain", profile=False),
         Silent(),
         task=task_of("probe-choice"),

@@ -3,33 +3,31 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from rich.console import Console
 
-from jaxreward import programs
 from jaxreward.commands.estimate import cost_s, duration, search_s, shape_text
 from jaxreward.commands.evolve import TOPICS
 from jaxreward.commands.output import console_of
 from jaxreward.commands.resolve import Command, Given, Resolved, Source
 from jaxreward.commands.spending import Spending, confirm, spending_of
-from jaxreward.comparison.cells import Cell, SearchCell, Tools, Unfinished, attempt, exit_code
+from jaxreward.comparison.cells import Cell, SearchCell, exit_code
 from jaxreward.comparison.compare_settings import CompareSettings
-from jaxreward.comparison.outcome import conclude, idle, merge, print_json, require_fitting
-from jaxreward.comparison.shards import keep_record, read_shards
+from jaxreward.comparison.outcome import conclude, merge, print_json
+from jaxreward.comparison.running import examine, hiding, keep, work
+from jaxreward.comparison.shards import read_shards
+from jaxreward.config import is_file
 from jaxreward.errors import UserError
 from jaxreward.evolution.presets import quick_learner
-from jaxreward.evolution.setup import Setup
 from jaxreward.proposers.llm.cost import Estimate
-from jaxreward.proposers.llm.endpoint import Endpoint
-from jaxreward.proposers.llm.llm_settings import LlmSettings
 from jaxreward.proposers.llm.secrets import Secrets
+from jaxreward.proposers.registry import load_proposer
 from jaxreward.reports.live import Live
 from jaxreward.reports.tables import Sheet
 from jaxreward.runs import StopSignal
-from jaxreward.tasks import Task, make_task_of
+from jaxreward.search.registry import load_strategy
 
 
 def resolve(given: Given[CompareSettings]) -> Resolved[CompareSettings]:
@@ -41,11 +39,25 @@ def resolve(given: Given[CompareSettings]) -> Resolved[CompareSettings]:
         platform = begun[0].platform if begun else platform
     base = CompareSettings(ppo=quick_learner(tasks[0], platform)) if tasks else CompareSettings()
     resolved = given.over(base, Source.PRESET)
-    llm = resolved.settings.llm
+    llm, topic = resolved.settings.llm, given.line.topic
+    files = {
+        "strategies": loaded(resolved.settings.strategies, load_strategy if topic is None else None),
+        "proposers": loaded(resolved.settings.proposers, load_proposer if topic is None else None),
+    }
     return resolved.with_settings(
+        **files,
         learner=given.group("ppo"), platform=platform, command=resolved.line.text,
         llm=dataclasses.replace(llm, prompts=llm.prompts and llm.prompts.absolute()),  # a search is resumed anywhere
     )  # fmt: skip
+
+
+def loaded(names: Sequence[str], load: Callable[[str], None] | None) -> tuple[str, ...]:
+    """The names, those of files as absolute paths, which `load` imports."""
+    found = tuple(str(Path(name).absolute()) if is_file(name) else name for name in names)
+    for name in filter(is_file, found):
+        if load is not None:
+            load(name)
+    return found
 
 
 def run(resolved: Resolved[CompareSettings]) -> int:
@@ -57,18 +69,15 @@ def run(resolved: Resolved[CompareSettings]) -> int:
     if settings.merge:
         return merge(settings.merge, settings.out, console, settings.json)
     settings.check()
-    tasks = _examine(settings)
+    tasks = examine(settings)
     cells = settings.dealt()
     if settings.dry_run:
         return _plan(settings, cells, console)
     if asking := [c for c in cells if isinstance(c, SearchCell) and c.settings.proposer == "llm"]:
         confirm(_spending_of(cells), asking[0].settings)
-    for first in [c.settings for c in asking if not c.begun][:1]:  # before there is a folder; all ask the same models
-        Setup.of(first, tasks[first.task]).proposer.prepare(console.print)
-    if not idle(settings.out, settings.grid(), cells):  # else it is not this process whose versions matter
-        keep_record(settings.out, settings.grid(), settings.part(), settings.command, settings.platform)
+    keep(settings, cells, tasks, console.print)
     with StopSignal() as stop, Live(console, settings.candidates) as live:
-        unfinished = _work(cells, tasks, live, stop, hiding(Secrets(), settings.llm))
+        unfinished = work(cells, tasks, live, stop, hiding(Secrets(), settings.llm))
     if stop.requested:
         console.print(f"stopped by {stop.reason}: the same command goes on where it stopped")
         if settings.json:
@@ -76,65 +85,6 @@ def run(resolved: Resolved[CompareSettings]) -> int:
         return stop.exit_code
     conclude(settings, unfinished, console)
     return exit_code(unfinished)
-
-
-def hiding(secrets: Secrets, llm: LlmSettings) -> Callable[[str], str]:
-    """Takes keys out of a text, those of the providers that are asked whatever they look like.
-
-    Whose a model is litellm knows, which takes seconds to import: it is asked when the first text comes.
-    """
-
-    @functools.cache
-    def guard() -> None:
-        endpoint = Endpoint(llm)
-        for model in llm.weights():
-            secrets.guard(model.partition("/")[0])
-            with suppress(Exception):  # an unknown model, or no memory: the text must still be printed
-                secrets.guard((origin := endpoint.origin(model)).provider, origin.key)
-
-    def redact(text: str) -> str:
-        guard()
-        return secrets.redact(text)
-
-    return redact
-
-
-def _examine(settings: CompareSettings) -> dict[str, Task]:
-    """The tasks by name; UserError for a name that does not exist, or cells that do not fit what is there already."""
-    tasks = {name: make_task_of(name, settings.task_arg) for name in settings.tasks}
-    for cell in settings.cells():
-        if cell.settings.seed == 0:
-            Setup.of(cell.settings, tasks[cell.settings.task])
-    for cell in settings.cells():  # of other shards too: they may share the folder
-        cell.require_same(tasks[cell.settings.task])
-    require_fitting(settings.out, settings.cells())
-    return tasks
-
-
-def _work(
-    cells: Sequence[Cell], tasks: Mapping[str, Task], live: Live, stop: StopSignal, redact: Callable[[str], str]
-) -> list[Unfinished]:
-    """Run what is not done; a cell that fails does not keep the others."""
-    import jax
-
-    waiting = [cell for cell in cells if cell.status() != "done"]
-    if len(waiting) < len(cells):
-        live.note(f"{len(cells) - len(waiting)} of {len(cells)} cells are done already")
-    if not waiting:
-        return []
-    unfinished = list[Unfinished]()
-    with programs.Checker(unsafe_no_sandbox=waiting[0].settings.unsafe_no_sandbox) as checker:
-        for number, cell in enumerate(waiting, start=1 + len(cells) - len(waiting)):
-            live.part = f"cell {number} of {len(cells)}"
-            live.note(f"{live.part}: {cell.label}")
-            # Searches with the same seed begin with the same programs: none may find them compiled by another.
-            jax.clear_caches()
-            if why := attempt(cell, tasks[cell.settings.task], Tools(checker, live, stop, redact)):
-                live.note(f"{cell.label} is not finished: {why.reason}")
-                unfinished.append(why)
-            if stop.requested:
-                break
-    return unfinished
 
 
 # ---- the plan

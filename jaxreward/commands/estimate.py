@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import NamedTuple
 
+from jaxreward.config import label_of
 from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.reports.tables import task_title
 from jaxreward.tasks import Task, has_real_actions
@@ -102,8 +103,8 @@ def describe(s: EvolveSettings, spending: str = "") -> list[str]:
     steps = s.candidates * (max(s.seeds, s.contender_seeds) * s.steps + (s.filter_steps if s.restart else 0))
     runs = 2 if "best-of-n" in s.baselines else 1
     lines = [
-        f"{s.strategy} with the {s.proposer} proposer on {task_title(s.task, s.task_arg)}: {s.candidates} candidates, "
-        f"{s.generation} at a time, {seeds_text(s.seeds)} x {s.steps:,} steps each"
+        f"{label_of(s.strategy)} with the {label_of(s.proposer)} proposer on {task_title(s.task, s.task_arg)}: "
+        f"{s.candidates} candidates, {s.generation} at a time, {seeds_text(s.seeds)} x {s.steps:,} steps each"
         + (f", evolving the {s.evolves}" if s.evolves != "both" else "")
     ]
     lines.append(shape_text(s.ppo))

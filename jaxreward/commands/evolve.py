@@ -10,7 +10,7 @@ from jaxreward.commands.resolve import Command, Resolved, Source
 from jaxreward.commands.search_settings import resolve_search
 from jaxreward.commands.spending import confirm, spending_of
 from jaxreward.commands.summary import evolve_json, show_outcome
-from jaxreward.evolution import Outcome, evolve
+from jaxreward.evolution import Outcome, run_search
 from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.evolution.setup import Setup
 from jaxreward.extras import install, missing
@@ -52,7 +52,7 @@ def run(resolved: Resolved[EvolveSettings]) -> int:
     if resolved.source("resume") is Source.COMMAND_LINE and not settings.resume:
         console.print(f"there is no run {settings.run_name} in {settings.out} to go on with: it begins now")
     with StopSignal() as stop, Live(console, settings.candidates) as live:
-        outcome = evolve(settings, live, setup=setup, stop=stop)
+        outcome = run_search(settings, live, setup=setup, stop=stop)
     return conclude("evolve", outcome, console)
 
 

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
-from jaxreward import files, programs, tasks
+from jaxreward import programs, tasks
 from jaxreward.commands.file_tasks import named_again, task_of_interface
 from jaxreward.commands.output import console_of, print_json
 from jaxreward.commands.resolve import Command, Given, Resolved, Source
-from jaxreward.config import Arg, apply, check_bounds, is_file, parse_json
+from jaxreward.config import Arg, apply, check_bounds, is_file
 from jaxreward.errors import FileProblem, InvalidSetting, UnusableFile, UserError
-from jaxreward.evolution.artifacts import POLICY
+from jaxreward.evolution.artifacts import is_policy_of
 from jaxreward.evolution.filming import EPISODES, MOST_FRAMES, check_drawable, film, policy_of
 from jaxreward.evolution.presets import quick_learner, quick_steps
 from jaxreward.evolution.settings import EvolveSettings
@@ -140,18 +140,9 @@ def _of_run(run: str, settings: FilmSettings) -> _Subject:
     id, task = result.candidate.id, tasks.make_task_of(name, own.task_arg)
     return _Subject(
         result.candidate.source, task, own.ppo, settings.steps or own.steps, target,
-        run=None if settings.steps else path, candidate=id, winner=winner and _kept_is_of(view, result),
+        run=None if settings.steps else path, candidate=id, winner=winner and is_policy_of(view, result),
         report=path if winner and not settings.out else None,
     )  # fmt: skip
-
-
-def _kept_is_of(view: RunView, winner: Result) -> bool:
-    """Whether the best policy of a run is that of its winner: while a generation trains it may be the next one's."""
-    try:
-        digest = parse_json(files.read_text(view.path / POLICY))["digest"]
-    except (OSError, ValueError, KeyError, TypeError):
-        return view.standing == "finished"  # of an earlier version, which did not say
-    return winner.candidate.summary is not None and digest == winner.candidate.summary.digest
 
 
 def _candidate(view: RunView, id: str) -> Result:

@@ -28,7 +28,7 @@ from jaxreward.runs import Asked, Event, Progress, Repair, fold, read_log
 from jaxreward.runs.folders import find_run
 from jaxreward.runs.malformed import explain_malformed
 from jaxreward.runs.run import read_config
-from jaxreward.search import make_strategy
+from jaxreward.search.registry import load_strategy, make_strategy
 from jaxreward.search.seeding import derive_rng
 from jaxreward.search.selection import top, without
 from jaxreward.tasks import make_task_of
@@ -47,9 +47,11 @@ class PromptSettings:
     operator: str = ""
     """What is asked for. By default scratch, or improve with --parent."""
     task: str = "xland-easy"
-    """The task, where there is no run. One that is a Python file is executed, so it must be given, for a run too."""
+    """The task, where there is no run. Of a run too, where it is a Python file, which is executed."""
     task_arg: Annotated[tuple[str, ...], Arg(adds=True)] = ()
     """Options of the task. Each is KEY=VALUE."""
+    strategy: str = ""
+    """Of a run: its strategy, where that is a Python file."""
     evolve: Evolve = "both"
     """What may change, where there is no run."""
     prompts: Path | None = None
@@ -110,6 +112,10 @@ def show(settings: PromptSettings) -> Shown:
     if settings.prompts is None:
         only = LlmSettings(prompts=started.llm.prompts)
         require_own(settings.run, "manual", ["prompts"] if only.prompts else [], only, only)
+    if is_file(started.strategy):
+        name = named_again(started.strategy, settings.strategy, f"the run {settings.run}", settings.run, "strategy")
+        load_strategy(name)
+        started = replace(started, strategy=name)
     strategy = make_strategy(started.strategy, **started.strategy_options())
     events = [entry.event for entry in read_log(settings.run / "events.jsonl")]
     with explain_malformed(settings.run):

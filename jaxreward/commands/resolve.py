@@ -216,7 +216,8 @@ def _given(page: Page, line: CommandLine) -> Given[Any]:
         from jaxreward.commands.file_tasks import named_again
 
         values.pop("unsafe_no_sandbox", None)  # a run's folder cannot take the sandbox away
-        named_again(values.get("task", ""), line.values.get("task", ""), str(line.config))
+        for option in ("task", "strategy", "proposer"):
+            named_again(values.get(option, ""), line.values.get(option, ""), str(line.config), option=option)
     return Given(page, line, values, of_run)
 
 

@@ -14,19 +14,15 @@ from jaxreward.commands.resolve import Given, Resolved, Source
 from jaxreward.config import apply, values_of
 from jaxreward.errors import ChangedSetting, FileProblem, InvalidSetting, UnusableFile, UserError
 from jaxreward.evolution.presets import preset
+from jaxreward.evolution.resuming import MAY_CHANGE, free_name, objects_of
 from jaxreward.evolution.settings import EvolveSettings
+from jaxreward.evolution.setup import COPIES, require_same_objects
 from jaxreward.files import is_there
 from jaxreward.proposers.llm.llm_settings import LlmSettings
+from jaxreward.proposers.registry import load_proposer
 from jaxreward.runs.run import read_config, similar_run
+from jaxreward.search.registry import load_strategy
 from jaxreward.tasks import is_file
-
-# What may differ when a run is resumed: its folder, how it is watched, its budgets, and all options of language models,
-# which providers may withdraw during a run; their replies are in the transcript.
-_MAY_CHANGE = {
-    *("out", "name", "resume", "profile", "track", "dry_run", "json"),
-    *("candidates", "max_attempts", "max_env_steps", "max_device_s"),
-    *("memory_gb", "unsafe_no_sandbox", "baselines", "final_seeds", "final_steps"),
-}
 
 BY_EVOLVE = "say jaxreward evolve --proposer manual"
 """What to do instead, where `ask` or `tell` has no use for an option."""
@@ -52,11 +48,12 @@ def resolve_search(given: Given[EvolveSettings]) -> Resolved[EvolveSettings]:
         return _resumed(path, new, given)
     if given.line.topic is not None:
         return new
+    _load(new.settings)
     if given.line.config is not None:
         new = _with_own_models(given.line.config, new, new.settings.llm)
     settings, command = new.settings, given.page.name
     if not settings.resume:
-        return new.with_settings(name=settings.name or _free_name(settings))
+        return new.with_settings(name=settings.name or free_name(settings))
     if command == "tell" or not (command == "ask" or given.get("task", "") or recorded):
         near = similar_run(path)
         begin = "start one with jaxreward ask" if command == "tell" else "say with --task what a new one searches"
@@ -68,8 +65,9 @@ def resolve_search(given: Given[EvolveSettings]) -> Resolved[EvolveSettings]:
 
 def _replayed(given: Given[EvolveSettings], recording: Path, recorded: dict[str, Any]) -> Resolved[EvolveSettings]:
     """The settings of a replay. A recording says what is searched, not where a run lies or what the machine may use."""
-    if not given.line.values.get("task", ""):
-        named_again(recorded["task"], "", f"the run {recording}", recording)
+    for option in ("task", "strategy"):
+        if not given.line.values.get(option, ""):
+            named_again(recorded.get(option, ""), "", f"the run {recording}", recording, option)
     if given.line.preset:
         raise InvalidSetting(
             "--preset is of no use with --recording, which has all settings: leave it out", "recording"
@@ -88,15 +86,26 @@ def _resumed(path: Path, new: Resolved[EvolveSettings], given: Given[EvolveSetti
     if given.line.topic is not None:
         return resolved
     resolved = _with_own_models(path, resolved, started.llm)
-    if is_file(started.task):
-        task = named_again(started.task, given.get("task", ""), f"the run {path}", path)
-        started, resolved = dataclasses.replace(started, task=task), resolved.with_settings(task=task)
+    require_same_objects(path, objects_of(path) or {}, {})
+    for option in COPIES:
+        if is_file(recorded := getattr(started, option)):
+            name: Any = {option: named_again(recorded, given.get(option, ""), f"the run {path}", path, option)}
+            started, resolved = dataclasses.replace(started, **name), resolved.with_settings(**name)
+    _load(resolved.settings)
     try:
         _require_same(path, started, resolved.settings, given.page.name)
     except UserError as error:
         resolved.explain(error)
         raise
     return resolved
+
+
+def _load(settings: EvolveSettings) -> None:
+    """Import the strategy and the proposer of settings that the user gives, where they are files."""
+    if is_file(settings.strategy):
+        load_strategy(settings.strategy)
+    if is_file(settings.proposer):
+        load_proposer(settings.proposer)
 
 
 def _with_own_models(path: Path, resolved: Resolved[EvolveSettings], found: LlmSettings) -> Resolved[EvolveSettings]:
@@ -118,7 +127,7 @@ def _require_same(path: Path, started: EvolveSettings, again: EvolveSettings, co
     """Raise UserError for a setting of the run in `path` that differs and must not."""
     for option in options_of(EvolveSettings):
         before = option.of(started)
-        if option.path in _MAY_CHANGE or option.path.startswith("llm.") or option.of(again) == before:
+        if option.path in MAY_CHANGE or option.path.startswith("llm.") or option.of(again) == before:
             continue
         if option.path == "proposer" and command in ("ask", "tell"):
             raise InvalidSetting(
@@ -157,19 +166,10 @@ def _absolute(resolved: Resolved[EvolveSettings]) -> Resolved[EvolveSettings]:
     """The same with absolute paths, so that the run can be resumed from elsewhere, and the command as it was typed."""
     s = resolved.settings
     return resolved.with_settings(
-        task=str(Path(s.task).absolute()) if is_file(s.task) else s.task,
+        **{option: str(Path(name).absolute()) for option in COPIES if is_file(name := getattr(s, option))},
         llm=dataclasses.replace(s.llm, prompts=s.llm.prompts and s.llm.prompts.absolute()),
         observation=s.observation and s.observation.absolute(), command=resolved.line.text,
     )  # fmt: skip
-
-
-def _free_name(settings: EvolveSettings) -> str:
-    """The default name, with a number where a run of that name exists: a second search is a new run."""
-    name, number = settings.run_name, 1
-    while (settings.out / name).exists():
-        number += 1
-        name = f"{settings.run_name}-{number}"
-    return name
 
 
 def for_people(given: Given[EvolveSettings], **more: object) -> Resolved[EvolveSettings]:

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from jaxreward.commands.resolve import Command, Resolved
-from jaxreward.config import Arg
+from jaxreward.config import Arg, is_file, label_of
 from jaxreward.search.option_text import own_options, written
-from jaxreward.search.registry import STRATEGIES, strategy_class
+from jaxreward.search.registry import STRATEGIES, load_strategy, strategy_class
 
 
 @dataclass(frozen=True)
@@ -16,12 +16,14 @@ class StrategiesSettings:
     """Describe a search strategy with its options; without a name, list all."""
 
     strategy: Annotated[str, Arg(positional="NAME")] = ""
-    """Name of the strategy."""
+    """Name of the strategy, or a Python file that has one."""
 
 
 def run(resolved: Resolved[StrategiesSettings]) -> int:
     """Print the list or the description."""
     name = resolved.settings.strategy
+    if is_file(name):
+        load_strategy(name)
     print(description(name) if name else summary())
     return 0
 
@@ -44,7 +46,7 @@ def description(name: str) -> str:
     listed = "\n".join(f"  {key:{width}}  {written(value)}" for key, value in options.items())
     text = "\n\n".join(_words(cls.__doc__))
     listing = f"Options (--option KEY=VALUE) and their defaults:\n{listed}" if options else "It has no options."
-    return f"{name}: evolves {cls.natural} by default\n\n{text}\n\n{listing}"
+    return f"{label_of(name)}: evolves {cls.natural} by default\n\n{text}\n\n{listing}"
 
 
 def _words(doc: str | None) -> list[str]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from rich.console import Console
 
+from jaxreward.config import label_of
 from jaxreward.devices import cores
 from jaxreward.errors import UserError
 from jaxreward.evolution import Outcome
@@ -31,7 +32,7 @@ def show_outcome(outcome: Outcome, console: Console) -> None:
     summary = outcome.best.candidate.summary
     features = {"features": str(summary.observation_size) if summary else ""}
     scores = {name: baseline.score for name, baseline in outcome.baselines.items() if name != "best"}
-    rows = [(f"{s.strategy} (best)", outcome.score, features | _normalised(outcome, outcome.score))]
+    rows = [(f"{label_of(s.strategy)} (best)", outcome.score, features | _normalised(outcome, outcome.score))]
     rows += [(name, score, _normalised(outcome, score)) for name, score in scores.items()]
     fresh = "best" in outcome.baselines
     how = f"{s.final_seeds} fresh seeds x {s.final_steps or s.steps:,} steps" if fresh else "seeds of the search"
@@ -96,7 +97,7 @@ def _normalised(outcome: Outcome, score: Score | None) -> dict[str, str]:
 
 def _trained(outcome: Outcome) -> dict[str, list[Result]]:
     """Trained candidates in order, by search: the run's own, and best-of-n's where it was run."""
-    logs = {outcome.settings.strategy: outcome.path}
+    logs = {label_of(outcome.settings.strategy): outcome.path}
     logs.setdefault("best-of-n", outcome.path / "best-of-n")
     trained = {name: Timeline(read_log(path / "events.jsonl")).candidates for name, path in logs.items()}
     return {name: [c.result for c in candidates] for name, candidates in trained.items() if candidates}

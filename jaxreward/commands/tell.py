@@ -7,7 +7,7 @@ from jaxreward.commands.output import console_of
 from jaxreward.commands.resolve import Command, Given, Resolved
 from jaxreward.commands.search_settings import BY_EVOLVE, for_people
 from jaxreward.commands.summary import rejections
-from jaxreward.evolution import evolve
+from jaxreward.evolution import run_search
 from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.reports.live import Live
 from jaxreward.runs import StopSignal, read_log
@@ -24,7 +24,7 @@ def run(resolved: Resolved[EvolveSettings]) -> int:
     console = console_of(settings.json)
     with StopSignal() as stop, Live(console, settings.candidates) as live:
         known = len(read_log(settings.out / settings.run_name / LOG))
-        outcome = evolve(settings, live, stop=stop, generations=1)
+        outcome = run_search(settings, live, stop=stop, generations=1)
     for line in rejections(read_log(outcome.path / LOG)[known:]):
         console.print(line)
     return conclude("tell", outcome, console)

@@ -9,7 +9,7 @@ import time
 import traceback
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -25,11 +25,12 @@ from jaxreward.errors import (
     UnusableFile,
     UserError,
 )
-from jaxreward.evolution import evolve
+from jaxreward.evolution import run_search
 from jaxreward.evolution.final_evaluation import FIRST_SEED
 from jaxreward.evolution.loop import Watcher
+from jaxreward.evolution.resuming import objects_of
 from jaxreward.evolution.settings import EvolveSettings
-from jaxreward.evolution.setup import OBSERVATION
+from jaxreward.evolution.setup import OBSERVATION, Objects, require_same_files, require_same_objects
 from jaxreward.formatting import printable
 from jaxreward.programs import Checker, Program
 from jaxreward.proposers.fixed import FixedObservation
@@ -83,6 +84,7 @@ class SearchCell:
     """One search: an ordinary run, named after strategy, proposer and search seed."""
 
     settings: EvolveSettings
+    given: Objects = field(default_factory=Objects)
 
     @property
     def label(self) -> str:
@@ -107,6 +109,12 @@ class SearchCell:
     def require_same(self, task: Task) -> None:
         if not self.begun:
             return
+        began = None
+        with suppress(UserError):  # a damaged log: running it raises the error
+            began = objects_of(self.path)
+        if began is not None:
+            require_same_objects(self.path, began, self.given.identities)
+        require_same_files(self.settings, self.path)
         before, now = started_with(self.path), self.settings.as_config()
         known, asked = observation_digest(self.path, before), given_digest(self.settings.observation)
         if known is not None and known != asked:
@@ -121,7 +129,9 @@ class SearchCell:
 
     def run(self, task: Task, tools: Tools) -> Unfinished | None:
         settings = dataclasses.replace(self.settings, resume=self.begun)
-        outcome = evolve(settings, tools.watcher, task=task, stop=tools.stop, checker=tools.checker)
+        outcome = run_search(
+            settings, tools.watcher, task=task, given=self.given, stop=tools.stop, checker=tools.checker
+        )
         if outcome.exit_code in (0, FAILED_EXIT_CODE):  # a search without a score is a result, the worst
             return None
         return Unfinished(self.label, outcome.reason, outcome.exit_code != USAGE_EXIT_CODE)

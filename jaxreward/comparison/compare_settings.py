@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
@@ -11,13 +11,17 @@ from typing import Annotated, Any
 
 from jaxreward.comparison.cells import Cell, SearchCell, SparseCell
 from jaxreward.comparison.finished_searches import Grid, SearchKey, folder_of
-from jaxreward.config import Arg, check_bounds
+from jaxreward.config import Arg, check_bounds, is_file
 from jaxreward.errors import InvalidSetting, nearest
+from jaxreward.evolution.identities import identity_of
 from jaxreward.evolution.presets import preset
 from jaxreward.evolution.settings import EvolveSettings, SearchOptions
+from jaxreward.evolution.setup import Objects
 from jaxreward.proposers.llm.llm_settings import LlmSettings
 from jaxreward.records import Evolve
 from jaxreward.search import STRATEGIES
+from jaxreward.search.registry import own_strategy, strategy_class
+from jaxreward.tasks import Task
 from jaxreward.training import PPO
 
 PROPOSERS = ("genetic", "llm")
@@ -36,9 +40,10 @@ class CompareSettings(SearchOptions):
     task_arg: Annotated[tuple[str, ...], Arg(adds=True)] = ()
     """Options of the tasks. Each is KEY=VALUE; all of --tasks must have them."""
     strategies: tuple[str, ...] = field(default_factory=lambda: tuple(STRATEGIES))
-    """How to search (`jaxreward strategies`). best-of-n among them is what the others are compared with."""
+    """How to search (`jaxreward strategies`). Also Python files, which are executed. best-of-n among them is what the
+    others are compared with."""
     proposers: tuple[str, ...] = ("genetic",)
-    """Who proposes: genetic, llm or both. llm takes --model."""
+    """Who proposes: genetic, llm or both. llm takes --model. Also Python files, which are executed."""
     search_seeds: Annotated[int, Arg(least=1)] = 3
     """Searches of each strategy and task. So many for each proposer; their seeds are 0 .. search_seeds-1."""
     candidates: Annotated[int, Arg(least=1)] = 30
@@ -67,6 +72,10 @@ class CompareSettings(SearchOptions):
     """The platform whose learner the tasks have."""
     command: Annotated[str, Arg(hidden=True)] = ""
     """What the user typed, for the logs."""
+    own_tasks: Annotated[Mapping[str, Task], Arg(hidden=True)] = field(default_factory=dict)
+    """Tasks that Python code gave as objects, by name."""
+    own_proposers: Annotated[Mapping[str, Callable[..., Any]], Arg(hidden=True)] = field(default_factory=dict)
+    """What makes the proposers that Python code gave, by name."""
 
     def check(self) -> None:
         """Raise an `InvalidSetting` for the first invalid setting."""
@@ -78,7 +87,7 @@ class CompareSettings(SearchOptions):
             if len(set(values)) < len(values):
                 raise InvalidSetting(f"--{name} names one of them twice; name each once", name)
         for proposer in self.proposers:
-            if proposer not in PROPOSERS:
+            if not (proposer in PROPOSERS or is_file(proposer) or proposer in self.own_proposers):
                 raise InvalidSetting(
                     f"--proposers are {' and '.join(PROPOSERS)}, not {proposer}: nobody else can answer for all "
                     "searches",
@@ -93,10 +102,11 @@ class CompareSettings(SearchOptions):
         check_bounds(self)
         for text in self.option:
             strategy, dot, rest = text.partition(".")
+            named = [strategy_class(name).name for name in self.strategies]
             if not dot or "=" not in rest:
                 raise InvalidSetting(f"--option {text} must be STRATEGY.KEY=VALUE, e.g. limen.islands=2", "option")
-            if strategy not in self.strategies:
-                near = nearest(strategy, self.strategies)
+            if strategy not in named:
+                near = nearest(strategy, named)
                 message = f"--option {text} is for {strategy}, which is not among --strategies"
                 raise InvalidSetting(message + (f"; did you mean {near}?" if near else ""), "option", "strategies")
         paths = [folder_of(task) for task in self.tasks]
@@ -125,12 +135,13 @@ class CompareSettings(SearchOptions):
             base = self._search(task)
             found.append(SparseCell(base))
             for seed, strategy, proposer in product(range(self.search_seeds), self.strategies, self.proposers):
-                option = tuple(o.removeprefix(f"{strategy}.") for o in self.option if o.startswith(f"{strategy}."))
+                own = f"{strategy_class(strategy).name}."
+                option = tuple(o.removeprefix(own) for o in self.option if o.startswith(own))
                 found.append(SearchCell(dataclasses.replace(
                     base, strategy=strategy, option=option, bandit=self.bandit, proposer=proposer, seed=seed,
                     llm=self.llm if proposer == "llm" else LlmSettings(),
                     name=SearchKey(task, strategy, proposer, seed).name,
-                )))  # fmt: skip
+                ), self._objects(task, strategy, proposer)))  # fmt: skip
         return found
 
     def dealt(self) -> list[Cell]:
@@ -138,9 +149,16 @@ class CompareSettings(SearchOptions):
         index, count = self.part()
         return self.cells()[index - 1 :: count]
 
+    def _objects(self, task: str, strategy: str, proposer: str) -> Objects:
+        """What Python code gave for a search."""
+        own = {"task": self.own_tasks.get(task), "proposer": self.own_proposers.get(proposer)}
+        given = {**own, "strategy": own_strategy(strategy)}
+        identities = {option: identity_of(value) for option, value in given.items() if value is not None}
+        return Objects(**own, identities=identities)
+
     def _search(self, task: str) -> EvolveSettings:
         """What all searches on a task have in common."""
-        default = preset("quick", task, platform=self.platform)
+        default = preset("quick", self.own_tasks.get(task, task), platform=self.platform)
         shared = {f.name: getattr(self, f.name) for f in dataclasses.fields(SearchOptions)}
         shared |= {"llm": LlmSettings(), "bandit": False, "dry_run": False, "json": False}
         return EvolveSettings(**{

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from jaxreward.comparison.finished_searches import BEST_OF_N, Curve, Row, over_candidates, over_seconds
+from jaxreward.config import label_of
 from jaxreward.runs.disk import explain_full_disk
 
 _OKABE_ITO = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
@@ -39,9 +40,11 @@ def search_curves(path: Path, rows: Sequence[Row]) -> None:
         mine = [row for row in rows if (row.task, row.proposer) == (task, proposer)]
         for row in mine:
             _steps(axes[0], over_candidates(row.searches), colours[row.strategy])
-            lines[row.strategy] = _steps(axes[1], over_seconds(row.searches), colours[row.strategy])
+            lines[label_of(row.strategy)] = _steps(axes[1], over_seconds(row.searches), colours[row.strategy])
         title, measure = mine[0].title, mine[0].measure
-        axes[0].set_title(f"{title}, {proposer}" if several else title, loc="left", fontsize=9, fontweight="bold")
+        axes[0].set_title(
+            f"{title}, {label_of(proposer)}" if several else title, loc="left", fontsize=9, fontweight="bold"
+        )
         axes[0].set_ylabel("best search score so far" if measure.rate else f"best so far: {measure.label}", fontsize=9)
         for panel, label in zip(axes, ("trained candidates", "device seconds (compiling and training)"), strict=True):
             panel.set_xlabel(label, fontsize=9)

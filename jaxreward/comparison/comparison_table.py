@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from jaxreward.comparison.finished_searches import Row, Search, Sparse
+from jaxreward.config import label_of
 from jaxreward.records import SUCCESS, Measure, Score
 from jaxreward.reports.tables import Sheet, figure, interval, interval_over_searches, score_json, task_title
 
@@ -99,7 +100,8 @@ def notes(rows: Sequence[Row], sparse: Sparse | None) -> list[str]:
 def names(rows: Sequence[Row]) -> list[str]:
     """What to call each row: its strategy, and its proposer where there are several."""
     several = len({row.proposer for row in rows}) > 1
-    return [f"{row.strategy}, {row.proposer}" if several else row.strategy for row in rows]
+    named = [(label_of(row.strategy), label_of(row.proposer)) for row in rows]
+    return [", ".join(both) if several else both[0] for both in named]
 
 
 def _measure(rows: Sequence[Row]) -> Measure:

@@ -35,12 +35,12 @@ class SearchKey(NamedTuple):
 
     @property
     def label(self) -> str:
-        return f"{label_of(self.task)}, {self.strategy}, {self.proposer}, search seed {self.seed}"
+        return ", ".join([*map(label_of, self[:3]), f"search seed {self.seed}"])
 
     @property
     def name(self) -> str:
         """Its folder in that of its task."""
-        return f"{self.strategy}-{self.proposer}-{self.seed}"
+        return folder_of(f"{label_of(self.strategy)}-{label_of(self.proposer)}-{self.seed}")
 
     def path(self, out: Path) -> Path:
         """Its folder in that of the comparison."""

@@ -1,6 +1,6 @@
 """The search: ask for programs, check them, train them, tell the strategy, until a budget is spent.
 
-    from jaxreward.evolution import evolve
+    from jaxreward.evolution import run_search
 
 A name is imported when it is first used: settings can be read without JAX.
 """
@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from jaxreward.evolution.api import Outcome, ask, evolve
+    from jaxreward.evolution.api import Outcome, ask, run_search
 
-__all__ = ["Outcome", "ask", "evolve"]
+__all__ = ["Outcome", "ask", "run_search"]
 
 
 def __getattr__(name: str) -> Any:

@@ -1,4 +1,4 @@
-"""`evolve`: a search in a run directory, from its settings to its outcome."""
+"""`run_search`: a search in a run directory, from its settings to its outcome."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from jaxreward.errors import (
 from jaxreward.evolution.final_evaluation import BEST_OF_N, final_evaluation
 from jaxreward.evolution.loop import Evolution, Watcher
 from jaxreward.evolution.settings import EvolveSettings
-from jaxreward.evolution.setup import Setup
+from jaxreward.evolution.setup import Objects, Setup
 from jaxreward.programs import Checker
 from jaxreward.proposers.human.manual import ManualProposer
 from jaxreward.proposers.llm.consent import remember
@@ -65,11 +65,12 @@ class Outcome:
     cause: EndCause | None = None
 
 
-def evolve(
+def run_search(
     settings: EvolveSettings,
     watcher: Watcher,
     *,
     task: Task | None = None,
+    given: Objects = Objects(),
     setup: Setup | None = None,
     stop: StopSignal | None = None,
     checker: Checker | None = None,
@@ -80,7 +81,8 @@ def evolve(
     Args:
         settings: what to do; for a resumed run, what it was started with and larger budgets.
         watcher: observes the run.
-        task: the task itself, where `settings.task` names none that `make_task` knows.
+        task: the task that `settings.task` names, where it is made already.
+        given: objects in place of what the settings name.
         setup: the objects of checked settings, `Setup.of(settings)`; made if omitted.
         stop: an entered StopSignal; signals are not watched if omitted.
         checker: to check programs with; one is started, and ended, if omitted.
@@ -92,7 +94,7 @@ def evolve(
     """
     if setup is None:
         settings.check()
-        setup = Setup.of(settings, task)
+        setup = Setup.of(settings, task, given=given)
     stop, path = stop or StopSignal(), settings.out / settings.run_name
     if not settings.resume:
         setup.proposer.prepare(watcher.note)  # before there is a folder

@@ -7,11 +7,14 @@ import shlex
 from collections.abc import Sequence
 from typing import Any
 
+from jaxreward import files
+from jaxreward.config import parse_json
 from jaxreward.evolution.generation import Agents
 from jaxreward.evolution.results import draw_agents
 from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.proposers.human.judge import PICTURES
 from jaxreward.records import Result, Score
+from jaxreward.reports.run_view import RunView
 from jaxreward.runs import Progress, Run
 from jaxreward.runs.checkpoint import Checkpoints
 from jaxreward.runs.disk import write_atomic
@@ -31,6 +34,15 @@ def save_best_policy(run: Run, store: Checkpoints, sound: Sequence[Agents], best
     if best is None or best.score is None or agents.trained.score(agents.row).merit > best.score.merit:
         store.save("best-policy", agents.trained.variables(agents.row, agents.trained.best_seed(agents.row)))
         write_atomic(run.path / POLICY, json.dumps({"digest": agents.trained.programs[agents.row].digest}))
+
+
+def is_policy_of(view: RunView, winner: Result) -> bool:
+    """Whether the best policy of a run is that of its winner: while a generation trains it may be the next one's."""
+    try:
+        digest = parse_json(files.read_text(view.path / POLICY))["digest"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return view.standing == "finished"  # of an earlier version, which did not say
+    return winner.candidate.summary is not None and digest == winner.candidate.summary.digest
 
 
 def save_for_judges(run: Run, store: Checkpoints, sound: Sequence[Agents], task: Task, ppo: PPO) -> None:

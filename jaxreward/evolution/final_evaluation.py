@@ -98,7 +98,8 @@ def _best_of_n(main: Evolution) -> Program | None:
         files.require_folder(path)
     begun = files.is_there(path / "config.toml")
     with Run.resume(path) if begun else Run.create(path, inner.as_config()) as run:
-        setup = Setup.of(inner, main.task, main.observation)
+        objects = {k: v for k, v in main.given.identities.items() if k != "strategy"}
+        setup = Setup.of(inner, main.task, main.observation, dataclasses.replace(main.given, identities=objects))
         other = Evolution(run, inner, setup, main.checker, main.watcher, main.stop,
                           name=s.run_name, elsewhere=main.transcript.exchanges())  # fmt: skip
         if other.progress.config != json_ready(inner.as_config()):

@@ -22,7 +22,7 @@ from jaxreward.evolution.generation import train_generation
 from jaxreward.evolution.profiling import Profile
 from jaxreward.evolution.repair import repair_requests
 from jaxreward.evolution.settings import EvolveSettings
-from jaxreward.evolution.setup import OBSERVATION, Setup, save_task_file
+from jaxreward.evolution.setup import OBSERVATION, Setup, require_same_objects, save_files
 from jaxreward.programs import Checker, Program, ProgramRejected
 from jaxreward.proposers.fixed import FixedObservation
 from jaxreward.proposers.llm.cost import Amount
@@ -81,7 +81,7 @@ class Watcher(Protocol):
 
 
 class Evolution:
-    """One search in one run directory; use `evolve`.
+    """One search in one run directory; use `run_search`.
 
     Args:
         name: the run that a user would resume, if this search is part of another.
@@ -103,7 +103,7 @@ class Evolution:
     ) -> None:
         self.run, self.settings, self.checker, self.watcher, self.stop = run, settings, checker, watcher, stop
         self.task, self.strategy, self.proposer = setup.task, setup.strategy, setup.proposer
-        self.observation, self.judge = setup.observation, setup.judge
+        self.observation, self.judge, self.given = setup.observation, setup.judge, setup.given
         self.on_event = on_event
         self.store = Checkpoints(run.checkpoints)
         events = [entry.event for entry in run.entries]
@@ -169,8 +169,10 @@ class Evolution:
         if self._begun:
             return
         self._begun = True
-        command, soft = self.settings.command, versions()
-        save_task_file(self.settings, self.run.path)
+        command, soft, objects = self.settings.command, versions(), dict(self.given.identities)
+        if self.progress.started is not None:
+            require_same_objects(self.run.path, self.progress.started.objects, objects)
+        save_files(self.settings, self.run.path)
         if self.progress.started is None:
             s = self.settings
             if self.observation is not None:
@@ -178,7 +180,7 @@ class Evolution:
                 write_atomic(self.run.path / OBSERVATION, self.observation.source)
             self.log(RunStarted(config=s.as_config(), versions=soft, task=s.task, strategy=s.strategy,
                                 proposer=s.proposer, seed=s.seed, command=command,
-                                measure=measure_of(self.task)))  # fmt: skip
+                                measure=measure_of(self.task), objects=objects))  # fmt: skip
         else:
             self.log(Resumed(config=self.settings.as_config(), versions=soft, command=command))
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from jaxreward.errors import UnknownName, UserError
 from jaxreward.evolution.settings import EvolveSettings
-from jaxreward.tasks import has_real_actions
+from jaxreward.tasks import Box, Task, has_real_actions
 from jaxreward.training import PPO, paper
 from jaxreward.training.learners import quick_for
 
@@ -41,20 +41,29 @@ _QUICK_STEPS = {
 """Steps of a seed where the default is not enough."""
 
 
-def quick_learner(task: str, platform: str | None = None) -> PPO:
-    """The learner for the task of this name on a platform of JAX, by default that of its default backend."""
-    return quick_for(has_real_actions(task), platform)
+def quick_learner(task: str | Task, platform: str | None = None) -> PPO:
+    """The learner for a task, or that of this name, on a platform of JAX, by default that of its default backend."""
+    return quick_for(_has_real_actions(task), platform)
 
 
-def quick_steps(task: str) -> int:
+def quick_steps(task: str | Task) -> int:
     """Steps of a seed in which a good interface of the task shows on two CPU cores."""
-    return _QUICK_STEPS.get(task, 400_000 if has_real_actions(task) else EvolveSettings.steps)
+    return _QUICK_STEPS.get(_name(task), 400_000 if _has_real_actions(task) else EvolveSettings.steps)
+
+
+def _name(task: str | Task) -> str:
+    return task if isinstance(task, str) else task.name
+
+
+def _has_real_actions(task: str | Task) -> bool:
+    return has_real_actions(task) if isinstance(task, str) else isinstance(task.action_space, Box)
 
 
 def preset(
-    name: str, task: str, strategy: str = EvolveSettings.strategy, platform: str | None = None
+    name: str, task: str | Task, strategy: str = EvolveSettings.strategy, platform: str | None = None
 ) -> EvolveSettings:
-    """Defaults by name, for devices of a platform of JAX, by default that of its default backend.
+    """Defaults by name, for a task or that of this name, and for devices of a platform of JAX, by default that of its
+    default backend.
 
     The budgets of `quick` are sized for two cores, its learner for the platform. `paper-budget` is the search of
     LIMEN's paper (30 candidates, one at a time) and its budgets with the learner of `quick`; `paper` has the paper's
@@ -65,9 +74,11 @@ def preset(
     """
     if name not in PRESETS:
         raise UnknownName("preset", name, PRESETS, otherwise="choose from")
-    base = EvolveSettings(task=task, steps=quick_steps(task), ppo=quick_learner(task, platform))
+    real, learner, steps = _has_real_actions(task), quick_learner(task, platform), quick_steps(task)
+    task = _name(task)
+    base = EvolveSettings(task=task, steps=steps, ppo=learner)
     if name == "quick":
-        if has_real_actions(task):  # a simulator of physics is slower than a grid
+        if real:  # a simulator of physics is slower than a grid
             return dataclasses.replace(base, seeds=1, final_seeds=3)
         return dataclasses.replace(base, candidates=30) if task in _QUICK_STEPS else base
     if task not in PAPER_BUDGETS:

@@ -9,14 +9,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from jaxreward.config import Arg, check_bounds
+from jaxreward.config import Arg, check_bounds, label_of
 from jaxreward.errors import FileProblem, InvalidSetting, UnknownName, UnusableFile
 from jaxreward.proposers.llm.llm_settings import LlmSettings
 from jaxreward.records import Evolve
 from jaxreward.runs.run import check_name
 from jaxreward.search.option_text import read_options, write_options
 from jaxreward.search.registry import make_strategy, strategy_class
-from jaxreward.tasks import Task, is_file, make_task_of
+from jaxreward.tasks import Task, make_task_of
 from jaxreward.tracking import SinkName, require
 from jaxreward.training.execution import Execution
 from jaxreward.training.hyperparameters import PPO, CollectorOption, CompileOption, PopulationOption
@@ -98,12 +98,13 @@ class EvolveSettings(SearchOptions):
     task: str = "xland-easy"
     """What to solve (`jaxreward tasks`). Also xland/<environment>/<ruleset>, or a Python file, which is executed."""
     strategy: str = "limen"
-    """How to search (`jaxreward strategies`). One of limen, rf-agent, revolve, forge, eureka, best-of-n."""
+    """How to search (`jaxreward strategies`). One of limen, rf-agent, revolve, forge, eureka, best-of-n. Also a Python
+    file, which is executed."""
     option: Annotated[tuple[str, ...], Arg(keyed=True)] = ()
     """Options of the strategy. Each is KEY=VALUE; `jaxreward strategies NAME` lists them."""
     proposer: str = "genetic"
     """Who proposes: genetic, llm, manual, replay. genetic needs no network; llm takes --model; manual is a
-    person, through files; replay takes --recording."""
+    person, through files; replay takes --recording. Also a Python file, which is executed."""
     recording: Path | None = None
     """With --proposer replay: the run whose programs are proposed again. Its folder, or its events.jsonl."""
     evolve: Evolve | None = None
@@ -152,8 +153,8 @@ class EvolveSettings(SearchOptions):
 
     @property
     def run_name(self) -> str:
-        task = Path(self.task).name if is_file(self.task) else self.task
-        return self.name or re.sub(r"[^A-Za-z0-9._-]", "-", f"{task}-{self.strategy}-{self.seed}")
+        named = f"{label_of(self.task)}-{label_of(self.strategy)}-{self.seed}"
+        return self.name or re.sub(r"[^A-Za-z0-9._-]", "-", named)
 
     def make_task(self) -> Task:
         """The task with its options."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from jaxreward.extras import require
 from jaxreward.proposers.fixed import FixedObservation
 from jaxreward.proposers.human.judge import Judge
 from jaxreward.proposers.proposer import Proposer
-from jaxreward.proposers.registry import make_proposer
+from jaxreward.proposers.registry import make_proposer, own_proposer
 from jaxreward.records import TaskCard
 from jaxreward.runs.disk import write_atomic
 from jaxreward.search import SearchStrategy, make_strategy
@@ -23,26 +24,47 @@ from jaxreward.training import PPO
 
 # The copy of a given observation in the folder of a run.
 OBSERVATION = "observation.py"
-# And of the file that its task is from.
+# And of the files that its task, strategy and proposer are from.
 TASK = "task.py"
+COPIES = {"task": TASK, "strategy": "strategy.py", "proposer": "proposer.py"}
+
+
+@dataclass(frozen=True)
+class Objects:
+    """What a caller in Python gives in place of a name in the settings.
+
+    Attributes:
+        task: the task.
+        proposer: the proposer, or a class or function that makes one.
+        identities: what the run records of each object by the name of its setting, and requires when it is resumed.
+    """
+
+    task: Task | None = None
+    proposer: Proposer | Callable[..., Any] | None = None
+    identities: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Setup:
-    """The objects that settings name, made before anything is written."""
+    """The objects that settings name, made before anything is written; `given` are those that Python code gave."""
 
     task: Task
     strategy: SearchStrategy[Any]
     proposer: Proposer
     observation: FixedObservation | None = None
     judge: Judge | None = None
+    given: Objects = Objects()
 
     @classmethod
     def of(
-        cls, settings: EvolveSettings, task: Task | None = None, observation: FixedObservation | None = None
+        cls,
+        settings: EvolveSettings,
+        task: Task | None = None,
+        observation: FixedObservation | None = None,
+        given: Objects = Objects(),
     ) -> Setup:
-        """The objects that `settings` name; `observation` replaces the file that they name."""
-        task = task or settings.make_task()
+        """The objects that `settings` name; `observation` replaces the file that they name, `task` saves making it."""
+        task = given.task or task or settings.make_task()
         require_sound(task)
         require_vocabulary(task, unsafe_no_sandbox=settings.unsafe_no_sandbox)
         measure = measure_of(task)
@@ -63,7 +85,10 @@ class Setup:
         strategy = make_strategy(settings.strategy, **settings.strategy_options())
         observation = observation or given_observation(settings)
         described = task_card(task, observation, settings.ppo)
-        proposer = make_proposer(settings.proposer, described, **settings.proposer_options())
+        if given.proposer is not None:
+            proposer = own_proposer(given.proposer, described)
+        else:
+            proposer = make_proposer(settings.proposer, described, **settings.proposer_options())
         if strategy.asks_people and not isinstance(task, Drawable):
             raise InvalidSetting(
                 f"people cannot compare agents of {task.name}: the task has no `draw`; use its score",
@@ -74,7 +99,7 @@ class Setup:
             require("reports", "a search that has people compare agents", "strategy", "option")
         asks = strategy.asks_people and settings.proposer != "replay"  # a recording has the votes
         judge = Judge(settings.judge, settings.llm.wait_s) if asks else None
-        return cls(task, strategy, proposer, observation, judge)
+        return cls(task, strategy, proposer, observation, judge, given)
 
 
 def given_observation(settings: EvolveSettings) -> FixedObservation | None:
@@ -94,19 +119,50 @@ def task_card(task: Task, observation: FixedObservation | None, ppo: PPO) -> Tas
     return card(task).model_copy(update={"observation": observation.source if observation else "", **learner})
 
 
-def save_task_file(settings: EvolveSettings, folder: Path) -> None:
-    """Copy the Python file of the task, if it has one, into the folder of a run.
+def save_files(settings: EvolveSettings, folder: Path) -> None:
+    """Copy the Python files of the task, the strategy and the proposer, as far as they have one, into the folder of a
+    run.
 
     Raises:
-        UserError: the file is not the one that the run began with: another task is another run.
+        UserError: a file is not the one that the run began with: another task is another run.
     """
-    if not is_file(settings.task):
-        return
-    file, kept = file_of(settings.task), folder / TASK
-    text = file.read_text(encoding="utf-8")
-    if files.is_there(kept) and files.read_text(kept) != text:
-        raise UserError(
-            f"{file} has changed since {folder} began with it: its copy is {kept}; give that back, or start another "
-            "run with --name"
-        )
-    write_atomic(kept, text)
+    require_same_files(settings, folder)
+    for option, copy in COPIES.items():
+        if is_file(name := getattr(settings, option)):
+            write_atomic(folder / copy, file_of(name).read_text(encoding="utf-8"))
+
+
+def require_same_files(settings: EvolveSettings, folder: Path) -> None:
+    """Require that the Python files of the settings are those that the run in `folder` has copies of, if it has any.
+
+    Raises:
+        UserError: one is another.
+    """
+    for option, copy in COPIES.items():
+        name, kept = getattr(settings, option), folder / copy
+        if not (is_file(name) and files.is_there(kept)):
+            continue
+        if files.read_text(kept) != file_of(name).read_text(encoding="utf-8"):
+            raise UserError(
+                f"{file_of(name)} has changed since {folder} began with it: its copy is {kept}; give that back, or "
+                "start another run with --name"
+            )
+
+
+def require_same_objects(folder: Path, started: Mapping[str, str], now: Mapping[str, str]) -> None:
+    """Require that a run is resumed with the objects that Python code began it with.
+
+    Args:
+        started: their identities when the run began.
+        now: those of the objects that are given now.
+
+    Raises:
+        UserError: one is another, is missing, or was a name.
+    """
+    for option in COPIES:
+        before, after = started.get(option, ""), now.get(option, "")
+        if before == after:
+            continue
+        was = f"the {option} {before}, which was given in Python" if before else f"a {option} by its name"
+        given = f"is now given {after}" if after else "is now given a name"
+        raise UserError(f"{folder} began with {was}, and {given}: give the same again, or start another run")

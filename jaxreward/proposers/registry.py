@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-from jaxreward.errors import InvalidSetting, UnknownName, did_you_mean
+from jaxreward.config import file_of, is_file
+from jaxreward.errors import InvalidSetting, UnknownName, UserError, did_you_mean
 from jaxreward.proposers.proposer import Proposer
 from jaxreward.records import TaskCard
+from jaxreward.user_files import Wanted, class_from_file, failed
 
 _PROPOSERS = {
     "genetic": ("genetic.genetic_proposer", "GeneticProposer", ()),
@@ -19,6 +23,20 @@ _PROPOSERS = {
 
 NAMES = tuple(_PROPOSERS)
 
+_of_files: dict[str, type] = {}
+"""Proposers of the user's by the names of their files."""
+
+
+def load_proposer(name: str) -> None:
+    """Import the proposer in a file, `FILE.py` or `FILE.py:Class`, which is then one by that name.
+
+    The file is executed: the name must be the user's own, not that of a run's folder alone.
+
+    Raises:
+        UserError: as `user_files.class_from_file`.
+    """
+    _of_files[name] = class_from_file(name, _WANTED)
+
 
 def make_proposer(name: str, card: TaskCard, **options: Any) -> Proposer:
     """Make the proposer called `name` for a task.
@@ -26,12 +44,24 @@ def make_proposer(name: str, card: TaskCard, **options: Any) -> Proposer:
     Args:
         name: `genetic` (no options); `llm` and `manual` with `settings`, an `LlmSettings`; `replay`
             with `recording`: an events.jsonl, the folder that holds one, or a mapping from request
-            id to `Proposal`.
+            id to `Proposal`; or a file that `load_proposer` has imported.
         card: the task's words and vocabulary.
 
     Raises:
         UserError: if there is no such proposer, an option it does not have, or one it misses.
     """
+    if name in _of_files:
+        try:
+            return own_proposer(_of_files[name], card)
+        except UserError:
+            raise
+        except (Exception, SystemExit) as error:
+            raise failed(f"the proposer of {file_of(name)} cannot be made", file_of(name), error) from error
+    if is_file(name):
+        raise UserError(
+            f"the proposer is the Python file {name}, which would be executed: look at it first, then say "
+            f"--proposer {name}"
+        )
     if name not in _PROPOSERS:
         raise UnknownName("proposer", name, NAMES, settings=("proposer",))
     module, kind, known = _PROPOSERS[name]
@@ -45,3 +75,36 @@ def make_proposer(name: str, card: TaskCard, **options: Any) -> Proposer:
     if "recording" not in options:
         raise InvalidSetting("the replay proposer needs a recording: give it the events.jsonl of a run", "recording")
     return make(options["recording"])
+
+
+def own_proposer(given: Proposer | Callable[..., Any], card: TaskCard) -> Proposer:
+    """A proposer of the user's: an object, or what a class or function makes. It is given the `TaskCard` where it has
+    a parameter without a default, or one called `card`.
+
+    Raises:
+        UserError: the object is no proposer.
+    """
+    if isinstance(given, type) or (callable(given) and not hasattr(given, "propose_all")):
+        own = inspect.signature(given).parameters.values()
+        named = [p for p in own if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+        wants = any(p.default is p.empty or p.name == "card" for p in named[:1])
+        given = given(card) if wants else given()
+    if lacking := [name for name in _NEEDED if not hasattr(given, name)]:
+        raise UserError(
+            f"{type(given).__name__} is no proposer yet: it lacks {', '.join(lacking)} (see {_WANTED.page}); the base "
+            "class jaxreward.proposers.proposer.OneByOne has all but name and propose"
+        )
+    return given  # type: ignore[return-value]
+
+
+_NEEDED = ("name", *(name for name in vars(Proposer) if not name.startswith("_")))
+
+
+def _lacking(kind: type) -> list[str]:
+    """What a class lacks to be a proposer, as far as it shows."""
+    abstract = getattr(kind, "__abstractmethods__", frozenset())
+    own = {name for base in kind.__mro__ if base is not Proposer for name in getattr(base, "__annotations__", {})}
+    return [name for name in _NEEDED if not hasattr(kind, name) and name not in own] + sorted(abstract)
+
+
+_WANTED = Wanted("proposer", "proposers", _lacking, "proposer", "docs/search.md")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from jaxreward.config import label_of
 from jaxreward.operators import WORDS
 from jaxreward.records import Feedback, Result
 from jaxreward.reports.run_view import RunView
@@ -60,7 +61,7 @@ def search_rows(view: RunView) -> tuple[Rows, Rows]:
     (`charts.search`), of the search and of its best-of-n search."""
     points: Rows = []
     best: Rows = []
-    searches = {view.started.strategy: view} | ({BEST_OF_N: view.best_of_n} if view.best_of_n else {})
+    searches = {label_of(view.started.strategy): view} | ({BEST_OF_N: view.best_of_n} if view.best_of_n else {})
     for name, search in searches.items():
         candidates = search.timeline.candidates
         for c in candidates:

@@ -1,7 +1,8 @@
-"""Progress of a search while it runs: lines on a terminal that are redrawn, or plain lines in a log."""
+"""Progress of a search while it runs: redrawn lines on a terminal or in a notebook, or plain lines in a log."""
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -15,6 +16,7 @@ from jaxreward.formatting import printable
 from jaxreward.operators import WORDS
 from jaxreward.records import Measure, Result
 from jaxreward.reports.model_costs import cost_line
+from jaxreward.reports.notebook import NotebookScreen
 from jaxreward.reports.run_tables import score_text
 from jaxreward.reports.status import Status, TrainingBar
 from jaxreward.reports.tables import figure
@@ -28,7 +30,7 @@ _PULSE_S = 5.0
 
 
 class Live:
-    """Shows the progress of a run; a context manager around `jaxreward.evolution.evolve` or a training.
+    """Shows the progress of a run; a context manager around `jaxreward.evolution.run_search` or a training.
 
     Without a terminal it writes a line for each generation and, while something long is running, at most one a minute.
 
@@ -44,9 +46,16 @@ class Live:
         self.part = ""  # of a larger work, `cell 3 of 12`: named with what is done in it
         self._said = clock()
         self._ended = threading.Event()
-        self._screen: Screen | None = None
-        if console.is_terminal and not console.is_dumb_terminal:
-            self._screen = Screen(get_renderable=self._draw, console=console, refresh_per_second=2, transient=True)
+        self._screen: Screen | NotebookScreen | None = None
+        if console.is_jupyter and not console.quiet:
+            self._screen = NotebookScreen(self._draw)
+        elif console.is_terminal and not console.is_dumb_terminal:
+            # what a program prints to a file stays there
+            redirect = not console.stderr or sys.stdout.isatty()
+            self._screen = Screen(
+                get_renderable=self._draw, console=console, refresh_per_second=2, transient=True,
+                redirect_stdout=redirect,
+            )  # fmt: skip
 
     def __enter__(self) -> Live:
         if self._screen is not None:

@@ -137,10 +137,18 @@ def render(view: RunView) -> str:
         reads=sorted({*summary.observation_reads, *summary.reward_reads}) if summary else [],
         cells=bool(cells(view)),
         stages=_STAGES,
-        settings=to_toml({**view.progress.config, "task": label_of(view.started.task)}),
+        labels=_labels(view),
+        settings=to_toml({**view.progress.config, **_labels(view)}),
         version=versions()["jaxreward"],
         written=time.strftime("%Y-%m-%d %H:%M"),
     )
+
+
+def _labels(view: RunView) -> dict[str, str]:
+    """The task, strategy and proposer for people: files without their folders."""
+    started = view.started
+    named = {"task": started.task, "strategy": started.strategy, "proposer": started.proposer}
+    return {option: label_of(name) for option, name in named.items()}
 
 
 def _film(view: RunView) -> dict[str, str] | None:

@@ -41,7 +41,9 @@ class EventFormatter:
         match event:
             case events.RunStarted():
                 self._config = dict(flat(event.config))
-                what = f"{label_of(event.task)}, {event.strategy}, {event.proposer}, search seed {event.seed}"
+                what = ", ".join(
+                    [*map(label_of, (event.task, event.strategy, event.proposer)), f"search seed {event.seed}"]
+                )
                 versions = ", ".join(f"{k} {v}" for k, v in event.versions.items() if k in ("jaxreward", "jax"))
                 text = f"started: {what}, {event.config.get('candidates', '?')} candidates"
                 return text + (f" ({versions})" if versions else "")

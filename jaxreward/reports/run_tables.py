@@ -54,8 +54,8 @@ def summary_json(view: RunView, name: str) -> dict[str, Any]:
         "path": str(view.path),
         "task": label_of(started.task),
         "task_arg": list(view.progress.config.get("task_arg", ())),
-        "strategy": started.strategy,
-        "proposer": started.proposer,
+        "strategy": label_of(started.strategy),
+        "proposer": label_of(started.proposer),
         "seed": started.seed,
         "standing": view.standing,
         "reason": view.reason,
@@ -126,7 +126,7 @@ def list_lines(runs: Sequence[tuple[str, RunView]], width: int | None = None, no
 def _cells(name: str, view: RunView, now: float) -> tuple[str, ...]:
     spent = view.progress.spent
     return (
-        name, task_of(view), view.started.strategy, view.started.proposer, view.standing,
+        name, task_of(view), label_of(view.started.strategy), label_of(view.started.proposer), view.standing,
         f"{spent.trained}/{budget(view)}", score_text(view.best.score if view.best else None),
         score_text(view.final, bare=True) if view.final else "", count(spent.env_steps), span(view.wall_s),
         dollars(view.cost_usd) if view.cost_usd else "", span(now - view.last_at),
@@ -212,7 +212,7 @@ class SideBySide:
         points = [_to_best(f) for f in each]
         rows: dict[str, list[str]] = {
             "task": [task_of(f) for f in each],
-            "strategy, proposer": [f"{f.started.strategy}, {f.started.proposer}" for f in each],
+            "strategy, proposer": [f"{label_of(f.started.strategy)}, {label_of(f.started.proposer)}" for f in each],
             "standing": [f.standing for f in each],
             "candidates trained": [f"{f.progress.spent.trained} of {budget(f)}" for f in each],
             "best in the search": [score_text(f.best.score if f.best else None) for f in each],

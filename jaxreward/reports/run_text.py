@@ -68,11 +68,14 @@ def resume_command(view: RunView) -> str:
         return "give the command of its comparison again"
     if path.name == BEST_OF_N and (path.parent / "events.jsonl").is_file():
         path = path.parent  # a search inside another run
+    if started.objects:
+        return "give its call of jaxreward.evolve again"
     out = "" if path.parent == Path("runs") else f" --out {shlex.quote(str(path.parent))}"
     how = "tell" if started.proposer == "manual" else "evolve"
     resume = "" if how == "tell" else " --resume"
-    task = f" --task {shlex.quote(label_of(started.task))}" if is_file(started.task) else ""
-    command = f"jaxreward {how}{out}{task} --name {shlex.quote(path.name)}{resume}"
+    named = {"task": started.task, "strategy": started.strategy, "proposer": started.proposer}
+    own = "".join(f" --{option} {shlex.quote(label_of(name))}" for option, name in named.items() if is_file(name))
+    command = f"jaxreward {how}{out}{own} --name {shlex.quote(path.name)}{resume}"
     if view.standing == "finished":
         return f"{command} --candidates N"
     return f"{command} --max-attempts N" if view.standing == "failed" else command
@@ -117,11 +120,12 @@ def run_lines(view: RunView, width: int = 100, now: float | None = None) -> list
     now = time.time() if now is None else now
     s = view.started
     lines = [
-        f"{view.name}: {task_of(view)}, {s.strategy} with the {s.proposer} proposer, search seed {s.seed}",
-        _standing(view, now),
+        f"{view.name}: {task_of(view)}, {label_of(s.strategy)} with the {label_of(s.proposer)} proposer, "
+        f"search seed {s.seed}",
+        standing_line(view, now),
         "",
     ]
-    for label, text in _paragraphs(view):
+    for label, text in paragraphs(view):
         label = f"{label:<10}"
         lines += textwrap.wrap(
             text, max(40, width), initial_indent=label, subsequent_indent=" " * len(label), break_long_words=False,
@@ -132,7 +136,7 @@ def run_lines(view: RunView, width: int = 100, now: float | None = None) -> list
     return [*lines, *_generation_table(view.timeline.generations)]
 
 
-def _standing(view: RunView, now: float) -> str:
+def standing_line(view: RunView, now: float) -> str:
     ago = f"{span(now - view.last_at)} ago"
     match view.standing:
         case "running":
@@ -143,7 +147,7 @@ def _standing(view: RunView, now: float) -> str:
             return f"{standing} {ago}: {view.reason}"
 
 
-def _paragraphs(view: RunView) -> Iterator[tuple[str, str]]:
+def paragraphs(view: RunView) -> Iterator[tuple[str, str]]:
     """Labels and texts."""
     best, spent = view.best, view.progress.spent
     if best is None or best.score is None:

@@ -51,7 +51,8 @@ Cause = Annotated[EndCause | None, Field(exclude_if=lambda cause: cause is None)
 
 
 class RunStarted(Record):
-    """The first event: settings, command and versions."""
+    """The first event: settings, command and versions; `objects` says which task, strategy and proposer were given as
+    objects of Python: their class, options and a digest of the source."""
 
     type: Literal["run_started"] = "run_started"
     config: Config = Field(default_factory=dict)
@@ -62,6 +63,7 @@ class RunStarted(Record):
     seed: int = 0
     command: str = ""
     measure: Measure = Field(default=SUCCESS, exclude_if=lambda m: m == SUCCESS)
+    objects: dict[str, str] = Field(default_factory=dict, exclude_if=lambda objects: not objects)
 
 
 class Resumed(Record):

@@ -129,7 +129,16 @@ LARGEST_CONFIG = 1 << 20
 """Bytes of a config.toml that is read."""
 
 
-_OF_A_START = ("task.py", "observation.py", "report.html", "search.png", "profile", "tensorboard")
+_OF_A_START = (
+    "task.py",
+    "strategy.py",
+    "proposer.py",
+    "observation.py",
+    "report.html",
+    "search.png",
+    "profile",
+    "tensorboard",
+)
 """Files of a run without results, apart from its log, which the next run of its name would take for its own."""
 
 

@@ -9,7 +9,6 @@ from jaxreward.records import Fragment, Measure, Vocabulary
 from jaxreward.tasks.arguments import make_task_of, options_of, unchecked_task_of
 from jaxreward.tasks.documentation import card, document_state
 from jaxreward.tasks.finding import Finding, Location
-from jaxreward.tasks.from_file import digest_of
 from jaxreward.tasks.registry import extra_of, has_real_actions, make_task, task_names
 from jaxreward.tasks.source_locator import SourceLocator
 from jaxreward.tasks.stepping import batched_step, slice_limit
@@ -29,6 +28,7 @@ from jaxreward.tasks.task import (
     metric_names,
 )
 from jaxreward.tasks.validation import mistakes_in, require_none, require_sound
+from jaxreward.user_files import digest_of
 
 __all__ = [
     "Box",

@@ -2,35 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
-import importlib.util
-import sys
-from pathlib import Path
-from traceback import walk_tb
-from types import ModuleType
 from typing import Any
 
-from jaxreward.config import class_of, file_of
-from jaxreward.errors import (
-    FILE_OF_USER,
-    FileProblem,
-    InvalidSetting,
-    MissingPackage,
-    UnknownName,
-    UnusableFile,
-    UserError,
-    in_a_line,
-)
+from jaxreward.config import file_of
+from jaxreward.errors import UserError
 from jaxreward.tasks.option_checks import call_with_options
 from jaxreward.tasks.task import Task
+from jaxreward.user_files import Wanted, class_from_file, failed
 
 _NEEDED = tuple(name for name in dir(Task) if not name.startswith("_"))
-_DIGEST = "_jaxreward_digest"
-
-
-def digest_of(task: Task) -> str:
-    """SHA-256 of the file that the class of `task` was imported from by its name; empty for any other task."""
-    return getattr(sys.modules.get(type(task).__module__), _DIGEST, "")
 
 
 def task_from_file(name: str, **options: Any) -> Task:
@@ -44,29 +24,7 @@ def task_from_file(name: str, **options: Any) -> Task:
         UnknownName: no such class, or an option that it does not take.
         InvalidSetting: several tasks, and the name says none.
     """
-    path, wanted = file_of(name), class_of(name)
-    if not path.is_file():
-        raise UnusableFile(f"there is no file {path} to take a task from", path, FileProblem.MISSING)
-    module = _imported(path)
-    own = [c for c in vars(module).values() if isinstance(c, type) and c.__module__ == module.__name__]
-    tasks = {c.__name__: c for c in own if not _lacking(c)}
-    if wanted:
-        named = {c.__name__: c for c in own}.get(wanted)
-        if named is None:
-            message = f"{path} has no class {wanted}; it has {', '.join(tasks) or 'no task'}"
-            raise UnknownName("class", wanted, tasks, message=message)
-        if lacking := _lacking(named):
-            message = f"{wanted} in {path} is no task yet: it lacks {', '.join(lacking)} (see docs/tasks.md)"
-            raise UnusableFile(message, path, FileProblem.WRONG_KIND)
-    elif len(tasks) != 1:
-        if tasks:
-            names = " or ".join(f"{path}:{n}" for n in tasks)
-            raise InvalidSetting(f"{path} has several tasks: name one, {names}", "task")
-        nearest = min(own, key=lambda c: len(_lacking(c)), default=None)
-        why = f"; {nearest.__name__} lacks {', '.join(_lacking(nearest))}" if nearest else ""
-        message = f"{path} has no class that is a task{why} (see docs/tasks.md)"
-        raise UnusableFile(message, path, FileProblem.WRONG_KIND)
-    kind = tasks[wanted or next(iter(tasks))]
+    kind = class_from_file(name, _TASK)
     known = (kind, repr(sorted(options.items())))
     if known not in _made:
         try:
@@ -74,7 +32,8 @@ def task_from_file(name: str, **options: Any) -> Task:
         except UserError:
             raise
         except (Exception, SystemExit) as error:
-            raise _failed(f"{kind.__name__} of {path} cannot be made", path, error) from error
+            path = file_of(name)
+            raise failed(f"{kind.__name__} of {path} cannot be made", path, error) from error
     return _made[known]
 
 
@@ -87,31 +46,4 @@ def _lacking(kind: type) -> list[str]:
     return [name for name in _NEEDED if not hasattr(kind, name) and name not in fields]
 
 
-def _imported(path: Path) -> ModuleType:
-    """The file as a module, imported again only when the file changes."""
-    stamp = path.stat()
-    name = f"jaxreward_task_{path.stem}_{abs(hash((str(path.resolve()), stamp.st_mtime_ns, stamp.st_size)))}"
-    if name in sys.modules:
-        return sys.modules[name]
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # dataclasses look their module up
-    vars(module)[FILE_OF_USER] = str(path)
-    vars(module)[_DIGEST] = hashlib.sha256(path.read_bytes()).hexdigest()
-    try:
-        spec.loader.exec_module(module)
-    except MissingPackage:
-        del sys.modules[name]
-        raise
-    except (Exception, SystemExit) as error:
-        del sys.modules[name]
-        raise _failed(f"{path} cannot be imported", path, error) from error
-    return module
-
-
-def _failed(what: str, path: Path, error: BaseException) -> UnusableFile:
-    """The error of a file whose code raised `error`, with the last line of the file that was executed."""
-    lines = [line for frame, line in walk_tb(error.__traceback__) if frame.f_code.co_filename == str(path)]
-    line = error.lineno if isinstance(error, SyntaxError) else lines[-1] if lines else None
-    return UnusableFile(f"{what}: {in_a_line(error)}", path, FileProblem.DAMAGED, line)
+_TASK = Wanted("task", "tasks", _lacking, "task", "docs/tasks.md")

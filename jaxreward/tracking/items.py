@@ -104,7 +104,9 @@ class ItemBuilder:
         match event:
             case RunStarted():
                 config = {name: self._plain(value) for name, value in flat(event.config)}
-                title = f"{label_of(event.task)}, {event.strategy}, {event.proposer}, search seed {event.seed}"
+                title = ", ".join(
+                    [*map(label_of, (event.task, event.strategy, event.proposer)), f"search seed {event.seed}"]
+                )
                 return [Started(entry.at, self.redact(title), config)]
             case Trained():
                 return self._trained(entry.at, self._timeline.candidates[trained:])

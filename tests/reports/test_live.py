@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import io
+import sys
+import threading
+import types
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -12,6 +15,7 @@ import pytest
 from rich.console import Console
 
 from jaxreward.records import SUCCESS, Measure
+from jaxreward.reports import notebook
 from jaxreward.reports.live import QUIET_S, Live
 from jaxreward.reports.status import states
 from jaxreward.runs import Entry, Progress, Trained, advance
@@ -211,3 +215,27 @@ def test_times_are_shared_between_compiling_and_training_as_the_devices_were():
     trained = next(e.event for e in WHOLE if isinstance(e.event, Trained))
     assert trained.compile_s == 3 * trained.run_s
     assert "36% proposing, 36% checking, 7% compiling, 2% training" in watched.drawn[-2]
+
+
+def test_a_notebook_shows_lines_that_are_redrawn_and_taken_away(monkeypatch):
+    shown: list[str] = []
+
+    class Handle:
+        def update(self, value: Any) -> None:
+            shown.append(value._repr_html_())
+
+    def display(value: Any, **how: Any) -> Handle | None:
+        shown.append(value._repr_html_())
+        return Handle() if how == {"display_id": True} else None
+
+    monkeypatch.setattr(notebook, "_EVERY_S", 0.0)
+    monkeypatch.setitem(sys.modules, "IPython.display", types.SimpleNamespace(display=display))
+    monkeypatch.setitem(sys.modules, "IPython", types.SimpleNamespace(display=sys.modules["IPython.display"]))
+    live = Live(Console(file=io.StringIO(), force_jupyter=True), candidates=6)
+    live.proposing("asks <b>")
+    with live:
+        deadline = threading.Event()
+        while len(shown) < 3 and not deadline.wait(0.01):
+            pass
+    assert shown[0] == shown[1] and shown[0].startswith("<pre>") and "asks &lt;b&gt;" in shown[0]
+    assert shown[-1] == "", "it is taken away at the end"

@@ -1,0 +1,95 @@
+"""Which run a search goes on with, and what may differ when it does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from jaxreward.config import apply
+from jaxreward.errors import ChangedSetting, FileProblem, UnusableFile
+from jaxreward.evolution.settings import EvolveSettings
+from jaxreward.evolution.setup import COPIES, require_same_files, require_same_objects
+from jaxreward.files import is_there
+from jaxreward.runs import Finished, RunStarted, read_log
+from jaxreward.runs.events import json_ready
+from jaxreward.runs.run import read_config, require_new
+from jaxreward.runs.toml import flat
+
+MAY_CHANGE = {
+    *("out", "name", "resume", "profile", "track", "dry_run", "json"),
+    *("candidates", "max_attempts", "max_env_steps", "max_device_s"),
+    *("memory_gb", "unsafe_no_sandbox", "baselines", "final_seeds", "final_steps"),
+}
+"""What may differ when a run is resumed: its folder, how it is watched, its budgets, and all options of language models
+(`llm.*`), which providers may withdraw during a run; their replies are in the transcript."""
+
+
+def free_name(settings: EvolveSettings) -> str:
+    """The default name, with a number where a run of that name exists: a second search is a new run."""
+    name, number = settings.run_name, 1
+    while (settings.out / name).exists():
+        number += 1
+        name = f"{settings.run_name}-{number}"
+    return name
+
+
+def has_begun(path: Path) -> bool:
+    """Whether `path` holds a run to go on with: one in which something was proposed, and that has not failed.
+
+    Raises:
+        UnusableFile: another process writes it.
+    """
+    if not is_there(path / "config.toml"):
+        return False
+    try:
+        require_new(path)
+    except UnusableFile as error:
+        if error.problem is not FileProblem.EXISTS:
+            raise
+        return True
+    return False
+
+
+def objects_of(path: Path) -> dict[str, str] | None:
+    """The identities of the objects that Python code began the run in `path` with, empty for names alone; None where
+    nothing is logged."""
+    first = next((entry.event for entry in read_log(path / "events.jsonl")), None)
+    return first.objects if isinstance(first, RunStarted) else None
+
+
+def require_same_call(path: Path, again: EvolveSettings, objects: Mapping[str, str]) -> None:
+    """Require that the run in `path` began with the settings `again`, but for those that may change, and with the same
+    files and objects.
+
+    Nothing that its folder names is executed.
+
+    Raises:
+        UserError: it did not: the first difference.
+    """
+    require_same_objects(path, objects_of(path) or {}, objects)
+    require_same_files(again, path)
+    started = apply(EvolveSettings(), read_config(path), str(path / "config.toml"))
+    for option in COPIES:  # first: the others may depend on their code
+        _require(path, option, getattr(started, option), getattr(again, option))
+    before, now = dict(flat(started.as_config())), dict(flat(again.as_config()))
+    for name in sorted(before.keys() | now.keys()):
+        if name not in MAY_CHANGE and not name.startswith("llm."):
+            _require(path, name, before.get(name), now.get(name))
+
+
+def _require(path: Path, name: str, before: Any, now: Any) -> None:
+    if before != now:
+        was, given = ("not set" if x in (None, []) else x for x in (before, now))
+        raise ChangedSetting(
+            f"{path} began with {name} {was}, and is now given {given}: give the same, another name=, or resume=False "
+            "for a new run",
+            name,
+        )
+
+
+def is_complete(path: Path, settings: EvolveSettings) -> bool:
+    """Whether the run in `path` has finished with these very settings."""
+    entries = read_log(path / "events.jsonl")
+    config = next((e.event.config for e in reversed(entries) if hasattr(e.event, "config")), None)  # type: ignore[union-attr]
+    return isinstance(entries[-1].event, Finished) and config == json_ready(settings.as_config())

@@ -1,0 +1,207 @@
+"""`SearchRun`: a search for notebooks and scripts, read from its folder."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from jaxreward.config import apply, is_file
+from jaxreward.errors import EndCause, UserError
+from jaxreward.evolution.artifacts import is_policy_of
+from jaxreward.evolution.filming import policy_of
+from jaxreward.evolution.python_settings import task_of
+from jaxreward.evolution.settings import EvolveSettings
+from jaxreward.formatting import printable
+from jaxreward.programs import Program, load_program
+from jaxreward.records import Result, Score
+from jaxreward.reports.page import write_report
+from jaxreward.reports.run_tables import task_of as task_title
+from jaxreward.reports.run_text import paragraphs
+from jaxreward.reports.run_view import RunView
+from jaxreward.runs.checkpoint import Checkpoints
+from jaxreward.runs.folders import find_run
+from jaxreward.runs.malformed import explain_malformed
+from jaxreward.runs.run import read_config
+from jaxreward.table import Table, escaped
+from jaxreward.tasks import Task, make_task_of
+from jaxreward.training.policy import Policy
+
+_SHOWN = ("best", "fresh", "against", "warnings", "spent", "failures", "cost")
+_LINES = 10
+
+
+@dataclass(frozen=True)
+class Best:
+    """The best candidate of a run.
+
+    Attributes:
+        result: all that the search knows of it.
+        score: on fresh seeds where it was trained again, else that of the search.
+    """
+
+    result: Result
+    score: Score | None
+    run: SearchRun
+
+    @property
+    def id(self) -> str:
+        return self.result.candidate.id
+
+    @property
+    def source(self) -> str:
+        """The program: `get_observation`, `compute_reward`, or both."""
+        return self.result.candidate.source
+
+    @property
+    def program(self) -> Program:
+        """The program, checked, for `jaxreward.train`."""
+        return self.run._program
+
+    def __repr__(self) -> str:
+        return f"Best({self.id}, score={self.score!r})\n{self.source}"
+
+
+class SearchRun:
+    """A search as its folder holds it when it is read; made by `jaxreward.evolve` and `jaxreward.open_run`.
+
+    Attributes:
+        path: the folder.
+        view: everything in its log.
+    """
+
+    def __init__(self, path: Path, task: Task | None = None) -> None:
+        self.path = path
+        self._task = task
+        with explain_malformed(path):
+            self.view = RunView.read(path)
+
+    @property
+    def best(self) -> Best | None:
+        """The best candidate; None where none has a score."""
+        found = self.view.best
+        if found is None or found.score is None:
+            return None
+        return Best(found, self.view.final or found.score, self)
+
+    @property
+    def baselines(self) -> dict[str, Score | None]:
+        """The scores of the baselines by name, None for one without a score."""
+        return {name: baseline.score for name, baseline in self.view.baselines.items()}
+
+    @property
+    def standing(self) -> str:
+        """`running`, `finished`, `failed`, `paused`, or `stopped` where its process was killed."""
+        return self.view.standing
+
+    @property
+    def reason(self) -> str:
+        """Why it ended or paused."""
+        return self.view.reason
+
+    @property
+    def cause(self) -> EndCause | None:
+        """The same as a type."""
+        ended = self.view.progress.ended
+        return ended.cause if ended is not None else None
+
+    def table(self) -> Table:
+        """All candidates in order, with the mean of their metric, its standard error and what became of them."""
+        measure = self.view.measure.name
+        columns = ("id", "generation", "operator", measure, "se", "status", "features", "terms")
+        rows = []
+        for result in self.view.results.values():
+            c, score, summary = result.candidate, result.score, result.candidate.summary
+            rows.append((
+                c.id, c.generation, c.operator, score and score.mean, score and score.se,
+                "trained" if score else result.failure.stage if result.failure else "answered",
+                summary and summary.observation_size, summary and len(summary.terms),
+            ))  # fmt: skip
+        return Table(columns, rows)
+
+    @cached_property
+    def task(self) -> Task:
+        """The task.
+
+        Raises:
+            UserError: it is a file, which would be executed, or was an object: it must be given.
+        """
+        if self._task is not None:
+            return self._task
+        started, give = self.view.started, f"jaxreward.open_run({str(self.path)!r}, task=...)"
+        if "task" in started.objects:
+            raise UserError(f"the task of {self.path} was given in Python, {started.objects['task']}: {give}")
+        if is_file(started.task):
+            raise UserError(
+                f"the task of {self.path} is the Python file {started.task}, which would be executed: look at it "
+                f"first, then say {give}"
+            )
+        return make_task_of(started.task, self._settings.task_arg)
+
+    def policy(self, *, deterministic: bool = False) -> Policy:
+        """The trained agent of the best candidate, the best of its seeds, as `policy(state, key) -> action`; see
+        `training.Policy` for those with a memory.
+
+        Args:
+            deterministic: choose the most likely action in place of drawing one.
+
+        Raises:
+            UserError: no policy is kept, or the task must be given, see `task`.
+        """
+        best, ppo, program = self.view.best, self._settings.ppo, self._program
+        if best is None or not is_policy_of(self.view, best):
+            raise UserError(f"{self.path} keeps no policy of its best candidate yet")
+        variables = policy_of(Checkpoints(self.path / "checkpoints"), ["best-policy"], self.task, program, ppo)
+        if variables is None:
+            raise UserError(f"{self.path} has no policy in its checkpoints: train its program with jaxreward.train")
+        return Policy(self.task, program, variables, ppo, deterministic)
+
+    def report(self, path: str | Path | None = None) -> Path:
+        """Write the report, one page of HTML, by default into the folder of the run; returns where it is."""
+        return write_report(self.path, Path(path) if path is not None else None)
+
+    @property
+    def _settings(self) -> EvolveSettings:
+        return apply(EvolveSettings(), read_config(self.path), str(self.path / "config.toml"))
+
+    @cached_property
+    def _program(self) -> Program:
+        if self.best is None:
+            raise UserError(f"no candidate of {self.path} has a score")
+        return load_program(self.best.source, self.task)
+
+    def __repr__(self) -> str:
+        s, view = self.view.started, self.view
+        lines = [
+            f"SearchRun({str(self.path)!r}): {view.standing}" + (f", {view.reason}" if view.reason else ""),
+            f"{'task':<10}{task_title(view)}",
+            f"{'search':<10}{s.strategy}, {s.proposer}, seed {s.seed}",
+        ]
+        label = ""
+        for named, text in paragraphs(view):
+            label = named or label
+            if label in _SHOWN:
+                lines.append(f"{named:<10}{text}")
+        return "\n".join(map(printable, lines[:_LINES]))
+
+    def _repr_html_(self) -> str:
+        text = "\n".join(map(escaped, repr(self).splitlines()))
+        best = self.best
+        source = "\n".join(map(escaped, best.source.splitlines())) if best else ""
+        program = f"<details><summary>program</summary><pre>{source}</pre></details>"
+        return f"<pre>{text}</pre>{program if best else ''}"
+
+
+def open_run(path: str | Path, task: str | Path | Task | None = None) -> SearchRun:
+    """The run in a folder, or of that name in `runs/`, also one that is running. Nothing of it is executed.
+
+    Args:
+        task: its task, where that is a Python file or was an object; needed for the program and the policy alone.
+
+    Raises:
+        UserError: there is no run, or its log is damaged.
+    """
+    name, own = task_of(task) if task is not None else ("", None)
+    if name and own is None:
+        own = make_task_of(name)
+    return SearchRun(find_run(str(path), Path("runs")), own)

@@ -1,0 +1,73 @@
+"""The code of docs/python.md runs as it stands, on a task that trains in a second and with small budgets."""
+
+from __future__ import annotations
+
+import sys
+import types
+from typing import Any
+
+import pytest
+
+import jaxreward as jr
+from tests.docs.test_docs import blocks
+
+pytestmark = pytest.mark.usefixtures("warm", "unoptimised", "unsynced")
+
+SMALL: dict[str, Any] = {
+    "candidates": 2, "generation": 2, "seeds": 1, "steps": 256, "final_seeds": 1, "progress": False,
+    "ppo": {"envs": 8, "unroll": 8, "minibatches": 2, "hidden": [8]},
+}  # fmt: skip
+
+
+@pytest.fixture
+def page(tmp_path, monkeypatch) -> Any:
+    """Executes blocks of the page, from the first to the last that has a word in it."""
+    monkeypatch.chdir(tmp_path)
+    evolve, compare = jr.evolve, jr.compare
+    monkeypatch.setattr(jr, "evolve", lambda *given, **how: evolve(*given, **{**how, **SMALL}))
+    few = {**SMALL, "search_seeds": 1}
+    monkeypatch.setattr(jr, "compare", lambda *given, **how: compare(*given, **{**how, **few}))
+
+    def execute(*words: str) -> types.ModuleType:
+        module = types.ModuleType("documentation_example")
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+        for block in blocks("python.md", "python"):
+            if "import jaxreward as jr" in block or any(word in block for word in words):
+                code = block.replace("xland-easy", "probe-choice")
+                exec(compile(code, "docs/python.md", "exec"), module.__dict__)
+        return module
+
+    return execute
+
+
+def test_a_search_is_read_and_played(page, capsys):
+    example = page("run.policy()", "remember(", "class Log")
+    out = capsys.readouterr().out
+    assert "def compute_reward" in out and "run_started 0" in out and "finished 2" in out
+    assert example.scores and float(example.state.t) == 1
+
+
+def test_a_strategy_and_a_proposer_of_ones_own_search(page):
+    example = page("class Climb", "class Terms")
+    assert example.run.view.started.proposer == "terms" and example.run.best is not None
+    assert jr.open_run("runs/probe-choice-climb-0").view.started.config["option"] == ["initial=2"]
+
+
+@pytest.mark.slow
+def test_strategies_are_compared(page, capsys):
+    example = page("class Climb", "jr.compare(")
+    assert example.found.table()["strategy"] == ["limen", "climb", "best-of-n", "sparse"]
+
+
+def test_every_block_is_run():
+    words = (
+        "import jaxreward as jr",
+        "run.policy()",
+        "remember(",
+        "class Log",
+        "class Climb",
+        "class Terms",
+        "compare(",
+    )
+    assert all(any(word in block for word in words) for block in blocks("python.md", "python"))
+    assert len(blocks("python.md", "python")) == 7

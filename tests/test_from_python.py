@@ -1,0 +1,379 @@
+"""`jr.evolve`: a search as one call, with names or objects, on a task that trains in a second."""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, cast
+
+import jax
+import pytest
+
+import jaxreward as jr
+from jaxreward.commands.evolve import COMMANDS
+from jaxreward.errors import ChangedSetting, EndCause, InvalidSetting, UnknownName
+from jaxreward.evolution.identities import identity_of
+from jaxreward.evolution.python_settings import search_settings
+from jaxreward.evolution.setup import Objects
+from jaxreward.proposers.proposer import OneByOne
+from jaxreward.records import Proposal
+from jaxreward.runs import Asked, Baseline, Paused, RunStarted, Told, Trained, read_log
+from jaxreward.search import Draft, SearchStrategy, make_strategy
+from jaxreward.search import registry as strategies
+from jaxreward.tasks.probe import Probe
+from tests.silent import Silent
+
+pytestmark = pytest.mark.usefixtures("warm", "unoptimised", "unsynced")
+
+PPO: dict[str, Any] = {"envs": 8, "unroll": 8, "minibatches": 2, "hidden": [8]}
+SMALL: dict[str, Any] = {
+    "candidates": 2, "generation": 1, "seeds": 1, "steps": 256, "final_seeds": 1, "ppo": PPO, "progress": False,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Bit(Probe):
+    """A task of the user's own."""
+
+    kind: str = "choice"
+
+
+@dataclass(frozen=True)
+class Climb(SearchStrategy[None]):
+    """Changes the best program so far."""
+
+    name: ClassVar[str] = "climb"
+    first: int = 1
+
+    def _validate(self) -> None: ...
+
+    def _init(self) -> None:
+        return None
+
+    def _ask(self, state: Any, n: int, rng: Any) -> list[Draft]:
+        if state.counts.trained < self.first or state.best is None:
+            return [Draft("scratch")] * n
+        return [Draft("improve", parents=(state.best,))] * n
+
+    def _tell(self, state: Any, results: Any) -> None:
+        return None
+
+
+class Scaled(OneByOne):
+    """One reward, scaled by another number each time."""
+
+    name = "scaled"
+
+    def __init__(self, card: Any) -> None:
+        self.card = card
+
+    def propose(self, request: Any, rng: Any) -> Proposal:
+        source = f"def compute_reward(state, action, next_state):\n    return {rng.random():.6f} * next_state.hit\n"
+        return Proposal(request_id=request.id, source=source, proposer=self.name)
+
+
+def best_of(run: jr.SearchRun) -> Any:
+    """The best candidate of a run that has one."""
+    assert run.best is not None
+    return run.best
+
+
+def events(path: Path) -> list[Any]:
+    """What a run did, without clocks."""
+    kept = []
+    for entry in read_log(path / "events.jsonl"):
+        event = entry.event
+        if isinstance(event, Trained | Baseline):
+            event = event.model_copy(update={"compile_s": 0.0, "run_s": 0.0})
+        if isinstance(event, Asked | Trained | Told | Baseline):
+            kept.append(event)
+    return kept
+
+
+def started(path: Path) -> RunStarted:
+    event = read_log(path / "events.jsonl")[0].event
+    assert isinstance(event, RunStarted)
+    return event
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(strategies, "_own", {})
+    return tmp_path
+
+
+def test_a_call_is_the_command_with_the_same_settings(capsys):
+    run = jr.evolve("probe-choice", **SMALL)
+    out, err = capsys.readouterr()
+    assert (out, err) == ("", ""), "no progress was asked for"
+    words = "--task probe-choice --candidates 2 --generation 1 --seeds 1 --steps 256 --final-seeds 1 --name typed"
+    learner = "--ppo.envs 8 --ppo.unroll 8 --ppo.minibatches 2 --ppo.hidden 8"
+    assert COMMANDS[0](f"{words} {learner}".split()) == 0
+    assert events(run.path) == events(Path("runs/typed")) and len(events(run.path)) > 4
+    assert started(run.path).config == started(Path("runs/typed")).config
+    assert run.path == Path("runs/probe-choice-limen-0") and started(run.path).objects == {}
+    assert started(run.path).command.startswith("jaxreward.evolve(task='probe-choice', strategy='limen'")
+
+
+def test_a_run_is_read_played_reported_and_goes_on(capsys):
+    run = jr.evolve("probe-choice", name="first", **SMALL)
+    assert (run.standing, run.cause, run.reason) == ("finished", EndCause.CANDIDATES, "all candidates are trained")
+    best = best_of(run)
+    assert best.score is not None and best.score == run.view.final
+    assert "def compute_reward" in best.source and best.program.digest == best.result.candidate.summary.digest
+    table = run.table()
+    assert table.columns[:6] == ("id", "generation", "operator", "success", "se", "status")
+    assert table["id"] == ["g0000-00", "g0001-00"] and best.id in table["id"]
+    assert set(table["status"]) == {"trained"} and run.baselines.keys() == {"sparse"}
+    assert 5 <= len(repr(run).splitlines()) <= 10 and repr(run).startswith("SearchRun('runs/first'): finished")
+    assert "<details>" in run._repr_html_() and "&quot;" in run._repr_html_()
+    policy = run.policy()
+    states = jax.vmap(run.task.reset)(jax.random.split(jax.random.key(0), 4))
+    actions = jax.jit(jax.vmap(policy))(states, jax.random.split(jax.random.key(1), 4))
+    assert actions.shape == (4,) and set(actions.tolist()) <= {0, 1}
+    assert run.report(Path("page.html")) == Path("page.html") and "first" in Path("page.html").read_text()
+
+    before = (run.path / "events.jsonl").read_bytes()
+    again = jr.evolve("probe-choice", name="first", **SMALL)
+    assert (run.path / "events.jsonl").read_bytes() == before, "the same call only reads a run that has finished"
+    assert again.best is not None and again.best.id == best.id and best_of(jr.open_run("first")).source == best.source
+
+    for changed in ({"steps": 512}, {"seed": 1}, {"ppo": {**PPO, "envs": 16}}, {"strategy": "eureka"}):
+        with pytest.raises(ChangedSetting, match="runs/first began with"):
+            jr.evolve("probe-choice", name="first", **{**SMALL, **changed})
+    assert (run.path / "events.jsonl").read_bytes() == before
+    more = jr.evolve("probe-choice", name="first", **{**SMALL, "candidates": 3})
+    assert more.table()["id"][:2] == table["id"] and more.table()["status"].count("trained") == 3
+    with pytest.raises(UnknownName, match="did you mean runs/first"):
+        jr.open_run("runs/firts")
+
+
+def test_objects_search_and_the_same_objects_go_on():
+    own: dict[str, Any] = {"strategy": Climb(first=1), "proposer": Scaled, "name": "own"}
+    seen: list[Any] = []
+    run = jr.evolve(Bit(), on_generation=seen.append, **own, **SMALL)
+    assert [g.index for g in seen] == [0, 1] and seen[1].best.candidate.id == best_of(run).id
+    assert [r.candidate.id for g in seen for r in g.results] == run.table()["id"]
+    assert seen[1].spent.trained == 2 and run.table()["operator"] == ["scratch", "improve"]
+    objects = started(run.path).objects
+    assert objects.keys() == {"task", "strategy", "proposer"}
+    assert objects["task"].startswith(f"{__name__}.Bit(kind='choice', length=6") and "source" in objects["task"]
+    assert started(run.path).config["option"] == ["first=1"]
+    assert run.view.results["g0000-00"].candidate.proposer == "scaled"
+    assert run.policy()(run.task.reset(jax.random.key(0)), jax.random.key(1)).shape == ()
+
+    assert best_of(jr.evolve(Bit(), **own, **SMALL)).id == best_of(run).id
+    assert len(jr.evolve(Bit(), **own, **{**SMALL, "candidates": 3}).table()) == 3
+    for call, says in (
+        (lambda: jr.evolve(Bit(length=7), **own, **SMALL), r"began with the task .*length=6.*is now given .*length=7"),
+        (lambda: jr.evolve("probe-choice", **own, **SMALL), "and is now given a name"),
+        (lambda: jr.evolve(Bit(), **{**own, "strategy": Climb(first=2)}, **SMALL), "first=1"),
+        (lambda: jr.evolve(Bit(), **{**own, "proposer": "genetic"}, **SMALL), "began with the proposer"),
+    ):
+        with pytest.raises(jr.UserError, match=says):
+            call()
+    read = jr.open_run(run.path)
+    assert read.best is not None and read.best.source == best_of(run).source
+    with pytest.raises(jr.UserError, match="was given in Python"):
+        read.policy()
+    assert jr.open_run(run.path, task=Bit()).policy()
+
+
+def test_the_command_line_does_not_go_on_with_objects_of_python(capsys):
+    jr.evolve(Bit(), name="own", **SMALL)
+    from tests.test_cli import outcome
+
+    status, _, err = outcome(capsys, "evolve", "--resume", "--name", "own", "--candidates", "3")
+    assert status == 2 and "runs/own began with the task" in err and "in Python" in err
+    assert "give its call of jaxreward.evolve again" in outcome(capsys, "runs", "show", "own")[1]
+
+
+def test_an_exception_of_on_generation_pauses_the_run_and_is_raised():
+    def stop(generation: jr.CompletedGeneration) -> None:
+        if generation.index == 0:
+            raise ZeroDivisionError("mine")
+
+    with pytest.raises(ZeroDivisionError, match="mine"):
+        jr.evolve("probe-choice", name="cut", on_generation=stop, **SMALL)
+    end = read_log(Path("runs/cut/events.jsonl"))[-1].event
+    assert isinstance(end, Paused) and "on_generation raised ZeroDivisionError: mine" in end.reason
+    cut = jr.evolve("probe-choice", name="cut", **SMALL)
+    whole = jr.evolve("probe-choice", name="whole", **SMALL)
+    assert events(cut.path) == events(whole.path)
+
+
+def test_an_interrupt_pauses_the_run_and_is_raised():
+    import signal
+
+    def interrupt(_: Any) -> None:
+        signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt, match="runs/cut is paused"):
+        jr.evolve("probe-choice", name="cut", on_generation=interrupt, **SMALL)
+    assert jr.open_run("cut").cause is EndCause.SIGNAL and jr.open_run("cut").standing == "paused"
+    with pytest.raises(SystemExit) as left:
+        jr.evolve("probe-choice", name="asked", on_generation=lambda _: signal.raise_signal(signal.SIGTERM), **SMALL)
+    assert left.value.code == 75
+    assert jr.evolve("probe-choice", name="cut", **SMALL).standing == "finished"
+
+
+def test_a_search_may_run_in_a_thread_and_be_watched():
+    found: list[jr.SearchRun] = []
+    logged: list[str] = []
+
+    class Mine(Silent):
+        def logged(self, entry: Any, progress: Any) -> None:
+            logged.append(entry.event.type)
+
+    thread = threading.Thread(
+        target=lambda: found.append(jr.evolve("probe-choice", name="thread", watcher=Mine(), **SMALL))
+    )
+    thread.start()
+    thread.join()
+    assert found and found[0].standing == "finished"
+    assert logged == [entry.event.type for entry in read_log(Path("runs/thread/events.jsonl"))]
+
+
+def test_a_best_of_n_search_inside_is_not_reported_as_generations():
+    seen: list[int] = []
+    how = {**SMALL, "baselines": ("best-of-n",), "final_seeds": 0}
+    jr.evolve(Bit(), on_generation=lambda g: seen.append(g.index), proposer=Scaled, **how)
+    assert seen == [0, 1]
+
+
+def test_a_run_in_which_nothing_was_trained_warns_and_begins_again():
+    class Wrong(Scaled):
+        def propose(self, request: Any, rng: Any) -> Proposal:
+            return Proposal(request_id=request.id, source="def compute_reward(state):\n    return 0\n")
+
+    for _ in range(2):
+        with pytest.warns(UserWarning, match="nothing was trained"):
+            run = jr.evolve("probe-choice", proposer=Wrong, name="none", **SMALL)
+        assert run.best is None and run.standing == "failed" and "failed" in repr(run)
+    assert len([e for e in read_log(run.path / "events.jsonl") if isinstance(e.event, RunStarted)]) == 1
+    with pytest.raises(jr.UserError, match="no candidate"):
+        run.policy()
+
+
+def test_a_new_run_is_numbered(monkeypatch):
+    for name in ("probe-choice-limen-0", "probe-choice-limen-0-2"):
+        (Path("runs") / name).mkdir(parents=True)
+    run = jr.evolve("probe-choice", resume=False, **SMALL)
+    assert run.path.name == "probe-choice-limen-0-3"
+
+
+@pytest.mark.parametrize(
+    "given, says",
+    [
+        ({"stepz": 1}, "there is no setting 'stepz'; did you mean 'steps'?"),
+        ({"dry_run": True}, "there is no setting 'dry_run'"),
+        ({"ppo": {"lr": 1e-3}}, "did you mean 'ppo.learning_rate'?"),
+        ({"llm": {"modle": "x"}}, "did you mean 'llm.model'?"),
+        ({"strategy": "lime"}, "there is no strategy 'lime'; did you mean 'limen'?"),
+        ({"proposer": "gentic"}, "there is no proposer 'gentic'; did you mean 'genetic'?"),
+        ({"task": "probe-chioce"}, "did you mean 'probe-choice'?"),
+        ({"preset": "fast"}, "there is no preset 'fast'"),
+        ({"option": {"iland": 2}}, "strategy limen has no option 'iland'"),
+    ],
+)
+def test_a_typo_is_answered_with_the_nearest_name(given, says):
+    with pytest.raises(UnknownName) as error:
+        jr.evolve(**{"task": "probe-choice", **SMALL, **given})
+    assert says in str(error.value)
+    assert not Path("runs").exists()
+
+
+@pytest.mark.parametrize(
+    "given, says",
+    [
+        ({"steps": "many"}, "'steps' cannot be 'many'"),
+        ({"task": Probe}, "Probe is a class: give an object of it, Probe()"),
+        ({"task": object()}, "there is no `name`"),
+        ({"strategy": object()}, "object is no strategy yet: it lacks the base class"),
+        ({"strategy": Climb(bandit=True)}, "bandit of a strategy is set by the run"),
+        ({"strategy": Climb(), "option": {"first": 2}}, "in the object or as option="),
+        ({"strategy": Climb(first=cast(Any, []))}, "the option first of Climb cannot be written down"),
+        ({"proposer": object()}, "object is no proposer yet: it lacks name"),
+        ({"task": Bit(), "task_arg": {"length": 3}}, "task_arg is for a task by its name"),
+    ],
+)
+def test_what_is_no_such_thing_is_refused_in_a_sentence(given, says):
+    with pytest.raises(jr.UserError, match=says):
+        jr.evolve(**{"task": "probe-choice", **SMALL, **given})
+    assert not Path("runs").exists()
+
+
+def test_an_own_strategy_needs_an_own_name():
+    @dataclass(frozen=True)
+    class Limen(Climb):
+        name: ClassVar[str] = "limen"
+
+    with pytest.raises(InvalidSetting, match="has the name limen"):
+        jr.evolve("probe-choice", strategy=Limen(), **SMALL)
+
+
+def settings(task: Any = "probe-choice", strategy: Any = "limen", preset: str = "quick", **given: Any) -> Any:
+    return search_settings(task, strategy, "genetic", preset, given)[0]
+
+
+def test_settings_are_those_of_the_preset_for_names_and_objects():
+    assert settings(Probe("aim")) == dataclasses.replace(settings("probe-aim"), command=settings(Probe("aim")).command)
+    assert settings(Probe("aim")).ppo != settings(Probe("choice")).ppo
+    lines = settings("xland-easy", preset="paper-budget", option={"islands": 2})
+    assert lines.option == ("initial=1", "islands=2") and lines.candidates == 30
+    limen = settings("xland-easy", make_strategy("limen", islands=2), preset="paper-budget")
+    assert "islands=2" in limen.option and "initial=8" in limen.option, "an object has its own options"
+    ppo = jr.PPO(envs=4)
+    assert settings(ppo=ppo).ppo is ppo and settings(ppo={"envs": 4}).ppo == dataclasses.replace(settings().ppo, envs=4)
+    assert settings(model="some/model", max_usd=1).llm.max_usd == 1.0 and settings(steps=1e6).steps == 1_000_000
+    assert settings(task_arg={"length": 3}).task_arg == ("length=3",)
+
+
+def test_a_key_in_a_call_is_not_recorded(monkeypatch):
+    monkeypatch.setenv("SOME_API_KEY", key := "sk-q8Xb71LmZ0")
+    assert key not in settings(api_base=f"http://x/{key}").command
+
+
+def test_an_identity_is_of_class_options_and_source():
+    class Bit2(Probe):
+        pass
+
+    assert identity_of(Bit()) == identity_of(Bit()) != identity_of(Bit(length=2))
+    assert identity_of(Bit()).partition(", source ")[2] != identity_of(Bit2("choice")).partition(", source ")[2]
+    assert identity_of(Probe("choice")) == "jaxreward.tasks.probe.Probe(kind='choice', length=6, state_notes='')"
+    assert identity_of(Climb).startswith(f"{__name__}.Climb, source ")
+    assert Objects().identities == {}
+
+
+def test_strategies_are_compared_from_python():
+    how: dict[str, Any] = {
+        "candidates": 2, "generation": 1, "seeds": 1, "steps": 256, "final_seeds": 1, "search_seeds": 1, "ppo": PPO,
+        "progress": False, "proposers": [Scaled], "evolve": "reward",
+    }  # fmt: skip
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = jr.compare(Bit(), strategies=[Climb(first=2), "best-of-n"], **how)
+    table = found.table()
+    assert table["strategy"] == ["climb", "best-of-n", "sparse"] and table["n"][:2] == [1, 1]
+    assert set(table["proposer"][:2]) == {"scaled"} and found.missing == {}
+    assert "climb" in repr(found) and "<table>" in found._repr_html_()
+    assert found.plot("curves.png").stat().st_size > 5000
+    runs = found.runs()
+    assert [started(run.path).config["option"] for run in runs] == [["first=2"], []]
+    assert started(runs[0].path).objects.keys() == {"task", "strategy", "proposer"}
+    before = [(run.path / "events.jsonl").read_bytes() for run in runs]
+    again = jr.compare(Bit(), strategies=[Climb(first=2), "best-of-n"], **how)
+    assert [(run.path / "events.jsonl").read_bytes() for run in runs] == before
+    assert repr(again) == repr(found)
+    with pytest.raises(ChangedSetting):
+        jr.compare(Bit(), strategies=[Climb(first=1), "best-of-n"], **how)
+    with pytest.raises(jr.UserError, match="another version of probe-choice"):
+        jr.compare(Bit(length=7), strategies=[Climb(first=2), "best-of-n"], **how)
+    with pytest.raises(UnknownName, match="did you mean 'search_seeds'|there is no setting"):
+        jr.compare(Bit(), serch_seeds=1, **how)
+    with pytest.raises(InvalidSetting, match="give the class Scaled"):
+        jr.compare(Bit(), **{**how, "proposers": [Scaled(None)]})
