@@ -19,13 +19,27 @@ if TYPE_CHECKING:
     from jaxreward.errors import UserError
     from jaxreward.evolution.task_check import check_task
     from jaxreward.programs import Program, ProgramRejected, Spec, check_program, load_program
-    from jaxreward.tasks import Task, make_task
+    from jaxreward.tasks import (
+        BaseTask,
+        Box,
+        Discrete,
+        Task,
+        from_brax,
+        from_functions,
+        from_gymnax,
+        from_jumanji,
+        from_playground,
+        make_task,
+    )
     from jaxreward.training import PPO, Rung, TrainResult, train
 
 __version__ = "0.1.0"
 
 __all__ = [
     "PPO",
+    "BaseTask",
+    "Box",
+    "Discrete",
     "Program",
     "ProgramRejected",
     "Rung",
@@ -36,6 +50,11 @@ __all__ = [
     "__version__",
     "check_program",
     "check_task",
+    "from_brax",
+    "from_functions",
+    "from_gymnax",
+    "from_jumanji",
+    "from_playground",
     "load_program",
     "make_task",
     "train",
@@ -45,7 +64,10 @@ _ROOMS = {
     "errors": ("UserError",),
     "programs": ("Program", "ProgramRejected", "Spec", "check_program", "load_program"),
     "evolution.task_check": ("check_task",),
-    "tasks": ("Task", "make_task"),
+    "tasks": (
+        *("BaseTask", "Box", "Discrete", "Task", "make_task"),
+        *("from_brax", "from_functions", "from_gymnax", "from_jumanji", "from_playground"),
+    ),
     "training": ("PPO", "Rung", "TrainResult", "train"),
 }
 _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}

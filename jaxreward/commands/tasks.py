@@ -8,7 +8,7 @@ from typing import Annotated
 from jaxreward.commands.resolve import Command, Resolved
 from jaxreward.config import Arg
 from jaxreward.errors import UserError
-from jaxreward.tasks import card, make_task_of, options_of, task_names
+from jaxreward.tasks import OPEN_NAMES, card, make_task_of, options_of, task_names
 
 
 @dataclass(frozen=True)
@@ -16,7 +16,7 @@ class TasksSettings:
     """Describe a task; without a name, list all."""
 
     task: Annotated[str, Arg(positional="NAME")] = ""
-    """Name of the task, xland/<environment>/<ruleset>, or a Python file, which is executed."""
+    """Name of the task, such as gymnax/CartPole-v1, or a Python file, which is executed."""
     task_arg: Annotated[tuple[str, ...], Arg(adds=True)] = ()
     """Options of the task, each as KEY=VALUE."""
 
@@ -27,7 +27,7 @@ def run(resolved: Resolved[TasksSettings]) -> int:
     if not settings.task and settings.task_arg:
         raise UserError("--task-arg is for one task: say `jaxreward tasks NAME --task-arg KEY=VALUE`")
     if not settings.task:
-        print("\n".join([*task_names(), "xland/<environment>/<ruleset>"]))
+        print("\n".join([*task_names(), *OPEN_NAMES]))
         return 0
     task = make_task_of(settings.task, settings.task_arg)
     print(f"{task.name}, {task.horizon} steps an episode\n\n{task.description}\n\n{card(task).state_doc}")
