@@ -12,6 +12,7 @@ from typing import Any
 
 from jaxreward.config import class_of, file_of
 from jaxreward.errors import FILE_OF_USER, FileProblem, InvalidSetting, UnknownName, UnusableFile, UserError, in_a_line
+from jaxreward.tasks.base import BaseTask
 from jaxreward.tasks.option_checks import call_with_options
 from jaxreward.tasks.task import Task
 
@@ -20,14 +21,15 @@ _DIGEST = "_jaxreward_digest"
 
 
 def digest_of(task: Task) -> str:
-    """SHA-256 of the file that the class of `task` was imported from by its name; empty for any other task."""
-    return getattr(sys.modules.get(type(task).__module__), _DIGEST, "")
+    """SHA-256 of the file that `task` or its class was imported from by its name; empty for any other task."""
+    return getattr(task, _DIGEST, "") or getattr(sys.modules.get(type(task).__module__), _DIGEST, "")
 
 
 def task_from_file(name: str, **options: Any) -> Task:
     """The task in a file, `FILE.py` or `FILE.py:Class`, made with `options`. The file is imported: it is the user's.
 
-    The same file, class and options give the same object. Its methods are not called: see `validation`.
+    A file may make its task itself, as in `task = jr.from_functions(...)`: `FILE.py`, or `FILE.py:task`. The same file,
+    class and options give the same object. Its methods are not called: see `validation`.
 
     Raises:
         UnusableFile: no such file, one that cannot be imported, or one without a task.
@@ -40,6 +42,9 @@ def task_from_file(name: str, **options: Any) -> Task:
     module = _imported(path)
     own = [c for c in vars(module).values() if isinstance(c, type) and c.__module__ == module.__name__]
     tasks = {c.__name__: c for c in own if not _lacking(c)}
+    objects = {n: task for n, task in vars(module).items() if isinstance(task, BaseTask) and not n.startswith("_")}
+    if wanted in objects or (objects and not wanted and not tasks):
+        return _object(path, wanted, objects, options)
     if wanted:
         named = {c.__name__: c for c in own}.get(wanted)
         if named is None:
@@ -66,6 +71,19 @@ def task_from_file(name: str, **options: Any) -> Task:
         except (Exception, SystemExit) as error:
             raise _failed(f"{kind.__name__} of {path} cannot be made", path, error) from error
     return _made[known]
+
+
+def _object(path: Path, wanted: str, objects: dict[str, BaseTask], options: dict[str, Any]) -> Task:
+    """The task that the file at `path` makes under the name `wanted`, or the only one."""
+    if not wanted and len({id(task) for task in objects.values()}) > 1:
+        names = " or ".join(f"{path}:{n}" for n in objects)
+        raise InvalidSetting(f"{path} has several tasks: name one, {names}", "task")
+    if options:
+        message = f"{path} makes its task itself: change {next(iter(options))} there"
+        raise InvalidSetting(message, f"task.{next(iter(options))}")
+    task = objects[wanted or next(iter(objects))]
+    vars(task)[_DIGEST] = hashlib.sha256(path.read_bytes()).hexdigest()
+    return task
 
 
 _made: dict[tuple[type, str], Task] = {}

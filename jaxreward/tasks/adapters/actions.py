@@ -63,7 +63,7 @@ def box(shape: tuple[int, ...], low: Any, high: Any, name: str) -> Actions:
     if np.unique(low).size == 1 and np.unique(high).size == 1:
         space = Box(shape or (1,), float(low.flat[0]), float(high.flat[0]))
         return Actions(space, lambda action: jnp.clip(action, space.low, space.high).reshape(shape))
-    middle, half = jnp.asarray((low + high) / 2), jnp.asarray((high - low) / 2)
+    middle, half = (low + high) / 2, (high - low) / 2
     ranges = ", ".join(f"[{a:g}, {b:g}]" for a, b in zip(low.ravel(), high.ravel(), strict=True))
     words = f"in [-1, 1], the ends of the environment's own ranges: {ranges}"
     return Actions(Box(shape), lambda action: middle + half * jnp.clip(action, -1.0, 1.0), words)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import Any
 
 _SIZES = {0: (7, 6), 1: (4, 3), 2: (1, 1), 3: (1, 1)}
@@ -19,7 +20,7 @@ def index_words(model: Any) -> list[str]:
         limits = ""
         if kind in _UNITS:
             low, high = joint.range
-            limits = f" ({_UNITS[kind]}{f' from {low:.3g} to {high:.3g}' if low < high else ''})"
+            limits = f" ({_UNITS[kind]}{f' from {low:.3g} to {high:.3g}' if -inf < low < high < inf else ''})"
         words = {0: f"{name}: position, quaternion", 1: f"{name}: quaternion"}
         speeds = {0: f"{name}: velocity, angular velocity", 1: f"{name}: angular velocity"}
         q.append(f"{_span(joint.qposadr[0], size)} {words.get(kind, name + limits)}")

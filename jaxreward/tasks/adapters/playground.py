@@ -9,6 +9,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from flax import struct
 
 from jaxreward.errors import InvalidSetting, UnknownName, in_a_line
 from jaxreward.kernels.linalg import compile_without_lapack
@@ -34,6 +35,22 @@ _WORDS: Mapping[str, str] = {
 """The arrays of MJX's data that programs see, where the model has any."""
 
 
+class PlaygroundView(struct.PyTreeNode):
+    """Those arrays of MJX's data, None where the model has none, and `info` of the environment."""
+
+    qpos: Any
+    qvel: Any
+    act: Any
+    ctrl: Any
+    xpos: Any
+    xquat: Any
+    site_xpos: Any
+    mocap_pos: Any
+    mocap_quat: Any
+    sensordata: Any
+    info: Any
+
+
 class PlaygroundTask(EnvironmentTask):
     """A task on an environment of MuJoCo Playground: see `from_playground`."""
 
@@ -48,9 +65,9 @@ class PlaygroundTask(EnvironmentTask):
         state = self.env.step(env, action)
         return Transition(state, state.obs, state.reward, state.done)
 
-    def shown(self, env: Any) -> dict[str, Any]:
+    def shown(self, env: Any) -> PlaygroundView:
         arrays = {name: getattr(env.data, name) for name in _WORDS}
-        return {**{name: x for name, x in arrays.items() if x.size}, "info": env.info}
+        return PlaygroundView(**{name: x if x.size else None for name, x in arrays.items()}, info=env.info)
 
     def sound(self, after: Transition) -> jax.Array:
         data = after.env.data

@@ -20,7 +20,8 @@ def lowest_return(task: Task, reward: Figure) -> float:
     """
     options = compiler_options(task, jax.default_backend())
     play = jax.jit(lambda key: _returns(task, reward, key), compiler_options=options)
-    lowest, returns = jax.device_get(play(jax.random.key(0)))
+    with jax.ensure_compile_time_eval():  # it may be asked for while something is traced
+        lowest, returns = jax.device_get(play(jax.random.key(0)))
     return 0.0 if lowest >= 0.0 else float(min(returns.min(), 0.0))
 
 
