@@ -85,7 +85,7 @@ def make_task(name: str, **options: Any) -> Task:
         UserError: unknown name, environment, ruleset, file or option; a mistake in the task of a file.
     """
     task = unchecked_task(name, **options)
-    if is_file(name) or _library_of(name):
+    if is_file(name):
         require_sound(task)
     return task
 

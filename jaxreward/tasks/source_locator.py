@@ -120,7 +120,8 @@ def _code_of(function: Callable[..., Any]) -> CodeType | None:
 
 def _of_library(file: str) -> bool:
     path = Path(file).resolve()
-    return path.is_relative_to(_PACKAGE) or any(path.is_relative_to(folder) for folder in _LIBRARIES)
+    ours = path.is_relative_to(_PACKAGE) or "site-packages" in path.parts  # of this environment, or one that it extends
+    return ours or any(path.is_relative_to(folder) for folder in _LIBRARIES)
 
 
 def _file_of(kind: type) -> str:

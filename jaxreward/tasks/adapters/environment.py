@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -17,7 +18,7 @@ from jaxreward.tasks.adapters.library import description_of, words_of
 from jaxreward.tasks.adapters.random_play import lowest_return
 from jaxreward.tasks.base import BaseTask, flat, without_keys
 from jaxreward.tasks.documentation import state_leaves
-from jaxreward.tasks.metrics import Reached, Sum
+from jaxreward.tasks.metrics import Reached
 from jaxreward.tasks.option_checks import check_horizon
 from jaxreward.tasks.task import Metric
 
@@ -59,6 +60,24 @@ class EnvironmentView(struct.PyTreeNode):
     observation: Any
     reward: jax.Array
     done: jax.Array
+
+
+@dataclass(frozen=True)
+class Return:
+    """The sum of the rewards of an episode, or the worst of `measure` where the simulation failed."""
+
+    measure: Measure
+
+    def init(self) -> tuple[jax.Array, jax.Array]:
+        return jnp.zeros(()), jnp.zeros((), bool)
+
+    def update(self, acc: Any, state: Any, action: jax.Array, next_state: EnvironmentState) -> Any:
+        total, broken = acc
+        return total + next_state.reward, broken | next_state.broken
+
+    def value(self, acc: Any) -> jax.Array:
+        total, broken = acc
+        return jnp.where(broken, self.measure.worst, total)
 
 
 class EnvironmentTask(BaseTask):
@@ -158,7 +177,7 @@ class EnvironmentTask(BaseTask):
             return self._metric
         if (success := self._success) is not None:
             return Reached(lambda state: jnp.asarray(success(self.view(state))))
-        return Sum(_paid, Measure(name="return", rate=False, worst=self.worst))
+        return Return(Measure(name="return", rate=False, worst=self.worst))
 
     @cached_property
     def worst(self) -> float:
@@ -235,8 +254,3 @@ _CALLED = {"env": "state", "observation": "observation"}
 
 def _as_dtype(x: Any, like: jax.ShapeDtypeStruct) -> Any:
     return x if jax.dtypes.issubdtype(like.dtype, jax.dtypes.prng_key) else jnp.asarray(x).astype(like.dtype)
-
-
-def _paid(state: Any, action: jax.Array, after: Any) -> jax.Array:
-    """The reward of a step; NaN where the simulation failed, so that the episode counts as the worst."""
-    return jnp.where(after.broken, jnp.nan, after.reward)

@@ -17,7 +17,8 @@ from jaxreward.tasks.base import BaseTask, flat
 from jaxreward.tasks.metrics import Sum
 from jaxreward.tasks.task import Box, Discrete, Metric, State, View
 
-Reward = Callable[[View, jax.Array, View], jax.Array]
+Reward = Callable[[View, jax.Array, View], Any]
+"""A number from a view, an action and the next view."""
 
 
 class FunctionsTask(BaseTask):
