@@ -192,6 +192,10 @@ class EnvironmentTask(BaseTask):
 
     @property
     def state_words(self) -> Mapping[str, str]:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self._words
+
+    @cached_property
+    def _words(self) -> Mapping[str, str]:
         leaves = state_leaves(self)
         first = self._shapes
         words = {**WORDS, **words_of(first.env, leaves, "env"), **words_of(first.observation, leaves, "observation")}

@@ -14,9 +14,10 @@ from flax import struct
 from jaxreward.errors import InvalidSetting, UnknownName, in_a_line
 from jaxreward.kernels.linalg import compile_without_lapack
 from jaxreward.tasks.adapters.actions import box
-from jaxreward.tasks.adapters.environment import EnvironmentTask, Transition
+from jaxreward.tasks.adapters.environment import EnvironmentTask, EnvironmentView, Transition
 from jaxreward.tasks.adapters.library import import_library, name_of
 from jaxreward.tasks.adapters.mujoco_words import index_words
+from jaxreward.tasks.base import flat
 from jaxreward.tasks.simulation import UNFUSED, max_envs_per_step
 from jaxreward.tasks.task import Metric
 
@@ -72,6 +73,11 @@ class PlaygroundTask(EnvironmentTask):
     def sound(self, after: Transition) -> jax.Array:
         data = after.env.data
         return jnp.isfinite(data.qpos).all() & jnp.isfinite(data.qvel).all()
+
+    def default_observation(self, view: EnvironmentView) -> jax.Array:
+        """The environment's observation; of several, `state`, which Playground's own agents see."""
+        seen = view.observation
+        return flat(seen["state"] if isinstance(seen, Mapping) and "state" in seen else seen)
 
     def own_words(self, leaves: Collection[str]) -> Mapping[str, str]:
         return {f"env.{name}": words for name, words in _WORDS.items()}
