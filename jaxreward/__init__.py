@@ -26,15 +26,29 @@ if TYPE_CHECKING:
     from jaxreward.programs import Program, ProgramRejected, Spec, check_program, load_program
     from jaxreward.records import Fragment
     from jaxreward.table import Table
-    from jaxreward.tasks import Task, make_task
+    from jaxreward.tasks import (
+        BaseTask,
+        Box,
+        Discrete,
+        Task,
+        from_brax,
+        from_functions,
+        from_gymnax,
+        from_jumanji,
+        from_playground,
+        make_task,
+    )
     from jaxreward.training import PPO, Policy, Rung, TrainResult, train
 
 __version__ = "0.1.0"
 
 __all__ = [
     "PPO",
+    "BaseTask",
+    "Box",
     "Comparison",
     "CompletedGeneration",
+    "Discrete",
     "Fragment",
     "Policy",
     "Program",
@@ -52,6 +66,11 @@ __all__ = [
     "check_task",
     "compare",
     "evolve",
+    "from_brax",
+    "from_functions",
+    "from_gymnax",
+    "from_jumanji",
+    "from_playground",
     "load_program",
     "make_task",
     "open_run",
@@ -70,7 +89,10 @@ _ROOMS = {
     "records": ("Fragment",),
     "table": ("Table",),
     "evolution.task_check": ("check_task",),
-    "tasks": ("Task", "make_task"),
+    "tasks": (
+        *("BaseTask", "Box", "Discrete", "Task", "make_task"),
+        *("from_brax", "from_functions", "from_gymnax", "from_jumanji", "from_playground"),
+    ),
     "training": ("PPO", "Policy", "Rung", "TrainResult", "train"),
 }
 _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}

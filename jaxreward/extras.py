@@ -22,6 +22,9 @@ EXTRAS: Mapping[str, Extra] = {
     "xland": Extra("tasks in XLand-MiniGrid", {"xminigrid": "xminigrid"}),
     "brax": Extra("tasks in Brax", {"brax": "brax", **_MUJOCO}),
     "mujoco": Extra("robots in MuJoCo XLA", _MUJOCO),
+    "gymnax": Extra("tasks on environments of gymnax", {"gymnax": "gymnax"}),
+    "jumanji": Extra("tasks on environments of jumanji", {"jumanji": "jumanji"}),
+    "playground": Extra("tasks on environments of MuJoCo Playground", {"mujoco_playground": "playground"}),
     "reports": Extra(
         "reports, plots and films",
         {

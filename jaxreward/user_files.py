@@ -109,9 +109,14 @@ def imported(path: Path) -> ModuleType:
     return module
 
 
+def keep_digest(value: object, module: ModuleType) -> None:
+    """Let `digest_of` know `value`, which the imported file made of a class that is not its own."""
+    vars(value)[_DIGEST] = vars(module)[_DIGEST]
+
+
 def digest_of(value: object) -> str:
-    """SHA-256 of the file that the class of `value` was imported from by its name; empty for any other object."""
-    return getattr(sys.modules.get(type(value).__module__), _DIGEST, "")
+    """SHA-256 of the file that `value` or its class was imported from by its name; empty for any other object."""
+    return getattr(value, _DIGEST, "") or getattr(sys.modules.get(type(value).__module__), _DIGEST, "")
 
 
 def failed(what: str, path: Path, error: BaseException) -> UnusableFile:

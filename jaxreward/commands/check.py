@@ -90,7 +90,7 @@ def _holds_task(name: str) -> bool:
     except (OSError, ValueError) as error:
         raise UnusableFile(f"{path} cannot be read: {why_unreadable(error)}", path, FileProblem.UNREADABLE) from error
     program = any(isinstance(node, ast.FunctionDef) and node.name in _ENTRIES for node in body)
-    task = any(isinstance(node, ast.ClassDef) for node in ast.walk(ast.Module(body, [])))
+    task = any(isinstance(node, ast.ClassDef) or _makes_task(node) for node in ast.walk(ast.Module(body, [])))
     if class_of(name) or program != task:
         return bool(class_of(name)) or task
     if program:
@@ -101,6 +101,15 @@ def _holds_task(name: str) -> bool:
     raise UserError(f"{path} holds neither a program ({', '.join(_ENTRIES)}) nor a class that is a task")
 
 
+def _makes_task(node: ast.AST) -> bool:
+    """Whether a node is a call such as `jr.from_functions(...)`."""
+    if not isinstance(node, ast.Call):
+        return False
+    called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+    return called in _MAKERS
+
+
+_MAKERS = ("from_brax", "from_functions", "from_gymnax", "from_jumanji", "from_playground")
 _ENTRIES = ("get_observation", "compute_reward", "reward")
 
 

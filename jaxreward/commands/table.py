@@ -20,6 +20,7 @@ SUMMARIES = {
     "doctor": "Examine this machine: versions, devices, sandbox, disk, training.",
     "check": "Check programs, or a task of your own, without training.",
     "export": "Write an interface as a module for training code of yours.",
+    "new-task": "Write a file with a small task, to be changed into your own.",
     "tasks": "List the tasks, or describe one.",
     "strategies": "List the search strategies, or describe one.",
     "prompt": "Show what a language model would be sent.",
@@ -31,4 +32,5 @@ SUMMARIES = {
 
 def commands_of(name: str) -> dict[str, Command[Any]]:
     """The commands that begin with `name`, by name: one, or those of a group such as `runs list`."""
-    return {command.name: command for command in import_module(f"jaxreward.commands.{name}").COMMANDS}
+    module = f"jaxreward.commands.{name.replace('-', '_')}"
+    return {command.name: command for command in import_module(module).COMMANDS}

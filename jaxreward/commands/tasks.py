@@ -9,7 +9,7 @@ from jaxreward.commands.resolve import Command, Resolved
 from jaxreward.config import Arg
 from jaxreward.errors import UserError
 from jaxreward.extras import install, missing
-from jaxreward.tasks import card, extra_of, make_task_of, options_of, task_names
+from jaxreward.tasks import OPEN_NAMES, card, extra_of, make_task_of, options_of, task_names
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,7 @@ class TasksSettings:
     """Describe a task; without a name, list all."""
 
     task: Annotated[str, Arg(positional="NAME")] = ""
-    """Name of the task, xland/<environment>/<ruleset>, or a Python file, which is executed."""
+    """Name of the task, such as gymnax/CartPole-v1, or a Python file, which is executed."""
     task_arg: Annotated[tuple[str, ...], Arg(adds=True)] = ()
     """Options of the task, each as KEY=VALUE."""
 
@@ -39,7 +39,7 @@ def run(resolved: Resolved[TasksSettings]) -> int:
 
 def listing() -> list[str]:
     """The names of the tasks, each with the extra that it needs if there is one."""
-    names = [*task_names(), "xland/<environment>/<ruleset>"]
+    names = [*task_names(), *OPEN_NAMES]
     width = max(map(len, names)) + 2
     extras = [extra_of(name) for name in names]
     note = {extra: f"{extra}, not installed: {install(extra)}" for extra in {*extras} if extra and missing(extra)}

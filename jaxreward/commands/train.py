@@ -37,7 +37,7 @@ class TrainSettings(TrainingOptions):
     """Train agents from scratch with given interfaces, side by side, and compare them."""
 
     task: str = "xland-easy"
-    """What to solve (`jaxreward tasks`). Also xland/<environment>/<ruleset>, or a Python file, which is executed."""
+    """What to solve (`jaxreward tasks`). Also gymnax/CartPole-v1 and the like, or a Python file, which is executed."""
     interfaces: Annotated[tuple[Path, ...], Arg(adds=True)] = ()
     """Program files; none: the task's own interface."""
     seeds: Annotated[int, Arg(least=1)] = 10

@@ -36,7 +36,7 @@ class CompareSettings(SearchOptions):
     """
 
     tasks: tuple[str, ...] = ("xland-easy",)
-    """What to solve (`jaxreward tasks`). Also xland/<environment>/<ruleset>."""
+    """What to solve (`jaxreward tasks`). Also gymnax/CartPole-v1 and the like."""
     task_arg: Annotated[tuple[str, ...], Arg(adds=True)] = ()
     """Options of the tasks. Each is KEY=VALUE; all of --tasks must have them."""
     strategies: tuple[str, ...] = field(default_factory=lambda: tuple(STRATEGIES))

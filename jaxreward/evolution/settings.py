@@ -96,7 +96,7 @@ class EvolveSettings(SearchOptions):
     """Search for an interface: programs are proposed, trained side by side, and improved on."""
 
     task: str = "xland-easy"
-    """What to solve (`jaxreward tasks`). Also xland/<environment>/<ruleset>, or a Python file, which is executed."""
+    """What to solve (`jaxreward tasks`). Also gymnax/CartPole-v1 and the like, or a Python file, which is executed."""
     strategy: str = "limen"
     """How to search (`jaxreward strategies`). One of limen, rf-agent, revolve, forge, eureka, best-of-n. Also a Python
     file, which is executed."""

@@ -6,10 +6,12 @@ from typing import Any
 
 from jaxreward.config import file_of, is_file, label_of
 from jaxreward.records import Fragment, Measure, Vocabulary
+from jaxreward.tasks.adapters import from_brax, from_functions, from_gymnax, from_jumanji, from_playground
 from jaxreward.tasks.arguments import make_task_of, options_of, unchecked_task_of
+from jaxreward.tasks.base import BaseTask
 from jaxreward.tasks.documentation import card, document_state
 from jaxreward.tasks.finding import Finding, Location
-from jaxreward.tasks.registry import extra_of, has_real_actions, make_task, task_names
+from jaxreward.tasks.registry import OPEN_NAMES, extra_of, has_real_actions, make_task, task_names
 from jaxreward.tasks.source_locator import SourceLocator
 from jaxreward.tasks.stepping import batched_step, slice_limit
 from jaxreward.tasks.task import (
@@ -31,6 +33,8 @@ from jaxreward.tasks.validation import mistakes_in, require_none, require_sound
 from jaxreward.user_files import digest_of
 
 __all__ = [
+    "OPEN_NAMES",
+    "BaseTask",
     "Box",
     "Compiled",
     "Dense",
@@ -54,6 +58,11 @@ __all__ = [
     "document_state",
     "extra_of",
     "file_of",
+    "from_brax",
+    "from_functions",
+    "from_gymnax",
+    "from_jumanji",
+    "from_playground",
     "has_real_actions",
     "is_file",
     "label_of",

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from jaxreward.config import file_of
-from jaxreward.errors import UserError
+from jaxreward.config import class_of, file_of
+from jaxreward.errors import InvalidSetting, UserError
+from jaxreward.tasks.base import BaseTask
 from jaxreward.tasks.option_checks import call_with_options
 from jaxreward.tasks.task import Task
-from jaxreward.user_files import Wanted, class_from_file, failed
+from jaxreward.user_files import Wanted, class_from_file, failed, imported, keep_digest
 
 _NEEDED = tuple(name for name in dir(Task) if not name.startswith("_"))
 
@@ -16,7 +17,8 @@ _NEEDED = tuple(name for name in dir(Task) if not name.startswith("_"))
 def task_from_file(name: str, **options: Any) -> Task:
     """The task in a file, `FILE.py` or `FILE.py:Class`, made with `options`. The file is imported: it is the user's.
 
-    The same file, class and options give the same object. Its methods are not called: see `validation`.
+    A file may make its task itself, as in `task = jr.from_functions(...)`: `FILE.py`, or `FILE.py:task`. The same file,
+    class and options give the same object. Its methods are not called: see `validation`.
 
     Raises:
         UnusableFile: no such file, one that cannot be imported, or one without a task.
@@ -24,6 +26,8 @@ def task_from_file(name: str, **options: Any) -> Task:
         UnknownName: no such class, or an option that it does not take.
         InvalidSetting: several tasks, and the name says none.
     """
+    if task := _made_there(name, options):
+        return task
     kind = class_from_file(name, _TASK)
     known = (kind, repr(sorted(options.items())))
     if known not in _made:
@@ -35,6 +39,28 @@ def task_from_file(name: str, **options: Any) -> Task:
             path = file_of(name)
             raise failed(f"{kind.__name__} of {path} cannot be made", path, error) from error
     return _made[known]
+
+
+def _made_there(name: str, options: dict[str, Any]) -> Task | None:
+    """The task that a file makes itself, under the name that is asked for, or as the only one in a file without a class
+    of a task; None where there is none."""
+    path, wanted = file_of(name), class_of(name)
+    if not path.is_file():
+        return None
+    module = imported(path)
+    objects = {n: task for n, task in vars(module).items() if isinstance(task, BaseTask) and not n.startswith("_")}
+    own = [c for c in vars(module).values() if isinstance(c, type) and c.__module__ == module.__name__]
+    if wanted not in objects and (wanted or not objects or not all(map(_lacking, own))):
+        return None
+    if not wanted and len({id(task) for task in objects.values()}) > 1:
+        names = " or ".join(f"{path}:{n}" for n in objects)
+        raise InvalidSetting(f"{path} has several tasks: name one, {names}", "task")
+    if options:
+        message = f"{path} makes its task itself: change {next(iter(options))} there"
+        raise InvalidSetting(message, f"task.{next(iter(options))}")
+    task = objects[wanted or next(iter(objects))]
+    keep_digest(task, module)
+    return task
 
 
 _made: dict[tuple[type, str], Task] = {}

@@ -52,8 +52,18 @@ _TASKS: dict[str, Entry] = {
 }
 
 
+LIBRARIES = ("brax", "gymnax", "jumanji", "playground")
+"""Other libraries whose environments are tasks by the name `<library>/<environment>`."""
+
+OPEN_NAMES = ("xland/<environment>/<ruleset>", *(f"{library}/<environment>" for library in LIBRARIES))
+"""How names are made of which there is no list."""
+
+_made: dict[tuple[str, str], Task] = {}
+"""Tasks of other libraries by name and options: what has the same is one object, whose functions are compiled once."""
+
+
 def task_names() -> tuple[str, ...]:
-    """The fixed names; `xland/<environment>/<ruleset>` is open-ended (see docs/tasks.md)."""
+    """The fixed names; `OPEN_NAMES` are others (see docs/tasks.md)."""
     return tuple(sorted(_TASKS))
 
 
@@ -61,14 +71,18 @@ def extra_of(name: str) -> str:
     """The extra that the simulator of the task called `name` comes with; empty for none, and for a task in a file."""
     if name.startswith("xland/"):
         return "xland"
+    if library := _library_of(name):
+        return library
     return _EXTRAS.get(_TASKS[name].module.partition(".")[0], "") if name in _TASKS else ""
 
 
 def has_real_actions(name: str) -> bool:
-    """Whether the actions of the task called `name` are real numbers; False for an unknown name. A task in a file
-    is made to find out."""
-    if is_file(name):
+    """Whether the actions of the task called `name` are real numbers; False for an unknown name. A task in a file,
+    or of a library that has both kinds, is made to find out."""
+    if is_file(name) or _library_of(name) in ("gymnax", "jumanji"):
         return isinstance(unchecked_task(name).action_space, Box)
+    if _library_of(name):
+        return True
     return name in _TASKS and _TASKS[name].real
 
 
@@ -76,7 +90,8 @@ def make_task(name: str, **options: Any) -> Task:
     """The task called `name`; `options` go to its constructor (`horizon=`, ...).
 
     Besides the fixed names, `xland/<environment id>/<ruleset>` makes a task of any XLand-MiniGrid environment (see
-    `jaxreward.tasks.xland_ruleset`), and `FILE.py` or `FILE.py:Class` the task in a file of the user's, which must be
+    `jaxreward.tasks.xland_ruleset`), `gymnax/<id>` and the like of an environment of another library (see
+    `jaxreward.tasks.adapters`), and `FILE.py` or `FILE.py:Class` the task in a file of the user's, which must be
     sound (see `jaxreward.tasks.validation`).
 
     Raises:
@@ -99,6 +114,12 @@ def unchecked_task(name: str, **options: Any) -> Task:
         from jaxreward.tasks.xland_ruleset import ruleset_task
 
         return call_with_options(name, partial(ruleset_task, name.removeprefix("xland/")), options)
+    if library := _library_of(name):
+        known = (name, repr(sorted(options.items())))
+        if known not in _made:
+            maker = getattr(importlib.import_module("jaxreward.tasks.adapters"), f"from_{library}")
+            _made[known] = call_with_options(name, partial(maker, name.partition("/")[2]), options)
+        return _made[known]
     if name in _TASKS:
         entry = _TASKS[name]
         maker = getattr(importlib.import_module(f"jaxreward.tasks.{entry.module}"), entry.maker)
@@ -106,4 +127,10 @@ def unchecked_task(name: str, **options: Any) -> Task:
             message = f"task '{name}' does not take the option '{fixed[0]}': its name says what that is"
             raise invalid_option(fixed[0], message)
         return call_with_options(name, maker, {**entry.fixed, **options})
-    raise UnknownName("task", name, [*task_names(), "xland/<environment>/<ruleset>", "FILE.py"], settings=("task",))
+    raise UnknownName("task", name, [*task_names(), *OPEN_NAMES, "FILE.py"], settings=("task",))
+
+
+def _library_of(name: str) -> str:
+    """The library of `<library>/<environment>`; empty for any other name."""
+    library, slash, _ = name.partition("/")
+    return library if slash and library in LIBRARIES else ""

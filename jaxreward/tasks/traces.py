@@ -97,7 +97,7 @@ def traced(name: str, method: Callable[..., Any], arguments: tuple[Any, ...], lo
         for path, leaf in tree_util.tree_flatten_with_path(value)[0]:
             if not _is_array(leaf):
                 where = f" at {label(path)}" if path else ""
-                class_hint = "make its class a flax.struct.PyTreeNode or a NamedTuple"
+                class_hint = "make its class a flax.struct.PyTreeNode or a NamedTuple, or use register_dataclass"
                 is_object = type(leaf).__module__ not in ("builtins", "numpy")
                 hint = class_hint if is_object else "use jnp arrays"
                 message = f"`{name}` returns {described(leaf)}{where}, which is no array: {hint}"

@@ -39,6 +39,12 @@ def blocks(name: str, language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", page(name), re.DOTALL)
 
 
+def blocks_from(name: str, text: str) -> list[str]:
+    """The blocks of Python from the first that has `text`."""
+    found = blocks(name, "python")
+    return found[next(k for k, block in enumerate(found) if text in block) :]
+
+
 def cells(text: str) -> list[list[str]]:
     """Rows of all Markdown tables."""
     return [[c.strip() for c in line.strip()[1:-1].split("|")] for line in text.splitlines() if line.startswith("| ")]
@@ -53,7 +59,7 @@ def execute(code: str, name: str, monkeypatch: pytest.MonkeyPatch) -> types.Modu
 
 @pytest.mark.slow
 def test_the_new_task_trains_and_a_program_helps(monkeypatch: pytest.MonkeyPatch):
-    example = execute("\n".join(blocks("tasks.md", "python")), "tasks.md", monkeypatch)
+    example = execute("\n".join(blocks_from("tasks.md", "class Docking")), "tasks.md", monkeypatch)
     default, program = example.result.success[:, 0]
     assert program > 0.9 and program > default + 0.3
 
@@ -68,7 +74,7 @@ def test_the_new_task_keeps_the_protocol(monkeypatch: pytest.MonkeyPatch, checke
     from jaxreward.tasks import Task, card
     from jaxreward.training import train
 
-    task = execute(blocks("tasks.md", "python")[0], "tasks.md", monkeypatch).Docking()
+    task = execute(blocks_from("tasks.md", "class Docking")[0], "tasks.md", monkeypatch).Docking()
     assert isinstance(task, Task)
     proposer = make_proposer("genetic", card(task))
     request = Request(id="a", generation=0, operator="scratch")
@@ -84,6 +90,23 @@ def test_the_new_task_keeps_the_protocol(monkeypatch: pytest.MonkeyPatch, checke
     small = PPO(envs=8, unroll=8, hidden=(8,))
     result = train(task, [Program.default(task), program], small, seeds=2, steps=256, checkpoints=2, eval_episodes=8)
     assert result.success.shape == (2, 2) and not result.diverged.any()
+
+
+@pytest.mark.usefixtures("unoptimised")
+def test_a_task_in_thirty_lines(monkeypatch: pytest.MonkeyPatch):
+    """It is what `new-task` writes, sound, and trains; so is the task from functions below it."""
+    import jaxreward as jr
+    from jaxreward.commands.new_task import TEMPLATE
+
+    first, functions = blocks_from("tasks.md", "class KeyAndDoor")[:2]
+    assert first == TEMPLATE
+    assert len([line for line in first.splitlines() if line.strip()]) <= 32
+    example = execute(first + functions, "tasks.md", monkeypatch)
+    for task in (example.KeyAndDoor(), example.ball):
+        assert jr.check_task(task) == ()
+        small = jr.PPO(envs=8, unroll=8, hidden=(8,))
+        result = jr.train(task, [jr.Program.default(task)], small, seeds=1, steps=128, checkpoints=1, eval_episodes=8)
+        assert result.success.shape == (1, 1) and not result.diverged.any()
 
 
 @pytest.mark.slow
