@@ -10,11 +10,12 @@ from jaxreward import files
 from jaxreward.errors import InvalidSetting, UserError
 from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.evolution.task_check import require_vocabulary
+from jaxreward.evolution.vocabulary import search_vocabulary
 from jaxreward.proposers.fixed import FixedObservation
 from jaxreward.proposers.human.judge import Judge
 from jaxreward.proposers.proposer import Proposer
 from jaxreward.proposers.registry import make_proposer
-from jaxreward.records import TaskCard
+from jaxreward.records import TaskCard, Vocabulary
 from jaxreward.runs.disk import write_atomic
 from jaxreward.search import SearchStrategy, make_strategy
 from jaxreward.tasks import Dense, Drawable, Task, card, file_of, is_file, measure_of, require_sound
@@ -28,13 +29,15 @@ TASK = "task.py"
 
 @dataclass(frozen=True)
 class Setup:
-    """The objects that settings name, made before anything is written."""
+    """The objects that settings name, made before anything is written. `derived` is the vocabulary of the search where
+    any of it was derived from the task."""
 
     task: Task
     strategy: SearchStrategy[Any]
     proposer: Proposer
     observation: FixedObservation | None = None
     judge: Judge | None = None
+    derived: Vocabulary | None = None
 
     @classmethod
     def of(
@@ -61,7 +64,8 @@ class Setup:
             )
         strategy = make_strategy(settings.strategy, **settings.strategy_options())
         observation = observation or given_observation(settings)
-        described = task_card(task, observation, settings.ppo)
+        vocabulary, is_derived = search_vocabulary(settings, task)
+        described = task_card(task, observation, settings.ppo).model_copy(update={"vocabulary": vocabulary})
         proposer = make_proposer(settings.proposer, described, **settings.proposer_options())
         if strategy.asks_people and not isinstance(task, Drawable):
             raise InvalidSetting(
@@ -71,7 +75,7 @@ class Setup:
             )
         asks = strategy.asks_people and settings.proposer != "replay"  # a recording has the votes
         judge = Judge(settings.judge, settings.llm.wait_s) if asks else None
-        return cls(task, strategy, proposer, observation, judge)
+        return cls(task, strategy, proposer, observation, judge, vocabulary if is_derived else None)
 
 
 def given_observation(settings: EvolveSettings) -> FixedObservation | None:

@@ -35,8 +35,9 @@ class Lexicon:
     def __init__(self, vocabulary: Vocabulary):
         if not vocabulary.fragments:
             raise InvalidSetting(
-                "the task has no vocabulary, which the genetic proposer builds programs from: use another proposer",
-                "proposer",
+                "the task has no vocabulary, which the genetic proposer builds programs from: leave --vocabulary own "
+                "out, or use another proposer",
+                *("vocabulary", "proposer"),
             )
         self.fragments = {fragment.name: fragment for fragment in vocabulary.fragments}
         texts = [*IMPORTS, *(f"{name} = {value}" for name, value in vocabulary.constants.items())]

@@ -61,7 +61,7 @@ def ranked(
 def _values(
     drafts: Sequence[Draft], helpers: Mapping[str, str], constants: Mapping[str, str], played: Play
 ) -> dict[str, Array]:
-    """Of every feature its values on all next states (N, size), of a term those on all transitions and, in a second
+    """Of every feature its values on all states that are acted in (N, size), of a term those on all transitions and, in a second
     column, those of states that do not change: of a potential, a multiple of it."""
     texts = ["import jax", "import jax.numpy as jnp", *(f"{k} = {v}" for k, v in constants.items())]
     names: dict[str, Any] = {}
@@ -72,7 +72,7 @@ def _values(
         for draft in drafts:
             function = names[draft.name]
             if draft.kind == "feature":
-                found[draft.name] = jnp.asarray(function(next_state), jnp.float32)
+                found[draft.name] = jnp.asarray(function(state), jnp.float32)
             else:
                 pair = function(state, action, next_state), function(next_state, action, next_state)
                 found[draft.name] = jnp.stack([jnp.asarray(x, jnp.float32) for x in pair])
@@ -97,7 +97,7 @@ def _told(draft: Draft, values: Array, played: Play) -> float:
     for now, later in played.signals():
         following = later - now
         if draft.kind == "feature":
-            best = max(best, *(information(column, following) for column in values.T[:32]))
+            best = max(best, *(information(column, later) for column in values.T[:32]))
             continue
         step, level = values[:, 0], values[:, 1]
         candidates = [(information(step, now), step, now), (information(step, later), step, later)]

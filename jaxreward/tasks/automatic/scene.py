@@ -84,7 +84,8 @@ class Scene:
 
     @cached_property
     def flags(self) -> tuple[Number, ...]:
-        return tuple(n for n in self.numbers if n.kind == "flag")
+        """Those by which states differ from which an episode goes on."""
+        return tuple(n for n in self.numbers if n.kind == "flag" and np.ptp(n.before) > 0)
 
 
 def scene_of(played: Play, horizon: int) -> Scene:
