@@ -1,136 +1,161 @@
-"""What a task's own functions say: its sparse reward and default observation as texts, what its reward, metric and end
-read, and the numbers that they compare."""
+"""What a task's own functions say: its sparse reward and its default observation as texts, which arrays its reward,
+metric and end depend on, and the numbers that they compare."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.extend import core
 
 from jaxreward.tasks.automatic.draft import Draft
 from jaxreward.tasks.automatic.expressions import (
+    UNKNOWN,
     Comparison,
-    Inexpressible,
+    following,
     inputs_read,
     paths_of,
     written,
 )
-from jaxreward.tasks.automatic.fields import Field
-from jaxreward.tasks.automatic.terms import gain, term
+from jaxreward.tasks.automatic.play import Array, Play
+from jaxreward.tasks.automatic.terms import gain, scales, term
 from jaxreward.tasks.fragment_template import Template
 from jaxreward.tasks.task import Box, Task
 
 WIDEST = 128
 """Values of a default observation that is a feature."""
-_HIDDEN = "hidden"
+MOST_COMPARISONS = 16
+RARE = 0.003
+"""Share of the transitions of random play in which a condition holds that is rare."""
+LONGEST = 240
+"""Characters of a comparison's side."""
 
 
 @dataclass(frozen=True)
 class Clues:
-    """`reads` are the leaves of the view that reward, metric or end depend on."""
+    """The task's own observation and reward, terms of the conditions that its functions check, and the leaves of the view
+    that reward, metric or end depend on."""
 
-    drafts: tuple[Draft, ...]
+    own: tuple[Draft, ...]
+    conditions: tuple[Draft, ...]
     reads: frozenset[int]
 
 
-def clues_of(task: Task, fields: Sequence[Field]) -> Clues:
+def clues_of(task: Task, played: Play) -> Clues:
     """What the functions of `task` say, as far as they are short."""
     state = jax.eval_shape(task.reset, jax.eval_shape(lambda: jax.random.key(0)))
     view = jax.eval_shape(task.view, state)
     space = task.action_space
     real = isinstance(space, Box)
     action = jax.ShapeDtypeStruct(space.shape if real else (), jnp.float32 if real else jnp.int32)
+
     n = len(jax.tree.leaves(view))
-    drafts: list[Draft] = []
-    comparisons: list[Comparison] = []
-
-    def attempt(function: Callable[..., Any], arguments: Sequence[Any], paths: Sequence[str]) -> str:
-        try:
-            result = written(function, arguments, paths)
-        except Inexpressible:
-            return ""
-        comparisons.extend(result.comparisons)
-        return result.outputs[0].text if len(result.outputs) == 1 else ""
-
-    text = attempt(task.default_observation, (view,), paths_of("state", view))
-    size = jax.eval_shape(task.default_observation, view).shape[0]
-    if text and size <= WIDEST:
-        template = Template("own_observation", "own basic", "The task's own observation.", _bare(text), size)
-        drafts.append(Draft(template, "feature", 1.5))
     paths = [*paths_of("state", view), "action", *paths_of("next_state", view)]
-    comparisons.clear()
-    text = attempt(task.sparse_reward, (view, action, view), paths)
-    if text and "state" in text:
-        template = Template("task_reward", "milestone basic", "The task's own reward.", _bare(text), 1, (1.0, 2.0, 5.0))
-        drafts.append(Draft(template, "term", 2.0))
-    reads = {k % (n + 1) for k in inputs_read(task.sparse_reward, (view, action, view)) if k % (n + 1) != n}
+    paid = written(task.sparse_reward, (view, action, view), paths)
+    own = (*_observation(task, view, played), *_reward(paid.outputs[0].text, played))
+    reads = {k % (n + 1) for k in inputs_read(task.sparse_reward, (view, action, view))} - {n}
+
     shown = _shown(task, state)
+    count = len(jax.tree.leaves(state))
     metric = task.score()
     acc = jax.eval_shape(metric.init)
-    of_state = [shown.get(k, _HIDDEN) for k in range(len(jax.tree.leaves(state)))]
-    leaf_of = {path: k for k, path in enumerate(paths_of("", view))}
-    attempt(task.terminated, (state,), _named("next_state", of_state))
-    hidden = [_HIDDEN] * len(jax.tree.leaves(acc))
-    folded = (acc, state, action, state)
-    attempt(metric.update, folded, [*hidden, *_named("state", of_state), "action", *_named("next_state", of_state)])
-    for function, arguments, skip in ((task.terminated, (state,), 0), (metric.update, folded, len(hidden))):
-        for k in inputs_read(function, arguments):
-            path = of_state[(k - skip) % (len(of_state) + 1)] if k >= skip and _is_state(k, skip, of_state) else _HIDDEN
-            reads |= {leaf_of[path]} if path in leaf_of else set()
-    del fields
-    drafts.extend(_compared(comparisons, n))
-    return Clues(tuple(drafts), frozenset(reads))
+    now, then = ([name + shown[k] if k in shown else UNKNOWN for k in range(count)] for name in ("state", "next_state"))
+    before = [UNKNOWN] * len(jax.tree.leaves(acc))
+    ended = written(task.terminated, (state,), then)
+    folded = written(metric.update, (acc, state, action, state), [*before, *now, "action", *then])
+    of_view = {path: k for k, path in enumerate(paths_of("", view))}
+    needed = set(inputs_read(task.terminated, (state,)))
+    needed |= {(k - len(before)) % (count + 1) for k in inputs_read(metric.update, (acc, state, action, state))
+               if k >= len(before)} - {count}  # fmt: skip
+    reads |= {of_view[shown[k]] for k in needed if k in shown}
+
+    leaf = {path: k for k, path in shown.items()}
+    of_state = {leaf[path] for path, k in of_view.items() if k in reads and path in leaf}
+    sizes = [int(np.prod(x.shape)) for x in jax.tree.leaves(state)]
+    decided = frozenset(k for k in needed | of_state if sizes[k] == 1)
+    named = {k: then[k] for k in shown if k not in decided}
+    kept = _kept(task, state, action)
+    before = [then[k] if k in kept else now[k] for k in range(count)]
+    stepped = following(task.step, (state, action), [*before, "action"], named, decided) if decided else ended
+    found = [*paid.comparisons, *ended.comparisons, *folded.comparisons, *stepped.comparisons]
+    return Clues(own, tuple(_conditions(found, played)), frozenset(reads))
 
 
-def _is_state(k: int, skip: int, of_state: Sequence[str]) -> bool:
-    return (k - skip) % (len(of_state) + 1) != len(of_state)
+def _observation(task: Task, view: Any, played: Play) -> Iterator[Draft]:
+    text = written(task.default_observation, (view,), paths_of("state", view)).outputs[0].text
+    size = jax.eval_shape(task.default_observation, view).shape[0]
+    if UNKNOWN in text or size > WIDEST:
+        return
+    told = jax.vmap(task.default_observation)(played.views)
+    if np.allclose(_evaluated(text, played), np.asarray(told).reshape(len(played), -1), rtol=1e-3, atol=1e-4):
+        template = Template("own_observation", "own basic", "The task's own observation.", _bare(text), size)
+        yield Draft(template, "feature", 1.5)
 
 
-def _named(state: str, paths: Sequence[str]) -> list[str]:
-    return [path if path == _HIDDEN else state + path for path in paths]
+def _reward(text: str, played: Play) -> Iterator[Draft]:
+    if UNKNOWN in text or not ("state" in text or "action" in text):
+        return
+    if np.allclose(_evaluated(text, played), played.reward, rtol=1e-3, atol=1e-4):
+        template = Template("task_reward", "milestone basic", "The task's own reward.", _bare(text), 1, (1.0, 2.0, 5.0))
+        yield Draft(template, "term", 2.0, is_plain=True)
 
 
 def _shown(task: Task, state: Any) -> dict[int, str]:
     """The paths in the view of those leaves of the state that it shows as they are."""
     jaxpr, view = jax.make_jaxpr(task.view, return_shape=True)(state)
     place = {var: k for k, var in enumerate(jaxpr.jaxpr.invars)}
-    outvars = jaxpr.jaxpr.outvars
-    return {place[v]: path for v, path in zip(outvars, paths_of("", view), strict=True) if v in place}
+    pairs = zip(jaxpr.jaxpr.outvars, paths_of("", view), strict=True)
+    return {place[var]: path for var, path in pairs if isinstance(var, core.Var) and var in place}
 
 
-def _compared(comparisons: Sequence[Comparison], n: int) -> Iterator[Draft]:
-    """Potentials of how far a comparison of the next state is from holding."""
+def _kept(task: Task, state: Any, action: Any) -> frozenset[int]:
+    """The leaves of a state that a step leaves as they are."""
+    jaxpr = jax.make_jaxpr(task.step)(state, action).jaxpr
+    return frozenset(k for k, var in enumerate(jaxpr.outvars) if var is jaxpr.invars[k])
+
+
+def _conditions(comparisons: Sequence[Comparison], played: Play) -> Iterator[Draft]:
+    """Terms of how far comparisons of one state are from holding.
+
+    One that hardly ever holds in random play may be what is to be reached; of another, random play tells more.
+    """
     seen: dict[str, None] = {}
     for operator, left, right in comparisons:
         sides = f"{left.text} {right.text}"
-        reads = left.reads | right.reads
-        if _HIDDEN in sides or "action" in sides or not reads or not all(_is_number(x.dtype) for x in (left, right)):
+        here = "state" in sides.replace("next_state", "")
+        if UNKNOWN in sides or "action" in sides or here == ("next_state" in sides) or len(sides) > LONGEST:
             continue
-        if "next_state" in sides and "state" in sides.replace("next_state", ""):
-            continue  # of a change, not of a state
-        l, r = (x.text.replace("next_state", "{s}").replace("state", "{s}") for x in (left, right))
-        short = f"jnp.abs({l} - {r})" if operator == "eq" else (
-            f"jnp.maximum({r} - {l}, 0.0)" if operator in ("ge", "gt") else f"jnp.maximum({l} - {r}, 0.0)"
-        )
-        big = max(np.prod(left.shape), np.prod(right.shape)) > 1
-        seen.setdefault(f"jnp.sum({short}).astype(jnp.float32)" if big else f"({short}).astype(jnp.float32)")
-        if operator != "eq":  # room to the bound, from the side where it holds not yet as well as from the other
-            seen.setdefault(f"jnp.sum({l} - {r}).astype(jnp.float32)" if big else f"({l} - {r}).astype(jnp.float32)")
-    for k, value in enumerate(seen):
-        name = f"goal_{k}" if k else "goal"
+        if not all(np.dtype(x.dtype).kind in "if" for x in (left, right)):
+            continue
+        if operator == "lt" and right.text == "0":  # how an index is checked
+            continue
+        one, other = (x.text.replace("next_state", "{s}").replace("state", "{s}") for x in (left, right))
+        gap = f"jnp.abs({one} - {other})"
+        if operator != "eq":
+            gap = f"({one} - {other})" if operator in ("lt", "le") else f"({other} - {one})"
+        whole = max(np.prod(left.shape), np.prod(right.shape)) > 1
+        seen.setdefault(f"jnp.sum({gap}).astype(jnp.float32)" if whole else f"{gap}.astype(jnp.float32)")
+    for k, value in enumerate(list(seen)[:MOST_COMPARISONS], 1):
+        before, gaps = (_evaluated(value.format(s=name), played) for name in ("state", "next_state"))
+        span = float(np.ptp(gaps))
+        if not np.isfinite(span) or span == 0.0 or np.ptp(gaps - before) < 1e-6 * span:  # a count of steps
+            continue
+        weight = 1.5 if (gaps <= 1e-6).mean() < RARE else 0.5
         none: frozenset[int] = frozenset()
-        yield gain(f"{name}_gap_potential", "potential", "Potential: minus what is missing to what the task asks for.",
-                   value, none, 1.0, 2.0, -1)  # fmt: skip
-        yield term(f"{name}_gap", "shaping", "Minus what is missing to what the task asks for.", value, "-{1}", none,
-                   1.0)  # fmt: skip
+        words = "what is missing to a condition that the task checks"
+        yield gain(f"condition_{k}_potential", "potential", f"Potential: minus {words}.", value, none, span, weight, -1)
+        yield gain(f"condition_{k}_away", "potential", f"Potential: {words}.", value, none, span, 0.3)
+        yield term(f"condition_{k}", "shaping", f"Minus {words}.", value, "-{1}", none, 0.5 * weight, scales(span)[::2])
 
 
-def _is_number(dtype: Any) -> bool:
-    return np.dtype(dtype).kind in "if"
+def _evaluated(text: str, played: Play) -> Array:
+    """The values of an expression of state, action and next_state in random play (N, ...)."""
+    function = eval(f"lambda state, action, next_state: {text}", {"jnp": jnp, "jax": jax})  # a text of this package
+    return np.asarray(jax.jit(jax.vmap(function))(played.views, played.actions, played.next_views))
 
 
 def _bare(text: str) -> str:

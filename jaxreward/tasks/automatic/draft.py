@@ -12,12 +12,14 @@ from jaxreward.tasks.fragment_template import Template
 
 @dataclass(frozen=True)
 class Draft:
-    """A fragment, with the weight that its form deserves and the leaves of the view that it reads."""
+    """A fragment, with the weight that its form deserves and the leaves of the view that it reads. A plain one is kept
+    where it is constant in random play: a cost of time, a reward that was never reached."""
 
     template: Template
     kind: Literal["feature", "term"]
     weight: float = 1.0
     reads: frozenset[int] = frozenset()
+    is_plain: bool = False
 
     @property
     def name(self) -> str:
@@ -42,3 +44,8 @@ class Draft:
 def rounded(value: float, digits: int = 2) -> float:
     """`value` to so many significant digits, as a program has it; 1 for 0 and what is not finite."""
     return float(f"{value:.{digits}g}") if value and math.isfinite(value) else 1.0
+
+
+def divided(text: str, unit: float) -> str:
+    """The text of a quantity by `unit`."""
+    return text if unit == 1.0 else f"{text} / {unit!r}"

@@ -8,7 +8,7 @@ equations, which this module writes as one expression of `jax.numpy`, or a few a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -38,6 +38,10 @@ _REDUCTIONS = {"reduce_sum": "sum", "reduce_max": "max", "reduce_min": "min", "r
                "reduce_prod": "prod", "argmax": "argmax", "argmin": "argmin"}  # fmt: skip
 _SAME = frozenset({"copy", "copy_p", "stop_gradient", "optimization_barrier"})
 _COMPARED = frozenset({"eq", "ge", "gt", "le", "lt"})
+
+
+UNKNOWN = "unknown()"
+"""The text of what cannot be written."""
 
 
 class Inexpressible(Exception):
@@ -75,17 +79,35 @@ class Written(NamedTuple):
 def written(function: Callable[..., Any], arguments: Sequence[Any], paths: Sequence[str]) -> Written:
     """`function` of `arguments`, trees of arrays or their shapes, as expressions of the `paths` of their leaves.
 
-    Raises:
-        Inexpressible: it uses what no expression is known for, or would be long.
+    What no expression is known for, or would be long, has the text `UNKNOWN`.
+    """
+    return following(function, arguments, paths, {}, None)
+
+
+def following(
+    function: Callable[..., Any],
+    arguments: Sequence[Any],
+    paths: Sequence[str],
+    named: Mapping[int, str],
+    only: frozenset[int] | None,
+) -> Written:
+    """The same for those of the outputs that `only` numbers; an output in `named` is called that wherever it is used.
+
+    Args:
+        only: leaves of the output; all if None.
     """
     closed = jax.make_jaxpr(function)(*arguments)
-    jaxpr, _ = partial_eval.dce_jaxpr(closed.jaxpr, [True] * len(closed.jaxpr.outvars), instantiate=True)
+    outvars = closed.jaxpr.outvars
+    wanted = [only is None or k in only for k in range(len(outvars))]
+    jaxpr, _ = partial_eval.dce_jaxpr(closed.jaxpr, wanted, instantiate=True)
     inputs = [
         Text(path, frozenset([k]), tuple(v.aval.shape), v.aval.dtype)
         for k, (path, v) in enumerate(zip(paths, jaxpr.invars, strict=True))
     ]
+    names = {v: named[k] for k, v in enumerate(outvars) if k in named and not isinstance(v, core.Literal)}
+    names = _of_sources(closed.jaxpr, names)
     found: list[Comparison] = []
-    outputs = _interpreted(jaxpr, [_constant(c) for c in closed.consts], inputs, found)
+    outputs = _interpreted(jaxpr, [_constant(c) for c in closed.consts], inputs, found, names)
     return Written(tuple(outputs), tuple(found))
 
 
@@ -101,9 +123,13 @@ def inputs_read(function: Callable[..., Any], arguments: Sequence[Any]) -> froze
     return frozenset(k for k, is_used in enumerate(used) if is_used)
 
 
-def _interpreted(jaxpr: Any, consts: Sequence[Any], inputs: Sequence[Text], found: list[Comparison]) -> list[Text]:
-    """The outputs of `jaxpr` for expressions of its inputs."""
+def _interpreted(
+    jaxpr: Any, consts: Sequence[Any], inputs: Sequence[Text], found: list[Comparison], names: Mapping[Any, str]
+) -> list[Text]:
+    """The outputs of `jaxpr` for expressions of its inputs; `names` are texts of variables that are not to be written
+    out."""
     known: dict[Any, Text] = {}
+    names = _of_sources(jaxpr, names)
     for var, text in zip((*jaxpr.constvars, *jaxpr.invars), (*consts, *inputs), strict=True):
         known[var] = text
 
@@ -112,16 +138,41 @@ def _interpreted(jaxpr: Any, consts: Sequence[Any], inputs: Sequence[Text], foun
 
     for equation in jaxpr.eqns:
         operands = [read(v) for v in equation.invars]
+        reads = frozenset().union(*(x.reads for x in operands)) if operands else frozenset()
+        unknown = [Text(UNKNOWN, reads, tuple(v.aval.shape), v.aval.dtype) for v in equation.outvars]
         inner = equation.params.get("jaxpr", equation.params.get("call_jaxpr"))
         if inner is not None and equation.primitive.name not in ("while", "scan", "cond"):
             closed = inner if isinstance(inner, core.ClosedJaxpr) else core.ClosedJaxpr(inner, ())
-            results = _interpreted(closed.jaxpr, [_constant(c) for c in closed.consts], operands, found)
+            pairs = zip(closed.jaxpr.outvars, equation.outvars, strict=True)
+            below = {v: names[w] for v, w in pairs if w in names and not isinstance(v, core.Literal)}
+            results = _interpreted(closed.jaxpr, [_constant(c) for c in closed.consts], operands, found, below)
+        elif any(UNKNOWN in x.text for x in operands) or len(equation.outvars) > 1:
+            results = unknown
         else:
-            results = [_equation(equation, operands, found)]
-        if any(len(r.text) > _LONGEST for r in results):
-            raise Inexpressible("it is long")
-        known.update(zip(equation.outvars, results, strict=True))
+            try:
+                results = [_equation(equation, operands, found)]
+            except Inexpressible:
+                results = unknown
+        results = [u if len(r.text) > _LONGEST else r for r, u in zip(results, unknown, strict=True)]
+        for var, result in zip(equation.outvars, results, strict=True):
+            known[var] = result._replace(text=names[var], scalar=False) if var in names else result
     return [read(v) for v in jaxpr.outvars]
+
+
+def _of_sources(jaxpr: Any, names: Mapping[Any, str]) -> dict[Any, str]:
+    """The same names, which what is only passed on to a named variable has too."""
+    found = dict(names)
+    for equation in reversed(jaxpr.eqns):
+        if equation.outvars[0] in found and _passes_on(equation):
+            found.setdefault(equation.invars[0], found[equation.outvars[0]])
+    return found
+
+
+def _passes_on(equation: Any) -> bool:
+    source, name = equation.invars[0] if equation.invars else None, equation.primitive.name
+    if source is None or isinstance(source, core.Literal):
+        return False
+    return name in _SAME or (name == "convert_element_type" and source.aval.dtype == equation.outvars[0].aval.dtype)
 
 
 def _equation(equation: Any, operands: list[Text], found: list[Comparison]) -> Text:
@@ -182,16 +233,31 @@ def _equation(equation: Any, operands: list[Text], found: list[Comparison]) -> T
         return made(f"{array}[{', '.join(parts)}]")
     if name == "stack":
         return made(f"jnp.stack([{', '.join(map(_whole, operands))}], axis={params['axis']})")
+    if name == "concatenate" and all(x.scalar and x.shape == (1,) for x in operands):
+        return made(f"jnp.stack([{', '.join(texts)}])")
     if name == "concatenate":
         return made(f"jnp.concatenate([{', '.join(map(_whole, operands))}], axis={params['dimension']})")
     if name == "iota":
         return made(f"jax.lax.broadcasted_iota(jnp.{np.dtype(out.dtype).name}, {shape}, {params['dimension']})")
+    if name == "gather" and (element := _gathered(operands, params, shape)):
+        return made(element)
+    if name == "scatter" and len(operands[0].shape) == 1 and not shape[1:] and operands[1].text.isdigit():
+        return made(f"{array}.at[{operands[1].text}].set({texts[2]})")
     if name == "dot_general":
         (left, right), (batch, _) = params["dimension_numbers"]
         plain = not batch and tuple(left) == (len(operands[0].shape) - 1,) and tuple(right) == (0,)
         if plain and len(operands[1].shape) <= 2:
             return made(f"jnp.dot({_whole(operands[0])}, {_whole(operands[1])})")
     raise Inexpressible(f"there is no expression for {name}")
+
+
+def _gathered(operands: Sequence[Text], params: Mapping[str, Any], shape: tuple[int, ...]) -> str:
+    """`x[k]` for a number k, where that is what is gathered; else empty."""
+    table, index = operands
+    numbers = params["dimension_numbers"]
+    rows = tuple(numbers.collapsed_slice_dims) == tuple(numbers.start_index_map) == (0,)
+    one = index.scalar and index.shape == (1,) and shape == table.shape[1:]
+    return f"{_whole(table)}[{index.text}]" if rows and one else ""
 
 
 def _element(array: str, shape: tuple[int, ...], dimensions: Sequence[int]) -> str:
@@ -215,6 +281,8 @@ def _full(operands: Sequence[Text]) -> str:
 
 def _whole(text: Text) -> str:
     """An expression of the full shape."""
+    if text.scalar and text.shape == (1,):
+        return f"jnp.stack([{text.text}])"
     return f"jnp.full({text.shape}, {text.text})" if text.scalar else text.text
 
 
@@ -229,10 +297,10 @@ def _constant(value: Any) -> Text:
     """A constant of the computation, written out."""
     dtype = getattr(value, "dtype", np.asarray(value).dtype)
     if jax.dtypes.issubdtype(dtype, jax.dtypes.prng_key):
-        raise Inexpressible("it has a random key")
+        return Text(UNKNOWN, frozenset(), (), dtype)
     array = np.asarray(value)
     if array.size > _LARGEST or (array.dtype.kind == "f" and not np.isfinite(array).all()):
-        raise Inexpressible("it has a large or an infinite constant")
+        return Text(UNKNOWN, frozenset(), array.shape, array.dtype)
     kind = "bool_" if array.dtype == bool else array.dtype.name
     text = _number(array.tolist(), array.dtype)
     if array.shape:

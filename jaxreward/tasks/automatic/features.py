@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from jaxreward.tasks.automatic.cells import Grid
-from jaxreward.tasks.automatic.draft import Draft, rounded
+from jaxreward.tasks.automatic.draft import Draft, divided, rounded
 from jaxreward.tasks.automatic.fields import Field
 from jaxreward.tasks.automatic.quantities import Number, Place, comparable
 from jaxreward.tasks.automatic.scene import Scene, Turn
@@ -77,7 +77,7 @@ def _of_number(n: Number, scene: Scene) -> Iterator[Draft]:
         return
     basic = " basic" if not n.is_part and len(scene.numbers) <= 8 and n.kind == "real" else ""
     scale, tag = rounded(max(abs(n.low), abs(n.high))), "velocity" if n.is_rate else "value"
-    line = one(f"jnp.clip({n.value} / {scale!r}, -2.0, 2.0)")
+    line = one(f"jnp.clip({divided(n.value, scale)}, -2.0, 2.0)")
     yield _feature(f"{n.name}_scaled", f"{tag}{basic}{about}", f"{_the(n)}, scaled.", line, 1, n.reads, part)
     if n.kind == "count" and n.high - n.low < MOST_KINDS and n.high - n.low > 1:
         kinds, least = int(n.high - n.low) + 1, int(n.low)
@@ -88,7 +88,7 @@ def _of_number(n: Number, scene: Scene) -> Iterator[Draft]:
         line = f"jnp.stack([jnp.sin({n.text}), jnp.cos({n.text})])"
         yield _feature(f"{n.name}_sine_cosine", f"angle basic{about}", f"Sine and cosine of {n.words}.", line, 2,
                        n.reads, part)  # fmt: skip
-    elif n.kind == "real" and abs(n.high) + abs(n.low) > 4 * n.span:
+    elif n.kind == "real" and abs(float(np.median(n.after))) > 2 * n.span:
         middle, unit = rounded(float(np.median(n.after)), 3), rounded(n.span)
         line = one(f"jnp.clip(({n.value} - {middle!r}) / {unit!r}, -5.0, 5.0)")
         yield _feature(f"{n.name}_from_middle", f"value{about}", f"{_the(n)} less its usual value, scaled.", line, 1,
@@ -101,7 +101,7 @@ def _of_place(p: Place, scene: Scene) -> Iterator[Draft]:
     scale = rounded(float(np.abs(np.concatenate([low, high])).max()))
     words, tag = ("velocity", "velocity") if p.is_rate else ("position", "position")
     basic = " basic" if is_agent and p.size * len(scene.places) <= SMALL else ""
-    line = f"jnp.clip({p.text} / {scale!r}, -2.0, 2.0)"
+    line = f"jnp.clip({divided(p.text, scale)}, -2.0, 2.0)"
     yield _feature(f"{p.name}_{words}", f"{tag}{basic} about:{p.name}" if not is_agent else f"agent{basic}",
                    f"The {words} of {p.words}, scaled.", line, p.size, p.reads)  # fmt: skip
 
@@ -159,7 +159,7 @@ def _of_vector(f: Field) -> Iterator[Draft]:
     size = float(np.quantile(np.abs(f.both), 0.98)) or float(np.abs(f.both).max())
     tag = "vector large" if f.size > SMALL else "vector basic" if f.size <= MOST_KINDS * 2 else "vector"
     value = f.of("{s}") if not f.is_integer else f"{f.of('{s}')}.astype(jnp.float32)"
-    line = f"jnp.clip({value} / {rounded(size)!r}, -5.0, 5.0)"
+    line = f"jnp.clip({divided(value, rounded(size))}, -5.0, 5.0)"
     yield _feature(f"{f.name}_scaled", f"{tag} about:{f.name}", f"All of {words}, scaled.", line, f.size, reads)
 
 
@@ -192,7 +192,7 @@ def _of_grid(g: Grid, scene: Scene) -> Iterator[Draft]:
     size = g.shape[0] * g.shape[1]
     if size <= LARGE:
         tag = "map large" if size > SMALL else "map"
-        line = f"({g.text} / {g.scale!r}).reshape(-1)"
+        line = divided(f"{g.text}.reshape(-1)", g.scale)
         yield _feature(f"{g.name}_map", tag, f"All cells of {words}, scaled.", line, size, g.reads, 0.7)
     if agent is None or not agent.is_integer or agent.size != 2:
         return
@@ -202,12 +202,12 @@ def _of_grid(g: Grid, scene: Scene) -> Iterator[Draft]:
     for radius in (1, 2, 3):
         side = 2 * radius + 1
         if side <= max(g.shape):
-            line = f"window({g.text}, {agent.text}, {radius}).reshape(-1) / {max(g.scale, 1.0)!r}"
+            line = divided(f"window({g.text}, {agent.text}, {radius}).reshape(-1)", max(g.scale, 1.0))
             tag = "local_view large" if radius == 3 else "local_view"
             yield _feature(f"{g.name}_{side}x{side}", tag, f"The {side} x {side} cells of {words} around {agent.words}.",
                            line, side * side, reads)  # fmt: skip
     cross = "jnp.array([1, 5, 7, 3])"
-    line = f"window({g.text}, {agent.text}, 1).reshape(-1)[{cross}] / {max(g.scale, 1.0)!r}"
+    line = divided(f"window({g.text}, {agent.text}, 1).reshape(-1)[{cross}]", max(g.scale, 1.0))
     yield _feature(f"{g.name}_beside", "surroundings", f"The cells of {words} above, right, below and left of "
                    f"{agent.words}.", line, 4, reads)  # fmt: skip
 
@@ -220,11 +220,13 @@ def _whole(scene: Scene) -> Iterator[Draft]:
             continue
         unit = rounded(float(np.quantile(np.abs(f.both), 0.98)) or 1.0)
         value = f"{f.of('{s}')}.astype(jnp.float32)" if f.is_integer else f.of("{s}")
-        parts.append(f"jnp.ravel({value}) / {unit!r}" if unit != 1.0 else f"jnp.ravel({value})")
+        parts.append(divided(f"jnp.ravel({value})", unit))
         size, reads = size + f.size, reads | {f.index}
     if 1 < len(parts) and size <= 2 * SMALL:
-        line = f"jnp.clip(jnp.concatenate([{', '.join(parts)}]), -5.0, 5.0)"
-        yield _feature("everything", "whole", "All numbers of the state, scaled.", line, size, frozenset(reads))
+        lines = ["parts = [", *(f"    {part.format(s='state')}," for part in parts), "]"]
+        lines.append("jnp.clip(jnp.concatenate(parts), -5.0, 5.0)")
+        template = Template("everything", "whole", "All numbers of the state, scaled.", tuple(lines), size)
+        yield Draft(template, "feature", 1.0, frozenset(reads))
 
 
 def _the(n: Number) -> str:

@@ -21,6 +21,9 @@ MOST_COMPONENTS = 24
 MOST_ROWS = 6
 """Rows of an array of places, at most."""
 
+LEAP = 0.3
+"""Standard deviation of a step by that of the values, from which on a vector is no place."""
+
 _PAIRS = (("row", "col"), ("row", "column"), ("x", "y"), ("r", "c"), ("i", "j"))
 _ENDS = ("_position", "_pos", "_location", "_loc", "_place", "_coordinates", "_coords", "_coord", "_xy", "_cell")
 _AGENTS = ("agent", "player", "head", "robot", "paddle", "hand", "gripper", "torso", "body")
@@ -234,8 +237,17 @@ def with_agency(places: Sequence[Place], actions: Array) -> list[Place]:
         told = max(information(moves[:, k], taken[:, j]) for k in range(place.size) for j in range(taken.shape[1]))
         bonus = 1.5 if any(word in place.name for word in _AGENTS) else 1.0
         found.append(replace(place, agency=told * bonus if told > 0.01 else 0.0))
-    rate = {p.name for p in found for q in found if p is not q and _is_rate(p, q)}
+    rate = {p.name for p in found if not p.is_integer and _leaps(p)}
+    rate |= {p.name for p in found for q in found if p is not q and q.name not in rate and _is_rate(p, q)}
+    found = [replace(p, agency=0.0) if p.name in rate else p for p in found]
     return [replace(p, is_rate=p.name in rate) for p in sorted(found, key=lambda p: -p.agency)]
+
+
+def _leaps(place: Place) -> bool:
+    """Whether it changes in a step by much of what it varies by, as velocities and actions do and no place does."""
+    spread, step = place.before.std(0), place.moved.std(0)
+    varies = spread > 1e-6
+    return bool(varies.any() and np.median(step[varies] / spread[varies]) > LEAP)
 
 
 def _is_rate(rate: Place, place: Place) -> bool:

@@ -39,7 +39,7 @@ def ranked(
         x = values[draft.name]
         if not np.isfinite(x).all() or np.abs(x).max() > _LARGEST:
             continue
-        if (np.ptp(x, axis=0).max() == 0.0) and "time" not in draft.family and draft.name not in ("time_cost", "alive"):
+        if np.ptp(x, axis=0).max() == 0.0 and not draft.is_plain:
             continue
         key = (draft.kind, _signature(x, draft))
         if key in kept:

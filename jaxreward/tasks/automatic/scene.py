@@ -90,7 +90,7 @@ class Scene:
 
 def scene_of(played: Play, horizon: int) -> Scene:
     """What the transitions of `played` show."""
-    fields = fields_of(played)
+    fields = tuple(f for f in fields_of(played) if not _is_reward(f, played))
     turns = _turns(fields)
     turning = {f.name for f in fields if f.shape[-1:] == (4,) and _is_unit(f)}
     others = [f for f in fields if f.name not in turning]
@@ -111,7 +111,9 @@ def scene_of(played: Play, horizon: int) -> Scene:
                                                      agent.text)  # fmt: skip
         places = [agent if p.name == agent.name else p for p in seen_from(agent, fits, places)]
     places = [_named(p, helpers) for p in places]
+    of_pairs = {k for p in places if p.text.startswith("jnp.stack") for k in p.reads}
     numbers = numbers_of(others, frozenset(of_vectors))
+    numbers = [replace(n, is_part=True) if n.reads <= of_pairs and not n.is_part else n for n in numbers]
     numbers += [_count(layer) for layer in layers if np.ptp(np.concatenate(layer.counts)) > 0 and not layer.is_single]
     numbers += [c for p in places if p.field in of_vectors and not p.is_integer for c in _components(p)]
     bits = [f for f in others if f.is_bool and 1 <= len(f.shape) <= 1 and not f.is_constant]
@@ -161,6 +163,11 @@ def _components(place: Place) -> list[Number]:
             found.append(Number(f"{place.name}_{'xyz'[k]}", text, "real", place.reads, x, y, is_rate=place.is_rate,
                                 is_part=True))  # fmt: skip
     return found
+
+
+def _is_reward(one: Field, played: Play) -> bool:
+    """Whether the field holds the reward of the step before, and no state."""
+    return not one.shape and one.after.dtype.kind == "f" and bool(np.allclose(one.after, played.reward, atol=1e-6))
 
 
 def _turns(fields: Sequence[Field]) -> tuple[Turn, ...]:

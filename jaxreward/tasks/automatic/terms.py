@@ -44,11 +44,11 @@ def terms(scene: Scene, space: object) -> Iterator[Draft]:
 
 def term(
     name: str, tags: str, doc: str, value: str, line: str, reads: frozenset[int], weight: float = 1.0,
-    scales: tuple[float, ...] = (1.0, 0.3, 3.0),
+    factors: tuple[float, ...] = (1.0, 0.3, 3.0),
 ) -> Draft:  # fmt: skip
     """A term: in `line`, {0} and {1} are the quantity `value` of the state and of the next state."""
     text = line.format(value.format(s="state"), value.format(s="next_state"))
-    return Draft(Template(name, tags, doc, text, 1, scales), "term", weight, reads)
+    return Draft(Template(name, tags, doc, text, 1, factors), "term", weight, reads)
 
 
 def gain(
@@ -56,10 +56,11 @@ def gain(
 ) -> Draft:
     """The gain of a potential, `sign` times `value`, which varies by `span`: about 1 from one end to the other."""
     line = "GAMMA * {1} - {0}" if sign > 0 else "{0} - GAMMA * {1}"
-    return term(name, tags, doc, value, line, reads, weight, _scales(span))
+    return term(name, tags, doc, value, line, reads, weight, scales(span))
 
 
-def _scales(span: float) -> tuple[float, ...]:
+def scales(span: float) -> tuple[float, ...]:
+    """Weights of a potential that varies by `span`: about 1 from end to end, 3 and 0.3."""
     unit = 1.0 / max(span, 1e-3)
     return (rounded(unit, 1), rounded(3 * unit, 1), rounded(0.3 * unit, 1))
 
@@ -89,7 +90,7 @@ def _of_target(p: Place, scene: Scene) -> Iterator[Draft]:
             line = f"jnp.where({gate} & {after}, {{0}} - GAMMA * {{1}}, 0.0)"
             yield term(f"{name}_{when}_{flag.name}", f"shaping {tag} {about}",
                         f"What the distance of {words} fell by, {when} {flag.words} is on.", value, line,
-                        reads | flag.reads, 0.9, _scales(span))  # fmt: skip
+                        reads | flag.reads, 0.9, scales(span))  # fmt: skip
 
 
 def _span(one: Place, other: Place) -> float:
@@ -140,7 +141,7 @@ def _of_number(n: Number) -> Iterator[Draft]:
         yield gain(f"no_{n.name}_potential", f"potential {about}", f"Potential: whether {n.words} is off.", value,
                     n.reads, 1.0, 0.3 * part, -1)  # fmt: skip
         return
-    if n.kind == "count":
+    if n.kind == "count" and not n.is_part:
         for name, words, line in (("rose", "rose", "({1} > {0})"), ("fell", "fell", "({1} < {0})")):
             yield term(f"{n.name}_{name}", f"milestone farmable {about}", f"The {n.words} {words}.", n.text,
                         f"{line}.astype(jnp.float32)", n.reads, 0.6 * part, MILESTONE)  # fmt: skip
@@ -179,10 +180,10 @@ def _levels(
 
 def _costs(scene: Scene, space: object) -> Iterator[Draft]:
     none: frozenset[int] = frozenset()
-    yield term("time_cost", "penalty time", "A cost for every step.", "", "-1.0", none, 0.7, COST)
+    yield _plain("time_cost", "penalty time", "A cost for every step.", "-1.0", COST)
     if scene.played.ends_early:
-        yield term("alive", "bonus alive", "A reward for every step of an episode that may end early.", "", "1.0",
-                    none, 0.7, (0.1, 0.03, 0.3))  # fmt: skip
+        words = "A reward for every step of an episode that may end early."
+        yield _plain("alive", "bonus alive", words, "1.0", (0.1, 0.03, 0.3))
     if isinstance(space, Box):
         yield term("action_cost", "penalty effort", "Minus the mean square of the action.", "",
                     "-jnp.mean(jnp.square(action))", none, 0.8, (0.1, 0.03, 0.01))  # fmt: skip
@@ -190,3 +191,7 @@ def _costs(scene: Scene, space: object) -> Iterator[Draft]:
     if agent is not None and agent.is_integer:
         yield term("no_move", "penalty", f"A cost for a step in which {agent.words} stays in its place.", agent.text,
                     "jnp.where(jnp.all({0} == {1}), -1.0, 0.0)", agent.reads, 0.8, (0.05, 0.02, 0.1))  # fmt: skip
+
+
+def _plain(name: str, tags: str, doc: str, line: str, scales: tuple[float, ...]) -> Draft:
+    return Draft(Template(name, tags, doc, line, 1, scales), "term", 0.7, is_plain=True)

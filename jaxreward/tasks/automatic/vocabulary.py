@@ -32,8 +32,9 @@ def automatic_vocabulary(task: Task, seed: int = 0) -> Vocabulary:
     """
     played = play(task, seed)
     scene = scene_of(played, task.horizon)
-    clues = clues_of(task, scene.fields)
-    drafts = _unique([*clues.drafts, *features.features(scene), *terms.terms(scene, task.action_space)])
+    clues = clues_of(task, played)
+    named = [*features.features(scene), *terms.terms(scene, task.action_space)]
+    drafts = _unique([*clues.own, *named, *clues.conditions])  # of equal ones the first has the better name
     if 0 < len(clues.reads) <= len(scene.fields) / 2:
         drafts = [replace(d, weight=d.weight * READ) if d.reads & clues.reads else d for d in drafts]
     helpers = {**functions_of(SHAPES + features.TURN_HELPERS + cells.HELPERS), **scene.measures, **scene.helpers}
