@@ -79,9 +79,7 @@ def merged(own: Vocabulary, derived: Vocabulary) -> Vocabulary:
     def renamed(text: str) -> str:
         return clashes.sub(lambda m: f"{m[0]}_2", text) if clashes else text
 
-    fragments = [
-        f.model_copy(update={"name": renamed(f.name), "source": renamed(f.source)}) for f in derived.fragments
-    ]
+    fragments = [f.model_copy(update={"name": renamed(f.name), "source": renamed(f.source)}) for f in derived.fragments]
     return Vocabulary(
         constants=own.constants | {renamed(k): v for k, v in derived.constants.items()},
         helpers=own.helpers | {renamed(k): renamed(v) for k, v in derived.helpers.items()},

@@ -105,8 +105,7 @@ def layers_of(fields: Sequence[Field]) -> tuple[Layer, ...]:
         if len(values) > MOST_VALUES:
             continue
         for value, count in zip(values, counts, strict=True):
-            is_ground = value == 0 or count > FEW * counts.sum()
-            if is_ground or not value:
+            if value == 0 or count > FEW * counts.sum():
                 continue
             two = grid.before.dtype == bool
             mask = grid.text if two else f"({grid.text} == {value.item():g})"
@@ -153,10 +152,10 @@ def seen_from(agent: Place, layers: Sequence[Layer], places: Sequence[Place]) ->
     for layer in layers:
         if layer.name == agent.name:
             continue
-        values = [_nearest(m, p) for m, p in ((layer.before, agent.before), (layer.after, agent.after))]
+        before, after = _nearest(layer.before, agent.before), _nearest(layer.after, agent.after)
         text = f"nearest_cell({layer.mask}, {agent.name}_place({{s}}))"
         of = known.get(layer.name)
-        new = Place(layer.name, text, True, layer.reads | agent.reads, *values)
+        new = Place(layer.name, text, True, layer.reads | agent.reads, before, after)
         found.append(replace(new, agency=of.agency if of else 0.0))
     return found
 
@@ -170,5 +169,5 @@ def _nearest(masks: Array, places: Array) -> Array:
     rows = np.abs(np.arange(masks.shape[1])[None] - places[:, :1])
     columns = np.abs(np.arange(masks.shape[2])[None] - places[:, 1:])
     steps = np.where(masks, rows[:, :, None] + columns[:, None, :], 1e6)
-    there = masks.any((1, 2))
-    return np.where(there[:, None], _first(steps == steps.min((1, 2), keepdims=True)), places).astype(np.float32)
+    there = masks.any((1, 2)).reshape(-1, 1)
+    return np.where(there, _first(steps == steps.min((1, 2), keepdims=True)), places).astype(np.float32)

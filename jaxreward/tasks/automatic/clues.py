@@ -37,8 +37,8 @@ LONGEST = 240
 
 @dataclass(frozen=True)
 class Clues:
-    """The task's own observation and reward, terms of the conditions that its functions check, and the leaves of the view
-    that reward, metric or end depend on."""
+    """The task's own observation and reward, terms of the conditions that its functions check, and the leaves of the
+    view that reward, metric or end depend on."""
 
     own: tuple[Draft, ...]
     conditions: tuple[Draft, ...]

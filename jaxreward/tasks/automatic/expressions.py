@@ -100,9 +100,10 @@ def following(
     outvars = closed.jaxpr.outvars
     wanted = [only is None or k in only for k in range(len(outvars))]
     jaxpr, _ = partial_eval.dce_jaxpr(closed.jaxpr, wanted, instantiate=True)
+    avals: list[Any] = [v.aval for v in jaxpr.invars]
     inputs = [
-        Text(path, frozenset([k]), tuple(v.aval.shape), v.aval.dtype)
-        for k, (path, v) in enumerate(zip(paths, jaxpr.invars, strict=True))
+        Text(path, frozenset([k]), tuple(aval.shape), aval.dtype)
+        for k, (path, aval) in enumerate(zip(paths, avals, strict=True))
     ]
     names = {v: named[k] for k, v in enumerate(outvars) if k in named and not isinstance(v, core.Literal)}
     names = _of_sources(closed.jaxpr, names)
@@ -287,7 +288,7 @@ def _whole(text: Text) -> str:
 
 
 def _converted(text: Text, dtype: np.dtype[Any]) -> str:
-    name = "bool_" if dtype == bool else dtype.name
+    name = "bool_" if dtype.kind == "b" else dtype.name
     if text.text.replace(".", "").replace("-", "").isdigit() and dtype.kind == "f":
         return repr(float(text.text))
     return f"jnp.asarray({text.text}, jnp.{name})" if not text.reads else f"{text.text}.astype(jnp.{name})"

@@ -204,8 +204,8 @@ def _of_grid(g: Grid, scene: Scene) -> Iterator[Draft]:
         if side <= max(g.shape):
             line = divided(f"window({g.text}, {agent.text}, {radius}).reshape(-1)", max(g.scale, 1.0))
             tag = "local_view large" if radius == 3 else "local_view"
-            yield _feature(f"{g.name}_{side}x{side}", tag, f"The {side} x {side} cells of {words} around {agent.words}.",
-                           line, side * side, reads)  # fmt: skip
+            doc = f"The {side} x {side} cells of {words} around {agent.words}."
+            yield _feature(f"{g.name}_{side}x{side}", tag, doc, line, side * side, reads)
     cross = "jnp.array([1, 5, 7, 3])"
     line = divided(f"window({g.text}, {agent.text}, 1).reshape(-1)[{cross}]", max(g.scale, 1.0))
     yield _feature(f"{g.name}_beside", "surroundings", f"The cells of {words} above, right, below and left of "
@@ -222,7 +222,7 @@ def _whole(scene: Scene) -> Iterator[Draft]:
         value = f"{f.of('{s}')}.astype(jnp.float32)" if f.is_integer else f.of("{s}")
         parts.append(divided(f"jnp.ravel({value})", unit))
         size, reads = size + f.size, reads | {f.index}
-    if 1 < len(parts) and size <= 2 * SMALL:
+    if len(parts) > 1 and size <= 2 * SMALL:
         lines = ["parts = [", *(f"    {part.format(s='state')}," for part in parts), "]"]
         lines.append("jnp.clip(jnp.concatenate(parts), -5.0, 5.0)")
         template = Template("everything", "whole", "All numbers of the state, scaled.", tuple(lines), size)

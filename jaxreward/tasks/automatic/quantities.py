@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Literal
 
 import numpy as np
@@ -127,7 +128,9 @@ def numbers_of(fields: Sequence[Field], used: frozenset[str] = frozenset()) -> l
             name = "_".join([field.name, *map(str, element)])
             text = field.of("{s}", element)
             reads = frozenset([field.index])
-            found.append(Number(name, text, _kind(field, x, y), reads, x, y, is_part=bool(element), is_bool=field.is_bool))
+            found.append(
+                Number(name, text, _kind(field, x, y), reads, x, y, is_part=bool(element), is_bool=field.is_bool)
+            )
     return _with_rates(found)
 
 
@@ -181,7 +184,7 @@ def places_of(fields: Sequence[Field]) -> list[Place]:
                 found.append(place)
     pairs, parts = [], set[str]()
     scalars = [f for f in fields if not f.shape and not f.is_bool]
-    for one, other in zip(scalars, scalars[1:], strict=False):
+    for one, other in pairwise(scalars):
         if one.name in parts or not (name := _pair(one, other, fields)):
             continue
         text = f"jnp.stack([{one.of('{s}')}, {other.of('{s}')}]).astype(jnp.float32)"

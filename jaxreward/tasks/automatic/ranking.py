@@ -61,8 +61,8 @@ def ranked(
 def _values(
     drafts: Sequence[Draft], helpers: Mapping[str, str], constants: Mapping[str, str], played: Play
 ) -> dict[str, Array]:
-    """Of every feature its values on all states that are acted in (N, size), of a term those on all transitions and, in a second
-    column, those of states that do not change: of a potential, a multiple of it."""
+    """Of every feature its values on all states that are acted in (N, size); of a term those on all transitions, and in
+    a second column those of states that do not change: of a potential, a multiple of it."""
     texts = ["import jax", "import jax.numpy as jnp", *(f"{k} = {v}" for k, v in constants.items())]
     names: dict[str, Any] = {}
     exec("\n\n".join([*texts, *helpers.values(), *(d.source for d in drafts)]), names)  # texts of this package

@@ -80,7 +80,8 @@ def _of_target(p: Place, scene: Scene) -> Iterator[Draft]:
         near = rounded(span / 20)
         yield term(f"{agent.name}_reached_{p.name}", f"milestone farmable {about}",
                     f"The distance of {words} fell below {near:g}.", value,
-                    f"jnp.where(({{1}} < {near!r}) & ({{0}} >= {near!r}), 1.0, 0.0)", reads, 0.6, MILESTONE)  # fmt: skip
+                    f"jnp.where(({{1}} < {near!r}) & ({{0}} >= {near!r}), 1.0, 0.0)", reads, 0.6,
+                    MILESTONE)  # fmt: skip
         yield term(f"{agent.name}_at_{p.name}", f"shaping {about}", f"How near {words} are, 1 at the same place.",
                     value, f"jnp.exp(-{{1}} / {rounded(span / 5)!r})", reads, 0.8, (0.1, 0.3, 1.0))  # fmt: skip
     for flag in scene.flags[:MOST_GATES]:
@@ -158,8 +159,10 @@ def _of_number(n: Number) -> Iterator[Draft]:
     if n.kind == "real" and not n.is_angle:
         for word, share in (("highest", 0.98), ("lowest", 0.02)):
             bound = rounded(float(np.quantile(n.after, share)), 3)
-            line = f"({{1}} > {bound!r}) & ({{0}} <= {bound!r})" if share > 0.5 else (
-                f"({{1}} < {bound!r}) & ({{0}} >= {bound!r})"
+            line = (
+                f"({{1}} > {bound!r}) & ({{0}} <= {bound!r})"
+                if share > 0.5
+                else (f"({{1}} < {bound!r}) & ({{0}} >= {bound!r})")
             )
             yield term(f"{n.name}_{word}", f"milestone farmable {about}", f"The {n.words} passed {bound:g}.", n.text,
                         f"jnp.where({line}, 1.0, 0.0)", n.reads, 0.3 * part, MILESTONE)  # fmt: skip
