@@ -72,18 +72,14 @@ def _of_target(p: Place, scene: Scene) -> Iterator[Draft]:
     about, words = f"about:{p.name}", f"{agent.words} and {p.words}"
     span = _span(agent, p)
     yield from _distance_terms(name, words, value, span, reads, about)
-    if p.is_integer:
-        yield term(f"{agent.name}_reached_{p.name}", f"milestone farmable {about}",
-                    f"Now {words} are in the same place.", value,
-                    "jnp.where(({1} < 0.5) & ({0} > 0.5), 1.0, 0.0)", reads, 0.8, MILESTONE)  # fmt: skip
-    else:
-        near = rounded(span / 20)
-        yield term(f"{agent.name}_reached_{p.name}", f"milestone farmable {about}",
-                    f"The distance of {words} fell below {near:g}.", value,
-                    f"jnp.where(({{1}} < {near!r}) & ({{0}} >= {near!r}), 1.0, 0.0)", reads, 0.6,
-                    MILESTONE)  # fmt: skip
-        yield term(f"{agent.name}_at_{p.name}", f"shaping {about}", f"How near {words} are, 1 at the same place.",
-                    value, f"jnp.exp(-{{1}} / {rounded(span / 5)!r})", reads, 0.8, (0.1, 0.3, 1.0))  # fmt: skip
+    near = 0.5 if p.is_integer else rounded(span / 20)
+    doc = f"Paid when {words} come together, within {near:g}, and taken back when they part: no use to repeat."
+    line = f"GAMMA * ({{1}} < {near!r}) - ({{0}} < {near!r})"
+    yield term(f"{agent.name}_reached_{p.name}", f"milestone {about}", doc, value, line, reads, 0.6, MILESTONE)
+    if not p.is_integer:
+        doc = f"How near {words} are, 1 at the same place."
+        line = f"jnp.exp(-{{1}} / {rounded(span / 5)!r})"
+        yield term(f"{agent.name}_at_{p.name}", f"shaping {about}", doc, value, line, reads, 0.8, (0.1, 0.3, 1.0))
     for flag in scene.flags[:MOST_GATES]:
         for on in (False, True):
             gate, after = flag.switched("state", on), flag.switched("next_state", on)
