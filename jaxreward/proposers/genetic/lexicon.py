@@ -37,7 +37,7 @@ class Lexicon:
             raise InvalidSetting(
                 "the task has no vocabulary, which the genetic proposer builds programs from: leave --vocabulary own "
                 "out, or use another proposer",
-                *("vocabulary", "proposer"),
+                "proposer",
             )
         self.fragments = {fragment.name: fragment for fragment in vocabulary.fragments}
         texts = [*IMPORTS, *(f"{name} = {value}" for name, value in vocabulary.constants.items())]
