@@ -4,7 +4,7 @@ cells, and with other names."""
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -35,7 +35,10 @@ class KeyDoor:
     description: str = "A room of 7 x 7 cells with a key and a door. Fetch the key, then go to the door: it opens."
     state_notes: str = ""
     horizon: int = 40
-    action_space: ClassVar[Discrete] = Discrete(4)
+
+    @property
+    def action_space(self) -> Discrete:
+        return Discrete(4)
 
     @property
     def state_words(self) -> dict[str, str]:

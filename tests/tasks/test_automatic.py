@@ -120,11 +120,11 @@ def test_places_in_cells_are_where_the_fields_say():
 
 
 def test_the_reward_of_the_task_is_a_term():
-    task, played = KeyDoor(), play(KeyDoor())
+    played = play(KeyDoor())
     term = module_of(derived("fields"))["task_reward"]
     paid = jax.vmap(term)(played.views, played.actions, played.next_views)
     assert played.reward.sum() > 0
-    np.testing.assert_array_equal(paid, jax.vmap(task.sparse_reward)(played.views, played.actions, played.next_views))
+    np.testing.assert_array_equal(paid, played.reward)
 
 
 def test_conditions_of_a_step_are_found_in_it():

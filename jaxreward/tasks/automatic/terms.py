@@ -36,9 +36,9 @@ def terms(scene: Scene, space: object) -> Iterator[Draft]:
     for turn in scene.turns:
         up = f"up_in_world({turn.text})[2]"
         yield term(f"{turn.name}_upright", f"shaping about:{turn.name}", f"How upright {turn.words} is.", up, "{1}",
-                    turn.reads)  # fmt: skip
+                   turn.reads)  # fmt: skip
         yield gain(f"{turn.name}_upright_potential", f"potential about:{turn.name}",
-                    f"Potential: how upright {turn.words} is.", up, turn.reads, 1.0, 1.0)  # fmt: skip
+                   f"Potential: how upright {turn.words} is.", up, turn.reads, 1.0, 1.0)  # fmt: skip
     yield from _costs(scene, space)
 
 
@@ -86,8 +86,8 @@ def _of_target(p: Place, scene: Scene) -> Iterator[Draft]:
             when, tag = ("while", "late") if on else ("before", "early")
             line = f"jnp.where({gate} & {after}, {{0}} - GAMMA * {{1}}, 0.0)"
             yield term(f"{name}_{when}_{flag.name}", f"shaping {tag} {about}",
-                        f"What the distance of {words} fell by, {when} {flag.words} is on.", value, line,
-                        reads | flag.reads, 0.9, scales(span))  # fmt: skip
+                       f"What the distance of {words} fell by, {when} {flag.words} is on.", value, line,
+                       reads | flag.reads, 0.9, scales(span))  # fmt: skip
 
 
 def _span(one: Place, other: Place) -> float:
@@ -100,7 +100,7 @@ def _distance_terms(
     name: str, words: str, value: str, span: float, reads: frozenset[int], about: str
 ) -> Iterator[Draft]:
     yield gain(f"{name}_potential", f"potential {about}", f"Potential: minus the distance of {words}.", value, reads,
-                span, 1.0, -1)  # fmt: skip
+               span, 1.0, -1)  # fmt: skip
     yield gain(f"{name}_away", f"potential {about}", f"Potential: the distance of {words}.", value, reads, span, 0.15)
 
 
@@ -120,7 +120,7 @@ def _staged(scene: Scene) -> Iterator[Draft]:
             value = f"left_of_{name}({{s}})"
             doc = f"Potential: the way to {one.words} until {flag.words} is on, then that to {other.words}."
             yield gain(f"{name}_potential", f"potential about:{one.name} about:{other.name}", doc, value,
-                        one.reads | other.reads | flag.reads | agent.reads, jump, 0.8, -1)  # fmt: skip
+                       one.reads | other.reads | flag.reads | agent.reads, jump, 0.8, -1)  # fmt: skip
 
 
 def _of_number(n: Number) -> Iterator[Draft]:
@@ -130,18 +130,18 @@ def _of_number(n: Number) -> Iterator[Draft]:
     if n.kind == "flag":
         value = n.value
         yield term(f"{n.name}_on", f"milestone {about}", f"Now {n.words} is on and was off.", value,
-                    "jnp.maximum({1} - {0}, 0.0)", n.reads, part, MILESTONE)  # fmt: skip
+                   "jnp.maximum({1} - {0}, 0.0)", n.reads, part, MILESTONE)  # fmt: skip
         yield term(f"{n.name}_off", f"milestone {about}", f"Now {n.words} is off and was on.", value,
-                    "jnp.maximum({0} - {1}, 0.0)", n.reads, 0.5 * part, MILESTONE)  # fmt: skip
+                   "jnp.maximum({0} - {1}, 0.0)", n.reads, 0.5 * part, MILESTONE)  # fmt: skip
         yield gain(f"{n.name}_potential", f"potential {about}", f"Potential: whether {n.words} is on.", value, n.reads,
-                    1.0, 0.8 * part)  # fmt: skip
+                   1.0, 0.8 * part)  # fmt: skip
         yield gain(f"no_{n.name}_potential", f"potential {about}", f"Potential: whether {n.words} is off.", value,
-                    n.reads, 1.0, 0.3 * part, -1)  # fmt: skip
+                   n.reads, 1.0, 0.3 * part, -1)  # fmt: skip
         return
     if n.kind == "count" and not n.is_part:
-        for name, words, line in (("rose", "rose", "({1} > {0})"), ("fell", "fell", "({1} < {0})")):
-            yield term(f"{n.name}_{name}", f"milestone farmable {about}", f"The {n.words} {words}.", n.text,
-                        f"{line}.astype(jnp.float32)", n.reads, 0.6 * part, MILESTONE)  # fmt: skip
+        for verb, line in (("rose", "({1} > {0})"), ("fell", "({1} < {0})")):
+            yield term(f"{n.name}_{verb}", f"milestone farmable {about}", f"The {n.words} {verb}.", n.text,
+                       f"{line}.astype(jnp.float32)", n.reads, 0.6 * part, MILESTONE)  # fmt: skip
     yield from _levels(n.name, n.words, n.value, n.span, n.reads, about, part)
     crosses = n.low < -0.1 * n.span and n.high > 0.1 * n.span
     if n.is_angle:
@@ -161,7 +161,7 @@ def _of_number(n: Number) -> Iterator[Draft]:
                 else (f"({{1}} < {bound!r}) & ({{0}} >= {bound!r})")
             )
             yield term(f"{n.name}_{word}", f"milestone farmable {about}", f"The {n.words} passed {bound:g}.", n.text,
-                        f"jnp.where({line}, 1.0, 0.0)", n.reads, 0.3 * part, MILESTONE)  # fmt: skip
+                       f"jnp.where({line}, 1.0, 0.0)", n.reads, 0.3 * part, MILESTONE)  # fmt: skip
 
 
 def _levels(
@@ -171,10 +171,10 @@ def _levels(
     for word, sign in (("more", 1), ("less", -1)):
         scale = rounded(1.0 / max(span, 1e-3), 1)
         yield gain(f"{word}_{name}_potential", f"potential {about}", f"Potential: {word} {words}.", value, reads, span,
-                    0.7 * weight, sign)  # fmt: skip
+                   0.7 * weight, sign)  # fmt: skip
         line = "{1}" if sign > 0 else "-{1}"
         yield term(f"{word}_{name}", f"shaping {about}", f"The {words}, {word} being better.", value, line, reads,
-                    0.6 * weight, (scale, rounded(0.1 * scale, 1)))  # fmt: skip
+                   0.6 * weight, (scale, rounded(0.1 * scale, 1)))  # fmt: skip
 
 
 def _costs(scene: Scene, space: object) -> Iterator[Draft]:
@@ -185,11 +185,11 @@ def _costs(scene: Scene, space: object) -> Iterator[Draft]:
         yield _plain("alive", "bonus alive", words, "1.0", (0.1, 0.03, 0.3))
     if isinstance(space, Box):
         yield term("action_cost", "penalty effort", "Minus the mean square of the action.", "",
-                    "-jnp.mean(jnp.square(action))", none, 0.8, (0.1, 0.03, 0.01))  # fmt: skip
+                   "-jnp.mean(jnp.square(action))", none, 0.8, (0.1, 0.03, 0.01))  # fmt: skip
     agent = scene.agent
     if agent is not None and agent.is_integer:
         yield term("no_move", "penalty", f"A cost for a step in which {agent.words} stays in its place.", agent.text,
-                    "jnp.where(jnp.all({0} == {1}), -1.0, 0.0)", agent.reads, 0.8, (0.05, 0.02, 0.1))  # fmt: skip
+                   "jnp.where(jnp.all({0} == {1}), -1.0, 0.0)", agent.reads, 0.8, (0.05, 0.02, 0.1))  # fmt: skip
 
 
 def _plain(name: str, tags: str, doc: str, line: str, scales: tuple[float, ...]) -> Draft:
