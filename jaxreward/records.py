@@ -361,7 +361,8 @@ class Fragment(Record):
     A `feature` is `def name(state)` returning a float32 vector of `size` values of order one; a
     `term` is `def name(state, action, next_state)` returning a scalar. `scales` are the
     multipliers worth trying first; `tags` group fragments (`milestone`, `shaping`, `penalty`,
-    `relative`, `local_view`, ..., and the objects they speak of).
+    `relative`, `local_view`, ..., and the objects they speak of). `weight` is how likely the genetic
+    proposer is to draw it, against others of 1.
     """
 
     name: str
@@ -371,6 +372,7 @@ class Fragment(Record):
     scales: tuple[float, ...] = (1.0,)
     tags: tuple[str, ...] = ()
     doc: str = ""
+    weight: float = Field(default=1.0, gt=0.0)
 
     def __init__(self, function: Callable[..., Any] | None = None, /, **fields: Any) -> None:
         """The fields, or those of a function.

@@ -8,8 +8,11 @@ from typing import Annotated
 from jaxreward.commands.resolve import Command, Resolved
 from jaxreward.config import Arg
 from jaxreward.errors import UserError
+from jaxreward.evolution.settings import VocabularyOption
+from jaxreward.evolution.vocabulary import vocabulary_for
 from jaxreward.extras import install, missing
-from jaxreward.tasks import OPEN_NAMES, card, extra_of, make_task_of, options_of, task_names
+from jaxreward.records import Vocabulary
+from jaxreward.tasks import OPEN_NAMES, card, extra_of, make_task_of, options_of, require_sound, task_names
 
 
 @dataclass(frozen=True)
@@ -20,6 +23,8 @@ class TasksSettings:
     """Name of the task, such as gymnax/CartPole-v1, or a Python file, which is executed."""
     task_arg: Annotated[tuple[str, ...], Arg(adds=True)] = ()
     """Options of the task, each as KEY=VALUE."""
+    vocabulary: VocabularyOption | None = None
+    """Also list what the genetic proposer would build programs from. As --vocabulary of evolve."""
 
 
 def run(resolved: Resolved[TasksSettings]) -> int:
@@ -34,6 +39,9 @@ def run(resolved: Resolved[TasksSettings]) -> int:
     print(f"{task.name}, {task.horizon} steps an episode\n\n{task.description}\n\n{card(task).state_doc}")
     options = ", ".join(f"{name}={value}" for name, value in options_of(task).items())
     print(f"\nOptions (--task-arg KEY=VALUE): {options}" if options else "")
+    if settings.vocabulary is not None:
+        require_sound(task)
+        print("\n".join(_listed(vocabulary_for(task, settings.vocabulary)[0])))
     return 0
 
 
@@ -46,6 +54,20 @@ def listing() -> list[str]:
     return [f"{name:<{width}}{note.get(extra, extra)}".rstrip() for name, extra in zip(names, extras, strict=True)]
 
 
+def _listed(vocabulary: Vocabulary) -> list[str]:
+    """A line for every fragment, the likeliest of each kind first."""
+    width = max((len(f.name) for f in vocabulary.fragments), default=0)
+    lines = []
+    for kind in ("feature", "term"):
+        found = sorted((f for f in vocabulary.fragments if f.kind == kind), key=lambda f: -f.weight)
+        lines.append(f"\n{len(found)} {kind}s, with how likely each is to be drawn")
+        lines += [f"  {f.name:{width}}  {f.weight:5.2g}  {f.doc}" for f in found]
+    return lines
+
+
 COMMANDS = (
-    Command("tasks", TasksSettings, run=run, examples=("tasks", "tasks panda-tracking --task-arg speed_scale=2")),
-)
+    Command(
+        "tasks", TasksSettings, run=run,
+        examples=("tasks", "tasks panda-tracking --task-arg speed_scale=2", "tasks my_task.py --vocabulary derived"),
+    ),
+)  # fmt: skip

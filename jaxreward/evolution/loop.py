@@ -23,6 +23,7 @@ from jaxreward.evolution.profiling import Profile
 from jaxreward.evolution.repair import repair_requests
 from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.evolution.setup import OBSERVATION, Setup, require_same_objects, save_files
+from jaxreward.evolution.vocabulary import write_vocabulary
 from jaxreward.programs import Checker, Program, ProgramRejected
 from jaxreward.proposers.fixed import FixedObservation
 from jaxreward.proposers.llm.cost import Amount
@@ -104,6 +105,7 @@ class Evolution:
         self.run, self.settings, self.checker, self.watcher, self.stop = run, settings, checker, watcher, stop
         self.task, self.strategy, self.proposer = setup.task, setup.strategy, setup.proposer
         self.observation, self.judge, self.given = setup.observation, setup.judge, setup.given
+        self.derived = setup.derived
         self.on_event = on_event
         self.store = Checkpoints(run.checkpoints)
         events = [entry.event for entry in run.entries]
@@ -178,6 +180,8 @@ class Evolution:
             if self.observation is not None:
                 self._check_observation(self.observation)
                 write_atomic(self.run.path / OBSERVATION, self.observation.source)
+            if self.derived is not None:
+                write_vocabulary(self.run.path, self.derived)
             self.log(RunStarted(config=s.as_config(), versions=soft, task=s.task, strategy=s.strategy,
                                 proposer=s.proposer, seed=s.seed, command=command,
                                 measure=measure_of(self.task), objects=objects))  # fmt: skip

@@ -25,6 +25,7 @@ from jaxreward.training.rungs import Rung
 
 BASELINES = ("sparse", "dense", "best-of-n")
 Judge = Literal["files", "terminal"]
+VocabularyOption = Literal["auto", "own", "derived", "both"]
 _OLD_COLLECTORS = {"linked": "stepwise", "hasty": "fused"}
 
 
@@ -66,6 +67,9 @@ class SearchOptions(TrainingOptions):
 
     bandit: bool = False
     """Choose operators by what they have brought so far. Models are chosen so too, by cost as well."""
+    vocabulary: VocabularyOption = "auto"
+    """What the genetic proposer builds programs from. own: the vocabulary that the task brings; derived: one made from
+    the task's view, random play and reward; both; auto: its own, and derived where it brings none."""
     observation: Path | None = None
     """With --evolve reward: a file whose get_observation all have. It takes the place of the task's own."""
     generation: Annotated[int, Arg(least=1)] = 8

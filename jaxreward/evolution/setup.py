@@ -11,12 +11,13 @@ from jaxreward import files
 from jaxreward.errors import InvalidSetting, UserError
 from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.evolution.task_check import require_vocabulary
+from jaxreward.evolution.vocabulary import search_vocabulary
 from jaxreward.extras import require
 from jaxreward.proposers.fixed import FixedObservation
 from jaxreward.proposers.human.judge import Judge
 from jaxreward.proposers.proposer import Proposer
 from jaxreward.proposers.registry import make_proposer, own_proposer
-from jaxreward.records import TaskCard
+from jaxreward.records import TaskCard, Vocabulary
 from jaxreward.runs.disk import write_atomic
 from jaxreward.search import SearchStrategy, make_strategy
 from jaxreward.tasks import Dense, Drawable, Task, card, file_of, is_file, measure_of, require_sound
@@ -46,7 +47,8 @@ class Objects:
 
 @dataclass(frozen=True)
 class Setup:
-    """The objects that settings name, made before anything is written; `given` are those that Python code gave."""
+    """The objects that settings name, made before anything is written; `given` are those that Python code gave, and
+    `derived` is the vocabulary of the search where any of it was derived from the task."""
 
     task: Task
     strategy: SearchStrategy[Any]
@@ -54,6 +56,7 @@ class Setup:
     observation: FixedObservation | None = None
     judge: Judge | None = None
     given: Objects = Objects()
+    derived: Vocabulary | None = None
 
     @classmethod
     def of(
@@ -84,7 +87,8 @@ class Setup:
             )
         strategy = make_strategy(settings.strategy, **settings.strategy_options())
         observation = observation or given_observation(settings)
-        described = task_card(task, observation, settings.ppo)
+        vocabulary, is_derived = search_vocabulary(settings, task)
+        described = task_card(task, observation, settings.ppo).model_copy(update={"vocabulary": vocabulary})
         if given.proposer is not None:
             proposer = own_proposer(given.proposer, described)
         else:
@@ -99,7 +103,8 @@ class Setup:
             require("reports", "a search that has people compare agents", "strategy", "option")
         asks = strategy.asks_people and settings.proposer != "replay"  # a recording has the votes
         judge = Judge(settings.judge, settings.llm.wait_s) if asks else None
-        return cls(task, strategy, proposer, observation, judge, given)
+        derived = vocabulary if is_derived else None
+        return cls(task, strategy, proposer, observation, judge, given, derived)
 
 
 def given_observation(settings: EvolveSettings) -> FixedObservation | None:

@@ -35,7 +35,8 @@ class Lexicon:
     def __init__(self, vocabulary: Vocabulary):
         if not vocabulary.fragments:
             raise InvalidSetting(
-                "the task has no vocabulary, which the genetic proposer builds programs from: use another proposer",
+                "the task has no vocabulary, which the genetic proposer builds programs from: leave --vocabulary own "
+                "out, or use another proposer",
                 "proposer",
             )
         self.fragments = {fragment.name: fragment for fragment in vocabulary.fragments}
@@ -45,6 +46,7 @@ class Lexicon:
         self.statements = tuple(Statement(text) for text in texts)
         self._by_name = {name: s for s in self.statements if not s.is_import for name in s.binds}
         self.subjects = tuple(dict.fromkeys(s for f in vocabulary.fragments for s in subjects(f)))
+        self._worth = {s: max(f.weight for f in vocabulary.fragments if s in subjects(f)) for s in self.subjects}
 
     def definition(self, names: Iterable[str]) -> tuple[Statement, ...]:
         """The statements that define fragments, with all they need."""
@@ -59,11 +61,16 @@ class Lexicon:
         return fragment if any(s.shape == own for s in statements if gene.name in s.binds) else None
 
     def theme(self, rng: np.random.Generator) -> tuple[str, ...]:
-        """One to three subjects in random order: what a new program will be about."""
+        """One to three subjects in random order: what a new program will be about. Those of fragments of more weight
+        are likelier."""
         if not self.subjects:
             return ()
         size = min(int(rng.choice([1, 2, 3], p=[0.4, 0.5, 0.1])), len(self.subjects))
-        return tuple(self.subjects[i] for i in rng.permutation(len(self.subjects))[:size])
+        worth = np.array([self._worth[s] for s in self.subjects])
+        if np.ptp(worth) == 0.0:
+            return tuple(self.subjects[i] for i in rng.permutation(len(self.subjects))[:size])
+        drawn = rng.choice(len(self.subjects), size, replace=False, p=worth / worth.sum())
+        return tuple(self.subjects[i] for i in drawn)
 
     def counterpart(self, name: str, one: str, other: str) -> str:
         """The fragment that says the same with two subjects exchanged; `name` itself if there is none."""
@@ -99,7 +106,7 @@ class Lexicon:
                 continue
             if tag is not None and tag not in fragment.tags:
                 continue
-            rarity = math.prod(TAG_WEIGHT.get(t, 1.0) for t in fragment.tags)
+            rarity = fragment.weight * math.prod(TAG_WEIGHT.get(t, 1.0) for t in fragment.tags)
             fit = affinity(fragment, theme) if stage is None else fitness_for(fragment, theme, stage)
             weights[fragment.name] = fit * rarity
         if not weights:

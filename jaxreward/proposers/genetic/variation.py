@@ -10,7 +10,7 @@ import numpy as np
 
 from jaxreward.programs.statements import Statement, fresh_name, lines_of, split
 from jaxreward.proposers.genetic.genome import ENTRY, Gene, Genome, Part, number
-from jaxreward.proposers.genetic.lexicon import Lexicon, subjects
+from jaxreward.proposers.genetic.lexicon import KIND, Lexicon, subjects
 from jaxreward.records import Fragment
 
 MOST = {"observation": 20, "reward": 10}
@@ -47,21 +47,26 @@ class Variation:
         def draw(**narrower) -> Fragment | None:
             return self.lexicon.draw(self.rng, part, theme, {*_names(genome, part), *avoid}, **narrower)
 
+        basic = [f for f in fragments if "basic" in f.tags and f.kind == KIND[part]]
         if part == "observation":
             count = int(self.rng.integers(4, 11))
-            basic = [f for f in fragments if "basic" in f.tags and self.rng.random() < BASIC]
-            for fragment in basic:
-                genome = self.add(genome, part, fragment)
+            genome = self._with_basic(genome, part, basic)
             for subject in theme:
                 genome = self.add(genome, part, draw(about=subject, tag="relative"))
         else:
             count = int(self.rng.integers(2, 7))
+            genome = self._with_basic(genome, part, basic)
             whole = [f for f in fragments if f.tags[:1] == ("milestone",) and subjects(f) == tuple(theme)]
             milestone = whole[int(self.rng.integers(len(whole)))] if whole else draw(families=["milestone"])
             genome = self.add(genome, part, milestone)
             for stage in range(len(theme)):
                 genome = self.add(genome, part, draw(families=GUIDING, stage=stage))
         while len(genome.genes(part)) < count and (fragment := draw()):
+            genome = self.add(genome, part, fragment)
+        return genome
+
+    def _with_basic(self, genome: Genome, part: Part, fragments: Sequence[Fragment]) -> Genome:
+        for fragment in [f for f in fragments if self.rng.random() < BASIC]:
             genome = self.add(genome, part, fragment)
         return genome
 

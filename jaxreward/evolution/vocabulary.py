@@ -1,0 +1,96 @@
+"""The vocabulary of a search: the task's own, one derived from the task, or both."""
+
+from __future__ import annotations
+
+import re
+from collections import OrderedDict
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from jaxreward import files
+from jaxreward.errors import FileProblem, UnusableFile
+from jaxreward.evolution.settings import EvolveSettings, VocabularyOption
+from jaxreward.records import Vocabulary
+from jaxreward.runs.disk import write_atomic
+from jaxreward.tasks import Task
+from jaxreward.tasks.automatic import automatic_vocabulary
+
+FILE = "vocabulary.json"
+"""The derived vocabulary in the folder of a run, which it is resumed with."""
+
+WITHOUT = ("llm", "manual", "replay")
+"""Proposers that have no use for a vocabulary."""
+
+_KEPT = 8
+_derived: OrderedDict[int, tuple[Any, Vocabulary]] = OrderedDict()
+
+
+def vocabulary_for(task: Task, kind: VocabularyOption) -> tuple[Vocabulary, bool]:
+    """The vocabulary of this kind, and whether any of it is derived."""
+    own = task.vocabulary()
+    if kind == "own" or (kind == "auto" and own.fragments):
+        return own, False
+    derived = _derive(task)
+    return (merged(own, derived) if kind == "both" else derived), True
+
+
+def search_vocabulary(settings: EvolveSettings, task: Task) -> tuple[Vocabulary, bool]:
+    """The vocabulary of a search, and whether any of it is derived: that of the run's folder where it is resumed, of
+    the run that it is part of, or a new one, in which potentials have the learner's discount."""
+    if settings.proposer in WITHOUT:
+        return task.vocabulary(), False
+    folders = [*([settings.out / settings.run_name] if settings.resume else []), settings.out]
+    if kept := [folder / FILE for folder in folders if files.is_there(folder / FILE)]:
+        return read_vocabulary(kept[0]), True
+    found, is_derived = vocabulary_for(task, settings.vocabulary)
+    if is_derived:
+        constants = found.constants | {"GAMMA": repr(round(float(settings.ppo.discount), 6))}
+        found = found.model_copy(update={"constants": constants})
+    return found, is_derived
+
+
+def read_vocabulary(path: Path) -> Vocabulary:
+    """The vocabulary of a file.
+
+    Raises:
+        UnusableFile: it holds none.
+    """
+    try:
+        return Vocabulary.model_validate_json(files.read_text(path))
+    except ValidationError as error:
+        where = ".".join(map(str, error.errors()[0]["loc"]))
+        message = f"{path} holds no vocabulary ({where or 'its text'}: {error.errors()[0]['msg']})"
+        raise UnusableFile(message, path, FileProblem.DAMAGED) from error
+
+
+def write_vocabulary(folder: Path, vocabulary: Vocabulary) -> None:
+    """Write a vocabulary into the folder of a run."""
+    write_atomic(folder / FILE, vocabulary.model_dump_json(indent=1) + "\n")
+
+
+def merged(own: Vocabulary, derived: Vocabulary) -> Vocabulary:
+    """Both, parts of `derived` renamed whose names `own` has."""
+    taken = {*own.constants, *own.helpers, *(f.name for f in own.fragments)}
+    names = {*derived.constants, *derived.helpers, *(f.name for f in derived.fragments)} & taken
+    clashes = re.compile(rf"\b({'|'.join(sorted(names))})\b") if names else None
+
+    def renamed(text: str) -> str:
+        return clashes.sub(lambda m: f"{m[0]}_2", text) if clashes else text
+
+    fragments = [f.model_copy(update={"name": renamed(f.name), "source": renamed(f.source)}) for f in derived.fragments]
+    return Vocabulary(
+        constants=own.constants | {renamed(k): v for k, v in derived.constants.items()},
+        helpers=own.helpers | {renamed(k): renamed(v) for k, v in derived.helpers.items()},
+        fragments=(*own.fragments, *fragments),
+    )
+
+
+def _derive(task: Task) -> Vocabulary:
+    """The derived vocabulary of a task, made once."""
+    if id(task) not in _derived:
+        _derived[id(task)] = task, automatic_vocabulary(task)  # the task itself, so that no other gets its id
+        while len(_derived) > _KEPT:
+            _derived.popitem(last=False)
+    return _derived[id(task)][1]

@@ -1,0 +1,47 @@
+"""A vocabulary made from a task itself: what its view holds, what random play shows, and what its reward reads."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from jaxreward.records import Vocabulary
+from jaxreward.tasks.automatic import cells, features, terms
+from jaxreward.tasks.automatic.clues import clues_of
+from jaxreward.tasks.automatic.draft import Draft
+from jaxreward.tasks.automatic.play import play
+from jaxreward.tasks.automatic.ranking import ranked
+from jaxreward.tasks.automatic.scene import scene_of
+from jaxreward.tasks.fragment_template import SHAPES, functions_of
+from jaxreward.tasks.task import Task
+
+CONSTANTS = {"GAMMA": "0.99"}
+"""The discount of potentials; a search puts that of its learner there."""
+READ = 1.6
+"""How much more a fragment counts that reads what the reward, the metric or the end of an episode reads."""
+
+
+def automatic_vocabulary(task: Task, seed: int = 0) -> Vocabulary:
+    """Features and terms for `task`, from its view and random play.
+
+    Places, numbers, grids and orientations are recognised by shapes, dtypes and values in play; fragments of them are
+    ranked by what they tell of the task's own reward and of its metric's progress, where random play meets any, and
+    by whether reward, metric or end read the same arrays. `Fragment.weight` is that rank.
+
+    The same task, seed and machine give the same vocabulary. Takes some seconds, on a simulation of bodies up to a
+    minute, most of them to compile.
+    """
+    played = play(task, seed)
+    scene = scene_of(played, task.horizon)
+    clues = clues_of(task, played)
+    named = [*features.features(scene), *terms.terms(scene, task.action_space)]
+    drafts = _unique([*clues.own, *named, *clues.conditions])  # of equal ones the first has the better name
+    if 0 < len(clues.reads) <= len(scene.fields) / 2:
+        drafts = [replace(d, weight=d.weight * READ) if d.reads & clues.reads else d for d in drafts]
+    helpers = {**functions_of(SHAPES + features.TURN_HELPERS + cells.HELPERS), **scene.measures, **scene.helpers}
+    fragments = ranked(drafts, helpers, CONSTANTS, played)
+    return Vocabulary(constants=CONSTANTS, helpers=helpers, fragments=tuple(fragments))
+
+
+def _unique(drafts: list[Draft]) -> list[Draft]:
+    """The first draft of every name."""
+    return list({draft.name: draft for draft in reversed(drafts)}.values())[::-1]
