@@ -30,7 +30,7 @@ from benchmarks.roofline import ASSUMED, seconds_of
 from jaxreward.commands.resolve import parse
 from jaxreward.devices import use_cores
 from jaxreward.errors import UserError, why_unreadable
-from jaxreward.evolve.presets import quick_steps
+from jaxreward.evolution.presets import quick_steps
 from jaxreward.programs import Checker, Program
 from jaxreward.tasks import Task, has_real_actions, make_task
 from jaxreward.training import PPO, train

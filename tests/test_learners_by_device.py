@@ -16,8 +16,8 @@ from jaxreward.commands.film import COMMANDS as FILM
 from jaxreward.commands.resolve import Command, resolve
 from jaxreward.commands.train import COMMANDS as TRAIN
 from jaxreward.comparison.shards import keep_record
-from jaxreward.evolve.presets import PAPER_BUDGETS, preset, quick_learner
-from jaxreward.evolve.setup import task_card
+from jaxreward.evolution.presets import PAPER_BUDGETS, preset, quick_learner
+from jaxreward.evolution.setup import task_card
 from jaxreward.programs import Program
 from jaxreward.runs import Run
 from jaxreward.tasks import make_task
