@@ -31,7 +31,7 @@ IMPORTS = {
     "import jax": "import jax",
     "import jaxreward": "import jaxreward",
     "jaxreward.train": "import jaxreward; jaxreward.train",
-    "jaxreward.evolution.evolve": "from jaxreward.evolution import evolve; evolve",
+    "jaxreward.evolve": "import jaxreward; jaxreward.evolve",
 }
 """What is imported in a fresh interpreter, by what it is called in the results."""
 

@@ -29,7 +29,13 @@ ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 OF_ALL = ("llm", "xland", "brax", "mujoco", "reports")
 
-COMES_WITH = {"jaxlib": "jax", "markupsafe": "jinja2", "warp-lang": "the extra warp", "pandas": "the user"}
+COMES_WITH = {
+    "jaxlib": "jax",
+    "markupsafe": "jinja2",
+    "warp-lang": "the extra warp",
+    "pandas": "the user",
+    "ipython": "the notebook",
+}
 """Distributions that are imported and not required by name, and what brings them."""
 
 NEEDS = {
@@ -218,8 +224,7 @@ def test_without_extras_a_program_trains_and_a_search_ends_with_one_sentence_on_
 IMPORTED = """
 import json, sys
 import jaxreward as jr
-from jaxreward.evolution import evolve
-jr.train, evolve, jr.make_task("probe-choice")
+jr.train, jr.evolve, jr.compare, jr.make_task("probe-choice")
 print(json.dumps(sorted(sys.modules)))
 """
 

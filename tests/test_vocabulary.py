@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from jaxreward.errors import InvalidSetting, UnusableFile
-from jaxreward.evolution import evolve, vocabulary
+from jaxreward.evolution import run_search, vocabulary
 from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.evolution.setup import Setup
 from jaxreward.evolution.vocabulary import FILE, merged, read_vocabulary, search_vocabulary, write_vocabulary
@@ -92,11 +92,11 @@ def test_a_search_with_a_derived_vocabulary_is_the_same_resumed(tmp_path, checke
 
     def sources(out, **changes):
         settings = dataclasses.replace(SETTINGS, out=out)
-        evolve(settings, Silent(), task=task, checker=checker, **changes)
+        run_search(settings, Silent(), task=task, checker=checker, **changes)
         if changes:
             monkeypatch.setattr(vocabulary, "automatic_vocabulary", pytest.fail)
             vocabulary._derived.clear()
-            evolve(dataclasses.replace(settings, resume=True), Silent(), task=task, checker=checker)
+            run_search(dataclasses.replace(settings, resume=True), Silent(), task=task, checker=checker)
         return sorted(path.name for path in (out / "run" / "programs").glob("*.py"))
 
     whole, resumed = sources(tmp_path / "whole"), sources(tmp_path / "cut", generations=1)
