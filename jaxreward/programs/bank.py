@@ -2,8 +2,9 @@
 
 `merged.Merged` compiles what is in common once, but every program remains code. Here the parts of all programs
 (`parts`) are evaluated on all rows, by few large kernels, and a program is rows of tables: which column each of its
-features is, which parts its reward sums and reports, and the constants of each part. Tables are inputs of the compiled
-function, so that any program whose parts the bank has needs no compilation, whichever programs the bank was made of.
+features is and what scales it, which parts its reward sums and reports, and the constants of each part. Tables are
+inputs of the compiled function, so that any program whose parts the bank has needs no compilation, whichever programs
+the bank was made of.
 
 On all rows a part costs arithmetic for programs that do not have it, which a GPU has to spare where it pays for every
 kernel that it launches. A compiler that fuses the selection with what is selected from spares much of it too: rows of a
@@ -39,12 +40,14 @@ class Tables(NamedTuple):
 
     Attributes:
         features: columns of the bank's features, int32 (C, width), -1 where a program has no more.
+        scales: what the features are multiplied by, float32 (C, width), 1 where a program has no more.
         value: slots of the summands of the reward, int32 (C, summands), -1 likewise.
         terms: slots of the terms, int32 (C, terms), -1 likewise, and -2 for the value itself.
         constants: of the parts of rewards, float32 (C, columns); 0 for those that a program does not have.
     """
 
     features: Any
+    scales: Any
     value: Any
     terms: Any
     constants: Any
@@ -156,14 +159,17 @@ class Bank:
         cover."""
         count = len(programs)
         tables = Tables(
-            np.full((count, width), _NONE, np.int32), np.full((count, summands), _NONE, np.int32),
-            np.full((count, terms), _NONE, np.int32), np.zeros((count, self.constants), np.float32),
+            np.full((count, width), _NONE, np.int32), np.ones((count, width), np.float32),
+            np.full((count, summands), _NONE, np.int32), np.full((count, terms), _NONE, np.int32),
+            np.zeros((count, self.constants), np.float32),
         )  # fmt: skip
         for row, (own, program) in enumerate(zip(parts, programs, strict=True)):
             if not self.covers(own):
                 continue
-            columns = np.concatenate([self._columns[slot] for slot in slots_of(own.observation)])
-            tables.features[row, : len(columns)] = columns
+            columns = [self._columns[slot] for slot in slots_of(own.observation)]
+            tables.features[row, : sum(map(len, columns))] = np.concatenate(columns)
+            scales = np.repeat(np.float32(own.scales), [len(c) for c in columns])
+            tables.scales[row, : len(scales)] = scales
             slots = slots_of(own.reward)
             places = [self._places[slot] for slot in slots]
             tables.value[row, : len(own.value)] = [places[k] for k in own.value]
@@ -177,7 +183,8 @@ class Bank:
         """Inputs with leading axes (C, n) to observations float32 (C, n, width)."""
         shape = arrays[0].shape[:2]
         rows = jax.vmap(lambda *x: _stacked(self._seen((), x)), out_axes=1)(*map(_flat, arrays))
-        return jnp.moveaxis(_selected(rows.reshape(-1, *shape), tables.features), 1, -1)
+        found = _selected(rows.reshape(-1, *shape), tables.features) * tables.scales[:, :, None]
+        return jnp.moveaxis(found, 1, -1)
 
     def reward(self, tables: Tables, arrays: Sequence[jax.Array]) -> tuple[jax.Array, jax.Array]:
         """Inputs with leading axes (C, n) to rewards (C, n) and terms (C, n, terms)."""

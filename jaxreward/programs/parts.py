@@ -3,7 +3,8 @@
 An observation is a concatenation of pieces, a reward's value a sum. What stands before these is shared by many
 programs, how they are put together is a program's own:
 
-    observation = concatenate(pieces)        value = summand + summand + ...        terms = {name: part}
+    observation = concatenate(pieces)        piece = scale * part
+    value = summand + summand + ...          terms = {name: part}
 
 A node that no lifted constant reaches is named by its digest, so that equal nodes of any programs have one name. A part
 that constants reach, a weighted term for example, has these as inputs, numbered in the order in which it reads them:
@@ -22,7 +23,7 @@ from typing import Any, NamedTuple
 
 from jaxreward.programs.program import Program
 from jaxreward.programs.spec import Spec
-from jaxreward.programs.tape import BODIES, COMMUTATIVE, Tape, dumps, input_digest, node_digest
+from jaxreward.programs.tape import BODIES, COMMUTATIVE, Tape, constant, dumps, input_digest, node_digest
 
 _MOST_PIECES, _MOST_SUMMANDS = 512, 32
 
@@ -70,13 +71,15 @@ class Parts:
     """A program taken apart.
 
     Attributes:
-        observation: its parts are the pieces, in order.
+        observation: its parts are the pieces without their scales, in order.
+        scales: what each piece multiplies its part by, a float32; 1 where it does not. Searches change these often.
         reward: the parts that `value` and `terms` select.
         value: the summands of the reward, in the order of summation.
         terms: a part for each term; -1 is the value itself.
     """
 
     observation: Half
+    scales: tuple[float, ...]
     reward: Half
     value: tuple[int, ...]
     terms: tuple[int, ...]
@@ -105,14 +108,17 @@ def _parts(key: _Key) -> Parts:
     program = key.program
     state, transition = program.spec.labels()
     seen = _Reader(program.observation_tape, state)
-    observation = seen.half(seen.pieces(program.observation_tape["outs"][0]))
+    pieces, scales = zip(*map(seen.scaled, seen.pieces(program.observation_tape["outs"][0])), strict=True)
+    observation = seen.half(pieces)
     tape = program.skeleton.tape if program.skeleton else program.reward_tape
     paid = _Reader(tape, transition)
     value, *terms = tape["outs"]
     summands = paid.summands(value, set(terms) - {value})
     selected = list(dict.fromkeys([*summands, *(v for v in terms if v != value)]))
     place = {v: k for k, v in enumerate(selected)} | ({value: -1} if value not in selected else {})
-    return Parts(observation, paid.half(selected), tuple(place[v] for v in summands), tuple(place[v] for v in terms))
+    return Parts(
+        observation, scales, paid.half(selected), tuple(place[v] for v in summands), tuple(place[v] for v in terms)
+    )
 
 
 def input_names(spec: Spec) -> tuple[list[Value], list[Value]]:
@@ -159,6 +165,15 @@ class _Reader:
             else:
                 found.append(at)
         return found
+
+    def scaled(self, value: int) -> tuple[int, float]:
+        """A vector as another one and the float32 that multiplies it: itself and 1 where it is no such product."""
+        op, _, operands, _ = self.made[value][0] if value in self.made else ("", {}, [], 0)
+        for scale, vector in (operands, operands[::-1]) if op == "mul" else ():
+            name, params, *_ = self.made[scale][0] if scale in self.made else ("", {})
+            if name == "const" and params["shape"] == [] and params["dtype"] == "float32":
+                return vector, float(constant(params))
+        return value, 1.0
 
     def summands(self, value: int, whole: set[int]) -> list[int]:
         """The values whose sum `value` is, but for those of `whole`, which stay as they are.

@@ -106,19 +106,20 @@ def test_programs_of_the_suite_compute_what_they_compute_alone(good):
 
 
 def test_another_choice_of_known_parts_is_only_another_table(programs, checker, task):
-    """Other weights, another order, other combinations: the same compiled function."""
+    """Other weights and scales, another order, other combinations: the same compiled function."""
     bank = bank_of(programs)
     first = "near, slow = far(state) - far(next_state), -0.3 * jnp.abs(action).sum()"
     sources = [
         source(OBSERVATIONS[2], f"{first}\n    return slow + near, dict(near=near, slow=slow)"),
-        source("return jnp.concatenate([state.vel, state.pos])", f"{first}\n    return slow, dict(slow=slow)"),
+        source("return jnp.concatenate([state.vel, 0.25 * state.pos])", f"{first}\n    return slow, dict(slow=slow)"),
+        source("return state.goal * 3.0", f"{first}\n    return slow, dict(slow=slow)"),
     ]
     others = [program for _, program in checker.check_many(sources, task)]
     assert all(bank.covers(parts_of(p)) for p in others)
     assert bank_of([*programs, *others]).key == bank.key
     traces, whole = list[int](), selecting(bank)
     compiled = jit(lambda tables, arrays: traces.append(1) or whole(tables, arrays))
-    for own in (programs[:2], others, [programs[4], others[0]]):
+    for own in (programs[:2], others[:2], [programs[4], others[2]]):
         compiled(tables_of(bank, own), inputs(own))
     assert len(traces) == 1
     assert_each_is_itself(bank, others, inputs(others))
