@@ -58,10 +58,13 @@ class Fingerprint:
     def of(self, value: Any, holder: str = OWN) -> str | None:
         """What stands for a value that something of the package `holder` has; None for what is left out. Source is
         replaced by its position among `texts`."""
-        if value is None or (text := plain(value)) is not None:
-            return None if value is None else text
-        if id(value) in self._known:
-            return self._known[id(value)]
+        if value is None or id(value) in self._known:
+            return self._known.get(id(value))
+        try:
+            if (text := plain(value)) is not None:
+                return text
+        except Exception:  # whatever an object raises when it is looked at
+            return None
         if self._left <= 0 or self._depth >= DEEPEST:
             return "beyond the limits"
         self._left -= 1
@@ -70,7 +73,7 @@ class Fingerprint:
         self._depth += 1
         try:
             found = self._of(value, holder)
-        except Exception:  # whatever an object raises when it is looked at
+        except Exception:
             found = None
         finally:
             self._depth -= 1
@@ -112,7 +115,8 @@ class Fingerprint:
         if isinstance(value, FunctionType):
             return self._plain_function(value)
         if isinstance(value, BuiltinFunctionType | np.ufunc):
-            return f"function {getattr(value, '__module__', 'numpy')}.{value.__name__}"
+            holder_of_it = getattr(value, "__self__", None)  # of a method; of a function its module
+            return digest_of(f"function {value.__name__}", str(self.of(holder_of_it, holder)))
         for kinds, names in _HOLDERS:
             if isinstance(value, kinds):
                 return digest_of(type(value).__name__, *(str(self.of(getattr(value, name), holder)) for name in names))
@@ -232,12 +236,23 @@ def _is_written(kind: type, name: str, value: Any) -> bool:
 
 
 def _source_of(function: FunctionType) -> str:
-    """The lines of a function, empty where they are not known. Of a lambda these are all that it stands in."""
+    """The text of a function, empty where it is not known."""
     code = function.__code__
     linecache.checkcache(code.co_filename)
     lines = linecache.getlines(code.co_filename, function.__globals__)
-    last = max(end for inner in _codes(code) for _, end, _, _ in inner.co_positions() if end) if lines else 0
-    return textwrap.dedent("".join(lines[code.co_firstlineno - 1 : last])).strip()
+    if not lines:
+        return ""
+    spans = [span for inner in _codes(code) for span in inner.co_positions()]
+    last = max(end for _, end, *_ in spans if end)
+    text = "".join(lines[code.co_firstlineno - 1 : last])
+    places = [((line, start), (end, stop)) for line, end, start, stop in spans if line and end and stop]
+    if code.co_name != "<lambda>" or not places:
+        return textwrap.dedent(text).strip()
+    (first, start), (last, stop) = min(p for p, _ in places), max(p for _, p in places)
+    raw = "".join(lines[first - 1 : last]).encode()  # columns count bytes
+    cut = len(lines[last - 1].encode()) - stop
+    parameters = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    return f"lambda {', '.join(parameters)}: {raw[start : len(raw) - cut].decode()}"
 
 
 def _codes(code: CodeType) -> Iterator[CodeType]:

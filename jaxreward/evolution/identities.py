@@ -56,16 +56,17 @@ def _stored(given: Any) -> dict[str, Any]:
 
 
 def _shown(given: Any, stored: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of an object that are short: numbers, words or tuples of them."""
+    """The options of an object that are short: numbers, words or tuples of them. One that is None is left out."""
     names = [f.name for f in dataclasses.fields(given)] if dataclasses.is_dataclass(given) else ()
-    if not names and hasattr(given, "options"):
-        values = {name: getattr(given, name) for name in given.options}
+    if not names and (options := getattr(given, "options", ())):
+        values = {name: getattr(given, name) for name in options}
     else:
         values = {name: stored[name] for name in names or stored if name in stored and not name.startswith("_")}
-    return {name: value for name, value in values.items() if _is_plain(value) and len(repr(value)) <= _LONGEST}
+    short = {name: value for name, value in values.items() if _is_plain(value) and len(repr(value)) <= _LONGEST}
+    return {name: value for name, value in short.items() if value is not None}
 
 
 def _is_plain(value: Any) -> bool:
-    if isinstance(value, tuple):
+    if type(value) is tuple:
         return all(map(_is_plain, value))
     return value is None or type(value) in (bool, int, float, str)

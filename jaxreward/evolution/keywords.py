@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 import typing
 from collections.abc import Collection, Iterator
@@ -86,6 +85,6 @@ def _hints(settings: type) -> dict[str, Any]:
     """The types of the keyword arguments by name."""
     found: dict[str, Any] = {"preset": str, "resume": bool}
     for name, (hint, arg) in fields_of(settings).items():
-        inner = fields_of(hint) if arg.flat and dataclasses.is_dataclass(hint) else {}
-        found |= {name: hint, **{key: of for key, (of, _) in inner.items()}}  # type: ignore[arg-type]
+        inner = fields_of(hint) if arg.flat else {}
+        found |= {name: hint, **{key: of for key, (of, _) in inner.items()}}
     return found

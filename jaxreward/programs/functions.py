@@ -76,7 +76,7 @@ def traced(functions: Functions, task: Any, spec: Spec, limits: Limits) -> tuple
         try:
             half = _observation(function, task, spec, limits) if role == "get_observation" else None
             halves[role == "get_observation"] = half or _reward(function, role, task, spec, limits)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             told = diagnose(error, "", spec)
             message = f"{name_of(function)}: {told['message']}"
             raise Failed(Failure.model_validate({**told, "line": None, "message": message})) from error
