@@ -64,7 +64,7 @@ def evolve(
         on_generation: called with a `CompletedGeneration` after each. An exception in it pauses the run and is raised.
         watcher: told of everything that happens, see `Watcher`.
         preset: `quick`, `paper-budget` or `paper`: the settings that are not given.
-        resume: False: begin a new run, numbered where one of its default name exists.
+        resume: False: begin a new run, numbered where one of its default name exists; a name that is given must be new.
         progress: show the progress on standard error, or in the notebook.
         settings: the options of `jaxreward evolve`, by name: `candidates`, `generation`, `steps`, `seeds`, `baselines`,
             `seed`, `out`, `name`, `ppo=jr.PPO(...)` or some of its values as a dictionary, those of language models
