@@ -7,7 +7,8 @@
     result = jr.train(task, programs, jr.PPO(), seeds=3, steps=1_000_000)
     result.success  # (candidates, seeds)
 
-A name is imported when it is first used: `import jaxreward` itself loads neither JAX nor a simulator.
+A name is imported when it is first used, and so are the packages inside, such as `jr.programs`: `import jaxreward`
+itself loads neither JAX nor a simulator.
 """
 
 from __future__ import annotations
@@ -16,6 +17,19 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from jaxreward import comparison as comparison
+    from jaxreward import errors as errors
+    from jaxreward import evolution as evolution
+    from jaxreward import exports as exports
+    from jaxreward import programs as programs
+    from jaxreward import proposers as proposers
+    from jaxreward import records as records
+    from jaxreward import reports as reports
+    from jaxreward import runs as runs
+    from jaxreward import search as search
+    from jaxreward import tasks as tasks
+    from jaxreward import tracking as tracking
+    from jaxreward import training as training
     from jaxreward.comparison.from_python import Comparison, compare
     from jaxreward.errors import UserError
     from jaxreward.evolution.from_python import evolve
@@ -95,10 +109,18 @@ _ROOMS = {
     ),
     "training": ("PPO", "Policy", "Rung", "TrainResult", "train"),
 }
+_PACKAGES = (
+    *("comparison", "errors", "evolution", "exports", "programs", "proposers", "records", "reports", "runs", "search"),
+    *("tasks", "tracking", "training"),
+)
+"""Packages and modules inside that are attributes without being imported before."""
+
 _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
+    if name in _PACKAGES:
+        return import_module(f"jaxreward.{name}")  # which makes it an attribute
     room = _ROOM_OF.get(name)
     if room is None:
         raise AttributeError(f"module 'jaxreward' has no attribute {name!r}")
@@ -108,4 +130,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return list(__all__)
+    return [*__all__, *_PACKAGES]

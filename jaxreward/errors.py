@@ -156,11 +156,42 @@ class EndCause(StrEnum):
     """Something else, which `reason` says."""
 
 
+class CallProblem(StrEnum):
+    """Why a call of a language model has no reply."""
+
+    NO_KEY = "no_key"
+    """There is no key to send."""
+    KEY = "key"
+    """The endpoint does not accept the key (HTTP 401)."""
+    CREDIT = "credit"
+    ACCESS = "access"
+    """The key may not use this model (HTTP 403)."""
+    NOT_FOUND = "not_found"
+    """There is no such model or address (HTTP 404)."""
+    REJECTED = "rejected"
+    """The endpoint does not take the request, such as an option in it."""
+    TOO_LONG = "too_long"
+    """The prompt is longer than the model's context window."""
+    REFUSED = "refused"
+    """The provider's content policy refuses the prompt."""
+    RATE_LIMIT = "rate_limit"
+    OVERLOADED = "overloaded"
+    """The endpoint is broken or overloaded (HTTP 5xx)."""
+    TIMEOUT = "timeout"
+    UNREACHABLE = "unreachable"
+    """No connection to the endpoint, or one that broke."""
+    NO_REPLY = "no_reply"
+    """What came back is no reply of a model."""
+    OTHER = "other"
+
+
 class End(NamedTuple):
-    """Why a search ends: a sentence, and the cause, which logs of earlier versions do not have."""
+    """Why a search ends: a sentence, and the cause, which logs of earlier versions do not have; `problem` is that of a
+    language model that cannot be asked."""
 
     reason: str
     cause: EndCause | None
+    problem: CallProblem | None = None
 
 
 class ProposerStopped(UserError):
@@ -169,11 +200,12 @@ class ProposerStopped(UserError):
     Attributes:
         cause: what it waits for, or lacks.
         later: whether the same command may succeed later: an endpoint that is down, a person who has not answered yet.
+        problem: of the language model that it lacks, if it is one.
     """
 
-    def __init__(self, message: str, cause: EndCause, *, later: bool) -> None:
+    def __init__(self, message: str, cause: EndCause, *, later: bool, problem: CallProblem | None = None) -> None:
         super().__init__(message)
-        self.cause, self.later = cause, later
+        self.cause, self.later, self.problem = cause, later, problem
 
 
 def nearest(name: str, known: Collection[str]) -> str | None:

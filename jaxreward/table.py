@@ -63,7 +63,12 @@ class Table:
             if key not in self.columns:
                 raise KeyError(f"there is no column {key!r}; there are {', '.join(self.columns)}")
             return [row[list(self.columns).index(key)] for row in self.rows]
-        return dict(zip(self.columns, self.rows[key], strict=True))
+        try:
+            row = self.rows[key]
+        except IndexError:
+            known = f"there are 0 to {len(self) - 1}" if self.rows else "there are none"
+            raise IndexError(f"there is no row {key}; {known}") from None
+        return dict(zip(self.columns, row, strict=True))
 
     def __repr__(self) -> str:
         cells = [[printable(name) for name in self.columns], *[[_shown(value) for value in row] for row in self.rows]]

@@ -197,6 +197,19 @@ def test_a_task_of_which_nothing_is_there_has_no_table(folder: Folder, capsys: p
     assert console.count("success of what each search found") == 1
 
 
+def test_the_training_of_another_simulator_is_not_taken_for_that_of_a_task_object(folder: Folder):
+    folder.search(0)
+    folder.sparse()
+    file, task = folder.out / TASK / "sparse.json", make_task(TASK)
+    file.write_text(Sparse.model_validate_json(file.read_text()).model_copy(update={"identity": "A"}).model_dump_json())
+    cell = CompareSettings(tasks=(TASK,), strategies=("limen",), out=folder.out).cells()[0]
+    assert isinstance(cell, SparseCell)
+    dataclasses.replace(cell, identity="A").require_same(task)
+    for other in ("B", ""):
+        with pytest.raises(ChangedSetting, match=f"another version of {TASK}"):
+            dataclasses.replace(cell, identity=other).require_same(task)
+
+
 # ---- files that cannot be read
 
 

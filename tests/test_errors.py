@@ -9,10 +9,13 @@ from pathlib import Path
 import pytest
 
 from jaxreward.errors import (
+    CallProblem,
     ChangedSetting,
+    EndCause,
     FileProblem,
     InvalidSetting,
     MissingPackage,
+    ProposerStopped,
     UnknownName,
     UnusableFile,
     UserError,
@@ -38,6 +41,7 @@ ERRORS = [
     ProgramRejected("mine.py", Verdict(failure=Failure(stage="guard", message="no", line=3))),
     InvalidTask((Finding("`step` fails", "ball.py", 4), Finding("`view` fails"))),
     WorkersLost(1, 3, WorkerLost("gone")),
+    ProposerStopped("set a key", EndCause.ENDPOINT, later=False, problem=CallProblem.NO_KEY),
     UnsuitableTarget("brax", "xland-easy", ("plain", "gymnasium")),
 ]
 

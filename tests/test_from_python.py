@@ -14,7 +14,7 @@ import pytest
 
 import jaxreward as jr
 from jaxreward.commands.evolve import COMMANDS
-from jaxreward.errors import ChangedSetting, EndCause, InvalidSetting, UnknownName
+from jaxreward.errors import ChangedSetting, EndCause, InvalidSetting, UnknownName, UnusableFile
 from jaxreward.evolution.identities import identity_of
 from jaxreward.evolution.python_settings import search_settings
 from jaxreward.evolution.setup import Objects
@@ -143,8 +143,11 @@ def test_a_run_is_read_played_reported_and_goes_on(capsys):
     assert again.best is not None and again.best.id == best.id and best_of(jr.open_run("first")).source == best.source
 
     for changed in ({"steps": 512}, {"seed": 1}, {"ppo": {**PPO, "envs": 16}}, {"strategy": "eureka"}):
-        with pytest.raises(ChangedSetting, match="runs/first began with"):
+        with pytest.raises(ChangedSetting, match="runs/first began with") as error:
             jr.evolve("probe-choice", name="first", **{**SMALL, **changed})
+        assert str(error.value).endswith("give the same, or give another name= for a new run")
+    with pytest.raises(UnusableFile, match="runs/first holds a run already: .*or give another name= for a new run"):
+        jr.evolve("probe-choice", name="first", resume=False, **SMALL)
     assert (run.path / "events.jsonl").read_bytes() == before
     more = jr.evolve("probe-choice", name="first", **{**SMALL, "candidates": 3})
     assert more.table()["id"][:2] == table["id"] and more.table()["status"].count("trained") == 3
@@ -260,9 +263,11 @@ def test_a_run_in_which_nothing_was_trained_warns_and_begins_again():
 
 
 def test_a_new_run_is_numbered(monkeypatch):
-    for name in ("probe-choice-limen-0", "probe-choice-limen-0-2"):
-        (Path("runs") / name).mkdir(parents=True)
-    run = jr.evolve("probe-choice", resume=False, **SMALL)
+    (Path("runs") / "probe-choice-limen-0-2").mkdir(parents=True)
+    assert jr.evolve("probe-choice", **SMALL).path.name == "probe-choice-limen-0"
+    with pytest.raises(ChangedSetting, match="give the same, or give a name=, or resume=False, for a new run"):
+        jr.evolve("probe-choice", **{**SMALL, "steps": 512})
+    run = jr.evolve("probe-choice", resume=False, **{**SMALL, "steps": 512})
     assert run.path.name == "probe-choice-limen-0-3"
 
 
@@ -299,12 +304,20 @@ def test_a_typo_is_answered_with_the_nearest_name(given, says):
         ({"strategy": Climb(first=cast(Any, []))}, "the option first of Climb cannot be written down"),
         ({"proposer": object()}, "object is no proposer yet: it lacks name"),
         ({"task": Bit(), "task_arg": {"length": 3}}, "task_arg is for a task by its name"),
+        ({"name": "a/b"}, "'a/b' cannot be the name of a run"),
+        ({"candidates": 0}, "candidates= must be at least 1, not 0"),
+        ({"filter_steps": 512}, "filter_steps=512 must be smaller than steps=256"),
+        ({"restart": True}, "restart=True trains the short rung apart: give it filter_steps="),
+        ({"proposer": "llm"}, "proposer='llm' needs model=: a name of litellm's, e.g. anthropic/"),
+        ({"temperature": 0.5}, "temperature= is for proposer='llm'; the genetic proposer has no use for it"),
+        ({"baselines": ["dense"]}, "leave dense out of baselines="),
+        ({"option": {"islands": "x"}}, r"option=\['islands=x'\]: limen takes"),
     ],
 )
 def test_what_is_no_such_thing_is_refused_in_a_sentence(given, says):
-    with pytest.raises(jr.UserError, match=says):
+    with pytest.raises(jr.UserError, match=says) as error:
         jr.evolve(**{"task": "probe-choice", **SMALL, **given})
-    assert not Path("runs").exists()
+    assert not Path("runs").exists() and "--" not in str(error.value)
 
 
 def test_an_own_strategy_needs_an_own_name():
@@ -375,5 +388,7 @@ def test_strategies_are_compared_from_python():
         jr.compare(Bit(length=7), strategies=[Climb(first=2), "best-of-n"], **how)
     with pytest.raises(UnknownName, match="did you mean 'search_seeds'|there is no setting"):
         jr.compare(Bit(), serch_seeds=1, **how)
+    with pytest.raises(InvalidSetting, match="^steps= must not be negative, not -1"):
+        jr.compare(Bit(), **{**how, "steps": -1})
     with pytest.raises(InvalidSetting, match="give the class Scaled"):
         jr.compare(Bit(), **{**how, "proposers": [Scaled(None)]})

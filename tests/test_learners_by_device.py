@@ -10,16 +10,20 @@ from typing import Any
 import jax
 import pytest
 
+import jaxreward as jr
 from jaxreward.commands.compare import COMMANDS as COMPARE
 from jaxreward.commands.evolve import COMMANDS as EVOLVE
 from jaxreward.commands.film import COMMANDS as FILM
 from jaxreward.commands.resolve import Command, resolve
 from jaxreward.commands.train import COMMANDS as TRAIN
 from jaxreward.comparison.shards import keep_record
+from jaxreward.errors import ChangedSetting
 from jaxreward.evolution.presets import PAPER_BUDGETS, preset, quick_learner
+from jaxreward.evolution.python_settings import search_settings
 from jaxreward.evolution.setup import task_card
 from jaxreward.programs import Program
-from jaxreward.runs import Run
+from jaxreward.runs import Finished, Run, RunStarted
+from jaxreward.runs.events import json_ready
 from jaxreward.tasks import make_task
 from jaxreward.tasks.registry import task_names
 from jaxreward.training import PPO, Execution, quick, quick_real, train
@@ -160,6 +164,33 @@ def test_a_run_keeps_its_learner_on_another_device(tmp_path: Path, monkeypatch: 
     assert learner(EVOLVE[0], "--out", str(tmp_path), "--name", "run", "--resume") == PPO()
     replayed = learner(EVOLVE[0], "--out", str(tmp_path), "--proposer", "replay", "--recording", str(tmp_path / "run"))
     assert replayed == PPO()
+
+
+def test_the_same_call_goes_on_on_another_device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """In Python as well: what the caller did not give is that of the run."""
+    call: dict[str, Any] = {"out": tmp_path}
+
+    def begin(name: str, **given: Any) -> None:
+        started, _ = search_settings("probe-choice", "limen", "genetic", "quick", {**call, "name": name, **given})
+        config = started.as_config()
+        with Run.create(tmp_path / name, config) as run:
+            run.append(RunStarted(task="probe-choice", strategy="limen", proposer="genetic", config=json_ready(config)))
+            run.append(Finished(reason="all candidates are trained", best=None))
+
+    begin("cpu", ppo={"hidden": (8,)})
+    begin("own", ppo={"envs": 32, "entropy": 0.02})
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    begin("gpu")
+    assert jr.evolve("probe-choice", name="cpu", ppo={"hidden": [8]}, **call).standing == "finished"
+    assert jr.evolve("probe-choice", name="own", ppo={"envs": 32, "entropy": 0.02}, **call).standing == "finished"
+    for given, setting in (
+        ({"hidden": (8,), "envs": 256}, "ppo.envs"), ({"hidden": (8,), "clip": 0.3}, "ppo.clip"),
+        (quick_learner("probe-choice", "gpu").replace(hidden=(8,)), "ppo.envs"),
+    ):  # fmt: skip
+        with pytest.raises(ChangedSetting, check=lambda e, name=setting: e.setting == name):
+            jr.evolve("probe-choice", name="cpu", ppo=given, **call)
+    monkeypatch.setattr(jax, "default_backend", lambda: "cpu")
+    assert jr.evolve("probe-choice", name="gpu", **call).standing == "finished"
 
 
 def test_a_comparison_keeps_its_learners_on_another_device(tmp_path: Path, on_gpu: None):

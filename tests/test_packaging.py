@@ -25,7 +25,8 @@ start = time.perf_counter()
 import jaxreward
 seconds = time.perf_counter() - start
 heavy = sorted({name.split(".")[0] for name in sys.modules} & {"jax", "litellm", "brax", "mujoco", "numpy", "pydantic"})
-print(json.dumps({"seconds": seconds, "heavy": heavy, "names": dir(jaxreward)}))
+reached = [jaxreward.errors.__name__, jaxreward.programs.__name__]  # which no import statement names
+print(json.dumps({"seconds": seconds, "heavy": heavy, "names": dir(jaxreward), "reached": reached}))
 """
 
 REACH = """
@@ -92,10 +93,16 @@ def test_importing_the_package_is_quick_and_light():
     seen = min((python(PROBE, ROOT, ROOT) for _ in range(3)), key=lambda s: s["seconds"])
     assert seen["heavy"] == []
     assert seen["seconds"] < 0.2
-    assert set(jaxreward.__all__) <= set(seen["names"])
+    assert {*jaxreward.__all__, "programs"} <= set(seen["names"])
+    assert seen["reached"] == ["jaxreward.errors", "jaxreward.programs"]
 
 
-def test_every_public_name_can_be_imported():
+def test_every_public_name_can_be_imported(monkeypatch: pytest.MonkeyPatch):
+    packages = set(dir(jaxreward)) - set(jaxreward.__all__)
+    assert {"programs", "tasks", "training", "search", "errors", "records"} <= packages
+    for name in packages:
+        monkeypatch.delattr(jaxreward, name, raising=False)  # as if nothing had imported it yet
+        assert getattr(jaxreward, name).__name__ == f"jaxreward.{name}"
     for name in jaxreward.__all__:
         assert getattr(jaxreward, name) is not None
     with pytest.raises(AttributeError, match="no attribute 'trian'"):

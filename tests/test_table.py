@@ -23,6 +23,11 @@ def test_rows_and_columns_are_read_by_position_and_by_name():
     assert table[1] == {"term": "moved", "mean": None, "n": 7} == list(table)[1]
     with pytest.raises(KeyError, match="term, mean, n"):
         table["share"]
+    assert table[-1] == table[1]
+    with pytest.raises(IndexError, match="there is no row 2; there are 0 to 1"):
+        table[2]
+    with pytest.raises(IndexError, match="there is no row 0; there are none"):
+        Table(("a",), [])[0]
 
 
 def test_text_is_aligned_with_numbers_to_the_right():

@@ -123,7 +123,9 @@ def _check_task(name: str, task: Task, checker: Checker, console: Console) -> di
         console.print(str(finding))
     if not found:
         fragments = len(task.vocabulary().fragments)
-        words = f"a vocabulary of {fragments} fragments" if fragments else "no vocabulary"
+        words = (
+            f"a vocabulary of {fragments} fragments" if fragments else "no vocabulary of its own (a search derives one)"
+        )
         console.print(f"{label_of(name)}: ok, {task.name}, measured by {measure_of(task).label}, {words}")
     rows = [{"message": finding.message, "file": finding.file, "line": finding.line or None} for finding in found]
     return {"task": label_of(name), "findings": rows}

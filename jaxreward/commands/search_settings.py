@@ -12,7 +12,7 @@ from jaxreward.commands.file_tasks import named_again
 from jaxreward.commands.options import options_of
 from jaxreward.commands.resolve import Given, Resolved, Source
 from jaxreward.config import apply, values_of
-from jaxreward.errors import ChangedSetting, FileProblem, InvalidSetting, UnusableFile, UserError
+from jaxreward.errors import ChangedSetting, InvalidSetting, UserError
 from jaxreward.evolution.presets import preset
 from jaxreward.evolution.resuming import MAY_CHANGE, free_name, objects_of
 from jaxreward.evolution.settings import EvolveSettings
@@ -20,7 +20,7 @@ from jaxreward.evolution.setup import COPIES, require_same_objects
 from jaxreward.files import is_there
 from jaxreward.proposers.llm.llm_settings import LlmSettings
 from jaxreward.proposers.registry import load_proposer
-from jaxreward.runs.run import read_config, similar_run
+from jaxreward.runs.run import no_run, read_config
 from jaxreward.search.registry import load_strategy
 from jaxreward.tasks import is_file
 
@@ -55,10 +55,8 @@ def resolve_search(given: Given[EvolveSettings]) -> Resolved[EvolveSettings]:
     if not settings.resume:
         return new.with_settings(name=settings.name or free_name(settings))
     if command == "tell" or not (command == "ask" or given.get("task", "") or recorded):
-        near = similar_run(path)
         begin = "start one with jaxreward ask" if command == "tell" else "say with --task what a new one searches"
-        hint = f"did you mean {near.name}?" if near else begin
-        raise UnusableFile(f"there is no run in {path}; {hint}", path, FileProblem.MISSING)
+        raise no_run(path, begin)
     # What a scheduler runs again is the same command: the first time there is nothing to resume.
     return new.with_settings(name=settings.run_name, resume=False)
 

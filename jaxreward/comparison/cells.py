@@ -54,6 +54,8 @@ HARMLESS = frozenset({
     *("llm.retries", "llm.wait_s", "llm.confirm_usd"),
 })  # fmt: skip
 
+_ELSEWHERE = "compare in another folder with --out"
+
 
 @dataclass(frozen=True)
 class Tools:
@@ -113,8 +115,8 @@ class SearchCell:
         with suppress(UserError):  # a damaged log: running it raises the error
             began = objects_of(self.path)
         if began is not None:
-            require_same_objects(self.path, began, self.given.identities)
-        require_same_files(self.settings, self.path)
+            require_same_objects(self.path, began, self.given.identities, _ELSEWHERE)
+        require_same_files(self.settings, self.path, _ELSEWHERE)
         before, now = started_with(self.path), self.settings.as_config()
         known, asked = observation_digest(self.path, before), given_digest(self.settings.observation)
         if known is not None and known != asked:
@@ -139,9 +141,11 @@ class SearchCell:
 
 @dataclass(frozen=True)
 class SparseCell:
-    """The task's own observation and reward, trained on the fresh seeds of the searches; no search."""
+    """The task's own observation and reward, trained on the fresh seeds of the searches; no search. `identity` is that
+    of a task that Python code gave as an object."""
 
     settings: EvolveSettings
+    identity: str = ""
 
     @property
     def label(self) -> str:
@@ -159,10 +163,8 @@ class SparseCell:
         if known is None:
             return
         s, digest = self.settings, Program.default(task).digest
-        if known.digest != digest:
-            raise ChangedSetting(
-                f"{self.path} is of another version of {label_of(s.task)}: compare in another folder with --out", "task"
-            )
+        if known.digest != digest or (known.identity and known.identity != self.identity):
+            raise ChangedSetting(f"{self.path} is of another version of {label_of(s.task)}: {_ELSEWHERE}", "task")
         started = {
             "task_arg": list(known.task_arg), "final_seeds": known.seeds, "final_steps": known.steps,
             "ppo": ppo_with_defaults(known.ppo),
@@ -188,7 +190,7 @@ class SparseCell:
             return Unfinished(self.label, str(interrupted), later=True)
         found = Sparse(
             task=s.task, task_arg=s.task_arg, digest=program.digest, seeds=s.final_seeds, steps=steps,
-            ppo=s.as_config()["ppo"],
+            ppo=s.as_config()["ppo"], identity=self.identity,
             score=trained.score(0), env_steps=trained.env_steps, compile_s=trained.compile_s, run_s=trained.run_s,
         )  # fmt: skip
         self.path.parent.mkdir(parents=True, exist_ok=True)

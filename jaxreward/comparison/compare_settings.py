@@ -131,17 +131,21 @@ class CompareSettings(SearchOptions):
     def cells(self) -> list[Cell]:
         """All parts of the comparison: per task its own interface first, then seed by seed every strategy."""
         found: list[Cell] = []
+        identities = self._identities()
         for task in self.tasks:
             base = self._search(task)
-            found.append(SparseCell(base))
+            found.append(SparseCell(base, identities.get(("task", task), "")))
             for seed, strategy, proposer in product(range(self.search_seeds), self.strategies, self.proposers):
                 own = f"{strategy_class(strategy).name}."
                 option = tuple(o.removeprefix(own) for o in self.option if o.startswith(own))
+                named = {"task": task, "strategy": strategy, "proposer": proposer}
+                known = {pair[0]: identities[pair] for pair in named.items() if pair in identities}
+                given = Objects(self.own_tasks.get(task), self.own_proposers.get(proposer), known)
                 found.append(SearchCell(dataclasses.replace(
                     base, strategy=strategy, option=option, bandit=self.bandit, proposer=proposer, seed=seed,
                     llm=self.llm if proposer == "llm" else LlmSettings(),
                     name=SearchKey(task, strategy, proposer, seed).name,
-                ), self._objects(task, strategy, proposer)))  # fmt: skip
+                ), given))  # fmt: skip
         return found
 
     def dealt(self) -> list[Cell]:
@@ -149,12 +153,13 @@ class CompareSettings(SearchOptions):
         index, count = self.part()
         return self.cells()[index - 1 :: count]
 
-    def _objects(self, task: str, strategy: str, proposer: str) -> Objects:
-        """What Python code gave for a search."""
-        own = {"task": self.own_tasks.get(task), "proposer": self.own_proposers.get(proposer)}
-        given = {**own, "strategy": own_strategy(strategy)}
-        identities = {option: identity_of(value) for option, value in given.items() if value is not None}
-        return Objects(**own, identities=identities)
+    def _identities(self) -> dict[tuple[str, str], str]:
+        """The identities of what Python code gave, by the kind and the name of each."""
+        strategies = {name: kind for name in self.strategies if (kind := own_strategy(name)) is not None}
+        found = {("task", name): identity_of(task) for name, task in self.own_tasks.items()}
+        found |= {("strategy", name): identity_of(kind) for name, kind in strategies.items()}
+        makers = self.own_proposers.items()
+        return found | {("proposer", name): identity_of(maker, private=False) for name, maker in makers}
 
     def _search(self, task: str) -> EvolveSettings:
         """What all searches on a task have in common."""

@@ -161,7 +161,7 @@ class Sparse(Record):
     """The task's own observation and reward, trained on the seeds that the best of each search is trained on.
 
     Kept as `sparse.json` in the folder of the task's searches; `ppo` is the learner, `env_steps` are of all
-    `seeds` together and `steps` of one.
+    `seeds` together and `steps` of one. `identity` is that of a task that was an object of Python.
     """
 
     task: str
@@ -174,6 +174,7 @@ class Sparse(Record):
     env_steps: int = 0
     compile_s: float = 0.0
     run_s: float = 0.0
+    identity: str = ""
 
 
 def read_sparse(path: Path) -> Sparse | None:

@@ -20,6 +20,7 @@ from jaxreward.comparison.shards import read_shards
 from jaxreward.config import label_of, with_values
 from jaxreward.errors import InvalidSetting
 from jaxreward.evolution.from_python import raise_stopped
+from jaxreward.evolution.keywords import as_keywords, keywords_of
 from jaxreward.evolution.presets import quick_learner
 from jaxreward.evolution.python_settings import (
     call_text,
@@ -77,17 +78,19 @@ def compare(
             in `Comparison.missing`, and a warning says so.
         KeyboardInterrupt: Ctrl-C, or an interrupted kernel; SystemExit: SIGTERM or SIGUSR1. The search is paused.
     """
-    chosen = _settings(tasks, strategies, proposers, search_seeds, settings)
-    chosen.check()
-    examined, cells = examine(chosen), chosen.dealt()
-    with StopSignal() as stop, shown(progress, chosen.candidates) as live:
-        keep(chosen, cells, examined, live.note)
-        unfinished = work(cells, examined, live, stop, hiding(Secrets(), chosen.llm))
-    if stop.requested:
-        raise_stopped(stop, f"the comparison in {chosen.out} is paused: the same call goes on")
-    conclude(chosen, unfinished, PlainConsole(quiet=True))
+    with keywords_of(CompareSettings):
+        chosen = _settings(tasks, strategies, proposers, search_seeds, settings)
+        chosen.check()
+        examined, cells = examine(chosen), chosen.dealt()
+        with StopSignal() as stop, shown(progress, chosen.candidates) as live:
+            keep(chosen, cells, examined, live.note)
+            unfinished = work(cells, examined, live, stop, hiding(Secrets(), chosen.llm))
+        if stop.requested:
+            raise_stopped(stop, f"the comparison in {chosen.out} is paused: the same call goes on")
+        conclude(chosen, unfinished, PlainConsole(quiet=True))
     for cell in unfinished:
-        warnings.warn(f"{cell.cell} is not finished: {cell.reason}", stacklevel=2)
+        reason = as_keywords(cell.reason, CompareSettings)
+        warnings.warn(f"{cell.cell} is not finished: {reason}", stacklevel=2)
     return Comparison(chosen.out, chosen.grid())
 
 
@@ -145,7 +148,7 @@ class Comparison:
     @property
     def missing(self) -> dict[str, str]:
         """The searches that are not finished, with the reason."""
-        return dict(self._gathered.missing)
+        return {cell: as_keywords(reason, CompareSettings) for cell, reason in self._gathered.missing.items()}
 
     @cached_property
     def rows(self) -> list[Row]:

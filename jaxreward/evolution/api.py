@@ -193,17 +193,15 @@ def _opened(settings: EvolveSettings, path: Path) -> Iterator[Run]:
 
 def _end_of(error: UserError) -> End:
     """The end that an error makes of a search."""
-    cause = EndCause.ERROR
     if isinstance(error, ProposerStopped):
-        cause = error.cause
-    elif isinstance(error, UnusableFile) and error.problem in (FileProblem.FULL, FileProblem.TOO_LARGE):
-        cause = EndCause.DISK
-    return End(str(error), cause)
+        return End(str(error), error.cause, error.problem)
+    full = isinstance(error, UnusableFile) and error.problem in (FileProblem.FULL, FileProblem.TOO_LARGE)
+    return End(str(error), EndCause.DISK if full else EndCause.ERROR)
 
 
 def _paused(main: Evolution, path: Path, end: End, exit_code: int) -> Outcome:
     with suppress(UserError):  # a full disk
-        main.log(Paused(reason=end.reason, cause=end.cause))
+        main.log(Paused(reason=end.reason, cause=end.cause, problem=end.problem))
     best = main.strategy.best(main.progress.state)
     return Outcome(main.settings, path, best, best.score if best else None, dict(main.progress.baselines),
                    main.progress, end.reason, exit_code, end.cause)  # fmt: skip

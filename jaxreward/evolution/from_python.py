@@ -9,17 +9,26 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from jaxreward.config import is_file
-from jaxreward.errors import EndCause
+from jaxreward.errors import EndCause, FileProblem, UnusableFile
 from jaxreward.evolution.api import run_search
+from jaxreward.evolution.keywords import as_keywords, keywords_of
 from jaxreward.evolution.loop import Watcher
 from jaxreward.evolution.python_settings import search_settings
-from jaxreward.evolution.resuming import free_name, has_begun, is_complete, require_same_call
+from jaxreward.evolution.resuming import (
+    free_name,
+    has_begun,
+    is_complete,
+    otherwise,
+    require_same_call,
+    with_shape_of,
+)
 from jaxreward.evolution.search_run import SearchRun
 from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.evolution.setup import Setup
 from jaxreward.evolution.watching import OnGeneration, Watchers, shown
 from jaxreward.proposers.proposer import Proposer
 from jaxreward.runs import StopSignal
+from jaxreward.runs.run import check_name
 from jaxreward.search import SearchStrategy
 from jaxreward.tasks import Task
 
@@ -55,7 +64,7 @@ def evolve(
         on_generation: called with a `CompletedGeneration` after each. An exception in it pauses the run and is raised.
         watcher: told of everything that happens, see `Watcher`.
         preset: `quick`, `paper-budget` or `paper`: the settings that are not given.
-        resume: False: begin a new run, numbered where one of its default name exists.
+        resume: False: begin a new run, numbered where one of its default name exists; a name that is given must be new.
         progress: show the progress on standard error, or in the notebook.
         settings: the options of `jaxreward evolve`, by name: `candidates`, `generation`, `steps`, `seeds`, `baselines`,
             `seed`, `out`, `name`, `ppo=jr.PPO(...)` or some of its values as a dictionary, those of language models
@@ -70,26 +79,34 @@ def evolve(
         KeyboardInterrupt: Ctrl-C, or an interrupted kernel: the run is paused after a checkpoint.
         SystemExit: SIGTERM or SIGUSR1, likewise, with the status 75.
     """
-    chosen, objects = search_settings(task, strategy, proposer, preset, settings)
-    chosen.check()
-    path = chosen.out / chosen.run_name
-    if resume and has_begun(path):
-        require_same_call(path, chosen, objects.identities)
-        if is_complete(path, chosen):
-            return SearchRun(path, objects.task or (chosen.make_task() if is_file(chosen.task) else None))
-        chosen = dataclasses.replace(chosen, resume=True)
-    elif not resume and not chosen.name:
-        chosen = dataclasses.replace(chosen, name=free_name(chosen))
-    setup = Setup.of(chosen, given=objects)
-    with StopSignal() as stop, shown(progress, chosen.candidates) as live:
-        watchers = Watchers([live, watcher] if watcher else [live], chosen.strategy, on_generation)
-        outcome = run_search(chosen, watchers, setup=setup, stop=stop)
+    with keywords_of(EvolveSettings):
+        chosen, objects = search_settings(task, strategy, proposer, preset, settings)
+        path = chosen.out / check_name(chosen.run_name, "run")
+        begun = (resume or bool(chosen.name)) and has_begun(path)
+        if resume and begun:
+            chosen = with_shape_of(path, chosen, settings.get("ppo"), objects.task or chosen.task)
+        chosen.check()
+        if resume and begun:
+            require_same_call(path, chosen, objects.identities)
+            if is_complete(path, chosen):
+                return SearchRun(path, objects.task or (chosen.make_task() if is_file(chosen.task) else None))
+            chosen = dataclasses.replace(chosen, resume=True)
+        elif not resume and not chosen.name:
+            chosen = dataclasses.replace(chosen, name=free_name(chosen))
+        elif begun:
+            message = f"{path} holds a run already: leave resume=False out to go on with it, or {otherwise(chosen)}"
+            raise UnusableFile(message, path, FileProblem.EXISTS)
+        setup = Setup.of(chosen, given=objects)
+        with StopSignal() as stop, shown(progress, chosen.candidates) as live:
+            watchers = Watchers([live, watcher] if watcher else [live], chosen.strategy, on_generation)
+            outcome = run_search(chosen, watchers, setup=setup, stop=stop)
     if watchers.raised is not None:
         raise watchers.raised
     if outcome.cause is EndCause.SIGNAL:
         raise_stopped(stop, f"{outcome.path} is paused: the same call goes on, jaxreward.open_run reads it")
     if outcome.exit_code:
-        warnings.warn(f"{outcome.path} stopped before its end: {outcome.reason}", stacklevel=2)
+        why = as_keywords(outcome.reason, EvolveSettings)
+        warnings.warn(f"{outcome.path} stopped before its end: {why}", stacklevel=2)
     return SearchRun(outcome.path, setup.task)
 
 

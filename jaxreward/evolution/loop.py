@@ -270,9 +270,11 @@ class Evolution:
         if answers.spent is not None:
             ids = {request.id for request in self._open.unproposed()}
             lost = Amount.of(e for e in self.transcript.exchanges() if e.request_id in ids)
-            reason, cause = answers.spent
-            self.log(Withdrawn(reason=reason, cause=cause, calls=lost.requests, tokens=lost.tokens, cost_usd=lost.usd,
-                               unpriced_tokens=lost.unpriced))  # fmt: skip
+            end = answers.spent
+            self.log(Withdrawn(
+                reason=end.reason, cause=end.cause, calls=lost.requests, tokens=lost.tokens, cost_usd=lost.usd,
+                unpriced_tokens=lost.unpriced,
+            ))  # fmt: skip
 
     def _prefetch(self, proposal: Proposal) -> None:
         """Check a program, and compile it, while the proposer works on others."""

@@ -45,7 +45,7 @@ def search_settings(
         identities["strategy"] = identity_of(own_kind)
     named["proposer"], own_proposer = proposer_of(proposer)
     if own_proposer is not None:
-        identities["proposer"] = identity_of(own_proposer)
+        identities["proposer"] = identity_of(own_proposer, private=False)
     base = preset(preset_name, own_task or named["task"], named["strategy"])
     if options is not None:
         if given.get("option"):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from jaxreward.config import apply
 from jaxreward.errors import ChangedSetting, FileProblem, UnusableFile
+from jaxreward.evolution.presets import quick_learner
 from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.evolution.setup import COPIES, require_same_files, require_same_objects
 from jaxreward.files import is_there
@@ -15,6 +17,9 @@ from jaxreward.runs import Finished, RunStarted, read_log
 from jaxreward.runs.events import json_ready
 from jaxreward.runs.run import read_config, require_new
 from jaxreward.runs.toml import flat
+from jaxreward.tasks import Task
+from jaxreward.training import PPO
+from jaxreward.training.learners import PLATFORMS, Shape
 
 MAY_CHANGE = {
     *("out", "name", "resume", "profile", "track", "dry_run", "json"),
@@ -58,6 +63,27 @@ def objects_of(path: Path) -> dict[str, str] | None:
     return first.objects if isinstance(first, RunStarted) else None
 
 
+def with_shape_of(path: Path, again: EvolveSettings, given: Any, task: str | Task) -> EvolveSettings:
+    """The settings `again` for the run in `path`, which may have begun on another device: where its learner has the
+    shape that the preset has there, those values of it that the caller did not give.
+
+    Args:
+        given: the learner as the caller gave it: an object, values by name, or None.
+    """
+    if given is not None and not isinstance(given, Mapping):
+        return again
+    names = [name for name in Shape._fields if name not in (given or {})]
+    learners = {platform: quick_learner(task, platform) for platform in PLATFORMS}
+
+    def shape(ppo: PPO) -> list[Any]:
+        return [getattr(ppo, name) for name in names]
+
+    began = shape(_started(path).ppo)
+    if shape(again.ppo) not in map(shape, learners.values()) or began not in map(shape, learners.values()):
+        return again
+    return dataclasses.replace(again, ppo=again.ppo.replace(**dict(zip(names, began, strict=True))))
+
+
 def require_same_call(path: Path, again: EvolveSettings, objects: Mapping[str, str]) -> None:
     """Require that the run in `path` began with the settings `again`, but for those that may change, and with the same
     files and objects.
@@ -67,24 +93,32 @@ def require_same_call(path: Path, again: EvolveSettings, objects: Mapping[str, s
     Raises:
         UserError: it did not: the first difference.
     """
-    require_same_objects(path, objects_of(path) or {}, objects)
-    require_same_files(again, path)
-    started = apply(EvolveSettings(), read_config(path), str(path / "config.toml"))
+    require_same_objects(path, objects_of(path) or {}, objects, otherwise(again))
+    require_same_files(again, path, otherwise(again))
+    started = _started(path)
     for option in COPIES:  # first: the others may depend on their code
-        _require(path, option, getattr(started, option), getattr(again, option))
+        _require(path, again, option, getattr(started, option), getattr(again, option))
     before, now = dict(flat(started.as_config())), dict(flat(again.as_config()))
     for name in sorted(before.keys() | now.keys()):
         if name not in MAY_CHANGE and not name.startswith("llm."):
-            _require(path, name, before.get(name), now.get(name))
+            _require(path, again, name, before.get(name), now.get(name))
 
 
-def _require(path: Path, name: str, before: Any, now: Any) -> None:
+def _started(path: Path) -> EvolveSettings:
+    """The settings that the run in `path` began with."""
+    return apply(EvolveSettings(), read_config(path), str(path / "config.toml"))
+
+
+def otherwise(settings: EvolveSettings) -> str:
+    """What a caller in Python does who wants another run: only a default name is numbered with `resume=False`."""
+    return "give another name= for a new run" if settings.name else "give a name=, or resume=False, for a new run"
+
+
+def _require(path: Path, again: EvolveSettings, name: str, before: Any, now: Any) -> None:
     if before != now:
         was, given = ("not set" if x in (None, []) else x for x in (before, now))
         raise ChangedSetting(
-            f"{path} began with {name} {was}, and is now given {given}: give the same, another name=, or resume=False "
-            "for a new run",
-            name,
+            f"{path} began with {name} {was}, and is now given {given}: give the same, or {otherwise(again)}", name
         )
 
 

@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 
 from jaxreward.config import apply, is_file
-from jaxreward.errors import EndCause, UserError
+from jaxreward.errors import CallProblem, EndCause, UserError
 from jaxreward.evolution.artifacts import is_policy_of
 from jaxreward.evolution.filming import policy_of
 from jaxreward.evolution.python_settings import task_of
@@ -105,6 +105,11 @@ class SearchRun:
         ended = self.view.progress.ended
         return ended.cause if ended is not None else None
 
+    @property
+    def problem(self) -> CallProblem | None:
+        """Why a language model could not be asked any more, where that is why the run paused (`EndCause.ENDPOINT`)."""
+        return getattr(self.view.progress.ended, "problem", None)
+
     def table(self) -> Table:
         """All candidates in order, with the mean of their metric, its standard error and what became of them."""
         measure = self.view.measure.name
@@ -199,7 +204,8 @@ def open_run(path: str | Path, task: str | Path | Task | None = None) -> SearchR
         task: its task, where that is a Python file or was an object; needed for the program and the policy alone.
 
     Raises:
-        UserError: there is no run, or its log is damaged.
+        UnknownName: there is no run.
+        UserError: its log is damaged.
     """
     name, own = task_of(task) if task is not None else ("", None)
     if name and own is None:

@@ -137,8 +137,11 @@ def save_files(settings: EvolveSettings, folder: Path) -> None:
             write_atomic(folder / copy, file_of(name).read_text(encoding="utf-8"))
 
 
-def require_same_files(settings: EvolveSettings, folder: Path) -> None:
+def require_same_files(
+    settings: EvolveSettings, folder: Path, otherwise: str = "start another run with --name"
+) -> None:
     """Require that the Python files of the settings are those that the run in `folder` has copies of, if it has any.
+    `otherwise` says what else the user may do.
 
     Raises:
         UserError: one is another.
@@ -150,16 +153,22 @@ def require_same_files(settings: EvolveSettings, folder: Path) -> None:
         if files.read_text(kept) != file_of(name).read_text(encoding="utf-8"):
             raise UserError(
                 f"{file_of(name)} has changed since {folder} began with it: its copy is {kept}; give that back, or "
-                "start another run with --name"
+                f"{otherwise}"
             )
 
 
-def require_same_objects(folder: Path, started: Mapping[str, str], now: Mapping[str, str]) -> None:
+def require_same_objects(
+    folder: Path,
+    started: Mapping[str, str],
+    now: Mapping[str, str],
+    otherwise: str = "start another run with --name",
+) -> None:
     """Require that a run is resumed with the objects that Python code began it with.
 
     Args:
         started: their identities when the run began.
         now: those of the objects that are given now.
+        otherwise: what else the user may do.
 
     Raises:
         UserError: one is another, is missing, or was a name.
@@ -170,4 +179,4 @@ def require_same_objects(folder: Path, started: Mapping[str, str], now: Mapping[
             continue
         was = f"the {option} {before}, which was given in Python" if before else f"a {option} by its name"
         given = f"is now given {after}" if after else "is now given a name"
-        raise UserError(f"{folder} began with {was}, and {given}: give the same again, or start another run")
+        raise UserError(f"{folder} began with {was}, and {given}: give the same again, or {otherwise}")

@@ -78,10 +78,14 @@ def package_of(value: Any) -> str | None:
     core = inspect.unwrap(core) if callable(core) else core
     if not isinstance(core, FunctionType):
         return None if inspect.ismethod(core) else top(getattr(core, "__module__", "") or "numpy")
-    file = core.__code__.co_filename
+    return top(core.__module__ or "") if is_installed(core.__code__.co_filename) else None
+
+
+def is_installed(file: str) -> bool:
+    """Whether a file belongs to Python or to an installed package, and not to the user."""
     paths = sysconfig.get_paths()
-    installed = any(file.startswith(paths[key]) for key in ("purelib", "platlib", "stdlib", "platstdlib"))
-    return top(core.__module__ or "") if installed or "site-packages" in file else None
+    places = [paths[key] for key in ("purelib", "platlib", "stdlib", "platstdlib")]
+    return "site-packages" in file or file.startswith(("<frozen ", *places))
 
 
 def top(module: str) -> str:

@@ -90,7 +90,7 @@ def role_of(function: Callable[..., Any]) -> Role:
         message = f"{function!r:.60} is a {type(function).__name__}: a program is made of functions"
         raise UnreadableFunction(message, "")
     for kind, is_kind in (("an async function", inspect.iscoroutinefunction), ("a generator", _is_generator)):
-        if is_kind(function):
+        if is_kind(function) or is_kind(type(function).__call__):
             raise UnreadableFunction(f"{name_of(function)} is {kind}: define a plain one with def", name_of(function))
     count = len(required_parameters(function))
     if count == 1:

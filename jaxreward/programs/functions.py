@@ -15,7 +15,7 @@ from jaxreward.errors import InvalidSetting
 from jaxreward.function_source import OR_TRUSTED, UnreadableFunction, name_of, role_of, source_of
 from jaxreward.programs.diagnose import diagnose
 from jaxreward.programs.encode import trace
-from jaxreward.programs.entries import entries
+from jaxreward.programs.entries import Refused, entries
 from jaxreward.programs.limits import Limits
 from jaxreward.programs.namespace import build_state
 from jaxreward.programs.program import Half
@@ -76,7 +76,7 @@ def traced(functions: Functions, task: Any, spec: Spec, limits: Limits) -> tuple
         try:
             half = _observation(function, task, spec, limits) if role == "get_observation" else None
             halves[role == "get_observation"] = half or _reward(function, role, task, spec, limits)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             told = diagnose(error, "", spec)
             message = f"{name_of(function)}: {told['message']}"
             raise Failed(Failure.model_validate({**told, "line": None, "message": message})) from error
@@ -121,13 +121,9 @@ def text_of(functions: Functions) -> tuple[str, int]:
     try:
         text = source_of(*functions)
         return text, entries(ast.parse(text)).reward_nodes
-    except UnreadableFunction as error:
-        blocks = [
-            f"# {line}"
-            for line in textwrap.wrap(
-                f"Traced from functions; not a program by itself: {str(error).removesuffix(OR_TRUSTED)}.", 110
-            )
-        ]
+    except (UnreadableFunction, Refused) as error:  # Refused: it binds a name that programs have for something else
+        said = f"Traced from functions; not a program by itself: {str(error).removesuffix(OR_TRUSTED)}."
+        blocks = [f"# {line}" for line in textwrap.wrap(said, 110)]
     for function in functions:
         try:
             blocks.append("\n" + textwrap.dedent(inspect.getsource(inspect.unwrap(function))).rstrip())

@@ -16,6 +16,7 @@ from jaxreward.records import SUCCESS, Candidate, Exchange, Measure, Result, Sco
 from jaxreward.reports.timeline import BEST_OF_N, Period, Timeline, listed_periods
 from jaxreward.runs import Baseline, Entry, Finished, Progress, RunStarted, fold, read_log, read_transcript
 from jaxreward.runs.provenance import lineage, read_header
+from jaxreward.runs.run import no_run
 from jaxreward.runs.transcripts import TRANSCRIPT
 
 FINAL_BEST = "best"
@@ -49,12 +50,12 @@ class RunView:
         """The run in `path`.
 
         Raises:
-            UserError: there is no run, its log is damaged before its last line, or a file is not regular.
+            UnknownName: there is no run.
+            UnusableFile: its log is damaged before its last line, or a file is not regular.
         """
         entries = read_log(path / "events.jsonl")
         if not entries or not isinstance(entries[0].event, RunStarted):
-            message = f"there is no run in {path}: a run's folder has an events.jsonl with at least one event"
-            raise UnusableFile(message, path, FileProblem.MISSING)
+            raise no_run(path, "a run's folder has an events.jsonl with at least one event")
         progress: Progress[None] = fold((entry.event for entry in entries), None, lambda state, _: state)
         exchanges = read_transcript(path / "transcripts" / TRANSCRIPT)
         ended = progress.ended

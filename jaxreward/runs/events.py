@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, TypeAdapter, field_validator
 
-from jaxreward.errors import EndCause
+from jaxreward.errors import CallProblem, EndCause
 from jaxreward.records import (
     SUCCESS,
     Evolve,
@@ -48,6 +48,8 @@ Config = Annotated[dict[str, Any], AfterValidator(json_ready)]
 
 Cause = Annotated[EndCause | None, Field(exclude_if=lambda cause: cause is None)]
 """Why a search ended; None in logs of earlier versions."""
+
+Problem = Annotated[CallProblem | None, Field(exclude_if=lambda problem: problem is None)]
 
 
 class RunStarted(Record):
@@ -227,11 +229,13 @@ class Told(Record):
 
 
 class Paused(Record):
-    """The run stopped before its end and can be resumed; `reason` is a sentence."""
+    """The run stopped before its end and can be resumed; `reason` is a sentence, `problem` that of a language model
+    that could not be asked."""
 
     type: Literal["paused"] = "paused"
     reason: str
     cause: Cause = None
+    problem: Problem = None
 
 
 class Finished(Record):

@@ -182,10 +182,7 @@ def read_config(path: Path) -> dict[str, Any]:
     try:
         text = files.read_text(file, largest=LARGEST_CONFIG)
     except (FileNotFoundError, NotADirectoryError) as error:
-        near = similar_run(path)
-        hint = f"did you mean {near}?" if near else "name the folder of one that was started"
-        message = f"there is no run in {path}; {hint}"
-        raise UnknownName("run", path.name, _names_beside(path), message=message) from error
+        raise no_run(path) from error
     except (OSError, UnicodeDecodeError) as error:
         message = f"{file} cannot be read ({why_unreadable(error)}): put it back from a copy of the run"
         raise UnusableFile(message, file, FileProblem.UNREADABLE) from error
@@ -207,6 +204,13 @@ def check_name(name: str, what: str) -> str:
     return name
 
 
+def no_run(path: Path, otherwise: str = "name the folder of one that was started") -> UnknownName:
+    """The error of a folder without a run; `otherwise` is the advice where none beside it has a similar name."""
+    near = similar_run(path)
+    advice = f"did you mean {near.name}?" if near else otherwise
+    return UnknownName("run", path.name, _names_beside(path), message=f"there is no run in {path}; {advice}")
+
+
 def similar_run(path: Path) -> Path | None:
     """The run in the folder of `path` with the most similar name, if any."""
     near = nearest(path.name, _names_beside(path))
@@ -214,5 +218,6 @@ def similar_run(path: Path) -> Path | None:
 
 
 def _names_beside(path: Path) -> list[str]:
-    """The names of the runs in the folder of `path`."""
-    return sorted(config.parent.name for config in path.parent.glob("*/config.toml")) if path.parent.is_dir() else []
+    """The names of the other runs in the folder of `path`."""
+    found = path.parent.glob("*/config.toml") if path.parent.is_dir() else ()
+    return sorted({config.parent.name for config in found} - {path.name})

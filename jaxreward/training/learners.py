@@ -26,6 +26,9 @@ class Shape(NamedTuple):
         return ppo.replace(**self._asdict())
 
 
+PLATFORMS = ("cpu", "gpu", "tpu")
+"""The platforms of JAX that have a shape."""
+
 _CPU = Shape(envs=64, unroll=16, unrolls=1, minibatches=4, epochs=2, learning_rate=3e-3)
 _CPU_REAL = Shape(envs=128, unroll=10, unrolls=4, minibatches=8, epochs=4, learning_rate=1e-3)
 _WIDE, _WIDE_REAL = _CPU._replace(envs=256, minibatches=16), _CPU_REAL._replace(envs=256, minibatches=16)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -119,7 +120,11 @@ class TrainResult:
 
     def terms(self, candidate: int) -> Table:
         """The reward terms of one candidate, over its seeds at its last checkpoint: mean, minimum and maximum per
-        environment step, and the share of the summed absolute reward over the last tenth of training."""
+        environment step, and the share of the summed absolute reward over the last tenth of training.
+
+        Raises:
+            InvalidSetting: there is no such candidate.
+        """
         rows = [(t.name, t.mean[-1], t.minimum[-1], t.maximum[-1], t.share) for t in self.feedback(candidate).terms]
         return Table(("term", "mean", "min", "max", "share"), rows)
 
@@ -131,8 +136,9 @@ class TrainResult:
             deterministic: choose the most likely action in place of drawing one.
 
         Raises:
-            InvalidSetting: a result without its task, as of an earlier version.
+            InvalidSetting: there is no such candidate or seed; a result without its task, as of an earlier version.
         """
+        candidate = _position("candidate", candidate, len(self.programs))
         if self.task is None or self.ppo is None:
             raise InvalidSetting("this result does not say what task it is of: make a training.Policy", "task")
         seed = self.best_seed(candidate) if seed is None else seed
@@ -190,9 +196,14 @@ class TrainResult:
         `moments` where observations are normalised. `ActorCritic.of(task, ppo).apply` takes them.
 
         `candidate` and `seed` are positions.
+
+        Raises:
+            InvalidSetting: there is no such candidate or seed.
         """
         import jax
 
+        candidate = _position("candidate", candidate, len(self.programs))
+        seed = _position("seed", seed, len(self.seeds))
         one = jax.tree.map(lambda x: x[seed], self.agents[candidate])
         return unpad(one, self.programs[candidate].observation_size)
 
@@ -221,10 +232,12 @@ class TrainResult:
 
     def best_seed(self, candidate: int) -> int:
         """The position of the seed with the best value."""
+        candidate = _position("candidate", candidate, len(self.programs))
         return int((self.success[candidate] * self.measure.oriented(1.0)).argmax())
 
     def score(self, candidate: int) -> Score:
         """The metric with the standard error of the mean over seeds (one seed: over episodes)."""
+        candidate = _position("candidate", candidate, len(self.programs))
         values, history = self.success[candidate], self.histories[candidate]
         n = len(values)
         se = float(values.std(ddof=1) / np.sqrt(n)) if n > 1 else float(history.success_se[history.last, 0, 0])
@@ -233,6 +246,7 @@ class TrainResult:
 
     def feedback(self, candidate: int) -> Feedback:
         """Curves, reward terms and warnings of one candidate, averaged over its seeds."""
+        candidate = _position("candidate", candidate, len(self.programs))
         program, history = self.programs[candidate], self.histories[candidate]
         last = history.last
         mean = lambda x: tuple(round(float(v), 6) for v in x[: last + 1, 0].mean(-1))  # noqa: E731
@@ -266,6 +280,17 @@ class TrainResult:
         errors = history.success_se[: last + 1, 0]
         noise = float(np.sqrt(np.nanmean(errors**2) / errors.shape[-1]))
         return Feedback(**fields, notices=tuple(notices(Feedback(**fields), size, noise)))
+
+
+def _position(what: str, given: Any, count: int) -> int:
+    """A position among `count`, which may be counted from the end; raises InvalidSetting where there is none."""
+    try:
+        index = operator.index(given)
+    except TypeError:
+        raise InvalidSetting(f"a {what} is given by its position, 0 to {count - 1}, not {given!r}", what) from None
+    if not -count <= index < count:
+        raise InvalidSetting(f"there is no {what} {index}: give its position, 0 to {count - 1}", what)
+    return index
 
 
 def _plural(number: int, noun: str) -> str:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+import operator
+import sys
 from typing import Any
 
 import flax.linen as nn
@@ -12,7 +15,7 @@ import pytest
 from own_functions import pay, see
 from pointtask import PointTask, View, structs
 
-from jaxreward.errors import InvalidSetting
+from jaxreward.errors import InvalidSetting, UserError
 from jaxreward.programs import Program, ProgramRejected
 from jaxreward.programs.spec import Spec
 
@@ -130,6 +133,65 @@ def test_an_error_of_the_function_itself_is_the_cause(checker, task):
     with pytest.raises(ProgramRejected, match="no such thing") as error:
         checker.load(wrong, task, trusted=True)
     assert isinstance(error.value.__cause__, KeyError)
+
+
+def names_a_local(state: Any) -> jax.Array:
+    compute_reward = 2.0 * state.pos
+    return compute_reward
+
+
+def names_a_loop(state: Any, action: Any, next_state: Any) -> Any:
+    total = 0.0
+    for get_observation in state.pos:
+        total += get_observation
+    return total
+
+
+@pytest.mark.parametrize("function", [names_a_local, names_a_loop])
+def test_a_local_variable_may_have_the_name_of_an_entry_point(checker, task, function):
+    """Its text alone is no program: `compute_reward` is assigned to."""
+    program = checker.load(function, task, trusted=True)
+    assert "not a program by itself" in program.source and "is assigned to" in program.source
+    with pytest.raises(ProgramRejected, match="is assigned to"):
+        checker.load(function, task)
+
+
+class Waits:
+    async def __call__(self, state: Any) -> Any:
+        return state.pos
+
+
+class Yields:
+    def __call__(self, state: Any) -> Any:
+        yield state.pos
+
+
+def leaves(state: Any) -> Any:
+    sys.exit(3)
+
+
+@pytest.mark.parametrize(
+    ("function", "words"),
+    [
+        (Waits(), "Waits is an async function"),
+        (Yields(), "Yields is a generator"),
+        (Waits().__call__, "is an async function"),
+        (lambda *states: states, r"takes \*states"),
+        (lambda state, *, scale: state, "takes scale"),
+        (lambda state, action: 0.0, "takes 2 parameters"),
+        (functools.partial(lambda a, b, state, c=1: state, b=2), "takes state"),
+        (max, "the parameters of max are not known"),
+        (operator.attrgetter("pos"), "the parameters of attrgetter are not known"),
+        (len, "must return a float32 vector"),
+        (np.sin, "sin"),
+        (int, "are not known"),
+        (leaves, "leaves: SystemExit: 3"),
+    ],
+)
+def test_what_is_no_function_of_a_program_gets_a_sentence(checker, task, function, words):
+    with pytest.raises(UserError, match=words) as error:
+        checker.load(function, task, trusted=True)
+    assert "\n" not in str(error.value)
 
 
 def test_a_text_is_not_trusted_by_a_word(checker, task):

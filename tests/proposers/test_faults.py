@@ -7,9 +7,10 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+import httpx
 import pytest
 
-from jaxreward.errors import EndCause
+from jaxreward.errors import CallProblem, EndCause
 from jaxreward.proposers.llm.call_errors import Origin, explain
 from jaxreward.proposers.replies.program_reply import REPLY_LIMIT
 from tests.proposers.server import Answer, ChatServer, Fault, closed_port
@@ -112,6 +113,7 @@ def test_an_endpoint_that_cannot_be_reached_ends_the_run_resumably():
     talk = Talk(f"http://127.0.0.1:{closed_port()}/v1", wait_s=300.0)
     stopped = talk.stopped(*ids(3))
     assert stopped.later and "gave no reply for 300 s" in str(stopped)
+    assert stopped.problem is CallProblem.UNREACHABLE
     assert "the endpoint cannot be reached (Connection refused)" in str(stopped)
     assert str(stopped).endswith("nothing is lost, go on with --resume")
     assert talk.proposer.cost.spent.requests == 0 and all(not e.prompt_tokens for e in talk.kept)
@@ -152,6 +154,11 @@ ENDING = {
         "refuses this prompt by its content policy (rejected by our safety system): use another --model",
     ),
 }
+PROBLEMS = {
+    "401": CallProblem.KEY, "403": CallProblem.ACCESS, "404 model": CallProblem.NOT_FOUND,
+    "400": CallProblem.REJECTED, "422": CallProblem.REJECTED, "402": CallProblem.CREDIT, "quota": CallProblem.CREDIT,
+    "context": CallProblem.TOO_LONG, "413": CallProblem.TOO_LONG, "policy": CallProblem.REFUSED,
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
@@ -163,6 +170,7 @@ def test_permanent_faults_end_the_run(name, stream):
         stopped = talk.stopped(*ids(6))
         assert server.calls <= 2
     assert not stopped.later and sentence in str(stopped) and server.url in str(stopped)
+    assert stopped.problem is PROBLEMS[name]
     assert talk.proposer.cost.spent.tokens == 0 and all(e.error and not e.finish for e in talk.kept)
     resumes(talk)
 
@@ -300,6 +308,21 @@ def test_counts_that_cannot_be_are_estimated(value, prompt, completion, stream):
 def test_unknown_errors_are_explained_and_retried():
     fault = explain(KeyError("surprise"), Origin("openai/mine"))
     assert fault.kind == "retry" and fault.charged and "KeyError" in str(fault) and "surprise" in str(fault)
+
+
+@pytest.mark.parametrize(
+    ("status", "problem"),
+    [
+        (429, CallProblem.RATE_LIMIT),
+        (500, CallProblem.OVERLOADED),
+        (503, CallProblem.OVERLOADED),
+        (504, CallProblem.TIMEOUT),
+    ],
+)
+def test_what_passes_has_a_problem_too(status, problem):
+    response = httpx.Response(status, request=httpx.Request("POST", "http://x"))
+    fault = explain(httpx.HTTPStatusError("no", request=response.request, response=response), Origin("openai/mine"))
+    assert fault.kind == "retry" and fault.problem is problem
 
 
 def test_the_documentation_has_the_sentences_of_faults():

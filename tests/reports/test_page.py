@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from jaxreward.errors import FileProblem, UnusableFile
+from jaxreward.errors import FileProblem, UnknownName, UnusableFile
 from jaxreward.records import Candidate, Measure, Result, Score
 from jaxreward.reports import charts
 from jaxreward.reports.baselines import WINNER, ScoredProgram, gap, scored_programs, verdicts
@@ -312,7 +312,7 @@ def test_a_run_of_which_nothing_is_known_has_a_report_too(tmp_path):
 
 
 def test_a_folder_without_a_run_is_a_mistake(tmp_path):
-    with pytest.raises(UnusableFile, check=lambda e: (e.path, e.problem) == (tmp_path, FileProblem.MISSING)):
+    with pytest.raises(UnknownName, match="there is no run in", check=lambda e: e.kind == "run"):
         write_report(tmp_path)
 
 

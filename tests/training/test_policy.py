@@ -170,6 +170,24 @@ def test_a_step_carries_memory_and_holds_actions(task_of, gru, repeat):
             np.testing.assert_allclose(carry.past.hidden, hidden, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda result: result.policy(9), "there is no candidate 9: give its position, 0 to 2"),
+        (lambda result: result.policy(0, 2), "there is no seed 2: give its position, 0 to 1"),
+        (lambda result: result.terms(7), "there is no candidate 7: give its position, 0 to 2"),
+        (lambda result: result.terms(-4), "there is no candidate -4: give its position, 0 to 2"),
+        (lambda result: result.score("see"), "a candidate is given by its position, 0 to 2, not 'see'"),
+        (lambda result: result.variables(1.0, 0), "a candidate is given by its position, 0 to 2, not 1.0"),
+    ],
+)
+def test_a_position_that_is_not_there_gets_a_sentence(trained, call, says):
+    with pytest.raises(InvalidSetting) as error:
+        call(trained)
+    assert str(error.value) == says
+    assert trained.terms(-1) == trained.terms(np.int32(2))
+
+
 # ---- tables
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from jaxreward.errors import End, EndCause, ProposerStopped
+from jaxreward.errors import CallProblem, End, EndCause, ProposerStopped
 from jaxreward.proposers.llm.call_errors import CallError
 from jaxreward.proposers.llm.circuit_breaker import Breaker, Clock
 from jaxreward.proposers.llm.cost import Cost, dollars
@@ -71,7 +71,7 @@ class Batch:
         self.total, self.done = total, total - len(calls)
         self.on_reply = on_reply
         self.queues: dict[str, ModelQueue] = {}
-        self.lost: dict[str, str] = {}
+        self.lost: dict[str, tuple[str, CallProblem]] = {}
         for number, call in enumerate(calls):
             if call.model not in self.queues:
                 breaker = Breaker(self.settings.wait_s, session.clock)
@@ -110,7 +110,9 @@ class Batch:
             if (pending := self._next()) is not None:
                 await self._process(pending, self.queues[pending.call.model])
             elif self._all_lost():
-                self._end(f"{'; '.join(self.lost.values())}; nothing is lost, go on with --resume", later=True)
+                sentences, problems = zip(*self.lost.values(), strict=True)
+                sentence = f"{'; '.join(sentences)}; nothing is lost, go on with --resume"
+                self._end(sentence, problems[0], later=True)
             else:
                 await self.session.clock.until(self.over, _IDLE_S)
 
@@ -139,7 +141,7 @@ class Batch:
         error = await self._send(pending, queue)
         queue.in_flight -= 1
         if error is not None and error.kind == "fatal":
-            return self._end(error.sentence, later=False)
+            return self._end(error.sentence, error.problem, later=False)
         if error is None or error.kind == "skip":
             self.done += 1
             if error is None:
@@ -238,7 +240,8 @@ class Batch:
         tripped = breaker.failed(probe=pending.probe, after_s=error.after_s, exhausted=exhausted)
         if breaker.expired and pending.call.model not in self.lost:
             how_long = f" for {wait:g} s" if wait else ""
-            self.lost[pending.call.model] = lost = f"{name} gave no reply{how_long}: {error}"
+            lost = f"{name} gave no reply{how_long}: {error}"
+            self.lost[pending.call.model] = lost, error.problem
             if any(other.waiting and not other.breaker.expired for other in self.queues.values()):
                 self.context.note(f"{lost}; other models are asked on")
         elif tripped:
@@ -246,9 +249,10 @@ class Batch:
             after = "; after that the run ends and can be resumed" if until else ""
             self.context.note(f"waiting {_until(until)} for {name}: {error}{after}")
 
-    def _end(self, sentence: str, *, later: bool) -> None:
+    def _end(self, sentence: str, problem: CallProblem, *, later: bool) -> None:
         if self.stopped is None:
-            self.stopped = ProposerStopped(self.session.secrets.redact(sentence), EndCause.ENDPOINT, later=later)
+            said = self.session.secrets.redact(sentence)
+            self.stopped = ProposerStopped(said, EndCause.ENDPOINT, later=later, problem=problem)
         self.over.set()
 
     def _endpoint_name(self, call: Call) -> str:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import Any, Literal
 
-from jaxreward.errors import causes
+from jaxreward.errors import CallProblem, causes
 from jaxreward.proposers.llm.quiet_litellm import import_litellm
 
 # `litellm.RateLimitError: `, `RateLimitError: OpenAIException - `, `APITimeoutError - `
@@ -50,6 +50,7 @@ class CallError(Exception):
         finish: for `skip`, the reason in the provider's terms: `content_filter`, `context_window`.
         charged: whether it may have been charged.
         after_s: how long the endpoint asks to wait.
+        problem: what happened, as a type.
     """
 
     kind: Kind
@@ -57,6 +58,7 @@ class CallError(Exception):
     finish: str = ""
     charged: bool = False
     after_s: float | None = None
+    problem: CallProblem = CallProblem.OTHER
 
     def __str__(self) -> str:
         return self.sentence
@@ -79,7 +81,7 @@ class Origin:
 
 def unusable(reason: str) -> CallError:
     """A response that was no reply."""
-    return CallError("retry", reason, charged=True)
+    return CallError("retry", reason, charged=True, problem=CallProblem.NO_REPLY)
 
 
 def explain(error: BaseException, origin: Origin, redact: Callable[[str], str] = lambda text: text) -> CallError:
@@ -122,24 +124,34 @@ def _of_status(status: int, headers: Mapping[str, str], error: BaseException, or
     text = f"{said} {getattr(error, 'body', '')}".lower()
     if isinstance(error, litellm.ContentPolicyViolationError) or (status == 400 and _any(_POLICY, text)):
         refusal = f"{origin.model} refuses this prompt by its content policy ({said})"
-        return CallError("skip", refusal, "content_filter")
+        return CallError("skip", refusal, "content_filter", problem=CallProblem.REFUSED)
     if isinstance(error, litellm.ContextWindowExceededError) or status == 413 or (status == 400 and _any(_LONG, text)):
-        return CallError("skip", f"the prompt is too long for {origin.model} ({said})", "context_window")
+        long = f"the prompt is too long for {origin.model} ({said})"
+        return CallError("skip", long, "context_window", problem=CallProblem.TOO_LONG)
     if status == 402 or (status in (400, 429) and _any(_NO_CREDIT, text)):
         status = 402
     if status in (408, 504):
-        return CallError("retry", f"a gateway gave up waiting for the model (HTTP {status})", charged=True)
+        late = f"a gateway gave up waiting for the model (HTTP {status})"
+        return CallError("retry", late, charged=True, problem=CallProblem.TIMEOUT)
     if status == 429 or status >= 500:
         what = "too many requests" if status == 429 else "the endpoint is broken or overloaded"
-        return CallError("retry", f"{what} (HTTP {status}: {said})", after_s=_after(headers))
-    fatal = {
-        401: f"{origin} does not accept the key ({said}): {_set_key(origin)}",
-        402: f"the account for {origin} has no credit left ({said}): add some, then go on with --resume",
-        403: f"{origin} refuses access ({said}): use a key that may use this model, or another --model",
-        404: f"{origin} is not there ({said}): check --model and --api-base",
-    }
+        problem = CallProblem.RATE_LIMIT if status == 429 else CallProblem.OVERLOADED
+        return CallError("retry", f"{what} (HTTP {status}: {said})", after_s=_after(headers), problem=problem)
     other = f"{origin} rejects the request (HTTP {status}: {said}): change or leave out the option it names"
-    return CallError("fatal", fatal.get(status, other))
+    fatal = {
+        401: (CallProblem.KEY, f"{origin} does not accept the key ({said}): {_set_key(origin)}"),
+        402: (
+            CallProblem.CREDIT,
+            f"the account for {origin} has no credit left ({said}): add some, then go on with --resume",
+        ),
+        403: (
+            CallProblem.ACCESS,
+            f"{origin} refuses access ({said}): use a key that may use this model, or another --model",
+        ),
+        404: (CallProblem.NOT_FOUND, f"{origin} is not there ({said}): check --model and --api-base"),
+    }
+    problem, sentence = fatal.get(status, (CallProblem.REJECTED, other))
+    return CallError("fatal", sentence, problem=problem)
 
 
 def _of_connection(e: BaseException) -> CallError | None:
@@ -147,20 +159,21 @@ def _of_connection(e: BaseException) -> CallError | None:
     import httpx
 
     if isinstance(e, httpx.ConnectTimeout):
-        return CallError("retry", "the endpoint does not answer the connection")
+        return CallError("retry", "the endpoint does not answer the connection", problem=CallProblem.UNREACHABLE)
     if isinstance(e, httpx.ConnectError):
-        return CallError("retry", f"the endpoint cannot be reached ({_cause(e)})")
+        return CallError("retry", f"the endpoint cannot be reached ({_cause(e)})", problem=CallProblem.UNREACHABLE)
     if isinstance(e, httpx.TimeoutException | TimeoutError | asyncio.TimeoutError):
-        return CallError("retry", "no reply in time", charged=True)
+        return CallError("retry", "no reply in time", charged=True, problem=CallProblem.TIMEOUT)
     if isinstance(e, httpx.ReadError | httpx.RemoteProtocolError | httpx.NetworkError):
-        return CallError("retry", "the connection broke before the reply was complete", charged=True)
+        broke = "the connection broke before the reply was complete"
+        return CallError("retry", broke, charged=True, problem=CallProblem.UNREACHABLE)
     return None
 
 
 def no_key(origin: Origin) -> CallError:
     """There is no key to send."""
     local = "; an endpoint of your own that wants none takes any value" if origin.address else ""
-    return CallError("fatal", f"there is no key for {origin}: {_set_key(origin)}{local}")
+    return CallError("fatal", f"there is no key for {origin}: {_set_key(origin)}{local}", problem=CallProblem.NO_KEY)
 
 
 def _set_key(origin: Origin) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from jaxreward.errors import InvalidSetting
+from jaxreward.errors import CallProblem, InvalidSetting
 from jaxreward.proposers.llm.call_errors import CallError, Origin, explain, no_key, unusable
 from jaxreward.proposers.llm.llm_settings import LlmSettings
 from jaxreward.proposers.llm.quiet_litellm import import_litellm
@@ -139,7 +139,7 @@ class Endpoint:
             raise
         except TimeoutError:
             limit = f"no complete reply within {self.settings.timeout_s:g} s"
-            raise CallError("retry", limit, charged=True) from None
+            raise CallError("retry", limit, charged=True, problem=CallProblem.TIMEOUT) from None
         except Exception as error:
             raise explain(error, self.origin(model), self.redact) from error
 
