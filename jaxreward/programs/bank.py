@@ -168,7 +168,7 @@ class Bank:
                 continue
             columns = [self._columns[slot] for slot in slots_of(own.observation)]
             tables.features[row, : sum(map(len, columns))] = np.concatenate(columns)
-            scales = np.repeat(np.float32(own.scales), [len(c) for c in columns])
+            scales = np.repeat(np.asarray(own.scales, np.float32), [len(c) for c in columns])
             tables.scales[row, : len(scales)] = scales
             slots = slots_of(own.reward)
             places = [self._places[slot] for slot in slots]
