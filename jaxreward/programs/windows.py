@@ -7,6 +7,7 @@ that takes log2(n) selections.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -43,7 +44,7 @@ def window(array: Any, *starts: Any, sizes: Sequence[int]) -> Any:
 def _is_selected(shape: Sequence[int], sizes: Sequence[int]) -> bool:
     """Whether a window is neither all of an axis nor one entry of it somewhere, in an array that is not too large."""
     moves = any(1 < size < n for size, n in zip(sizes, shape, strict=True))
-    return moves and np.prod(shape, dtype=np.int64) <= SELECTED
+    return moves and math.prod(shape) <= SELECTED
 
 
 def _moved_inside(start: Any, places: int) -> Any:
