@@ -7,7 +7,7 @@ proposers, runs, reports) passes records and nothing else. Unknown keys are erro
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from typing import Any, Literal
 
@@ -395,6 +395,18 @@ class Vocabulary(Record):
     constants: dict[str, str] = Field(default_factory=dict)
     helpers: dict[str, str] = Field(default_factory=dict)
     fragments: tuple[Fragment, ...] = ()
+
+    def source(self, names: Iterable[str]) -> str:
+        """The fragments called `names` as Python text, with the helpers and constants that they need, each after what
+        it needs itself. It begins with the imports of `jax` and `jnp`; add `get_observation` or `compute_reward` that
+        calls them, and it is a program.
+
+        Raises:
+            UnknownName: no fragment of a name, with the nearest one.
+        """
+        from jaxreward.programs.definitions import source_of
+
+        return source_of(self, names)
 
 
 class TaskCard(Record):

@@ -84,7 +84,7 @@ def warm(checker: Checker, task_of: Callable[[str], Task]) -> Iterator[None]:
 def unoptimised() -> Iterator[None]:
     """XLA compiles what the module trains without optimisations.
 
-    For tests of the loop around a training. Identities of trainings and `tests/test_cli.py` compile as users do.
+    `tests/training/test_optimised.py` and `tests/test_cli.py` compile as users do.
     """
     import jax
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import jaxreward as jr
 from jaxreward.errors import UserError
 from jaxreward.evolution.task_check import check_task
 from jaxreward.tasks import make_task
+from tests.docs.test_docs import blocks
 from tests.tasks.test_validation import marked, module_of, written
 from tests.test_cli import outcome
 
@@ -119,6 +121,13 @@ def test_check_distinguishes_tasks_from_programs(tmp_path, capsys, monkeypatch):
     status, out, err = outcome(capsys, "check", "ball.py", "program.py")
     assert status == 0, out + err
     assert "ball.py: ok, ball, measured by success, a vocabulary of 2 fragments" in out and "program.py: ok, 1" in out
+    functions = blocks("tasks.md", "python")
+    (simulator,) = [block for block in functions if "jr.from_functions(" in block]
+    Path("rail.py").write_text(f"import jax\nimport jax.numpy as jnp\nimport jaxreward as jr\n\n{simulator}")
+    Path("made.py").write_text("from ball import Ball\n\ntask = Ball()\n")
+    monkeypatch.setitem(sys.modules, "ball", module_of(tmp_path / "ball.py"))
+    status, out, err = outcome(capsys, "check", "rail.py", "made.py")
+    assert status == 0 and "rail.py: ok, ball, measured by return" in out and "made.py: ok, ball" in out, out + err
     Path("both.py").write_text(f"{program}\nclass Task:\n    pass\n")
     Path("neither.py").write_text("x = 1\n")
     Path("torn.py").write_text("def f(:\n")

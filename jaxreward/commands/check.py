@@ -12,6 +12,7 @@ from jaxreward.commands.output import console_of, print_json
 from jaxreward.commands.resolve import Command, Resolved, Source
 from jaxreward.config import Arg, class_of, file_of, is_file, label_of
 from jaxreward.errors import FAILED_EXIT_CODE, FileProblem, UnusableFile, UserError, why_unreadable
+from jaxreward.programs.entries import ENTRIES
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -89,28 +90,51 @@ def _holds_task(name: str) -> bool:
         raise UnusableFile(message, path, FileProblem.DAMAGED, error.lineno) from error
     except (OSError, ValueError) as error:
         raise UnusableFile(f"{path} cannot be read: {why_unreadable(error)}", path, FileProblem.UNREADABLE) from error
-    program = any(isinstance(node, ast.FunctionDef) and node.name in _ENTRIES for node in body)
+    if class_of(name):
+        return True
     task = any(isinstance(node, ast.ClassDef) or _makes_task(node) for node in ast.walk(ast.Module(body, [])))
-    if class_of(name) or program != task:
-        return bool(class_of(name)) or task
-    if program:
+    if task and any(_is_entry(node) for node in body):
         raise UserError(
-            f"{path} holds the functions of a program and a class: say --interfaces {path} to check it as a program, "
-            f"or --task {path} as a task"
+            f"{path} holds the functions of a program and a class or a task: say --interfaces {path} to check it as a "
+            f"program, or --task {path} as a task"
         )
-    raise UserError(f"{path} holds neither a program ({', '.join(_ENTRIES)}) nor a class that is a task")
+    if task:
+        return True
+    if any(isinstance(node, ast.FunctionDef) and node.name in ENTRIES for node in body):
+        return False
+    if _makes_object(body):
+        return True
+    raise UserError(
+        f"{path} holds neither a program ({', '.join(ENTRIES)}) nor, as far as its text tells, a task: say "
+        f"--task {path} to have it imported as one"
+    )
+
+
+def _is_entry(node: ast.stmt) -> bool:
+    """Whether a statement defines a function of a program. What a task is made of may be called `reward` too; that of a
+    program has one argument."""
+    return isinstance(node, ast.FunctionDef) and (
+        len(node.args.args) == ENTRIES["reward"] if node.name == "reward" else node.name in ENTRIES
+    )
 
 
 def _makes_task(node: ast.AST) -> bool:
     """Whether a node is a call such as `jr.from_functions(...)`."""
-    if not isinstance(node, ast.Call):
-        return False
-    called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-    return called in _MAKERS
+    return isinstance(node, ast.Call) and _called(node) in _MAKERS
 
 
-_MAKERS = ("from_brax", "from_functions", "from_gymnax", "from_jumanji", "from_playground")
-_ENTRIES = ("get_observation", "compute_reward", "reward")
+def _makes_object(body: Sequence[ast.stmt]) -> bool:
+    """Whether a name of a file is an object of some class of another file, going by a capital letter."""
+    values = [node.value for node in body if isinstance(node, ast.Assign | ast.AnnAssign)]
+    return any(isinstance(value, ast.Call) and _called(value)[:1].isupper() for value in values)
+
+
+def _called(node: ast.Call) -> str:
+    """The name of the function that is called, less that of its module."""
+    return node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+
+
+_MAKERS = ("from_brax", "from_functions", "from_gymnax", "from_jumanji", "from_playground", "make_task")
 
 
 def _check_task(name: str, task: Task, checker: Checker, console: Console) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import numpy as np
 from jax import lax
 from jax.extend import core
 
+from jaxreward.programs.folding import moved
 from jaxreward.programs.limits import Limits
 from jaxreward.programs.loops import scan_sizes
 from jaxreward.programs.primitives import SCATTERS, replayable
@@ -56,6 +57,7 @@ class _Builder:
         self.memo: dict[str, list[int]] = {}
         self.size = 0
         self.consts: dict[int, np.ndarray[Any, Any]] = {}
+        self.tables: dict[int, np.ndarray[Any, Any]] = {}  # `consts`, and broadcasts of them
         self.line: int | None = None
 
     def refuse(self, message: str, hint: str = "", stage: str = "trace") -> None:
@@ -78,13 +80,15 @@ class _Builder:
             # jnp.zeros and a table of zeros are one computation.
             scalar = self.const(array.reshape(-1)[0])
             shape = {"shape": [int(d) for d in array.shape], "broadcast_dimensions": [], "sharding": None}
-            return self.add("broadcast_in_dim", shape, [scalar], 1)[0]
+            (index,) = self.add("broadcast_in_dim", shape, [scalar], 1)
+            self.tables[index] = array
+            return index
         if array.nbytes > self.limits.constant_bytes:
             limit = self.limits.constant_bytes
             self.refuse(f"a constant of {array.nbytes} bytes; the limit is {limit}", "compute it", "limits")
         data = base64.b64encode(np.ascontiguousarray(array).tobytes()).decode()
         (index,) = self.add("const", {"shape": [int(d) for d in array.shape], "dtype": name, "data": data}, [], 1)
-        self.consts[index] = array
+        self.consts[index] = self.tables[index] = array
         return index
 
     def add(self, op: str, params: dict[str, Any], operands: Sequence[int], outputs: int) -> list[int]:
@@ -166,6 +170,11 @@ class _Builder:
                 folded = _fold(self.consts[operands[0]], after.dtype)
                 if folded is not None:
                     return [self.const(folded)]
+        entries = None
+        if operands and all(i in self.tables for i in operands):
+            entries = moved(name, params, [self.tables[i] for i in operands])
+            if entries is not None and name != "broadcast_in_dim":
+                return [self.const(entries)]
         if name == "cond":
             return self.conditional(params, operands, outputs)
         if name == "scan":
@@ -184,7 +193,10 @@ class _Builder:
             return self.add("while", {**tape, **loop}, operands, outputs)
         if name not in replayable():
             self.refuse(f"the operation '{name}' is not available to programs", _instead(name))
-        return self.add(name, self.params(name, params), operands, outputs)
+        found = self.add(name, self.params(name, params), operands, outputs)
+        if entries is not None:  # of a broadcast, which stays one: it is smaller than what it makes
+            self.tables[found[0]] = entries
+        return found
 
     def conditional(self, params: dict[str, Any], operands: list[int], outputs: int) -> list[int]:
         platforms = params.get("branches_platforms")

@@ -13,7 +13,8 @@ from jaxreward.programs.limits import Limits
 from jaxreward.programs.primitives import SCATTERS, primitives, replayable
 from jaxreward.programs.spec import dtype_name, dtype_of
 from jaxreward.programs.tape import Tape, TapeError, constant
-from jaxreward.programs.unrolling import platform, turns_at_once
+from jaxreward.programs.unrolling import turns_at_once
+from jaxreward.programs.windows import window
 
 Step = Callable[[list[Any]], Sequence[Any]]
 
@@ -74,26 +75,11 @@ def step_of(op: str, params: dict[str, Any], limits: Limits | None = None) -> St
     if "precision" in decoded and decoded["precision"] is None:  # a primitive takes no notice of JAX's default
         decoded["precision"] = (lax.Precision.HIGHEST, lax.Precision.HIGHEST)
     if op == "dynamic_slice":
-        return lambda operands: [_window(*operands, sizes=decoded["slice_sizes"])]
+        return lambda operands: [window(*operands, sizes=decoded["slice_sizes"])]
     primitive = primitives()[op]
     if primitive.multiple_results:
         return lambda operands: primitive.bind(*operands, **decoded)
     return lambda operands: [primitive.bind(*operands, **decoded)]
-
-
-def _window(array: Any, *starts: Any, sizes: Sequence[int]) -> Any:
-    """`lax.dynamic_slice`. Under vmap XLA takes windows at different places one row after the other on a TPU, a turn of
-    a loop for each: there every axis selects among all places of the window, with the same result."""
-    if platform() != "tpu" or not any(1 < size < n for size, n in zip(sizes, array.shape, strict=True)):
-        return primitives()["dynamic_slice"].bind(array, *starts, slice_sizes=sizes)
-    for axis, (start, size) in enumerate(zip(starts, sizes, strict=True)):
-        places = range(array.shape[axis] - size + 1)
-        found = lax.slice_in_dim(array, 0, size, axis=axis)
-        for k in places[1:]:
-            window = lax.slice_in_dim(array, k, k + size, axis=axis)
-            found = lax.select(lax.broadcast(lax.ge(start, lax.full_like(start, k)), window.shape), window, found)
-        array = found
-    return array
 
 
 def _scatter(op: str, params: dict[str, Any]) -> Step:

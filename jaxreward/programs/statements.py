@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import copy
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
@@ -123,6 +123,23 @@ def joined(statements: Iterable[Statement]) -> str:
         text += ("\n\n\n" if apart else "\n" if before is not None else "") + statement.text
         before = statement
     return text + "\n"
+
+
+def arranged(statements: Sequence[Statement], last: Collection[str], entries: Sequence[str] = ()) -> str:
+    """Statements as readable source: imports, constants, helpers, the functions called as in `last`, and the texts of
+    functions that stand after all others. Of `jax` and `jnp`, what these texts use is imported as well."""
+    imports = [s.text for s in statements if s.is_import]
+    words = {n for s in statements for n in s.needs} | {n for e in entries for n in Statement(e).needs}
+    imports += [text for text in IMPORTS if Statement(text).binds[0] in words]
+    imports = sorted(dict.fromkeys(imports), key=lambda text: (text.startswith("from"), text))
+    rest = [s for s in statements if not s.is_import]
+    plain = [s for s in rest if not s.is_function and not any(f.is_function for f in closure(s.needs, rest))]
+    helpers = [s for s in rest if s not in plain and s.binds[0] not in last]
+    named = [s for s in rest if s not in plain and s not in helpers]
+    blocks = ["\n".join(imports), "\n".join(s.text for s in plain)]
+    text = "\n\n".join(block for block in blocks if block)
+    functions = [*(s.text for s in (*helpers, *named)), *entries]
+    return "\n\n\n".join(block for block in (text, *functions) if block) + "\n"
 
 
 def closure(roots: Iterable[str], statements: Sequence[Statement]) -> tuple[Statement, ...]:

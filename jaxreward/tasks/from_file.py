@@ -48,7 +48,9 @@ def _made_there(name: str, options: dict[str, Any]) -> Task | None:
     if not path.is_file():
         return None
     module = imported(path)
-    objects = {n: task for n, task in vars(module).items() if isinstance(task, BaseTask) and not n.startswith("_")}
+    objects = {n: value for n, value in vars(module).items() if _is_task(value) and not n.startswith("_")}
+    if not wanted:  # a task of this package may be what a file makes its own of
+        objects = {n: task for n, task in objects.items() if isinstance(task, BaseTask)} or objects
     own = [c for c in vars(module).values() if isinstance(c, type) and c.__module__ == module.__name__]
     if wanted not in objects and (wanted or not objects or not all(map(_lacking, own))):
         return None
@@ -64,6 +66,11 @@ def _made_there(name: str, options: dict[str, Any]) -> Task | None:
 
 
 _made: dict[tuple[type, str], Task] = {}
+
+
+def _is_task(value: Any) -> bool:
+    """Whether a value is an object that is a task, as far as its class shows."""
+    return isinstance(value, BaseTask) or not (isinstance(value, type) or _lacking(type(value)))
 
 
 def _lacking(kind: type) -> list[str]:

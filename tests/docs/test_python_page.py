@@ -6,13 +6,17 @@ import sys
 import types
 from typing import Any
 
+import numpy as np
 import pytest
 
 import jaxreward as jr
+from jaxreward.records import Request
+from jaxreward.tasks import card
 from tests.docs.test_docs import blocks
 
 pytestmark = pytest.mark.usefixtures("warm", "unoptimised", "unsynced")
 
+READ_BY_A_CHECK = ("action_space", "reset", "view", "default_observation", "sparse_reward")
 SMALL: dict[str, Any] = {
     "candidates": 2, "generation": 2, "seeds": 1, "steps": 256, "final_seeds": 1, "progress": False,
     "ppo": {"envs": 8, "unroll": 8, "minibatches": 2, "hidden": [8]},
@@ -51,6 +55,21 @@ def test_a_strategy_and_a_proposer_of_ones_own_search(page):
     example = page("class Climb", "class Terms")
     assert example.run.view.started.proposer == "terms" and example.run.best is not None
     assert jr.open_run("runs/probe-choice-climb-0").view.started.config["option"] == ["initial=2"]
+
+
+def test_the_proposer_of_ones_own_writes_programs_for_the_task_of_the_page(checker, task_of, monkeypatch):
+    """Its fragments call helpers and constants. Here nothing is trained, and without a `step` nothing is played."""
+    searches = list[tuple[str, Any]]()
+    monkeypatch.setattr(jr, "evolve", lambda task, proposer, **_: searches.append((task, proposer)))
+    (block,) = [block for block in blocks("python.md", "python") if "class Terms" in block]
+    exec(compile(f"import jaxreward as jr\n{block}", "docs/python.md", "exec"), {"__name__": "documentation_example"})
+    ((name, Terms),) = searches
+    task, rng = task_of(name), np.random.default_rng(0)
+    proposer, request = Terms(card(task)), Request(id="a", generation=0, operator="scratch", evolve="reward")
+    sources = [proposer.propose(request, rng).source for _ in range(8)]
+    still = types.SimpleNamespace(**{name: getattr(task, name) for name in READ_BY_A_CHECK})
+    passed = [program for _, program in checker.check_many(sources, still) if program is not None]
+    assert name == "xland-easy" and len(passed) > 6
 
 
 @pytest.mark.slow

@@ -47,6 +47,17 @@ SAME = {
     ),
     "constants_named": (obs("return state.pos * SCALE", "SCALE = 0.5\n"), obs("return state.pos * 0.5")),
     "tables_moved": (obs("return state.pos @ T", TABLE), obs("T = jnp.array([[0.0, 1.0], [2.0, 0.0]])\nreturn state.pos @ T")),
+    "entries_of_tables": (
+        obs("return state.pos * T[1, 0] + T[0]", TABLE), obs("return state.pos * 2.0 + jnp.array([0.0, 1.0])"),
+    ),
+    "entries_at_constant_places": (
+        obs("return state.pos * jax.lax.dynamic_slice(T, (1, 0), (1, 1))[0, 0] + T[-1:, ::-1][0]", TABLE),
+        obs("return state.pos * 2.0 + jnp.array([0.0, 2.0])"),
+    ),
+    "entries_in_a_function_of_jax": (
+        obs("return f(state.pos, T)", TABLE + "@jax.jit\ndef f(x, t):\n    return x * t[0].T[1]\n"),
+        obs("return state.pos * jnp.ones(3)[2]"),
+    ),
     "zeros_by_table": (obs("return state.pos @ jnp.ones((2, 3))"), obs("return state.pos @ jnp.array([[1.0] * 3] * 2)")),
     "loop_unrolled": (
         obs("x = state.pos\nfor i in range(3):\n    x = jnp.sin(x)\nreturn x"),

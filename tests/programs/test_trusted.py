@@ -37,6 +37,19 @@ def test_trusted_and_checked_functions_have_one_digest(checker, task):
     assert trusted.summary == checked.summary
 
 
+TABLE = np.array([[0.5, 1.5], [2.0, 3.0]])
+
+
+def indexed(state: Any) -> jax.Array:
+    return state.pos * TABLE[1, 0] + TABLE.T[None, 0][0] - TABLE[::-1][0]
+
+
+def test_entries_of_an_array_of_numpy_are_numbers_in_both(checker, task):
+    """A trusted function reads them by numpy, the text of the same function by JAX."""
+    trusted, checked = checker.load(indexed, task, trusted=True), checker.load(indexed, task)
+    assert trusted.digest == checked.digest
+
+
 def test_a_module_of_another_library_computes_what_it_does_alone(checker, task):
     program = checker.load(features, task, trusted=True)
     view = view_of(task)

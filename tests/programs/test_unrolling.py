@@ -18,6 +18,7 @@ from jaxreward.programs.interpret import replay
 from jaxreward.programs.limits import Limits
 from jaxreward.programs.tape import Tape, count
 from jaxreward.programs.unrolling import OPERATIONS, compiling_for, turns_at_once
+from jaxreward.programs.windows import SELECTED
 
 X = jnp.arange(6.0)
 LOOPS: dict[str, Any] = {
@@ -103,3 +104,40 @@ def test_windows_are_no_gather_on_a_tpu_and_the_same_values():
         (found[platform],) = jax.jit(core.jaxpr_as_fun(closed))(*batch)
     assert gathers == {"cpu": 1, "tpu": 0}
     np.testing.assert_array_equal(found["tpu"], found["cpu"])
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16", "int32", "uint32"])
+def test_windows_start_where_those_of_jax_do_in_every_dtype(dtype: str):
+    """Also on axes with more places than the dtype has numbers, and at starts that int32 does not have."""
+    kind = np.iinfo(dtype)
+    places = [kind.min, kind.max, kind.max - 1, kind.min + 1, 0, 1, 5, 6, 7, 90, 127, 128, 250, 299, 300]
+    starts = jnp.array([n for n in places if kind.min <= n <= kind.max], dtype)
+    grid = jnp.arange(300 * 7, dtype=jnp.int32).reshape(300, 7)
+
+    def sliced(x: Any, i: Any, j: Any) -> Any:
+        return jax.lax.dynamic_slice(x, (i, j), (4, 3), allow_negative_indices=False)
+
+    batch = grid, jnp.repeat(starts, len(starts)), jnp.tile(starts, len(starts))
+    expected = [np.asarray(grid)[_within(i, 296) :, _within(j, 4) :][:4, :3] for i, j in zip(*batch[1:], strict=True)]
+    np.testing.assert_array_equal(jax.jit(jax.vmap(sliced, (None, 0, 0)))(*batch), expected)
+    tape = taped(sliced, *(x[0] for x in (grid[None], *batch[1:])))
+    with compiling_for("tpu"):
+        closed = jax.make_jaxpr(jax.vmap(replay(tape), (None, 0, 0)))(*batch)
+    assert "dynamic_slice" not in str(closed) and "gather" not in str(closed)
+    np.testing.assert_array_equal(jax.jit(core.jaxpr_as_fun(closed))(*batch)[0], expected)
+
+
+def _within(start: Any, last: int) -> int:
+    return min(max(int(start), 0), last)
+
+
+def test_windows_of_large_arrays_are_gathered_and_the_selection_is_logarithmic():
+    def nodes(n: int) -> tuple[int, bool]:
+        row = jnp.zeros(n)
+        tape = taped(lambda x, i: jax.lax.dynamic_slice(x, (i,), (2,)), row, jnp.int32(0))
+        with compiling_for("tpu"):
+            closed = jax.make_jaxpr(jax.vmap(replay(tape), (None, 0)))(row, jnp.arange(3))
+        return len(closed.eqns), any(e.primitive.name == "gather" for e in closed.eqns)
+
+    (small, selected), (large, also), (_, gathered) = nodes(5), nodes(SELECTED), nodes(SELECTED + 1)
+    assert not selected and not also and gathered and large <= small * math.log2(SELECTED)

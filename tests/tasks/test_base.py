@@ -257,3 +257,12 @@ def test_a_file_may_make_its_task(tmp_path: Path):
     file.write_text(FILE + FILE[FILE.index("near =") :].replace("near =", "far ="))
     with pytest.raises(InvalidSetting, match=r"block\.py:near or .*block\.py:far"):
         task_from_file(str(file))
+
+
+def test_the_task_of_a_file_need_not_be_of_ours_by_class(tmp_path: Path):
+    """An object with the protocol counts, unless the file makes a task of its own besides."""
+    file = tmp_path / "other.py"
+    file.write_text("import jaxreward as jr\n\ninner = jr.make_task('probe-choice')\n")
+    assert not isinstance(task_from_file(str(file)), BaseTask) and task_from_file(str(file)).name == "probe-choice"
+    file.write_text(f"{FILE}\ninner = jr.make_task('probe-choice')\n")
+    assert task_from_file(str(file)).name == "near" and task_from_file(f"{file}:inner").name == "probe-choice"

@@ -92,6 +92,7 @@ def scans(jaxpr: Any) -> Iterator[int]:
                 yield from scans(inner.jaxpr)
 
 
+@pytest.mark.usefixtures("unoptimised")
 def test_training_in_slices_is_training():
     ppo = PPO(envs=8, unroll=4, minibatches=2, epochs=1, hidden=(8,))
     found = [train(t, [Program.default(t)] * 2, ppo, seeds=2, steps=64, checkpoints=2) for t in (Probe("aim"), Few())]

@@ -20,6 +20,8 @@ from jaxreward.training.population import Population, padded_sizes
 from tests.compilation import jit
 from tests.training.conftest import BANK, OBSERVATIONS, assert_close_trees, budget, params, program_source
 
+pytestmark = pytest.mark.usefixtures("unoptimised")
+
 ROWS = 64
 WEIGHTED = "near, h = distance(state) - distance(next_state), held(next_state)\n    return {}, dict(near=near, held=h)"
 

@@ -15,6 +15,8 @@ from jaxreward.tasks import Task
 from jaxreward.training import PPO, Execution, train
 from tests.training.conftest import SEEDS, assert_close_trees, budget, params
 
+pytestmark = pytest.mark.usefixtures("unoptimised")
+
 EXPERT = Path(__file__).resolve().parents[2] / "interfaces" / "quadcopter_hover" / "expert.py"
 TINY = PPO.brax(envs=8, unroll=4, unrolls=2, minibatches=2, epochs=1, hidden=(16,), value_hidden=(16,))
 PLAIN, EXPERTS, BAD, LOUD = range(4)
@@ -60,6 +62,7 @@ def fused(hover, programs) -> Any:
     return train(hover, programs, TINY, **budget(TINY))
 
 
+@pytest.mark.slow  # chunks show the same of the candidate: it is not beside the other two in its own
 def test_a_candidate_next_to_one_with_large_features_equals_itself_alone(hover, programs, fused):
     """Next to one whose features are a thousand times as large, and to one that diverges."""
     alone = train(hover, [programs[EXPERTS]], TINY, **budget(TINY))

@@ -28,7 +28,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
-from jaxreward.programs.statements import IMPORTS, Statement, closure, disentangled, split
+from jaxreward.programs.statements import Statement, arranged, closure, disentangled, split
 
 Part = Literal["observation", "reward"]
 ENTRY: Mapping[Part, str] = {"observation": "get_observation", "reward": "compute_reward"}
@@ -118,18 +118,7 @@ def write(genome: Genome) -> str:
     genes = {gene.name for part in ENTRY for gene in genome.genes(part)}
     used = list(dict.fromkeys(s for part in ENTRY for s in genome.needed(part)))
     used = [s for s in used if s.text not in entries]
-    imports = [s.text for s in used if s.is_import]
-    words = {n for s in used for n in s.needs} | {n for e in entries for n in Statement(e).needs}
-    imports += [text for text in IMPORTS if Statement(text).binds[0] in words]
-    imports = sorted(dict.fromkeys(imports), key=lambda text: (text.startswith("from"), text))
-    rest = [s for s in used if not s.is_import]
-    plain = [s for s in rest if not s.is_function and not any(f.is_function for f in closure(s.needs, rest))]
-    helpers = [s for s in rest if s not in plain and s.binds[0] not in genes]
-    fragments = [s for s in rest if s not in plain and s not in helpers]
-    blocks = ["\n".join(imports), "\n".join(s.text for s in plain)]
-    text = "\n\n".join(block for block in blocks if block)
-    functions = [s.text for s in (*helpers, *fragments)] + entries
-    return "\n\n\n".join(block for block in (text, *functions) if block) + "\n"
+    return arranged(used, genes, entries)
 
 
 def number(value: float) -> float:

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from jaxreward.errors import InvalidSetting
-from jaxreward.programs.statements import IMPORTS, Statement, closure
+from jaxreward.programs.definitions import definitions
+from jaxreward.programs.statements import Statement, closure
 from jaxreward.proposers.genetic.genome import Gene, Part
 from jaxreward.records import Fragment, Vocabulary
 
@@ -40,10 +41,7 @@ class Lexicon:
                 "proposer",
             )
         self.fragments = {fragment.name: fragment for fragment in vocabulary.fragments}
-        texts = [*IMPORTS, *(f"{name} = {value}" for name, value in vocabulary.constants.items())]
-        texts += [source.strip() for source in vocabulary.helpers.values()]
-        texts += [fragment.source.strip() for fragment in vocabulary.fragments]
-        self.statements = tuple(Statement(text) for text in texts)
+        self.statements = definitions(vocabulary)
         self._by_name = {name: s for s in self.statements if not s.is_import for name in s.binds}
         self.subjects = tuple(dict.fromkeys(s for f in vocabulary.fragments for s in subjects(f)))
         self._worth = {s: max(f.weight for f in vocabulary.fragments if s in subjects(f)) for s in self.subjects}
