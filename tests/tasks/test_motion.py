@@ -43,7 +43,7 @@ def test_a_velocity_is_told_though_it_and_the_place_are_clamped(names):
     x, v, actions = pushed(1, limit=0.3, wall=1.0)
     assert (np.abs(x) == 1.0).mean() > 0.3 and (np.abs(v) == np.float32(0.3)).mean() > 0.2
     sides = [{place: y[:, 0], speed: w[:, 0]} for y, w in ((x[:-1], v[:-1]), (x[1:], v[1:]))]
-    rates = {n.name: n.is_rate for n in scene(*sides, actions).numbers}
+    rates = {n.name: n.is_rate for n in scene(sides[0], sides[1], actions).numbers}
     assert rates == {place: False, speed: True}
 
     x, v, actions = pushed(2, limit=0.3, wall=1.0)

@@ -65,6 +65,8 @@ def _follow(
         results: list[Array | None] = [None] * len(equation.outvars)
         if (inner := next((params[k] for k in _INNER if k in params), None)) is not None:
             closed = inner if isinstance(inner, core.ClosedJaxpr) else core.ClosedJaxpr(inner, ())
+            if len(closed.jaxpr.invars) != len(equation.invars):  # a kernel, whose body is given references
+                continue
             body, consts = closed.jaxpr, dict(zip(closed.jaxpr.constvars, closed.consts, strict=True))
             given = _given(name, params, operands, [v.aval.shape for v in body.invars])
             consts |= {v: x for v, w in zip(body.invars, equation.invars, strict=True)
@@ -80,7 +82,7 @@ def _follow(
         elif any(x is not None for x in operands):
             results = [_moved(equation, operands, [value(v) for v in equation.invars])]
         elif name in ("broadcast_in_dim", "reshape", "convert_element_type", "squeeze"):
-            results, x = [None], value(equation.invars[0])
+            x = value(equation.invars[0])
             if x is not None and np.size(x) <= _LARGEST:
                 moved = _rearranged(name, params, np.asarray(x), tuple(equation.outvars[0].aval.shape))
                 values |= {} if moved is None else {equation.outvars[0]: moved}

@@ -15,6 +15,8 @@ _MAYBE = frozenset({"v", "vx", "vy", "vz", "dot", "omega", "yd", "xdot", "thdot"
 """Words that make a velocity likelier."""
 AGREES = {True: 0.4, False: 0.85}
 """Share of the steps that a velocity accounts for, at least: of one that is called a velocity, and of another."""
+_CLOSEST = 4
+"""Quantities that are compared closely with the steps of one."""
 _LEAST = 20
 """Steps from which it is judged."""
 _RELATED = 0.3
@@ -43,7 +45,7 @@ def rate_pairs(series: Sequence[Series]) -> dict[tuple[int, int], float]:
     found: dict[tuple[int, int], float] = {}
     for i, j in _related(series):
         hint = not (VELOCITIES | _MAYBE).isdisjoint(series[j].words)
-        share = accounted(series[i], series[j]) if i != j else 0.0
+        share = accounted(series[i], series[j])
         if share >= AGREES[hint]:
             found[i, j] = share
 
@@ -60,7 +62,9 @@ def _related(series: Sequence[Series]) -> list[tuple[int, int]]:
     steps = _standard([_clipped(s.after - s.before) for s in series])
     levels = (_standard([s.after for s in series]), _standard([s.before for s in series]))
     near = np.maximum(*(steps @ v.T for v in levels))
-    return [(int(i), int(j)) for i, j in np.argwhere(near > _RELATED)]
+    np.fill_diagonal(near, 0.0)
+    best = np.argsort(-near, axis=1, kind="stable")[:, :_CLOSEST]
+    return [(i, int(j)) for i, row in enumerate(best) for j in row if near[i, j] > _RELATED]
 
 
 def _clipped(steps: Array) -> Array:
