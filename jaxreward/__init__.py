@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from jaxreward.evolution.from_python import evolve
     from jaxreward.evolution.search_run import SearchRun, open_run
     from jaxreward.evolution.task_check import check_task
+    from jaxreward.evolution.task_remarks import remarks_on
     from jaxreward.evolution.watching import CompletedGeneration
     from jaxreward.function_source import UnreadableFunction, source_of
     from jaxreward.programs import Program, ProgramRejected, Spec, check_program, load_program
@@ -88,6 +89,7 @@ __all__ = [
     "load_program",
     "make_task",
     "open_run",
+    "remarks_on",
     "source_of",
     "train",
 ]
@@ -103,6 +105,7 @@ _ROOMS = {
     "records": ("Fragment",),
     "table": ("Table",),
     "evolution.task_check": ("check_task",),
+    "evolution.task_remarks": ("remarks_on",),
     "tasks": (
         *("BaseTask", "Box", "Discrete", "Task", "make_task"),
         *("from_brax", "from_functions", "from_gymnax", "from_jumanji", "from_playground"),

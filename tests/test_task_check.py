@@ -115,12 +115,17 @@ def test_check_reports_all_mistakes_of_a_task(tmp_path, capsys):
 
 def test_check_distinguishes_tasks_from_programs(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with_fragments(tmp_path)
+    key = 'jax.random.key_data(state["key"])'
+    view = f'    def view(self, state):\n        return {{"at": state["at"], "t": state["t"], "noise": {key}}}  # <-'
+    vocabulary = FRAGMENTS.replace("{at}", "state['at']").replace("{more}", "")
+    line = marked(written(tmp_path, vocabulary=vocabulary.replace("  # <-", ""), view=view))
     program = "def get_observation(state):\n    return jnp.stack([state['at']])\n"
     Path("program.py").write_text("import jax.numpy as jnp\n\n" + program)
     status, out, err = outcome(capsys, "check", "ball.py", "program.py")
     assert status == 0, out + err
     assert "ball.py: ok, ball, measured by success, a vocabulary of 2 fragments" in out and "program.py: ok, 1" in out
+    assert "note: the view shows a random key, view.noise: leave it out of the view" in " ".join(out.split())
+    assert f"(ball.py, line {line})" in " ".join(out.split())
     functions = blocks("tasks.md", "python")
     (simulator,) = [block for block in functions if "jr.from_functions(" in block]
     Path("rail.py").write_text(f"import jax\nimport jax.numpy as jnp\nimport jaxreward as jr\n\n{simulator}")

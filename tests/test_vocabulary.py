@@ -66,6 +66,22 @@ def test_both_have_the_parts_of_both_under_names_of_their_own():
     assert both.helpers["near_2"] == "def near_2(state):\n    return state.y"
 
 
+def test_a_field_keeps_its_name_where_a_part_of_that_name_gets_another():
+    reads = DERIVED.fragments[0].model_copy(update={"source": "def x(state):\n    return near(state) + state.x"})
+    both = merged(OWN, DERIVED.model_copy(update={"fragments": (reads,)}))
+    assert both.fragments[1].source == "def x_2(state):\n    return near_2(state) + state.x"
+
+
+def test_a_constant_of_the_task_keeps_its_value_beside_derived_potentials(without_play):
+    class WithOwn(KeyDoor):
+        def vocabulary(self) -> Vocabulary:
+            return OWN.model_copy(update={"constants": {"UNIT": "2.0", "GAMMA": "0.5"}})
+
+    found, _ = search_vocabulary(dataclasses.replace(SETTINGS, vocabulary="both"), WithOwn())
+    assert found.constants == {"UNIT": "2.0", "GAMMA": "0.5", "GAMMA_2": "0.9"}
+    assert "GAMMA_2 * near_2(state)" in found.fragments[-1].source
+
+
 def test_without_a_vocabulary_the_setting_is_named(without_play):
     with pytest.raises(InvalidSetting, match="leave --vocabulary own out"):
         Setup.of(dataclasses.replace(SETTINGS, vocabulary="own"), KeyDoor())

@@ -140,9 +140,11 @@ _MAKERS = ("from_brax", "from_functions", "from_gymnax", "from_jumanji", "from_p
 def _check_task(name: str, task: Task, checker: Checker, console: Console) -> dict[str, Any]:
     """Print what is wrong with a task; the same as JSON."""
     from jaxreward.evolution.task_check import check_task
+    from jaxreward.evolution.task_remarks import remarks_on
     from jaxreward.tasks import measure_of
 
     found = check_task(task, checker=checker)
+    remarks = () if found else remarks_on(task)
     for finding in found:
         console.print(str(finding))
     if not found:
@@ -151,8 +153,13 @@ def _check_task(name: str, task: Task, checker: Checker, console: Console) -> di
             f"a vocabulary of {fragments} fragments" if fragments else "no vocabulary of its own (a search derives one)"
         )
         console.print(f"{label_of(name)}: ok, {task.name}, measured by {measure_of(task).label}, {words}")
-    rows = [{"message": finding.message, "file": finding.file, "line": finding.line or None} for finding in found]
-    return {"task": label_of(name), "findings": rows}
+    for remark in remarks:
+        console.print(f"  note: {remark}")
+    rows, notes = (
+        [{"message": finding.message, "file": finding.file, "line": finding.line or None} for finding in some]
+        for some in (found, remarks)
+    )
+    return {"task": label_of(name), "findings": rows, "remarks": notes}
 
 
 def _check_programs(paths: Sequence[Path], task: Task, checker: Checker, console: Console) -> list[dict[str, Any]]:

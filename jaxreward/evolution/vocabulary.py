@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import OrderedDict
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from pydantic import ValidationError
 from jaxreward import files
 from jaxreward.errors import FileProblem, UnusableFile
 from jaxreward.evolution.settings import EvolveSettings, VocabularyOption
+from jaxreward.programs.statements import Statement, fresh_name
 from jaxreward.records import Vocabulary
 from jaxreward.runs.disk import write_atomic
 from jaxreward.tasks import Task
@@ -27,12 +27,15 @@ _KEPT = 8
 _derived: OrderedDict[int, tuple[Any, Vocabulary]] = OrderedDict()
 
 
-def vocabulary_for(task: Task, kind: VocabularyOption) -> tuple[Vocabulary, bool]:
-    """The vocabulary of this kind, and whether any of it is derived."""
+def vocabulary_for(task: Task, kind: VocabularyOption, discount: float | None = None) -> tuple[Vocabulary, bool]:
+    """The vocabulary of this kind, and whether any of it is derived; what is, has potentials with `discount`."""
     own = task.vocabulary()
     if kind == "own" or (kind == "auto" and own.fragments):
         return own, False
     derived = _derive(task)
+    if discount is not None:
+        constants = derived.constants | {"GAMMA": repr(round(float(discount), 6))}
+        derived = derived.model_copy(update={"constants": constants})
     return (merged(own, derived) if kind == "both" else derived), True
 
 
@@ -44,11 +47,7 @@ def search_vocabulary(settings: EvolveSettings, task: Task) -> tuple[Vocabulary,
     folders = [*([settings.out / settings.run_name] if settings.resume else []), settings.out]
     if kept := [folder / FILE for folder in folders if files.is_there(folder / FILE)]:
         return read_vocabulary(kept[0]), True
-    found, is_derived = vocabulary_for(task, settings.vocabulary)
-    if is_derived:
-        constants = found.constants | {"GAMMA": repr(round(float(settings.ppo.discount), 6))}
-        found = found.model_copy(update={"constants": constants})
-    return found, is_derived
+    return vocabulary_for(task, settings.vocabulary, settings.ppo.discount)
 
 
 def read_vocabulary(path: Path) -> Vocabulary:
@@ -73,16 +72,22 @@ def write_vocabulary(folder: Path, vocabulary: Vocabulary) -> None:
 def merged(own: Vocabulary, derived: Vocabulary) -> Vocabulary:
     """Both, parts of `derived` renamed whose names `own` has."""
     taken = {*own.constants, *own.helpers, *(f.name for f in own.fragments)}
-    names = {*derived.constants, *derived.helpers, *(f.name for f in derived.fragments)} & taken
-    clashes = re.compile(rf"\b({'|'.join(sorted(names))})\b") if names else None
+    given = {*derived.constants, *derived.helpers, *(f.name for f in derived.fragments)}
+    names = given & taken
+    new: dict[str, str] = {}
+    for name in sorted(names):
+        new[name] = fresh_name(name, taken | given | set(new.values()))
 
-    def renamed(text: str) -> str:
-        return clashes.sub(lambda m: f"{m[0]}_2", text) if clashes else text
+    def renamed(text: str) -> str:  # the names of the module alone, no field of the same name
+        return Statement(text).renamed(new).text
 
-    fragments = [f.model_copy(update={"name": renamed(f.name), "source": renamed(f.source)}) for f in derived.fragments]
+    def called(name: str) -> str:
+        return new.get(name, name)
+
+    fragments = [f.model_copy(update={"name": called(f.name), "source": renamed(f.source)}) for f in derived.fragments]
     return Vocabulary(
-        constants=own.constants | {renamed(k): v for k, v in derived.constants.items()},
-        helpers=own.helpers | {renamed(k): renamed(v) for k, v in derived.helpers.items()},
+        constants=own.constants | {called(k): v for k, v in derived.constants.items()},
+        helpers=own.helpers | {called(k): renamed(v) for k, v in derived.helpers.items()},
         fragments=(*own.fragments, *fragments),
     )
 

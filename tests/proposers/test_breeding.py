@@ -16,7 +16,7 @@ from jaxreward.proposers.genetic.genome import ENTRY, Gene, Genome, Part, read, 
 from jaxreward.proposers.genetic.lexicon import Lexicon, subjects
 from jaxreward.proposers.genetic.planning import named
 from jaxreward.proposers.genetic.variation import MOST, Variation
-from jaxreward.records import Request, Result, TaskCard, Vocabulary
+from jaxreward.records import Fragment, Request, Result, TaskCard, Vocabulary
 from tests.proposers.material import HAND_WRITTEN, IN_FORM, ROBOT, XLAND, curve, feedback, request, result
 
 PROPOSER = GeneticProposer(XLAND)
@@ -124,6 +124,38 @@ def test_a_vocabulary_with_one_program_does_not_hang():
         source = tiny.propose(request(evolve="observation", best=tuple(seen)), rng(seed)).source
         assert source not in [r.candidate.source for r in seen]
         seen.append(result(source, 0.1, name=str(seed)))
+
+
+def test_no_reward_is_of_constant_terms_alone():
+    """Such as a cost of every step: the checks refuse it."""
+    made = program(terms={"time_cost": 0.01, "got_yellow_pyramid": 1.0})
+    failed = program(terms={"time_cost": 0.01})
+    for operator in PROGRAMS:
+        for seed in range(4):
+            for source in (made, failed):
+                names = {*genes(child(request(operator, result(source, 0.3)), seed), "reward")}
+                assert names and names != {"time_cost"}
+    costs = tuple(
+        Fragment(name=f"cost_{k}", kind="term", source=f"def cost_{k}(state, action, next_state):\n    return -1.0",
+                 tags=("milestone",))
+        for k in range(8)
+    )  # fmt: skip
+    near = ROBOT.vocabulary.fragments[3].model_copy(update={"weight": 1e-4})
+    lexicon = Lexicon(Vocabulary(fragments=(*ROBOT.vocabulary.fragments[1:3], *costs, near)))
+    for seed in SEEDS:
+        assert "near" in genes(Variation(lexicon, rng(seed)).scratch(), "reward")
+
+
+def test_subjects_are_exchanged_in_names_word_by_word():
+    names = ("a_to_b_potential", "b_to_a_potential", "bag_to_a_near", "bag_to_b_near")
+    term = ROBOT.vocabulary.fragments[3]
+    made = [
+        term.model_copy(update={"name": n, "source": f"def {n}(state, action, next_state):\n    return 1.0"})
+        for n in names
+    ]
+    lexicon = Lexicon(Vocabulary(fragments=tuple(made)))
+    assert lexicon.counterpart("a_to_b_potential", "a", "b") == "b_to_a_potential"
+    assert lexicon.counterpart("bag_to_a_near", "a", "b") == "bag_to_b_near"
 
 
 # --- one parent

@@ -85,8 +85,9 @@ def applying(
 
 
 def completed(genome: Genome, variation: Variation) -> Genome:
-    """A half that a parent lacked is left to the task's default; one that came out empty is new."""
+    """A half that a parent lacked is left to the task's default; one that came out empty is new, and a reward of
+    constant terms alone, which the checks refuse, gets another term."""
     for part in variation.parts:
         if genome.half(part) == ():
             genome = variation.fresh_half(genome, part, variation.theme(genome))
-    return genome
+    return variation.with_varying_term(genome)

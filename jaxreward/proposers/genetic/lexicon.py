@@ -6,7 +6,9 @@ in order. Everything else here is general: nothing knows a task.
 
 from __future__ import annotations
 
+import ast
 import math
+import re
 from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -58,6 +60,14 @@ class Lexicon:
         own = self._by_name[gene.name].shape
         return fragment if any(s.shape == own for s in statements if gene.name in s.binds) else None
 
+    def is_constant(self, fragment: Fragment) -> bool:
+        """Whether a term reads nothing, neither states nor action: alone it makes a reward that is refused."""
+        node = self._by_name[fragment.name].node
+        if not isinstance(node, ast.FunctionDef):
+            return False
+        given = {argument.arg for argument in node.args.args}
+        return given.isdisjoint(n.id for n in ast.walk(node) if isinstance(n, ast.Name))
+
     def theme(self, rng: np.random.Generator) -> tuple[str, ...]:
         """One to three subjects in random order: what a new program will be about. Those of fragments of more weight
         are likelier."""
@@ -72,7 +82,9 @@ class Lexicon:
 
     def counterpart(self, name: str, one: str, other: str) -> str:
         """The fragment that says the same with two subjects exchanged; `name` itself if there is none."""
-        swapped = name.replace(one, "\0").replace(other, one).replace("\0", other)
+        exchange = {one: other, other: one}
+        whole = "|".join(re.escape(s) for s in sorted(exchange, key=len, reverse=True))
+        swapped = re.sub(rf"(?<![A-Za-z0-9])(?:{whole})(?![A-Za-z0-9])", lambda m: exchange[m[0]], name)
         return swapped if swapped in self.fragments and swapped != name else name
 
     def draw(

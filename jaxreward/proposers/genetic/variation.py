@@ -37,7 +37,7 @@ class Variation:
         genome = Genome()
         for part in self.parts:
             genome = self.fresh_half(genome, part, theme)
-        return genome
+        return self.with_varying_term(genome)
 
     def fresh_half(self, genome: Genome, part: Part, theme: Sequence[str], avoid: Collection[str] = ()) -> Genome:
         """Replace a half by a new one: 4-10 features or 2-6 terms about the theme, none of those to `avoid`."""
@@ -109,6 +109,15 @@ class Variation:
     def add_one(self, genome: Genome, part: Part) -> Genome:
         theme = self.theme(genome)
         return self.add(genome, part, self.lexicon.draw(self.rng, part, theme, _names(genome, part)))
+
+    def with_varying_term(self, genome: Genome) -> Genome:
+        """The genome with one more term where all of its reward's are constants, such as a cost of every step."""
+        genes = genome.genes("reward") if "reward" in self.parts else ()
+        known = [self.lexicon.get(gene, genome.statements) for gene in genes]
+        if not genes or not all(f is not None and self.lexicon.is_constant(f) for f in known):
+            return genome
+        constant = {f.name for f in self.lexicon.fragments.values() if f.kind == "term" and self.lexicon.is_constant(f)}
+        return self.add(genome, "reward", self.lexicon.draw(self.rng, "reward", self.theme(genome), constant))
 
     def remove(self, genome: Genome, part: Part, name: str | None = None) -> Genome:
         """Drop a gene, a random one without a name; the last gene stays."""

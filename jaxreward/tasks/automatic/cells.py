@@ -10,6 +10,7 @@ import numpy as np
 from jaxreward.tasks.automatic.fields import Field
 from jaxreward.tasks.automatic.play import Array
 from jaxreward.tasks.automatic.quantities import Place
+from jaxreward.tasks.automatic.texts import STATE
 
 SMALLEST, LARGEST = 3, 64
 """Rows and columns of a grid."""
@@ -125,13 +126,13 @@ def _slices(fields: Sequence[Field]) -> Iterator[tuple[Grid, Array]]:
         reads = frozenset([field.index])
         if len(shape) == 2:
             if field.is_integer:
-                yield Grid(field.name, field.of("{s}"), scale, reads, field.before), field.after
+                yield Grid(field.name, field.of(STATE), scale, reads, field.before), field.after
             continue
         for channel in range(shape[2] if shape[2] <= MOST_VALUES else 0):
             before, after = field.before[..., channel], field.after[..., channel]
             if field.is_integer or len(np.unique(before)) <= MOST_VALUES:
                 scale = float(max(np.abs(before.astype(np.float32)).max(), 1.0))
-                text = f"{field.of('{s}')}[:, :, {channel}]"
+                text = f"{field.of(STATE)}[:, :, {channel}]"
                 yield Grid(f"{field.name}_{channel}", text, scale, reads, before), after
 
 
@@ -153,7 +154,7 @@ def seen_from(agent: Place, layers: Sequence[Layer], places: Sequence[Place]) ->
         if layer.name == agent.name:
             continue
         before, after = _nearest(layer.before, agent.before), _nearest(layer.after, agent.after)
-        text = f"nearest_cell({layer.mask}, {agent.name}_place({{s}}))"
+        text = f"nearest_cell({layer.mask}, {agent.name}_place({STATE}))"
         of = known.get(layer.name)
         new = Place(layer.name, text, True, layer.reads | agent.reads, before, after)
         found.append(replace(new, agency=of.agency if of else 0.0))

@@ -1,9 +1,10 @@
 """What a task's own functions say: its sparse reward and its default observation as texts, which arrays its reward,
-metric and end depend on, and the numbers that they compare."""
+metric and end depend on, what they compare and subtract, and of what they take sines."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import ast
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,37 +13,29 @@ import jax.numpy as jnp
 import numpy as np
 from jax.extend import core
 
+from jaxreward.tasks.automatic.angles import turned_elements
+from jaxreward.tasks.automatic.conditions import Checked, conditions, evaluated
 from jaxreward.tasks.automatic.draft import Draft
-from jaxreward.tasks.automatic.expressions import (
-    UNKNOWN,
-    Comparison,
-    following,
-    inputs_read,
-    paths_of,
-    written,
-)
-from jaxreward.tasks.automatic.play import Array, Play
-from jaxreward.tasks.automatic.terms import gain, scales, term
+from jaxreward.tasks.automatic.expressions import following, inputs_read, written
+from jaxreward.tasks.automatic.fields import unreadable
+from jaxreward.tasks.automatic.leaves import Leaves
+from jaxreward.tasks.automatic.play import Play
+from jaxreward.tasks.automatic.scene import Hints
+from jaxreward.tasks.automatic.texts import ACTION, AFTER, BEFORE, UNKNOWN, named
 from jaxreward.tasks.fragment_template import Template
 from jaxreward.tasks.task import Box, Task
 
 WIDEST = 128
 """Values of a default observation that is a feature."""
-MOST_COMPARISONS = 16
-RARE = 0.003
-"""Share of the transitions of random play in which a condition holds that is rare."""
-LONGEST = 240
-"""Characters of a comparison's side."""
 
 
 @dataclass(frozen=True)
 class Clues:
-    """The task's own observation and reward, terms of the conditions that its functions check, and the leaves of the
-    view that reward, metric or end depend on."""
+    """The task's own observation and reward, terms of the conditions that its functions check, and hints."""
 
     own: tuple[Draft, ...]
     conditions: tuple[Draft, ...]
-    reads: frozenset[int]
+    hints: Hints
 
 
 def clues_of(task: Task, played: Play) -> Clues:
@@ -52,64 +45,86 @@ def clues_of(task: Task, played: Play) -> Clues:
     space = task.action_space
     real = isinstance(space, Box)
     action = jax.ShapeDtypeStruct(space.shape if real else (), jnp.float32 if real else jnp.int32)
+    leaves = Leaves.of(view, unreadable(played))
 
-    n = len(jax.tree.leaves(view))
-    paths = [*paths_of("state", view), "action", *paths_of("next_state", view)]
+    n = len(leaves.paths)
+    paths = [*leaves.written(BEFORE), ACTION, *leaves.written(AFTER)]
     paid = written(task.sparse_reward, (view, action, view), paths)
-    own = (*_observation(task, view, played), *_reward(paid.outputs[0].text, played))
-    reads = {k % (n + 1) for k in inputs_read(task.sparse_reward, (view, action, view))} - {n}
+    seen = written(task.default_observation, (view,), leaves.written(AFTER))
+    observation = _observation(task, view, seen.outputs[0].text, played)
+    own = (*observation, *_reward(paid.outputs[0].text, played))
+    paid_by = {k % (n + 1) for k in inputs_read(task.sparse_reward, (view, action, view))} - {n}
 
-    shown = _shown(task, state)
+    shown = {k: leaf for k, leaf in _shown(task, state).items() if leaf not in leaves.hidden}
     count = len(jax.tree.leaves(state))
     metric = task.score()
     acc = jax.eval_shape(metric.init)
-    now, then = ([name + shown[k] if k in shown else UNKNOWN for k in range(count)] for name in ("state", "next_state"))
+    now, then = (
+        [place + leaves.paths[shown[k]] if k in shown else UNKNOWN for k in range(count)] for place in (BEFORE, AFTER)
+    )
     before = [UNKNOWN] * len(jax.tree.leaves(acc))
     ended = written(task.terminated, (state,), then)
-    folded = written(metric.update, (acc, state, action, state), [*before, *now, "action", *then])
-    of_view = {path: k for k, path in enumerate(paths_of("", view))}
-    needed = set(inputs_read(task.terminated, (state,)))
-    needed |= {(k - len(before)) % (count + 1) for k in inputs_read(metric.update, (acc, state, action, state))
-               if k >= len(before)} - {count}  # fmt: skip
-    reads |= {of_view[shown[k]] for k in needed if k in shown}
+    folded = written(metric.update, (acc, state, action, state), [*before, *now, ACTION, *then])
+    ends = set(inputs_read(task.terminated, (state,)))
+    measured = {(k - len(before)) % (count + 1) for k in inputs_read(metric.update, (acc, state, action, state))
+                if k >= len(before)} - {count}  # fmt: skip
+    reads = paid_by | {shown[k] for k in ends | measured if k in shown}
 
-    leaf = {path: k for k, path in shown.items()}
-    of_state = {leaf[path] for path, k in of_view.items() if k in reads and path in leaf}
     sizes = [int(np.prod(x.shape)) for x in jax.tree.leaves(state)]
-    decided = frozenset(k for k in needed | of_state if sizes[k] == 1)
-    named = {k: then[k] for k in shown if k not in decided}
+    of_leaf = {leaf: k for k, leaf in shown.items()}
+    fair = {k for k in ends | {of_leaf[leaf] for leaf in paid_by if leaf in of_leaf} if sizes[k] == 1}
+    decided = fair | {k for k in measured if sizes[k] == 1}
+    decided |= {k for k in (of_leaf[leaf] for leaf in reads if leaf in of_leaf) if sizes[k] == 1}
+    names = {k: then[k] for k in shown if k not in decided}
     kept = _kept(task, state, action)
-    before = [then[k] if k in kept else now[k] for k in range(count)]
-    stepped = following(task.step, (state, action), [*before, "action"], named, decided) if decided else ended
-    found = [*paid.comparisons, *ended.comparisons, *folded.comparisons, *stepped.comparisons]
-    return Clues(own, tuple(_conditions(found, played)), frozenset(reads))
+    start = [*(then[k] if k in kept else now[k] for k in range(count)), ACTION]
+    found = [(paid, True), (ended, True), (folded, False)]
+    for only, is_paid in ((fair, True), (decided - fair, False)):
+        if only:
+            found.append((following(task.step, (state, action), start, names, frozenset(only)), is_paid))
+    checked = [Checked(comparison, is_paid) for says, is_paid in found for comparison in says.comparisons]
+    pairs = [pair for says in (seen, *(says for says, _ in found)) for pair in says.differences]
+    turned = turned_elements(task.default_observation, (view,))
+    for k, elements in turned_elements(task.step, (state, action)).items():
+        if k in shown:
+            turned[shown[k]] = turned.get(shown[k], frozenset()) | elements
+    hints = Hints(frozenset(reads), frozenset(_subtracted(pairs, leaves)), turned)
+    return Clues(own, tuple(conditions(checked, played, leaves)), hints)
 
 
-def _observation(task: Task, view: Any, played: Play) -> Iterator[Draft]:
-    text = written(task.default_observation, (view,), paths_of("state", view)).outputs[0].text
+def _subtracted(pairs: Iterable[tuple[str, str]], leaves: Leaves) -> Iterator[frozenset[int]]:
+    for pair in pairs:
+        both = [leaves.whole(text) for text in pair]
+        if None not in both and both[0] != both[1]:
+            yield frozenset(k for k in both if k is not None)
+
+
+def _observation(task: Task, view: Any, text: str, played: Play) -> Iterator[Draft]:
     size = jax.eval_shape(task.default_observation, view).shape[0]
     if UNKNOWN in text or size > WIDEST:
         return
+    text = text.replace(AFTER, BEFORE)
     told = jax.vmap(task.default_observation)(played.views)
-    if np.allclose(_evaluated(text, played), np.asarray(told).reshape(len(played), -1), rtol=1e-3, atol=1e-4):
-        template = Template("own_observation", "own basic", "The task's own observation.", _bare(text), size)
+    if np.allclose(evaluated([text], played)[0], np.asarray(told).reshape(len(played), -1), rtol=1e-3, atol=1e-4):
+        template = Template("own_observation", "own basic", "The task's own observation.", _bare(named(text)), size)
         yield Draft(template, "feature", 1.5)
 
 
 def _reward(text: str, played: Play) -> Iterator[Draft]:
-    if UNKNOWN in text or not ("state" in text or "action" in text):
+    if UNKNOWN in text or not any(place in text for place in (BEFORE, ACTION, AFTER)):
         return
-    if np.allclose(_evaluated(text, played), played.reward, rtol=1e-3, atol=1e-4):
-        template = Template("task_reward", "milestone basic", "The task's own reward.", _bare(text), 1, (1.0, 2.0, 5.0))
+    if np.allclose(evaluated([text], played)[0], played.reward, rtol=1e-3, atol=1e-4):
+        template = Template("task_reward", "milestone basic", "The task's own reward.", _bare(named(text)), 1,
+                            (1.0, 2.0, 5.0))  # fmt: skip
         yield Draft(template, "term", 2.0, is_plain=True)
 
 
-def _shown(task: Task, state: Any) -> dict[int, str]:
-    """The paths in the view of those leaves of the state that it shows as they are."""
-    jaxpr, view = jax.make_jaxpr(task.view, return_shape=True)(state)
-    place = {var: k for k, var in enumerate(jaxpr.jaxpr.invars)}
-    pairs = zip(jaxpr.jaxpr.outvars, paths_of("", view), strict=True)
-    return {place[var]: path for var, path in pairs if isinstance(var, core.Var) and var in place}
+def _shown(task: Task, state: Any) -> dict[int, int]:
+    """Of each leaf of the state that the view shows as it is, the leaf of the view."""
+    jaxpr = jax.make_jaxpr(task.view)(state).jaxpr
+    place = {var: k for k, var in enumerate(jaxpr.invars)}
+    pairs = enumerate(jaxpr.outvars)
+    return {place[var]: leaf for leaf, var in pairs if isinstance(var, core.Var) and var in place}
 
 
 def _kept(task: Task, state: Any, action: Any) -> frozenset[int]:
@@ -118,53 +133,13 @@ def _kept(task: Task, state: Any, action: Any) -> frozenset[int]:
     return frozenset(k for k, var in enumerate(jaxpr.outvars) if var is jaxpr.invars[k])
 
 
-def _conditions(comparisons: Sequence[Comparison], played: Play) -> Iterator[Draft]:
-    """Terms of how far comparisons of one state are from holding.
-
-    One that hardly ever holds in random play may be what is to be reached; of another, random play tells more.
-    """
-    seen: dict[str, None] = {}
-    for operator, left, right in comparisons:
-        sides = f"{left.text} {right.text}"
-        here = "state" in sides.replace("next_state", "")
-        if UNKNOWN in sides or "action" in sides or here == ("next_state" in sides) or len(sides) > LONGEST:
-            continue
-        if not all(np.dtype(x.dtype).kind in "if" for x in (left, right)):
-            continue
-        if operator == "lt" and right.text == "0":  # how an index is checked
-            continue
-        one, other = (x.text.replace("next_state", "{s}").replace("state", "{s}") for x in (left, right))
-        gap = f"jnp.abs({one} - {other})"
-        if operator != "eq":
-            gap = f"({one} - {other})" if operator in ("lt", "le") else f"({other} - {one})"
-        whole = max(np.prod(left.shape), np.prod(right.shape)) > 1
-        seen.setdefault(f"jnp.sum({gap}).astype(jnp.float32)" if whole else f"{gap}.astype(jnp.float32)")
-    for k, value in enumerate(list(seen)[:MOST_COMPARISONS], 1):
-        before, gaps = (_evaluated(value.format(s=name), played) for name in ("state", "next_state"))
-        span = float(np.ptp(gaps))
-        if not np.isfinite(span) or span == 0.0 or np.ptp(gaps - before) < 1e-6 * span:  # a count of steps
-            continue
-        weight = 1.5 if (gaps <= 1e-6).mean() < RARE else 0.5
-        none: frozenset[int] = frozenset()
-        words = "what is missing to a condition that the task checks"
-        yield gain(f"condition_{k}_potential", "potential", f"Potential: minus {words}.", value, none, span, weight, -1)
-        yield gain(f"condition_{k}_away", "potential", f"Potential: {words}.", value, none, span, 0.3)
-        yield term(f"condition_{k}", "shaping", f"Minus {words}.", value, "-{1}", none, 0.5 * weight, scales(span)[::2])
-
-
-def _evaluated(text: str, played: Play) -> Array:
-    """The values of an expression of state, action and next_state in random play (N, ...)."""
-    function = eval(f"lambda state, action, next_state: {text}", {"jnp": jnp, "jax": jax})  # a text of this package
-    return np.asarray(jax.jit(jax.vmap(function))(played.views, played.actions, played.next_views))
-
-
 def _bare(text: str) -> str:
     """`text` without parentheses around all of it."""
+    inner = text[1:-1]
     if not (text.startswith("(") and text.endswith(")")):
         return text
-    depth = 0
-    for k, letter in enumerate(text):
-        depth += (letter == "(") - (letter == ")")
-        if depth == 0 and k < len(text) - 1:
-            return text
-    return text[1:-1]
+    try:
+        same = ast.dump(ast.parse(inner, mode="eval")) == ast.dump(ast.parse(text, mode="eval"))
+    except SyntaxError:
+        return text
+    return inner if same else text

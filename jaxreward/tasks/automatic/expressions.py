@@ -8,7 +8,10 @@ equations, which this module writes as one expression of `jax.numpy`, or a few a
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import jax
@@ -16,6 +19,8 @@ import numpy as np
 from jax import tree_util
 from jax.extend import core
 from jax.interpreters import partial_eval
+
+from jaxreward.tasks.automatic.texts import UNKNOWN
 
 _LONGEST = 2_000
 """Characters of an expression, at most."""
@@ -38,10 +43,12 @@ _REDUCTIONS = {"reduce_sum": "sum", "reduce_max": "max", "reduce_min": "min", "r
                "reduce_prod": "prod", "argmax": "argmax", "argmin": "argmin"}  # fmt: skip
 _SAME = frozenset({"copy", "copy_p", "stop_gradient", "optimization_barrier"})
 _COMPARED = frozenset({"eq", "ge", "gt", "le", "lt"})
-
-
-UNKNOWN = "unknown()"
-"""The text of what cannot be written."""
+_SCALES = frozenset({"mul", "div", "pow", "integer_pow", "rem", "clamp", "max", "min", "convert_element_type"})
+"""What a number may do to a quantity without being another quantity itself: a unit or a bound."""
+_LOOKS_UP = frozenset({"gather", "dynamic_slice", "scatter"})
+_PLAIN = (0.0, math.pi / 2, math.pi, 2 * math.pi)
+"""Numbers that say nothing about a task."""
+_NEARLY = 1e-4
 
 
 class Inexpressible(Exception):
@@ -49,9 +56,10 @@ class Inexpressible(Exception):
 
 
 class Text(NamedTuple):
-    """An expression, how many inputs of each argument it reads, and the shape of its value.
+    """An expression, which inputs it reads, counted through, and the shape of its value.
 
-    `scalar` marks a scalar that stands for an array of its own repetitions.
+    `scalar` marks a scalar that stands for an array of its own repetitions; `embeds` says that a constant of the code
+    is part of it that is more than a unit or a bound: `x` less the place of something, a table that is looked up.
     """
 
     text: str
@@ -59,6 +67,12 @@ class Text(NamedTuple):
     shape: tuple[int, ...]
     dtype: Any
     scalar: bool = False
+    embeds: bool = False
+
+    @property
+    def is_fixed(self) -> bool:
+        """Whether it is a constant of the code."""
+        return not self.reads
 
 
 class Comparison(NamedTuple):
@@ -70,10 +84,20 @@ class Comparison(NamedTuple):
 
 
 class Written(NamedTuple):
-    """The outputs of a function as expressions, and the comparisons of numbers that are made on the way."""
+    """The outputs of a function as expressions, the comparisons of numbers that are made on the way, and the pairs of
+    expressions that are subtracted from one another or compared."""
 
     outputs: tuple[Text, ...]
     comparisons: tuple[Comparison, ...]
+    differences: tuple[tuple[str, str], ...]
+
+
+@dataclass
+class _Met:
+    """What is met on the way through a computation."""
+
+    comparisons: list[Comparison] = field(default_factory=list)
+    differences: list[tuple[str, str]] = field(default_factory=list)
 
 
 def written(function: Callable[..., Any], arguments: Sequence[Any], paths: Sequence[str]) -> Written:
@@ -107,9 +131,9 @@ def following(
     ]
     names = {v: named[k] for k, v in enumerate(outvars) if k in named and not isinstance(v, core.Literal)}
     names = _of_sources(closed.jaxpr, names)
-    found: list[Comparison] = []
-    outputs = _interpreted(jaxpr, [_constant(c) for c in closed.consts], inputs, found, names)
-    return Written(tuple(outputs), tuple(found))
+    met = _Met()
+    outputs = _interpreted(jaxpr, [_constant(c) for c in closed.consts], inputs, met, names)
+    return Written(tuple(outputs), tuple(met.comparisons), tuple(met.differences))
 
 
 def paths_of(name: str, tree: Any) -> list[str]:
@@ -125,7 +149,7 @@ def inputs_read(function: Callable[..., Any], arguments: Sequence[Any]) -> froze
 
 
 def _interpreted(
-    jaxpr: Any, consts: Sequence[Any], inputs: Sequence[Text], found: list[Comparison], names: Mapping[Any, str]
+    jaxpr: Any, consts: Sequence[Any], inputs: Sequence[Text], met: _Met, names: Mapping[Any, str]
 ) -> list[Text]:
     """The outputs of `jaxpr` for expressions of its inputs; `names` are texts of variables that are not to be written
     out."""
@@ -146,18 +170,23 @@ def _interpreted(
             closed = inner if isinstance(inner, core.ClosedJaxpr) else core.ClosedJaxpr(inner, ())
             pairs = zip(closed.jaxpr.outvars, equation.outvars, strict=True)
             below = {v: names[w] for v, w in pairs if w in names and not isinstance(v, core.Literal)}
-            results = _interpreted(closed.jaxpr, [_constant(c) for c in closed.consts], operands, found, below)
+            results = _interpreted(closed.jaxpr, [_constant(c) for c in closed.consts], operands, met, below)
         elif any(UNKNOWN in x.text for x in operands) or len(equation.outvars) > 1:
             results = unknown
         else:
             try:
-                results = [_equation(equation, operands, found)]
+                results = [_equation(equation, operands, met)]
             except Inexpressible:
                 results = unknown
         results = [u if len(r.text) > _LONGEST else r for r, u in zip(results, unknown, strict=True)]
         for var, result in zip(equation.outvars, results, strict=True):
-            known[var] = result._replace(text=names[var], scalar=False) if var in names else result
+            known[var] = _named(result, names[var]) if var in names else result
     return [read(v) for v in jaxpr.outvars]
+
+
+def _named(result: Text, name: str) -> Text:
+    """A result under the name that it has in programs, for which how it came about does not count."""
+    return result._replace(text=name, scalar=False, embeds=False, reads=result.reads or frozenset([-1]))
 
 
 def _of_sources(jaxpr: Any, names: Mapping[Any, str]) -> dict[Any, str]:
@@ -176,18 +205,21 @@ def _passes_on(equation: Any) -> bool:
     return name in _SAME or (name == "convert_element_type" and source.aval.dtype == equation.outvars[0].aval.dtype)
 
 
-def _equation(equation: Any, operands: list[Text], found: list[Comparison]) -> Text:
+def _equation(equation: Any, operands: list[Text], met: _Met) -> Text:
     name, params, out = equation.primitive.name, equation.params, equation.outvars[0].aval
     shape = tuple(out.shape)
     reads = frozenset().union(*(x.reads for x in operands)) if operands else frozenset()
+    embeds = any(x.embeds for x in operands) or _embeds(name, operands)
 
     def made(text: str, scalar: bool = False) -> Text:
-        return Text(text, reads, shape, out.dtype, scalar)
+        return Text(text, reads, shape, out.dtype, scalar, embeds)
 
     scalar = bool(operands) and bool(shape) and all(x.scalar or not x.shape for x in operands)
     texts = [x.text for x in operands]
     if name in _COMPARED and operands[0].dtype != np.dtype(bool):
-        found.append(Comparison(name, operands[0], operands[1]))
+        met.comparisons.append(Comparison(name, operands[0], operands[1]))
+    if (name == "sub" or name in _COMPARED) and not any(x.is_fixed for x in operands):
+        met.differences.append((texts[0], texts[1]))
     if name in _SAME:
         return operands[0]._replace(shape=shape)
     if name in _INFIX:
@@ -252,6 +284,31 @@ def _equation(equation: Any, operands: list[Text], found: list[Comparison]) -> T
     raise Inexpressible(f"there is no expression for {name}")
 
 
+def _embeds(name: str, operands: Sequence[Text]) -> bool:
+    """Whether an equation makes a constant of the code part of what is read from inputs."""
+    fixed = [x for x in operands if x.is_fixed]
+    if len(fixed) in (0, len(operands)):
+        return False
+    if name in _LOOKS_UP:
+        return operands[0].is_fixed
+    if any(x.shape and not x.scalar for x in fixed):
+        return True
+    return name not in _SCALES and not all(_is_plain(x.text) for x in fixed)
+
+
+def _is_plain(text: str) -> bool:
+    value = literal(text)
+    return value is not None and any(abs(abs(value) - plain) < _NEARLY for plain in _PLAIN)
+
+
+def literal(text: str) -> float | None:
+    """The number that an expression is; None if it is none."""
+    try:
+        return float(text)
+    except ValueError:
+        return {"True": 1.0, "False": 0.0}.get(text)
+
+
 def _gathered(operands: Sequence[Text], params: Mapping[str, Any], shape: tuple[int, ...]) -> str:
     """`x[k]` for a number k, where that is what is gathered; else empty."""
     table, index = operands
@@ -261,11 +318,14 @@ def _gathered(operands: Sequence[Text], params: Mapping[str, Any], shape: tuple[
     return f"{_whole(table)}[{index.text}]" if rows and one else ""
 
 
+_SPAN = re.compile(r":|\d+:\d+")
+
+
 def _element(array: str, shape: tuple[int, ...], dimensions: Sequence[int]) -> str:
     """`x[2:3, :]` less its first dimension as `x[2]`; empty where `array` is no such slice."""
     head, _, tail = array.rpartition("[")
     parts = tail.removesuffix("]").split(", ")
-    if not (head and array.endswith("]") and len(parts) == len(shape) and all(":" in p for p in parts)):
+    if not (head and array.endswith("]") and len(parts) == len(shape) and all(map(_SPAN.fullmatch, parts))):
         return ""
     if any(parts[k] == ":" for k in dimensions):
         return ""

@@ -11,6 +11,7 @@ from jaxreward.tasks.automatic.draft import Draft, divided, rounded
 from jaxreward.tasks.automatic.fields import Field
 from jaxreward.tasks.automatic.quantities import Number, Place, comparable
 from jaxreward.tasks.automatic.scene import Scene, Turn
+from jaxreward.tasks.automatic.texts import STATE, of
 from jaxreward.tasks.fragment_template import Template
 
 SMALL, LARGE = 64, 256
@@ -61,7 +62,7 @@ def _feature(
     name: str, tags: str, doc: str, line: str, size: int, reads: frozenset[int], weight: float = 1.0,
     scales: tuple[float, ...] = (1.0,),
 ) -> Draft:  # fmt: skip
-    return Draft(Template(name, tags, doc, line.format(s="state"), size, scales), "feature", weight, reads)
+    return Draft(Template(name, tags, doc, of(line, "state"), size, scales), "feature", weight, reads)
 
 
 def _of_number(n: Number, scene: Scene) -> Iterator[Draft]:
@@ -86,9 +87,10 @@ def _of_number(n: Number, scene: Scene) -> Iterator[Draft]:
         yield _feature(f"{n.name}_one_hot", f"kind{about}", f"One-hot of {n.words}.", line, kinds, n.reads, part)
     if n.is_angle:
         line = f"jnp.stack([jnp.sin({n.text}), jnp.cos({n.text})])"
-        yield _feature(f"{n.name}_sine_cosine", f"angle basic{about}", f"Sine and cosine of {n.words}.", line, 2,
+        basic = " basic" if n.goes_round else ""
+        yield _feature(f"{n.name}_sine_cosine", f"angle{basic}{about}", f"Sine and cosine of {n.words}.", line, 2,
                        n.reads, part)  # fmt: skip
-    elif n.kind == "real" and abs(float(np.median(n.after))) > 2 * n.span:
+    if n.kind == "real" and not n.goes_round and abs(float(np.median(n.after))) > 2 * n.span:
         middle, unit = rounded(float(np.median(n.after)), 3), rounded(n.span)
         line = one(f"jnp.clip(({n.value} - {middle!r}) / {unit!r}, -5.0, 5.0)")
         yield _feature(f"{n.name}_from_middle", f"value{about}", f"{_the(n)} less its usual value, scaled.", line, 1,
@@ -133,7 +135,7 @@ def _of_pairs(scene: Scene) -> Iterator[Draft]:
     places = [p for p in scene.places if p in scene.targets][:4]
     for k, one in enumerate(places):
         for other in places[k + 1 :]:
-            if comparable(one, other):
+            if comparable(one, other, scene.subtracted):
                 line = f"({other.text} - {one.text}) / {rounded(_span(one, other))!r}"
                 tags = f"relative pair about:{one.name} about:{other.name}"
                 yield _feature(f"{one.name}_to_{other.name}_offset", tags,
@@ -158,7 +160,7 @@ def _of_vector(f: Field) -> Iterator[Draft]:
     reads, words = frozenset([f.index]), f.name.replace("_", " ")
     size = float(np.quantile(np.abs(f.both), 0.98)) or float(np.abs(f.both).max())
     tag = "vector large" if f.size > SMALL else "vector basic" if f.size <= MOST_KINDS * 2 else "vector"
-    value = f.of("{s}") if not f.is_integer else f"{f.of('{s}')}.astype(jnp.float32)"
+    value = f.of(STATE) if not f.is_integer else f"{f.of(STATE)}.astype(jnp.float32)"
     line = f"jnp.clip({divided(value, rounded(size))}, -5.0, 5.0)"
     yield _feature(f"{f.name}_scaled", f"{tag} about:{f.name}", f"All of {words}, scaled.", line, f.size, reads)
 
@@ -167,7 +169,7 @@ def _of_differences(scene: Scene) -> Iterator[Draft]:
     """Differences of vectors of equal shape and like ranges."""
     for one, other in like_vectors(scene):
         unit = rounded(float(np.abs(one.both - other.both).max()))
-        line = f"({one.of('{s}')} - {other.of('{s}')}) / {unit!r}"
+        line = f"({one.of(STATE)} - {other.of(STATE)}) / {unit!r}"
         tags = f"relative pair about:{one.name} about:{other.name}"
         words = f"{one.name} less {other.name}".replace("_", " ")
         yield _feature(f"{one.name}_less_{other.name}", tags, f"Every {words}, scaled.", line, one.size,
@@ -219,11 +221,11 @@ def _whole(scene: Scene) -> Iterator[Draft]:
         if f.is_constant or f.size > SMALL:
             continue
         unit = rounded(float(np.quantile(np.abs(f.both), 0.98)) or 1.0)
-        value = f"{f.of('{s}')}.astype(jnp.float32)" if f.is_integer else f.of("{s}")
+        value = f"{f.of(STATE)}.astype(jnp.float32)" if f.is_integer else f.of(STATE)
         parts.append(divided(f"jnp.ravel({value})", unit))
         size, reads = size + f.size, reads | {f.index}
     if len(parts) > 1 and size <= 2 * SMALL:
-        lines = ["parts = [", *(f"    {part.format(s='state')}," for part in parts), "]"]
+        lines = ["parts = [", *(f"    {of(part, 'state')}," for part in parts), "]"]
         lines.append("jnp.clip(jnp.concatenate(parts), -5.0, 5.0)")
         template = Template("everything", "whole", "All numbers of the state, scaled.", tuple(lines), size)
         yield Draft(template, "feature", 1.0, frozenset(reads))

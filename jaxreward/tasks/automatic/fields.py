@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import keyword
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +13,9 @@ from typing import Any
 import numpy as np
 from jax import tree_util
 
+from jaxreward.programs.names import NEVER_FIELDS
 from jaxreward.tasks.automatic.play import Array, Play
+from jaxreward.tasks.random_keys import are_random_keys, may_be_random_key
 
 _LARGEST = 1e6
 """A number beyond this is an identity or a random key, not a quantity."""
@@ -36,6 +39,8 @@ class Field:
         index: among the leaves of the view.
         path: how a program writes it after the name of a state: `.agent.position`, `['x'][0]`.
         parent: the path of the node that it belongs to.
+        last: the last name of the path, in lower case.
+        words: of all names of the path, without the numbers that they end in.
         name: a name in snake case, unique in the view.
         before, after: its values in the transitions of random play (N, *shape).
     """
@@ -43,6 +48,8 @@ class Field:
     index: int
     path: str
     parent: str
+    last: str
+    words: frozenset[str]
     name: str
     before: Array
     after: Array
@@ -78,18 +85,38 @@ class Field:
 
 
 def fields_of(played: Play) -> tuple[Field, ...]:
-    """The arrays of the view that hold quantities: neither identities nor numbers that are not finite."""
+    """The arrays of the view that hold quantities: none that programs cannot or may not read, no identities, and no
+    numbers that are not finite."""
     leaves = tree_util.tree_flatten_with_path(played.views)[0]
     after = tree_util.tree_flatten_with_path(played.next_views)[0]
-    names = _names([path for path, _ in leaves])
+    names, without = names_of(played.views), unreadable(played)
     found = []
     for k, ((path, x), (_, y)) in enumerate(zip(leaves, after, strict=True)):
+        if k in without:
+            continue
         x, y = _plain(x), _plain(y)
         both = np.abs(np.concatenate([x.reshape(-1), y.reshape(-1)]).astype(np.float32))
         if both.size and np.isfinite(both).all() and both.max() <= _LARGEST:
-            text = tree_util.keystr(path)
-            found.append(Field(k, text, tree_util.keystr(path[:-1]), names[k], x, y))
+            text, last = tree_util.keystr(path), tree_util.keystr(path[-1:], simple=True).lower()
+            words = words_of(tree_util.keystr(path, simple=True, separator="."))
+            found.append(Field(k, text, tree_util.keystr(path[:-1]), last, words, names[k], x, y))
     return tuple(found)
+
+
+def unreadable(played: Play) -> frozenset[int]:
+    """Leaves of the view that no fragment may read: random keys, arrays that were not kept, and fields by whose names
+    programs are rejected."""
+    leaves = tree_util.tree_flatten_with_path(played.views)[0]
+    may = {k for k, (_, x) in enumerate(leaves) if may_be_random_key(x.shape[1:], x.dtype)}
+    keys = {k for k in may if are_random_keys(np.asarray(leaves[k][1]))}
+    never = {k for k, (path, _) in enumerate(leaves) if never_read(path)}
+    return frozenset(played.skipped | keys | never)
+
+
+def never_read(path: Any) -> str:
+    """The part of a path for which programs that read it are rejected; empty if they may."""
+    names = (key.name for key in path if isinstance(key, tree_util.GetAttrKey))
+    return next((name for name in names if name in NEVER_FIELDS), "")
 
 
 def _plain(x: Any) -> Array:
@@ -98,19 +125,29 @@ def _plain(x: Any) -> Array:
     return x if x.dtype.kind in "biuf" else x.astype(np.float32)
 
 
-def _names(paths: Sequence[Any]) -> list[str]:
-    """Of every path the shortest end that no other has, without ends that say nothing alone."""
+def names_of(view: Any) -> list[str]:
+    """A name for every array of a view: the shortest end of its path that no other has, without ends that say nothing
+    alone."""
+    paths = [path for path, _ in tree_util.tree_flatten_with_path(view)[0]]
     parts = [[_snake(tree_util.keystr((key,), simple=True)) for key in path] or ["value"] for path in paths]
-    names = []
+    ends = Counter(tuple(own[-length:]) for own in parts for length in range(1, len(own) + 1))
+    names: dict[str, None] = {}
     for k, own in enumerate(parts):
+        end = own
         for length in range(1, len(own) + 1):
             end = own[-length:]
-            unique = all(other[-length:] != end for j, other in enumerate(parts) if j != k)
-            says = end[0] not in _GENERIC and not end[0].isdigit()
-            if unique and (says or length == len(own)):
+            if ends[tuple(end)] == 1 and end[0] not in _GENERIC and not end[0].isdigit():
                 break
-        names.append(usable("_".join(end)))
-    return [name if names.index(name) == k else f"{name}_{k}" for k, name in enumerate(names)]
+        name = usable("_".join(end))
+        while name in names:
+            name = f"{name}_{k}"
+        names[name] = None
+    return list(names)
+
+
+def words_of(name: str) -> frozenset[str]:
+    """The words of a name, without the numbers that they end in."""
+    return frozenset(word.rstrip("0123456789") or word for word in _snake(name).split("_"))
 
 
 def usable(name: str) -> str:

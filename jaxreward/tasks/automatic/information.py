@@ -23,18 +23,26 @@ def binned(values: Array) -> Array:
     return np.where(others, 1 + np.searchsorted(edges, values, side="right"), 0)
 
 
-def information(values: Array, signal: Array) -> float:
-    """Mutual information as a part of the signal's entropy, in [0, 1]; what chance gives is taken off.
+class Signal:
+    """Something that values may tell of, (N,)."""
 
-    Args:
-        values, signal: (N,).
-    """
-    x, y = binned(values), binned(signal)
-    entropy = _entropy(np.bincount(y))
-    if entropy < 1e-9:
-        return 0.0
-    order = np.random.default_rng(0).permutation(len(y))
-    return max(0.0, _mutual(x, y) - _mutual(x, y[order])) / entropy
+    def __init__(self, values: Array) -> None:
+        self.bins = binned(values)
+        self.by_chance = self.bins[np.random.default_rng(0).permutation(len(values))]
+        self.entropy = _entropy(np.bincount(self.bins))
+
+    def told_by(self, values: Array, *, in_bins: bool = False) -> float:
+        """Mutual information with values (N,) as a part of the signal's entropy, in [0, 1]; what chance gives is taken
+        off. With `in_bins` the values are those of `binned`."""
+        if self.entropy < 1e-9:
+            return 0.0
+        x = values if in_bins else binned(values)
+        return max(0.0, _mutual(x, self.bins) - _mutual(x, self.by_chance)) / self.entropy
+
+
+def information(values: Array, signal: Array) -> float:
+    """What values (N,) tell of a signal (N,)."""
+    return Signal(signal).told_by(values)
 
 
 def _mutual(x: Array, y: Array) -> float:

@@ -11,8 +11,8 @@ import numpy as np
 
 from jaxreward.records import Fragment
 from jaxreward.tasks.automatic.draft import Draft
-from jaxreward.tasks.automatic.information import information
-from jaxreward.tasks.automatic.play import Array, Play
+from jaxreward.tasks.automatic.information import Signal, binned
+from jaxreward.tasks.automatic.play import FAST, Array, Play
 
 MOST = {"feature": 60, "term": 90}
 """Fragments of each kind that a vocabulary has."""
@@ -22,7 +22,6 @@ TOLD = 2.0
 """How much more a fragment counts that tells most of the reward than one that tells nothing."""
 WRONG_WAY = 0.25
 """What a potential counts that falls where the return rises."""
-_FAST = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
 
 
 def ranked(
@@ -46,7 +45,8 @@ def ranked(
             weights[kept[key][0].name] = max(weights[kept[key][0].name], draft.weight)
             continue
         kept[key], weights[draft.name] = (draft, x), draft.weight
-    told = {draft.name: _told(draft, x, played) for draft, x in kept.values()}
+    signals = [_Signals(now, later) for now, later in played.signals()]
+    told = {draft.name: _told(draft, x, signals) for draft, x in kept.values()}
     for kind in MOST:
         names = [d.name for d, _ in kept.values() if d.kind == kind]
         best = max((abs(told[name]) for name in names), default=0.0)
@@ -78,7 +78,7 @@ def _values(
                 found[draft.name] = jnp.stack([jnp.asarray(x, jnp.float32) for x in pair])
         return found
 
-    options = _FAST if jax.default_backend() == "cpu" else None
+    options = FAST if jax.default_backend() == "cpu" else None
     run = jax.jit(jax.vmap(of_one), compiler_options=options)
     return jax.device_get(run(played.views, played.actions, played.next_views))
 
@@ -90,19 +90,30 @@ def _signature(values: Array, draft: Draft) -> bytes:
     return np.round(x / scale, 3).tobytes() + (b"" if draft.kind == "feature" else draft.family.encode())
 
 
-def _told(draft: Draft, values: Array, played: Play) -> float:
+class _Signals:
+    """What a step brings, what comes from it on, and what follows it."""
+
+    def __init__(self, now: Array, later: Array) -> None:
+        self.now, self.later, self.following = now, later, later - now
+        self.of_now, self.of_later, self.of_following = map(Signal, (now, later, self.following))
+
+
+def _told(draft: Draft, values: Array, signals: Sequence[_Signals]) -> float:
     """How much a fragment tells of what a step brings or of what follows it; negative for a potential that falls
     where the return rises."""
     best, sign = 0.0, 1.0
-    for now, later in played.signals():
-        following = later - now
-        if draft.kind == "feature":
-            best = max(best, *(information(column, later) for column in values.T[:32]))
-            continue
-        step, level = values[:, 0], values[:, 1]
-        candidates = [(information(step, now), step, now), (information(step, later), step, later)]
-        if draft.family == "potential":
-            candidates = [(information(level, following), -level, following)]
+    if draft.kind == "feature":
+        columns = [binned(column) for column in values.T[:32]]
+        return max((s.of_later.told_by(x, in_bins=True) for s in signals for x in columns), default=0.0)
+    step, level = values[:, 0], values[:, 1]
+    is_potential = draft.family == "potential"
+    bins = binned(level if is_potential else step)
+    for s in signals:
+        if is_potential:
+            candidates = [(s.of_following.told_by(bins, in_bins=True), -level, s.following)]
+        else:
+            candidates = [(s.of_now.told_by(bins, in_bins=True), step, s.now)]
+            candidates.append((s.of_later.told_by(bins, in_bins=True), step, s.later))
         told, x, y = max(candidates, key=lambda c: c[0])
         if told > best:
             best, sign = told, _direction(x, y)

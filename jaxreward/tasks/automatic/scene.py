@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -11,11 +10,39 @@ import numpy as np
 
 from jaxreward.tasks.automatic.cells import Grid, Layer, grids_of, layers_of, seen_from, single_places
 from jaxreward.tasks.automatic.fields import Field, fields_of
+from jaxreward.tasks.automatic.information import Signal
 from jaxreward.tasks.automatic.play import Array, Play
-from jaxreward.tasks.automatic.quantities import Number, Place, comparable, numbers_of, places_of, with_agency
+from jaxreward.tasks.automatic.quantities import (
+    Number,
+    Place,
+    Turned,
+    comparable,
+    joints_of,
+    numbers_of,
+    places_of,
+    with_agency,
+)
+from jaxreward.tasks.automatic.texts import STATE, of
 
 MOST_TARGETS = 12
 """Places to which offsets are taken from the one that actions move."""
+MOST_NUMBERS, MOST_PLACES, MOST_GRIDS = 60, 40, 12
+"""Numbers, places and grids of which fragments are made: those that tell most of reward and progress."""
+
+
+@dataclass(frozen=True)
+class Hints:
+    """What a task's functions say of the arrays of its view, by the indices of its leaves.
+
+    Attributes:
+        reads: what the reward, the metric or the end of an episode depends on.
+        subtracted: pairs that are subtracted from one another or compared.
+        turned: the elements whose sine or cosine is taken.
+    """
+
+    reads: frozenset[int] = frozenset()
+    subtracted: Collection[frozenset[int]] = frozenset()
+    turned: Turned = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -37,6 +64,7 @@ class Scene:
 
     Attributes:
         agent: the place that actions decide most of; None where they decide of none.
+        subtracted: see `Hints`.
         helpers: texts of the functions by which places of grids are found.
     """
 
@@ -50,6 +78,7 @@ class Scene:
     turns: tuple[Turn, ...]
     vectors: tuple[Field, ...]
     horizon: int
+    subtracted: Collection[frozenset[int]] = frozenset()
     helpers: dict[str, str] = field(default_factory=dict)
 
     @cached_property
@@ -58,15 +87,16 @@ class Scene:
         agent = self.agent
         if agent is None:
             return ()
-        return tuple(p for p in self.places if p.name != agent.name and comparable(agent, p))[:MOST_TARGETS]
+        others = (p for p in self.places if p.name != agent.name)
+        return tuple(p for p in others if comparable(agent, p, self.subtracted))[:MOST_TARGETS]
 
     def way(self, target: Place) -> str:
         """The text of the way from the agent to a target (n,)."""
-        return f"way_to_{target.name}({{s}})"
+        return f"way_to_{target.name}({STATE})"
 
     def distance(self, target: Place) -> str:
         """The text of the distance of agent and target: of whole numbers the steps along rows and columns."""
-        return f"distance_to_{target.name}({{s}})"
+        return f"distance_to_{target.name}({STATE})"
 
     @cached_property
     def measures(self) -> dict[str, str]:
@@ -88,21 +118,23 @@ class Scene:
         return tuple(n for n in self.numbers if n.kind == "flag" and np.ptp(n.before) > 0)
 
 
-def scene_of(played: Play, horizon: int) -> Scene:
+def scene_of(played: Play, horizon: int, hints: Hints | None = None) -> Scene:
     """What the transitions of `played` show."""
+    hints = hints or Hints()
     fields = tuple(f for f in fields_of(played) if not _is_reward(f, played))
     turns = _turns(fields)
     turning = {f.name for f in fields if f.shape[-1:] == (4,) and _is_unit(f)}
     others = [f for f in fields if f.name not in turning]
-    grids, layers = grids_of(others), layers_of(others)
-    places = places_of(others)
-    of_vectors = {p.field for p in places if not p.text.startswith("jnp.stack")}
-    places = with_agency([*places, *single_places(layers)], played.actions)
+    grids, layers = grids_of(others)[:MOST_GRIDS], layers_of(others)[: 2 * MOST_GRIDS]
+    places = places_of(others, hints.turned)
+    of_vectors = {p.field for p in places if not p.is_pair}
+    places = with_agency([*places, *single_places(layers)], played.actions, joints_of(others, hints.turned))
+    places = sorted(places, key=lambda p: (-p.agency, not p.reads & hints.reads))[:MOST_PLACES]
     agent = places[0] if places and places[0].agency > 0 else None
     helpers: dict[str, str] = {}
     if agent is not None:
         if agent.name in {layer.name for layer in layers}:
-            agent, text = replace(agent, text=f"{agent.name}_place({{s}})"), agent.text
+            agent, text = replace(agent, text=f"{agent.name}_place({STATE})"), agent.text
             helpers[f"{agent.name}_place"] = helper(f"{agent.name}_place", f"Row and column of {agent.words}.", text)
         flat = agent.is_integer and agent.size == 2
         fits = [n for n in layers if flat and _lies_in(agent, n.shape)]
@@ -111,19 +143,33 @@ def scene_of(played: Play, horizon: int) -> Scene:
                                                      agent.text)  # fmt: skip
         places = [agent if p.name == agent.name else p for p in seen_from(agent, fits, places)]
     places = [_named(p, helpers) for p in places]
-    of_pairs = {k for p in places if p.text.startswith("jnp.stack") for k in p.reads}
-    numbers = numbers_of(others, frozenset(of_vectors))
+    of_pairs = {k for p in places if p.is_pair for k in p.reads}
+    numbers = numbers_of(others, frozenset(of_vectors), hints.turned)
     numbers = [replace(n, is_part=True) if n.reads <= of_pairs and not n.is_part else n for n in numbers]
     numbers += [_count(layer) for layer in layers if np.ptp(np.concatenate(layer.counts)) > 0 and not layer.is_single]
     numbers += [c for p in places if p.field in of_vectors and not p.is_integer for c in _components(p)]
     bits = [f for f in others if f.is_bool and 1 <= len(f.shape) <= 1 and not f.is_constant]
     numbers += [_sum(f) for f in bits]
     vectors = tuple(f for f in others if len(f.shape) == 1 and f.size > 3 and not f.is_constant)
-    return Scene(played, fields, tuple(numbers), tuple(places), agent, grids, layers, turns, vectors, horizon, helpers)
+    numbers = _most_telling(numbers, played, hints.reads)
+    return Scene(played, fields, tuple(numbers), tuple(places), agent, grids, layers, turns, vectors, horizon,
+                 hints.subtracted, helpers)  # fmt: skip
+
+
+def _most_telling(numbers: Sequence[Number], played: Play, reads: frozenset[int]) -> list[Number]:
+    """At most `MOST_NUMBERS` of them, in their order: those that tell most of what follows, those that the reward reads
+    counting as if they told all."""
+    if len(numbers) <= MOST_NUMBERS:
+        return list(numbers)
+    signals = [Signal(later) for _, later in played.signals()]
+    told = [float(bool(n.reads & reads)) + max((s.told_by(n.after) for s in signals), default=0.0) for n in numbers]
+    order = sorted(range(len(numbers)), key=lambda k: (-told[k], numbers[k].is_part))
+    return [numbers[k] for k in sorted(order[:MOST_NUMBERS])]
 
 
 def helper(name: str, words: str, text: str) -> str:
-    return f'def {name}(state):\n    """{words}"""\n    return {text.format(s="state")}'
+    """The text of a function of a state."""
+    return f'def {name}(state):\n    """{words}"""\n    return {of(text, "state")}'
 
 
 def _named(place: Place, helpers: dict[str, str]) -> Place:
@@ -134,7 +180,7 @@ def _named(place: Place, helpers: dict[str, str]) -> Place:
     if place.text.startswith(("nearest_cell", "first_cell")):
         words = f"Row and column of the nearest cell where {place.words} holds, or of the agent where none is."
         helpers[name] = helper(name, words, place.text)
-        return replace(place, text=f"{name}({{s}})")
+        return replace(place, text=f"{name}({STATE})")
     return place
 
 
@@ -150,7 +196,7 @@ def _count(layer: Layer) -> Number:
 
 def _sum(one: Field) -> Number:
     before, after = (x.sum(1).astype(np.float32) for x in (one.before, one.after))
-    return Number(f"count_of_{one.name}", f"jnp.sum({one.of('{s}')})", "count", frozenset([one.index]), before, after)
+    return Number(f"count_of_{one.name}", f"jnp.sum({one.of(STATE)})", "count", frozenset([one.index]), before, after)
 
 
 def _components(place: Place) -> list[Number]:
@@ -158,10 +204,8 @@ def _components(place: Place) -> list[Number]:
     for k in range(place.size):
         x, y = place.before[:, k], place.after[:, k]
         if np.ptp(np.concatenate([x, y])) > 1e-6:
-            text = re.sub(r"\.astype\(jnp\.float32\)$", "", place.text)
-            text = f"{text[:-1]}, {k}]" if text.endswith("]") and text[-2].isdigit() else f"{text}[{k}]"
-            found.append(Number(f"{place.name}_{'xyz'[k]}", text, "real", place.reads, x, y, is_rate=place.is_rate,
-                                is_part=True))  # fmt: skip
+            found.append(Number(f"{place.name}_{'xyz'[k]}", place.elements[k], "real", place.reads, x, y,
+                                is_rate=place.is_rate, is_part=True))  # fmt: skip
     return found
 
 
@@ -176,7 +220,7 @@ def _turns(fields: Sequence[Field]) -> tuple[Turn, ...]:
     for one in fields:
         if one.shape[-1:] == (4,) and len(one.shape) <= 2 and _is_unit(one) and not one.is_constant:
             row = (0,) if len(one.shape) == 2 else ()
-            found.append(Turn(one.name, one.of("{s}", row), frozenset([one.index])))
+            found.append(Turn(one.name, one.of(STATE, row), frozenset([one.index])))
     return tuple(found)
 
 

@@ -11,6 +11,7 @@ from jaxreward.tasks.automatic.draft import Draft, rounded
 from jaxreward.tasks.automatic.features import like_vectors
 from jaxreward.tasks.automatic.quantities import Number, Place
 from jaxreward.tasks.automatic.scene import Scene, helper
+from jaxreward.tasks.automatic.texts import NEXT, NOW, STATE, of
 from jaxreward.tasks.fragment_template import Template
 from jaxreward.tasks.task import Box
 
@@ -28,14 +29,14 @@ def terms(scene: Scene, space: object) -> Iterator[Draft]:
     for number in scene.numbers:
         yield from _of_number(number)
     for one, other in like_vectors(scene):
-        line = f"length({one.of('{s}')} - {other.of('{s}')})"
+        line = f"length({one.of(STATE)} - {other.of(STATE)})"
         name, reads = f"{one.name}_to_{other.name}", frozenset([one.index, other.index])
         span = float(np.ptp(np.sqrt(((one.after - other.after) ** 2).sum(1))))
         yield from _distance_terms(name, f"{one.name} and {other.name}".replace("_", " "), line, span, reads,
                                    f"about:{one.name} about:{other.name}")  # fmt: skip
     for turn in scene.turns:
         up = f"up_in_world({turn.text})[2]"
-        yield term(f"{turn.name}_upright", f"shaping about:{turn.name}", f"How upright {turn.words} is.", up, "{1}",
+        yield term(f"{turn.name}_upright", f"shaping about:{turn.name}", f"How upright {turn.words} is.", up, NEXT,
                    turn.reads)  # fmt: skip
         yield gain(f"{turn.name}_upright_potential", f"potential about:{turn.name}",
                    f"Potential: how upright {turn.words} is.", up, turn.reads, 1.0, 1.0)  # fmt: skip
@@ -46,8 +47,8 @@ def term(
     name: str, tags: str, doc: str, value: str, line: str, reads: frozenset[int], weight: float = 1.0,
     factors: tuple[float, ...] = (1.0, 0.3, 3.0),
 ) -> Draft:  # fmt: skip
-    """A term: in `line`, {0} and {1} are the quantity `value` of the state and of the next state."""
-    text = line.format(value.format(s="state"), value.format(s="next_state"))
+    """A term: in `line`, `NOW` and `NEXT` are the quantity `value` of the state and of the next state."""
+    text = line.replace(NOW, of(value, "state")).replace(NEXT, of(value, "next_state"))
     return Draft(Template(name, tags, doc, text, 1, factors), "term", weight, reads)
 
 
@@ -55,7 +56,7 @@ def gain(
     name: str, tags: str, doc: str, value: str, reads: frozenset[int], span: float, weight: float, sign: int = 1
 ) -> Draft:
     """The gain of a potential, `sign` times `value`, which varies by `span`: about 1 from one end to the other."""
-    line = "GAMMA * {1} - {0}" if sign > 0 else "{0} - GAMMA * {1}"
+    line = f"GAMMA * {NEXT} - {NOW}" if sign > 0 else f"{NOW} - GAMMA * {NEXT}"
     return term(name, tags, doc, value, line, reads, weight, scales(span))
 
 
@@ -74,17 +75,17 @@ def _of_target(p: Place, scene: Scene) -> Iterator[Draft]:
     yield from _distance_terms(name, words, value, span, reads, about)
     near = 0.5 if p.is_integer else rounded(span / 20)
     doc = f"Paid when {words} come together, within {near:g}, and taken back when they part: no use to repeat."
-    line = f"GAMMA * ({{1}} < {near!r}) - ({{0}} < {near!r})"
+    line = f"GAMMA * ({NEXT} < {near!r}) - ({NOW} < {near!r})"
     yield term(f"{agent.name}_reached_{p.name}", f"milestone {about}", doc, value, line, reads, 0.6, MILESTONE)
     if not p.is_integer:
         doc = f"How near {words} are, 1 at the same place."
-        line = f"jnp.exp(-{{1}} / {rounded(span / 5)!r})"
+        line = f"jnp.exp(-{NEXT} / {rounded(span / 5)!r})"
         yield term(f"{agent.name}_at_{p.name}", f"shaping {about}", doc, value, line, reads, 0.8, (0.1, 0.3, 1.0))
     for flag in scene.flags[:MOST_GATES]:
         for on in (False, True):
             gate, after = flag.switched("state", on), flag.switched("next_state", on)
             when, tag = ("while", "late") if on else ("before", "early")
-            line = f"jnp.where({gate} & {after}, {{0}} - GAMMA * {{1}}, 0.0)"
+            line = f"jnp.where({gate} & {after}, {NOW} - GAMMA * {NEXT}, 0.0)"
             yield term(f"{name}_{when}_{flag.name}", f"shaping {tag} {about}",
                        f"What the distance of {words} fell by, {when} {flag.words} is on.", value, line,
                        reads | flag.reads, 0.9, scales(span))  # fmt: skip
@@ -114,10 +115,10 @@ def _staged(scene: Scene) -> Iterator[Draft]:
             jump = rounded(spans[0] + spans[1], 1)
             name = f"{one.name}_then_{other.name}_by_{flag.name}"
             first, then = scene.distance(one), scene.distance(other)
-            line = f"jnp.where({flag.switched('{s}', True)}, {then}, {first} + {jump!r})"
+            line = f"jnp.where({flag.switched(STATE, True)}, {then}, {first} + {jump!r})"
             words = f"The way to the {one.words} and more until {flag.words} is on, then that to the {other.words}."
             scene.helpers[f"left_of_{name}"] = helper(f"left_of_{name}", words, line)
-            value = f"left_of_{name}({{s}})"
+            value = f"left_of_{name}({STATE})"
             doc = f"Potential: the way to {one.words} until {flag.words} is on, then that to {other.words}."
             yield gain(f"{name}_potential", f"potential about:{one.name} about:{other.name}", doc, value,
                        one.reads | other.reads | flag.reads | agent.reads, jump, 0.8, -1)  # fmt: skip
@@ -130,21 +131,21 @@ def _of_number(n: Number) -> Iterator[Draft]:
     if n.kind == "flag":
         value = n.value
         yield term(f"{n.name}_on", f"milestone {about}", f"Now {n.words} is on and was off.", value,
-                   "jnp.maximum({1} - {0}, 0.0)", n.reads, part, MILESTONE)  # fmt: skip
+                   f"jnp.maximum({NEXT} - {NOW}, 0.0)", n.reads, part, MILESTONE)  # fmt: skip
         yield term(f"{n.name}_off", f"milestone {about}", f"Now {n.words} is off and was on.", value,
-                   "jnp.maximum({0} - {1}, 0.0)", n.reads, 0.5 * part, MILESTONE)  # fmt: skip
+                   f"jnp.maximum({NOW} - {NEXT}, 0.0)", n.reads, 0.5 * part, MILESTONE)  # fmt: skip
         yield gain(f"{n.name}_potential", f"potential {about}", f"Potential: whether {n.words} is on.", value, n.reads,
                    1.0, 0.8 * part)  # fmt: skip
         yield gain(f"no_{n.name}_potential", f"potential {about}", f"Potential: whether {n.words} is off.", value,
                    n.reads, 1.0, 0.3 * part, -1)  # fmt: skip
         return
     if n.kind == "count" and not n.is_part:
-        for verb, line in (("rose", "({1} > {0})"), ("fell", "({1} < {0})")):
+        for verb, line in (("rose", f"({NEXT} > {NOW})"), ("fell", f"({NEXT} < {NOW})")):
             yield term(f"{n.name}_{verb}", f"milestone farmable {about}", f"The {n.words} {verb}.", n.text,
                        f"{line}.astype(jnp.float32)", n.reads, 0.6 * part, MILESTONE)  # fmt: skip
     yield from _levels(n.name, n.words, n.value, n.span, n.reads, about, part)
     crosses = n.low < -0.1 * n.span and n.high > 0.1 * n.span
-    if n.is_angle:
+    if n.goes_round:
         for function in ("cos", "sin"):
             word = {"cos": "cosine", "sin": "sine"}[function]
             yield from _levels(f"{n.name}_{word}", f"{word} of {n.words}", f"jnp.{function}({n.text})", 2.0, n.reads,
@@ -152,14 +153,11 @@ def _of_number(n: Number) -> Iterator[Draft]:
     elif crosses and n.kind == "real":
         yield from _levels(f"{n.name}_size", f"size of {n.words}", f"jnp.abs({n.text})", n.span / 2, n.reads, about,
                            part)  # fmt: skip
-    if n.kind == "real" and not n.is_angle:
+    if n.kind == "real" and not n.goes_round:
         for word, share in (("highest", 0.98), ("lowest", 0.02)):
             bound = rounded(float(np.quantile(n.after, share)), 3)
-            line = (
-                f"({{1}} > {bound!r}) & ({{0}} <= {bound!r})"
-                if share > 0.5
-                else (f"({{1}} < {bound!r}) & ({{0}} >= {bound!r})")
-            )
+            past, short = (">", "<=") if share > 0.5 else ("<", ">=")
+            line = f"({NEXT} {past} {bound!r}) & ({NOW} {short} {bound!r})"
             yield term(f"{n.name}_{word}", f"milestone farmable {about}", f"The {n.words} passed {bound:g}.", n.text,
                        f"jnp.where({line}, 1.0, 0.0)", n.reads, 0.3 * part, MILESTONE)  # fmt: skip
 
@@ -172,7 +170,7 @@ def _levels(
         scale = rounded(1.0 / max(span, 1e-3), 1)
         yield gain(f"{word}_{name}_potential", f"potential {about}", f"Potential: {word} {words}.", value, reads, span,
                    0.7 * weight, sign)  # fmt: skip
-        line = "{1}" if sign > 0 else "-{1}"
+        line = NEXT if sign > 0 else f"-{NEXT}"
         yield term(f"{word}_{name}", f"shaping {about}", f"The {words}, {word} being better.", value, line, reads,
                    0.6 * weight, (scale, rounded(0.1 * scale, 1)))  # fmt: skip
 
@@ -189,7 +187,7 @@ def _costs(scene: Scene, space: object) -> Iterator[Draft]:
     agent = scene.agent
     if agent is not None and agent.is_integer:
         yield term("no_move", "penalty", f"A cost for a step in which {agent.words} stays in its place.", agent.text,
-                   "jnp.where(jnp.all({0} == {1}), -1.0, 0.0)", agent.reads, 0.8, (0.05, 0.02, 0.1))  # fmt: skip
+                   f"jnp.where(jnp.all({NOW} == {NEXT}), -1.0, 0.0)", agent.reads, 0.8, (0.05, 0.02, 0.1))  # fmt: skip
 
 
 def _plain(name: str, tags: str, doc: str, line: str, scales: tuple[float, ...]) -> Draft:

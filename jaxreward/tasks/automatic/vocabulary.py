@@ -31,17 +31,27 @@ def automatic_vocabulary(task: Task, seed: int = 0) -> Vocabulary:
     minute, most of them to compile.
     """
     played = play(task, seed)
-    scene = scene_of(played, task.horizon)
     clues = clues_of(task, played)
+    scene = scene_of(played, task.horizon, clues.hints)
     named = [*features.features(scene), *terms.terms(scene, task.action_space)]
-    drafts = _unique([*clues.own, *named, *clues.conditions])  # of equal ones the first has the better name
-    if 0 < len(clues.reads) <= len(scene.fields) / 2:
-        drafts = [replace(d, weight=d.weight * READ) if d.reads & clues.reads else d for d in drafts]
     helpers = {**functions_of(SHAPES + features.TURN_HELPERS + cells.HELPERS), **scene.measures, **scene.helpers}
+    drafts = _unique([*clues.own, *named, *clues.conditions], {*helpers, *CONSTANTS})
+    reads = clues.hints.reads
+    if 0 < len(reads) <= len(scene.fields) / 2:
+        drafts = [replace(d, weight=d.weight * READ) if d.reads & reads else d for d in drafts]
     fragments = ranked(drafts, helpers, CONSTANTS, played)
     return Vocabulary(constants=CONSTANTS, helpers=helpers, fragments=tuple(fragments))
 
 
-def _unique(drafts: list[Draft]) -> list[Draft]:
-    """The first draft of every name."""
-    return list({draft.name: draft for draft in reversed(drafts)}.values())[::-1]
+def _unique(drafts: list[Draft], taken: set[str]) -> list[Draft]:
+    """The drafts under names of their own; of equal ones the first, and none has a name of `taken`."""
+    found: dict[str, Draft] = {}
+    for draft in drafts:
+        if (known := found.get(draft.name)) is not None and known.source == draft.source:
+            continue
+        name, count = draft.name, 1
+        while name in found or name in taken:
+            count += 1
+            name = f"{draft.name}_{count}"
+        found[name] = replace(draft, template=draft.template._replace(name=name))
+    return list(found.values())
