@@ -7,8 +7,8 @@ import textwrap
 from collections.abc import Mapping
 
 HALVES = ("get_observation", "compute_reward")
-_WIDTH = 110
-"""Columns that a line with a comment has at most."""
+_WIDTH = 72
+"""Columns that a comment ends at: as many as a page shows without scrolling."""
 
 
 def short_code(source: str, *halves: str, documented: bool = False) -> str:
@@ -23,7 +23,7 @@ def short_code(source: str, *halves: str, documented: bool = False) -> str:
             )
 
     Args:
-        documented: put the docstring of each feature and term behind it as a comment.
+        documented: put the first line of the docstring of each feature and term above it as a comment.
 
     Raises:
         SyntaxError: the source is no Python.
@@ -42,15 +42,12 @@ def _shortened(function: ast.FunctionDef, source: str, docs: Mapping[str, str]) 
         parts, opening, closing, before, after = _features(function), "jnp.concatenate([", "])", "", ","
     if not parts:
         return ast.get_source_segment(source, function) or ""
-    lines = [ast.unparse(part).replace(f"({arguments})", "(...)") + after for part in parts]
-    lines = [before + line if k else line for k, line in enumerate(lines)]
-    width = max(map(len, lines))
-    room = _WIDTH - width - len("          # ")
-    comments = [textwrap.shorten(_documentation(part, docs), room, placeholder=" ...") for part in parts]
-    body = "".join(
-        f"        {line:<{width}}  # {comment}\n" if comment else f"        {line}\n"
-        for line, comment in zip(lines, comments, strict=True)
-    )
+    body = ""
+    for k, part in enumerate(parts):
+        if comment := _documentation(part, docs):
+            body += f"        # {textwrap.shorten(comment, _WIDTH - 10, placeholder=' ...')}\n"
+        text = ast.unparse(part).replace(f"({arguments})", "(...)")
+        body += f"        {before if k else ''}{text}{after}\n"
     return f"def {function.name}({arguments}):\n    return {opening}\n{body}    {closing}"
 
 
