@@ -8,6 +8,7 @@ Runs are written to a temporary folder. What is stored says neither when nor whe
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 import tempfile
@@ -19,6 +20,8 @@ import nbformat
 from nbclient import NotebookClient
 
 HERE = Path(__file__).resolve().parent
+_WITHOUT_WIDGETS = 'ignore:IProgress not found,ignore:install "ipywidgets" for Jupyter support'
+"""Warnings of tqdm and Rich where ipywidgets is not installed."""
 _PRIVATE = re.compile(r"(?<![\w.])/(?:work|home|root|tmp|Users)(?=/)")
 """Beginnings of paths that tell about a machine."""
 
@@ -37,7 +40,7 @@ def execute(path: Path, folder: Path) -> Any:
         coalesce_streams=True,
         resources={"metadata": {"path": str(folder)}},
     )
-    return tidied(client.execute())
+    return tidied(client.execute(env={**os.environ, "PYTHONWARNINGS": _WITHOUT_WIDGETS}))
 
 
 def tidied(notebook: Any) -> Any:
@@ -49,7 +52,7 @@ def tidied(notebook: Any) -> Any:
     for cell in notebook.cells:
         cell.metadata.pop("execution", None)
         if cell.cell_type == "code":
-            cell.outputs = [output for output in cell.outputs if any(text.strip() for _, text in _shown(output))]
+            cell.outputs = [output for output in cell.outputs if not _is_empty(output)]
     return notebook
 
 
@@ -58,6 +61,11 @@ def private_paths(notebook: Any) -> list[str]:
     shown = [_shown(output) for cell in notebook.cells for output in cell.get("outputs", ())]
     texts = [text for output in shown for kind, text in output if not kind.startswith("image/")]
     return sorted({found for text in texts for found in _PRIVATE.findall(text)})
+
+
+def _is_empty(output: Any) -> bool:
+    """Whether an output shows nothing: the progress of a search takes itself away at its end."""
+    return not any(re.sub(r"<[^>]*>", "", text).strip() for _, text in _shown(output))
 
 
 def _shown(output: Any) -> list[tuple[str, str]]:
