@@ -37,18 +37,20 @@ def short_code(source: str, *halves: str, documented: bool = False) -> str:
 def _shortened(function: ast.FunctionDef, source: str, docs: Mapping[str, str]) -> str:
     arguments = ", ".join(argument.arg for argument in function.args.args)
     if function.name == "compute_reward":
-        parts, opening, closing, before, after = _terms(function), "(", ")", "+ ", ""
+        parts, opening, closing, before, after = _terms(function), ["("], [")"], "+ ", ""
     else:
-        parts, opening, closing, before, after = _features(function), "jnp.concatenate([", "])", "", ","
+        parts, opening, closing, before, after = _features(function), ["jnp.concatenate(", "["], ["]", ")"], "", ","
     if not parts:
         return ast.get_source_segment(source, function) or ""
-    body = ""
+    lines, margin = [], "    " * (1 + len(opening))
     for k, part in enumerate(parts):
         if comment := _documentation(part, docs):
-            body += f"        # {textwrap.shorten(comment, _WIDTH - 10, placeholder=' ...')}\n"
+            lines.append(f"{margin}# {textwrap.shorten(comment, _WIDTH - len(margin) - 2, placeholder=' ...')}")
         text = ast.unparse(part).replace(f"({arguments})", "(...)")
-        body += f"        {before if k else ''}{text}{after}\n"
-    return f"def {function.name}({arguments}):\n    return {opening}\n{body}    {closing}"
+        lines.append(f"{margin}{before if k else ''}{text}{after}")
+    begin = [f"def {function.name}({arguments}):", f"    return {opening[0]}", *(f"        {x}" for x in opening[1:])]
+    end = [f"        {x}" for x in closing[:-1]] + [f"    {closing[-1]}"]
+    return "\n".join([*begin, *lines, *end])
 
 
 def _documentation(part: ast.expr, docs: Mapping[str, str]) -> str:
