@@ -40,7 +40,8 @@ def compute_reward(state, action, next_state):
 def test_a_program_of_features_and_terms_in_short():
     assert short_code(GENOME, documented=True) == (
         "def get_observation(state):\n    return jnp.concatenate(\n        [\n"
-        "            # How near\n            near(...),\n            # How near\n            2.0 * near(...),\n        ]\n    )\n\n\n"
+        "            # How near\n            near(...),\n"
+        "            # How near\n            2.0 * near(...),\n        ]\n    )\n\n\n"
         "def compute_reward(state, action, next_state):\n    return (\n        0.5 * closer(...)\n"
         "        + closer(...)\n    )"
     )
