@@ -66,7 +66,7 @@ FLOORS["cli"] = FLOORS["commands"] | {"commands"}
 
 TOP = {
     *("pyproject.toml", "Makefile", "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "constraints.txt"),
-    *("jaxreward", "kernels", "interfaces", "benchmarks", "scripts", "tests", "docs", ".ci", ".gitignore"),
+    *("jaxreward", "kernels", "interfaces", "benchmarks", "scripts", "tests", "docs", "examples", ".ci", ".gitignore"),
 }
 
 

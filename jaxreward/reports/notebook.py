@@ -56,5 +56,8 @@ class _Html:
     def __init__(self, text: str) -> None:
         self.text = text
 
+    def __repr__(self) -> str:  # for what shows no HTML
+        return html.unescape(self.text.removeprefix("<pre>").removesuffix("</pre>"))
+
     def _repr_html_(self) -> str:
         return self.text

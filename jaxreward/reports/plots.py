@@ -34,7 +34,7 @@ def panels(n: int = 1) -> tuple[Any, list[Any]]:
     return figure, row
 
 
-def _scale(axes: Any, measure: Measure) -> None:
+def scale_of_metric(axes: Any, measure: Measure) -> None:
     """The axis of a metric: its name, and of a rate all of its range."""
     axes.set_ylabel(measure.label)
     if measure.rate:
@@ -67,7 +67,7 @@ def learning_curves(
             axes.fill_between(at, values.min(0), values.max(0), color=colour, alpha=0.15, linewidth=0)
         axes.set_xlabel("environment steps (millions)")
     shown[0].set_title(title)
-    _scale(shown[0], measure)
+    scale_of_metric(shown[0], measure)
     for axes, name in zip(shown[1:], extra_metrics, strict=True):
         axes.set_ylabel(name.replace("_", " "))
     shown[-1].legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
@@ -87,7 +87,7 @@ def search_plot(path: Path, searches: Mapping[str, Sequence[Result]], title: str
         axes.step(order, best, where="post", color=colour, linewidth=2, label=f"{name}, best so far")
         axes.plot(order, scores, "o", color=colour, markersize=4, alpha=0.6)
     axes.set(xlabel="trained candidates", title=title)
-    _scale(axes, measure)
+    scale_of_metric(axes, measure)
     axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
     drawn = io.BytesIO()
     figure.savefig(drawn, dpi=150, format=path.suffix.removeprefix("."))

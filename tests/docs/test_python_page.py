@@ -1,4 +1,4 @@
-"""The code of docs/python.md runs as it stands, on a task that trains in a second and with small budgets."""
+"""The code of docs/python.md and README.md runs as it stands, on a task that trains in a second with small budgets."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import sys
 import types
 from typing import Any
 
+import jax
 import numpy as np
 import pytest
 
@@ -25,20 +26,20 @@ SMALL: dict[str, Any] = {
 
 @pytest.fixture
 def page(tmp_path, monkeypatch) -> Any:
-    """Executes blocks of the page, from the first to the last that has a word in it."""
+    """Executes blocks of a page, from the first to the last that has a word in it."""
     monkeypatch.chdir(tmp_path)
     evolve, compare = jr.evolve, jr.compare
     monkeypatch.setattr(jr, "evolve", lambda *given, **how: evolve(*given, **{**how, **SMALL}))
     few = {**SMALL, "search_seeds": 1}
     monkeypatch.setattr(jr, "compare", lambda *given, **how: compare(*given, **{**how, **few}))
 
-    def execute(*words: str) -> types.ModuleType:
+    def execute(*words: str, of: str = "python.md") -> types.ModuleType:
         module = types.ModuleType("documentation_example")
         monkeypatch.setitem(sys.modules, module.__name__, module)
-        for block in blocks("python.md", "python"):
+        for block in blocks(of, "python"):
             if "import jaxreward as jr" in block or any(word in block for word in words):
                 code = block.replace("xland-easy", "probe-choice")
-                exec(compile(code, "docs/python.md", "exec"), module.__dict__)
+                exec(compile(code, f"docs/{of}", "exec"), module.__dict__)
         return module
 
     return execute
@@ -49,6 +50,14 @@ def test_a_search_is_read_and_played(page, capsys):
     out = capsys.readouterr().out
     assert "def compute_reward" in out and "run_started 0" in out and "finished 2" in out
     assert example.scores and float(example.state.t) == 1
+
+
+def test_the_front_page_runs_as_it_stands(page, capsys):
+    (block,) = blocks("../README.md", "python")
+    assert len([line for line in block.splitlines() if line.strip()]) <= 6
+    example = page(of="../README.md")
+    assert "def compute_reward" in capsys.readouterr().out
+    example.policy(example.run.task.reset(jax.random.key(0)), jax.random.key(1))
 
 
 def test_a_strategy_and_a_proposer_of_ones_own_search(page):
