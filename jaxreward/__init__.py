@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from jaxreward.evolution.watching import CompletedGeneration
     from jaxreward.function_source import UnreadableFunction, source_of
     from jaxreward.programs import Program, ProgramRejected, Spec, check_program, load_program
-    from jaxreward.records import Fragment
+    from jaxreward.records import Fragment, Vocabulary
     from jaxreward.table import Table
     from jaxreward.tasks import (
         BaseTask,
@@ -76,6 +76,7 @@ __all__ = [
     "TrainResult",
     "UnreadableFunction",
     "UserError",
+    "Vocabulary",
     "__version__",
     "check_program",
     "check_task",
@@ -102,7 +103,7 @@ _ROOMS = {
     "evolution.watching": ("CompletedGeneration",),
     "function_source": ("UnreadableFunction", "source_of"),
     "programs": ("Program", "ProgramRejected", "Spec", "check_program", "load_program"),
-    "records": ("Fragment",),
+    "records": ("Fragment", "Vocabulary"),
     "table": ("Table",),
     "evolution.task_check": ("check_task",),
     "evolution.task_remarks": ("remarks_on",),

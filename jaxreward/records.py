@@ -174,6 +174,10 @@ class Score(Record):
     episodes: int
     measure: Measure = Field(default=SUCCESS, exclude_if=lambda m: m == SUCCESS)
 
+    def __str__(self) -> str:
+        """The mean, its standard error and the unit: `0.987 ± 0.002`."""
+        return f"{self.mean:.4g} ± {self.se:.2g} {self.measure.unit}".rstrip()
+
     @property
     def merit(self) -> float:
         """The mean with the sign by which more is better: what candidates are compared by."""
@@ -404,7 +408,7 @@ class Vocabulary(Record):
         Raises:
             UnknownName: no fragment of a name, with the nearest one.
         """
-        from jaxreward.programs.definitions import source_of
+        from jaxreward.function_source.definitions import source_of
 
         return source_of(self, names)
 

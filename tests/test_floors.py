@@ -27,7 +27,7 @@ FLOORS: dict[str, set[str]] = {
     "records": {"function_source"},
     "kernels": set(),
     "programs": {"records", "errors", "files", "formatting", "function_source", "kernels", "devices"},
-    "tasks": {"records", "errors", "extras", "config", "kernels", "devices", "user_files"},
+    "tasks": {"records", "errors", "extras", "config", "function_source", "kernels", "devices", "user_files"},
     "search": {"records", "errors", "operators", "config", "user_files"},
     "runs": {"records", "errors", "operators", "files", "config", "formatting"},
     "training": {
@@ -35,10 +35,10 @@ FLOORS: dict[str, set[str]] = {
         *("kernels", "programs", "tasks", "timing", "devices"),
     },
     "proposers": {
-        *("records", "errors", "operators", "files", "config", "formatting", "user_files"),
+        *("records", "errors", "operators", "files", "config", "formatting", "function_source", "user_files"),
         *("programs", "proposers.replies"),
     },
-    "proposers.genetic": {"records", "errors", "operators", "programs", "proposers"},
+    "proposers.genetic": {"records", "errors", "operators", "function_source", "programs", "proposers"},
     "proposers.replies": {"records", "errors", "operators"},
     "proposers.prompts": {"records", "errors", "operators", "programs", "proposers.replies"},
     "proposers.llm": {
@@ -52,7 +52,7 @@ FLOORS: dict[str, set[str]] = {
     "reports": {"records", "errors", "extras", "operators", "config", "files", "formatting", "runs"},
     "tracking": {"records", "errors", "extras", "config", "files", "runs", "reports"},
     "serving": {"errors", "files", "formatting", "reports", "runs"},
-    "exports": {"records", "errors", "programs", "tasks", "runs"},
+    "exports": {"records", "errors", "function_source", "programs", "tasks", "runs"},
 }
 PROPOSERS = {name for name in FLOORS if name.startswith("proposers")}
 FLOORS["evolution"] = {

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar, cast
 
 import jax
+import jax.numpy as jnp
 import pytest
 
 import jaxreward as jr
@@ -18,9 +19,10 @@ from jaxreward.errors import ChangedSetting, EndCause, InvalidSetting, UnknownNa
 from jaxreward.evolution.identities import identity_of
 from jaxreward.evolution.python_settings import search_settings
 from jaxreward.evolution.setup import Objects
+from jaxreward.evolution.vocabulary import FILE, read_vocabulary, write_vocabulary
 from jaxreward.proposers.proposer import OneByOne
 from jaxreward.records import Proposal
-from jaxreward.runs import Asked, Baseline, Paused, RunStarted, Told, Trained, read_log
+from jaxreward.runs import Asked, Baseline, Paused, Proposed, RunStarted, Told, Trained, read_log
 from jaxreward.search import Draft, SearchStrategy, make_strategy
 from jaxreward.search import registry as strategies
 from jaxreward.tasks.probe import Probe
@@ -241,11 +243,37 @@ def test_a_search_may_run_in_a_thread_and_be_watched():
     assert logged == [entry.event.type for entry in read_log(Path("runs/thread/events.jsonl"))]
 
 
-def test_a_best_of_n_search_inside_is_not_reported_as_generations():
+def a_hit(state, action, next_state):
+    """Whether the bit was hit."""
+    return next_state.hit.astype(jnp.float32)
+
+
+def the_signal(state):
+    return state.signal[None].astype(jnp.float32)
+
+
+def test_a_vocabulary_of_functions_is_that_of_the_run_and_of_the_best_of_n_search_inside():
+    """Whose generations are not reported. What lies in the folder of all runs has no part in it."""
+    Path("runs").mkdir()
+    write_vocabulary(Path("runs"), jr.Vocabulary(constants={"X": "1.0"}))
     seen: list[int] = []
+    own = [jr.Fragment(a_hit, scales=(1.0, 0.5, 0.2, 0.1)), jr.Fragment(the_signal)]
     how = {**SMALL, "baselines": ("best-of-n",), "final_seeds": 0}
-    jr.evolve(Bit(), on_generation=lambda g: seen.append(g.index), proposer=Scaled, **how)
-    assert seen == [0, 1]
+    run = jr.evolve(Bit(), vocabulary=own, on_generation=lambda g: seen.append(g.index), **how)
+    asked = [e.event.generation for e in read_log(run.path / "events.jsonl") if isinstance(e.event, Asked)]
+    assert seen == asked == list(range(len(asked)))
+    for path in (run.path, run.path / "best-of-n"):
+        assert read_vocabulary(path / FILE) == jr.Vocabulary(fragments=tuple(own))
+        sources = [e.event.proposal.source for e in read_log(path / "events.jsonl") if isinstance(e.event, Proposed)]
+        assert len(sources) >= 2 and all("a_hit(" in text and "the_signal(" in text for text in sources)
+    assert jr.evolve(Bit(), vocabulary=own, **how).table()["id"] == run.table()["id"]
+    with pytest.raises(jr.UserError, match="began with the vocabulary 2 fragments, .* is now given 1 fragments"):
+        jr.evolve(Bit(), vocabulary=own[:1], **how)
+    with pytest.raises(jr.UserError, match="'missing' of the vocabulary is rejected"):
+        text = "def missing(state, action, next_state):\n    return state.nothing"
+        jr.evolve(Bit(), vocabulary=[jr.Fragment(name="missing", kind="term", source=text)], name="other", **how)
+    assert not Path("runs/other").exists()
+    assert jr.evolve(Bit(), name="usual", **SMALL).path.name == "usual" and not Path("runs/usual", FILE).exists()
 
 
 def test_a_run_in_which_nothing_was_trained_warns_and_begins_again():
@@ -305,6 +333,8 @@ def test_a_typo_is_answered_with_the_nearest_name(given, says):
         ({"proposer": object()}, "object is no proposer yet: it lacks name"),
         ({"task": Bit(), "task_arg": {"length": 3}}, "task_arg is for a task by its name"),
         ({"name": "a/b"}, "'a/b' cannot be the name of a run"),
+        ({"vocabulary": [a_hit]}, "vocabulary is one of auto, own, derived, both, a list of jr.Fragment, or a jr.Voc"),
+        ({"vocabulary": []}, "the vocabulary has no fragments"),
         ({"candidates": 0}, "candidates= must be at least 1, not 0"),
         ({"filter_steps": 512}, "filter_steps=512 must be smaller than steps=256"),
         ({"restart": True}, "restart=True trains the short rung apart: give it filter_steps="),

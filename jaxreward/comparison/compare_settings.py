@@ -140,7 +140,7 @@ class CompareSettings(SearchOptions):
                 option = tuple(o.removeprefix(own) for o in self.option if o.startswith(own))
                 named = {"task": task, "strategy": strategy, "proposer": proposer}
                 known = {pair[0]: identities[pair] for pair in named.items() if pair in identities}
-                given = Objects(self.own_tasks.get(task), self.own_proposers.get(proposer), known)
+                given = Objects(self.own_tasks.get(task), self.own_proposers.get(proposer), identities=known)
                 found.append(SearchCell(dataclasses.replace(
                     base, strategy=strategy, option=option, bandit=self.bandit, proposer=proposer, seed=seed,
                     llm=self.llm if proposer == "llm" else LlmSettings(),

@@ -99,7 +99,8 @@ def _best_of_n(main: Evolution) -> Program | None:
     begun = files.is_there(path / "config.toml")
     with Run.resume(path) if begun else Run.create(path, inner.as_config()) as run:
         objects = {k: v for k, v in main.given.identities.items() if k != "strategy"}
-        setup = Setup.of(inner, main.task, main.observation, dataclasses.replace(main.given, identities=objects))
+        given = dataclasses.replace(main.given, vocabulary=main.derived, identities=objects)
+        setup = Setup.of(inner, main.task, main.observation, given)
         other = Evolution(run, inner, setup, main.checker, main.watcher, main.stop,
                           name=s.run_name, elsewhere=main.transcript.exchanges())  # fmt: skip
         if other.progress.config != json_ready(inner.as_config()):

@@ -25,6 +25,7 @@ from jaxreward.evolution.resuming import (
 from jaxreward.evolution.search_run import SearchRun
 from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.evolution.setup import Setup
+from jaxreward.evolution.task_check import require_vocabulary
 from jaxreward.evolution.watching import OnGeneration, Watchers, shown
 from jaxreward.proposers.proposer import Proposer
 from jaxreward.runs import StopSignal
@@ -53,8 +54,8 @@ def evolve(
     The search is a run in the folder `out/name`, by default `runs/<task>-<strategy>-<seed>`, that `jaxreward runs`
     and `jaxreward report` read as well. The same call again goes on with it where it stopped, or returns it where it
     has finished. Budgets (`candidates`, `max_*`, `final_seeds`, `final_steps`, `baselines`) may be others then; a run
-    with other settings, or another task, strategy or proposer, is refused. One in which nothing was ever trained
-    begins again.
+    with other settings, or another task, strategy, proposer or vocabulary, is refused. One in which nothing was ever
+    trained begins again.
 
     Args:
         task: a name, a Python file (`FILE.py`, `FILE.py:Class`, which is executed), or an object.
@@ -68,7 +69,8 @@ def evolve(
         progress: show the progress on standard error, or in the notebook.
         settings: the options of `jaxreward evolve`, by name: `candidates`, `generation`, `steps`, `seeds`, `baselines`,
             `seed`, `out`, `name`, `ppo=jr.PPO(...)` or some of its values as a dictionary, those of language models
-            (`model`, `max_usd`), and all others.
+            (`model`, `max_usd`), and all others. `vocabulary` may also be a list of `jr.Fragment` or a `jr.Vocabulary`,
+            which takes the place of the task's own.
 
     Returns:
         The run. Where it stopped before its end, by an endpoint that is down or a full disk, a warning says so.
@@ -97,6 +99,8 @@ def evolve(
             message = f"{path} holds a run already: leave resume=False out to go on with it, or {otherwise(chosen)}"
             raise UnusableFile(message, path, FileProblem.EXISTS)
         setup = Setup.of(chosen, given=objects)
+        if objects.vocabulary is not None:
+            require_vocabulary(setup.task, objects.vocabulary, unsafe_no_sandbox=chosen.unsafe_no_sandbox)
         with StopSignal() as stop, shown(progress, chosen.candidates) as live:
             watchers = Watchers([live, watcher] if watcher else [live], chosen.strategy, on_generation)
             outcome = run_search(chosen, watchers, setup=setup, stop=stop)

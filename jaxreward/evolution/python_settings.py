@@ -10,12 +10,14 @@ from typing import Any
 
 from jaxreward.config import fields_of, is_file, merged_options, nearest_option, values_of, with_values
 from jaxreward.errors import InvalidSetting, UnknownName, UserError
+from jaxreward.evolution.fingerprint import digest_of
 from jaxreward.evolution.identities import identity_of
 from jaxreward.evolution.presets import preset
-from jaxreward.evolution.settings import EvolveSettings
+from jaxreward.evolution.settings import EvolveSettings, VocabularyOption
 from jaxreward.evolution.setup import Objects
 from jaxreward.proposers.llm.secrets import Secrets
 from jaxreward.proposers.registry import NAMES, load_proposer
+from jaxreward.records import Fragment, Vocabulary
 from jaxreward.search import SearchStrategy
 from jaxreward.search.option_text import SHARED, read_options, write_options
 from jaxreward.search.registry import add_strategy, load_strategy, own_strategy
@@ -46,6 +48,9 @@ def search_settings(
     named["proposer"], own_proposer = proposer_of(proposer)
     if own_proposer is not None:
         identities["proposer"] = identity_of(own_proposer, private=False)
+    vocabulary, given = vocabulary_of(given)
+    if vocabulary is not None:
+        identities["vocabulary"] = f"{len(vocabulary.fragments)} fragments, {digest_of(vocabulary.model_dump_json())}"
     base = preset(preset_name, own_task or named["task"], named["strategy"])
     if options is not None:
         if given.get("option"):
@@ -62,7 +67,7 @@ def search_settings(
         observation=observation and observation.absolute(),
         command=call_text("evolve", {**named, **given}),
     )
-    return settings, Objects(own_task, own_proposer, identities)
+    return settings, Objects(own_task, own_proposer, vocabulary, identities)
 
 
 def task_of(task: Any) -> tuple[str, Task | None]:
@@ -114,6 +119,24 @@ def proposer_of(proposer: Any) -> tuple[str, Any]:
     named = getattr(proposer, "name", None)
     own = named if isinstance(named, str) and named not in NAMES else ""
     return own or getattr(proposer, "__name__", type(proposer).__name__), proposer
+
+
+def vocabulary_of(given: Mapping[str, Any]) -> tuple[Vocabulary | None, Mapping[str, Any]]:
+    """The vocabulary among keyword arguments, where it is no word, and the arguments without it."""
+    value = given.get("vocabulary")
+    if value is None or isinstance(value, str):
+        return None, given
+    if not isinstance(value, Vocabulary):
+        if not isinstance(value, Collection) or not all(isinstance(item, Fragment) for item in value):
+            message = (
+                f"vocabulary is one of {', '.join(typing.get_args(VocabularyOption))}, a list of jr.Fragment, or a "
+                f"jr.Vocabulary, not {type(value).__name__}"
+            )
+            raise InvalidSetting(message, "vocabulary")
+        value = Vocabulary(fragments=tuple(value))
+    if not value.fragments:
+        raise InvalidSetting("the vocabulary has no fragments: give some, or leave it out", "vocabulary")
+    return value, {**given, "vocabulary": "own"}
 
 
 def typed_values(kind: type, given: Mapping[str, Any], excluded: Collection[str]) -> dict[str, Any]:

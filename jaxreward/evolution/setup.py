@@ -37,18 +37,20 @@ class Objects:
     Attributes:
         task: the task.
         proposer: the proposer, or a class or function that makes one.
+        vocabulary: what programs are built from, in place of what the settings say.
         identities: what the run records of each object by the name of its setting, and requires when it is resumed.
     """
 
     task: Task | None = None
     proposer: Proposer | Callable[..., Any] | None = None
+    vocabulary: Vocabulary | None = None
     identities: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Setup:
     """The objects that settings name, made before anything is written; `given` are those that Python code gave, and
-    `derived` is the vocabulary of the search where any of it was derived from the task."""
+    `derived` is the vocabulary of the search where it is not the task's own: derived from the task, or given."""
 
     task: Task
     strategy: SearchStrategy[Any]
@@ -87,7 +89,7 @@ class Setup:
             )
         strategy = make_strategy(settings.strategy, **settings.strategy_options())
         observation = observation or given_observation(settings)
-        vocabulary, is_derived = search_vocabulary(settings, task)
+        vocabulary, is_kept = (given.vocabulary, True) if given.vocabulary else search_vocabulary(settings, task)
         described = task_card(task, observation, settings.ppo).model_copy(update={"vocabulary": vocabulary})
         if given.proposer is not None:
             proposer = own_proposer(given.proposer, described)
@@ -103,7 +105,7 @@ class Setup:
             require("reports", "a search that has people compare agents", "strategy", "option")
         asks = strategy.asks_people and settings.proposer != "replay"  # a recording has the votes
         judge = Judge(settings.judge, settings.llm.wait_s) if asks else None
-        derived = vocabulary if is_derived else None
+        derived = vocabulary if is_kept else None
         return cls(task, strategy, proposer, observation, judge, given, derived)
 
 
@@ -173,7 +175,7 @@ def require_same_objects(
     Raises:
         UserError: one is another, is missing, or was a name.
     """
-    for option in COPIES:
+    for option in (*COPIES, "vocabulary"):
         before, after = started.get(option, ""), now.get(option, "")
         if before == after:
             continue

@@ -18,7 +18,7 @@ from jaxreward.programs.target import Target
 from jaxreward.proposers.genetic.genome import Gene, Genome, write
 from jaxreward.proposers.genetic.lexicon import Lexicon
 from jaxreward.records import Failure, Fragment, Verdict, Vocabulary
-from jaxreward.tasks import Finding, Location, SourceLocator, mistakes_in, require_none
+from jaxreward.tasks import Finding, InvalidTask, Location, SourceLocator, mistakes_in, require_none
 
 _AT_ONCE = 12
 """Fragments of a kind that are checked as one program: each alone only where that is rejected."""
@@ -46,19 +46,33 @@ def check_task(task: Any, *, checker: Checker | None = None, unsafe_no_sandbox: 
     """
     found = mistakes_in(task)
     if not found:
-        return _of_programs(task, task, checker, unsafe_no_sandbox)
+        return _of_programs(task, task, task.vocabulary(), checker, unsafe_no_sandbox)
     # Fragments read the view alone: if that is sound, their mistakes are reported with the others.
-    return (*found, *_of_programs(task, _Still(task), checker, unsafe_no_sandbox)) if _is_seen(task) else found
+    if not _is_seen(task):
+        return found
+    return (*found, *_of_programs(task, _Still(task), task.vocabulary(), checker, unsafe_no_sandbox))
 
 
-def require_vocabulary(task: Any, *, checker: Checker | None = None, unsafe_no_sandbox: bool = False) -> None:
+def require_vocabulary(
+    task: Any, given: Vocabulary | None = None, *, checker: Checker | None = None, unsafe_no_sandbox: bool = False
+) -> None:
     """Require that programs can read the views of a sound task, and use every fragment of its vocabulary, whatever
     the states are. A task of this package is taken to be so; any other is examined once.
+
+    Args:
+        given: the vocabulary, in place of the task's own.
 
     Raises:
         UserError: they cannot: the first mistake, and how many more there are.
     """
-    require_none(task, _sound, lambda: _of_programs(task, _Still(task), checker, unsafe_no_sandbox))
+    if given is None:
+
+        def found_in_own() -> tuple[Finding, ...]:
+            return _of_programs(task, _Still(task), task.vocabulary(), checker, unsafe_no_sandbox)
+
+        require_none(task, _sound, found_in_own)
+    elif found := _of_programs(task, _Still(task), given, checker, unsafe_no_sandbox):
+        raise InvalidTask(found)
 
 
 def _is_seen(task: Any) -> bool:
@@ -73,9 +87,11 @@ def _is_seen(task: Any) -> bool:
         return False
 
 
-def _of_programs(task: Any, judged_on: Any, checker: Checker | None, unsafe_no_sandbox: bool) -> tuple[Finding, ...]:
+def _of_programs(
+    task: Any, judged_on: Any, vocabulary: Vocabulary, checker: Checker | None, unsafe_no_sandbox: bool
+) -> tuple[Finding, ...]:
     """What keeps programs from being written for a task; `judged_on` is what the checker is given for it."""
-    vocabulary, author = task.vocabulary(), SourceLocator(task)
+    author = SourceLocator(task)
     found = (*_unreadable_views(task, author), *_unreadable_texts(vocabulary, task, author))
     if found or not vocabulary.fragments:
         return found

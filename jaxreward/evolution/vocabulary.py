@@ -11,14 +11,14 @@ from pydantic import ValidationError
 from jaxreward import files
 from jaxreward.errors import FileProblem, UnusableFile
 from jaxreward.evolution.settings import EvolveSettings, VocabularyOption
-from jaxreward.programs.statements import Statement, fresh_name
+from jaxreward.function_source.statements import Statement, fresh_name
 from jaxreward.records import Vocabulary
 from jaxreward.runs.disk import write_atomic
 from jaxreward.tasks import Task
 from jaxreward.tasks.automatic import automatic_vocabulary
 
 FILE = "vocabulary.json"
-"""The derived vocabulary in the folder of a run, which it is resumed with."""
+"""A vocabulary that is not the task's own, in the folder of a run, which it is resumed with."""
 
 WITHOUT = ("llm", "manual", "replay")
 """Proposers that have no use for a vocabulary."""
@@ -40,13 +40,12 @@ def vocabulary_for(task: Task, kind: VocabularyOption, discount: float | None = 
 
 
 def search_vocabulary(settings: EvolveSettings, task: Task) -> tuple[Vocabulary, bool]:
-    """The vocabulary of a search, and whether any of it is derived: that of the run's folder where it is resumed, of
-    the run that it is part of, or a new one, in which potentials have the learner's discount."""
+    """The vocabulary of a search, and whether any of it is derived: that of the run's folder where it is resumed, or a
+    new one, in which potentials have the learner's discount."""
     if settings.proposer in WITHOUT:
         return task.vocabulary(), False
-    folders = [*([settings.out / settings.run_name] if settings.resume else []), settings.out]
-    if kept := [folder / FILE for folder in folders if files.is_there(folder / FILE)]:
-        return read_vocabulary(kept[0]), True
+    if settings.resume and files.is_there(kept := settings.out / settings.run_name / FILE):
+        return read_vocabulary(kept), True
     return vocabulary_for(task, settings.vocabulary, settings.ppo.discount)
 
 

@@ -8,7 +8,7 @@ import re
 import symtable
 from collections.abc import Mapping
 
-from jaxreward.programs.statements import fresh_name
+from jaxreward.function_source.statements import fresh_name
 
 
 def bound(source: str) -> dict[str, str]:

@@ -10,8 +10,8 @@ from typing import Any
 import jax
 import numpy as np
 
+from jaxreward.function_source.statements import closure, fresh_name, joined, split
 from jaxreward.programs import Program
-from jaxreward.programs.statements import closure, fresh_name, joined, split
 from jaxreward.tasks import make_task, options_of
 
 

@@ -13,9 +13,10 @@ import symtable
 from itertools import pairwise
 from typing import NoReturn
 
+from jaxreward.function_source.fields import NEVER_FIELDS
 from jaxreward.programs.entries import ENTRIES, FILE, Guarded, Refused, entries
 from jaxreward.programs.limits import Limits
-from jaxreward.programs.names import API, ATTRIBUTES, BUILTINS, KEYWORDS, MODULES, NEVER_FIELDS, NOT_NUMERIC, name_set
+from jaxreward.programs.names import API, ATTRIBUTES, BUILTINS, KEYWORDS, MODULES, NOT_NUMERIC, name_set
 
 _NODES = name_set(
     """

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from jaxreward import files
 from jaxreward.errors import FileProblem, UnusableFile, problem_of, why_unreadable
-from jaxreward.programs.statements import Statement, fresh_name, joined, split
+from jaxreward.function_source.statements import Statement, fresh_name, joined, split
 from jaxreward.proposers.replies.source import without
 
 _ENTRY = "get_observation"

@@ -29,7 +29,7 @@ from jaxreward.tasks.task import (
     measure_of,
     metric_names,
 )
-from jaxreward.tasks.validation import mistakes_in, require_none, require_sound
+from jaxreward.tasks.validation import InvalidTask, mistakes_in, require_none, require_sound
 from jaxreward.user_files import digest_of
 
 __all__ = [
@@ -43,6 +43,7 @@ __all__ = [
     "ExtraMetrics",
     "Finding",
     "Fragment",
+    "InvalidTask",
     "Location",
     "Measure",
     "Measured",

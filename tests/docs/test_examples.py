@@ -15,7 +15,7 @@ from examples.execute import execute, private_paths
 
 ROOT = Path(__file__).resolve().parents[2]
 NOTEBOOKS = sorted((ROOT / "examples").glob("*.ipynb"))
-DEAREST = ("brax_reward", "own_arm")
+DEAREST = ("own_arm", "brax_reward", "reading_a_run")
 """Those that compile a simulation of bodies."""
 
 UNOPTIMISED = """

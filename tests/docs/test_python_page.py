@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import runpy
 import sys
 import types
 from typing import Any
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 
 import jaxreward as jr
+from jaxreward.evolution.task_check import require_vocabulary
 from jaxreward.records import Request
 from jaxreward.tasks import card
 from tests.docs.test_docs import blocks
@@ -81,6 +83,17 @@ def test_the_proposer_of_ones_own_writes_programs_for_the_task_of_the_page(check
     assert name == "xland-easy" and len(passed) > 6
 
 
+def test_the_vocabulary_of_ones_own_is_one_for_the_task_of_the_page(checker, task_of, monkeypatch, tmp_path):
+    searches = list[tuple[str, Any]]()
+    monkeypatch.setattr(jr, "evolve", lambda task, vocabulary, **_: searches.append((task, vocabulary)))
+    (block,) = [block for block in blocks("python.md", "python") if "vocabulary=parts" in block]
+    (tmp_path / "page.py").write_text(f"import jaxreward as jr\n{block}")
+    runpy.run_path(str(tmp_path / "page.py"))
+    ((name, parts),) = searches
+    assert name == "xland-easy" and [part.kind for part in parts] == ["feature", "term"]
+    require_vocabulary(task_of(name), jr.Vocabulary(fragments=tuple(parts)), checker=checker)
+
+
 @pytest.mark.slow
 def test_strategies_are_compared(page, capsys):
     example = page("class Climb", "jr.compare(")
@@ -95,7 +108,8 @@ def test_every_block_is_run():
         "class Log",
         "class Climb",
         "class Terms",
+        "vocabulary=parts",
         "compare(",
     )
     assert all(any(word in block for word in words) for block in blocks("python.md", "python"))
-    assert len(blocks("python.md", "python")) == 7
+    assert len(blocks("python.md", "python")) == 8

@@ -7,7 +7,7 @@ import ast
 import numpy as np
 import pytest
 
-from jaxreward.programs.statements import Statement, closure, disentangled, fresh_name, split
+from jaxreward.function_source.statements import Statement, closure, disentangled, fresh_name, split
 from jaxreward.proposers.genetic.genetic_proposer import GeneticProposer
 from jaxreward.proposers.genetic.genome import Gene, Genome, read, write
 from tests.proposers.material import HAND_WRITTEN, IN_FORM, XLAND, request

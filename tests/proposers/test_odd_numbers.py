@@ -9,7 +9,7 @@ import re
 import numpy as np
 import pytest
 
-from jaxreward.programs.statements import Statement, fresh_name, split
+from jaxreward.function_source.statements import Statement, fresh_name, split
 from jaxreward.proposers.genetic.breeding import BREEDERS
 from jaxreward.proposers.genetic.continuation import next_step
 from jaxreward.proposers.genetic.edits import WEIGHING, edit

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from jaxreward.evolution.task_remarks import remarks_on
-from jaxreward.programs.names import NEVER_FIELDS
+from jaxreward.function_source.fields import NEVER_FIELDS
 from jaxreward.proposers.genetic.genome import Gene, Genome, write
 from jaxreward.proposers.genetic.lexicon import KIND, Lexicon
 from jaxreward.tasks.automatic import automatic_vocabulary, vocabulary

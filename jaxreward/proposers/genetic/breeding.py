@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from jaxreward.programs.statements import Statement
+from jaxreward.function_source.statements import Statement
 from jaxreward.proposers.genetic.continuation import next_step
 from jaxreward.proposers.genetic.edits import (
     ONE_GENE,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from jaxreward.programs.statements import Statement
+from jaxreward.function_source.statements import Statement
 from jaxreward.proposers.genetic.genome import Gene, Genome, Part
 from jaxreward.proposers.genetic.variation import MOST, Variation
 

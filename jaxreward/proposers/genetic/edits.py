@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from jaxreward.programs.statements import Statement
+from jaxreward.function_source.statements import Statement
 from jaxreward.proposers.genetic.genome import Genome, Part
 from jaxreward.proposers.genetic.guidance import band
 from jaxreward.proposers.genetic.lexicon import pick

@@ -28,7 +28,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
-from jaxreward.programs.statements import Statement, arranged, closure, disentangled, split
+from jaxreward.function_source.statements import Statement, arranged, closure, disentangled, split
 
 Part = Literal["observation", "reward"]
 ENTRY: Mapping[Part, str] = {"observation": "get_observation", "reward": "compute_reward"}

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from jaxreward.errors import InvalidSetting
-from jaxreward.programs.definitions import definitions
-from jaxreward.programs.statements import Statement, closure
+from jaxreward.function_source.definitions import definitions
+from jaxreward.function_source.statements import Statement, closure
 from jaxreward.proposers.genetic.genome import Gene, Part
 from jaxreward.records import Fragment, Vocabulary
 

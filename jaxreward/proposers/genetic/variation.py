@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 
 import numpy as np
 
-from jaxreward.programs.statements import Statement, fresh_name, lines_of, split
+from jaxreward.function_source.statements import Statement, fresh_name, lines_of, split
 from jaxreward.proposers.genetic.genome import ENTRY, Gene, Genome, Part, number
 from jaxreward.proposers.genetic.lexicon import KIND, Lexicon, subjects
 from jaxreward.records import Fragment

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from jax import tree_util
 
-from jaxreward.programs.names import NEVER_FIELDS
+from jaxreward.function_source.fields import NEVER_FIELDS
 from jaxreward.tasks.automatic.play import Array, Play
 from jaxreward.tasks.random_keys import are_random_keys, may_be_random_key
 

@@ -2,14 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Protocol
 
 from jaxreward.errors import UnknownName
-from jaxreward.programs.statements import IMPORTS, Statement, arranged, closure
-from jaxreward.records import Vocabulary
+from jaxreward.function_source.statements import IMPORTS, Statement, arranged, closure
 
 
-def definitions(vocabulary: Vocabulary) -> tuple[Statement, ...]:
+class NamedText(Protocol):
+    """A function by its name and its text."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def source(self) -> str: ...
+
+
+class Texts(Protocol):
+    """A vocabulary: constants and helpers by name, and fragments."""
+
+    @property
+    def constants(self) -> dict[str, str]: ...
+
+    @property
+    def helpers(self) -> dict[str, str]: ...
+
+    @property
+    def fragments(self) -> Sequence[NamedText]: ...
+
+
+def definitions(vocabulary: Texts) -> tuple[Statement, ...]:
     """Imports, constants, helpers and fragments."""
     texts = [*IMPORTS, *(f"{name} = {value}" for name, value in vocabulary.constants.items())]
     texts += [source.strip() for source in vocabulary.helpers.values()]
@@ -17,7 +40,7 @@ def definitions(vocabulary: Vocabulary) -> tuple[Statement, ...]:
     return tuple(Statement(text) for text in texts)
 
 
-def source_of(vocabulary: Vocabulary, names: Iterable[str]) -> str:
+def source_of(vocabulary: Texts, names: Iterable[str]) -> str:
     """See `Vocabulary.source`."""
     known, wanted = [fragment.name for fragment in vocabulary.fragments], list(dict.fromkeys(names))
     for name in wanted:
