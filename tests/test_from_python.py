@@ -186,6 +186,8 @@ def test_objects_search_and_the_same_objects_go_on():
     with pytest.raises(jr.UserError, match="was given in Python"):
         read.policy()
     assert jr.open_run(run.path, task=Bit()).policy()
+    with pytest.raises(jr.UserError, match="began with the task .*length=6.*is now given .*length=7.*: give the same"):
+        jr.open_run(run.path, task=Bit(length=7))
 
 
 def test_the_command_line_does_not_go_on_with_objects_of_python(capsys):
@@ -325,7 +327,10 @@ def test_a_typo_is_answered_with_the_nearest_name(given, says):
     [
         ({"steps": "many"}, "'steps' cannot be 'many'"),
         ({"task": Probe}, "Probe is a class: give an object of it, Probe()"),
-        ({"task": object()}, "there is no `name`"),
+        ({"task": None}, "None is no task: give a name, a Python file or an object"),
+        ({"task": a_hit}, r"the function a_hit is no task: jr.from_functions\(reset, step"),
+        ({"on_generation": 3}, "on_generation is called after every generation: give a function, not 3"),
+        ({"watcher": 3}, "int is no watcher yet: it lacks generation, training, proposing, note, logged"),
         ({"strategy": object()}, "object is no strategy yet: it lacks the base class"),
         ({"strategy": Climb(bandit=True)}, "bandit of a strategy is set by the run"),
         ({"strategy": Climb(), "option": {"first": 2}}, "in the object or as option="),
@@ -408,6 +413,7 @@ def test_strategies_are_compared_from_python():
     runs = found.runs()
     assert [started(run.path).config["option"] for run in runs] == [["first=2"], []]
     assert started(runs[0].path).objects.keys() == {"task", "strategy", "proposer"}
+    assert runs[0].policy().deterministic is False
     before = [(run.path / "events.jsonl").read_bytes() for run in runs]
     again = jr.compare(Bit(), strategies=[Climb(first=2), "best-of-n"], **how)
     assert [(run.path / "events.jsonl").read_bytes() for run in runs] == before
@@ -420,5 +426,9 @@ def test_strategies_are_compared_from_python():
         jr.compare(Bit(), serch_seeds=1, **how)
     with pytest.raises(InvalidSetting, match="^steps= must not be negative, not -1"):
         jr.compare(Bit(), **{**how, "steps": -1})
+    with pytest.raises(InvalidSetting, match=r"search_seeds is the number of searches of each, not \[0, 1\]"):
+        jr.compare(Bit(), **{**how, "search_seeds": [0, 1]})
+    with pytest.raises(InvalidSetting, match=r"ppo is a jaxreward.PPO, such as PPO\(learning_rate=1e-3\), not \{"):
+        jr.train(Bit(), a_hit, cast(Any, {"hidden": [8]}))
     with pytest.raises(InvalidSetting, match="give the class Scaled"):
         jr.compare(Bit(), **{**how, "proposers": [Scaled(None)]})

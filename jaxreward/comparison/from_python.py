@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -91,12 +91,14 @@ def compare(
     for cell in unfinished:
         reason = as_keywords(cell.reason, CompareSettings)
         warnings.warn(f"{cell.cell} is not finished: {reason}", stacklevel=2)
-    return Comparison(chosen.out, chosen.grid())
+    return Comparison(chosen.out, chosen.grid(), chosen.own_tasks)
 
 
 def _settings(tasks: Any, strategies: Any, proposers: Any, search_seeds: int, given: dict[str, Any]) -> CompareSettings:
-    if isinstance(strategies, str) or isinstance(proposers, str):
+    if not all(isinstance(given, list | tuple) for given in (strategies, proposers)):
         raise InvalidSetting("strategies and proposers are lists", "strategies", "proposers")
+    if not isinstance(search_seeds, int):
+        raise InvalidSetting(f"search_seeds is the number of searches of each, not {search_seeds!r}", "search_seeds")
     each = [task_of(task) for task in (tasks if isinstance(tasks, list | tuple) else [tasks])]
     named, makers, options = list[str](), dict[str, Any](), list[str]()
     for strategy in strategies:
@@ -138,8 +140,8 @@ class Comparison:
         grid: what was compared; all that was ever asked for there where it is not given.
     """
 
-    def __init__(self, path: Path, grid: Grid | None = None) -> None:
-        self.path, self.grid = path, grid
+    def __init__(self, path: Path, grid: Grid | None = None, tasks: Mapping[str, Task] | None = None) -> None:
+        self.path, self.grid, self._tasks = path, grid, tasks or {}
 
     @cached_property
     def _gathered(self) -> Gathered:
@@ -158,7 +160,7 @@ class Comparison:
 
     def runs(self) -> list[SearchRun]:
         """The finished searches."""
-        return [SearchRun(search.path) for row in self.rows for search in row.searches]
+        return [SearchRun(search.path, self._tasks.get(row.task)) for row in self.rows for search in row.searches]
 
     def table(self) -> Table:
         """Means over searches: `score` on fresh seeds with its 95 % interval, the difference to best-of-n with the same

@@ -26,7 +26,7 @@ from jaxreward.evolution.search_run import SearchRun
 from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.evolution.setup import Setup
 from jaxreward.evolution.task_check import require_vocabulary
-from jaxreward.evolution.watching import OnGeneration, Watchers, shown
+from jaxreward.evolution.watching import OnGeneration, Watchers, require_watching, shown
 from jaxreward.proposers.proposer import Proposer
 from jaxreward.runs import StopSignal
 from jaxreward.runs.run import check_name
@@ -81,6 +81,7 @@ def evolve(
         KeyboardInterrupt: Ctrl-C, or an interrupted kernel: the run is paused after a checkpoint.
         SystemExit: SIGTERM or SIGUSR1, likewise, with the status 75.
     """
+    require_watching(on_generation, watcher)
     with keywords_of(EvolveSettings):
         chosen, objects = search_settings(task, strategy, proposer, preset, settings)
         path = chosen.out / check_name(chosen.run_name, "run")

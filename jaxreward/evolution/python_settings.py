@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import typing
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -76,6 +77,10 @@ def task_of(task: Any) -> tuple[str, Task | None]:
         return _located(str(task)), None
     if isinstance(task, type):
         raise UserError(f"{task.__name__} is a class: give an object of it, {task.__name__}()")
+    if inspect.isroutine(task):
+        raise UserError(f"the function {task.__name__} is no task: jr.from_functions(reset, step, ...) makes one")
+    if not any(hasattr(task, name) for name in ("reset", "step", "name")):
+        raise UserError(f"{task!r} is no task: give a name, a Python file or an object such as of jr.BaseTask")
     require_sound(task)
     return task.name, task
 

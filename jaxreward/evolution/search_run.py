@@ -10,6 +10,7 @@ from jaxreward.config import apply, is_file
 from jaxreward.errors import CallProblem, EndCause, UserError
 from jaxreward.evolution.artifacts import is_policy_of
 from jaxreward.evolution.filming import policy_of
+from jaxreward.evolution.identities import identity_of
 from jaxreward.evolution.python_settings import task_of
 from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.formatting import printable
@@ -205,9 +206,13 @@ def open_run(path: str | Path, task: str | Path | Task | None = None) -> SearchR
 
     Raises:
         UnknownName: there is no run.
-        UserError: its log is damaged.
+        UserError: its log is damaged, or it began with another task.
     """
     name, own = task_of(task) if task is not None else ("", None)
     if name and own is None:
         own = make_task_of(name)
-    return SearchRun(find_run(str(path), Path("runs")), own)
+    run = SearchRun(find_run(str(path), Path("runs")), own)
+    known = run.view.started.objects.get("task") if run.view.progress.started else None
+    if known is not None and own is not None and known != identity_of(own):
+        raise UserError(f"{run.path} began with the task {known}, and is now given {identity_of(own)}: give the same")
+    return run

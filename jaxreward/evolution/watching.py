@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from jaxreward.errors import UserError
+from jaxreward.errors import InvalidSetting, UserError
 from jaxreward.evolution.loop import Watcher
 from jaxreward.records import Result
 from jaxreward.reports.console import PlainConsole
@@ -73,6 +73,18 @@ class Watchers:
             self._searching = progress.started.strategy
         for watcher in self.watchers:
             watcher.logged(entry, progress)
+
+
+def require_watching(on_generation: Any, watcher: Any) -> None:
+    """Require that what a caller gives to watch a search can be called, before there is a run."""
+    if on_generation is not None and not callable(on_generation):
+        message = f"on_generation is called after every generation: give a function, not {on_generation!r}"
+        raise InvalidSetting(message, "on_generation")
+    methods = [name for name in vars(Watcher) if not name.startswith("_")]
+    lacking = [name for name in methods if not callable(getattr(watcher, name, None))]
+    if watcher is not None and lacking:
+        kind = type(watcher).__name__
+        raise InvalidSetting(f"{kind} is no watcher yet: it lacks {', '.join(lacking)} (docs/python.md)", "watcher")
 
 
 def shown(progress: bool, candidates: int) -> Live:

@@ -97,7 +97,10 @@ class Handler(BaseHTTPRequestHandler):
             return self._refuse(
                 HTTPStatus.MISDIRECTED_REQUEST, "this server is reached as localhost: open the address that it printed"
             )
-        address = urlsplit(self.path)
+        try:
+            address = urlsplit(self.path)
+        except ValueError:
+            return self._refuse(HTTPStatus.BAD_REQUEST, "this is no address")
         token = parse_qs(address.query).get("token", [""])[0]
         if not gate.admits(self.headers.get("Cookie"), token):
             return self._refuse(

@@ -128,6 +128,8 @@ def train(
     require_sound(task)
     execution = execution or Execution()
     ppo = quick(task, execution.platform) if ppo is None else ppo
+    if not isinstance(ppo, PPO):
+        raise InvalidSetting(f"ppo is a jaxreward.PPO, such as PPO(learning_rate=1e-3), not {ppo!r}", "ppo")
     ppo.check()
     if isinstance(seeds, str | float):
         raise InvalidSetting(f"seeds are a number of seeds or a sequence of integers, not {seeds!r}", "seeds")

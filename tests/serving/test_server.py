@@ -282,6 +282,7 @@ def test_only_reading(runs: Path):
     with serving(runs) as client:
         for method in ("POST", "PUT", "DELETE", "OPTIONS", "TRACE", "<script>"):
             assert client.get("/", method=method).status in (400, 501)
+        assert client.get("http://[x/").status == 400
         for part in ("", "state.json", "report.html", "program.py", "films/film.gif"):
             client.get(of("whole", part))
     assert {path: path.stat().st_mtime_ns for path in runs.rglob("*")} == before
