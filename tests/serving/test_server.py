@@ -371,9 +371,18 @@ def test_a_port_in_use_is_a_sentence(runs: Path, capsys: pytest.CaptureFixture[s
     assert main(["serve", str(runs / "none")]) == 2
 
 
+INTERRUPTIBLE = """
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from jaxreward.cli import main
+sys.exit(main(sys.argv[1:]))
+"""
+"""The command with signals as in a terminal: what is started in the background ignores Ctrl-C."""
+
+
 @pytest.mark.parametrize("arguments", [(), ("--token",)])
 def test_ctrl_c_ends_it_with_status_0(runs: Path, arguments: tuple[str, ...]):
-    command = [sys.executable, "-m", "jaxreward", "serve", str(runs), "--port", "0", "--json", *arguments]
+    command = [sys.executable, "-c", INTERRUPTIBLE, "serve", str(runs), "--port", "0", "--json", *arguments]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, cwd=runs
@@ -382,7 +391,10 @@ def test_ctrl_c_ends_it_with_status_0(runs: Path, arguments: tuple[str, ...]):
         said = json.loads(process.stdout.readline())
         status = Client(said["port"]).get("/runs.json").status
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=60)
+        try:
+            out, err = process.communicate(timeout=60)
+        finally:
+            process.kill()
     assert process.returncode == 0 and "Traceback" not in err and out == ""
     assert said["runs"] == 3 and (status, bool(said["token"])) == ((401, True) if arguments else (200, False))
     assert said["address"].startswith(f"http://127.0.0.1:{said['port']}/") and said["token"] in said["address"]
