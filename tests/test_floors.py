@@ -18,7 +18,7 @@ BASE = {
 """Modules at the root that everything may import, as far as each row below says."""
 
 FLOORS: dict[str, set[str]] = {
-    **{name: set() for name in ("errors", "operators", "timing", "devices", "formatting", "files")},
+    **{name: set() for name in ("errors", "operators", "timing", "devices", "formatting", "files", "moves")},
     "extras": {"errors"},
     "config": {"errors", "files"},
     "table": {"errors", "formatting"},
@@ -26,8 +26,10 @@ FLOORS: dict[str, set[str]] = {
     "user_files": {"config", "errors"},
     "records": {"function_source"},
     "kernels": set(),
-    "programs": {"records", "errors", "files", "formatting", "function_source", "kernels", "devices"},
-    "tasks": {"records", "errors", "extras", "config", "function_source", "kernels", "devices", "user_files"},
+    "programs": {"records", "errors", "files", "formatting", "function_source", "kernels", "moves", "devices"},
+    "tasks": {
+        *("records", "errors", "extras", "config", "function_source", "kernels", "moves", "devices", "user_files"),
+    },
     "search": {"records", "errors", "operators", "config", "user_files"},
     "runs": {"records", "errors", "operators", "files", "config", "formatting"},
     "training": {

@@ -13,6 +13,7 @@ from jaxreward.evolution.filming import policy_of
 from jaxreward.evolution.identities import identity_of
 from jaxreward.evolution.python_settings import task_of
 from jaxreward.evolution.settings import EvolveSettings
+from jaxreward.evolution.setup import require_same_objects
 from jaxreward.formatting import printable
 from jaxreward.programs import Program, load_program
 from jaxreward.records import Result, Score
@@ -212,7 +213,8 @@ def open_run(path: str | Path, task: str | Path | Task | None = None) -> SearchR
     if name and own is None:
         own = make_task_of(name)
     run = SearchRun(find_run(str(path), Path("runs")), own)
-    known = run.view.started.objects.get("task") if run.view.progress.started else None
-    if known is not None and own is not None and known != identity_of(own):
-        raise UserError(f"{run.path} began with the task {known}, and is now given {identity_of(own)}: give the same")
+    began = run.view.started.objects if run.view.progress.started else {}
+    if own is not None and "task" in began:
+        now = began | {"task": identity_of(own)}
+        require_same_objects(run.path, began, now, "open it without task=")
     return run

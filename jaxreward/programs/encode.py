@@ -11,7 +11,7 @@ import numpy as np
 from jax import lax
 from jax.extend import core
 
-from jaxreward.programs.folding import moved
+from jaxreward.moves import moved
 from jaxreward.programs.limits import Limits
 from jaxreward.programs.loops import scan_sizes
 from jaxreward.programs.primitives import SCATTERS, replayable

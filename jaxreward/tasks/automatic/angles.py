@@ -9,15 +9,14 @@ import jax
 import numpy as np
 from jax.extend import core
 
+from jaxreward.moves import MOST, moved
 from jaxreward.tasks.automatic.play import Array
 
 _NONE = -1
 """The number of an element that is no element of an input."""
 _INNER = ("jaxpr", "call_jaxpr")
-_SAME = frozenset({"copy", "copy_p", "stop_gradient", "optimization_barrier", "convert_element_type"})
+_SAME = frozenset({"copy", "copy_p", "neg", "stop_gradient", "optimization_barrier", "convert_element_type"})
 _TURNS = frozenset({"sin", "cos"})
-_LARGEST = 4_096
-"""Elements of an array that is followed."""
 
 
 def turned_elements(function: Callable[..., Any], arguments: Sequence[Any]) -> dict[int, frozenset[int]]:
@@ -29,7 +28,7 @@ def turned_elements(function: Callable[..., Any], arguments: Sequence[Any]) -> d
     for leaf, var in enumerate(closed.jaxpr.invars):
         size = int(np.prod(var.aval.shape))
         inputs.append(None)
-        if size <= _LARGEST and np.issubdtype(_dtype(var), np.floating):
+        if size <= MOST and np.issubdtype(_dtype(var), np.floating):
             inputs[-1] = np.arange(len(owners), len(owners) + size).reshape(var.aval.shape)
             owners += [(leaf, k) for k in range(size)]
     found = set[int]()
@@ -83,9 +82,9 @@ def _follow(
             results = [_moved(equation, operands, [value(v) for v in equation.invars])]
         elif name in ("broadcast_in_dim", "reshape", "convert_element_type", "squeeze"):
             x = value(equation.invars[0])
-            if x is not None and np.size(x) <= _LARGEST:
-                moved = _rearranged(name, params, np.asarray(x), tuple(equation.outvars[0].aval.shape))
-                values |= {} if moved is None else {equation.outvars[0]: moved}
+            if x is not None and np.size(x) <= MOST:
+                constant = _rearranged(name, params, [np.asarray(x)], tuple(equation.outvars[0].aval.shape))
+                values |= {} if constant is None else {equation.outvars[0]: constant}
         known |= {v: x for v, x in zip(equation.outvars, results, strict=False) if x is not None}
     return [read(v) for v in jaxpr.outvars]
 
@@ -110,37 +109,26 @@ def _moved(equation: Any, operands: Sequence[Array | None], values: Sequence[Any
         return np.concatenate(parts, params["dimension"])
     if name in ("add", "sub"):  # an angle less where it rests
         other = next(k for k in (0, 1) if operands[k] is not None)
-        moved = operands[other]
-        return moved if moved is not None and moved.shape == shape and operands[1 - other] is None else None
+        one = operands[other]
+        return one if one is not None and one.shape == shape and operands[1 - other] is None else None
     if name in ("mul", "div"):
         other = next(k for k in (0, 1) if operands[k] is not None)
         unit, half = values[1 - other], 0.5 if name == "mul" else 2.0
-        moved = operands[other]
+        one = operands[other]
         is_half = unit is not None and np.size(unit) == 1 and abs(float(np.ravel(unit)[0])) in (half, 1.0)
-        return moved if is_half and moved is not None and moved.shape == shape else None
+        return one if is_half and one is not None and one.shape == shape else None
     if x is None:
         return None
     if name == "gather":
         return _gathered(x, params, values[1], shape)
-    return _rearranged(name, params, x, shape)
+    if any(place is None for place in values[1:]):
+        return None
+    return _rearranged(name, params, [x, *map(np.asarray, values[1:])], shape)
 
 
-def _rearranged(name: str, params: Mapping[str, Any], x: Array, shape: tuple[int, ...]) -> Array | None:
-    """What a primitive that only rearranges makes of an array."""
-    if name in _SAME or name in ("neg", "reshape", "squeeze", "expand_dims"):
-        return x.reshape(shape)
-    if name == "slice":
-        starts, ends = params["start_indices"], params["limit_indices"]
-        steps = params.get("strides") or (1,) * len(starts)
-        return x[tuple(slice(*span) for span in zip(starts, ends, steps, strict=True))]
-    if name == "transpose":
-        return x.transpose(params["permutation"])
-    if name == "broadcast_in_dim":
-        sizes = [1] * len(shape)
-        for axis, size in zip(params["broadcast_dimensions"], x.shape, strict=True):
-            sizes[axis] = size
-        return np.broadcast_to(x.reshape(sizes), shape)
-    return None
+def _rearranged(name: str, params: Mapping[str, Any], arrays: Sequence[Array], shape: tuple[int, ...]) -> Array | None:
+    """What a primitive that keeps or moves entries makes of arrays."""
+    return arrays[0].reshape(shape) if name in _SAME else moved(name, params, arrays)
 
 
 def _gathered(x: Array, params: Mapping[str, Any], index: Any, shape: tuple[int, ...]) -> Array | None:

@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxreward.function_source.scopes import fresh_name
 from jaxreward.tasks.automatic.draft import Draft
 from jaxreward.tasks.automatic.expressions import Comparison, Text, literal
 from jaxreward.tasks.automatic.leaves import Leaves
@@ -98,11 +99,7 @@ def _called(comparison: Comparison, leaves: Leaves, taken: set[str]) -> tuple[st
     """A name of the arrays that are compared, other than those of `taken`, to which it is added; and words."""
     operator, left, right = comparison
     sides = [_side(x, leaves) for x in (left, right)]
-    name = first = f"{sides[0]}_{operator}_{sides[1]}"
-    count = 1
-    while name in taken:
-        count += 1
-        name = f"{first}_{count}"
+    name = fresh_name(f"{sides[0]}_{operator}_{sides[1]}", taken)
     taken.add(name)
     words = [side.replace("_", " ") for side in sides]
     if right.is_fixed:

@@ -14,6 +14,7 @@ import numpy as np
 from jax import tree_util
 
 from jaxreward.function_source.fields import NEVER_FIELDS
+from jaxreward.function_source.scopes import fresh_name
 from jaxreward.tasks.automatic.play import Array, Play
 from jaxreward.tasks.random_keys import are_random_keys, may_be_random_key
 
@@ -132,16 +133,13 @@ def names_of(view: Any) -> list[str]:
     parts = [[_snake(tree_util.keystr((key,), simple=True)) for key in path] or ["value"] for path in paths]
     ends = Counter(tuple(own[-length:]) for own in parts for length in range(1, len(own) + 1))
     names: dict[str, None] = {}
-    for k, own in enumerate(parts):
+    for own in parts:
         end = own
         for length in range(1, len(own) + 1):
             end = own[-length:]
             if ends[tuple(end)] == 1 and end[0] not in _GENERIC and not end[0].isdigit():
                 break
-        name = usable("_".join(end))
-        while name in names:
-            name = f"{name}_{k}"
-        names[name] = None
+        names[fresh_name(usable("_".join(end)), names)] = None
     return list(names)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from jaxreward.function_source.scopes import fresh_name
 from jaxreward.records import Vocabulary
 from jaxreward.tasks.automatic import cells, features, terms
 from jaxreward.tasks.automatic.clues import clues_of
@@ -49,9 +50,6 @@ def _unique(drafts: list[Draft], taken: set[str]) -> list[Draft]:
     for draft in drafts:
         if (known := found.get(draft.name)) is not None and known.source == draft.source:
             continue
-        name, count = draft.name, 1
-        while name in found or name in taken:
-            count += 1
-            name = f"{draft.name}_{count}"
+        name = fresh_name(draft.name, taken | found.keys())
         found[name] = replace(draft, template=draft.template._replace(name=name))
     return list(found.values())

@@ -1,7 +1,7 @@
-"""Constants that a program moves, without computing: entries, slices and views of a table are constants themselves.
+"""Operations of JAX that only move the entries of an array: entries, slices and views, computed with numpy.
 
-Where such a constant is written as a number, or comes from an array of numpy, it is one without any operation: folding
-gives both one tape, and one digest.
+A program that moves a constant holds a constant, with one tape and one digest, whether it wrote the entry as a number
+or took it from a table. Where the entries are numbers of places, what is moved tells which place is where.
 """
 
 from __future__ import annotations
@@ -13,16 +13,17 @@ import numpy as np
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
-FOLDED = 4_096
-"""The most elements of a constant that is moved while a program is taped: larger ones are moved when it runs."""
+MOST = 4_096
+"""Elements of an array that is moved; of larger ones nothing is said."""
 
 
 def moved(op: str, params: Mapping[str, Any], arrays: Sequence[Array]) -> Array | None:
-    """What an operation makes of constants; None where it is none of those that only move them, or they are large."""
-    if op not in _MOVES or params.get("sharding") is not None or any(array.size > FOLDED for array in arrays):
+    """What an operation with these parameters of its equation makes of arrays; None where it is none of those that only
+    move entries, or they are large."""
+    if op not in _MOVES or params.get("sharding") is not None or any(array.size > MOST for array in arrays):
         return None
     found = _MOVES[op](params, *arrays)
-    return found if found.size <= FOLDED else None
+    return found if found.size <= MOST else None
 
 
 def _slice(params: Mapping[str, Any], array: Array) -> Array:

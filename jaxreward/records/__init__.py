@@ -1,0 +1,39 @@
+"""The data that crosses a process boundary or the disk, as frozen pydantic records.
+
+Device code (tasks, training) works on pytrees and never stores a record; host code (search,
+proposers, runs, reports) passes records and nothing else. Unknown keys are errors.
+"""
+
+from __future__ import annotations
+
+from jaxreward.records.base import Record
+from jaxreward.records.candidate import Candidate, Evolve, Exchange, Proposal, Request, Result
+from jaxreward.records.feedback import Feedback, TermCurve
+from jaxreward.records.measure import SUCCESS, Measure, Score, normalised
+from jaxreward.records.program import TRAINED_STAGES, Failure, Notice, ProgramSummary, Stage, Verdict
+from jaxreward.records.vocabulary import Fragment, TaskCard, Vocabulary
+
+__all__ = [
+    "SUCCESS",
+    "TRAINED_STAGES",
+    "Candidate",
+    "Evolve",
+    "Exchange",
+    "Failure",
+    "Feedback",
+    "Fragment",
+    "Measure",
+    "Notice",
+    "ProgramSummary",
+    "Proposal",
+    "Record",
+    "Request",
+    "Result",
+    "Score",
+    "Stage",
+    "TaskCard",
+    "TermCurve",
+    "Verdict",
+    "Vocabulary",
+    "normalised",
+]

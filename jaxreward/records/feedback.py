@@ -1,0 +1,56 @@
+"""What training a candidate showed."""
+
+from __future__ import annotations
+
+from pydantic import AliasChoices, Field
+
+from jaxreward.records.base import Record
+from jaxreward.records.measure import SUCCESS, Measure
+from jaxreward.records.program import Notice
+
+
+class TermCurve(Record):
+    """One reward term through training, per step, at `Feedback.term_steps`; `share` is its part
+    of the summed absolute reward over the last tenth of training, in [0, 1]."""
+
+    name: str
+    mean: tuple[float, ...]
+    minimum: tuple[float, ...]
+    maximum: tuple[float, ...]
+    share: float
+
+
+class Feedback(Record):
+    """What training a candidate showed; curves are means over seeds at `steps`. `success` is the task's metric,
+    `measure`.
+
+    `return_solved` and `return_failed` are mean undiscounted returns of held-out episodes that
+    reached, or did not reach, the goal (None where there was none); `by_seed` holds the success of every seed (S, P),
+    empty in logs of earlier versions; `return_success_correlation` is
+    the point-biserial correlation of an episode's return with its success over held-out episodes at
+    the end (None where either was constant); `value_fit` is the explained variance of the value
+    function at the end; `diverged` counts seeds; `extra_metrics` are further values of the task's metric by name, under
+    the key `beside` in JSON.
+    """
+
+    steps: tuple[int, ...] = ()
+    success: tuple[float, ...] = ()
+    episode_return: tuple[float, ...] = ()
+    length: tuple[float, ...] = ()
+    seed_success: tuple[float, ...] = ()
+    by_seed: tuple[tuple[float, ...], ...] = Field(default=(), exclude_if=lambda curves: not curves)
+    term_steps: tuple[int, ...] = ()
+    terms: tuple[TermCurve, ...] = ()
+    dead_features: tuple[int, ...] = ()
+    entropy: float = 0.0
+    value_fit: float = 0.0
+    return_solved: float | None = None
+    return_failed: float | None = None
+    return_success_correlation: float | None = None
+    return_success_interval: tuple[float, float] | None = Field(default=None, exclude_if=lambda x: x is None)
+    diverged: int = 0
+    extra_metrics: dict[str, float] = Field(
+        default_factory=dict, validation_alias=AliasChoices("beside", "extra_metrics"), serialization_alias="beside"
+    )
+    measure: Measure = Field(default=SUCCESS, exclude_if=lambda m: m == SUCCESS)
+    notices: tuple[Notice, ...] = ()

@@ -1,0 +1,101 @@
+"""What the values of a task's metric mean, and scores."""
+
+from __future__ import annotations
+
+import math
+
+from pydantic import Field, model_validator
+
+from jaxreward.records.base import Record
+
+
+class Measure(Record):
+    """What the value of a task's metric means.
+
+    A `rate` lies in [0, 1] and more of it is better; any other value may be negative and unbounded, in `unit`, and
+    `higher_is_better` is its direction. `worst` is what an agent counts for that has no value, because it diverged,
+    and no episode counts as worse.
+    `sparse` and `human` are what the task's sparse reward and a person's dense one were measured to reach; between
+    them the value is normalised as in RF-Agent's Table 1, (value - sparse) / (human - sparse).
+    """
+
+    name: str = "success"
+    unit: str = ""
+    rate: bool = True
+    higher_is_better: bool = True
+    worst: float = 0.0
+    sparse: float | None = None
+    human: float | None = None
+
+    @model_validator(mode="after")
+    def _can_be(self) -> Measure:
+        known = [x for x in (self.worst, self.sparse, self.human) if x is not None]
+        if not all(math.isfinite(x) for x in known):
+            raise ValueError("worst, sparse and human must be finite: choose the worst that can honestly happen")
+        if self.rate and not (self.higher_is_better and 0.0 <= self.worst <= 1.0):
+            raise ValueError("more of a rate is better, and it lies in [0, 1]; with rate=False less may be better")
+        return self
+
+    @property
+    def label(self) -> str:
+        """Name, unit and, where it is not the usual one, direction."""
+        unit = f" ({self.unit})" if self.unit else ""
+        return f"{self.name}{unit}" + ("" if self.higher_is_better else ", less is better")
+
+    def oriented(self, value: float) -> float:
+        """`value` with the sign by which more is better."""
+        return value if self.higher_is_better else -value
+
+    def reaches(self, value: float, threshold: float) -> bool:
+        """Whether `value` is as good as `threshold`, or better."""
+        return self.oriented(value) >= self.oriented(threshold)
+
+    def normalised(self, value: float) -> float | None:
+        """0 for what the sparse reward reaches and 1 for a person's; None where one is unknown or they are equal."""
+        if self.sparse is None or self.human is None:
+            return None
+        return normalised(self.oriented(value), self.oriented(self.sparse), self.oriented(self.human))
+
+    def level(self, value: float) -> float | None:
+        """How far the task is solved, about 0 to 1: of a rate the value, of others the normalised one."""
+        return value if self.rate else self.normalised(value)
+
+
+def normalised(value: float, sparse: float, human: float, error: float = 0.0) -> float | None:
+    """The human-normalised score of RF-Agent's Table 1, of values of which more is better.
+
+    None where `human` is not better than `sparse` by more than `error`: there is no scale then.
+    """
+    return (value - sparse) / (human - sparse) if human - sparse > error else None
+
+
+SUCCESS = Measure()
+"""The rate of success."""
+
+
+class Score(Record):
+    """The metric over held-out episodes: mean over `n` seeds with the standard error of that mean.
+
+    With one seed the standard error is that over `episodes` (the total of all seeds). `measure` is the metric,
+    by default a rate of success.
+    """
+
+    mean: float
+    se: float
+    n: int
+    episodes: int
+    measure: Measure = Field(default=SUCCESS, exclude_if=lambda m: m == SUCCESS)
+
+    def __str__(self) -> str:
+        """The mean, its standard error and the unit: `0.987 ± 0.002`."""
+        return f"{self.mean:.4g} ± {self.se:.2g} {self.measure.unit}".rstrip()
+
+    @property
+    def merit(self) -> float:
+        """The mean with the sign by which more is better: what candidates are compared by."""
+        return self.measure.oriented(self.mean)
+
+    @property
+    def level(self) -> float | None:
+        """How far the task is solved, about 0 to 1; None where the metric has no scale."""
+        return self.measure.level(self.mean)

@@ -1,0 +1,91 @@
+"""What programs are built from, and how a proposer knows a task."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import asdict
+from typing import Any, Literal
+
+from pydantic import Field
+
+from jaxreward.function_source import fragment_text
+from jaxreward.function_source.definitions import source_of
+from jaxreward.records.base import Record
+from jaxreward.records.measure import SUCCESS, Measure
+
+
+class Fragment(Record):
+    """A named piece of vocabulary: one top-level function, as readable source.
+
+        Fragment(name="near", kind="term", source="def near(state, action, next_state): ...")
+        Fragment(near)  # the same of a function
+
+    Of a function, `name` and `doc` are its own, `kind` follows from its parameters, and `source` is its text with the
+    constants and helper functions that it needs inside (`jaxreward.function_source`); the rest is given by name.
+
+    A `feature` is `def name(state)` returning a float32 vector of `size` values of order one; a
+    `term` is `def name(state, action, next_state)` returning a scalar. `scales` are the
+    multipliers worth trying first; `tags` group fragments (`milestone`, `shaping`, `penalty`,
+    `relative`, `local_view`, ..., and the objects they speak of). `weight` is how likely the genetic
+    proposer is to draw it, against others of 1.
+    """
+
+    name: str
+    kind: Literal["feature", "term"]
+    source: str
+    size: int = 1
+    scales: tuple[float, ...] = (1.0,)
+    tags: tuple[str, ...] = ()
+    doc: str = ""
+    weight: float = Field(default=1.0, gt=0.0)
+
+    def __init__(self, function: Callable[..., Any] | None = None, /, **fields: Any) -> None:
+        """The fields, or those of a function.
+
+        Raises:
+            UnreadableFunction: a function that cannot be written out as text.
+        """
+        if function is not None:
+            fields = {**asdict(fragment_text(function)), **fields}
+        super().__init__(**fields)
+
+
+class Vocabulary(Record):
+    """What a genetic proposer may build programs from.
+
+    `constants` maps a module-level name to its literal source; `helpers` maps a function name to
+    its source. Fragments and helpers refer to both by name; a program carries only what it uses.
+    """
+
+    constants: dict[str, str] = Field(default_factory=dict)
+    helpers: dict[str, str] = Field(default_factory=dict)
+    fragments: tuple[Fragment, ...] = ()
+
+    def source(self, names: Iterable[str]) -> str:
+        """The fragments called `names` as Python text, with the helpers and constants that they need, each after what
+        it needs itself. It begins with the imports of `jax` and `jnp`; add `get_observation` or `compute_reward` that
+        calls them, and it is a program.
+
+        Raises:
+            UnknownName: no fragment of a name, with the nearest one.
+        """
+        return source_of(self, names)
+
+
+class TaskCard(Record):
+    """The words and the vocabulary by which a proposer knows a task, and what its scores mean.
+
+    `observation` is the source of a `get_observation` that is given and not searched for, if one is. `discount` and
+    `rewards_scaled` are of the learner, which divides rewards by their running size if so; and `horizon_cuts`, by which
+    it takes the horizon for a cut: what the last step before it pays teaches nothing.
+    """
+
+    name: str
+    description: str
+    state_doc: str
+    vocabulary: Vocabulary = Vocabulary()
+    observation: str = ""
+    measure: Measure = SUCCESS
+    discount: float = 0.99
+    rewards_scaled: bool = True
+    horizon_cuts: bool = False
