@@ -6,6 +6,9 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
+OPTIMISED = "JAXREWARD_TESTS_OPTIMISED"
+"""A variable of the environment: where it is set, all tests compile as users do."""
+
 UNOPTIMISED: dict[str, Any] = {
     "xla_backend_optimization_level": 0,
     "xla_llvm_disable_expensive_passes": True,

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.compilation import UNOPTIMISED
+from tests.compilation import OPTIMISED, UNOPTIMISED
 
 if TYPE_CHECKING:
     from jaxreward.programs import Checker
@@ -82,10 +82,13 @@ def warm(checker: Checker, task_of: Callable[[str], Task]) -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def unoptimised() -> Iterator[None]:
-    """XLA compiles what the module trains without optimisations.
+    """XLA compiles what the module trains without optimisations, unless the environment has `OPTIMISED`.
 
     `tests/training/test_optimised.py` and `tests/test_cli.py` compile as users do.
     """
+    if OPTIMISED in os.environ:
+        yield
+        return
     import jax
 
     from jaxreward.devices import supported

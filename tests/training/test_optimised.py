@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -11,7 +15,20 @@ from jaxreward.training import Execution, train
 from jaxreward.training.chunk import Chunk
 from jaxreward.training.fused import Fused
 from jaxreward.training.population import Population
+from tests.compilation import OPTIMISED
 from tests.training.conftest import BANK, FAST, FUSED, SEEDS, STEPWISE, assert_close_trees, budget, params
+
+ROOT = Path(__file__).resolve().parents[2]
+IDENTITIES = ("test_identities.py", "test_robot_identities.py", "test_bank.py")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("name", IDENTITIES)
+def test_the_identities_hold_with_all_optimisations(name: str):
+    command = [sys.executable, "-m", "pytest", "-q", "-m", "not slow", f"tests/training/{name}"]
+    done = subprocess.run(command, cwd=ROOT, env={**os.environ, OPTIMISED: "1"}, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-3000:]
 
 
 @pytest.fixture(scope="module")
