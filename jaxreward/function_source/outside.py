@@ -44,7 +44,7 @@ def path_of(value: Any, written: str, said: str) -> str | None:
                 found = getattr(known, name)
             except (AttributeError, DeprecationWarning):
                 continue
-            if found is value or ("." in said and isinstance(value, float) and found == value):
+            if found is value or ("." in said and type(value) is float and found == value):
                 return f"{path}.{name}"
     return None
 

@@ -70,6 +70,11 @@ class FunctionText:
         return cast(ast.FunctionDef, ast.parse(self.text).body[0])
 
     @cached_property
+    def parents(self) -> dict[ast.AST, ast.AST]:
+        """The node around each node."""
+        return {child: node for node in ast.walk(self.node) for child in ast.iter_child_nodes(node)}
+
+    @cached_property
     def bound(self) -> set[str]:
         """Every name that is bound anywhere in the function."""
         nodes = list(ast.walk(self.node))
@@ -88,14 +93,13 @@ class FunctionText:
         reader.local = [parameters(self.node.args) | {n for part in self.node.body for n in bound_in(part)}]
         for statement in self.node.body:  # not the defaults, which are replaced by their values
             reader.visit(statement)
-        parent = {child: node for node in ast.walk(self.node) for child in ast.iter_child_nodes(node)}
         found: list[Reference] = []
         for name in reader.nodes:
             chain: list[ast.Attribute] = []
-            above = parent.get(name)
+            above = self.parents.get(name)
             while isinstance(above, ast.Attribute):
                 chain.append(above)
-                above = parent.get(above)
+                above = self.parents.get(above)
             found.append(Reference(name, tuple(chain)))
         return tuple(found)
 
@@ -205,13 +209,13 @@ def _is_vmap(text: FunctionText, decorator: ast.expr) -> bool:
     """
     called = decorator.func if isinstance(decorator, ast.Call) else decorator
     try:
-        value = _looked_up(text, called)
+        value = looked_up(text, called)
     except UnreadableFunction:
         if ast.unparse(called) in _JIT:
             return False
         value = None
     if isinstance(decorator, ast.Call) and getattr(value, "__name__", "") == "partial" and decorator.args:
-        value = _looked_up(text, decorator.args[0])  # functools.partial(jax.jit, static_argnums=...)
+        value = looked_up(text, decorator.args[0])  # functools.partial(jax.jit, static_argnums=...)
     jax = sys.modules.get("jax")
     if value is staticmethod or (jax is not None and value is jax.jit):
         return False
@@ -221,7 +225,7 @@ def _is_vmap(text: FunctionText, decorator: ast.expr) -> bool:
     raise UnreadableFunction(f"{message} decorate it, so call the function that you mean", text.name)
 
 
-def _looked_up(text: FunctionText, expression: ast.expr) -> Any:
+def looked_up(text: FunctionText, expression: ast.expr) -> Any:
     """The value of a name or of a chain of attributes; None for another expression."""
     names: list[str] = []
     while isinstance(expression, ast.Attribute):
