@@ -7,6 +7,8 @@ import sys
 from collections.abc import Iterable
 from typing import Any
 
+from jaxreward.function_source.outside import is_usable
+
 MOST_NUMBERS = 1_024
 """Numbers of a constant that are written out."""
 
@@ -16,7 +18,15 @@ _NARROWED = {"float64": "float32", "int64": "int32", "uint64": "uint32"}
 
 
 class NotLiteral(Exception):
-    """A value that cannot be written out; the message ends the sentence `NAME ...`."""
+    """A value that cannot be written out; the message ends the sentence `NAME ...`.
+
+    Attributes:
+        usable: whether a function that is called as it is can compute with it.
+    """
+
+    def __init__(self, message: str, *, usable: bool = True) -> None:
+        super().__init__(message)
+        self.usable = usable
 
 
 def literal(value: Any, *, plain: bool = False) -> str:
@@ -54,7 +64,7 @@ def literal(value: Any, *, plain: bool = False) -> str:
         return "{" + ", ".join(items) + "}"
     if hasattr(value, "dtype") and hasattr(value, "shape"):
         return _array(value)
-    raise NotLiteral(f"is a {type(value).__name__}")
+    raise NotLiteral(f"is a {type(value).__name__}", usable=is_usable(value))
 
 
 def _finite(value: float) -> str:
@@ -80,22 +90,22 @@ def _array(value: Any) -> str:
 
     jax = sys.modules.get("jax")
     if not isinstance(value, np.ndarray | np.generic) and not (jax is not None and isinstance(value, jax.Array)):
-        raise NotLiteral(f"is a {type(value).__name__}")
+        raise NotLiteral(f"is a {type(value).__name__}", usable=is_usable(value))
     if jax is not None and isinstance(value, jax.core.Tracer):
-        raise NotLiteral("is an array of a function that is being traced")
+        raise NotLiteral("is an array of a function that is being traced", usable=False)
     kind, shape = str(value.dtype), tuple(value.shape)
     if math.prod(shape) > MOST_NUMBERS:
         raise NotLiteral(f"is an array of {math.prod(shape):,} numbers, and at most {MOST_NUMBERS:,} are written out")
     if 0 in shape:
         raise NotLiteral("is an array without numbers")
     if kind not in {*_INTEGERS, *_NARROWED, "bool", "float16", "bfloat16", "float32"}:
-        raise NotLiteral(f"is an array of {kind}")
+        raise NotLiteral(f"is an array of {kind}", usable=False)
     array = np.asarray(value)
     narrow = _NARROWED.get(kind, kind)
     if narrow in _INTEGERS:
         limits = np.iinfo(narrow)
         if array.min() < limits.min or array.max() > limits.max:
-            raise NotLiteral(f"holds integers beyond {narrow}")
+            raise NotLiteral(f"holds integers beyond {narrow}", usable=False)
         numbers, form = array.tolist(), repr
     elif narrow == "bool":
         numbers, form, narrow = array.tolist(), repr, "bool_"

@@ -21,7 +21,9 @@ from jaxreward.function_source.outside import (
     NOTHING,
     attribute,
     core_of,
+    has,
     is_function,
+    is_usable,
     package_of,
     path_of,
     top,
@@ -77,7 +79,9 @@ def source_of(*functions: Callable[..., Any]) -> str:
         for role, function in sorted(roles.items(), key=lambda item: _ENTRIES.index(item[0])):
             writer.entry(function, role)
     except UnreadableFunction as error:
-        raise UnreadableFunction(f"{error}{OR_TRUSTED}", error.function) from None
+        if not error.usable:
+            raise
+        raise UnreadableFunction(f"{error}{OR_TRUSTED}", error.function, usable=True) from None
     return writer.program()
 
 
@@ -222,7 +226,8 @@ class _Writer:
         try:
             text = literal(value, plain=places is not None and places.takes_plain(parameter, value))
         except NotLiteral as error:
-            raise UnreadableFunction(f"a value that is bound to {owner} {error}: {_REMEDY}", owner) from None
+            message = f"a value that is bound to {owner} {error}: {_REMEDY}"
+            raise UnreadableFunction(message, owner, usable=error.usable) from None
         return self._mention(text)
 
     def _text(self, function: FunctionText, name: str) -> str:
@@ -246,10 +251,10 @@ class _Writer:
                 root = _root(text)
                 if root in function.bound:
                     message = f"{function.name} has a variable called {root}, which the program needs for something"
-                    raise UnreadableFunction(f"{message} else: give it another name", function.name)
+                    raise UnreadableFunction(f"{message} else: give it another name", function.name, usable=True)
                 if not edits.stands(node):
                     message = f"{function.name} uses {ast.unparse(node)} inside of a string: assign it to a variable"
-                    raise UnreadableFunction(f"{message} before", function.name)
+                    raise UnreadableFunction(f"{message} before", function.name, usable=True)
                 edits.replace(node, text)
         return self._mention("@jax.vmap\n" * function.vmapped) + edits.applied()
 
@@ -312,15 +317,14 @@ class _Writer:
             if package not in (None, top(function.function.__module__ or "")):
                 message = f"{function.name} calls {said}, a function of {package} that programs do not have:"
                 advice = f"use jnp.{written}" if package in ("numpy", "math") else "write it out with jax.numpy"
-                raise UnreadableFunction(f"{message} {advice}", function.name)
+                raise UnreadableFunction(f"{message} {advice}", function.name, usable=is_usable(value))
             return self.helper(value, written, function.bound)
         try:
             return self._constant(written, literal(value, plain=is_plain()), function.bound)
         except NotLiteral as error:
             if type(value) in (tuple, list, dict) or hasattr(value, "dtype") or isinstance(value, float):
-                raise UnreadableFunction(
-                    f"{function.name} uses {said}, which {error}: {_REMEDY}", function.name
-                ) from None
+                message = f"{function.name} uses {said}, which {error}: {_REMEDY}"
+                raise UnreadableFunction(message, function.name, usable=error.usable) from None
             return None
 
     def _constant(self, written: str, text: str, bound: Set[str]) -> str:
@@ -340,11 +344,13 @@ class _Writer:
     def _refusal(self, function: FunctionText, value: Any, said: str, attribute: str = "") -> UnreadableFunction:
         what = f"the module {value.__name__}" if isinstance(value, ModuleType) else f"a {type(value).__name__}"
         what = f"the class {value.__name__}" if isinstance(value, type) else what
+        usable = is_usable(value) and (not attribute or has(value, attribute))
         if top(getattr(value, "__name__", "")) == "numpy" and isinstance(value, ModuleType):
             message = f"{function.name} uses {said}.{attribute}, and programs compute with jax.numpy:"
             return UnreadableFunction(f"{message} write jnp.{attribute}", function.name)
         which = f"the attribute {attribute} of {said}, {what}, which" if attribute else f"{said}, {what}, which"
-        return UnreadableFunction(f"{function.name} uses {which} cannot be written out: {_REMEDY}", function.name)
+        message = f"{function.name} uses {which} cannot be written out: {_REMEDY}"
+        return UnreadableFunction(message, function.name, usable=usable)
 
 
 def _root(text: str) -> str:
