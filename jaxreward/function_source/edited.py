@@ -38,7 +38,7 @@ def _compiled(text: str) -> dict[tuple[str, int], list[Hashable]] | None:
     except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError):
         return None
     found: dict[tuple[str, int], list[Hashable]] = {}
-    for code in codes_of(module):
+    for code in (inner for part in module.co_consts if isinstance(part, CodeType) for inner in codes_of(part)):
         found.setdefault((code.co_name, code.co_firstlineno), []).append(_essence(code))
     return found
 

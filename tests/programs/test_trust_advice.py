@@ -139,7 +139,7 @@ def is_masked(state):
     return jnp.maximum(state.pos, LOWEST)
 
 
-pair = lambda state: state.pos, lambda state: state.vel  # noqa: E731
+pair = lambda state: state.pos, lambda state: state.vel
 without_text: dict[str, Any] = {}
 exec("def hidden(state):\n    return state.pos", without_text)
 
