@@ -194,8 +194,8 @@ def test_what_cannot_be_compared_is_read_as_it_is(module):
     known.__loader__ = object()  # as of a tool that changes code on import
     assert not is_edited(known.look)
     names: dict[str, Any] = {}
-    cell = "def look(state):\n    return state.pos\n"
-    linecache.cache["<cell 1>"] = (len(cell), None, cell.splitlines(True), "<cell 1>")
+    cell: str = "def look(state):\n    return state.pos\n"
+    linecache.cache["<cell 1>"] = (len(cell), None, [*map(str, cell.splitlines(True))], "<cell 1>")
     exec(compile(cell, "<cell 1>", "exec"), names)
     assert not is_edited(names["look"]) and "return state.pos" in source_of(names["look"])
     del linecache.cache["<cell 1>"]
