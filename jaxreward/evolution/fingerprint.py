@@ -10,7 +10,7 @@ import linecache
 import sys
 import textwrap
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from enum import Enum
 from pathlib import PurePath
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
@@ -19,6 +19,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from jaxreward.function_source.edited import codes_of, is_edited
 from jaxreward.function_source.outside import is_installed, top
 
 MOST_PARTS = 20_000
@@ -236,13 +237,15 @@ def _is_written(kind: type, name: str, value: Any) -> bool:
 
 
 def _source_of(function: FunctionType) -> str:
-    """The text of a function, empty where it is not known."""
+    """The text of a function, empty where it is not known, as after an edit of the file that was imported."""
     code = function.__code__
+    if is_edited(function):
+        return ""
     linecache.checkcache(code.co_filename)
     lines = linecache.getlines(code.co_filename, function.__globals__)
     if not lines:
         return ""
-    spans = [span for inner in _codes(code) for span in inner.co_positions()]
+    spans = [span for inner in codes_of(code) for span in inner.co_positions()]
     last = max(end for _, end, *_ in spans if end)
     text = "".join(lines[code.co_firstlineno - 1 : last])
     places = [((line, start), (end, stop)) for line, end, start, stop in spans if line and end and stop]
@@ -255,19 +258,11 @@ def _source_of(function: FunctionType) -> str:
     return f"lambda {', '.join(parameters)}: {raw[start : len(raw) - cut].decode()}"
 
 
-def _codes(code: CodeType) -> Iterator[CodeType]:
-    """A function's code and that of the functions inside of it."""
-    yield code
-    for inner in code.co_consts:
-        if isinstance(inner, CodeType):
-            yield from _codes(inner)
-
-
 def _globals_of(function: FunctionType) -> list[tuple[str, Any]]:
     """The globals that a function reads and does not assign, by name; of the user's own modules, the attributes that
     it may read."""
     read, stored, dotted = set[str](), set[str](), set[str]()
-    for code in _codes(function.__code__):
+    for code in codes_of(function.__code__):
         for step in dis.get_instructions(code):
             if step.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
                 read.add(str(step.argval))
