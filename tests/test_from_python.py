@@ -16,7 +16,7 @@ import pytest
 import jaxreward as jr
 from jaxreward.commands.evolve import COMMANDS
 from jaxreward.errors import ChangedSetting, EndCause, InvalidSetting, UnknownName, UnusableFile
-from jaxreward.evolution.identities import identity_of
+from jaxreward.evolution.identities import Identity
 from jaxreward.evolution.python_settings import search_settings
 from jaxreward.evolution.setup import Objects
 from jaxreward.evolution.vocabulary import FILE, read_vocabulary, write_vocabulary
@@ -389,6 +389,9 @@ def test_a_key_in_a_call_is_not_recorded(monkeypatch):
 def test_an_identity_is_of_class_options_and_source():
     class Bit2(Probe):
         pass
+
+    def identity_of(given: Any) -> str:
+        return Identity.of(given).text
 
     assert identity_of(Bit()) == identity_of(Bit()) != identity_of(Bit(length=2))
     assert identity_of(Bit()).partition(", source ")[2] != identity_of(Bit2("choice")).partition(", source ")[2]
