@@ -58,9 +58,12 @@ class Identity:
 
     @classmethod
     def of_code(cls, given: Any) -> Identity:
-        """An object, or a class, by digests alone: the same wherever the file lies that it is from. Attributes whose
-        names begin with an underscore do not count: an object may change them."""
-        found, digests = _digests(_kind(given), _stored(given, private=False))
+        """An object, or a class, by digests alone: the same wherever the file lies that it is from. Attributes of the
+        user's objects whose names begin with an underscore do not count, unless they are fields: using the object may
+        change them."""
+        kind = _kind(given)
+        private = dataclasses.is_dataclass(kind) or bool(package_of(kind.__module__ or ""))
+        found, digests = _digests(kind, _stored(given, private))
         return cls(digest_of(*digests.values()), _kept(found))
 
 

@@ -101,7 +101,7 @@ def difference(what: str, before: Mapping[str, str], now: Mapping[str, str], *, 
         what: what the object is called.
         shared: only parts that both have count, and no bytecode: they were made by other versions of packages.
     """
-    for path, text in before.items():
+    for path, text in sorted(before.items(), key=lambda item: item[0].startswith(SOURCE)):  # a value says more
         if path in now and now[path] != text and not (shared and text.startswith(BYTECODE)):
             return _in_words(what, path, text, now[path])
     if shared or max(len(before), len(now)) >= MOST:  # what is missing may lie beyond
