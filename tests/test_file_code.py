@@ -167,7 +167,7 @@ def test_asking_records_the_code_and_is_refused_with_another(folder: Path):
     assert (folder / "runs/run/events.jsonl").read_bytes() == log
 
 
-def began(settings: EvolveSettings, code: Mapping[str, Identity], of: Mapping[str, str] | None = None) -> None:
+def began(settings: EvolveSettings, code: Mapping[str, Identity], of: dict[str, str] | None = None) -> None:
     """Write a run that began with these settings and that code, with packages of the versions `of`."""
     config = settings.as_config()
     with Run.create(settings.out / settings.run_name, config) as run:
