@@ -10,10 +10,10 @@ from jaxreward.config import apply, is_file
 from jaxreward.errors import CallProblem, EndCause, UserError
 from jaxreward.evolution.artifacts import is_policy_of
 from jaxreward.evolution.filming import policy_of
-from jaxreward.evolution.identities import identity_of
+from jaxreward.evolution.identities import Identity
 from jaxreward.evolution.python_settings import task_of
 from jaxreward.evolution.settings import EvolveSettings
-from jaxreward.evolution.setup import require_same_objects
+from jaxreward.evolution.setup import given_objects, require_same_objects
 from jaxreward.formatting import printable
 from jaxreward.programs import Program, load_program
 from jaxreward.records import Result, Score
@@ -213,8 +213,8 @@ def open_run(path: str | Path, task: str | Path | Task | None = None) -> SearchR
     if name and own is None:
         own = make_task_of(name)
     run = SearchRun(find_run(str(path), Path("runs")), own)
-    began = run.view.started.objects if run.view.progress.started else {}
+    began = given_objects(run.view.started) if run.view.progress.started else {}
     if own is not None and "task" in began:
-        now = began | {"task": identity_of(own)}
+        now = began | {"task": Identity.of(own)}
         require_same_objects(run.path, began, now, "open it without task=")
     return run
