@@ -210,7 +210,7 @@ class ProposerStopped(UserError):
 
 def nearest(name: str, known: Collection[str]) -> str | None:
     """The most similar of the known names, or None."""
-    return next(iter(get_close_matches(name, known, 1)), None)
+    return next(iter(get_close_matches(str(name), known, 1)), None)
 
 
 def did_you_mean(name: str, known: Collection[str], otherwise: str = "choose one of") -> str:

@@ -13,14 +13,15 @@ ROOT = Path(__file__).resolve().parents[1]
 
 BASE = {
     *("records", "errors", "extras", "operators", "timing", "devices", "formatting", "config", "files", "table"),
-    *("function_source", "user_files"),
+    *("function_source", "user_files", "value_words"),
 }
 """Modules at the root that everything may import, as far as each row below says."""
 
 FLOORS: dict[str, set[str]] = {
     **{name: set() for name in ("errors", "operators", "timing", "devices", "formatting", "files", "moves")},
+    "value_words": set(),
     "extras": {"errors"},
-    "config": {"errors", "files"},
+    "config": {"errors", "files", "value_words"},
     "table": {"errors", "formatting"},
     "function_source": {"errors"},
     "user_files": {"config", "errors"},
@@ -33,7 +34,7 @@ FLOORS: dict[str, set[str]] = {
     "search": {"records", "errors", "operators", "config", "user_files"},
     "runs": {"records", "errors", "operators", "files", "config", "formatting"},
     "training": {
-        *("records", "errors", "formatting", "function_source", "table"),
+        *("records", "errors", "formatting", "function_source", "table", "value_words"),
         *("kernels", "programs", "tasks", "timing", "devices"),
     },
     "proposers": {

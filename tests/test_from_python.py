@@ -305,7 +305,9 @@ def test_a_new_run_is_numbered(monkeypatch):
     "given, says",
     [
         ({"stepz": 1}, "there is no setting 'stepz'; did you mean 'steps'?"),
-        ({"dry_run": True}, "there is no setting 'dry_run'"),
+        ({"dry_run": True}, "dry_run is for the command line: leave it out, `jaxreward evolve --dry-run` shows what a"),
+        ({"zzz": 1}, "there is no setting 'zzz'; `jaxreward evolve --help` lists them"),
+        ({"preset": 3}, "there is no preset '3'"),
         ({"ppo": {"lr": 1e-3}}, "did you mean 'ppo.learning_rate'?"),
         ({"llm": {"modle": "x"}}, "did you mean 'llm.model'?"),
         ({"strategy": "lime"}, "there is no strategy 'lime'; did you mean 'limen'?"),
@@ -325,7 +327,12 @@ def test_a_typo_is_answered_with_the_nearest_name(given, says):
 @pytest.mark.parametrize(
     "given, says",
     [
-        ({"steps": "many"}, "'steps' cannot be 'many'"),
+        ({"steps": "many"}, "^steps must be a whole number, not 'many'"),
+        ({"ppo": {"envs": "x"}}, "^ppo.envs must be a whole number, not 'x'"),
+        ({"ppo": 3}, "^ppo must be a PPO, or a dictionary such as {'learning_rate': ...}, not 3"),
+        ({"task": ""}, "task is empty: give the name of a task"),
+        ({"proposer": lambda a, b: None}, r"^the proposer <lambda> takes \(a, b\) and is called with the TaskCard"),
+        ({"proposer": lambda card: None}, "the function <lambda> returns None: let it return a proposer"),
         ({"task": Probe}, "Probe is a class: give an object of it, Probe()"),
         ({"task": None}, "None is no task: give a name, a Python file or an object"),
         ({"task": a_hit}, r"the function a_hit is no task: jr.from_functions\(reset, step"),

@@ -41,7 +41,7 @@ from jaxreward.search.registry import strategy_class
 from jaxreward.table import Table
 from jaxreward.tasks import Task
 
-_NOT_HERE = {"tasks", "strategies", "proposers", "search_seeds", "merge", "dry_run", "json"}
+_PARAMETERS = {"tasks", "strategies", "proposers", "search_seeds"}
 
 AnyTask = str | Path | Task
 AnyStrategy = str | SearchStrategy[Any] | type[SearchStrategy[Any]]
@@ -112,7 +112,7 @@ def _settings(tasks: Any, strategies: Any, proposers: Any, search_seeds: int, gi
                 kind = type(own).__name__
                 raise InvalidSetting(f"each search needs a proposer of its own: give the class {kind}", "proposers")
             makers[name] = own
-    values = typed_values(CompareSettings, given, _NOT_HERE)
+    values = typed_values(CompareSettings, given, _PARAMETERS, "jaxreward.compare")
     learner = {path.partition(".")[2]: value for path, value in values.items() if path.startswith("ppo.")}
     if "ppo" in values:
         learner = {f.name: getattr(values["ppo"], f.name) for f in dataclasses.fields(values["ppo"])}

@@ -73,7 +73,7 @@ def preset(
         UserError: no such preset, or none for this task.
     """
     if name not in PRESETS:
-        raise UnknownName("preset", name, PRESETS, otherwise="choose from")
+        raise UnknownName("preset", name, PRESETS, otherwise="choose from", settings=("preset",))
     real, learner, steps = _has_real_actions(task), quick_learner(task, platform), quick_steps(task)
     task = _name(task)
     base = EvolveSettings(task=task, steps=steps, ppo=learner)
