@@ -15,6 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from jaxreward import files
 from jaxreward.errors import FileProblem, InvalidSetting, UnusableFile, nearest, problem_of, why_unreadable
+from jaxreward.sentences import mention
 from jaxreward.value_words import kind_in_words, short
 
 D = TypeVar("D")
@@ -101,14 +102,14 @@ def fields_of(kind: type) -> dict[str, tuple[Any, Arg]]:
 def check_bounds(settings: Any) -> None:
     """Raise `InvalidSetting` for the first of its own values that is out of bounds. None is never."""
     for name, (_, arg) in fields_of(type(settings)).items():
-        value, flag = getattr(settings, name), f"--{name.replace('_', '-')}"
+        value, named = getattr(settings, name), mention(name)
         if value is None:
             continue
         if arg.positive and not 0 < value < math.inf:
-            raise InvalidSetting(f"{flag} must be a positive number, not {value}", name)
+            raise InvalidSetting(f"{named} must be a positive number, not {value}", name)
         if arg.least is not None and not arg.least <= value < math.inf:
             what = f"be at least {arg.least}" if arg.least else "not be negative"
-            raise InvalidSetting(f"{flag} must {what}, not {value}", name)
+            raise InvalidSetting(f"{named} must {what}, not {value}", name)
 
 
 def _strict(kind: Any, value: Any) -> Any:

@@ -12,6 +12,7 @@ from jaxreward.errors import InvalidSetting, UnknownName, UserError, did_you_mea
 from jaxreward.function_source import name_of
 from jaxreward.proposers.proposer import Proposer
 from jaxreward.records import TaskCard
+from jaxreward.sentences import mention
 from jaxreward.user_files import Wanted, class_from_file, failed
 
 _PROPOSERS = {
@@ -61,7 +62,7 @@ def make_proposer(name: str, card: TaskCard, **options: Any) -> Proposer:
     if is_file(name):
         raise UserError(
             f"the proposer is the Python file {name}, which would be executed: look at it first, then say "
-            f"--proposer {name}"
+            f"{mention('proposer', name)}"
         )
     if name not in _PROPOSERS:
         raise UnknownName("proposer", name, NAMES, settings=("proposer",))
