@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from jaxreward.evolution.watching import CompletedGeneration
     from jaxreward.function_source import UnreadableFunction, source_of
     from jaxreward.programs import Program, ProgramRejected, Spec, check_program, load_program
-    from jaxreward.records import Fragment, Vocabulary
+    from jaxreward.records import Fragment, Measure, Vocabulary
     from jaxreward.table import Table
     from jaxreward.tasks import (
         BaseTask,
@@ -53,6 +53,8 @@ if TYPE_CHECKING:
         from_playground,
         make_task,
     )
+    from jaxreward.tasks.metrics import Mean, MeanBelow, Reached, Sum, WithExtraMetrics
+    from jaxreward.tasks.robots.mujoco_task import MuJoCoTask as MuJoCoTask
     from jaxreward.training import PPO, Policy, Rung, TrainResult, train
 
 __version__ = "0.1.0"
@@ -65,18 +67,24 @@ __all__ = [
     "CompletedGeneration",
     "Discrete",
     "Fragment",
+    "Mean",
+    "MeanBelow",
+    "Measure",
     "Policy",
     "Program",
     "ProgramRejected",
+    "Reached",
     "Rung",
     "SearchRun",
     "Spec",
+    "Sum",
     "Table",
     "Task",
     "TrainResult",
     "UnreadableFunction",
     "UserError",
     "Vocabulary",
+    "WithExtraMetrics",
     "__version__",
     "check_program",
     "check_task",
@@ -103,7 +111,7 @@ _ROOMS = {
     "evolution.watching": ("CompletedGeneration",),
     "function_source": ("UnreadableFunction", "source_of"),
     "programs": ("Program", "ProgramRejected", "Spec", "check_program", "load_program"),
-    "records": ("Fragment", "Vocabulary"),
+    "records": ("Fragment", "Measure", "Vocabulary"),
     "table": ("Table",),
     "evolution.task_check": ("check_task",),
     "evolution.task_remarks": ("remarks_on",),
@@ -111,8 +119,12 @@ _ROOMS = {
         *("BaseTask", "Box", "Discrete", "Task", "make_task"),
         *("from_brax", "from_functions", "from_gymnax", "from_jumanji", "from_playground"),
     ),
+    "tasks.metrics": ("Mean", "MeanBelow", "Reached", "Sum", "WithExtraMetrics"),
+    "tasks.robots.mujoco_task": ("MuJoCoTask",),
     "training": ("PPO", "Policy", "Rung", "TrainResult", "train"),
 }
+_OF_EXTRAS = ("MuJoCoTask",)
+"""Names that need an extra: not in `__all__`, since `from jaxreward import *` must work without it."""
 _PACKAGES = (
     *("comparison", "errors", "evolution", "exports", "programs", "proposers", "records", "reports", "runs", "search"),
     *("tasks", "tracking", "training"),
@@ -134,4 +146,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return [*__all__, *_PACKAGES]
+    return [*__all__, *_OF_EXTRAS, *_PACKAGES]

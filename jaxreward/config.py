@@ -15,6 +15,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from jaxreward import files
 from jaxreward.errors import FileProblem, InvalidSetting, UnusableFile, nearest, problem_of, why_unreadable
+from jaxreward.sentences import mention
+from jaxreward.value_words import kind_in_words, short
 
 D = TypeVar("D")
 
@@ -100,14 +102,14 @@ def fields_of(kind: type) -> dict[str, tuple[Any, Arg]]:
 def check_bounds(settings: Any) -> None:
     """Raise `InvalidSetting` for the first of its own values that is out of bounds. None is never."""
     for name, (_, arg) in fields_of(type(settings)).items():
-        value, flag = getattr(settings, name), f"--{name.replace('_', '-')}"
+        value, named = getattr(settings, name), mention(name)
         if value is None:
             continue
         if arg.positive and not 0 < value < math.inf:
-            raise InvalidSetting(f"{flag} must be a positive number, not {value}", name)
+            raise InvalidSetting(f"{named} must be a positive number, not {value}", name)
         if arg.least is not None and not arg.least <= value < math.inf:
             what = f"be at least {arg.least}" if arg.least else "not be negative"
-            raise InvalidSetting(f"{flag} must {what}, not {value}", name)
+            raise InvalidSetting(f"{named} must {what}, not {value}", name)
 
 
 def _strict(kind: Any, value: Any) -> Any:
@@ -135,14 +137,58 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise UnusableFile(f"the settings file {path} is not valid TOML: {error}", path, FileProblem.DAMAGED) from error
 
 
-def values_of(kind: type, table: Mapping[str, Any], origin: str, prefix: str = "") -> dict[str, Any]:
+class TableWords:
+    """The sentences of `values_of` about the TOML table of `origin`, a file."""
+
+    def __init__(self, origin: str) -> None:
+        self.origin = origin
+
+    def unknown(self, path: str, near: str, known: Collection[str]) -> str:
+        """There is no setting `path`; `near` is the most similar one, or empty."""
+        hint = f"did you mean '{near}'?" if near else f"known are {', '.join(sorted(known))}"
+        return f"{self.origin}: unknown key '{path}'; {hint}"
+
+    def no_group(self, path: str, hint: type, value: Any) -> str:
+        """The value of nested settings is not their values by name."""
+        return f"{self.origin}: '{path}' is a table, write [{path}]"
+
+    def wrong(self, path: str, hint: Any, value: Any, reason: str) -> str:
+        """A value that is not of the type `hint`; `reason` says why."""
+        return f"{self.origin}: '{path}' cannot be {_toml(value)}: {reason}"
+
+
+class KeywordWords(TableWords):
+    """Those about the keyword arguments of the function `origin`."""
+
+    @property
+    def command(self) -> str:
+        """The command that does the same as the function."""
+        return self.origin.replace(".", " ")
+
+    def unknown(self, path: str, near: str, known: Collection[str]) -> str:
+        hint = f"did you mean '{near}'?" if near else f"`{self.command} --help` lists them"
+        return f"there is no setting '{path}'; {hint}"
+
+    def no_group(self, path: str, hint: type, value: Any) -> str:
+        example = f"{{{next(iter(fields_of(hint)))!r}: ...}}"
+        return f"{path} must be a {hint.__name__}, or a dictionary such as {example}, not {short(value)}"
+
+    def wrong(self, path: str, hint: Any, value: Any, reason: str) -> str:
+        return f"{path} must be {kind_in_words(hint)}, not {short(value)}"
+
+
+def values_of(kind: type, table: Mapping[str, Any], origin: str | TableWords, prefix: str = "") -> dict[str, Any]:
     """The values of a TOML table by their path in the settings, nested ones after a dot: `ppo.learning_rate`.
 
     Keys may be written with dashes, and without the group that `Arg.flat` leaves out, as on the command line.
 
+    Args:
+        origin: the file that it is of, or how to tell mistakes in it.
+
     Raises:
         InvalidSetting: a key that is no field (with the nearest one), or a value of the wrong type.
     """
+    words = TableWords(origin) if isinstance(origin, str) else origin
     fields, found = fields_of(kind), dict[str, Any]()
     flat = {f.name: name for name, (hint, arg) in fields.items() if arg.flat for f in dataclasses.fields(hint)}
     for written, value in table.items():
@@ -151,27 +197,23 @@ def values_of(kind: type, table: Mapping[str, Any], origin: str, prefix: str = "
             key, value, inside = flat[key], {written: value}, prefix
         if key not in fields:
             near = nearest_option(key, fields)
-            hint = f"did you mean '{prefix}{near}'?" if near else f"known are {', '.join(sorted(fields))}"
-            raise InvalidSetting(f"{origin}: unknown key '{prefix}{written}'; {hint}", f"{prefix}{written}")
+            message = words.unknown(f"{prefix}{written}", f"{prefix}{near}" if near else "", fields)
+            raise InvalidSetting(message, f"{prefix}{written}")
         hint, arg = fields[key]
         if isinstance(value, str):
             value = arg.renamed.get(value, value)
         if dataclasses.is_dataclass(hint):
             if not isinstance(value, Mapping):
-                raise InvalidSetting(
-                    f"{origin}: '{prefix}{written}' is a table, write [{prefix}{written}]", f"{prefix}{written}"
-                )
-            found |= {
-                f"{key}.{path}": v for path, v in values_of(typing.cast(type, hint), value, origin, inside).items()
-            }
+                message = words.no_group(f"{prefix}{written}", typing.cast(type, hint), value)
+                raise InvalidSetting(message, f"{prefix}{written}")
+            nested = values_of(typing.cast(type, hint), value, words, inside)
+            found |= {f"{key}.{path}": v for path, v in nested.items()}
             continue
         try:
             found[key] = _strict(hint, value)
         except ValidationError as error:
-            reason = error.errors()[0]["msg"]
-            raise InvalidSetting(
-                f"{origin}: '{prefix}{written}' cannot be {_toml(value)}: {reason}", f"{prefix}{written}"
-            ) from error
+            message = words.wrong(f"{prefix}{written}", hint, value, error.errors()[0]["msg"])
+            raise InvalidSetting(message, f"{prefix}{written}") from error
     return found
 
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 import copyreg
 import errno
 from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from difflib import get_close_matches
 from enum import Enum, StrEnum
 from pathlib import Path
 from traceback import walk_tb
 from typing import Any, NamedTuple
+
+from jaxreward.sentences import Sentence, in_python
 
 USAGE_EXIT_CODE = 2
 """Exit code of a command after a mistake of the user."""
@@ -32,9 +35,28 @@ class UserError(Exception):
 
     settings: tuple[str, ...] = ()
 
+    def __init__(self, message: str = "", *more: Any) -> None:
+        """`message` may name options by `sentences.mention`."""
+        super().__init__(Sentence(message), *more)
+
+    @property
+    def sentence(self) -> Sentence:
+        """What it says, for another sentence, or to be shown in the words of Python."""
+        return Sentence(self.args[0] if self.args else "")
+
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickled by its fields, since constructors differ: a worker in another process may raise it."""
         return copyreg.__newobj__, (type(self), *self.args), self.__dict__  # type: ignore[attr-defined]
+
+
+@contextmanager
+def errors_in_python() -> Iterator[None]:
+    """Let the errors raised inside name options as keyword arguments."""
+    try:
+        yield
+    except UserError as error:
+        error.args = (in_python(error.sentence), *error.args[1:])
+        raise
 
 
 class UnknownName(UserError):
@@ -210,7 +232,7 @@ class ProposerStopped(UserError):
 
 def nearest(name: str, known: Collection[str]) -> str | None:
     """The most similar of the known names, or None."""
-    return next(iter(get_close_matches(name, known, 1)), None)
+    return next(iter(get_close_matches(str(name), known, 1)), None)
 
 
 def did_you_mean(name: str, known: Collection[str], otherwise: str = "choose one of") -> str:

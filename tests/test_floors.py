@@ -13,38 +13,45 @@ ROOT = Path(__file__).resolve().parents[1]
 
 BASE = {
     *("records", "errors", "extras", "operators", "timing", "devices", "formatting", "config", "files", "table"),
-    *("function_source", "user_files"),
+    *("function_source", "user_files", "sentences", "value_words"),
 }
 """Modules at the root that everything may import, as far as each row below says."""
 
 FLOORS: dict[str, set[str]] = {
-    **{name: set() for name in ("errors", "operators", "timing", "devices", "formatting", "files", "moves")},
+    **{name: set() for name in ("operators", "timing", "devices", "formatting", "files", "moves")},
+    **{name: set() for name in ("sentences", "value_words")},
+    "errors": {"sentences"},
     "extras": {"errors"},
-    "config": {"errors", "files"},
+    "config": {"errors", "files", "sentences", "value_words"},
     "table": {"errors", "formatting"},
     "function_source": {"errors"},
     "user_files": {"config", "errors"},
     "records": {"function_source"},
     "kernels": set(),
-    "programs": {"records", "errors", "files", "formatting", "function_source", "kernels", "moves", "devices"},
+    "programs": {
+        *("records", "errors", "files", "formatting", "function_source", "kernels", "moves", "devices", "sentences"),
+    },
     "tasks": {
         *("records", "errors", "extras", "config", "function_source", "kernels", "moves", "devices", "user_files"),
+        "sentences",
     },
-    "search": {"records", "errors", "operators", "config", "user_files"},
+    "search": {"records", "errors", "operators", "config", "sentences", "user_files"},
     "runs": {"records", "errors", "operators", "files", "config", "formatting"},
     "training": {
-        *("records", "errors", "formatting", "function_source", "table"),
+        *("records", "errors", "formatting", "function_source", "table", "value_words"),
         *("kernels", "programs", "tasks", "timing", "devices"),
     },
     "proposers": {
         *("records", "errors", "operators", "files", "config", "formatting", "function_source", "user_files"),
-        *("programs", "proposers.replies"),
+        *("programs", "proposers.replies", "sentences"),
     },
-    "proposers.genetic": {"records", "errors", "operators", "function_source", "programs", "proposers"},
+    "proposers.genetic": {
+        *("records", "errors", "operators", "function_source", "programs", "proposers", "sentences"),
+    },
     "proposers.replies": {"records", "errors", "operators"},
     "proposers.prompts": {"records", "errors", "operators", "programs", "proposers.replies"},
     "proposers.llm": {
-        *("records", "errors", "extras", "files", "config", "formatting"),
+        *("records", "errors", "extras", "files", "config", "formatting", "sentences"),
         *("proposers", "proposers.prompts", "proposers.replies"),
     },
     "proposers.human": {
@@ -52,7 +59,7 @@ FLOORS: dict[str, set[str]] = {
         *("proposers", "proposers.llm", "proposers.prompts", "proposers.replies"),
     },
     "reports": {"records", "errors", "extras", "operators", "config", "files", "formatting", "runs"},
-    "tracking": {"records", "errors", "extras", "config", "files", "runs", "reports"},
+    "tracking": {"records", "errors", "extras", "config", "files", "runs", "reports", "sentences"},
     "serving": {"errors", "files", "formatting", "reports", "runs"},
     "exports": {"records", "errors", "function_source", "programs", "tasks", "runs"},
 }

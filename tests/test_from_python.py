@@ -22,6 +22,7 @@ from jaxreward.evolution.setup import Objects
 from jaxreward.evolution.vocabulary import FILE, read_vocabulary, write_vocabulary
 from jaxreward.proposers.proposer import OneByOne
 from jaxreward.records import Proposal
+from jaxreward.reports.tables import interval
 from jaxreward.runs import Asked, Baseline, Paused, Proposed, RunStarted, Told, Trained, read_log
 from jaxreward.search import Draft, SearchStrategy, make_strategy
 from jaxreward.search import registry as strategies
@@ -128,7 +129,10 @@ def test_a_run_is_read_played_reported_and_goes_on(capsys):
     assert best.score is not None and best.score == run.view.final
     assert "def compute_reward" in best.source and best.program.digest == best.result.candidate.summary.digest
     table = run.table()
-    assert table.columns[:6] == ("id", "generation", "operator", "success", "se", "status")
+    assert table.columns[:8] == ("id", "generation", "operator", "success", "se", "low", "high", "status")
+    assert all(row["low"] <= row["success"] <= row["high"] and row["low"] < row["high"] for row in table)
+    assert best.interval is not None and best.interval[0] <= best.score.mean <= best.interval[1]
+    assert best.interval == interval(best.score) and f"interval=({best.interval[0]:.4g}, " in repr(best)
     assert table["id"] == ["g0000-00", "g0001-00"] and best.id in table["id"]
     assert set(table["status"]) == {"trained"} and run.baselines.keys() == {"sparse"}
     assert 5 <= len(repr(run).splitlines()) <= 10 and repr(run).startswith("SearchRun('runs/first'): finished")
@@ -138,6 +142,15 @@ def test_a_run_is_read_played_reported_and_goes_on(capsys):
     actions = jax.jit(jax.vmap(policy))(states, jax.random.split(jax.random.key(1), 4))
     assert actions.shape == (4,) and set(actions.tolist()) <= {0, 1}
     assert run.report(Path("page.html")) == Path("page.html") and "first" in Path("page.html").read_text()
+
+    assert (
+        run.film(episodes=3, frames=4) == run.path / "film.gif" and "film.gif" in (run.path / "film.json").read_text()
+    )
+    assert run.film("other.gif", episodes=3, frames=4).read_bytes()[:3] == b"GIF"
+    with pytest.raises(InvalidSetting, match="episodes must be a whole number, at least 3, not 2"):
+        run.film(episodes=2)
+    with pytest.raises(UnusableFile, match="as .gif or .mp4, not as a.avi"):
+        run.film("a.avi")
 
     before = (run.path / "events.jsonl").read_bytes()
     again = jr.evolve("probe-choice", name="first", **SMALL)
@@ -186,8 +199,9 @@ def test_objects_search_and_the_same_objects_go_on():
             call()
     read = jr.open_run(run.path)
     assert read.best is not None and read.best.source == best_of(run).source
-    with pytest.raises(jr.UserError, match="was given in Python"):
-        read.policy()
+    for without_task in (read.policy, read.film):
+        with pytest.raises(jr.UserError, match="was given in Python"):
+            without_task()
     assert jr.open_run(run.path, task=Bit()).policy()
     with pytest.raises(jr.UserError, match="began with the task .*length=6.*is now given .*length=7.*: give the same"):
         jr.open_run(run.path, task=Bit(length=7))
@@ -308,7 +322,9 @@ def test_a_new_run_is_numbered(monkeypatch):
     "given, says",
     [
         ({"stepz": 1}, "there is no setting 'stepz'; did you mean 'steps'?"),
-        ({"dry_run": True}, "there is no setting 'dry_run'"),
+        ({"dry_run": True}, "dry_run is for the command line: leave it out, `jaxreward evolve --dry-run` shows what a"),
+        ({"zzz": 1}, "there is no setting 'zzz'; `jaxreward evolve --help` lists them"),
+        ({"preset": 3}, "there is no preset '3'"),
         ({"ppo": {"lr": 1e-3}}, "did you mean 'ppo.learning_rate'?"),
         ({"llm": {"modle": "x"}}, "did you mean 'llm.model'?"),
         ({"strategy": "lime"}, "there is no strategy 'lime'; did you mean 'limen'?"),
@@ -328,7 +344,12 @@ def test_a_typo_is_answered_with_the_nearest_name(given, says):
 @pytest.mark.parametrize(
     "given, says",
     [
-        ({"steps": "many"}, "'steps' cannot be 'many'"),
+        ({"steps": "many"}, "^steps must be a whole number, not 'many'"),
+        ({"ppo": {"envs": "x"}}, "^ppo.envs must be a whole number, not 'x'"),
+        ({"ppo": 3}, "^ppo must be a PPO, or a dictionary such as {'learning_rate': ...}, not 3"),
+        ({"task": ""}, "task is empty: give the name of a task"),
+        ({"proposer": lambda a, b: None}, r"^the proposer <lambda> takes \(a, b\) and is called with the TaskCard"),
+        ({"proposer": lambda card: None}, "the function <lambda> returns None: let it return a proposer"),
         ({"task": Probe}, "Probe is a class: give an object of it, Probe()"),
         ({"task": None}, "None is no task: give a name, a Python file or an object"),
         ({"task": a_hit}, r"the function a_hit is no task: jr.from_functions\(reset, step"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,7 +13,16 @@ from jaxreward.commands.resolve import Command, Given, Resolved, Source
 from jaxreward.config import Arg, apply, check_bounds, is_file
 from jaxreward.errors import FileProblem, InvalidSetting, UnusableFile, UserError
 from jaxreward.evolution.artifacts import is_policy_of
-from jaxreward.evolution.filming import EPISODES, MOST_FRAMES, check_drawable, film, policy_of
+from jaxreward.evolution.filming import (
+    EPISODES,
+    LEAST_EPISODES,
+    LEAST_FRAMES,
+    MOST_FRAMES,
+    OF_THE_SEARCH,
+    check_drawable,
+    film,
+    policy_of,
+)
 from jaxreward.evolution.presets import quick_learner, quick_steps
 from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.evolution.task_check import require_vocabulary
@@ -23,10 +31,9 @@ from jaxreward.programs import Program
 from jaxreward.programs.checker import read_program
 from jaxreward.records import Result
 from jaxreward.reports.films import check_format
-from jaxreward.reports.page import ABOUT_FILM, FILM, write_report
+from jaxreward.reports.page import FILM, embed_film
 from jaxreward.reports.run_view import RunView
 from jaxreward.runs.checkpoint import Checkpoints
-from jaxreward.runs.disk import write_atomic
 from jaxreward.runs.folders import find_run
 from jaxreward.runs.malformed import explain_malformed
 from jaxreward.runs.run import read_config
@@ -45,9 +52,9 @@ class FilmSettings:
     """Of a run: the candidate; by default the winner. Only the winner's policy is kept; others are trained."""
     out: Path | None = None
     """The film, .gif or .mp4. By default film.gif in the run's folder, or next to the interface."""
-    episodes: Annotated[int, Arg(least=3)] = EPISODES
+    episodes: Annotated[int, Arg(least=LEAST_EPISODES)] = EPISODES
     """Episodes to play; three are shown."""
-    frames: Annotated[int, Arg(least=4)] = MOST_FRAMES
+    frames: Annotated[int, Arg(least=LEAST_FRAMES)] = MOST_FRAMES
     """Pictures of the film at most. Of longer episodes some steps are left out."""
     seed: Annotated[int, Arg(least=0)] = 0
     """Seed of the episodes, and of a training."""
@@ -165,7 +172,7 @@ def _film(subject: _Subject, settings: FilmSettings) -> Any:
         raise UserError(f"{subject.candidate} is not a program for {subject.task.name}: {verdict.failure}")
     check_drawable(subject.task)  # before a training, not after it
     with Progress(console=Console(stderr=True), transient=True) as bars:
-        variables, origin = None, "the agent that the search trained, the best of its seeds"
+        variables, origin = None, OF_THE_SEARCH
         if subject.run is not None:
             store = Checkpoints(subject.run / "checkpoints")
             tags = [f"policy-{subject.candidate}", *(["best-policy"] if subject.winner else [])]
@@ -180,9 +187,7 @@ def _film(subject: _Subject, settings: FilmSettings) -> Any:
             progress=lambda done, total: bars.update(drawing, completed=done, total=total),
         )  # fmt: skip
     if subject.report is not None:
-        about = {"digest": program.digest, "file": subject.target.name, "agent": origin}
-        write_atomic(subject.report / ABOUT_FILM, json.dumps(about))
-        write_report(subject.report)  # which holds the film
+        embed_film(subject.report, subject.target.name, program.digest, origin)
     return shown
 
 

@@ -46,6 +46,7 @@ from jaxreward.runs.run import read_config
 from jaxreward.runs.toml import flat
 from jaxreward.search.option_text import read_options, write_options
 from jaxreward.search.registry import STRATEGIES
+from jaxreward.sentences import Sentence, mention
 from jaxreward.tasks import Task
 from jaxreward.training import Checkpointing, Interrupted, train
 from jaxreward.training.plan import curve_points
@@ -58,7 +59,7 @@ HARMLESS = frozenset({
     *("llm.retries", "llm.wait_s", "llm.confirm_usd"),
 })  # fmt: skip
 
-_ELSEWHERE = "compare in another folder with --out"
+_ELSEWHERE = f"compare in another folder with {mention('out')}"
 
 
 @dataclass(frozen=True)
@@ -130,7 +131,7 @@ class SearchCell:
             file = f"that of {self.settings.observation}" if asked else "the task's"
             raise ChangedSetting(
                 f"{self.path} was started with {copy} and is now asked for with {file}: give what it was started "
-                "with, or another folder with --out",
+                f"with, or another folder with {mention('out')}",
                 "observation",
             )
         _require_same(self.path, before | {"observation": None}, now | {"observation": None})
@@ -227,16 +228,16 @@ def attempt(cell: Cell, task: Task, tools: Tools) -> Unfinished | None:
     try:
         return cell.run(task, tools)
     except UserError as error:
-        return Unfinished(cell.label, str(error), isinstance(error, ProposerStopped) and error.later)
+        return Unfinished(cell.label, error.sentence, isinstance(error, ProposerStopped) and error.later)
     except Exception as error:
         first = printable(tools.redact(str(error))).strip().partition("\n")[0]
         text = ": ".join(filter(None, (type(error).__name__, first)))
         kept = _keep_traceback(cell, printable(tools.redact(traceback.format_exc())), tools.watcher)
         memory = isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in str(error)
-        advice = "let training take less with --memory-gb" if memory else "correct the cause"
+        advice = f"let training take less with {mention('memory_gb')}" if memory else "correct the cause"
         reason = f"{text} (traceback: {kept}); {advice}, and give the same command again"
         # later=False: it would fail again, and a scheduler would retry forever.
-        return Unfinished(cell.label, reason, later=False)
+        return Unfinished(cell.label, Sentence(reason), later=False)
 
 
 def error_file(path: Path) -> Path:
@@ -336,7 +337,7 @@ def _require_same(path: Path, started: Mapping[str, Any], asked: Mapping[str, An
         name, before, now = found
         raise ChangedSetting(
             f"{path} was started with {name} {_text(before)} and is now asked for with {_text(now)}: give what it was "
-            "started with, or another folder with --out",
+            f"started with, or another folder with {mention('out')}",
             name,
         )
 

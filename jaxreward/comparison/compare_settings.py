@@ -21,6 +21,7 @@ from jaxreward.proposers.llm.llm_settings import LlmSettings
 from jaxreward.records import Evolve
 from jaxreward.search import STRATEGIES
 from jaxreward.search.registry import own_strategy, strategy_class
+from jaxreward.sentences import mention
 from jaxreward.tasks import Task
 from jaxreward.training import PPO
 
@@ -83,19 +84,22 @@ class CompareSettings(SearchOptions):
         for name in ("tasks", "strategies", "proposers"):
             values = getattr(self, name)
             if not values:
-                raise InvalidSetting(f"--{name} names nothing; name at least one", name)
+                raise InvalidSetting(f"{mention(name)} names nothing; name at least one", name)
             if len(set(values)) < len(values):
-                raise InvalidSetting(f"--{name} names one of them twice; name each once", name)
+                raise InvalidSetting(f"{mention(name)} names one of them twice; name each once", name)
         for proposer in self.proposers:
             if not (proposer in PROPOSERS or is_file(proposer) or proposer in self.own_proposers):
                 raise InvalidSetting(
-                    f"--proposers are {' and '.join(PROPOSERS)}, not {proposer}: nobody else can answer for all "
+                    f"{mention('proposers')} are {' and '.join(PROPOSERS)}, not {proposer}: nobody else can "
+                    "answer for all "
                     "searches",
                     "proposers",
                 )
         if self.llm != LlmSettings() and "llm" not in self.proposers:
             raise InvalidSetting(
-                "--model and what else concerns language models are for --proposers llm; name it, or leave them out",
+                f"{mention('model')} and what else concerns language models are for "
+                f"{mention('proposers', ['llm'])}; name it, "
+                "or leave them out",
                 "proposers",
                 "llm",
             )
@@ -104,14 +108,18 @@ class CompareSettings(SearchOptions):
             strategy, dot, rest = text.partition(".")
             named = [strategy_class(name).name for name in self.strategies]
             if not dot or "=" not in rest:
-                raise InvalidSetting(f"--option {text} must be STRATEGY.KEY=VALUE, e.g. limen.islands=2", "option")
+                raise InvalidSetting(
+                    f"{mention('option', [text])} must be STRATEGY.KEY=VALUE, e.g. limen.islands=2", "option"
+                )
             if strategy not in named:
                 near = nearest(strategy, named)
-                message = f"--option {text} is for {strategy}, which is not among --strategies"
+                message = f"{mention('option', [text])} is for {strategy}, which is not among {mention('strategies')}"
                 raise InvalidSetting(message + (f"; did you mean {near}?" if near else ""), "option", "strategies")
         paths = [folder_of(task) for task in self.tasks]
         if len(set(paths)) < len(paths):
-            raise InvalidSetting("--tasks has two whose names make the same folder; compare them apart", "tasks")
+            raise InvalidSetting(
+                f"{mention('tasks')} has two whose names make the same folder; compare them apart", "tasks"
+            )
         for cell in self.cells():
             cell.settings.check()
 
@@ -119,7 +127,7 @@ class CompareSettings(SearchOptions):
         """The shard i of n, from 1."""
         index, _, count = self.shard.partition("/")
         if not (index.isdecimal() and count.isdecimal() and 1 <= int(index) <= int(count)):
-            raise InvalidSetting(f"--shard {self.shard} must be i/n with i from 1 to n, e.g. 2/4", "shard")
+            raise InvalidSetting(f"{mention('shard', self.shard)} must be i/n with i from 1 to n, e.g. 2/4", "shard")
         return int(index), int(count)
 
     def grid(self) -> Grid:

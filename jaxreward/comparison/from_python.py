@@ -18,9 +18,8 @@ from jaxreward.comparison.outcome import Gathered, conclude, gather
 from jaxreward.comparison.running import examine, hiding, keep, work
 from jaxreward.comparison.shards import read_shards
 from jaxreward.config import label_of, with_values
-from jaxreward.errors import InvalidSetting
+from jaxreward.errors import InvalidSetting, errors_in_python
 from jaxreward.evolution.from_python import raise_stopped
-from jaxreward.evolution.keywords import as_keywords, keywords_of
 from jaxreward.evolution.presets import quick_learner
 from jaxreward.evolution.python_settings import (
     call_text,
@@ -38,10 +37,11 @@ from jaxreward.reports.tables import interval_over_searches
 from jaxreward.runs import StopSignal
 from jaxreward.search import SearchStrategy
 from jaxreward.search.registry import strategy_class
+from jaxreward.sentences import in_python
 from jaxreward.table import Table
 from jaxreward.tasks import Task
 
-_NOT_HERE = {"tasks", "strategies", "proposers", "search_seeds", "merge", "dry_run", "json"}
+_PARAMETERS = {"tasks", "strategies", "proposers", "search_seeds"}
 
 AnyTask = str | Path | Task
 AnyStrategy = str | SearchStrategy[Any] | type[SearchStrategy[Any]]
@@ -78,7 +78,7 @@ def compare(
             in `Comparison.missing`, and a warning says so.
         KeyboardInterrupt: Ctrl-C, or an interrupted kernel; SystemExit: SIGTERM or SIGUSR1. The search is paused.
     """
-    with keywords_of(CompareSettings):
+    with errors_in_python():
         chosen = _settings(tasks, strategies, proposers, search_seeds, settings)
         chosen.check()
         examined, cells = examine(chosen), chosen.dealt()
@@ -89,8 +89,7 @@ def compare(
             raise_stopped(stop, f"the comparison in {chosen.out} is paused: the same call goes on")
         conclude(chosen, unfinished, PlainConsole(quiet=True))
     for cell in unfinished:
-        reason = as_keywords(cell.reason, CompareSettings)
-        warnings.warn(f"{cell.cell} is not finished: {reason}", stacklevel=2)
+        warnings.warn(f"{cell.cell} is not finished: {in_python(cell.reason)}", stacklevel=2)
     return Comparison(chosen.out, chosen.grid(), chosen.own_tasks)
 
 
@@ -112,7 +111,7 @@ def _settings(tasks: Any, strategies: Any, proposers: Any, search_seeds: int, gi
                 kind = type(own).__name__
                 raise InvalidSetting(f"each search needs a proposer of its own: give the class {kind}", "proposers")
             makers[name] = own
-    values = typed_values(CompareSettings, given, _NOT_HERE)
+    values = typed_values(CompareSettings, given, _PARAMETERS, "jaxreward.compare")
     learner = {path.partition(".")[2]: value for path, value in values.items() if path.startswith("ppo.")}
     if "ppo" in values:
         learner = {f.name: getattr(values["ppo"], f.name) for f in dataclasses.fields(values["ppo"])}
@@ -149,8 +148,8 @@ class Comparison:
 
     @property
     def missing(self) -> dict[str, str]:
-        """The searches that are not finished, with the reason."""
-        return {cell: as_keywords(reason, CompareSettings) for cell, reason in self._gathered.missing.items()}
+        """The searches that are not finished, with the reason as the log of each has it."""
+        return dict(self._gathered.missing)
 
     @cached_property
     def rows(self) -> list[Row]:

@@ -50,6 +50,7 @@ from jaxreward.runs.disk import write_atomic
 from jaxreward.runs.events import json_ready
 from jaxreward.runs.run import read_config
 from jaxreward.runs.toml import flat
+from jaxreward.sentences import mention
 
 FORMAT = 1
 
@@ -90,7 +91,7 @@ def gather(folders: Sequence[Path], wanted: Grid | None = None) -> Gathered:
     for folder in folders:
         mine = read_records(folder)
         if not mine:
-            message = f"{folder} is no folder of a comparison: give the --out of jaxreward compare"
+            message = f"{folder} is no folder of a comparison: give the {mention('out')} of jaxreward compare"
             raise UnusableFile(message, folder, FileProblem.WRONG_KIND)
         records += mine
     grids = [shard.grid for _, shard in records]
@@ -234,7 +235,7 @@ def require_fitting(out: Path, cells: Sequence[Cell]) -> None:
         s = cell.settings
         settings = dict(flat(json_ready(s.as_config()))) | {"observation": given_digest(s.observation)}
         each.append(_Budgeted(cell.path, SearchKey(s.task, s.strategy, s.proposer, s.seed), settings))
-    _require_equal_budgets(each, {}, "give what the one was started with, or another folder with --out")
+    _require_equal_budgets(each, {}, f"give what the one was started with, or another folder with {mention('out')}")
 
 
 def _logged_config(path: Path) -> Mapping[str, Any]:

@@ -19,6 +19,7 @@ from jaxreward.errors import (
     UnusableFile,
     UserError,
 )
+from jaxreward.evolution.endings import why_failed
 from jaxreward.evolution.final_evaluation import BEST_OF_N, final_evaluation
 from jaxreward.evolution.loop import Evolution, Watcher
 from jaxreward.evolution.settings import EvolveSettings
@@ -127,7 +128,8 @@ def run_search(
         best = main.strategy.best(main.progress.state)
         end = main.end(found)
         code = FAILED_EXIT_CODE if isinstance(end, Failed) else 0
-        return Outcome(settings, path, best, score, dict(main.progress.baselines), main.progress, end.reason, code,
+        reason = why_failed(settings, main.progress) if isinstance(end, Failed) else end.reason
+        return Outcome(settings, path, best, score, dict(main.progress.baselines), main.progress, reason, code,
                        end.cause)  # fmt: skip
 
 
@@ -194,9 +196,9 @@ def _opened(settings: EvolveSettings, path: Path) -> Iterator[Run]:
 def _end_of(error: UserError) -> End:
     """The end that an error makes of a search."""
     if isinstance(error, ProposerStopped):
-        return End(str(error), error.cause, error.problem)
+        return End(error.sentence, error.cause, error.problem)
     full = isinstance(error, UnusableFile) and error.problem in (FileProblem.FULL, FileProblem.TOO_LARGE)
-    return End(str(error), EndCause.DISK if full else EndCause.ERROR)
+    return End(error.sentence, EndCause.DISK if full else EndCause.ERROR)
 
 
 def _paused(main: Evolution, path: Path, end: End, exit_code: int) -> Outcome:

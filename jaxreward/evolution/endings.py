@@ -10,11 +10,15 @@ from jaxreward.errors import End
 from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.records import Failure, Result
 from jaxreward.runs import Failed, Finished, Progress
+from jaxreward.sentences import RESUME, Sentence, mention
 
 _REMEDY = {
     "genetic": "correct the vocabulary of the task (`jaxreward check --task {task}` examines it) and begin again",
-    "llm": "name another --model or other --prompts, or allow more with --max-attempts and --resume",
-    "manual": "correct the programs, allow more with --max-attempts, and go on with jaxreward tell",
+    "llm": (
+        f"name another {mention('model')} or other {mention('prompts')}, or allow more with {mention('max_attempts')} "
+        f"and {RESUME}"
+    ),
+    "manual": f"correct the programs, allow more with {mention('max_attempts')}, and go on with jaxreward tell",
     "replay": "replay a recording of this task",
 }
 
@@ -23,10 +27,14 @@ def ending(settings: EvolveSettings, progress: Progress[Any], end: End, best: Re
     """The last event of a search that ends for `end`; `best` is its best candidate."""
     if progress.spent.trained:
         return Finished(reason=end.reason, best=best.candidate.id if best else None, cause=end.cause)
+    return Failed(reason=why_failed(settings, progress), budget=end.reason, cause=end.cause)
+
+
+def why_failed(settings: EvolveSettings, progress: Progress[Any]) -> Sentence:
+    """Why nothing was trained, and what to do."""
     failures = [result.failure for result in progress.results.values() if result.failure is not None]
-    remedy = _REMEDY.get(settings.proposer, "correct the programs and begin again").format(task=label_of(settings.task))
-    reason = f"nothing was trained: {_why(failures)}; {remedy}"
-    return Failed(reason=reason, budget=end.reason, cause=end.cause)
+    remedy = _REMEDY.get(settings.proposer, "correct the programs and begin again")
+    return Sentence(f"nothing was trained: {_why(failures)}; {remedy.replace('{task}', label_of(settings.task))}")
 
 
 def _why(failures: list[Failure]) -> str:

@@ -15,6 +15,7 @@ from jaxreward.proposers.registry import proposer_in_file
 from jaxreward.runs import RunStarted, read_log
 from jaxreward.runs.provenance import versions
 from jaxreward.search.registry import strategy_class
+from jaxreward.sentences import mention
 from jaxreward.tasks import Task
 
 _known: dict[int, tuple[Any, Identity]] = {}
@@ -39,7 +40,7 @@ def require_same_code(
     folder: Path,
     settings: EvolveSettings,
     now: Mapping[str, Identity],
-    otherwise: str = "start another run with --name",
+    otherwise: str = f"start another run with {mention('name')}",
 ) -> None:
     """Require that the run in `folder` goes on with the code that it began with. A run of a version that did not record
     it goes on with any.

@@ -25,6 +25,9 @@ from jaxreward.training.networks import ActorCritic, Variables
 EPISODES = 33
 """Episodes that are played; an odd number has a median."""
 MOST_FRAMES = 120
+LEAST_EPISODES, LEAST_FRAMES = 3, 4
+OF_THE_SEARCH = "the agent that the search trained, the best of its seeds"
+"""Whose film it is."""
 
 
 def policy_of(store: Checkpoints, tags: Sequence[str], task: Task, program: Program, ppo: PPO) -> Variables | None:

@@ -10,7 +10,7 @@ import linecache
 import sys
 import textwrap
 from collections import deque
-from collections.abc import Mapping, Set
+from collections.abc import Iterator, Mapping, Set
 from enum import Enum
 from pathlib import PurePath
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType

@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from jaxreward.config import is_file
-from jaxreward.errors import EndCause, FileProblem, UnusableFile
+from jaxreward.errors import EndCause, FileProblem, UnusableFile, errors_in_python
 from jaxreward.evolution.api import run_search
 from jaxreward.evolution.file_code import code_of, require_same_code
-from jaxreward.evolution.keywords import as_keywords, keywords_of
 from jaxreward.evolution.loop import Watcher
 from jaxreward.evolution.python_settings import search_settings
 from jaxreward.evolution.resuming import (
@@ -32,6 +31,7 @@ from jaxreward.proposers.proposer import Proposer
 from jaxreward.runs import StopSignal
 from jaxreward.runs.run import check_name
 from jaxreward.search import SearchStrategy
+from jaxreward.sentences import in_python
 from jaxreward.tasks import Task
 
 
@@ -83,7 +83,7 @@ def evolve(
         SystemExit: SIGTERM or SIGUSR1, likewise, with the status 75.
     """
     require_watching(on_generation, watcher)
-    with keywords_of(EvolveSettings):
+    with errors_in_python():
         chosen, objects = search_settings(task, strategy, proposer, preset, settings)
         path = chosen.out / check_name(chosen.run_name, "run")
         begun = (resume or bool(chosen.name)) and has_begun(path)
@@ -114,8 +114,7 @@ def evolve(
     if outcome.cause is EndCause.SIGNAL:
         raise_stopped(stop, f"{outcome.path} is paused: the same call goes on, jaxreward.open_run reads it")
     if outcome.exit_code:
-        why = as_keywords(outcome.reason, EvolveSettings)
-        warnings.warn(f"{outcome.path} stopped before its end: {why}", stacklevel=2)
+        warnings.warn(f"{outcome.path} stopped before its end: {in_python(outcome.reason)}", stacklevel=2)
     return SearchRun(outcome.path, setup.task)
 
 

@@ -58,6 +58,7 @@ from jaxreward.runs.malformed import explain_malformed
 from jaxreward.runs.provenance import versions
 from jaxreward.runs.transcripts import TRANSCRIPT
 from jaxreward.search.seeding import derive_rng
+from jaxreward.sentences import Sentence, mention
 from jaxreward.tasks import measure_of
 from jaxreward.timing import CLOCK
 from jaxreward.training import Interrupted
@@ -196,7 +197,7 @@ class Evolution:
         """An observation that is rejected would have every candidate rejected."""
         verdict, _ = self.checker.check_many([observation.source], self.task)[0]
         if verdict.failure is not None:
-            raise ProgramRejected(f"--observation {observation.path}", verdict)
+            raise ProgramRejected(Sentence(mention("observation", observation.path)), verdict)
 
     def spent(self) -> End | None:
         """The exhausted budget, if any; None while a generation is open or votes are missing."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from jaxreward.errors import UnknownName, UserError
 from jaxreward.evolution.settings import EvolveSettings
+from jaxreward.sentences import mention
 from jaxreward.tasks import Box, Task, has_real_actions
 from jaxreward.training import PPO, paper
 from jaxreward.training.learners import quick_for
@@ -73,7 +74,7 @@ def preset(
         UserError: no such preset, or none for this task.
     """
     if name not in PRESETS:
-        raise UnknownName("preset", name, PRESETS, otherwise="choose from")
+        raise UnknownName("preset", name, PRESETS, otherwise="choose from", settings=("preset",))
     real, learner, steps = _has_real_actions(task), quick_learner(task, platform), quick_steps(task)
     task = _name(task)
     base = EvolveSettings(task=task, steps=steps, ppo=learner)
@@ -82,7 +83,9 @@ def preset(
             return dataclasses.replace(base, seeds=1, final_seeds=3)
         return dataclasses.replace(base, candidates=30) if task in _QUICK_STEPS else base
     if task not in PAPER_BUDGETS:
-        raise UserError(f"the paper has no budget for '{task}'; --preset {name} is for {', '.join(PAPER_BUDGETS)}")
+        raise UserError(
+            f"the paper has no budget for '{task}'; {mention('preset', name)} is for {', '.join(PAPER_BUDGETS)}"
+        )
     budget = PAPER_BUDGETS[task]
     islands = () if budget.islands == 3 else (f"islands={budget.islands}",)
     return dataclasses.replace(

@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from jaxreward.config import fields_of, is_file, merged_options, nearest_option, values_of, with_values
+from jaxreward.config import KeywordWords, fields_of, is_file, merged_options, nearest_option, values_of, with_values
 from jaxreward.errors import InvalidSetting, UnknownName, UserError
 from jaxreward.evolution.fingerprint import digest_of
 from jaxreward.evolution.identities import Identity
@@ -25,8 +25,15 @@ from jaxreward.search.option_text import SHARED, read_options, write_options
 from jaxreward.search.registry import add_strategy, load_strategy, own_strategy
 from jaxreward.tasks import Task, require_sound
 
-COMMAND_LINE_ONLY = {"task", "strategy", "proposer", "resume", "dry_run", "json"}
-"""Fields of settings that are no keyword arguments: parameters of their own, and what is for a terminal."""
+FOR_A_TERMINAL = {
+    "dry_run": "`{command} --dry-run` shows what a search would do",
+    "json": "what it would print is in the object that is returned",
+    "merge": "`{command} --merge DIR...` puts shards together",
+}
+"""Fields of settings that are no keyword arguments, and what there is in their place."""
+
+PARAMETERS = {"task", "strategy", "proposer", "resume"}
+"""Fields of settings that are parameters of their own."""
 
 
 def search_settings(
@@ -58,7 +65,7 @@ def search_settings(
         if given.get("option"):
             raise InvalidSetting("give the options of the strategy in the object or as option=, not both", "option")
         base = dataclasses.replace(base, option=options)
-    values = typed_values(EvolveSettings, given, COMMAND_LINE_ONLY)
+    values = typed_values(EvolveSettings, given, PARAMETERS, "jaxreward.evolve")
     if "option" in values:
         values["option"] = merged_options(base.option, values["option"])
     settings = dataclasses.replace(with_values(base, values), **named)
@@ -75,6 +82,8 @@ def search_settings(
 def task_of(task: Any) -> tuple[str, Task | None]:
     """The name of a task, and the object where it is none by its name."""
     if isinstance(task, str | Path):
+        if not str(task).strip():
+            raise InvalidSetting("task is empty: give the name of a task, a Python file or an object", "task")
         return _located(str(task)), None
     if isinstance(task, type):
         raise UserError(f"{task.__name__} is a class: give an object of it, {task.__name__}()")
@@ -151,24 +160,30 @@ def _identity_of(vocabulary: Vocabulary) -> Identity:
     return Identity(f"{len(vocabulary.fragments)} fragments, {digest_of(vocabulary.model_dump_json())}", dict(digests))
 
 
-def typed_values(kind: type, given: Mapping[str, Any], excluded: Collection[str]) -> dict[str, Any]:
+def typed_values(kind: type, given: Mapping[str, Any], excluded: Collection[str], function: str) -> dict[str, Any]:
     """Keyword arguments as values of settings by path. Nested settings may be objects or dictionaries, options
     KEY=VALUE a dictionary, and options of language models may be given without `llm`.
+
+    Args:
+        excluded: fields that are parameters of their own.
+        function: whose keyword arguments they are.
 
     Raises:
         UnknownName: there is no such setting.
         InvalidSetting: a value of the wrong type.
     """
+    words = KeywordWords(function)
+    excluded = {*excluded, *FOR_A_TERMINAL}
     fields = {name: field for name, field in fields_of(kind).items() if name not in excluded}
     flat = {name: of for hint, arg in fields.values() if arg.flat for name, of in fields_of(hint).items()}
     known = fields | flat
     table, objects = dict[str, Any](), dict[str, Any]()
     for name, value in given.items():
-        _require_known(name, known)
+        _require_known(name, known, words)
         hint = known[name][0]
         if dataclasses.is_dataclass(hint) and isinstance(value, Mapping):
             for inner in value:
-                _require_known(f"{name}.{inner}", [f"{name}.{f.name}" for f in dataclasses.fields(hint)])
+                _require_known(f"{name}.{inner}", [f"{name}.{f.name}" for f in dataclasses.fields(hint)], words)
         if dataclasses.is_dataclass(hint) and isinstance(value, hint):  # type: ignore[arg-type]
             objects[name] = value
         elif (name in ("option", "task_arg")) and isinstance(value, Mapping):
@@ -176,16 +191,19 @@ def typed_values(kind: type, given: Mapping[str, Any], excluded: Collection[str]
         elif value is not None:
             several = typing.get_origin(hint) is tuple and isinstance(value, str)
             table[name] = [value] if several else _plain(value)
-    return values_of(kind, table, "jaxreward.evolve") | objects
+    return values_of(kind, table, words) | objects
 
 
-def _require_known(name: str, known: Collection[str]) -> None:
+def _require_known(name: str, known: Collection[str], words: KeywordWords) -> None:
     """Raise `UnknownName` for a setting that there is not."""
-    if name not in known:
-        near = nearest_option(name, known)
-        hint = f"did you mean '{near}'?" if near else f"there are {', '.join(known)}"
-        message = f"there is no setting '{name}'; {hint}"
-        raise UnknownName("setting", name, known, near=near, message=message, settings=(name,))
+    if name in known:
+        return
+    near, instead = nearest_option(name, known), FOR_A_TERMINAL.get(name)
+    if instead is not None:
+        message = f"{name} is for the command line: leave it out, {instead.format(command=words.command)}"
+    else:
+        message = words.unknown(name, near or "", known)
+    raise UnknownName("setting", name, known, near=near, message=message, settings=(name,))
 
 
 def _located(name: str) -> str:

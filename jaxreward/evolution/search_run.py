@@ -7,26 +7,39 @@ from functools import cached_property
 from pathlib import Path
 
 from jaxreward.config import apply, is_file
-from jaxreward.errors import CallProblem, EndCause, UserError
+from jaxreward.errors import CallProblem, EndCause, InvalidSetting, UserError
 from jaxreward.evolution.artifacts import is_policy_of
-from jaxreward.evolution.filming import policy_of
+from jaxreward.evolution.filming import (
+    EPISODES,
+    LEAST_EPISODES,
+    LEAST_FRAMES,
+    MOST_FRAMES,
+    OF_THE_SEARCH,
+    check_drawable,
+    film,
+    policy_of,
+)
 from jaxreward.evolution.identities import Identity
 from jaxreward.evolution.python_settings import task_of
 from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.evolution.setup import given_objects, require_same_objects
+from jaxreward.extras import require
 from jaxreward.formatting import printable
 from jaxreward.programs import Program, load_program
 from jaxreward.records import Result, Score
-from jaxreward.reports.page import write_report
+from jaxreward.reports.films import check_format
+from jaxreward.reports.page import FILM, embed_film, write_report
 from jaxreward.reports.run_tables import task_of as task_title
 from jaxreward.reports.run_text import paragraphs
 from jaxreward.reports.run_view import RunView
+from jaxreward.reports.tables import interval
 from jaxreward.runs.checkpoint import Checkpoints
 from jaxreward.runs.folders import find_run
 from jaxreward.runs.malformed import explain_malformed
 from jaxreward.runs.run import read_config
 from jaxreward.table import Table, escaped
 from jaxreward.tasks import Task, make_task_of
+from jaxreward.training.networks import Variables
 from jaxreward.training.policy import Policy
 
 _SHOWN = ("best", "fresh", "against", "warnings", "spent", "failures", "cost")
@@ -39,7 +52,7 @@ class Best:
 
     Attributes:
         result: all that the search knows of it.
-        score: on fresh seeds where it was trained again, else that of the search.
+        score: on fresh seeds where it was trained again, else that of the search; `interval` is of it.
     """
 
     result: Result
@@ -49,6 +62,11 @@ class Best:
     @property
     def id(self) -> str:
         return self.result.candidate.id
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """The 95 % interval of the score's mean, over seeds; see `reports.tables.interval`."""
+        return interval(self.score) if self.score else None
 
     @property
     def source(self) -> str:
@@ -61,7 +79,8 @@ class Best:
         return self.run._program
 
     def __repr__(self) -> str:
-        return f"Best({self.id}, score={self.score!r})\n{self.source}"
+        low, high = (f"{end:.4g}" for end in self.interval) if self.interval else ("", "")
+        return f"Best({self.id}, score={self.score!r}, interval=({low}, {high}))\n{self.source}"
 
 
 class SearchRun:
@@ -113,14 +132,17 @@ class SearchRun:
         return getattr(self.view.progress.ended, "problem", None)
 
     def table(self) -> Table:
-        """All candidates in order, with the mean of their metric, its standard error and what became of them."""
-        measure = self.view.measure.name
-        columns = ("id", "generation", "operator", measure, "se", "status", "features", "terms")
+        """All candidates in order, with the mean of their metric, its standard error and 95 % interval (`low`, `high`)
+        over the seeds of the search, and what became of them."""
+        columns = ["id", "generation", "operator", "se", "low", "high", "status", "features", "terms"]
+        name = self.view.measure.name
+        columns.insert(3, "score" if name in columns else name)
         rows = []
         for result in self.view.results.values():
             c, score, summary = result.candidate, result.score, result.candidate.summary
+            ends = interval(score) if score else (None, None)
             rows.append((
-                c.id, c.generation, c.operator, score and score.mean, score and score.se,
+                c.id, c.generation, c.operator, score and score.mean, score and score.se, *ends,
                 "trained" if score else result.failure.stage if result.failure else "answered",
                 summary and summary.observation_size, summary and len(summary.terms),
             ))  # fmt: skip
@@ -155,13 +177,41 @@ class SearchRun:
         Raises:
             UserError: no policy is kept, or the task must be given, see `task`.
         """
-        best, ppo, program = self.view.best, self._settings.ppo, self._program
-        if best is None or not is_policy_of(self.view, best):
-            raise UserError(f"{self.path} keeps no policy of its best candidate yet")
-        variables = policy_of(Checkpoints(self.path / "checkpoints"), ["best-policy"], self.task, program, ppo)
-        if variables is None:
-            raise UserError(f"{self.path} has no policy in its checkpoints: train its program with jaxreward.train")
-        return Policy(self.task, program, variables, ppo, deterministic)
+        return Policy(self.task, self._program, self._variables, self._settings.ppo, deterministic)
+
+    def film(
+        self, path: str | Path | None = None, *, episodes: int = EPISODES, frames: int = MOST_FRAMES, seed: int = 0
+    ) -> Path:
+        """Film the trained agent of the best candidate: its best, median and worst episode side by side, with what
+        every reward term pays below. A task without `draw` is shown as the numbers of its view.
+
+        Args:
+            path: the film, `.gif` or `.mp4`; by default `film.gif` in the folder of the run, where its report shows it.
+            episodes: how many are played, at least 3.
+            frames: pictures of the film at most, at least 4; of longer episodes some steps are left out.
+            seed: of the episodes.
+
+        Returns:
+            Where the film is.
+
+        Raises:
+            MissingPackage: the extra `reports`, or what the task is drawn with, is not installed.
+            UserError: no policy is kept, the task must be given, see `task`, it cannot be drawn on this machine, or
+                another format.
+        """
+        require("reports", "a film")
+        for name, value, least in (("episodes", episodes, LEAST_EPISODES), ("frames", frames, LEAST_FRAMES)):
+            if not isinstance(value, int) or value < least:
+                raise InvalidSetting(f"{name} must be a whole number, at least {least}, not {value!r}", name)
+        target = Path(path) if path is not None else self.path / f"{FILM}.gif"
+        check_format(target)
+        variables, program = self._variables, self._program
+        check_drawable(self.task)
+        settings = self._settings
+        film(target, self.task, program, variables, settings.ppo, episodes=episodes, frames=frames, seed=seed)
+        if path is None:
+            embed_film(self.path, target.name, program.digest, OF_THE_SEARCH)
+        return target
 
     def report(self, path: str | Path | None = None) -> Path:
         """Write the report, one page of HTML, by default into the folder of the run; returns where it is."""
@@ -170,6 +220,18 @@ class SearchRun:
     @property
     def _settings(self) -> EvolveSettings:
         return apply(EvolveSettings(), read_config(self.path), str(self.path / "config.toml"))
+
+    @property
+    def _variables(self) -> Variables:
+        """Those of the best candidate's network."""
+        best = self.view.best
+        if best is None or not is_policy_of(self.view, best):
+            raise UserError(f"{self.path} keeps no policy of its best candidate yet")
+        store, ppo = Checkpoints(self.path / "checkpoints"), self._settings.ppo
+        variables = policy_of(store, ["best-policy"], self.task, self._program, ppo)
+        if variables is None:
+            raise UserError(f"{self.path} has no policy in its checkpoints: train its program with jaxreward.train")
+        return variables
 
     @cached_property
     def _program(self) -> Program:

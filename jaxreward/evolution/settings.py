@@ -16,6 +16,7 @@ from jaxreward.records import Evolve
 from jaxreward.runs.run import check_name
 from jaxreward.search.option_text import read_options, write_options
 from jaxreward.search.registry import make_strategy, strategy_class
+from jaxreward.sentences import mention
 from jaxreward.tasks import Task, make_task_of
 from jaxreward.tracking import SinkName, require
 from jaxreward.training.execution import Execution
@@ -183,41 +184,54 @@ class EvolveSettings(SearchOptions):
         check_bounds(self)
         if self.filter_steps >= self.steps:
             raise InvalidSetting(
-                f"--filter-steps {self.filter_steps} must be smaller than --steps {self.steps}", "filter_steps", "steps"
+                f"{mention('filter_steps', self.filter_steps)} must be smaller than {mention('steps', self.steps)}",
+                "filter_steps",
+                "steps",
             )
         if self.restart and not self.filter_steps:
             raise InvalidSetting(
-                "--restart trains the short rung apart: give it --filter-steps", "filter_steps", "restart"
+                f"{mention('restart', True)} trains the short rung apart: give it {mention('filter_steps')}",
+                "filter_steps",
+                "restart",
             )
         if not math.isfinite(self.threshold):
             raise InvalidSetting(
-                f"--filter-threshold is a value of the task's metric, not {self.filter_threshold}", "filter_threshold"
+                f"{mention('filter_threshold')} is a value of the task's metric, not {self.filter_threshold}",
+                "filter_threshold",
             )
         if 0 < self.contender_seeds <= self.seeds:
             raise InvalidSetting(
-                f"--contender-seeds are more than --seeds {self.seeds}, or 0, not {self.contender_seeds}",
+                f"{mention('contender_seeds')} are more than {mention('seeds', self.seeds)}, or 0, not "
+                f"{self.contender_seeds}",
                 "contender_seeds",
                 "seeds",
             )
         if self.tune == 1:
-            raise InvalidSetting("--tune counts the reward's own setting: give it at least 2, or 0 for none", "tune")
+            raise InvalidSetting(
+                f"{mention('tune')} counts the reward's own setting: give it at least 2, or 0 for none", "tune"
+            )
         if self.tune and self.evolves == "observation":
             raise InvalidSetting(
-                "--tune searches the numbers of rewards, and this search evolves observations alone", "tune", "evolve"
+                f"{mention('tune')} searches the numbers of rewards, and this search evolves observations alone",
+                "tune",
+                "evolve",
             )
         if self.tune_steps and not self.tune:
-            raise InvalidSetting("--tune-steps is for --tune", "tune_steps", "tune")
+            raise InvalidSetting(f"{mention('tune_steps')} is for {mention('tune')}", "tune_steps", "tune")
         if self.tune_steps > self.steps:
             raise InvalidSetting(
-                f"--tune-steps {self.tune_steps} must not be larger than --steps {self.steps}", "tune_steps", "steps"
+                f"{mention('tune_steps', self.tune_steps)} must not be larger than {mention('steps', self.steps)}",
+                "tune_steps",
+                "steps",
             )
         check_name(self.run_name, "run")
         require(self.track)
         if len(set(self.baselines)) < len(self.baselines):
-            raise InvalidSetting("--baselines names one of them twice; name each once", "baselines")
+            raise InvalidSetting(f"{mention('baselines')} names one of them twice; name each once", "baselines")
         if "best-of-n" in self.baselines and self.strategy == "best-of-n":
             raise InvalidSetting(
-                "--strategy best-of-n cannot be compared with itself; leave it out of --baselines",
+                f"{mention('strategy', 'best-of-n')} cannot be compared with itself; leave it out of "
+                f"{mention('baselines')}",
                 "baselines",
                 "strategy",
             )
@@ -226,40 +240,48 @@ class EvolveSettings(SearchOptions):
             raise UnknownName("baseline", unknown[0], BASELINES, otherwise="choose from", settings=("baselines",))
         if self.judge != "files" and not self.asks_people:
             raise InvalidSetting(
-                f"--judge is for strategies that ask people, and {self.strategy} with these options does not",
+                f"{mention('judge')} is for strategies that ask people, and {self.strategy} with these options "
+                "does not",
                 "judge",
                 "strategy",
             )
         if self.observation is not None and self.evolves != "reward":
             raise InvalidSetting(
-                f"--observation is for --evolve reward; this search evolves {self.evolves}", "observation", "evolve"
+                f"{mention('observation')} is for {mention('evolve', 'reward')}; this search evolves {self.evolves}",
+                "observation",
+                "evolve",
             )
         given = self.observation is None or self.resume or self.proposer == "replay"
         if self.observation is not None and not (given or self.observation.is_file()):
             raise UnusableFile(
-                f"--observation: there is no file {self.observation}", self.observation, FileProblem.MISSING
+                f"{mention('observation')}: there is no file {self.observation}", self.observation, FileProblem.MISSING
             )
         if self.proposer == "replay" and self.recording is None:
             raise InvalidSetting(
-                "--proposer replay needs --recording: the folder of a run or its events.jsonl", "recording", "proposer"
+                f"{mention('proposer', 'replay')} needs {mention('recording')}: the folder of a run or its "
+                "events.jsonl",
+                "recording",
+                "proposer",
             )
         if self.proposer != "replay" and self.recording is not None:
             raise InvalidSetting(
-                f"--recording is for --proposer replay; the {self.proposer} proposer has no use for it",
+                f"{mention('recording')} is for {mention('proposer', 'replay')}; the {self.proposer} proposer "
+                "has no use for it",
                 "recording",
                 "proposer",
             )
         if self.proposer == "llm" and not self.llm.model:
             raise InvalidSetting(
-                "--proposer llm needs --model: a name of litellm's, e.g. anthropic/claude-sonnet-4-5",
+                f"{mention('proposer', 'llm')} needs {mention('model')}: a name of litellm's, e.g. "
+                "anthropic/claude-sonnet-4-5",
                 "llm.model",
                 "proposer",
             )
         unused = [name for name in self._idle_llm_options() if getattr(self.llm, name) != getattr(LlmSettings(), name)]
         if unused:
-            option = unused[0].replace("_", "-")
             raise InvalidSetting(
-                f"--{option} is for --proposer llm; the {self.proposer} proposer has no use for it",
+                f"{mention(unused[0])} is for {mention('proposer', 'llm')}; the {self.proposer} proposer has "
+                "no use for it",
                 f"llm.{unused[0]}",
                 "proposer",
             )
@@ -268,20 +290,24 @@ class EvolveSettings(SearchOptions):
         self.execution().check(self.ppo)
         if self.halving and self.generation < 2:
             raise InvalidSetting(
-                "--halving stops the worse half of a generation: give it --generation 2 or more",
+                f"{mention('halving')} stops the worse half of a generation: give it "
+                f"{mention('generation', 2)} or more",
                 "generation",
                 "halving",
             )
         if self.halving and self.steps >> self.halving < self.ppo.batch:
             raise InvalidSetting(
-                f"--halving {self.halving} would first cut after {self.steps >> self.halving} of {self.steps} steps, "
+                f"{mention('halving', self.halving)} would first cut after {self.steps >> self.halving} of "
+                f"{self.steps} steps, "
                 f"which is less than an update of {self.ppo.batch}",
                 "halving",
                 "steps",
             )
         if self.prune and self.steps < 8 * self.ppo.batch:
             raise InvalidSetting(
-                f"--prune cuts at eighths of --steps, and {self.steps} are less than eight updates of {self.ppo.batch}",
+                f"{mention('prune', True)} cuts at eighths of {mention('steps')}, and {self.steps} are less "
+                "than eight updates "
+                f"of {self.ppo.batch}",
                 "prune",
                 "steps",
             )

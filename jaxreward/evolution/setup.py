@@ -24,6 +24,7 @@ from jaxreward.records import TaskCard, Vocabulary
 from jaxreward.runs import RunStarted
 from jaxreward.runs.disk import write_atomic
 from jaxreward.search import SearchStrategy, make_strategy
+from jaxreward.sentences import mention
 from jaxreward.tasks import Dense, Drawable, Task, card, file_of, is_file, measure_of, require_sound
 from jaxreward.training import PPO
 
@@ -88,17 +89,19 @@ class Setup:
         measure = measure_of(task)
         if measure.rate and not 0.0 <= settings.threshold <= 1.0:
             raise InvalidSetting(
-                f"--filter-threshold is a success rate in [0, 1], not {settings.threshold}", "filter_threshold"
+                f"{mention('filter_threshold')} is a success rate in [0, 1], not {settings.threshold}",
+                "filter_threshold",
             )
         if not measure.rate and settings.filter_steps and settings.filter_threshold is None:
             raise InvalidSetting(
-                f"--filter-steps on {task.name} needs --filter-threshold: a value of its {measure.label}",
+                f"{mention('filter_steps')} on {task.name} needs {mention('filter_threshold')}: a value of its "
+                f"{measure.label}",
                 "filter_threshold",
                 "filter_steps",
             )
         if "dense" in settings.baselines and not isinstance(task, Dense):
             raise InvalidSetting(
-                f"{task.name} has no dense reward by a person: leave dense out of --baselines", "baselines"
+                f"{task.name} has no dense reward by a person: leave dense out of {mention('baselines')}", "baselines"
             )
         strategy = make_strategy(settings.strategy, **settings.strategy_options())
         observation = observation or given_observation(settings)
@@ -153,7 +156,7 @@ def save_files(settings: EvolveSettings, folder: Path) -> None:
 
 
 def require_same_files(
-    settings: EvolveSettings, folder: Path, otherwise: str = "start another run with --name"
+    settings: EvolveSettings, folder: Path, otherwise: str = f"start another run with {mention('name')}"
 ) -> None:
     """Require that the Python files of the settings are those that the run in `folder` has copies of, if it has any.
     `otherwise` says what else the user may do.
@@ -181,7 +184,7 @@ def require_same_objects(
     folder: Path,
     started: Mapping[str, Identity],
     now: Mapping[str, Identity],
-    otherwise: str = "start another run with --name",
+    otherwise: str = f"start another run with {mention('name')}",
 ) -> None:
     """Require that a run is resumed with the objects that Python code began it with.
 

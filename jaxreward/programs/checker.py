@@ -331,6 +331,8 @@ def _reward_of(traced: dict[str, Any], guarded: dict[str, Any]) -> Half:
 
 def _read(path_or_source: Any) -> tuple[str, str]:
     text = str(path_or_source)
+    if isinstance(path_or_source, str) and not text.strip():
+        raise InvalidSetting("the program is empty: give a path, a text, a function or a pair of functions", "programs")
     if isinstance(path_or_source, str) and ("\n" in text or len(text) > 4096):
         return text, "program"
     path = Path(text)

@@ -55,7 +55,10 @@ def functions_of(given: Any) -> Functions:
     if isinstance(given, tuple | list) and 1 <= len(given) <= 2 and all(map(callable, given)):
         return tuple(given)
     if isinstance(given, tuple | list) or (not hasattr(given, "__fspath__") and not isinstance(given, str)):
-        what = f"a {type(given).__name__}" + (f" of {len(given)}" if isinstance(given, tuple | list) else "")
+        kind = type(given).__name__
+        what = f"{'an' if kind[0] in 'aeiou' else 'a'} {kind}" + (
+            f" of {len(given)}" if isinstance(given, tuple | list) else ""
+        )
         message = f"a program is a path, a text, a function or a pair (get_observation, compute_reward), not {what}"
         raise InvalidSetting(message, "programs")
     return ()

@@ -24,20 +24,21 @@ from jaxreward.programs.limits import Limits
 from jaxreward.programs.spec import Spec
 from jaxreward.programs.tape import Tape, bind, count, digests, reads
 from jaxreward.records import ProgramSummary, Verdict
+from jaxreward.sentences import marked
 
 
 class ProgramRejected(UserError):
     """A program that did not pass its checks.
 
     Attributes:
-        name: its label, such as the name of its file.
+        name: its label, such as the name of its file; may be a `Sentence`.
         verdict: that of the checks.
         failure: the failure in it: stage, line, message and hint.
     """
 
     def __init__(self, name: str, verdict: Verdict) -> None:
         assert verdict.failure is not None
-        super().__init__(f"{name} is rejected: {verdict.failure}")
+        super().__init__(f"{marked(name)} is rejected: {verdict.failure}")
         self.name, self.verdict, self.failure = name, verdict, verdict.failure
 
 

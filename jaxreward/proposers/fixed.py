@@ -12,6 +12,7 @@ from jaxreward import files
 from jaxreward.errors import FileProblem, UnusableFile, problem_of, why_unreadable
 from jaxreward.function_source.statements import Statement, fresh_name, joined, split
 from jaxreward.proposers.replies.source import without
+from jaxreward.sentences import mention
 
 _ENTRY = "get_observation"
 _REWARDS = ("compute_reward", "reward")
@@ -41,19 +42,19 @@ class FixedObservation:
             statements = split(files.read_text(path, links=links))
         except (OSError, UnicodeDecodeError) as error:
             problem = problem_of(error)
-            message = f"--observation {path} cannot be read: {why_unreadable(error)}"
+            message = f"{mention('observation', path)} cannot be read: {why_unreadable(error)}"
             raise UnusableFile(message, path, problem) from error
         except SyntaxError as error:
             where = f" (line {error.lineno})" if error.lineno else ""
-            message = f"--observation {path} is not a Python file: {error.msg}{where}"
+            message = f"{mention('observation', path)} is not a Python file: {error.msg}{where}"
             raise UnusableFile(message, path, FileProblem.DAMAGED, error.lineno) from error
         except (ValueError, RecursionError) as error:
-            message = f"--observation {path} is not a Python file: {error}"
+            message = f"{mention('observation', path)} is not a Python file: {error}"
             raise UnusableFile(message, path, FileProblem.DAMAGED) from error
         self.path = path
         self.statements = tuple(s for s in statements if not _defines(s, *_REWARDS))
         if not any(_defines(s, _ENTRY) for s in self.statements):
-            message = f"--observation {path} has no {_ENTRY} at its top level"
+            message = f"{mention('observation', path)} has no {_ENTRY} at its top level"
             raise UnusableFile(message, path, FileProblem.WRONG_KIND)
 
     @property
@@ -83,7 +84,7 @@ class FixedObservation:
             with _deep_calls():
                 observation = self._without_clashes(imported, taken)
         except RecursionError as error:
-            message = f"--observation {self.path} nests too deeply: write long sums in several statements"
+            message = f"{mention('observation', self.path)} nests too deeply: write long sums in several statements"
             raise UnusableFile(message, self.path, FileProblem.TOO_LARGE) from error
         return f"{without(source, entries).rstrip()}\n\n\n{MARK}\n{observation}"
 

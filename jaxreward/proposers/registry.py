@@ -9,8 +9,10 @@ from typing import Any
 
 from jaxreward.config import file_of, is_file
 from jaxreward.errors import InvalidSetting, UnknownName, UserError, did_you_mean
+from jaxreward.function_source import name_of
 from jaxreward.proposers.proposer import Proposer
 from jaxreward.records import TaskCard
+from jaxreward.sentences import mention
 from jaxreward.user_files import Wanted, class_from_file, failed
 
 _PROPOSERS = {
@@ -47,7 +49,7 @@ def proposer_in_file(name: str) -> type:
     if name not in _of_files:
         raise UserError(
             f"the proposer is the Python file {name}, which would be executed: look at it first, then say "
-            f"--proposer {name}"
+            f"{mention('proposer', name)}"
         )
     return _of_files[name]
 
@@ -95,10 +97,18 @@ def own_proposer(given: Proposer | Callable[..., Any], card: TaskCard) -> Propos
         UserError: the object is no proposer.
     """
     if isinstance(given, type) or (callable(given) and not hasattr(given, "propose_all")):
-        own = inspect.signature(given).parameters.values()
-        named = [p for p in own if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-        wants = any(p.default is p.empty or p.name == "card" for p in named[:1])
-        given = given(card) if wants else given()
+        signature, name = inspect.signature(given), name_of(given)
+        named = [p for p in signature.parameters.values() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+        wanted = (card,) if any(p.default is p.empty or p.name == "card" for p in named[:1]) else ()
+        try:
+            signature.bind(*wanted)
+        except TypeError:
+            message = f"{name} takes {signature} and is called with the TaskCard alone: give all else a default"
+            raise InvalidSetting(f"the proposer {message}", "proposer") from None
+        made = given(*wanted)
+        if made is None:
+            raise InvalidSetting(f"the function {name} returns None: let it return a proposer", "proposer")
+        given = made
     if lacking := [name for name in _NEEDED if not hasattr(given, name)]:
         raise UserError(
             f"{type(given).__name__} is no proposer yet: it lacks {', '.join(lacking)} (see {_WANTED.page}); the base "

@@ -87,6 +87,16 @@ _COLUMNS = (
 )  # fmt: skip
 
 
+def embed_film(path: Path, film: str, digest: str, agent: str) -> None:
+    """Record that `film`, a file in the folder of a run, shows the program with a digest, and write the report with it.
+
+    Args:
+        agent: whose film it is, in words.
+    """
+    write_atomic(path / ABOUT_FILM, json.dumps({"digest": digest, "file": film, "agent": agent}))
+    write_report(path)
+
+
 def write_report(path: Path, target: Path | None = None) -> Path:
     """Write the report of the run in `path`, also of one that is running; returns its path, by default in the run.
 

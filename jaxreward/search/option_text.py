@@ -12,6 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from jaxreward.errors import InvalidSetting
 from jaxreward.search.registry import known_options, strategy_class
+from jaxreward.sentences import mention
 
 SHARED = ("evolve", "budget", "bandit", "models")
 """Options that all strategies have; a run sets them from settings of its own."""
@@ -36,12 +37,15 @@ def read_options(strategy: str, texts: Sequence[str]) -> dict[str, Any]:
         name = name.strip().replace("-", "_")
         if not equals or not name:
             known = ", ".join(own_options(strategy))
-            raise InvalidSetting(f"--option {text} must be KEY=VALUE; {strategy} has {known}", "option")
+            raise InvalidSetting(f"{mention('option', [text])} must be KEY=VALUE; {strategy} has {known}", "option")
         if name in SHARED:
-            raise InvalidSetting(f"--option {text}: {name} is set by the run and not by --option", f"strategy.{name}")
+            raise InvalidSetting(
+                f"{mention('option', [text])}: {name} is set by the run and not by {mention('option')}",
+                f"strategy.{name}",
+            )
         known_options(strategy, [name])
         if name in found:
-            raise InvalidSetting(f"--option gives {name} twice; give it once", f"strategy.{name}")
+            raise InvalidSetting(f"{mention('option')} gives {name} twice; give it once", f"strategy.{name}")
         found[name] = _value(strategy, name, value.strip(), hints[name])
     return found
 
@@ -72,5 +76,6 @@ def _value(strategy: str, name: str, text: str, kind: Any) -> Any:
         except ValidationError:
             continue
     wanted = typing.get_args(kind) if typing.get_origin(kind) is typing.Literal else (_KINDS.get(kind, _LIST),)
-    message = f"--option {name}={text}: {strategy} takes {' or '.join(map(str, wanted))} there"
+    given = mention("option", [f"{name}={text}"])
+    message = f"{given}: {strategy} takes {' or '.join(map(str, wanted))} there"
     raise InvalidSetting(message, f"strategy.{name}")

@@ -15,6 +15,7 @@ from jaxreward.search.limen import Limen
 from jaxreward.search.revolve import Revolve
 from jaxreward.search.rf_agent import RFAgent
 from jaxreward.search.strategy import SearchStrategy
+from jaxreward.sentences import mention
 from jaxreward.user_files import Wanted, class_from_file
 
 STRATEGIES: dict[str, type[SearchStrategy[Any]]] = {
@@ -71,7 +72,7 @@ def strategy_class(name: str) -> type[SearchStrategy[Any]]:
     if is_file(name):
         raise UserError(
             f"the strategy is the Python file {name}, which would be executed: look at it first, then say "
-            f"--strategy {name}"
+            f"{mention('strategy', name)}"
         )
     raise UnknownName("strategy", name, sorted(STRATEGIES), settings=("strategy",))
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from jaxreward.errors import InvalidSetting, UnknownName, nearest
+from jaxreward.sentences import mention
 from jaxreward.tasks.option_checks import NO_OPTIONS, invalid_option
 from jaxreward.tasks.registry import make_task, unchecked_task
 from jaxreward.tasks.task import Task
@@ -51,15 +52,15 @@ def _options(name: str, arguments: Sequence[str]) -> dict[str, Any]:
         key, sign, value = text.partition("=")
         key = key.strip().replace("-", "_")
         if not sign or not key:
-            raise InvalidSetting(f"--task-arg {text} must be KEY=VALUE, e.g. horizon=200", "task_arg")
+            raise InvalidSetting(f"{mention('task_arg', [text])} must be KEY=VALUE, e.g. horizon=200", "task_arg")
         if key not in known:
             near = nearest(key, known)
             have = ", ".join(f"{k}={v}" for k, v in known.items()) or "none"
             end = f"did you mean {near}?" if near else f"it has {have}"
-            message = f"--task-arg {text}: {name} has no option '{key}'; {end}"
+            message = f"{mention('task_arg', [text])}: {name} has no option '{key}'; {end}"
             raise UnknownName("option", key, known, message=message, settings=(f"task.{key}",))
         if key in given:
-            raise invalid_option(key, f"--task-arg gives {key} twice; give it once")
+            raise invalid_option(key, f"{mention('task_arg')} gives {key} twice; give it once")
         given[key] = _read(key, text, value.strip(), float if key in real else type(known[key]))
     return given
 
@@ -68,4 +69,4 @@ def _read(key: str, text: str, value: str, kind: type) -> Any:
     try:
         return {"true": True, "false": False}[value.lower()] if kind is bool else kind(value)
     except (KeyError, ValueError):
-        raise invalid_option(key, f"--task-arg {text}: {_KINDS[kind]} is expected, not '{value}'") from None
+        raise invalid_option(key, f"{mention('task_arg', [text])}: {_KINDS[kind]} is expected, not '{value}'") from None

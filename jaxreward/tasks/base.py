@@ -6,7 +6,7 @@ import inspect
 import re
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -15,6 +15,7 @@ from jaxreward.errors import UserError
 from jaxreward.records import Vocabulary
 from jaxreward.tasks.metrics import Mean, Reached, Sum, WithExtraMetrics
 from jaxreward.tasks.task import Box, Discrete, Metric, State, View, measure_of_metric
+from jaxreward.tasks.wording import OF_A_CLASS, Wording
 
 
 def _name(kind: type) -> str:
@@ -70,6 +71,8 @@ class BaseTask:
 
     state_words: Mapping[str, str] = MappingProxyType({})
     state_notes: str = ""
+    wording: ClassVar[Wording] = OF_A_CLASS
+    """What messages call the methods."""
 
     def success(self, state: State) -> jax.Array:
         """Whether the task is solved in `state` (bool scalar). It is also given views, by the sparse reward."""
@@ -94,40 +97,53 @@ class BaseTask:
         return flat(view)
 
     def sparse_reward(self, view: View, action: jax.Array, next_view: View) -> jax.Array:
-        if not _says(self, "success"):
-            return _figure(self.score(), view, action, next_view)
+        own = _says(self, "success")
         try:
-            return jnp.asarray(self.success(next_view)).astype(jnp.float32)
+            if own:
+                return jnp.asarray(self.success(next_view)).astype(jnp.float32)
+            return self._figure(self.score(), view, action, next_view)
         except (AttributeError, KeyError, IndexError, TypeError) as error:
-            if not _says(self, "view"):
-                raise
+            asked = "success" if own else self.wording.name("score")
             raise UserError(
-                "the default sparse reward asks `success` about a view, which lacks what it reads "
-                f"({type(error).__name__}: {error}): write sparse_reward(self, view, action, next_view) too"
+                f"the default sparse reward asks `{asked}` about a view, which lacks what it reads "
+                f"({type(error).__name__}: {error}): {self._reward_asked_for()} too"
             ) from error
 
     def vocabulary(self) -> Vocabulary:
         return Vocabulary()
 
+    def _figure(self, metric: Any, view: View, action: jax.Array, next_view: View) -> jax.Array:
+        """What one step counts for `metric`, with the sign by which more is better."""
+        if isinstance(metric, WithExtraMetrics):
+            return self._figure(metric.main, view, action, next_view)
+        if isinstance(metric, Reached):
+            return jnp.asarray(metric.goal(next_view)).astype(jnp.float32)
+        if isinstance(metric, Sum | Mean):
+            figure = metric.figure(view, action, next_view)
+            return jnp.asarray(figure if measure_of_metric(metric).higher_is_better else -figure).astype(jnp.float32)
+        name = type(metric).__name__
+        raise UserError(f"there is no default sparse reward for a metric of class {name}: {self._reward_asked_for()}")
+
+    def _reward_asked_for(self) -> str:
+        return self.wording.request("sparse_reward", ("view", "action", "next_view"))
+
+    def _derived(self) -> dict[str, tuple[str, ...]]:
+        """See `derived_methods`."""
+        own = {name for name in ("success", "score", "terminated", "sparse_reward") if _says(self, name)}
+        if "success" in own:
+            return {name: ("success",) for name in ("score", "terminated", "sparse_reward") if name not in own}
+        return {} if "sparse_reward" in own else {"sparse_reward": ("score",)}
+
+
+def derived_methods(task: Any) -> dict[str, tuple[str, ...]]:
+    """The methods that a task leaves to defaults computed from other parts of it, with what they are computed from:
+    `{"terminated": ("success",)}`. A mistake there is none of theirs."""
+    return task._derived() if isinstance(task, BaseTask) else {}
+
 
 def _says(task: BaseTask, name: str) -> bool:
     """Whether a task has a method of its own in place of the default."""
     return getattr(getattr(task, name), "__func__", None) is not getattr(BaseTask, name)
-
-
-def _figure(metric: Any, view: View, action: jax.Array, next_view: View) -> jax.Array:
-    """What one step counts for `metric`, with the sign by which more is better."""
-    if isinstance(metric, WithExtraMetrics):
-        return _figure(metric.main, view, action, next_view)
-    if isinstance(metric, Reached):
-        return jnp.asarray(metric.goal(next_view)).astype(jnp.float32)
-    if isinstance(metric, Sum | Mean):
-        figure = metric.figure(view, action, next_view)
-        return jnp.asarray(figure if measure_of_metric(metric).higher_is_better else -figure).astype(jnp.float32)
-    raise UserError(
-        f"there is no default sparse reward for a metric of class {type(metric).__name__}: write "
-        "sparse_reward(self, view, action, next_view)"
-    )
 
 
 def flat(tree: Any) -> jax.Array:

@@ -12,6 +12,7 @@ from jaxreward.tasks.finding import Finding
 from jaxreward.tasks.option_checks import check_horizon
 from jaxreward.tasks.source_locator import SourceLocator
 from jaxreward.tasks.task import Box, Discrete
+from jaxreward.tasks.wording import OF_A_CLASS, Wording
 
 METHODS: Mapping[str, tuple[str, ...]] = {
     "reset": ("key",),
@@ -33,6 +34,9 @@ OPTIONAL: Mapping[str, tuple[str, ...]] = {
     "draw": ("state",),
     "sample_transitions": (),
 }
+
+SOURCES: Mapping[str, tuple[str, ...]] = {"success": ("state",), "observation": ("view",)}
+"""What some tasks compute methods from that they leave to their defaults; see `base.derived_methods`."""
 
 METRIC: Mapping[str, tuple[str, ...]] = {
     "init": (),
@@ -81,39 +85,52 @@ def check_attributes(task: Any, locator: SourceLocator) -> Iterator[Finding]:
 
 
 def check_signatures(
-    owner: Any, methods: Mapping[str, tuple[str, ...]], locator: SourceLocator, of: str = ""
+    owner: Any,
+    methods: Mapping[str, tuple[str, ...]],
+    locator: SourceLocator,
+    wording: Wording = OF_A_CLASS,
+    of: str = "",
 ) -> Iterator[Finding]:
     """Methods of a task, or of its metric, that are missing or take other arguments.
 
     Args:
         of: what to write before the name of a method, such as `score().`.
     """
-    for name, given in methods.items():
-        method = getattr(owner, name, None)
-        if method is None:
-            location = locator.line_of_class()
-            yield Finding(f"there is no `{of}{name}`: write def {name}({', '.join(('self', *given))})", *location)
+    for attribute, given in methods.items():
+        method, name = getattr(owner, attribute, None), wording.name(attribute)
+        definition = f"def {wording.signature(name, given)}"
+        if method is None and (wording.methods or of):
+            yield Finding(f"there is no `{of}{name}`: write {definition}", *locator.line_of_class())
             continue
         if not callable(method):
-            yield Finding(f"`{of}{name}` is {described(method)}, and must be a method", *locator.line_of_name(name))
+            must = "a method" if wording.methods else f"a function: write {definition}"
+            yield Finding(f"`{of}{name}` is {described(method)}, and must be {must}", *locator.line_of_name(attribute))
             continue
         location = locator.line_of_result(method)
         if inspect.iscoroutinefunction(method) or inspect.isgeneratorfunction(method):
             yield Finding(f"`{of}{name}` must be a plain function: no async def, no yield", *location)
             continue
-        try:
-            inspect.signature(method).bind(*given)
-        except TypeError:
-            bare = [p.replace(annotation=p.empty) for p in inspect.signature(method).parameters.values()]
-            takes = str(inspect.Signature(bare))
-            wanted = f"({', '.join(given)})"
-            own = locator.line_of_name(name) if not of else location
-            yield Finding(
-                f"`{of}{name}` takes {takes} and is called with {wanted}: write def {name}"
-                f"({', '.join(('self', *given))})", *own
-            )  # fmt: skip
-        except ValueError:  # a function of C without a signature
-            pass
+        if takes := _taken_otherwise(method, given):
+            own = location if of else locator.line_of_definition(method, attribute)
+            text = f"`{of}{name}` takes {takes} and is called with ({', '.join(given)}): write {definition}"
+            yield Finding(text, *own)
+
+
+def _taken_otherwise(method: Any, given: tuple[str, ...]) -> str:
+    """The parameters of a method that cannot be called with `given`, or names them in another order; else empty."""
+    try:
+        signature = inspect.signature(method)
+    except ValueError:  # a function of C without a signature
+        return ""
+    parameters = list(signature.parameters.values())
+    names = tuple(p.name for p in parameters if p.kind is not p.KEYWORD_ONLY)
+    try:
+        signature.bind(*given)
+    except TypeError:
+        swapped = True
+    else:
+        swapped = names != given and sorted(names) == sorted(given)
+    return str(inspect.Signature([p.replace(annotation=p.empty) for p in parameters])) if swapped else ""
 
 
 def described(value: Any) -> str:

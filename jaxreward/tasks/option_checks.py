@@ -47,11 +47,20 @@ def check_horizon(value: Any, called: str = "horizon") -> None:
 
 def check_not_negative(name: str, value: Any, most: float = inf) -> None:
     """Raise an InvalidSetting unless `value` is a finite number from 0 to `most`."""
-    number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-    if not (number and 0 <= value < inf):
+    if not (_is_number(value) and 0 <= value < inf):
         raise invalid_option(name, f"{name} must be a number that is not negative, not {value!r}")
     if value > most:
         raise invalid_option(name, f"{name} must be at most {most:g}, not {value!r}")
+
+
+def check_finite(name: str, value: Any) -> None:
+    """Raise an InvalidSetting unless `value` is a finite number."""
+    if not (_is_number(value) and -inf < value < inf):
+        raise invalid_option(name, f"{name} must be a finite number, not {value!r}")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
 
 
 def call_with_options(name: str, maker: Callable[..., Any], options: dict[str, Any]) -> Any:

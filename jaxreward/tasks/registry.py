@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from jaxreward.config import is_file
-from jaxreward.errors import UnknownName
+from jaxreward.errors import InvalidSetting, UnknownName
 from jaxreward.extras import require
 from jaxreward.tasks.from_file import task_from_file
 from jaxreward.tasks.option_checks import call_with_options, invalid_option
@@ -98,6 +98,8 @@ def make_task(name: str, **options: Any) -> Task:
         UserError: unknown name, environment, ruleset, file or option; a mistake in the task of a file; a simulator that
             is not installed.
     """
+    if not isinstance(name, str):
+        raise InvalidSetting(f"a task is made by its name, such as make_task('hopper'), not {name!r}", "task")
     task = unchecked_task(name, **options)
     if is_file(name):
         require_sound(task)

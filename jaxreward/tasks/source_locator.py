@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import inspect
 import sys
 import sysconfig
@@ -14,6 +15,9 @@ from types import CodeType
 from typing import Any
 
 from jaxreward.tasks.finding import Location
+
+ADAPTERS = "jaxreward.tasks.adapters."
+"""Modules of tasks that consist of others' code."""
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 _LIBRARIES = tuple({str(Path(sysconfig.get_path(k)).resolve()) for k in ("stdlib", "platstdlib", "purelib", "platlib")})
@@ -29,8 +33,14 @@ class SourceLocator:
 
     def __init__(self, task: Any, default: Location | None = None) -> None:
         self.kind = type(task)
-        self.file = _file_of(self.kind)
+        self._adapter = self.kind.__module__.startswith(ADAPTERS)  # none of its lines is the mistake
+        self.file = self._file_of_function(task) if self._adapter else _file_of(self.kind)
         self._default = default
+
+    def _file_of_function(self, task: Any) -> str:
+        """The user's file that the step of a task is from, where that is a function; else empty."""
+        code = _code_of(getattr(task, "__dict__", {}).get("step"))
+        return code.co_filename if code and not _of_library(code.co_filename) else ""
 
     def is_user_code(self, file: str | None) -> bool:
         """Whether `file` is user code: that of the task's class, or another that is of no library."""
@@ -82,6 +92,12 @@ class SourceLocator:
                     return Location(file, node.lineno)
         return self.line_of_class()
 
+    def line_of_definition(self, function: Callable[..., Any], name: str) -> Location:
+        """Where a method is defined: where the class binds `name`, or the first line of a function that was given."""
+        code = _code_of(function) if self._adapter else None
+        own = code is not None and self.is_user_code(code.co_filename)
+        return Location(code.co_filename, code.co_firstlineno) if code and own else self.line_of_name(name)
+
     def line_of_text(self, text: str) -> Location | None:
         """The first string of the task's file that is `text`, or holds it where none is just that."""
         strings = [
@@ -99,9 +115,8 @@ class SourceLocator:
         """Where the class of the task begins, or what was given in place of that."""
         if self._default is not None:
             return self._default
-        node = _class(self.file, self.kind)
-        adapter = self.kind.__module__.startswith("jaxreward.tasks.adapters.")  # no line of ours is the mistake
-        return Location(self.file, node.lineno) if node and not adapter else Location()
+        node = None if self._adapter else _class(self.file, self.kind)
+        return Location(self.file, node.lineno) if node else Location()
 
     def calls_in(self, function: Callable[..., Any]) -> Iterator[tuple[str, Location]]:
         """The names of what a function of user code calls, as it writes them, with their lines."""
@@ -114,7 +129,9 @@ class SourceLocator:
                 yield ast.unparse(node.func), Location(code.co_filename, node.lineno)
 
 
-def _code_of(function: Callable[..., Any]) -> CodeType | None:
+def _code_of(function: Any) -> CodeType | None:
+    while isinstance(function, functools.partial):
+        function = function.func
     return getattr(inspect.unwrap(getattr(function, "__func__", function)), "__code__", None)
 
 

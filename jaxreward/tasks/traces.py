@@ -82,7 +82,7 @@ class Traced:
 
 
 def traced(name: str, method: Callable[..., Any], arguments: tuple[Any, ...], locator: SourceLocator) -> Traced:
-    """A method on `ShapeDtypeStruct`s.
+    """A method, which the user calls `name`, on `ShapeDtypeStruct`s.
 
     Raises:
         InvalidMethod: it fails, or returns something that is no pytree of arrays.
@@ -118,7 +118,7 @@ def traced(name: str, method: Callable[..., Any], arguments: tuple[Any, ...], lo
 
 
 def method_error(name: str, error: BaseException, locator: SourceLocator) -> InvalidMethod:
-    """An exception of a method, with what it means."""
+    """An exception of a method that the user calls `name`, with what it means."""
     meaning = next((text for kind, text in _EXPLANATIONS if isinstance(error, kind)), "")
     if isinstance(error, UserError):
         meaning = str(error)
@@ -169,6 +169,11 @@ def tree_changes(
     `name` is what to call it in the sentence, such as `step`.
     """
     given, found = (dict(_leaves(tree)) for tree in (before, after.out))
+    if type(after.out) is tuple and type(before) is not tuple:
+        what = "the next state" if name == "step" else "what it gathers"
+        text = f"`{name}` returns {described_tree(after.out)}, and must return {what} alone"
+        yield Finding(text, *locator.line_of_result(method))
+        return
     if jax.tree.structure(before) != jax.tree.structure(after.out):
         lost, new = sorted(given.keys() - found.keys()), sorted(found.keys() - given.keys())
         changes = [f"without {', '.join(lost[:_MAX_LISTED])}"] if lost else []
@@ -183,10 +188,16 @@ def tree_changes(
             continue
         reported += 1
         location = locator.line_of_value(after.equation_of(index), method)
-        hint = "keep its shape" if leaf.shape != given[path].shape else f"add .astype(jnp.{given[path].dtype.name})"
+        hint = "keep its shape" if leaf.shape != given[path].shape else _cast(given[path].dtype, leaf.dtype)
         yield Finding(
             f"`{name}` turns {path} from {dtype_and_shape(given[path])} into {dtype_and_shape(leaf)}: {hint}", *location
         )
+
+
+def _cast(before: Any, after: Any) -> str:
+    """What to do about a dtype that changes; a whole number that becomes a real one may have been meant as one."""
+    meant = jnp.issubdtype(after, jnp.floating) and not jnp.issubdtype(before, jnp.floating)
+    return f"add .astype(jnp.{before.name})" + (f", or begin with jnp.{after.name}" if meant else "")
 
 
 def require_scalar(
@@ -198,14 +209,18 @@ def require_scalar(
         kinds: the letters of numpy's kinds, such as `b`.
         wanted: what to return, in words.
     """
-    leaf = what.out
+    leaf, hint = what.out, ""
     if _is_leaf(leaf):
         real = jnp.issubdtype(leaf.dtype, jnp.floating) and "f" in kinds
         if leaf.shape == () and (real or np.dtype(leaf.dtype).kind in kinds):
             return
+        if leaf.shape != ():
+            hint = f": select one, or use {'.any() or .all()' if kinds == 'b' else '.sum() or .mean()'}"
+        elif kinds == "b":
+            hint = ": compare, or add .astype(bool)"
     equation = what.equation_of(0) if what.jaxpr.jaxpr.outvars else None
     location = locator.line_of_value(equation, method)
-    raise InvalidMethod(f"`{name}` returns {_described(leaf)}, and must return {wanted}", location)
+    raise InvalidMethod(f"`{name}` returns {described_tree(leaf)}, and must return {wanted}{hint}", location)
 
 
 def require_vector(name: str, what: Traced, method: Callable[..., Any], locator: SourceLocator) -> None:
@@ -215,7 +230,7 @@ def require_vector(name: str, what: Traced, method: Callable[..., Any], locator:
     if flat and leaf.dtype == jnp.float32:
         return
     hint = "add .astype(jnp.float32)" if flat else "use jnp.concatenate or jnp.stack"
-    message = f"`{name}` returns {_described(leaf)}, and must return a float32 vector: {hint}"
+    message = f"`{name}` returns {described_tree(leaf)}, and must return a float32 vector: {hint}"
     raise InvalidMethod(message, locator.line_of_result(method))
 
 
@@ -223,26 +238,35 @@ def _is_leaf(tree: Any) -> bool:
     return tree_util.treedef_is_leaf(jax.tree.structure(tree))
 
 
-def _described(tree: Any) -> str:
-    return dtype_and_shape(tree) if _is_leaf(tree) else f"a tree of {len(jax.tree.leaves(tree))} arrays"
+def described_tree(tree: Any) -> str:
+    """What a method returns, in a sentence."""
+    if _is_leaf(tree):
+        return dtype_and_shape(tree)
+    if type(tree) in (tuple, list):
+        return f"a {type(tree).__name__} of {len(tree)}"
+    return f"a tree of {len(jax.tree.leaves(tree))} arrays"
 
 
-def check_state_words(view: Any, given: Any, locator: SourceLocator) -> Iterator[Finding]:
-    """What is wrong with `state_words`: names of no array, words that are no text."""
+def check_state_words(view: Any, task: Any, locator: SourceLocator) -> Iterator[Finding]:
+    """What is wrong with `state_words` of a task: names of no array, words that are no text."""
     paths = [path for path, _ in _leaves(view, root="")]
-    for name, text in given.items():
+    for name, text in task.state_words.items():
         location: Location = locator.line_of_text(name) or locator.line_of_name("state_words")
         if not isinstance(text, str):
             yield Finding(f"`state_words` has {described(text)} for '{name}': write a few words", *location)
-        elif name not in (*paths, "action") and not (_inherited(locator) and locator.line_of_text(name) is None):
+        elif name not in (*paths, "action") and not (_inherited(task) and locator.line_of_text(name) is None):
             hint = did_you_mean(name, [*paths, "action"], "its arrays are")
             yield Finding(f"`state_words` names '{name}', which is no array of the view: {hint}", *location)
 
 
-def _inherited(locator: SourceLocator) -> bool:
+def _inherited(task: Any) -> bool:
     """Whether the words are those of a base class of ours, which may name arrays that a task leaves out."""
-    owner = next((kind for kind in locator.kind.__mro__ if "state_words" in vars(kind)), None)
-    return owner is not None and owner.__module__.startswith("jaxreward.")
+    owner = next((kind for kind in type(task).__mro__ if "state_words" in vars(kind)), None)
+    return (
+        "state_words" not in getattr(task, "__dict__", {})
+        and owner is not None
+        and owner.__module__.startswith("jaxreward.")
+    )
 
 
 def label(path: Any, root: str = "state") -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, cast
 
@@ -10,15 +11,19 @@ import jax.numpy as jnp
 
 from jaxreward.errors import UserError
 from jaxreward.records import SUCCESS, Measure, Vocabulary
-from jaxreward.tasks.contract import METHODS, METRIC, OPTIONAL, check_attributes, check_signatures, described
+from jaxreward.tasks.base import derived_methods
+from jaxreward.tasks.contract import METHODS, METRIC, OPTIONAL, SOURCES, check_attributes, check_signatures, described
 from jaxreward.tasks.finding import Finding
+from jaxreward.tasks.metrics import Mean, Reached, Sum
 from jaxreward.tasks.smoke_test import smoke_test
-from jaxreward.tasks.source_locator import SourceLocator
+from jaxreward.tasks.source_locator import ADAPTERS, SourceLocator
 from jaxreward.tasks.task import Box, ExtraMetrics
 from jaxreward.tasks.traces import (
     InvalidMethod,
     Traced,
     check_state_words,
+    described_tree,
+    dtype_and_shape,
     method_error,
     require_deterministic,
     require_scalar,
@@ -26,8 +31,9 @@ from jaxreward.tasks.traces import (
     traced,
     tree_changes,
 )
+from jaxreward.tasks.wording import wording_of
 
-_NUMBER, _BOOL = "a real number, shape ()", "a bool of shape (): compare, or add .astype(bool)"
+_NUMBER, _BOOL = "a real number, shape ()", "a bool of shape ()"
 
 
 class InvalidTask(UserError):
@@ -50,10 +56,12 @@ def mistakes_in(task: Any, *, quick: bool = False) -> tuple[Finding, ...]:
     Its methods are traced on abstract arrays, and a few steps with random actions are computed; `quick` skips steps
     that take long to compile. Fragments of the vocabulary are not checked: see `jaxreward.check_task`.
     """
-    locator = SourceLocator(task)
+    locator, wording = SourceLocator(task), wording_of(task)
+    sources = set().union(*derived_methods(task).values())
+    more = {name: given for name, given in SOURCES.items() if name in sources}
+    more |= {name: given for name, given in OPTIONAL.items() if hasattr(task, name)}
     try:
-        found = [*check_attributes(task, locator), *check_signatures(task, METHODS, locator)]
-        found += check_signatures(task, {n: g for n, g in OPTIONAL.items() if hasattr(task, n)}, locator)
+        found = [*check_attributes(task, locator), *check_signatures(task, {**METHODS, **more}, locator, wording)]
         return tuple(found or _Validation(task, locator).findings(quick))
     except InvalidMethod as invalid:
         return (invalid.finding,)
@@ -68,8 +76,6 @@ def require_sound(task: Any) -> None:
     require_none(task, _VALID, lambda: mistakes_in(task, quick=True))
 
 
-_OTHERS = "jaxreward.tasks.adapters."
-"""Modules of tasks that consist of others' code."""
 _MAX_VALID = 32
 _VALID = dict[int, Any]()
 
@@ -84,7 +90,7 @@ def require_none(task: Any, valid: dict[int, Any], find: Callable[[], tuple[Find
         InvalidTask: it has some.
     """
     module = type(task).__module__
-    ours = module.startswith("jaxreward.tasks.") and not module.startswith(_OTHERS)
+    ours = module.startswith("jaxreward.tasks.") and not module.startswith(ADAPTERS)
     if ours or id(task) in valid:
         return
     if found := find():
@@ -98,7 +104,8 @@ class _Validation:
     """Checks what the methods of a task return; its attributes and signatures are valid."""
 
     def __init__(self, task: Any, locator: SourceLocator) -> None:
-        self.task, self.locator = task, locator
+        self.task, self.locator, self.wording = task, locator, wording_of(task)
+        self.derived, self.faulty = derived_methods(task), set[str]()
         self.traces: dict[str, Traced] = {}
         space = task.action_space
         real = isinstance(space, Box)
@@ -106,46 +113,80 @@ class _Validation:
 
     def findings(self, quick: bool) -> Iterator[Finding]:
         """All findings; raises `InvalidMethod` where nothing else can be checked."""
-        self._trace("reset", (jax.eval_shape(lambda: jax.random.key(0)),), again=True)
+        self._trace("reset", (jax.eval_shape(lambda: jax.random.key(0)),))
         state = self.traces["reset"].out
         if not jax.tree.leaves(state):
             location = self.locator.line_of_result(self.task.reset)
             raise InvalidMethod("`reset` returns a state without arrays: put what changes into it", location)
-        checks = (self._step, self._terminated, self._metric, self._view, self._vocabulary)
-        found = [finding for check in checks for finding in self._collect(check, state)]
+        checks = {
+            "step": self._step, "success": self._success, "terminated": self._terminated, "score": self._metric,
+            "view": self._view, "vocabulary": self._vocabulary,
+        }  # fmt: skip
+        if "sparse_reward" in self.derived.get("score", ()):
+            checks["score"] = checks.pop("score")  # after what it is computed from
+        found = [finding for name, check in checks.items() for finding in self._collect(name, check, state)]
         yield from found
         if not found:
             yield from smoke_test(self.task, self.traces, self.metric, self.locator, quick)
 
-    def _collect(self, check: Callable[..., Iterator[Finding]], *arguments: Any) -> Iterator[Finding]:
+    def _collect(self, name: str, check: Callable[..., Iterator[Finding]], *arguments: Any) -> Iterator[Finding]:
+        """What is wrong with the method `name`; nothing where that follows from another's mistake."""
+        if self.faulty.intersection(self.derived.get(name, ())):
+            self.faulty.add(name)
+            return
         try:
-            yield from check(*arguments)
+            for finding in check(*arguments):
+                self.faulty.add(name)
+                yield finding
         except InvalidMethod as invalid:
+            self.faulty.add(name)
             yield invalid.finding
 
-    def _trace(self, name: str, arguments: tuple[Any, ...], again: bool = False) -> Traced:
-        """Trace a method of the task; with `again` require that a second trace is the same."""
-        method = getattr(self.task, name)
-        found = self.traces[name] = traced(name, method, arguments, self.locator)
-        if again:
-            require_deterministic(name, method, arguments, found, self.locator)
+    def _trace(self, name: str, arguments: tuple[Any, ...]) -> Traced:
+        """Trace a method of the task, and require that a second trace is the same."""
+        method, called = getattr(self.task, name), self.wording.name(name)
+        found = self.traces[name] = traced(called, method, arguments, self.locator)
+        require_deterministic(called, method, arguments, found, self.locator)
         return found
 
     def _step(self, state: Any) -> Iterator[Finding]:
-        found = self._trace("step", (state, self.action), again=True)
+        try:
+            found = self._trace("step", (state, self.action))
+        except InvalidMethod as invalid:
+            yield dataclasses.replace(invalid.finding, message=invalid.finding.message + self._given(state, invalid))
+            return
         yield from tree_changes("step", state, found, self.task.step, self.locator)
 
-    def _terminated(self, state: Any) -> Iterator[Finding]:
-        found = self._trace("terminated", (state,), again=True)
-        require_scalar("terminated", found, "b", _BOOL, self.task.terminated, self.locator)
+    def _given(self, state: Any, invalid: InvalidMethod) -> str:
+        """What `step` is given, where that may be why it fails, as the end of a sentence."""
+        told = isinstance(invalid.__cause__, jax.errors.JAXTypeError | jax.errors.JAXIndexError)  # what to do, already
+        if told or not isinstance(invalid.__cause__, TypeError | IndexError):
+            return ""
+        if type(state) is tuple:
+            return f"; its state is all that `reset` returns, {described_tree(state)}: return the state alone there"
+        space = type(self.task.action_space).__name__
+        return f"; it is given a state of `reset` and an action of the {space}, {dtype_and_shape(self.action)}"
+
+    def _success(self, state: Any) -> Iterator[Finding]:
+        if any("success" in sources for sources in self.derived.values()):
+            self._require_bool("success", state)
         yield from ()
 
+    def _terminated(self, state: Any) -> Iterator[Finding]:
+        self._require_bool("terminated", state)
+        yield from ()
+
+    def _require_bool(self, name: str, state: Any) -> None:
+        found = self._trace(name, (state,))
+        require_scalar(self.wording.name(name), found, "b", _BOOL, getattr(self.task, name), self.locator)
+
     def _metric(self, state: Any) -> Iterator[Finding]:
-        locator = self.locator
+        locator, wording = self.locator, self.wording
+        score, verb, give = (wording.name("score"), *(("returns", "return") if wording.methods else ("is", "give")))
         try:
             self.metric = metric = cast(Any, self.task.score())
         except (Exception, SystemExit) as error:
-            raise method_error("score", error, locator) from error
+            raise method_error(score, error, locator) from error
         location = locator.line_of_result(self.task.score)
         if metric is None:
             raise InvalidMethod(
@@ -153,14 +194,13 @@ class _Validation:
             )
         if isinstance(metric, type):
             kind = metric.__name__
-            raise InvalidMethod(f"`score` returns the class {kind}: return one of it, {kind}()", location)
+            raise InvalidMethod(f"`{score}` {verb} the class {kind}: {give} an object of it, {kind}(...)", location)
         if missing := [name for name in METRIC if not hasattr(metric, name)]:
-            text = (
-                f"`score` returns {described(metric)} without {', '.join(missing)}: return a metric, such as those of "
-            )
-            raise InvalidMethod(f"{text}jaxreward.tasks.metrics", location)
+            text = f"`{score}` {verb} {described(metric)} without {', '.join(missing)}: {give} a metric, such as those"
+            raise InvalidMethod(f"{text} of jaxreward.tasks.metrics", location)
         of = SourceLocator(metric if locator.is_user_class(metric) else self.task, location)
-        bad = list(check_signatures(metric, METRIC, of, "score()."))
+        init, update, value, also = map(wording.of_metric, ("init", "update", "value", "also"))
+        bad = list(check_signatures(metric, METRIC, of, of=wording.of_metric("")))
         yield from bad
         if bad:
             return
@@ -168,22 +208,34 @@ class _Validation:
         if not isinstance(measure, Measure):
             yield Finding(f"the metric's `measure` is {described(measure)}: use a jaxreward.records.Measure", *location)
             return
-        gathered = self.traces["init"] = traced("score().init", metric.init, (), of)
-        update = traced("score().update", metric.update, (gathered.out, state, self.action, state), of)
-        self.traces["update"] = update
-        require_deterministic("score().update", metric.update, (gathered.out, state, self.action, state), update, of)
-        yield from tree_changes("score().update", gathered.out, update, metric.update, of)
-        value = self.traces["value"] = traced("score().value", metric.value, (gathered.out,), of)
-        require_scalar("score().value", value, "biuf", _NUMBER, metric.value, of)
+        self._figure(metric, state, of)
+        gathered = self.traces["init"] = traced(init, metric.init, (), of)
+        step = (gathered.out, state, self.action, state)
+        updated = self.traces["update"] = traced(update, metric.update, step, of)
+        require_deterministic(update, metric.update, step, updated, of)
+        yield from tree_changes(update, gathered.out, updated, metric.update, of)
+        found = self.traces["value"] = traced(value, metric.value, (gathered.out,), of)
+        require_scalar(value, found, "biuf", _NUMBER, metric.value, of)
         if isinstance(metric, ExtraMetrics):
-            extra = traced("score().also", metric.also, (gathered.out,), of).out
+            extra = traced(also, metric.also, (gathered.out,), of).out
             if getattr(extra, "shape", None) != (len(metric.names),):
-                text = f"`score().also` must return an array of shape ({len(metric.names)},), one number for each name"
+                text = f"`{also}` must return an array of shape ({len(metric.names)},), one number for each name"
                 yield Finding(text, *of.line_of_result(metric.also))
+
+    def _figure(self, metric: Any, state: Any, locator: SourceLocator) -> None:
+        """Check the function that a metric of this package was given."""
+        if not isinstance(metric, Sum | Mean | Reached):
+            return
+        bool_only = isinstance(metric, Reached)
+        function, given = (metric.goal, (state,)) if bool_only else (metric.figure, (state, self.action, state))
+        name = self.wording.name(f"{type(metric).__name__}.{'goal' if bool_only else 'figure'}")
+        found = traced(name, function, given, locator)
+        require_scalar(name, found, *(("b", _BOOL) if bool_only else ("biuf", _NUMBER)), function, locator)
 
     def _view(self, state: Any) -> Iterator[Finding]:
         task, locator = self.task, self.locator
-        view = self._trace("view", (state,)).out
+        found = self.traces["view"] = traced("view", task.view, (state,), locator)
+        view = found.out
         leaves = jax.tree.leaves(view)
         location = locator.line_of_result(task.view)
         if not leaves:
@@ -192,20 +244,31 @@ class _Validation:
             raise InvalidMethod(
                 "`view` shows a random key: leave it out, programs may not foresee what it draws", location
             )
-        yield from check_state_words(view, task.state_words, locator)
-        yield from self._collect(self._observation, view)
-        yield from self._collect(self._reward, "sparse_reward", view)
+        yield from check_state_words(view, task, locator)
+        yield from self._collect("observation", self._raw_observation, view)
+        yield from self._collect("default_observation", self._default_observation, view)
+        yield from self._collect("sparse_reward", self._reward, "sparse_reward", view)
         if hasattr(task, "dense_reward"):
-            yield from self._collect(self._reward, "dense_reward", view)
+            yield from self._collect("dense_reward", self._reward, "dense_reward", view)
 
-    def _observation(self, view: Any) -> Iterator[Finding]:
-        require_vector("default_observation", self._trace("default_observation", (view,), again=True),
-               self.task.default_observation, self.locator)  # fmt: skip
+    def _raw_observation(self, view: Any) -> Iterator[Finding]:
+        if "observation" not in self.derived.get("default_observation", ()):
+            return
+        found = self._trace("observation", (view,))
+        if not jax.tree.leaves(found.out):
+            location = self.locator.line_of_result(self.task.observation)
+            yield Finding("`observation` returns no array: return at least one", *location)
+
+    def _default_observation(self, view: Any) -> Iterator[Finding]:
+        name = self.wording.name("default_observation")
+        found = self._trace("default_observation", (view,))
+        require_vector(name, found, self.task.default_observation, self.locator)
         yield from ()
 
     def _reward(self, name: str, view: Any) -> Iterator[Finding]:
-        found = self._trace(name, (view, self.action, view), again=True)
-        require_scalar(name, found, "biuf", _NUMBER, getattr(self.task, name), self.locator)
+        found = self._trace(name, (view, self.action, view))
+        wanted = f"{_NUMBER}: the total alone, terms are for programs" if type(found.out) is tuple else _NUMBER
+        require_scalar(self.wording.name(name), found, "biuf", wanted, getattr(self.task, name), self.locator)
         yield from ()
 
     def _vocabulary(self, _: Any) -> Iterator[Finding]:

@@ -11,6 +11,7 @@ from typing import Literal, Protocol, get_args
 from jaxreward import extras, files
 from jaxreward.errors import UserError
 from jaxreward.runs import Entry
+from jaxreward.sentences import mention
 from jaxreward.tracking.items import Item, ItemBuilder
 
 SinkName = Literal["tensorboard", "wandb"]
@@ -47,7 +48,7 @@ class Sink(Protocol):
 def require(names: Iterable[SinkName]) -> None:
     """Raise a UserError if a sink cannot work here: its package is missing, or nobody is logged in."""
     for name in names:
-        extras.require(name, f"--track {name}", "track")
+        extras.require(name, mention("track", [name]), "track")
         if name == "wandb":
             from jaxreward.tracking.weights_and_biases import require_key
 

@@ -15,6 +15,7 @@ from jaxreward import files
 from jaxreward.config import parse_json
 from jaxreward.errors import InvalidSetting
 from jaxreward.runs.disk import write_atomic
+from jaxreward.sentences import mention
 from jaxreward.tracking.items import COLUMNS, Curve, Ended, Item, Line, Program, Scalars, Started
 
 PROJECT = "jaxreward"
@@ -34,8 +35,9 @@ def require_key() -> None:
     if wandb.setup().settings.mode != "online" or wandb.login(prompt=False, verify=False):
         return
     raise InvalidSetting(
-        "--track wandb needs a key: run `wandb login`, set WANDB_API_KEY, or keep everything in the run's folder with "
-        "WANDB_MODE=offline",
+        f"{mention('track', ['wandb'])} needs a key: run `wandb login`, set WANDB_API_KEY, or keep everything "
+        "in the run's "
+        "folder with WANDB_MODE=offline",
         "track",
     )
 

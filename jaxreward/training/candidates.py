@@ -10,6 +10,7 @@ from jaxreward.errors import InvalidSetting
 from jaxreward.function_source import name_of, role_of
 from jaxreward.programs import Program, load_program
 from jaxreward.tasks import Task
+from jaxreward.value_words import short
 
 Candidate = Program | Callable[..., Any] | tuple[Callable[..., Any], Callable[..., Any]] | Path
 """A program, or what `load_program` makes one of: a function, a pair of functions, a path."""
@@ -24,6 +25,8 @@ def programs_of(given: Candidate | Sequence[Candidate], task: Task, trusted: boo
     """
     if isinstance(given, Program | Path) or callable(given):
         given = [given]
+    if not isinstance(given, str | Sequence | None):
+        raise InvalidSetting(f"programs are a list of programs, functions or paths, not {short(given)}", "programs")
     if isinstance(given, str):
         raise InvalidSetting("programs are a list: write [path], or jr.load_program(text, task)", "programs")
     if isinstance(given, tuple) and len(given) == 2 and all(callable(f) for f in given):

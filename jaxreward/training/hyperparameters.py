@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from typing import Any, Literal
 
 from flax import struct
 
 from jaxreward.errors import InvalidSetting
+from jaxreward.value_words import kind_in_words, short
 
 CollectorName = Literal["fused", "stepwise"]
 CompileName = Literal["full", "fast"]
@@ -123,6 +125,7 @@ class PPO(struct.PyTreeNode):
 
     def check(self) -> None:
         """Raise an InvalidSetting for the first hyperparameter that is invalid."""
+        self._check_types()
         positive, unit = (
             ("learning_rate", "max_grad_norm", "adam_epsilon", "reward_scale"),
             ("decay", "discount", "gae_lambda"),
@@ -169,6 +172,19 @@ class PPO(struct.PyTreeNode):
                 *("ppo.hidden", "ppo.value_hidden"),
             )
 
+    def _check_types(self) -> None:
+        for field in dataclasses.fields(self):
+            value, default = getattr(self, field.name), field.default
+            kind = type(default)
+            if kind is tuple and isinstance(value, list | tuple) and all(hasattr(item, "__index__") for item in value):
+                continue
+            if kind in _NUMBERS and hasattr(value, _NUMBERS[kind]):  # of Python, NumPy or JAX
+                continue
+            if kind is bool or (kind is str and isinstance(value, str)):
+                continue
+            words = kind_in_words(tuple[int, ...] if kind is tuple else kind)
+            raise _invalid(field.name, f"must be {words}, not {short(value)}")
+
     def _check_memory(self) -> None:
         if self.gru < 0:
             raise _invalid("gru", f"must not be negative, not {self.gru}; 0 is for no memory")
@@ -188,6 +204,9 @@ class PPO(struct.PyTreeNode):
                 "(PPO.fresh_values=False) and one network for policy and value (no PPO.value_hidden)",
                 *("ppo.gru", "ppo.unrolls", "ppo.fresh_values", "ppo.value_hidden"),
             )
+
+
+_NUMBERS = {int: "__index__", float: "__float__"}
 
 
 def _invalid(name: str, rule: str) -> InvalidSetting:

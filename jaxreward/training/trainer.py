@@ -26,6 +26,7 @@ from jaxreward.programs import Program
 from jaxreward.records import SUCCESS, Measure
 from jaxreward.tasks import Task, measure_of, metric_names, require_sound
 from jaxreward.timing import CLOCK
+from jaxreward.training.arguments import check_function, check_ppo, check_rungs, check_task, seeds_of, whole
 from jaxreward.training.candidates import Candidate, programs_of
 from jaxreward.training.chunk import TrainerState
 from jaxreward.training.execution import Execution
@@ -125,17 +126,17 @@ def train(
             program (see `jaxreward.load_program`).
         Interrupted: `should_stop` returned True.
     """
+    check_task(task)
     require_sound(task)
     execution = execution or Execution()
     ppo = quick(task, execution.platform) if ppo is None else ppo
-    if not isinstance(ppo, PPO):
-        raise InvalidSetting(f"ppo is a jaxreward.PPO, such as PPO(learning_rate=1e-3), not {ppo!r}", "ppo")
-    ppo.check()
-    if isinstance(seeds, str | float):
-        raise InvalidSetting(f"seeds are a number of seeds or a sequence of integers, not {seeds!r}", "seeds")
-    seed_list = tuple(range(seeds)) if isinstance(seeds, int) else tuple(int(s) for s in seeds)
-    if not seed_list or min(seed_list) < 0 or len(set(seed_list)) < len(seed_list):
-        raise InvalidSetting(f"seeds must be distinct non-negative integers, at least one, not {seeds}", "seeds")
+    check_ppo(ppo)
+    seed_list = seeds_of(seeds)
+    steps, checkpoints = whole("steps", steps), whole("checkpoints", checkpoints)
+    eval_episodes = whole("eval_episodes", eval_episodes)
+    check_rungs(rungs)
+    check_function("progress", progress)
+    check_function("should_stop", should_stop)
     if eval_episodes < 1:
         raise InvalidSetting(f"there must be at least 1 held-out episode, not {eval_episodes}", "eval_episodes")
     execution.check(ppo)

@@ -88,7 +88,7 @@ MISTAKES = {
     ),
     "a figure fails": (
         {"score": '    def score(self):\n        return Mean(lambda s, a, n: n["nowhere"], 8)  # <-'},
-        "`score().update` fails: KeyError: 'nowhere'",
+        "`Mean.figure` fails: KeyError: 'nowhere'",
     ),
     "a gathered sum changes its dtype": (
         {"also": "class Count:\n    def init(self):\n        return jnp.zeros((), jnp.int32)\n\n"
@@ -100,7 +100,7 @@ MISTAKES = {
     "a value of many": (
         {"score": '    def score(self):\n        return Sum(lambda s, a, n: jnp.stack([n["at"], n["at"]]), Measure('
                   'name="x", rate=False))  # <-'},
-        "from float32 () into float32 (2,)",
+        "`Sum.figure` returns float32 (2,), and must return a real number, shape (): select one",
     ),
     "terminated gives nothing": (
         {"terminated": '    def terminated(self, state):  # <-\n        state["at"] > 1.0'},

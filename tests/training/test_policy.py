@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
@@ -58,6 +58,27 @@ def test_a_function_alone_and_trusted_is_the_same_candidate(trained):
         assert program.digest == trained.programs[0].digest
 
 
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"steps": "x"}, "steps must be a whole number, not 'x'"),
+        ({"steps": 1.5}, "steps must be a whole number, not 1.5"),
+        ({"checkpoints": None}, "checkpoints must be a whole number, not None"),
+        ({"seeds": ["x"]}, r"seeds are a number of seeds or a sequence of integers, not \['x'\]"),
+        ({"rungs": [3]}, r"rungs are a list such as \[jr.Rung\(steps=100_000\)\], not \[3\]"),
+        ({"progress": 3}, "progress is called while it trains: give a function, not 3"),
+        ({"programs": 3}, "programs are a list of programs, functions or paths, not 3"),
+        ({"ppo": PPO(envs=cast(Any, "x"))}, "PPO.envs must be a whole number, not 'x'"),
+        ({"ppo": PPO(hidden=cast(Any, 8))}, "PPO.hidden must be a list of whole numbers, not 8"),
+        ({"task": "probe-choice"}, r"task is an object here: write jr.make_task\('probe-choice'\)"),
+    ],
+)
+def test_arguments_of_the_wrong_type_are_told_by_their_names(task_of, given: dict[str, Any], says: str):
+    call = {"task": task_of("probe-corridor"), "programs": [pay], "ppo": TINY, "steps": 64, **given}
+    with pytest.raises(InvalidSetting, match=f"^{says}"):
+        train(**call)
+
+
 def test_what_may_be_one_candidate_or_two_is_asked_for(task_of):
     task = task_of("probe-corridor")
     with pytest.raises(InvalidSetting, match=r"write \[\(see, pay\)\] for one candidate of both functions"):
@@ -67,6 +88,8 @@ def test_what_may_be_one_candidate_or_two_is_asked_for(task_of):
             train(task, nothing, TINY, steps=64)
     with pytest.raises(InvalidSetting, match="programs are a list"):
         train(task, "program.py", TINY, steps=64)  # type: ignore[arg-type]
+    with pytest.raises(InvalidSetting, match="the program is empty: give a path, a text, a function"):
+        load_program("", task)
     with pytest.raises(UnreadableFunction, match="takes 2 parameters"):
         train(task, [pay, lambda state, action: 0.0], TINY, steps=64)
 

@@ -19,6 +19,7 @@ from jaxreward.function_source.definitions import definitions
 from jaxreward.function_source.statements import Statement, closure
 from jaxreward.proposers.genetic.genome import Gene, Part
 from jaxreward.records import Fragment, Vocabulary
+from jaxreward.sentences import mention
 
 KIND: Mapping[Part, str] = {"observation": "feature", "reward": "term"}
 
@@ -38,7 +39,8 @@ class Lexicon:
     def __init__(self, vocabulary: Vocabulary):
         if not vocabulary.fragments:
             raise InvalidSetting(
-                "the task has no vocabulary, which the genetic proposer builds programs from: leave --vocabulary own "
+                f"the task has no vocabulary, which the genetic proposer builds programs from: leave "
+                f"{mention('vocabulary', 'own')} "
                 "out, or use another proposer",
                 "proposer",
             )

@@ -18,6 +18,7 @@ from jaxreward.proposers.llm.secrets import Secrets
 from jaxreward.proposers.prompts.prompt_builder import estimate_tokens
 from jaxreward.proposers.proposer import Context
 from jaxreward.records import Exchange
+from jaxreward.sentences import RESUME, Sentence, marked, mention
 
 # Seconds of the wall clock between two looks at whether the run should stop.
 _POLL_S = 0.1
@@ -30,8 +31,8 @@ _UNANSWERED = "unanswered"
 
 # What to do about refusals of prompts by a model that has answered none yet.
 _REFUSALS = {
-    "context_window": "use a model with a larger context window, or --prompts with shorter templates",
-    "content_filter": "use another --model, or --prompts in other words",
+    "context_window": f"use a model with a larger context window, or {mention('prompts')} with shorter templates",
+    "content_filter": f"use another {mention('model')}, or {mention('prompts')} in other words",
 }
 
 
@@ -111,7 +112,7 @@ class Batch:
                 await self._process(pending, self.queues[pending.call.model])
             elif self._all_lost():
                 sentences, problems = zip(*self.lost.values(), strict=True)
-                sentence = f"{'; '.join(sentences)}; nothing is lost, go on with --resume"
+                sentence = f"{'; '.join(map(marked, sentences))}; nothing is lost, go on with {RESUME}"
                 self._end(sentence, problems[0], later=True)
             else:
                 await self.session.clock.until(self.over, _IDLE_S)
@@ -185,8 +186,8 @@ class Batch:
             error.kind, error.finish = "skip", _UNANSWERED
             error.sentence = f"this prompt alone got no reply in {attempts}: {error.sentence}"
         elif error.finish in _REFUSALS and not self._has_answered(pending.call.model):
-            sentence = error.sentence.replace(pending.call.model, self._endpoint_name(pending.call), 1)
-            error.kind, error.sentence = "fatal", f"{sentence}: {_REFUSALS[error.finish]}"
+            sentence = marked(error.sentence).replace(pending.call.model, self._endpoint_name(pending.call), 1)
+            error.kind, error.sentence = "fatal", Sentence(f"{sentence}: {_REFUSALS[error.finish]}")
             error.finish = ""
         return error
 
@@ -251,7 +252,7 @@ class Batch:
 
     def _end(self, sentence: str, problem: CallProblem, *, later: bool) -> None:
         if self.stopped is None:
-            said = self.session.secrets.redact(sentence)
+            said = self.session.secrets.redact(marked(sentence))
             self.stopped = ProposerStopped(said, EndCause.ENDPOINT, later=later, problem=problem)
         self.over.set()
 

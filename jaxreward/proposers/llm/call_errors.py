@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 from jaxreward.errors import CallProblem, causes
 from jaxreward.proposers.llm.quiet_litellm import import_litellm
+from jaxreward.sentences import RESUME, Sentence, mention
 
 # `litellm.RateLimitError: `, `RateLimitError: OpenAIException - `, `APITimeoutError - `
 _WRAPPING = re.compile(r"(litellm\.)?\w*(Error|Exception)(: | - )")
@@ -142,16 +143,19 @@ def _of_status(status: int, headers: Mapping[str, str], error: BaseException, or
         401: (CallProblem.KEY, f"{origin} does not accept the key ({said}): {_set_key(origin)}"),
         402: (
             CallProblem.CREDIT,
-            f"the account for {origin} has no credit left ({said}): add some, then go on with --resume",
+            f"the account for {origin} has no credit left ({said}): add some, then go on with {RESUME}",
         ),
         403: (
             CallProblem.ACCESS,
-            f"{origin} refuses access ({said}): use a key that may use this model, or another --model",
+            f"{origin} refuses access ({said}): use a key that may use this model, or another {mention('model')}",
         ),
-        404: (CallProblem.NOT_FOUND, f"{origin} is not there ({said}): check --model and --api-base"),
+        404: (
+            CallProblem.NOT_FOUND,
+            f"{origin} is not there ({said}): check {mention('model')} and {mention('api_base')}",
+        ),
     }
     problem, sentence = fatal.get(status, (CallProblem.REJECTED, other))
-    return CallError("fatal", sentence, problem=problem)
+    return CallError("fatal", Sentence(sentence), problem=problem)
 
 
 def _of_connection(e: BaseException) -> CallError | None:

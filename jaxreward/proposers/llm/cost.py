@@ -12,6 +12,7 @@ from jaxreward.formatting import dollars
 from jaxreward.proposers.llm.llm_settings import LlmSettings
 from jaxreward.proposers.llm.quiet_litellm import import_litellm
 from jaxreward.records import Exchange
+from jaxreward.sentences import Sentence, mention
 
 EXPECTED_REPLY = 2_000
 """Tokens of a usual reply: a program of LIMEN's size with a few sentences around it."""
@@ -114,8 +115,8 @@ class Cost:
         for model in settings.weights() if settings.max_usd is not None else ():
             if price_of(settings, model) is None:
                 raise InvalidSetting(
-                    f"the price of {model} is not known, so --max-usd cannot hold: say --price "
-                    f"{model}=INPUT,OUTPUT (dollars per million tokens), or use --max-tokens-total",
+                    f"the price of {model} is not known, so {mention('max_usd')} cannot hold: say {mention('price')} "
+                    f"{model}=INPUT,OUTPUT (dollars per million tokens), or use {mention('max_tokens_total')}",
                     "max_usd",
                     "price",
                 )
@@ -190,14 +191,14 @@ def estimate_cost(settings: LlmSettings, prompt_tokens: int, calls: int) -> Esti
     return Estimate(min(expected, cap), min(most, cap), tuple(m for m in weights if m not in known))
 
 
-def too_small(settings: LlmSettings, prompt_tokens: int) -> str:
+def too_small(settings: LlmSettings, prompt_tokens: int) -> Sentence:
     """Why a cap does not reach for a single call with a prompt of `prompt_tokens` tokens; empty if all do."""
     most = prompt_tokens + settings.max_tokens
     usd = max((price.of(prompt_tokens, settings.max_tokens) for price in known_prices(settings).values()), default=0.0)
     if settings.max_usd is not None and usd > settings.max_usd * (1 + _ROUNDING):
-        cap, need = f"--max-usd {settings.max_usd:g}", f"cost up to {dollars(usd)}"
+        cap, need = mention("max_usd", settings.max_usd), f"cost up to {dollars(usd)}"
     elif settings.max_tokens_total is not None and most > settings.max_tokens_total:
-        cap, need = f"--max-tokens-total {settings.max_tokens_total}", f"take up to {most:,} tokens"
+        cap, need = mention("max_tokens_total", settings.max_tokens_total), f"take up to {most:,} tokens"
     else:
-        return ""
-    return f"{cap} does not reach for one call, which may {need}: raise it, or lower --max-tokens"
+        return Sentence("")
+    return Sentence(f"{cap} does not reach for one call, which may {need}: raise it, or lower {mention('max_tokens')}")

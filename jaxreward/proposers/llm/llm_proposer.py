@@ -25,8 +25,10 @@ from jaxreward.proposers.prompts.prompt_builder import PromptBook
 from jaxreward.proposers.proposer import Answers, Context, Proposer, RngOf
 from jaxreward.proposers.replies.answer import proposal_in
 from jaxreward.records import Exchange, Failure, Proposal, Request, TaskCard
+from jaxreward.sentences import mention
 
-_NO_MODEL = "say which language model to ask with --model, e.g. --model anthropic/claude-sonnet-4-5"
+_EXAMPLE = mention("model", ["anthropic/claude-sonnet-4-5"])
+_NO_MODEL = f"say which language model to ask with {mention('model')}, e.g. {_EXAMPLE}"
 
 
 class LlmProposer(Proposer):
@@ -91,7 +93,7 @@ class LlmProposer(Proposer):
     def _check_address(self) -> None:
         address = self.settings.api_base
         if address is not None and self.secrets.redact(address) != address:
-            message = "--api-base holds a key: take it out, keys belong into the environment or a .env file"
+            message = f"{mention('api_base')} holds a key: take it out, keys belong into the environment or a .env file"
             raise InvalidSetting(message, "api_base")
 
     def propose_all(self, requests: Sequence[Request], rng_of: RngOf) -> Answers:
@@ -189,7 +191,7 @@ def ping(settings: LlmSettings, note: Callable[[str], None] = lambda _: None) ->
     Raises:
         UserError: no model, invalid settings, or packages that are not installed.
     """
-    require("llm", "--model", "model")
+    require("llm", mention("model"), "model")
     settings.check()
     if not settings.model:
         raise InvalidSetting(_NO_MODEL, "model")

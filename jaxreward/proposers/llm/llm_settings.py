@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 from jaxreward.config import Arg, check_bounds
 from jaxreward.errors import InvalidSetting, nearest
+from jaxreward.sentences import mention
 
 
 @dataclass(frozen=True)
@@ -66,20 +67,22 @@ class LlmSettings:
             if asked and model not in asked:
                 near = nearest(model, asked) or next(iter(asked))
                 raise InvalidSetting(
-                    f"--price names {model}, which no --model does; did you mean {near}?", "price", "model"
+                    f"{mention('price')} names {model}, which no {mention('model')} does; did you mean {near}?",
+                    "price",
+                    "model",
                 )
         check_bounds(self)
         for name in ("wait_s", "confirm_usd"):
             if not getattr(self, name) >= 0:
                 raise InvalidSetting(
-                    f"--{name.replace('_', '-')} must be a number that is not negative, not {getattr(self, name)}", name
+                    f"{mention(name)} must be a number that is not negative, not {getattr(self, name)}", name
                 )
         if self.temperature is not None and not 0 <= self.temperature <= 2:
-            raise InvalidSetting(f"--temperature must lie in [0, 2], not {self.temperature}", "temperature")
+            raise InvalidSetting(f"{mention('temperature')} must lie in [0, 2], not {self.temperature}", "temperature")
         if self.top_p is not None and not 0 < self.top_p <= 1:
-            raise InvalidSetting(f"--top-p must lie in (0, 1], not {self.top_p}", "top_p")
+            raise InvalidSetting(f"{mention('top_p')} must lie in (0, 1], not {self.top_p}", "top_p")
         if self.prompts is not None and not self.prompts.is_dir():
-            raise InvalidSetting(f"--prompts {self.prompts} is not a folder of prompt templates", "prompts")
+            raise InvalidSetting(f"{mention('prompts', self.prompts)} is not a folder of prompt templates", "prompts")
         if self.api_base is not None:
             _check_address(self.api_base)
 
@@ -91,16 +94,18 @@ class LlmSettings:
             try:
                 value = float(weight) if name else 1.0
             except ValueError:
-                message = f"--model {item}: the weight after = must be a number, not {weight!r}"
+                message = f"{mention('model', [item])}: the weight after = must be a number, not {weight!r}"
                 raise InvalidSetting(message, "model") from None
             name = name or item
             if not name:
-                message = "--model names nothing: give a name of litellm's, e.g. anthropic/claude-sonnet-4-5"
+                message = (
+                    f"{mention('model')} names nothing: give a name of litellm's, e.g. anthropic/claude-sonnet-4-5"
+                )
                 raise InvalidSetting(message, "model")
             if not 0 < value < math.inf:
-                raise InvalidSetting(f"--model {item}: the weight must be a positive number", "model")
+                raise InvalidSetting(f"{mention('model', [item])}: the weight must be a positive number", "model")
             if name in found:
-                message = f"--model names {name} twice; name each model once, with a weight if wanted"
+                message = f"{mention('model')} names {name} twice; name each model once, with a weight if wanted"
                 raise InvalidSetting(message, "model")
             found[name] = value
         total = sum(found.values())
@@ -115,11 +120,14 @@ class LlmSettings:
                 input_usd, output_usd = (float(value) / 1e6 for value in pair.split(","))
             except ValueError:
                 raise InvalidSetting(
-                    f"--price {item} must be MODEL=INPUT,OUTPUT in dollars per million tokens, e.g. openai/x=0.5,1.5",
+                    f"{mention('price', [item])} must be MODEL=INPUT,OUTPUT in dollars per million tokens, "
+                    "e.g. openai/x=0.5,1.5",
                     "price",
                 ) from None
             if not model or not (0 <= input_usd < math.inf and 0 <= output_usd < math.inf):
-                raise InvalidSetting(f"--price {item} must name a model and two prices that are not negative", "price")
+                raise InvalidSetting(
+                    f"{mention('price', [item])} must name a model and two prices that are not negative", "price"
+                )
             found[model] = (input_usd, output_usd)
         return found
 
@@ -127,10 +135,13 @@ class LlmSettings:
 def _check_address(address: str) -> None:
     parts = urlsplit(address)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise InvalidSetting(f"--api-base {address} must be an address such as http://localhost:8000/v1", "api_base")
+        raise InvalidSetting(
+            f"{mention('api_base', address)} must be an address such as http://localhost:8000/v1", "api_base"
+        )
     if parts.username or parts.password or parts.query or "#" in address:
         raise InvalidSetting(
-            "--api-base must not carry a key, a password, a query or a fragment: put keys into the environment or "
+            f"{mention('api_base')} must not carry a key, a password, a query or a fragment: put keys into the "
+            "environment or "
             "a .env file",
             "api_base",
         )

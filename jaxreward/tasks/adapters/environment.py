@@ -21,6 +21,7 @@ from jaxreward.tasks.documentation import state_leaves
 from jaxreward.tasks.metrics import Reached
 from jaxreward.tasks.option_checks import check_horizon
 from jaxreward.tasks.task import Metric
+from jaxreward.tasks.wording import Wording
 
 WORDS: Mapping[str, str] = {
     "observation": "the environment's own observation",
@@ -95,6 +96,7 @@ class EnvironmentTask(BaseTask):
         worst: the return of an agent that diverged, and the lowest that counts; by default the lowest of random play.
     """
 
+    wording = Wording({"score": "metric", "Reached.goal": "success"}, methods=False)
     options: tuple[str, ...] = ("horizon",)
     ends_early = "where the environment says so"
     draws = False

@@ -15,7 +15,9 @@ from jaxreward.records import Measure
 from jaxreward.tasks.adapters.random_play import lowest_return
 from jaxreward.tasks.base import BaseTask, flat
 from jaxreward.tasks.metrics import Sum
+from jaxreward.tasks.option_checks import check_finite
 from jaxreward.tasks.task import Box, Discrete, Metric, State, View
+from jaxreward.tasks.wording import Wording
 
 Reward = Callable[[View, jax.Array, View], Any]
 """A number from a view, an action and the next view."""
@@ -23,6 +25,9 @@ Reward = Callable[[View, jax.Array, View], Any]
 
 class FunctionsTask(BaseTask):
     """A task whose methods are functions: see `from_functions`."""
+
+    wording = Wording({"sparse_reward": "reward", "default_observation": "observation"}, methods=False)
+    observation: Callable[[View], Any] | None = None
 
     def __init__(self, functions: Mapping[str, Callable[..., Any]], metric: Metric | None, worst: float | None) -> None:
         self._metric, self._worst, self._reward = metric, worst, functions.get("sparse_reward")
@@ -35,10 +40,24 @@ class FunctionsTask(BaseTask):
             return super().score()
         return Sum(self._paid, Measure(name="return", rate=False, worst=self.worst))
 
+    def default_observation(self, view: View) -> jax.Array:
+        return super().default_observation(view) if self.observation is None else flat(self.observation(view))
+
     @cached_property
     def worst(self) -> float:
         """The return of an agent that has none."""
         return lowest_return(self, self._paid) if self._worst is None else float(self._worst)
+
+    def _derived(self) -> dict[str, tuple[str, ...]]:
+        given, found = vars(self), dict[str, tuple[str, ...]]()
+        if "success" in given:
+            names = {"score": self._metric, "terminated": given.get("terminated"), "sparse_reward": self._reward}
+            found = {name: ("success",) for name, own in names.items() if own is None}
+        elif self._metric is None:
+            found = {"score": ("step", "terminated", "view", "sparse_reward")}  # random play says what is worst
+        elif self._reward is None:
+            found = {"sparse_reward": ("score",)}
+        return found if self.observation is None else {**found, "default_observation": ("observation",)}
 
     def _paid(self, state: State, action: jax.Array, after: State) -> jax.Array:
         return jnp.asarray(self.sparse_reward(self.view(state), action, self.view(after)))
@@ -81,16 +100,16 @@ def from_functions(
         worst: the return of an agent that diverged, and the lowest that counts; by default the lowest of random play.
 
     Raises:
-        InvalidSetting: none of `success`, `reward` and `score` is given.
+        InvalidSetting: none of `success`, `reward` and `score` is given, or `worst` is no number.
     """
     if success is None and reward is None and score is None:
         raise InvalidSetting("from_functions must be told what is good: give success, reward or score", "task.success")
-    given = {"reset": reset, "step": step, "success": success, "sparse_reward": reward, "terminated": terminated}
-    functions: dict[str, Callable[..., Any]] = {key: f for key, f in {**given, "view": view}.items() if f is not None}
-    if observation is not None:
-        functions["default_observation"] = lambda state: flat(observation(state))
-    task = FunctionsTask(functions, score, worst)
+    if worst is not None:
+        check_finite("worst", worst)
+    given = {"success": success, "sparse_reward": reward, "terminated": terminated, "view": view}
+    more: dict[str, Any] = {key: f for key, f in {**given, "observation": observation}.items() if f is not None}
+    task = FunctionsTask({"reset": reset, "step": step, **more}, score, worst)
     task.horizon, task.action_space = horizon, action_space
-    task.name, task.description = name, description or inspect.getdoc(step) or name
-    task.state_words = dict(state_words or {})
+    task.name, task.description = name, description or inspect.getdoc(step) or str(name)
+    task.state_words = dict(state_words or {}) if isinstance(state_words, Mapping | None) else state_words
     return task

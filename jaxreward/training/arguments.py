@@ -1,0 +1,68 @@
+"""The arguments of `train`, checked by type before anything else is done with them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from jaxreward.errors import InvalidSetting
+from jaxreward.training.hyperparameters import PPO
+from jaxreward.training.rungs import Rung
+from jaxreward.value_words import short
+
+
+def check_task(task: Any) -> None:
+    """Raise an InvalidSetting for the name of a task in place of the object."""
+    if isinstance(task, str | Path):
+        raise InvalidSetting(f"task is an object here: write jr.make_task({str(task)!r})", "task")
+
+
+def check_ppo(ppo: Any) -> None:
+    """Raise an InvalidSetting for what is no learner, or one with an invalid hyperparameter."""
+    if not isinstance(ppo, PPO):
+        raise InvalidSetting(f"ppo is a jaxreward.PPO, such as PPO(learning_rate=1e-3), not {short(ppo)}", "ppo")
+    ppo.check()
+
+
+def whole(name: str, value: Any) -> int:
+    """The argument `name` as a whole number; 1e6 is one.
+
+    Raises:
+        InvalidSetting: it is none.
+    """
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise InvalidSetting(f"{name} must be a whole number, not {short(value)}", name)
+    return int(value)
+
+
+def seeds_of(given: int | Sequence[int]) -> tuple[int, ...]:
+    """The seeds that a number of them, or a sequence, stands for.
+
+    Raises:
+        InvalidSetting: there is none, or one twice, or one that is no whole number from 0 on.
+    """
+    try:
+        counted = hasattr(given, "__index__")
+        seeds = tuple(range(int(given))) if counted else tuple(whole("seeds", seed) for seed in given)  # type: ignore
+    except (TypeError, InvalidSetting):
+        message = f"seeds are a number of seeds or a sequence of integers, not {short(given)}"
+        raise InvalidSetting(message, "seeds") from None
+    if not seeds or min(seeds) < 0 or len(set(seeds)) < len(seeds):
+        message = f"seeds must be distinct non-negative integers, at least one, not {short(given)}"
+        raise InvalidSetting(message, "seeds")
+    return seeds
+
+
+def check_rungs(rungs: Any) -> None:
+    """Raise an InvalidSetting for what is no list of rungs."""
+    if not isinstance(rungs, Sequence) or not all(isinstance(rung, Rung) for rung in rungs):
+        raise InvalidSetting(f"rungs are a list such as [jr.Rung(steps=100_000)], not {short(rungs)}", "rungs")
+
+
+def check_function(name: str, given: Callable[..., Any] | None) -> None:
+    """Raise an InvalidSetting for an argument that is to be called and cannot be."""
+    if given is not None and not callable(given):
+        raise InvalidSetting(f"{name} is called while it trains: give a function, not {short(given)}", name)
