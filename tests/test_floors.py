@@ -30,6 +30,8 @@ FLOORS: dict[str, set[str]] = {
     "tasks": {
         *("records", "errors", "extras", "config", "function_source", "kernels", "moves", "devices", "user_files"),
     },
+    "demonstrations": {"records", "errors", "extras", "files", "config", "programs", "tasks", "devices"},
+    "objectives": {"demonstrations", "programs", "tasks"},
     "search": {"records", "errors", "operators", "config", "user_files"},
     "runs": {"records", "errors", "operators", "files", "config", "formatting"},
     "training": {

@@ -1,0 +1,54 @@
+"""How well rewards tell the states of an expert from others: GRACE's fitness, and the accuracy of its Figure 4."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+
+
+def airl_fitness(expert: jax.Array, negative: jax.Array, expert_logp: jax.Array, negative_logp: jax.Array) -> jax.Array:
+    """The objective of AIRL for rewards as discriminators (GRACE, equation 4.1).
+
+        f(r) = mean over expert states of log D + mean over negative states of log(1 - D)
+        D(s) = exp(r(s)) / (exp(r(s)) + pi(a | s))
+
+    Args:
+        expert: rewards of expert states, float32 (..., n).
+        negative: rewards of negative states, (..., m).
+        expert_logp: log pi(a | s) of the expert states, (n,), of the policy that the expert is told from.
+        negative_logp: of the negative states, (m,).
+
+    Returns:
+        At most 0, and the larger the better, (...); -inf where a reward is not finite.
+    """
+    found = -(_mean(jax.nn.softplus(expert_logp - expert)) + _mean(jax.nn.softplus(negative - negative_logp)))
+    finite = jnp.isfinite(expert).all(-1) & jnp.isfinite(negative).all(-1)
+    return jnp.where(finite & jnp.isfinite(found), found, -jnp.inf)
+
+
+def accuracy(expert: jax.Array, negative: jax.Array) -> jax.Array:
+    """The share of pairs of an expert state and a negative one in which the expert's has the larger reward.
+
+    1 where every expert state is above every negative one. Equal rewards count half, so that a constant has 0.5.
+
+    Args:
+        expert: rewards of expert states, (..., n).
+        negative: rewards of negative states, (..., m).
+
+    Returns:
+        In [0, 1], (...); 0 where a reward is not finite.
+    """
+    shape = expert.shape[:-1]
+    flat = [x.reshape(-1, x.shape[-1]) for x in (expert, negative)]
+
+    def one(above: jax.Array, below: jax.Array) -> jax.Array:
+        ordered = jnp.sort(below)
+        sides = [jnp.searchsorted(ordered, above, side=side) for side in ("left", "right")]
+        return _mean((sides[0] + sides[1]) / (2 * len(below)))
+
+    finite = jnp.isfinite(expert).all(-1) & jnp.isfinite(negative).all(-1)
+    return jnp.where(finite, jax.vmap(one)(*flat).reshape(shape), 0.0)
+
+
+def _mean(x: jax.Array) -> jax.Array:
+    return jnp.mean(x, axis=-1)
