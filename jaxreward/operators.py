@@ -33,10 +33,13 @@ OPERATORS = {
         Operator("path", "the next step of a line of programs, nearest ancestor first (RF-Agent, a_r4)"),
         Operator("different", "a program of another kind than all parents (RF-Agent, a_d5)"),
         Operator("implement", "a program that carries out the request's plan (FORGE)", parents=0),
+        Operator("shape", "the parent with a reward that grows along the expert's trajectories (GRACE)"),
+        Operator("keep", "the parent as it is, scored again on data that have changed; nobody is asked (GRACE)"),
         Operator("repair", "a rejected program, repaired; any request with `failed` is one", parents=0),
         Operator("plan", "named components of a reward, from the task's words alone (FORGE)", parents=0, words=True),
         Operator("align", "the thought behind the parent, rewritten from its program (RF-Agent)", words=True),
         Operator("verify", "how close the parent is to what an expert would write, in [-1, 1] (RF-Agent)", words=True),
+        Operator("expand", "more negative data: trajectories of a policy trained under the parent (GRACE)", words=True),
         Operator("prefer", "which of two trained agents does better, by a person (REvolve)", parents=2, words=True),
     )
 }

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
+from jax.typing import ArrayLike
 
 
-def airl_fitness(expert: jax.Array, negative: jax.Array, expert_logp: jax.Array, negative_logp: jax.Array) -> jax.Array:
+def airl_fitness(expert: ArrayLike, negative: ArrayLike, expert_logp: ArrayLike, negative_logp: ArrayLike) -> jax.Array:
     """The objective of AIRL for rewards as discriminators (GRACE, equation 4.1).
 
         f(r) = mean over expert states of log D + mean over negative states of log(1 - D)
@@ -21,12 +22,13 @@ def airl_fitness(expert: jax.Array, negative: jax.Array, expert_logp: jax.Array,
     Returns:
         At most 0, and the larger the better, (...); -inf where a reward is not finite.
     """
+    expert, negative = jnp.asarray(expert), jnp.asarray(negative)
     found = -(_mean(jax.nn.softplus(expert_logp - expert)) + _mean(jax.nn.softplus(negative - negative_logp)))
     finite = jnp.isfinite(expert).all(-1) & jnp.isfinite(negative).all(-1)
     return jnp.where(finite & jnp.isfinite(found), found, -jnp.inf)
 
 
-def accuracy(expert: jax.Array, negative: jax.Array) -> jax.Array:
+def accuracy(expert: ArrayLike, negative: ArrayLike) -> jax.Array:
     """The share of pairs of an expert state and a negative one in which the expert's has the larger reward.
 
     1 where every expert state is above every negative one. Equal rewards count half, so that a constant has 0.5.
@@ -38,6 +40,7 @@ def accuracy(expert: jax.Array, negative: jax.Array) -> jax.Array:
     Returns:
         In [0, 1], (...); 0 where a reward is not finite.
     """
+    expert, negative = jnp.asarray(expert), jnp.asarray(negative)
     shape = expert.shape[:-1]
     flat = [x.reshape(-1, x.shape[-1]) for x in (expert, negative)]
 

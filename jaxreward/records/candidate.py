@@ -59,6 +59,15 @@ class Result(Record):
         return self.model_copy(update={"candidate": self.candidate.model_copy(update={"thought": thought})})
 
 
+class ExampleChoice(Record):
+    """Which of its parents' examples a request shows: a whole `trajectory` of the expert as well, and of single states
+    only those with a wrong reward, only the expert's, or both."""
+
+    trajectory: bool = False
+    only_wrong: bool = False
+    only_expert: bool = False
+
+
 class Request(Record):
     """What a strategy wants next: an operator (`jaxreward.operators`) and what the proposer should see.
 
@@ -66,7 +75,8 @@ class Request(Record):
     `failures` are context. `plan` is the answer to a request for a plan, to be carried out. `failed` is
     the candidate to repair, in a request that repeats another after its answer was rejected. With
     `thought` the proposer should give its idea before the program. `remarks` are those of people who
-    watched the parents' agents. `model` is the language model to ask, if the strategy chose one.
+    watched the parents' agents. `model` is the language model to ask, if the strategy chose one. `examples` are for
+    searches whose results have examples (`Feedback.examples`).
     """
 
     id: str
@@ -83,6 +93,7 @@ class Request(Record):
     thought: bool = False
     remarks: tuple[str, ...] = ()
     model: str = ""
+    examples: ExampleChoice | None = Field(default=None, exclude_if=lambda choice: choice is None)
 
 
 class Proposal(Record):
