@@ -46,3 +46,6 @@ OPERATORS = {
 
 WORDS = frozenset(name for name, operator in OPERATORS.items() if operator.words)
 """Operators whose answer is not a program; any other operator, an unknown one too, asks for one."""
+
+REPEATS = frozenset({"keep"})
+"""Operators that ask for a program that was proposed before: no attempt, and no new candidate of the budget."""

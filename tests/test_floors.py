@@ -31,7 +31,7 @@ FLOORS: dict[str, set[str]] = {
         *("records", "errors", "extras", "config", "function_source", "kernels", "moves", "devices", "user_files"),
     },
     "demonstrations": {"records", "errors", "extras", "files", "config", "programs", "tasks", "devices"},
-    "objectives": {"demonstrations", "programs", "tasks"},
+    "objectives": {"records", "programs", "tasks", "demonstrations", "search", "training"},
     "search": {"records", "errors", "operators", "config", "user_files"},
     "runs": {"records", "errors", "operators", "files", "config", "formatting"},
     "training": {
@@ -62,6 +62,7 @@ PROPOSERS = {name for name in FLOORS if name.startswith("proposers")}
 FLOORS["evolution"] = {
     *(BASE | PROPOSERS),
     *("programs", "tasks", "search", "runs", "training", "reports", "tracking"),
+    *("demonstrations", "objectives"),
 }
 FLOORS["comparison"] = FLOORS["evolution"] | {"evolution"}
 FLOORS["commands"] = FLOORS["comparison"] | {"comparison", "exports", "serving"}

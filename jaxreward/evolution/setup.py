@@ -13,6 +13,8 @@ from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.evolution.task_check import require_vocabulary
 from jaxreward.evolution.vocabulary import search_vocabulary
 from jaxreward.extras import require
+from jaxreward.objectives.objective import Objective
+from jaxreward.objectives.training.objective import TrainingObjective
 from jaxreward.proposers.fixed import FixedObservation
 from jaxreward.proposers.human.judge import Judge
 from jaxreward.proposers.proposer import Proposer
@@ -53,6 +55,7 @@ class Setup:
     `derived` is the vocabulary of the search where it is not the task's own: derived from the task, or given."""
 
     task: Task
+    objective: Objective
     strategy: SearchStrategy[Any]
     proposer: Proposer
     observation: FixedObservation | None = None
@@ -106,7 +109,7 @@ class Setup:
         asks = strategy.asks_people and settings.proposer != "replay"  # a recording has the votes
         judge = Judge(settings.judge, settings.llm.wait_s) if asks else None
         derived = vocabulary if is_kept else None
-        return cls(task, strategy, proposer, observation, judge, given, derived)
+        return cls(task, TrainingObjective(task, settings), strategy, proposer, observation, judge, given, derived)
 
 
 def given_observation(settings: EvolveSettings) -> FixedObservation | None:

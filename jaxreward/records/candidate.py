@@ -101,7 +101,8 @@ class Proposal(Record):
     failure of stage `reply`, `refused` or `declined`.
 
     `calls` counts the calls of a language model that were answered or may have been charged;
-    `tokens` and `cost_usd` are of all of them, `unpriced_tokens` those whose price is unknown.
+    `tokens` and `cost_usd` are of all of them, `unpriced_tokens` those whose price is unknown. `env_steps` are those of
+    an answer that took training.
     """
 
     request_id: str
@@ -115,6 +116,7 @@ class Proposal(Record):
     tokens: int = 0
     cost_usd: float = 0.0
     unpriced_tokens: int = 0
+    env_steps: int = Field(default=0, exclude_if=lambda steps: not steps)
 
 
 class Exchange(Record):

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from jaxreward.demonstrations import Trajectories, WrongTrajectories, record_actions, record_random, reset_keys
-from jaxreward.objectives import DemonstrationData, accuracy, airl_fitness, separate
+from jaxreward.objectives.demonstrations.fitness import accuracy, airl_fitness
+from jaxreward.objectives.demonstrations.scoring import DemonstrationData, separate
 from jaxreward.programs import Checker, Program
 from jaxreward.programs.batched_rewards import BatchedRewards
 from jaxreward.tasks import Task

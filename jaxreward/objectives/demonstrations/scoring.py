@@ -11,7 +11,7 @@ import jax
 import numpy as np
 
 from jaxreward.demonstrations import Trajectories, uniform_log_probability
-from jaxreward.objectives.fitness import accuracy, airl_fitness
+from jaxreward.objectives.demonstrations.fitness import accuracy, airl_fitness
 from jaxreward.programs import Program, Spec
 from jaxreward.programs.batched_rewards import BatchedRewards
 from jaxreward.programs.samples import Samples
