@@ -109,7 +109,8 @@ def _best_of_n(main: Evolution) -> Program | None:
     with Run.resume(path) if begun else Run.create(path, inner.as_config()) as run:
         objects = {k: v for k, v in main.given.identities.items() if k != "strategy"}
         given = dataclasses.replace(main.given, vocabulary=main.derived, identities=objects)
-        setup = Setup.of(inner, main.task, main.observation, given)
+        copies = main.run.path if s.objective == "demonstrations" else None
+        setup = Setup.of(inner, main.task, main.observation, given, copies)
         other = Evolution(run, inner, setup, main.checker, main.watcher, main.stop,
                           name=s.run_name, elsewhere=main.transcript.exchanges())  # fmt: skip
         if other.progress.config != json_ready(inner.as_config()):

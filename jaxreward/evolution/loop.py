@@ -265,6 +265,10 @@ class Evolution:
         waiting = self._open.unproposed()
         if not waiting:
             return
+        waiting = tuple(
+            self.objective.illustrated(r, self.program(r.parents[0].candidate)) if r.examples and r.parents else r
+            for r in waiting
+        )
         votes = [request for request in waiting if request.operator == "prefer"]
         if votes and self.judge is not None:
             answers = self.judge.judge_all(votes, self.rng_of)

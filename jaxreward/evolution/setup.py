@@ -11,8 +11,10 @@ from jaxreward import files
 from jaxreward.errors import InvalidSetting, UserError
 from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.evolution.task_check import require_vocabulary
-from jaxreward.evolution.vocabulary import search_vocabulary
+from jaxreward.evolution.vocabulary import WITHOUT, demonstration_vocabulary, search_vocabulary
 from jaxreward.extras import require
+from jaxreward.objectives.demonstrations.demonstration_sets import DemonstrationSets, is_there
+from jaxreward.objectives.demonstrations.objective import DemonstrationObjective
 from jaxreward.objectives.objective import Objective
 from jaxreward.objectives.training.objective import TrainingObjective
 from jaxreward.proposers.fixed import FixedObservation
@@ -70,8 +72,10 @@ class Setup:
         task: Task | None = None,
         observation: FixedObservation | None = None,
         given: Objects = Objects(),
+        copies: Path | None = None,
     ) -> Setup:
-        """The objects that `settings` name; `observation` replaces the file that they name, `task` saves making it."""
+        """The objects that `settings` name; `observation` replaces the file that they name, `task` saves making it.
+        `copies` is a folder with the demonstrations, by default that of a run that is resumed."""
         task = given.task or task or settings.make_task()
         require_sound(task)
         require_vocabulary(task, unsafe_no_sandbox=settings.unsafe_no_sandbox)
@@ -92,7 +96,13 @@ class Setup:
             )
         strategy = make_strategy(settings.strategy, **settings.strategy_options())
         observation = observation or given_observation(settings)
-        vocabulary, is_kept = (given.vocabulary, True) if given.vocabulary else search_vocabulary(settings, task)
+        objective = objective_of(settings, task, copies)
+        if given.vocabulary:
+            vocabulary, is_kept = given.vocabulary, True
+        elif isinstance(objective, DemonstrationObjective) and settings.proposer not in WITHOUT:
+            vocabulary, is_kept = demonstration_vocabulary(settings, task, objective.data), True
+        else:
+            vocabulary, is_kept = search_vocabulary(settings, task)
         described = task_card(task, observation, settings.ppo).model_copy(update={"vocabulary": vocabulary})
         if given.proposer is not None:
             proposer = own_proposer(given.proposer, described)
@@ -109,7 +119,21 @@ class Setup:
         asks = strategy.asks_people and settings.proposer != "replay"  # a recording has the votes
         judge = Judge(settings.judge, settings.llm.wait_s) if asks else None
         derived = vocabulary if is_kept else None
-        return cls(task, TrainingObjective(task, settings), strategy, proposer, observation, judge, given, derived)
+        return cls(task, objective, strategy, proposer, observation, judge, given, derived)
+
+
+def objective_of(settings: EvolveSettings, task: Task, copies: Path | None = None) -> Objective:
+    """The objective that settings name; `copies` as for `Setup.of`."""
+    if settings.objective == "training":
+        return TrainingObjective(task, settings)
+    options = settings.demonstrations
+    if copies is None and settings.resume and is_there(settings.out / settings.run_name):
+        copies = settings.out / settings.run_name
+    if copies is not None:
+        sets = DemonstrationSets.read(task, copies, options)
+    else:
+        sets = DemonstrationSets.of(task, options, settings.seed, settings.task_arg)
+    return DemonstrationObjective(task, settings, sets)
 
 
 def given_observation(settings: EvolveSettings) -> FixedObservation | None:

@@ -80,6 +80,11 @@ class Objective(Protocol):
         is its position among `of`. None where there is nothing to do."""
         ...
 
+    def illustrated(self, request: Request, program: Program) -> Request:
+        """A request with `examples`, with illustrations: of the data, and of what its first parent, whose program is
+        given, makes of them."""
+        ...
+
     def score(
         self, tag: str, label: str, candidates: Sequence[Candidate], programs: Sequence[Program], best: Score | None
     ) -> Scored:

@@ -76,7 +76,8 @@ class Request(Record):
     the candidate to repair, in a request that repeats another after its answer was rejected. With
     `thought` the proposer should give its idea before the program. `remarks` are those of people who
     watched the parents' agents. `model` is the language model to ask, if the strategy chose one. `examples` are for
-    searches whose results have examples (`Feedback.examples`).
+    searches on demonstrations, whose objective turns them into `illustrations`: lines of text about the data and the
+    first parent, which are not logged.
     """
 
     id: str
@@ -94,6 +95,7 @@ class Request(Record):
     remarks: tuple[str, ...] = ()
     model: str = ""
     examples: ExampleChoice | None = Field(default=None, exclude_if=lambda choice: choice is None)
+    illustrations: tuple[str, ...] = Field(default=(), exclude_if=lambda lines: not lines)
 
 
 class Proposal(Record):

@@ -7,23 +7,39 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 
 
+def log_discriminator(reward: ArrayLike, logp: ArrayLike, expert: ArrayLike) -> jax.Array:
+    """What each state adds to AIRL's objective: log D where `expert` holds, else log(1 - D).
+
+        D(s) = exp(r(s)) / (exp(r(s)) + pi(a | s))
+
+    Args:
+        reward: float32 (..., n).
+        logp: log pi(a | s), (n,), of the policy that the expert is told from.
+        expert: bool (n,).
+
+    Returns:
+        At most 0, (..., n).
+    """
+    reward, logp = jnp.asarray(reward), jnp.asarray(logp)
+    return -jax.nn.softplus(jnp.where(jnp.asarray(expert), logp - reward, reward - logp))
+
+
 def airl_fitness(expert: ArrayLike, negative: ArrayLike, expert_logp: ArrayLike, negative_logp: ArrayLike) -> jax.Array:
     """The objective of AIRL for rewards as discriminators (GRACE, equation 4.1).
 
         f(r) = mean over expert states of log D + mean over negative states of log(1 - D)
-        D(s) = exp(r(s)) / (exp(r(s)) + pi(a | s))
 
     Args:
-        expert: rewards of expert states, float32 (..., n).
-        negative: rewards of negative states, (..., m).
-        expert_logp: log pi(a | s) of the expert states, (n,), of the policy that the expert is told from.
-        negative_logp: of the negative states, (m,).
+        expert, negative: rewards of expert states, float32 (..., n), and of negative ones, (..., m).
+        expert_logp, negative_logp: as in `log_discriminator`, (n,) and (m,).
 
     Returns:
         At most 0, and the larger the better, (...); -inf where a reward is not finite.
     """
     expert, negative = jnp.asarray(expert), jnp.asarray(negative)
-    found = -(_mean(jax.nn.softplus(expert_logp - expert)) + _mean(jax.nn.softplus(negative - negative_logp)))
+    found = _mean(log_discriminator(expert, expert_logp, True)) + _mean(
+        log_discriminator(negative, negative_logp, False)
+    )
     finite = jnp.isfinite(expert).all(-1) & jnp.isfinite(negative).all(-1)
     return jnp.where(finite & jnp.isfinite(found), found, -jnp.inf)
 

@@ -54,6 +54,9 @@ class TrainingObjective:
 
         return ahead
 
+    def illustrated(self, request: Request, program: Program) -> Request:
+        return request
+
     def score(
         self, tag: str, label: str, candidates: Sequence[Candidate], programs: Sequence[Program], best: Score | None
     ) -> Scored:
