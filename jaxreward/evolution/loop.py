@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Protocol
 
 import jax
@@ -128,7 +129,9 @@ class Evolution:
         self.proposer.open(context)
         if self.judge is not None:
             self.judge.open(context)
-        self.bench = Bench(run.path, self.store, checker, self._room, self._watch, lambda: stop.requested)
+        self.bench = Bench(
+            run.path, self.store, checker, self._expansions, self._room, self._watch, lambda: stop.requested
+        )
         self.objective.open(self.bench)
 
     def log(self, event: Event) -> None:
@@ -265,10 +268,7 @@ class Evolution:
         waiting = self._open.unproposed()
         if not waiting:
             return
-        waiting = tuple(
-            self.objective.illustrated(r, self.program(r.parents[0].candidate)) if r.examples and r.parents else r
-            for r in waiting
-        )
+        waiting = tuple(self.objective.illustrated(r, partial(self._parent, r)) for r in waiting)
         votes = [request for request in waiting if request.operator == "prefer"]
         if votes and self.judge is not None:
             answers = self.judge.judge_all(votes, self.rng_of)
@@ -287,6 +287,10 @@ class Evolution:
                 reason=end.reason, cause=end.cause, calls=lost.requests, tokens=lost.tokens, cost_usd=lost.usd,
                 unpriced_tokens=lost.unpriced,
             ))  # fmt: skip
+
+    def _parent(self, request: Request) -> Program | None:
+        """The program of the first parent of a request."""
+        return self.program(request.parents[0].candidate) if request.parents else None
 
     def _own_answer(self, request: Request) -> Proposal:
         """The answer to a request that the search answers by itself."""
@@ -384,6 +388,15 @@ class Evolution:
         for leftover in self.store.tags():
             if leftover.startswith(f"{tag}-"):
                 self.store.delete(leftover)
+
+    def _expansions(self) -> tuple[str, ...]:
+        """Ids of the requests by which the data of the objective were expanded."""
+        known = [r for r in self.progress.results.values() if r.candidate.operator == "expand" and r.words]
+        found = [result.candidate.id for result in known]
+        if self.progress.open is not None:
+            asked = [r.id for r in self.progress.open.requests if r.operator == "expand"]
+            found += [id for id in asked if (p := self.progress.open.proposals.get(id)) is not None and p.words]
+        return tuple(found)
 
     def _room(self) -> tuple[int, int]:
         """The largest observation and number of terms so far."""

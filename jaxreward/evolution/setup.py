@@ -13,10 +13,12 @@ from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.evolution.task_check import require_vocabulary
 from jaxreward.evolution.vocabulary import WITHOUT, demonstration_vocabulary, search_vocabulary
 from jaxreward.extras import require
+from jaxreward.objectives.demonstrations.demonstration_options import DemonstrationOptions
 from jaxreward.objectives.demonstrations.demonstration_sets import DemonstrationSets, is_there
 from jaxreward.objectives.demonstrations.objective import DemonstrationObjective
 from jaxreward.objectives.objective import Objective
 from jaxreward.objectives.training.objective import TrainingObjective
+from jaxreward.programs import Spec
 from jaxreward.proposers.fixed import FixedObservation
 from jaxreward.proposers.human.judge import Judge
 from jaxreward.proposers.proposer import Proposer
@@ -104,6 +106,8 @@ class Setup:
         else:
             vocabulary, is_kept = search_vocabulary(settings, task)
         described = task_card(task, observation, settings.ppo).model_copy(update={"vocabulary": vocabulary})
+        if settings.objective == "demonstrations":
+            described = without_words(described, task, objective, settings.demonstrations)
         if given.proposer is not None:
             proposer = own_proposer(given.proposer, described)
         else:
@@ -151,6 +155,19 @@ def task_card(task: Task, observation: FixedObservation | None, ppo: PPO) -> Tas
     """The task and the learner as proposers see them."""
     learner = {"discount": float(ppo.discount), "rewards_scaled": ppo.scale_rewards, "horizon_cuts": ppo.bootstrap}
     return card(task).model_copy(update={"observation": observation.source if observation else "", **learner})
+
+
+def without_words(card: TaskCard, task: Task, objective: Objective, options: DemonstrationOptions) -> TaskCard:
+    """The card of a search on demonstrations, without the words about the task unless they are to be told."""
+    card = card.model_copy(update={"objective": objective.name, "measure": objective.measure})
+    if options.tell_task:
+        return card
+    spec = Spec.of(task)
+    arrays = [f"{label}: {leaf.dtype} {leaf.shape}" for label, leaf in zip(spec.labels()[0], spec.leaves, strict=True)]
+    action = f"action: {spec.action.dtype} {spec.action.shape}"
+    if spec.actions:
+        action += f", one of 0 to {spec.actions - 1}"
+    return card.model_copy(update={"name": "unknown", "description": "", "state_doc": "\n".join([*arrays, action])})
 
 
 def save_files(settings: EvolveSettings, folder: Path) -> None:

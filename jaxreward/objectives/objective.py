@@ -21,6 +21,7 @@ class Bench:
         folder: of the run.
         store: of checkpoints.
         checker: of programs.
+        expansions: ids of the requests by which data were expanded so far, in their order.
         room: the largest observation and number of terms so far.
         progress: called with a label and the state of a training.
         should_stop: asked before every update; a training then raises `training.Interrupted`.
@@ -29,6 +30,7 @@ class Bench:
     folder: Path
     store: Store
     checker: Checker
+    expansions: Callable[[], tuple[str, ...]]
     room: Callable[[], tuple[int, int]]
     progress: Callable[[str, Progress], None]
     should_stop: Callable[[], bool]
@@ -80,9 +82,9 @@ class Objective(Protocol):
         is its position among `of`. None where there is nothing to do."""
         ...
 
-    def illustrated(self, request: Request, program: Program) -> Request:
-        """A request with `examples`, with illustrations: of the data, and of what its first parent, whose program is
-        given, makes of them."""
+    def illustrated(self, request: Request, program: Callable[[], Program | None]) -> Request:
+        """A request with `illustrations` of the data, and of what its first parent, whose program is given if there is
+        one, makes of them; the request itself where there are no data."""
         ...
 
     def score(

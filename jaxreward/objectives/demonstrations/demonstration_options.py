@@ -28,6 +28,9 @@ class DemonstrationOptions:
     negative_episodes: Annotated[int, Arg(least=1)] = 8
     """Negative episodes to search with. As many are held out as of the expert, where there are so many."""
 
+    tell_task: bool = False
+    """Tell language models what the task is: its description, and what each array of the state means."""
+
     def check(self, objective: str) -> None:
         """Raise a `UserError` for the first invalid option of a search with this objective."""
         check_bounds(self)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
-from functools import cached_property
+from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
@@ -20,7 +20,7 @@ from jaxreward.objectives.objective import Bench, Expansion, Scored
 from jaxreward.objectives.training.candidate_trainer import CandidateTrainer
 from jaxreward.objectives.training.training_settings import TrainingSettings
 from jaxreward.programs import Program
-from jaxreward.records import Candidate, Failure, Feedback, Measure, Request, Result, Score
+from jaxreward.records import Candidate, ExampleChoice, Failure, Feedback, Measure, Request, Result, Score
 from jaxreward.search.seeding import derive_rng
 from jaxreward.tasks import Task
 
@@ -28,9 +28,6 @@ FITNESS = Measure(name="fitness", rate=False, worst=-100.0)
 """GRACE's equation 4.1: at most 0, about -1.4 for a reward that says nothing where half of the probability is known."""
 
 ACCURACY = "accuracy"
-
-_EXPANSION = "expansion-"
-"""What names of files of expansions begin with."""
 
 
 class DemonstrationObjective:
@@ -41,18 +38,27 @@ class DemonstrationObjective:
     def __init__(self, task: Task, settings: TrainingSettings, sets: DemonstrationSets) -> None:
         self._task, self._settings, self._sets = task, settings, sets
         self._bench: Bench | None = None
-        self._expansions: dict[str, Trajectories] = {}
+        self._made: dict[tuple[str, ...], DemonstrationData] = {}
         self._held_out: DemonstrationData | None = None
 
-    @cached_property
+    @property
     def data(self) -> DemonstrationData:
-        """The transitions to search with."""
-        return self._with(self._expansions)
+        """The transitions to search with, those of all expansions that the run has logged among them."""
+        return self._with(self._bench.expansions() if self._bench is not None else ())
 
-    def _with(self, expansions: Iterable[str]) -> DemonstrationData:
-        """The data to search with, the episodes of these expansions among them."""
-        negative = joined([self._sets.negative, *(self._expansions[id] for id in expansions)])
-        return DemonstrationData.of(self._task, self._sets.expert, negative, self._sets.positives)
+    def _with(self, expansions: tuple[str, ...]) -> DemonstrationData:
+        """The data with these expansions."""
+        if expansions not in self._made:
+            more = [load_trajectories(self._file_of(id)) for id in expansions]
+            negative = joined([self._sets.negative, *more])
+            self._made = {
+                expansions: DemonstrationData.of(self._task, self._sets.expert, negative, self._sets.positives)
+            }
+        return self._made[expansions]
+
+    def _file_of(self, expansion: str) -> Path:
+        assert self._bench is not None
+        return self._bench.folder / FOLDER / f"expansion-{expansion}.npz"
 
     @property
     def measure(self) -> Measure:
@@ -62,18 +68,17 @@ class DemonstrationObjective:
         self._bench, sets = bench, self._sets
         if not is_there(bench.folder):
             sets.write(bench.folder)
-        for path in sorted((bench.folder / FOLDER).glob(f"{_EXPANSION}*.npz")):
-            self._expansions[path.stem.removeprefix(_EXPANSION)] = load_trajectories(path)
         if sets.held_out is not None:
             self._held_out = DemonstrationData.of(self._task, *sets.held_out, sets.positives)
 
     def prepare(self, place: int, of: int) -> Callable[[Program], None] | None:
         return None
 
-    def illustrated(self, request: Request, program: Program) -> Request:
-        assert request.examples is not None
-        found = separate([program], self.data)
-        lines = illustrations(request.examples, found.rewards[0], found.logs[0], self.data, self._sets.expert)
+    def illustrated(self, request: Request, program: Callable[[], Program | None]) -> Request:
+        choice, parent = request.examples or ExampleChoice(trajectory=not request.parents), program()
+        found = separate([parent], self.data) if parent is not None else None
+        rng = derive_rng(self._settings.seed, "illustrations", request.id)
+        lines = illustrations(choice, found, self.data, self._sets.expert, rng)
         return request.model_copy(update={"illustrations": lines})
 
     def score(
@@ -107,23 +112,21 @@ class DemonstrationObjective:
 
     def expand(self, tag: str, label: str, request: Request, program: Program) -> Expansion | None:
         assert self._bench is not None
-        path = self._bench.folder / FOLDER / f"{_EXPANSION}{request.id}.npz"
+        path, folder = self._file_of(request.id), self._bench.folder
         account = path.with_suffix(".json")
         if account.exists():  # of a run that ended before it was logged
-            return Expansion(**parse_json(files.read_text(account, below=self._bench.folder)))
-        earlier = [id for id in self._expansions if id != request.id]
+            return Expansion(**parse_json(files.read_text(account, below=folder)))
         more, steps = self._played(tag, label, program)
         save_trajectories(path, more)
-        self._expansions = {id: self._expansions[id] for id in earlier} | {request.id: more}
-        self.__dict__.pop("data", None)
-        before, after = (separate([program], self._with(ids)) for ids in (earlier, self._expansions))
+        earlier = self._bench.expansions()
+        before, after = (separate([program], self._with(ids)) for ids in (earlier, (*earlier, request.id)))
         words = (
             f"{len(more)} episodes of a policy trained with {request.parents[0].candidate.id}, success "
             f"{float(np.mean(more.success)):.3g}: its fitness was {float(before.fitness[0]):.4g} and is "
             f"{float(after.fitness[0]):.4g} with them, its accuracy {float(after.accuracy[0]):.4g}"
         )
         found = Expansion(words, steps)
-        files.replace(account, json.dumps(asdict(found)).encode(), below=self._bench.folder)
+        files.replace(account, json.dumps(asdict(found)).encode(), below=folder)
         return found
 
     def _played(self, tag: str, label: str, program: Program) -> tuple[Trajectories, int]:

@@ -54,7 +54,7 @@ class TrainingObjective:
 
         return ahead
 
-    def illustrated(self, request: Request, program: Program) -> Request:
+    def illustrated(self, request: Request, program: Callable[[], Program | None]) -> Request:
         return request
 
     def score(
