@@ -24,6 +24,7 @@ from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.evolution.setup import OBSERVATION, Setup, require_same_objects, save_files
 from jaxreward.evolution.vocabulary import write_vocabulary
 from jaxreward.objectives.objective import Bench
+from jaxreward.operators import OWN
 from jaxreward.programs import Checker, Program, ProgramRejected
 from jaxreward.proposers.fixed import FixedObservation
 from jaxreward.proposers.llm.cost import Amount
@@ -61,9 +62,6 @@ from jaxreward.search.seeding import derive_rng
 from jaxreward.timing import CLOCK
 from jaxreward.training import Interrupted
 from jaxreward.training import Progress as TrainingProgress
-
-# Operators that the search answers by itself.
-OWN = frozenset({"keep", "expand"})
 
 # Generations in a row in which nothing could be trained that end the run.
 _MAX_UNTRAINED = 5
