@@ -12,12 +12,13 @@ from dataclasses import dataclass
 @dataclass(frozen=True)
 class Operator:
     """An operator: its name, the programs that it works on (at least `parents` of them), and whether it
-    asks for `words` in place of a program."""
+    asks for `words` in place of a program. `own` ones are answered by the search itself: no proposer is asked."""
 
     name: str
     does: str
     parents: int = 1
     words: bool = False
+    own: bool = False
 
 
 OPERATORS = {
@@ -33,13 +34,21 @@ OPERATORS = {
         Operator("path", "the next step of a line of programs, nearest ancestor first (RF-Agent, a_r4)"),
         Operator("different", "a program of another kind than all parents (RF-Agent, a_d5)"),
         Operator("implement", "a program that carries out the request's plan (FORGE)", parents=0),
+        Operator("shape", "the parent with a reward that grows along the expert's trajectories (GRACE)"),
+        Operator("keep", "the parent as it is, scored again on data that have changed (GRACE)", own=True),
         Operator("repair", "a rejected program, repaired; any request with `failed` is one", parents=0),
         Operator("plan", "named components of a reward, from the task's words alone (FORGE)", parents=0, words=True),
         Operator("align", "the thought behind the parent, rewritten from its program (RF-Agent)", words=True),
         Operator("verify", "how close the parent is to what an expert would write, in [-1, 1] (RF-Agent)", words=True),
+        Operator("expand", "more data: episodes of a policy trained under the parent (GRACE)", words=True, own=True),
         Operator("prefer", "which of two trained agents does better, by a person (REvolve)", parents=2, words=True),
     )
 }
 
 WORDS = frozenset(name for name, operator in OPERATORS.items() if operator.words)
 """Operators whose answer is not a program; any other operator, an unknown one too, asks for one."""
+
+OWN = frozenset(name for name, operator in OPERATORS.items() if operator.own)
+
+REPEATS = frozenset({"keep"})
+"""Operators that ask for a program that was proposed before: no attempt, and no new candidate of the budget."""

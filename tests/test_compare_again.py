@@ -22,10 +22,10 @@ from jaxreward.comparison.compare_settings import CompareSettings
 from jaxreward.comparison.finished_searches import Grid, Sparse
 from jaxreward.comparison.shards import Shard
 from jaxreward.errors import ChangedSetting, FileProblem, UnusableFile
-from jaxreward.evolution.candidate_trainer import CandidateTrainer
 from jaxreward.evolution.identities import Identity
 from jaxreward.evolution.loop import Evolution
 from jaxreward.evolution.setup import OBSERVATION
+from jaxreward.objectives.training.candidate_trainer import CandidateTrainer
 from jaxreward.programs import Program
 from jaxreward.proposers.llm.llm_settings import LlmSettings
 from jaxreward.proposers.llm.secrets import Secrets

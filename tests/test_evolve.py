@@ -17,8 +17,9 @@ import pytest
 from jaxreward.commands.evolve import COMMANDS
 from jaxreward.commands.resolve import resolve
 from jaxreward.errors import EndCause, InvalidSetting
-from jaxreward.evolution import candidate_trainer, run_search
+from jaxreward.evolution import run_search
 from jaxreward.evolution.settings import EvolveSettings
+from jaxreward.objectives.training import candidate_trainer
 from jaxreward.runs import REQUEUE_EXIT_CODE, Baseline, Checked, Finished, Proposed, Told, Trained, fold, read_log
 from jaxreward.runs.provenance import read_header
 from jaxreward.runs.toml import to_toml

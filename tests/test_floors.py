@@ -35,6 +35,11 @@ FLOORS: dict[str, set[str]] = {
         *("records", "errors", "extras", "config", "function_source", "kernels", "moves", "devices", "user_files"),
         "sentences",
     },
+    "demonstrations": {"records", "errors", "extras", "files", "config", "programs", "tasks", "devices"},
+    "objectives": {
+        *("records", "errors", "config", "files", "sentences", "programs", "tasks"),
+        *("demonstrations", "search", "training"),
+    },
     "search": {"records", "errors", "operators", "config", "sentences", "user_files"},
     "runs": {"records", "errors", "operators", "files", "config", "formatting"},
     "training": {
@@ -67,6 +72,7 @@ PROPOSERS = {name for name in FLOORS if name.startswith("proposers")}
 FLOORS["evolution"] = {
     *(BASE | PROPOSERS),
     *("programs", "tasks", "search", "runs", "training", "reports", "tracking"),
+    *("demonstrations", "objectives"),
 }
 FLOORS["comparison"] = FLOORS["evolution"] | {"evolution"}
 FLOORS["commands"] = FLOORS["comparison"] | {"comparison", "exports", "serving"}

@@ -13,6 +13,7 @@ from jaxreward.errors import End, EndCause, ProposerStopped
 from jaxreward.evolution.loop import Evolution
 from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.evolution.setup import Setup
+from jaxreward.objectives.training.objective import TrainingObjective
 from jaxreward.proposers.proposer import Answers, Context, Proposer
 from jaxreward.proposers.replay import ReplayProposer
 from jaxreward.records import Exchange, Failure, Proposal, Request
@@ -94,7 +95,8 @@ def machine(checker, task_of):
 def search(machine: dict[str, Any], out: Path, proposer: Any, **changes: Any) -> Evolution:
     settings = dataclasses.replace(SETTINGS, out=out, name="run", **changes)
     path = out / "run"
-    parts = Setup(machine["task"], make_strategy("limen", **settings.strategy_options()), proposer)
+    objective = TrainingObjective(machine["task"], settings)
+    parts = Setup(machine["task"], objective, make_strategy("limen", **settings.strategy_options()), proposer)
     opened = Run.resume(path) if path.exists() else Run.create(path, settings.as_config())
     with opened as run:
         main = Evolution(run, settings, parts, machine["checker"], Silent(), StopSignal())

@@ -19,6 +19,7 @@ from jaxreward.errors import EndCause, FileProblem, UnusableFile
 from jaxreward.evolution.loop import Evolution
 from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.evolution.setup import Setup
+from jaxreward.objectives.training.objective import TrainingObjective
 from jaxreward.operators import OPERATORS, WORDS
 from jaxreward.programs import Checker
 from jaxreward.proposers.human.judge import Judge
@@ -36,6 +37,7 @@ pytestmark = pytest.mark.usefixtures("unsynced")
 SMALL = {
     "rf-agent": ("initial=2", "counts=1,1,1,1,1"),
     "forge": ("initial=3",),
+    "grace": ("population=3",),
     "revolve": ("initial=3", "islands=2", "migration_interval=3", "migration=1"),
     "limen": ("initial=3", "islands=2", "migration_interval=4"),
 }
@@ -115,7 +117,8 @@ def search(out: Path, strategy: str, proposer: Any = None, **changes: Any) -> Ev
     settings = dataclasses.replace(SETTINGS, out=out, name="run", strategy=strategy, **changes)
     made = make_strategy(strategy, **settings.strategy_options())
     judge = cast(Judge, Voters()) if made.asks_people and not isinstance(proposer, ReplayProposer) else None
-    parts = Setup(make_task("probe-corridor"), made, proposer or Talkative(), judge=judge)
+    task = make_task("probe-corridor")
+    parts = Setup(task, TrainingObjective(task, settings), made, proposer or Talkative(), judge=judge)
     path = out / "run"
     with Run.resume(path) if path.exists() else Run.create(path, settings.as_config()) as run:
         main = Search(run, settings, parts, cast(Checker, Formulas()), Silent(), StopSignal())

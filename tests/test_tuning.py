@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jaxreward.evolution.tuning import MOST_AT_ONCE, Tuned, generations, tune
+from jaxreward.objectives.training.tuning import MOST_AT_ONCE, Tuned, generations, tune
 from jaxreward.programs import Program
 from jaxreward.records import SUCCESS, Candidate, Feedback, Measure, Notice, Result, Score
 

@@ -26,6 +26,7 @@ TOPICS: dict[str, tuple[str, ...]] = {
     "training": ("seeds", "steps", "filter_steps", "filter_threshold", "restart", "halving", "prune",
                  "contender_seeds", "tune", "tune_steps", "baselines", "final_seeds", "final_steps", "eval_episodes",
                  *MACHINE),
+    "demonstrations": ("objective", "demonstrations"),
     "budget": ("candidates", "max_attempts", "max_env_steps", "max_device_s", "llm.max_usd",
                "llm.max_tokens_total", "llm.max_requests", "llm.confirm_usd"),
     "llm": ("llm",),

@@ -5,22 +5,26 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from jaxreward import files
 from jaxreward.config import parse_json
-from jaxreward.evolution.generation import Agents
-from jaxreward.evolution.results import draw_agents
 from jaxreward.evolution.settings import EvolveSettings
+from jaxreward.objectives.training.generation import Agents
 from jaxreward.proposers.human.judge import PICTURES
-from jaxreward.records import Result, Score
+from jaxreward.records import Candidate, Result, Score
+from jaxreward.reports.films import write_film, write_strip
 from jaxreward.reports.run_view import RunView
 from jaxreward.runs import Progress, Run
 from jaxreward.runs.checkpoint import Checkpoints
-from jaxreward.runs.disk import write_atomic
+from jaxreward.runs.disk import make_folder, write_atomic
 from jaxreward.runs.provenance import Provenance, lineage, versions
-from jaxreward.tasks import Task
-from jaxreward.training import PPO
+from jaxreward.tasks import Drawable, Task
+from jaxreward.training import PPO, TrainResult
+from jaxreward.training.episodes import play
 
 POLICY = "best-policy.json"
 """File of a run with the digest of the program that the policy in `checkpoints/best-policy` was trained with."""
@@ -51,6 +55,20 @@ def save_for_judges(run: Run, store: Checkpoints, sound: Sequence[Agents], task:
         policy = agents.trained.variables(agents.row, agents.trained.best_seed(agents.row))
         store.save(f"policy-{agents.candidate.id}", policy)
         draw_agents(task, agents.candidate, agents.trained, agents.row, ppo, run.path / PICTURES)
+
+
+def draw_agents(task: Task, candidate: Candidate, trained: TrainResult, row: int, ppo: PPO, folder: Path) -> None:
+    """A film and a strip, `<id>.gif` and `<id>.png`, of a candidate that was trained to the end.
+
+    `folder` lies in that of a run. All candidates play the same episodes. The task must be `Drawable`.
+    """
+    assert isinstance(task, Drawable)
+    make_folder(folder, below=folder.parent)
+    seed = int(np.flatnonzero(~trained.diverged[row])[0])
+    episodes = play(task, trained.programs[row], trained.variables(row, seed), ppo)
+    frames = [[task.draw(episode.state(t)) for t in range(episode.length + 1)] for episode in episodes]
+    write_film(folder / f"{candidate.id}.gif", frames, below=folder.parent)
+    write_strip(folder / f"{candidate.id}.png", frames, below=folder.parent)
 
 
 def save_interface(

@@ -11,6 +11,7 @@ import dataclasses
 from jaxreward import files
 from jaxreward.evolution.loop import Evolution
 from jaxreward.evolution.setup import Setup
+from jaxreward.objectives.training.candidate_trainer import CandidateTrainer
 from jaxreward.programs import Program
 from jaxreward.records import Failure, Score
 from jaxreward.reports.run_view import BEST_OF_N, FINAL_BEST
@@ -37,7 +38,7 @@ def final_evaluation(main: Evolution) -> Score | None:
     missing = [name for name, program in programs.items() if not _done(main, name, program, len(seeds), steps)]
     if missing:
         # All of them and not the missing alone: so a run killed between two events rounds as it would have.
-        trained = main.trainer("final", "final training").train(list(programs.values()), steps=steps, seeds=seeds)
+        trained = _trainer(main).train(list(programs.values()), steps=steps, seeds=seeds)
         for row, (name, program) in enumerate(programs.items()):
             if name in missing:
                 share = len(programs)
@@ -52,6 +53,14 @@ def final_evaluation(main: Evolution) -> Score | None:
     score = final.score if final else (best.score if best else None)
     main.store_best(score)
     return score
+
+
+def _trainer(main: Evolution) -> CandidateTrainer:
+    bench = main.bench
+    return CandidateTrainer(
+        main.settings, main.task, bench.store, bench.room(), "final", "final training", bench.progress,
+        bench.should_stop,
+    )  # fmt: skip
 
 
 def _done(main: Evolution, name: str, program: Program, seeds: int, steps: int) -> bool:
@@ -100,7 +109,8 @@ def _best_of_n(main: Evolution) -> Program | None:
     with Run.resume(path) if begun else Run.create(path, inner.as_config()) as run:
         objects = {k: v for k, v in main.given.identities.items() if k != "strategy"}
         given = dataclasses.replace(main.given, vocabulary=main.derived, identities=objects)
-        setup = Setup.of(inner, main.task, main.observation, given)
+        copies = main.run.path if s.objective == "demonstrations" else None
+        setup = Setup.of(inner, main.task, main.observation, given, copies)
         other = Evolution(run, inner, setup, main.checker, main.watcher, main.stop,
                           name=s.run_name, elsewhere=main.transcript.exchanges())  # fmt: skip
         if other.progress.config != json_ready(inner.as_config()):

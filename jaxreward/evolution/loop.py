@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Protocol
 
 import jax
@@ -16,19 +17,19 @@ import numpy as np
 from jaxreward.errors import End, EndCause, UserError
 from jaxreward.evolution.artifacts import save_best_policy, save_for_judges, save_interface
 from jaxreward.evolution.budget import budget_spent, next_requests
-from jaxreward.evolution.candidate_trainer import CandidateTrainer
 from jaxreward.evolution.endings import ending
-from jaxreward.evolution.generation import train_generation
 from jaxreward.evolution.profiling import Profile
 from jaxreward.evolution.repair import repair_requests
 from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.evolution.setup import OBSERVATION, Setup, given_objects, require_same_objects, save_files
 from jaxreward.evolution.vocabulary import write_vocabulary
+from jaxreward.objectives.objective import Bench
+from jaxreward.operators import OWN
 from jaxreward.programs import Checker, Program, ProgramRejected
 from jaxreward.proposers.fixed import FixedObservation
 from jaxreward.proposers.llm.cost import Amount
 from jaxreward.proposers.proposer import Context
-from jaxreward.records import Candidate, Exchange, Proposal, Request, Result, Score
+from jaxreward.records import Candidate, Exchange, Failure, Proposal, Request, Result, Score
 from jaxreward.runs import (
     Asked,
     AskedRequest,
@@ -59,11 +60,9 @@ from jaxreward.runs.provenance import versions
 from jaxreward.runs.transcripts import TRANSCRIPT
 from jaxreward.search.seeding import derive_rng
 from jaxreward.sentences import Sentence, mention
-from jaxreward.tasks import measure_of
 from jaxreward.timing import CLOCK
 from jaxreward.training import Interrupted
 from jaxreward.training import Progress as TrainingProgress
-from jaxreward.training.ahead import compile_ahead
 
 # Generations in a row in which nothing could be trained that end the run.
 _MAX_UNTRAINED = 5
@@ -106,7 +105,7 @@ class Evolution:
         self.run, self.settings, self.checker, self.watcher, self.stop = run, settings, checker, watcher, stop
         self.task, self.strategy, self.proposer = setup.task, setup.strategy, setup.proposer
         self.observation, self.judge, self.given = setup.observation, setup.judge, setup.given
-        self.derived, self.code = setup.derived, setup.code
+        self.derived, self.code, self.objective = setup.derived, setup.code, setup.objective
         self.on_event = on_event
         self.store = Checkpoints(run.checkpoints)
         events = [entry.event for entry in run.entries]
@@ -129,6 +128,10 @@ class Evolution:
         self.proposer.open(context)
         if self.judge is not None:
             self.judge.open(context)
+        self.bench = Bench(
+            run.path, self.store, checker, self._expansions, self._room, self._watch, lambda: stop.requested
+        )
+        self.objective.open(self.bench)
 
     def log(self, event: Event) -> None:
         with CLOCK.part("write"):
@@ -185,7 +188,7 @@ class Evolution:
                 write_vocabulary(self.run.path, self.derived)
             self.log(RunStarted(config=s.as_config(), versions=soft, task=s.task, strategy=s.strategy,
                                 proposer=s.proposer, seed=s.seed, command=command,
-                                measure=measure_of(self.task),
+                                measure=self.objective.measure,
                                 objects={option: of.text for option, of in objects.items()},
                                 code={option: of.text for option, of in self.code.items()},
                                 parts={option: dict(of.parts) for option, of in {**objects, **self.code}.items()
@@ -262,6 +265,13 @@ class Evolution:
         if not waiting:
             return
         self._stop_here()
+        own = [request for request in waiting if request.operator in OWN]
+        for request in own:
+            self.log(Proposed(proposal=self._own_answer(request)))
+        waiting = self._open.unproposed()
+        if not waiting:
+            return
+        waiting = tuple(self.objective.illustrated(r, partial(self._parent, r)) for r in waiting)
         votes = [request for request in waiting if request.operator == "prefer"]
         if votes and self.judge is not None:
             answers = self.judge.judge_all(votes, self.rng_of)
@@ -281,21 +291,28 @@ class Evolution:
                 unpriced_tokens=lost.unpriced,
             ))  # fmt: skip
 
+    def _parent(self, request: Request) -> Program | None:
+        """The program of the first parent of a request."""
+        return self.program(request.parents[0].candidate) if request.parents else None
+
+    def _own_answer(self, request: Request) -> Proposal:
+        """The answer to a request that the search answers by itself."""
+        parent = request.parents[0].candidate
+        if request.operator == "keep":
+            return Proposal(request_id=request.id, source=parent.source, proposer="search", thought=parent.thought)
+        found = self.objective.expand(f"expand-{request.id}", "more data", request, self.program(parent))
+        if found is None:
+            failure = Failure(stage="declined", message=f"the objective {self.objective.name} has no data to expand")
+            return Proposal(request_id=request.id, failure=failure)
+        self.forget(f"expand-{request.id}")
+        return Proposal(request_id=request.id, words=found.words, proposer="search", env_steps=found.env_steps)
+
     def _prefetch(self, proposal: Proposal) -> None:
         """Check a program, and compile it, while the proposer works on others."""
-        asked, s = [request.id for request in self._open.unproposed()], self.settings
+        asked = [request.id for request in self._open.unproposed()]
         place = asked.index(proposal.request_id) if proposal.request_id in asked else 0
-
-        def ahead(program: Program) -> None:
-            steps, seeds = (s.filter_steps, 1) if s.restart else (s.steps, s.seeds)
-            execution = s.execution(self._room())
-            compile_ahead(
-                self.task, program, s.ppo, seeds=range(seeds), steps=steps, execution=execution, place=place,
-                of=len(asked), eval_episodes=s.eval_episodes,
-            )  # fmt: skip
-
         source = self._completed(proposal).source
-        self.checker.prefetch(source, self.task, None if s.tune or s.chunk else ahead)
+        self.checker.prefetch(source, self.task, self.objective.prepare(place, len(asked)))
 
     def _completed(self, proposal: Proposal) -> Proposal:
         """With the given observation, if there is one."""
@@ -324,10 +341,13 @@ class Evolution:
         """Check what was proposed; returns the programs by candidate id."""
         known: dict[str, Program] = {}
         unchecked = self._open.unchecked()
+        again = {request.id for request in self._open.requests if request.operator == "keep"}
         outcomes = self.checker.check_many([p.source for p in unchecked], self.task)
         for proposal, (verdict, program) in zip(unchecked, outcomes, strict=True):
             self._stop_here()
             earlier = self.progress.digests.get(verdict.summary.digest) if verdict.summary is not None else None
+            if proposal.request_id in again:
+                earlier = None  # it is the same program, whose score is of other data
             if program is not None and earlier is None:
                 self.run.save_program(program.digest, proposal.source)
                 known[proposal.request_id] = program
@@ -351,21 +371,20 @@ class Evolution:
 
     def _train(self, candidates: Sequence[Candidate], known: dict[str, Program]) -> None:
         index, best = self._open.index, self.strategy.best(self.progress.state)
-        trainer = self.trainer(f"generation-{index}", f"generation {index}")
-        programs = [self.program(c, known) for c in candidates]
-        begin = time.perf_counter()
-        outcome = train_generation(candidates, programs, best and best.score, trainer, self.checker)
+        tag = f"generation-{index}"
+        programs, begin = [self.program(c, known) for c in candidates], time.perf_counter()
+        scored = self.objective.score(tag, f"generation {index}", candidates, programs, best and best.score)
         CLOCK.add("training", time.perf_counter() - begin)
         with CLOCK.part("write"):
-            for program in outcome.programs:  # with other weights, some may be new
+            for program in scored.programs:  # with other weights, some may be new
                 self.run.save_program(program.digest, program.source)
-            sound = [agents for agents in outcome.agents if agents.sound]
+            sound = [agents for agents in scored.agents if agents.sound]
             if self.judge is not None:
                 save_for_judges(self.run, self.store, sound, self.task, self.settings.ppo)
             else:
                 save_best_policy(self.run, self.store, sound, best)
-        self.log(Trained(results=outcome.results, compile_s=trainer.compile_s, run_s=trainer.run_s))
-        self.forget(trainer.tag)
+        self.log(Trained(results=scored.results, compile_s=scored.compile_s, run_s=scored.run_s))
+        self.forget(tag)
 
     def forget(self, tag: str) -> None:
         """Delete the checkpoints of a training that is logged."""
@@ -373,16 +392,19 @@ class Evolution:
             if leftover.startswith(f"{tag}-"):
                 self.store.delete(leftover)
 
+    def _expansions(self) -> tuple[str, ...]:
+        """Ids of the requests by which the data of the objective were expanded."""
+        known = [r for r in self.progress.results.values() if r.candidate.operator == "expand" and r.words]
+        found = [result.candidate.id for result in known]
+        if self.progress.open is not None:
+            asked = [r.id for r in self.progress.open.requests if r.operator == "expand"]
+            found += [id for id in asked if (p := self.progress.open.proposals.get(id)) is not None and p.words]
+        return tuple(found)
+
     def _room(self) -> tuple[int, int]:
         """The largest observation and number of terms so far."""
         known = self.progress.known.values()
         return max((k.observation_size for k in known), default=0), max((len(k.terms) for k in known), default=0)
-
-    def trainer(self, tag: str, label: str) -> CandidateTrainer:
-        """A trainer with the settings of the search, whose checkpoints begin with `tag`."""
-        return CandidateTrainer(
-            self.settings, self.task, self.store, self._room(), tag, label, self._watch, lambda: self.stop.requested
-        )
 
     def _watch(self, label: str, progress: TrainingProgress) -> None:
         self.watcher.training(label, progress)

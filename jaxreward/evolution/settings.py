@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 
 from jaxreward.config import Arg, check_bounds, label_of
 from jaxreward.errors import FileProblem, InvalidSetting, UnknownName, UnusableFile
+from jaxreward.objectives.demonstrations.demonstration_options import DemonstrationOptions
 from jaxreward.proposers.llm.llm_settings import LlmSettings
 from jaxreward.records import Evolve
 from jaxreward.runs.run import check_name
@@ -26,6 +27,9 @@ from jaxreward.training.rungs import Rung
 
 BASELINES = ("sparse", "dense", "best-of-n")
 Judge = Literal["files", "terminal"]
+ObjectiveName = Literal["training", "demonstrations"]
+_FOR_TRAINING = ("filter_steps", "restart", "halving", "prune", "contender_seeds", "tune", "tune_steps")
+"""Settings of the training of candidates, which other objectives do not have."""
 VocabularyOption = Literal["auto", "own", "derived", "both"]
 _OLD_COLLECTORS = {"linked": "stepwise", "hasty": "fused"}
 
@@ -92,6 +96,11 @@ class SearchOptions(TrainingOptions):
     """Environment steps of each of them; 0: --steps."""
     max_attempts: Annotated[int, Arg(least=0)] = 0
     """Programs proposed at most; 0: 4 x candidates. Failures and duplicates count."""
+    objective: ObjectiveName = "training"
+    """What a program is scored by. training: what agents that train with it reach; demonstrations: how well its reward
+    tells the states of an expert from others, without any training."""
+    demonstrations: Annotated[DemonstrationOptions, Arg(flat=True)] = field(default_factory=DemonstrationOptions)
+    """Demonstrations."""
     llm: Annotated[LlmSettings, Arg(flat=True)] = field(default_factory=LlmSettings)
     """Language models."""
 
@@ -285,6 +294,7 @@ class EvolveSettings(SearchOptions):
                 f"llm.{unused[0]}",
                 "proposer",
             )
+        self._check_objective()
         self.llm.check()
         self.ppo.check()
         self.execution().check(self.ppo)
@@ -312,6 +322,24 @@ class EvolveSettings(SearchOptions):
                 "steps",
             )
         make_schedule(self.ppo, self.steps, 1, self.rungs())
+
+    def _check_objective(self) -> None:
+        if self.resume:  # a run has copies of its data
+            return
+        self.demonstrations.check(self.objective)
+        if self.objective == "training":
+            return
+        objective = mention("objective", self.objective)
+        if self.evolves != "reward":
+            raise InvalidSetting(
+                f"{objective} scores rewards alone: say {mention('evolve', 'reward')}", "evolve", "objective"
+            )
+        given = [name for name in _FOR_TRAINING if getattr(self, name)]
+        if given:
+            raise InvalidSetting(
+                f"{mention(given[0])} is for {mention('objective', 'training')}; {objective} trains no candidates",
+                *(given[0], "objective"),
+            )
 
     def _idle_llm_options(self) -> list[str]:
         """Options of language models that the proposer has no use for; a replay takes those of its recording."""

@@ -14,8 +14,14 @@ from jaxreward.evolution.identities import Identity
 from jaxreward.evolution.parts import difference
 from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.evolution.task_check import require_vocabulary
-from jaxreward.evolution.vocabulary import search_vocabulary
+from jaxreward.evolution.vocabulary import WITHOUT, demonstration_vocabulary, search_vocabulary
 from jaxreward.extras import require
+from jaxreward.objectives.demonstrations.demonstration_options import DemonstrationOptions
+from jaxreward.objectives.demonstrations.demonstration_sets import DemonstrationSets, is_there
+from jaxreward.objectives.demonstrations.objective import DemonstrationObjective
+from jaxreward.objectives.objective import Objective
+from jaxreward.objectives.training.objective import TrainingObjective
+from jaxreward.programs import Spec
 from jaxreward.proposers.fixed import FixedObservation
 from jaxreward.proposers.human.judge import Judge
 from jaxreward.proposers.proposer import Proposer
@@ -59,6 +65,7 @@ class Setup:
     `code` is what the Python files among the settings define, by the name of the setting."""
 
     task: Task
+    objective: Objective
     strategy: SearchStrategy[Any]
     proposer: Proposer
     observation: FixedObservation | None = None
@@ -74,8 +81,10 @@ class Setup:
         task: Task | None = None,
         observation: FixedObservation | None = None,
         given: Objects = Objects(),
+        copies: Path | None = None,
     ) -> Setup:
         """The objects that `settings` name; `observation` replaces the file that they name, `task` saves making it.
+        `copies` is a folder with the demonstrations, by default that of a run that is resumed.
 
         Raises:
             UserError: settings that cannot be, or a run that is resumed with other code than it began with.
@@ -105,8 +114,16 @@ class Setup:
             )
         strategy = make_strategy(settings.strategy, **settings.strategy_options())
         observation = observation or given_observation(settings)
-        vocabulary, is_kept = (given.vocabulary, True) if given.vocabulary else search_vocabulary(settings, task)
+        objective = objective_of(settings, task, copies)
+        if given.vocabulary:
+            vocabulary, is_kept = given.vocabulary, True
+        elif isinstance(objective, DemonstrationObjective) and settings.proposer not in WITHOUT:
+            vocabulary, is_kept = demonstration_vocabulary(settings, task, objective.data), True
+        else:
+            vocabulary, is_kept = search_vocabulary(settings, task)
         described = task_card(task, observation, settings.ppo).model_copy(update={"vocabulary": vocabulary})
+        if settings.objective == "demonstrations":
+            described = without_words(described, task, objective, settings.demonstrations)
         if given.proposer is not None:
             proposer = own_proposer(given.proposer, described)
         else:
@@ -122,7 +139,21 @@ class Setup:
         asks = strategy.asks_people and settings.proposer != "replay"  # a recording has the votes
         judge = Judge(settings.judge, settings.llm.wait_s) if asks else None
         derived = vocabulary if is_kept else None
-        return cls(task, strategy, proposer, observation, judge, given, derived, code)
+        return cls(task, objective, strategy, proposer, observation, judge, given, derived, code)
+
+
+def objective_of(settings: EvolveSettings, task: Task, copies: Path | None = None) -> Objective:
+    """The objective that settings name; `copies` as for `Setup.of`."""
+    if settings.objective == "training":
+        return TrainingObjective(task, settings)
+    options = settings.demonstrations
+    if copies is None and settings.resume and is_there(settings.out / settings.run_name):
+        copies = settings.out / settings.run_name
+    if copies is not None:
+        sets = DemonstrationSets.read(task, copies, options)
+    else:
+        sets = DemonstrationSets.of(task, options, settings.seed, settings.task_arg)
+    return DemonstrationObjective(task, settings, sets)
 
 
 def given_observation(settings: EvolveSettings) -> FixedObservation | None:
@@ -140,6 +171,19 @@ def task_card(task: Task, observation: FixedObservation | None, ppo: PPO) -> Tas
     """The task and the learner as proposers see them."""
     learner = {"discount": float(ppo.discount), "rewards_scaled": ppo.scale_rewards, "horizon_cuts": ppo.bootstrap}
     return card(task).model_copy(update={"observation": observation.source if observation else "", **learner})
+
+
+def without_words(card: TaskCard, task: Task, objective: Objective, options: DemonstrationOptions) -> TaskCard:
+    """The card of a search on demonstrations, without the words about the task unless they are to be told."""
+    card = card.model_copy(update={"objective": objective.name, "measure": objective.measure})
+    if options.tell_task:
+        return card
+    spec = Spec.of(task)
+    arrays = [f"{label}: {leaf.dtype} {leaf.shape}" for label, leaf in zip(spec.labels()[0], spec.leaves, strict=True)]
+    action = f"action: {spec.action.dtype} {spec.action.shape}"
+    if spec.actions:
+        action += f", one of 0 to {spec.actions - 1}"
+    return card.model_copy(update={"name": "unknown", "description": "", "state_doc": "\n".join([*arrays, action])})
 
 
 def save_files(settings: EvolveSettings, folder: Path) -> None:

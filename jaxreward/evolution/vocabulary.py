@@ -6,16 +6,19 @@ from collections import OrderedDict
 from pathlib import Path
 from typing import Any
 
+import jax
+import numpy as np
 from pydantic import ValidationError
 
 from jaxreward import files
 from jaxreward.errors import FileProblem, UnusableFile
 from jaxreward.evolution.settings import EvolveSettings, VocabularyOption
 from jaxreward.function_source.statements import Statement, fresh_name
+from jaxreward.objectives.demonstrations.scoring import DemonstrationData
 from jaxreward.records import Vocabulary
 from jaxreward.runs.disk import write_atomic
 from jaxreward.tasks import Task
-from jaxreward.tasks.automatic import automatic_vocabulary
+from jaxreward.tasks.automatic import automatic_vocabulary, contrast_vocabulary, labelled, vocabulary_of_data
 
 FILE = "vocabulary.json"
 """A vocabulary that is not the task's own, in the folder of a run, which it is resumed with."""
@@ -47,6 +50,24 @@ def search_vocabulary(settings: EvolveSettings, task: Task) -> tuple[Vocabulary,
     if settings.resume and files.is_there(kept := settings.out / settings.run_name / FILE):
         return read_vocabulary(kept), True
     return vocabulary_for(task, settings.vocabulary, settings.ppo.discount)
+
+
+def demonstration_vocabulary(settings: EvolveSettings, task: Task, data: DemonstrationData) -> Vocabulary:
+    """The vocabulary of a search on demonstrations: the task's own, one derived from the data, or both, with terms of
+    what tells the expert's states from others; that of the run's folder where it is resumed."""
+    if settings.resume and files.is_there(kept := settings.out / settings.run_name / FILE):
+        return read_vocabulary(kept)
+    states = data.transitions
+    tree = jax.tree.structure(jax.eval_shape(lambda: task.view(task.reset(jax.random.key(0)))))
+    expert = np.arange(len(states)) < data.experts
+    played = labelled(
+        jax.tree.unflatten(tree, states.states), states.actions, jax.tree.unflatten(tree, states.next_states), expert
+    )
+    own = task.vocabulary()
+    if settings.vocabulary == "own" or (settings.vocabulary == "auto" and own.fragments):
+        return contrast_vocabulary(own, played)
+    derived = vocabulary_of_data(task, played)
+    return contrast_vocabulary(merged(own, derived) if settings.vocabulary == "both" else derived, played)
 
 
 def read_vocabulary(path: Path) -> Vocabulary:

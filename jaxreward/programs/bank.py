@@ -77,19 +77,20 @@ class _Union:
         """Every part of one row of inputs."""
         values: dict[Value, Any] = dict(zip(self.inputs, arrays, strict=True))
         for digest, node, step in self._steps:
-            _apply(values, digest, node, step)
+            apply_node(values, digest, node, step)
         found = list[Any]()
         for part, first, steps in self._own:
             own: dict[Value, Any] = {f"#{i}": constants[first + i] for i in range(part.constants)}
             for k, (node, step) in enumerate(zip(part.nodes, steps, strict=True)):
                 given = {i: own[i] if i in own else values[i] for i in node.operands}
-                _apply(given, f"@{k}", node, step)
+                apply_node(given, f"@{k}", node, step)
                 own |= {name: x for name, x in given.items() if name.startswith("@")}
             found.append(own[part.out] if part.out in own else values[part.out])
         return found
 
 
-def _apply(values: dict[Value, Any], name: str, node: Node, step: Step) -> None:
+def apply_node(values: dict[Value, Any], name: str, node: Node, step: Step) -> None:
+    """Add what a node computes from `values` to them, output k as `name:k`; `step` is the node as a function."""
     results = step([values[i] for i in node.operands])
     if len(results) != node.outputs:
         raise TapeError(f"malformed tape: {node.op} has {len(results)} outputs, not {node.outputs}")

@@ -31,6 +31,12 @@ class Samples:
     def first(self, n: int) -> Samples:
         return Samples([x[:n] for x in self.states], self.actions[:n], [x[:n] for x in self.next_states])
 
+    def joined(self, others: Samples) -> Samples:
+        """These, then others of the same shapes."""
+        pairs = zip(self.transition(), others.transition(), strict=True)
+        arrays, n = [np.concatenate(pair) for pair in pairs], len(self.states)
+        return Samples(arrays[:n], arrays[n], arrays[n + 1 :])
+
     def bounded(self, magnitude: float) -> Samples:
         """Those whose real numbers are all finite and at most `magnitude` in size."""
         kept = np.ones(len(self), bool)

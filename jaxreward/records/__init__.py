@@ -7,7 +7,7 @@ proposers, runs, reports) passes records and nothing else. Unknown keys are erro
 from __future__ import annotations
 
 from jaxreward.records.base import Record
-from jaxreward.records.candidate import Candidate, Evolve, Exchange, Proposal, Request, Result
+from jaxreward.records.candidate import Candidate, Evolve, ExampleChoice, Exchange, Proposal, Request, Result
 from jaxreward.records.feedback import Feedback, TermCurve
 from jaxreward.records.measure import SUCCESS, Measure, Score, normalised
 from jaxreward.records.program import TRAINED_STAGES, Failure, Notice, ProgramSummary, Stage, Verdict
@@ -18,6 +18,7 @@ __all__ = [
     "TRAINED_STAGES",
     "Candidate",
     "Evolve",
+    "ExampleChoice",
     "Exchange",
     "Failure",
     "Feedback",

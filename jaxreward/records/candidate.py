@@ -59,6 +59,15 @@ class Result(Record):
         return self.model_copy(update={"candidate": self.candidate.model_copy(update={"thought": thought})})
 
 
+class ExampleChoice(Record):
+    """Which of its parents' examples a request shows: a whole `trajectory` of the expert as well, and of single states
+    only those with a wrong reward, only the expert's, or both."""
+
+    trajectory: bool = False
+    only_wrong: bool = False
+    only_expert: bool = False
+
+
 class Request(Record):
     """What a strategy wants next: an operator (`jaxreward.operators`) and what the proposer should see.
 
@@ -66,7 +75,9 @@ class Request(Record):
     `failures` are context. `plan` is the answer to a request for a plan, to be carried out. `failed` is
     the candidate to repair, in a request that repeats another after its answer was rejected. With
     `thought` the proposer should give its idea before the program. `remarks` are those of people who
-    watched the parents' agents. `model` is the language model to ask, if the strategy chose one.
+    watched the parents' agents. `model` is the language model to ask, if the strategy chose one. `examples` are for
+    searches on demonstrations, whose objective turns them into `illustrations`: lines of text about the data and the
+    first parent, which are not logged.
     """
 
     id: str
@@ -83,6 +94,8 @@ class Request(Record):
     thought: bool = False
     remarks: tuple[str, ...] = ()
     model: str = ""
+    examples: ExampleChoice | None = Field(default=None, exclude_if=lambda choice: choice is None)
+    illustrations: tuple[str, ...] = Field(default=(), exclude_if=lambda lines: not lines)
 
 
 class Proposal(Record):
@@ -90,7 +103,8 @@ class Proposal(Record):
     failure of stage `reply`, `refused` or `declined`.
 
     `calls` counts the calls of a language model that were answered or may have been charged;
-    `tokens` and `cost_usd` are of all of them, `unpriced_tokens` those whose price is unknown.
+    `tokens` and `cost_usd` are of all of them, `unpriced_tokens` those whose price is unknown. `env_steps` are those of
+    an answer that took training.
     """
 
     request_id: str
@@ -104,6 +118,7 @@ class Proposal(Record):
     tokens: int = 0
     cost_usd: float = 0.0
     unpriced_tokens: int = 0
+    env_steps: int = Field(default=0, exclude_if=lambda steps: not steps)
 
 
 class Exchange(Record):

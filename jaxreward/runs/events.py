@@ -19,6 +19,7 @@ from jaxreward.errors import CallProblem, EndCause
 from jaxreward.records import (
     SUCCESS,
     Evolve,
+    ExampleChoice,
     Failure,
     Feedback,
     Measure,
@@ -115,6 +116,7 @@ class AskedRequest(Record):
     thought: bool = False
     remarks: tuple[str, ...] = ()
     model: str = ""
+    examples: ExampleChoice | None = Field(default=None, exclude_if=lambda choice: choice is None)
 
     @classmethod
     def of(cls, request: Request) -> AskedRequest:
@@ -135,6 +137,7 @@ class AskedRequest(Record):
             thought=request.thought,
             remarks=request.remarks,
             model=request.model,
+            examples=request.examples,
         )
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
 
 from jaxreward.errors import End, UserError
-from jaxreward.operators import WORDS
+from jaxreward.operators import REPEATS, WORDS
 from jaxreward.records import TRAINED_STAGES, Candidate, Failure, ProgramSummary, Proposal, Request, Result
 from jaxreward.runs.events import (
     Asked,
@@ -37,8 +37,8 @@ Tell = Callable[[S, Sequence[Result]], S]
 
 @dataclass(frozen=True)
 class Spent:
-    """What a run has used. `attempts` counts proposed programs, of which every one ends as `trained`,
-    `failed` or `duplicate`, `words` the answers to requests for words; baselines are apart. `calls`,
+    """What a run has used. `attempts` counts proposed programs, but for those that are scored again; each ends as
+    `trained`, `failed` or `duplicate`. `words` counts answers to requests for words; baselines are apart. `calls`,
     `tokens`, `cost_usd` and `unpriced_tokens` as in `Proposal`."""
 
     attempts: int = 0
@@ -297,6 +297,7 @@ def _request(asked: AskedRequest, event: Event, generation: int, results: Mappin
         thought=asked.thought,
         remarks=asked.remarks,
         model=asked.model,
+        examples=asked.examples,
     )
 
 
@@ -305,9 +306,11 @@ def _proposed(progress: Progress[S], event: Proposed) -> Progress[S]:
     generation = _opened(progress.open, event, proposal.request_id)
     _require(proposal.request_id not in generation.proposals, event, f"{proposal.request_id} was answered already")
     spent = _billed(progress.spent, proposal)
-    if next(r.operator for r in generation.requests if r.id == proposal.request_id) in WORDS:
+    spent = replace(spent, env_steps=spent.env_steps + proposal.env_steps)
+    operator = next(r.operator for r in generation.requests if r.id == proposal.request_id)
+    if operator in WORDS:
         spent = replace(spent, words=spent.words + 1)
-    else:
+    elif operator not in REPEATS:
         failed = proposal.failure is not None
         spent = replace(spent, attempts=spent.attempts + 1, failed=spent.failed + failed)
     proposals = {**generation.proposals, proposal.request_id: proposal}
@@ -343,10 +346,11 @@ def _trained(progress: Progress[S], event: Trained) -> Progress[S]:
         _require(id in generation.checks, event, f"{id} was not checked")
         _require(generation.result(id) is None, event, f"{id} has a result already")
         trained = result.failure is None or result.failure.stage in TRAINED_STAGES
+        new = result.candidate.operator not in REPEATS
         spent = replace(
             spent,
-            trained=spent.trained + trained,
-            failed=spent.failed + (not trained),
+            trained=spent.trained + (trained and new),
+            failed=spent.failed + (not trained and new),
             env_steps=spent.env_steps + result.env_steps,
         )
         generation = replace(generation, trained={**generation.trained, id: result})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from jaxreward.records import Result
+from jaxreward.records import ExampleChoice, Result
 
 OF_PROGRAM = "program {}, "
 """How remarks on one of several parents begin, with its number from 1."""
@@ -24,6 +24,7 @@ class Draft:
     thought: bool = False
     remarks: tuple[str, ...] = ()
     model: str = ""
+    examples: ExampleChoice | None = None
 
     def of_first(self) -> Draft:
         """With the first parent alone, and of the remarks those on it, without its number."""

@@ -11,6 +11,7 @@ from jaxreward.errors import InvalidSetting, UnknownName, UserError, did_you_mea
 from jaxreward.search.best_of_n import BestOfN
 from jaxreward.search.eureka import Eureka
 from jaxreward.search.forge import Forge
+from jaxreward.search.grace import Grace
 from jaxreward.search.limen import Limen
 from jaxreward.search.revolve import Revolve
 from jaxreward.search.rf_agent import RFAgent
@@ -19,7 +20,7 @@ from jaxreward.sentences import mention
 from jaxreward.user_files import Wanted, class_from_file
 
 STRATEGIES: dict[str, type[SearchStrategy[Any]]] = {
-    cls.name: cls for cls in (Limen, Eureka, Revolve, RFAgent, Forge, BestOfN)
+    cls.name: cls for cls in (Limen, Eureka, Revolve, RFAgent, Forge, Grace, BestOfN)
 }
 
 

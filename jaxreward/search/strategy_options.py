@@ -12,13 +12,13 @@ from jaxreward.errors import InvalidSetting
 def require_integer(strategy: str, option: str, value: Any, low: int) -> None:
     """Raise an `InvalidSetting` unless `value` is an integer of at least `low`."""
     if isinstance(value, bool) or not isinstance(value, int) or value < low:
-        raise _invalid(strategy, option, value, f"give a whole number of at least {low}.")
+        raise invalid(strategy, option, value, f"give a whole number of at least {low}.")
 
 
 def require_share(strategy: str, option: str, value: Any) -> None:
     """Raise an `InvalidSetting` unless `value` is a number from 0 to 1."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0.0 <= value <= 1.0:
-        raise _invalid(strategy, option, value, "give a number from 0 to 1.")
+        raise invalid(strategy, option, value, "give a number from 0 to 1.")
 
 
 def require_number(strategy: str, option: str, value: Any, low: float = 0.0, *, above: bool = False) -> None:
@@ -26,20 +26,21 @@ def require_number(strategy: str, option: str, value: Any, low: float = 0.0, *, 
     number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
     if not number or value < low or (above and value == low):
         bound = f"greater than {low:g}" if above else f"of at least {low:g}"
-        raise _invalid(strategy, option, value, f"give a number {bound}.")
+        raise invalid(strategy, option, value, f"give a number {bound}.")
 
 
 def require_choice(strategy: str, option: str, value: Any, choices: Sequence[str]) -> None:
     """Raise an `InvalidSetting` unless `value` is one of `choices`."""
     if value not in choices:
-        raise _invalid(strategy, option, value, f"choose one of {', '.join(choices)}.")
+        raise invalid(strategy, option, value, f"choose one of {', '.join(choices)}.")
 
 
 def require_flag(strategy: str, option: str, value: Any) -> None:
     """Raise an `InvalidSetting` unless `value` is True or False."""
     if not isinstance(value, bool):
-        raise _invalid(strategy, option, value, "give true or false.")
+        raise invalid(strategy, option, value, "give true or false.")
 
 
-def _invalid(strategy: str, option: str, value: Any, remedy: str) -> InvalidSetting:
+def invalid(strategy: str, option: str, value: Any, remedy: str) -> InvalidSetting:
+    """The error of an option whose value makes no sense; `remedy` says what would."""
     return InvalidSetting(f"Option {option} of strategy {strategy} is {value!r}: {remedy}", f"strategy.{option}")

@@ -101,6 +101,15 @@ class Policy:
         Raises:
             InvalidSetting: no key for an agent that is not deterministic.
         """
+        action, _, after = self.measured_step(carry, state, key)
+        return action, after
+
+    def measured_step(
+        self, carry: Carry, state: Any, key: jax.Array | None = None
+    ) -> tuple[jax.Array, jax.Array, Carry]:
+        """As `step`, with the log probability () of the action in second place; of a real one its log density. It is 0
+        where an action is held, and for an agent that is deterministic.
+        """
         choice, view = self.network.distribution, self.task.view(state)
         decides, past = carry.elapsed % self.ppo.action_repeat == 0, carry.past
         if past is not None:
@@ -109,7 +118,8 @@ class Policy:
         sample = jnp.where(decides, chosen.sample, carry.sample)
         if past is not None and chosen.hidden is not None:
             past = past.replace(hidden=jnp.where(decides, chosen.hidden, past.hidden))
-        return choice.action(sample), Carry(carry.elapsed + 1, sample, past)
+        logp = jnp.where(decides & (not self.deterministic), chosen.logp, 0.0)
+        return choice.action(sample), logp, Carry(carry.elapsed + 1, sample, past)
 
     def _remembered(self, past: Past, carry: Carry, action: jax.Array, view: Any, decides: jax.Array) -> Past:
         """The past with the step that led to `view`; what the agent remembers changes when it chooses again."""

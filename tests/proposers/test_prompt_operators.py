@@ -12,7 +12,7 @@ import pytest
 from jinja2 import UndefinedError
 
 from jaxreward.errors import UserError
-from jaxreward.operators import OPERATORS, WORDS
+from jaxreward.operators import OPERATORS, OWN, WORDS
 from jaxreward.proposers.prompts.pages import Page
 from jaxreward.proposers.prompts.prompt_builder import _FRAME, PromptBook, estimate_tokens
 from jaxreward.proposers.prompts.sections import PROGRAM, TOTAL, _cut, _size, parents, shown
@@ -22,7 +22,7 @@ from jaxreward.tasks import card, make_task
 from tests.proposers.test_prompt import CARD, PARENT, SOURCE, headings, prose, result, texts
 
 BOOK = PromptBook(CARD)
-ASKED = sorted(set(OPERATORS) - {"prefer"})
+ASKED = sorted(set(OPERATORS) - OWN - {"prefer"})
 PROGRAMS = sorted(set(ASKED) - WORDS)
 EVOLVES: tuple[Evolve, ...] = get_args(Evolve)
 PLAN = Result(

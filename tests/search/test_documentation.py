@@ -74,7 +74,7 @@ def written(value):
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-@pytest.mark.parametrize("name", ["eureka", "revolve", "rf-agent", "forge"])
+@pytest.mark.parametrize("name", ["eureka", "revolve", "rf-agent", "forge", "grace"])
 def test_the_page_has_every_option_with_its_default(name):
     (section,) = re.findall(rf"^## {name}\n(.*?)^## ", PAGE, re.DOTALL | re.MULTILINE)
     rows = re.findall(r"^\| `(\w+)` \| (\S+) \| ", section, re.MULTILINE)

@@ -18,6 +18,7 @@ VARIANTS = [
     ("revolve", {"islands": 1, "initial": 0}),
     *(("rf-agent", {"search": search}) for search in ("dfs", "bfs", "greedy")),
     ("rf-agent", {"counts": (0, 0, 8, 0, 0), "max_depth": 3}),
+    ("grace", {"population": 4, "generations": 2, "expansions": 2, "shaping_generations": 1, "replacement": "elite"}),
     *((name, {"bandit": True, "models": ("one", "two")}) for name in sorted(STRATEGIES)),
 ]
 SITUATIONS = {
@@ -99,7 +100,7 @@ def test_one_candidate_is_a_search(name, options, landscape):
 @pytest.mark.parametrize("name", sorted(STRATEGIES))
 def test_metrics_of_another_scale_search_alike(name, landscape):
     """Scores of -300 to 0 in place of 0 to 1: the same draws, unless the size of a rate itself means something."""
-    means_zero = name in ("limen", "forge")
+    means_zero = name in ("limen", "forge", "grace")
     runs = []
     for formula in ("bumpy", "depths"):
         world = landscape(formula)
@@ -108,13 +109,13 @@ def test_metrics_of_another_scale_search_alike(name, landscape):
     assert (runs[0] == runs[1]) != means_zero
 
 
-@pytest.mark.parametrize("name", ["eureka", "revolve", "rf-agent", "forge"])
+@pytest.mark.parametrize("name", ["eureka", "revolve", "rf-agent", "forge", "grace"])
 def test_thousands_of_candidates_take_seconds(name, landscape):
     began = time.process_time()
     landscape("plateau", 8, words=True).search(make_strategy(name, budget=2000), 2000, 8)
     assert time.process_time() - began < 10.0
 
 
-@pytest.mark.parametrize("name", ["eureka", "revolve", "rf-agent", "forge"])
+@pytest.mark.parametrize("name", ["eureka", "revolve", "rf-agent", "forge", "grace"])
 def test_every_strategy_evolves_the_reward_by_default(name):
     assert STRATEGIES[name].natural == "reward"

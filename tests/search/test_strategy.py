@@ -116,7 +116,15 @@ def test_an_unknown_name_comes_with_the_nearest(name, options, kind, nearest):
         make_strategy(name, **options)
     error = raised.value
     assert (error.kind, error.name, error.nearest) == (kind, next(iter(options), name), nearest)
-    assert kind != "strategy" or error.known == ("best-of-n", "eureka", "forge", "limen", "revolve", "rf-agent")
+    assert kind != "strategy" or error.known == (
+        "best-of-n",
+        "eureka",
+        "forge",
+        "grace",
+        "limen",
+        "revolve",
+        "rf-agent",
+    )
 
 
 @pytest.mark.parametrize(

@@ -40,6 +40,7 @@ PAGES: Mapping[str, Page] = {
     "path": Page(2, called="Step", guidance="", oldest_first=True),
     "different": Page(called="Program", guidance="scratch"),
     "implement": Page(0, guidance=""),
+    "shape": Page(guidance=""),
 }
 
 OTHER = Page(0, feedback=False)

@@ -46,7 +46,7 @@ class PromptBook:
     """
 
     def __init__(self, card: TaskCard, folder: Path | None = None) -> None:
-        self.card, self._templates = card, Templates(folder)
+        self.card, self._templates = card, Templates(folder, card.objective)
         self._render = self._templates.render
         if folder is not None:
             for request in sample_requests(self._templates.operators):
@@ -99,7 +99,7 @@ class PromptBook:
             "operator": request.operator,
             "evolve": request.evolve,
             "thought": request.thought,
-            **sections.gain(self.card.measure),
+            **sections.gain(self.card),
             "asks_observation": request.evolve != "reward",
             "asks_reward": request.evolve != "observation",
             "schema": schema_text(request.operator),
@@ -113,6 +113,7 @@ class PromptBook:
             "band": _band(page, parents),
             "plan": sections.plan(request),
             "remarks": sections.remarks(request),
+            "illustrations": [],
             "failed": sections.shown(failed) if failed else None,
             "equal": sections.shown(equal) if equal else None,
             **{name: [] for name in OPTIONAL},
@@ -187,6 +188,9 @@ class PromptBook:
         order = [list(OPTIONAL)[i] for i in rng.permutation(len(OPTIONAL))]
         parents = _parents(request, page)
         first = [*(["plan"] if name == "implement" else []), *(["remarks"] if context["remarks"] else [])]
+        if request.illustrations:
+            context["illustrations"] = sections.illustrations(request)
+            first.append("illustrations")
         last = [*(["guidance"] if page.guidance else []), "constraints"]
         left = self._remaining(context, left, [*first, *last], len(parents))
 

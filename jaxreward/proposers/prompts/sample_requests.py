@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from jaxreward.operators import OPERATORS, WORDS
+from jaxreward.operators import OPERATORS, OWN, WORDS
 from jaxreward.records import (
     Candidate,
     Evolve,
@@ -62,7 +62,7 @@ def sample_requests(operators: Sequence[str]) -> Iterator[Request]:
             yield request(evolve, "improve", _result("a", mean))
         for stage in _STAGES:
             yield request(evolve, "improve", one, failed=_result("r", stage=stage))
-        for operator in sorted(WORDS - {"prefer"}):
+        for operator in sorted(WORDS - OWN - {"prefer"}):
             about = (one, two.with_thought("")) if OPERATORS[operator].parents else ()
             yield request(evolve, operator, *about[:1])
             yield request(evolve, operator, *about[1:], failed=_result("r", stage="reply"))

@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from jaxreward.proposers.prompts.training_feedback import feedback_lines, number, one_line
 from jaxreward.proposers.replies.program_reply import THOUGHT_LIMIT
 from jaxreward.proposers.replies.source import defined
-from jaxreward.records import Failure, Feedback, Measure, Request, Result
+from jaxreward.records import Failure, Feedback, Request, Result, TaskCard
 
 BUDGET = {"task": 2_500, "parents": 6_000, "feedback": 2_000, "failures": 1_000, "best": 3_000, "diverse": 2_000,
-          "observation": 2_000}  # fmt: skip
+          "observation": 2_000, "illustrations": 5_000}  # fmt: skip
 """Most tokens of a section, by `estimate_tokens`, `task` without the documentation of the state, which is cut last
 of all, and without an `observation` that is given. Optional sections get what is left of `TOTAL`, in this order."""
 
@@ -160,12 +160,30 @@ def shown(result: Result) -> Shown:
     )
 
 
-def gain(measure: Measure) -> dict[str, str]:
-    """What is asked of a better program, after "an agent trained with it" and after "should"."""
+def gain(card: TaskCard) -> dict[str, str]:
+    """What is asked of a better program: after "so that", and as a sentence of its own after "better:"."""
+    if card.objective == "demonstrations":
+        what = "tell the expert's states from others better, also in episodes that are not shown"
+        return {"aim": f"it {what.replace('tell', 'tells', 1)}", "aim_should": f"it should {what}"}
+    agent, measure = "an agent trained with it", card.measure
     if measure.rate:
-        return {"gain": "reaches the goal more often", "gain_should": "reach the goal more often"}
+        return {
+            "aim": f"{agent} reaches the goal more often",
+            "aim_should": f"{agent} should reach the goal more often",
+        }
     better = f"a {'higher' if measure.higher_is_better else 'lower'} {measure.name}"
-    return {"gain": f"gets {better}", "gain_should": f"get {better}"}
+    return {"aim": f"{agent} gets {better}", "aim_should": f"{agent} should get {better}"}
+
+
+def illustrations(request: Request, budget: int = BUDGET["illustrations"]) -> list[str]:
+    """The texts about data that a request carries, as many from the first on as fit."""
+    found: list[str] = []
+    for text in map(plain, request.illustrations):
+        budget -= estimate_tokens(text) + 10
+        if budget < 0:
+            break
+        found.append(text)
+    return found
 
 
 def _terms(names: Sequence[str], budget: int = 400) -> tuple[str, ...]:

@@ -31,7 +31,7 @@ def ranked(
 
     A draft is left out whose values are constant, are not finite, or are those of an earlier one of its kind.
     """
-    values = _values(drafts, helpers, constants, played)
+    values = fragment_values(drafts, helpers, constants, played)
     kept: dict[tuple[str, bytes], tuple[Draft, Array]] = {}
     weights: dict[str, float] = {}
     for draft in drafts:
@@ -58,8 +58,8 @@ def ranked(
     return [d.fragment(weights[d.name]) for d in found if d.name in chosen]
 
 
-def _values(
-    drafts: Sequence[Draft], helpers: Mapping[str, str], constants: Mapping[str, str], played: Play
+def fragment_values(
+    drafts: Sequence[Draft | Fragment], helpers: Mapping[str, str], constants: Mapping[str, str], played: Play
 ) -> dict[str, Array]:
     """Of every feature its values on all states that are acted in (N, size); of a term those on all transitions, and in
     a second column those of states that do not change: of a potential, a multiple of it."""

@@ -7,11 +7,11 @@ from dataclasses import replace
 from jaxreward.function_source.scopes import fresh_name
 from jaxreward.records import Vocabulary
 from jaxreward.tasks.automatic import cells, features, terms
-from jaxreward.tasks.automatic.clues import clues_of
+from jaxreward.tasks.automatic.clues import Clues, clues_of
 from jaxreward.tasks.automatic.draft import Draft
-from jaxreward.tasks.automatic.play import play
+from jaxreward.tasks.automatic.play import Play, play
 from jaxreward.tasks.automatic.ranking import ranked
-from jaxreward.tasks.automatic.scene import scene_of
+from jaxreward.tasks.automatic.scene import Hints, scene_of
 from jaxreward.tasks.fragment_template import SHAPES, functions_of
 from jaxreward.tasks.task import Task
 
@@ -32,7 +32,16 @@ def automatic_vocabulary(task: Task, seed: int = 0) -> Vocabulary:
     minute, most of them to compile.
     """
     played = play(task, seed)
-    clues = clues_of(task, played)
+    return _of_play(task, played, clues_of(task, played))
+
+
+def vocabulary_of_data(task: Task, played: Play) -> Vocabulary:
+    """Features and terms for the view of `task`, from transitions alone: nothing of the task is read but its view, its
+    actions and its horizon. Fragments are ranked by what they tell of the play's reward."""
+    return _of_play(task, played, Clues((), (), Hints()))
+
+
+def _of_play(task: Task, played: Play, clues: Clues) -> Vocabulary:
     scene = scene_of(played, task.horizon, clues.hints)
     named = [*features.features(scene), *terms.terms(scene, task.action_space)]
     helpers = {**functions_of(SHAPES + features.TURN_HELPERS + cells.HELPERS), **scene.measures, **scene.helpers}

@@ -1,17 +1,9 @@
-"""Results of trained candidates, and pictures of their agents."""
+"""Results of trained candidates."""
 
 from __future__ import annotations
 
-from pathlib import Path
-
-import numpy as np
-
 from jaxreward.records import Candidate, Failure, Measure, Result
-from jaxreward.reports.films import write_film, write_strip
-from jaxreward.runs.disk import make_folder
-from jaxreward.tasks import Drawable, Task
-from jaxreward.training import PPO, TrainResult
-from jaxreward.training.episodes import play
+from jaxreward.training import TrainResult
 
 _FOUND = 0.2
 """A success rate above this is more than chance."""
@@ -50,17 +42,3 @@ def _hint(value: float, measure: Measure, name: str) -> str:
     if measure.rate:
         return "it can be done with this; look for what makes it surer or sooner, others were better at this point"
     return f"show what the {name} depends on, and reward what makes it better from the first steps on"
-
-
-def draw_agents(task: Task, candidate: Candidate, trained: TrainResult, row: int, ppo: PPO, folder: Path) -> None:
-    """A film and a strip, `<id>.gif` and `<id>.png`, of a candidate that was trained to the end.
-
-    `folder` lies in that of a run. All candidates play the same episodes. The task must be `Drawable`.
-    """
-    assert isinstance(task, Drawable)
-    make_folder(folder, below=folder.parent)
-    seed = int(np.flatnonzero(~trained.diverged[row])[0])
-    episodes = play(task, trained.programs[row], trained.variables(row, seed), ppo)
-    frames = [[task.draw(episode.state(t)) for t in range(episode.length + 1)] for episode in episodes]
-    write_film(folder / f"{candidate.id}.gif", frames, below=folder.parent)
-    write_strip(folder / f"{candidate.id}.png", frames, below=folder.parent)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from jaxreward.evolution.settings import EvolveSettings
+from jaxreward.objectives.training.training_settings import TrainingSettings
 from jaxreward.programs import Program
 from jaxreward.tasks import Task
 from jaxreward.training import Checkpointing, Progress, Rung, TrainResult, train
@@ -25,7 +25,7 @@ class CandidateTrainer:
         should_stop: asked before every update.
     """
 
-    settings: EvolveSettings
+    settings: TrainingSettings
     task: Task
     store: Store
     room: tuple[int, int]

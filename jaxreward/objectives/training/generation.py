@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from jaxreward.evolution.candidate_trainer import CandidateTrainer
-from jaxreward.evolution.results import filtered, result_of
-from jaxreward.evolution.tuning import tune
+from jaxreward.objectives.training.candidate_trainer import CandidateTrainer
+from jaxreward.objectives.training.results import filtered, result_of
+from jaxreward.objectives.training.tuning import tune
 from jaxreward.programs import Checker, Program
 from jaxreward.records import Candidate, Result, Score
 from jaxreward.training import Rung, TrainResult

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from jaxreward.evolution.candidate_trainer import CandidateTrainer
+from jaxreward.objectives.training.candidate_trainer import CandidateTrainer
 from jaxreward.programs import Checker, Program
 from jaxreward.records import Candidate, Notice, Result
 from jaxreward.search.seeding import derive_rng

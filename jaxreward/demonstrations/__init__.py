@@ -1,0 +1,33 @@
+"""Demonstrations: episodes of a task, recorded, imported, and kept in files."""
+
+from __future__ import annotations
+
+from jaxreward.demonstrations.importing import from_arrays, from_minari
+from jaxreward.demonstrations.recording import (
+    Actor,
+    RandomActor,
+    record,
+    record_actions,
+    record_random,
+    reset_keys,
+    uniform_log_probability,
+)
+from jaxreward.demonstrations.storage import load_trajectories, save_trajectories
+from jaxreward.demonstrations.trajectories import Trajectories, WrongTrajectories, joined
+
+__all__ = [
+    "Actor",
+    "RandomActor",
+    "Trajectories",
+    "WrongTrajectories",
+    "from_arrays",
+    "from_minari",
+    "joined",
+    "load_trajectories",
+    "record",
+    "record_actions",
+    "record_random",
+    "reset_keys",
+    "save_trajectories",
+    "uniform_log_probability",
+]

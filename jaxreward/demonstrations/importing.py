@@ -1,0 +1,119 @@
+"""Episodes from a user's own arrays, and from data sets of Minari."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from jaxreward.demonstrations.trajectories import Array, Source, Trajectories, WrongTrajectories, joined
+from jaxreward.errors import UserError, in_a_line
+from jaxreward.extras import require
+from jaxreward.programs.spec import InvalidView, Spec, dtype_of
+from jaxreward.tasks import Task
+
+
+def from_arrays(
+    task: Task, states: Sequence[Any], actions: Sequence[Any], *, log_probabilities: Sequence[Any] | None = None,
+    success: Sequence[float] | None = None, ended: Sequence[bool] | None = None, texts: Sequence[str] = (),
+    source: Source = "imported", task_arg: Sequence[str] = (),
+) -> Trajectories:  # fmt: skip
+    """Episodes of arrays, for a task.
+
+    Args:
+        states: of each episode a tree like `task.view(state)`, or a dictionary of arrays by their path in it, such as
+            `{"agent.position": ...}`; every array has a leading axis of one more than the episode's actions. Where the
+            view is a single array, an array.
+        actions: of each episode, (steps, ...).
+        log_probabilities: of each episode, float (steps,), under the policy that acted.
+        success: of each episode, by the task's metric.
+        ended: of each episode, whether the task ended it; by default it is not known to have.
+        texts: of each episode, such as its mission.
+
+    Raises:
+        WrongTrajectories: arrays that do not fit, with the episode.
+    """
+    spec = Spec.of(task)
+    given = (log_probabilities, success, ended)
+    if any(x is not None and len(x) != len(actions) for x in (states, *given)) or len(texts) not in (0, len(actions)):
+        raise WrongTrajectories(f"give one entry for each of the {len(actions)} episodes")
+    episodes = list[Trajectories]()
+    for k, (own, acts) in enumerate(zip(states, actions, strict=True)):
+        try:
+            arrays, chosen = _leaves(spec, own), _as(np.asarray(acts), spec.action.dtype, "action")
+            logp = np.full(len(chosen), np.nan) if log_probabilities is None else np.asarray(log_probabilities[k])
+            episodes.append(Trajectories(
+                spec=spec, states=arrays, actions=chosen, lengths=np.array([len(chosen)], np.int32),
+                log_probabilities=logp.astype(np.float32),
+                success=np.array([np.nan if success is None else success[k]], np.float32),
+                ended=np.array([False if ended is None else ended[k]], bool),
+                texts=tuple(texts[k : k + 1]), task=task.name, task_arg=tuple(task_arg), source=source,
+            ))  # fmt: skip
+        except (UserError, ValueError, TypeError) as error:
+            why = str(error) if isinstance(error, UserError) else in_a_line(error)
+            raise WrongTrajectories(f"episode {k}: {why}") from error
+    if not episodes:
+        raise WrongTrajectories("there are no episodes")
+    return joined(episodes)
+
+
+def from_minari(
+    task: Task, data: Any, *, view: Callable[[Any], Any] = lambda observations: observations,
+    most: int | None = None, task_arg: Sequence[str] = (),
+) -> Trajectories:  # fmt: skip
+    """Episodes of a data set of Minari (the extra `minari`).
+
+    Args:
+        data: a `minari.MinariDataset`, or the id of one that is on this machine (`minari download` fetches it).
+        view: the observations of an episode, with a leading axis of its steps and one more, to what `from_arrays` takes
+            as its states. By default they are what the task's view is.
+        most: episodes to take, the first ones; by default all.
+
+    Raises:
+        MissingPackage: Minari is not installed.
+        WrongTrajectories: no such data set, or one that does not fit.
+    """
+    if isinstance(data, str):
+        require("minari", f"the data set {data}")
+        import minari  # pyright: ignore[reportMissingImports]
+
+        try:
+            data = minari.load_dataset(data)
+        except Exception as error:
+            raise WrongTrajectories(f"there is no data set {data} of Minari: {in_a_line(error)}") from error
+    episodes: Iterable[Any] = data.iterate_episodes(range(most) if most is not None else None)
+    states, actions, ended = list[Any](), list[Any](), list[bool]()
+    for episode in episodes:
+        states.append(view(episode.observations))
+        actions.append(episode.actions)
+        ended.append(bool(np.asarray(episode.terminations)[-1]))
+    return from_arrays(task, states, actions, ended=ended, task_arg=task_arg)
+
+
+def _leaves(spec: Spec, states: Any) -> tuple[Array, ...]:
+    """The arrays of the states of an episode in the order of `spec.leaves`."""
+    names = [leaf.name for leaf in spec.leaves]
+    if isinstance(states, dict) and set(states) == set(names):
+        arrays = [states[name] for name in names]
+    else:
+        arrays = jax.tree.leaves(states)
+    if len(arrays) != len(names):
+        known = f"{len(names)} arrays, {', '.join(names)}"
+        raise InvalidView(f"its states are {len(arrays)} arrays, and the view of the task is {known}")
+    return tuple(
+        _as(np.asarray(x), leaf.dtype, leaf.name) for leaf, x in zip(spec.leaves, arrays, strict=True)
+    )  # fmt: skip
+
+
+def _as(array: Array, dtype: str, name: str) -> Array:
+    """`array` in a dtype that holds its values: wider integers and floats of a simulator are narrowed."""
+    kind = dtype_of(dtype)
+    if array.dtype == kind:
+        return array
+    narrowed = array.astype(kind)
+    whole = kind.kind in "biu"
+    if (whole and not (narrowed == array).all()) or (not whole and array.dtype.kind not in "biuf"):
+        raise WrongTrajectories(f"{name} is {array.dtype.name}, and its values do not fit into {dtype}")
+    return narrowed

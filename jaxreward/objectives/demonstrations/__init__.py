@@ -1,0 +1,1 @@
+"""The objective of a search for rewards that tell an expert from others."""

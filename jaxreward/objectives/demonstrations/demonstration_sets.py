@@ -1,0 +1,92 @@
+"""The episodes of a search: the expert's and others, to search with and held out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from jaxreward.demonstrations import (
+    Trajectories,
+    joined,
+    load_trajectories,
+    record_random,
+    save_trajectories,
+)
+from jaxreward.objectives.demonstrations.demonstration_options import DemonstrationOptions
+from jaxreward.objectives.demonstrations.scoring import DemonstrationData, Positives
+from jaxreward.search.seeding import derive_rng
+from jaxreward.tasks import Task, measure_of
+
+FOLDER = "demonstrations"
+"""Of a run: the episodes that it searches with."""
+
+_MOST_HELD_OUT = 256
+_FILES = ("expert", "negative", "expert-held-out", "negative-held-out")
+
+
+@dataclass(frozen=True)
+class DemonstrationSets:
+    """Episodes to search with, and held-out ones; those are None where there are no more of the expert."""
+
+    expert: Trajectories
+    negative: Trajectories
+    held_out: tuple[Trajectories, Trajectories] | None
+    positives: Positives
+
+    @staticmethod
+    def of(task: Task, options: DemonstrationOptions, seed: int, task_arg: Sequence[str] = ()) -> DemonstrationSets:
+        """The sets of a new search; `seed` chooses the episodes, and plays the random ones.
+
+        Raises:
+            UserError: files that cannot be read, or of another task.
+        """
+        experts = joined([load_trajectories(path) for path in options.data])
+        DemonstrationData.require(task, experts)
+        order = derive_rng(seed, "expert episodes").permutation(len(experts))
+        used, rest = np.sort(order[: options.expert_episodes]), np.sort(order[options.expert_episodes :])
+        rest = rest[:_MOST_HELD_OUT]
+        wanted = options.negative_episodes + len(rest)
+        if options.negative:
+            others = joined([load_trajectories(path) for path in options.negative])
+            DemonstrationData.require(task, others)
+            others = others.take(derive_rng(seed, "negative episodes").permutation(len(others))[:wanted])
+        else:
+            number = int(derive_rng(seed, "random episodes").integers(1 << 31))
+            others = record_random(task, wanted, seed=number, task_arg=task_arg)
+        held = others.take(np.arange(options.negative_episodes, len(others))) if len(rest) else None
+        if len(others) <= options.negative_episodes:
+            held = None
+        negative = others.take(np.arange(min(options.negative_episodes, len(others))))
+        expert = experts.take(used)
+        held_out = None if held is None else (experts.take(rest), held)
+        return DemonstrationSets(expert, negative, held_out, _positives(task, expert, options))
+
+    @staticmethod
+    def read(task: Task, folder: Path, options: DemonstrationOptions) -> DemonstrationSets:
+        """The sets that a run in `folder` began with."""
+        paths = [folder / FOLDER / f"{name}.npz" for name in _FILES]
+        found = [load_trajectories(path) for path in paths[: 4 if paths[2].exists() else 2]]
+        for episodes in found:
+            DemonstrationData.require(task, episodes)
+        held_out = (found[2], found[3]) if len(found) > 2 else None
+        return DemonstrationSets(found[0], found[1], held_out, _positives(task, found[0], options))
+
+    def write(self, folder: Path) -> None:
+        """Write the sets into the folder of a run."""
+        for name, episodes in zip(_FILES, (self.expert, self.negative, *(self.held_out or ())), strict=False):
+            save_trajectories(folder / FOLDER / f"{name}.npz", episodes)
+
+
+def _positives(task: Task, expert: Trajectories, options: DemonstrationOptions) -> Positives:
+    if options.positives != "auto":
+        return options.positives
+    won = measure_of(task).rate and bool((expert.success == 1.0).all())
+    return "last" if won and bool(expert.ended.all()) else "all"
+
+
+def is_there(folder: Path) -> bool:
+    """Whether a run in `folder` has its sets."""
+    return (folder / FOLDER / f"{_FILES[1]}.npz").is_file()

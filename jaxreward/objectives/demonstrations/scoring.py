@@ -1,0 +1,103 @@
+"""Programs against demonstrations: every reward on every transition, in one launch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxreward.demonstrations import Trajectories, uniform_log_probability
+from jaxreward.objectives.demonstrations.fitness import accuracy, airl_fitness, log_discriminator
+from jaxreward.programs import Program, Spec
+from jaxreward.programs.batched_rewards import BatchedRewards
+from jaxreward.programs.samples import Samples
+from jaxreward.tasks import Task
+
+Positives = Literal["all", "last"]
+"""Which states of an expert's episodes should be told from others: all, or the last, of tasks that end on success."""
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class DemonstrationData:
+    """Transitions of an expert, and of others.
+
+    Attributes:
+        transitions: those of the expert first; a reward of states alone sees the next states.
+        experts: how many are the expert's.
+        log_probabilities: of the actions, float32 (n,), for `airl_fitness`.
+        steps: of each transition its step in the episodes that it is from, the expert's or the others', int (n,).
+    """
+
+    transitions: Samples
+    experts: int
+    log_probabilities: Array = field(repr=False)
+    steps: Array = field(repr=False)
+
+    @staticmethod
+    def require(task: Task, episodes: Trajectories) -> None:
+        """Raise `WrongTrajectories` unless the episodes are of `task`."""
+        episodes.require_of(Spec.of(task))
+
+    @staticmethod
+    def of(
+        task: Task, expert: Trajectories, negative: Trajectories, positives: Positives = "all"
+    ) -> DemonstrationData:  # fmt: skip
+        """The transitions of some episodes.
+
+        The probability of an action is that of the policy that acted, where the episodes have it, else that of a
+        uniformly random action: always so for an expert, since AIRL asks what the learner would have done there.
+
+        Raises:
+            WrongTrajectories: episodes of another task.
+        """
+        for episodes in (expert, negative):
+            DemonstrationData.require(task, episodes)
+        steps = expert.last_steps if positives == "last" else np.arange(expert.steps)
+        unknown = uniform_log_probability(task.action_space)
+        logp = np.where(np.isnan(negative.log_probabilities), unknown, negative.log_probabilities)
+        return DemonstrationData(
+            expert.transitions(steps).joined(negative.transitions()), len(steps),
+            np.concatenate([np.full(len(steps), unknown), logp]).astype(np.float32),
+            np.concatenate([steps, np.arange(negative.steps)]),
+        )  # fmt: skip
+
+
+class Separation(NamedTuple):
+    """How C programs tell expert transitions from negative ones.
+
+    Attributes:
+        rewards: of every transition, float32 (C, n).
+        logs: what each transition adds to AIRL's objective, (C, n).
+        fitness: `airl_fitness`, (C,).
+        error: the standard error of that over transitions, (C,).
+        accuracy: (C,).
+    """
+
+    rewards: Array
+    logs: Array
+    fitness: Array
+    error: Array
+    accuracy: Array
+
+
+def separate(programs: Sequence[Program], data: DemonstrationData) -> Separation:
+    """Score programs by `airl_fitness` and `accuracy` on demonstrations."""
+    rewards = BatchedRewards(programs)(data.transitions)
+    return Separation(np.asarray(rewards), *map(np.asarray, _scored(rewards, data.log_probabilities, data.experts)))
+
+
+@partial(jax.jit, static_argnums=2)
+def _scored(rewards: jax.Array, logp: jax.Array, experts: int) -> tuple[jax.Array, ...]:
+    logs = log_discriminator(rewards, logp, jnp.arange(len(logp)) < experts)
+    halves = logs[:, :experts], logs[:, experts:]
+    error = jnp.sqrt(sum(half.var(-1) / half.shape[-1] for half in halves))
+    expert, negative = rewards[:, :experts], rewards[:, experts:]
+    fitness = airl_fitness(expert, negative, logp[:experts], logp[experts:])
+    return logs, fitness, error, accuracy(expert, negative)

@@ -1,0 +1,105 @@
+"""What turns the programs of a search into scores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Protocol
+
+from jaxreward.programs import Checker, Program
+from jaxreward.records import Candidate, Measure, Request, Result, Score
+from jaxreward.training import Progress
+from jaxreward.training.executor import Store
+
+
+@dataclass(frozen=True)
+class Bench:
+    """What a search gives its objective to work with.
+
+    Attributes:
+        folder: of the run.
+        store: of checkpoints.
+        checker: of programs.
+        expansions: ids of the requests by which data were expanded so far, in their order.
+        room: the largest observation and number of terms so far.
+        progress: called with a label and the state of a training.
+        should_stop: asked before every update; a training then raises `training.Interrupted`.
+    """
+
+    folder: Path
+    store: Store
+    checker: Checker
+    expansions: Callable[[], tuple[str, ...]]
+    room: Callable[[], tuple[int, int]]
+    progress: Callable[[str, Progress], None]
+    should_stop: Callable[[], bool]
+
+
+@dataclass(frozen=True)
+class Scored:
+    """A generation after its objective.
+
+    Attributes:
+        programs: those of the candidates, which may have other constants than were proposed.
+        results: a score or a failure for each candidate, in their order.
+        agents: `training.generation.Agents` of those that were trained to the end.
+        compile_s, run_s: seconds of devices.
+    """
+
+    programs: tuple[Program, ...]
+    results: tuple[Result, ...]
+    agents: tuple[Any, ...] = ()
+    compile_s: float = 0.0
+    run_s: float = 0.0
+
+
+@dataclass(frozen=True)
+class Expansion:
+    """More data: what they are, in words for the strategy and for readers, and the environment steps they took."""
+
+    words: str
+    env_steps: int = 0
+
+
+class Objective(Protocol):
+    """Scores programs. Strategies, proposers, the log and resumption know nothing of how.
+
+    A score depends on the program and on the data of the objective alone. `measure` is what its value means.
+    """
+
+    name: ClassVar[str]
+
+    @property
+    def measure(self) -> Measure: ...
+
+    def open(self, bench: Bench) -> None:
+        """Called once, before anything else, with what the run has so far."""
+        ...
+
+    def prepare(self, place: int, of: int) -> Callable[[Program], None] | None:
+        """What to do with a program that passed its check while others are still proposed, e.g. compile for it; `place`
+        is its position among `of`. None where there is nothing to do."""
+        ...
+
+    def illustrated(self, request: Request, program: Callable[[], Program | None]) -> Request:
+        """A request with `illustrations` of the data, and of what its first parent, whose program is given if there is
+        one, makes of them; the request itself where there are no data."""
+        ...
+
+    def score(
+        self, tag: str, label: str, candidates: Sequence[Candidate], programs: Sequence[Program], best: Score | None
+    ) -> Scored:
+        """Score programs that are none of the earlier ones.
+
+        Args:
+            tag: what the names of its checkpoints begin with.
+            label: what its work is called in progress.
+            best: the score to beat, if there is one.
+        """
+        ...
+
+    def expand(self, tag: str, label: str, request: Request, program: Program) -> Expansion | None:
+        """Add data by means of the first parent of a request, whose program is given; None for an objective without
+        data. A second call for the same request adds nothing more."""
+        ...

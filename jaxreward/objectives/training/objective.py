@@ -1,0 +1,69 @@
+"""The objective `training`: a program is worth what agents that are trained with it reach."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import ClassVar
+
+from jaxreward.objectives.objective import Bench, Expansion, Scored
+from jaxreward.objectives.training.candidate_trainer import CandidateTrainer
+from jaxreward.objectives.training.generation import train_generation
+from jaxreward.objectives.training.training_settings import TrainingSettings
+from jaxreward.programs import Program
+from jaxreward.records import Candidate, Measure, Request, Score
+from jaxreward.tasks import Task, measure_of
+from jaxreward.training.ahead import compile_ahead
+
+
+class TrainingObjective:
+    """Trains candidates side by side, and scores them by the task's metric."""
+
+    name: ClassVar[str] = "training"
+
+    def __init__(self, task: Task, settings: TrainingSettings) -> None:
+        self._task, self._settings = task, settings
+        self._bench: Bench | None = None
+
+    @property
+    def measure(self) -> Measure:
+        return measure_of(self._task)
+
+    def open(self, bench: Bench) -> None:
+        self._bench = bench
+
+    def trainer(self, tag: str, label: str) -> CandidateTrainer:
+        """A trainer with the settings of the search, whose checkpoints begin with `tag`."""
+        assert self._bench is not None
+        bench = self._bench
+        return CandidateTrainer(
+            self._settings, self._task, bench.store, bench.room(), tag, label, bench.progress, bench.should_stop
+        )
+
+    def prepare(self, place: int, of: int) -> Callable[[Program], None] | None:
+        s = self._settings
+        if s.tune or s.chunk:
+            return None
+
+        def ahead(program: Program) -> None:
+            assert self._bench is not None
+            steps, seeds = (s.filter_steps, 1) if s.restart else (s.steps, s.seeds)
+            compile_ahead(
+                self._task, program, s.ppo, seeds=range(seeds), steps=steps, execution=s.execution(self._bench.room()),
+                place=place, of=of, eval_episodes=s.eval_episodes,
+            )  # fmt: skip
+
+        return ahead
+
+    def illustrated(self, request: Request, program: Callable[[], Program | None]) -> Request:
+        return request
+
+    def score(
+        self, tag: str, label: str, candidates: Sequence[Candidate], programs: Sequence[Program], best: Score | None
+    ) -> Scored:
+        assert self._bench is not None
+        trainer = self.trainer(tag, label)
+        outcome = train_generation(candidates, programs, best, trainer, self._bench.checker)
+        return Scored(outcome.programs, outcome.results, outcome.agents, trainer.compile_s, trainer.run_s)
+
+    def expand(self, tag: str, label: str, request: Request, program: Program) -> Expansion | None:
+        return None

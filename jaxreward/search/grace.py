@@ -1,0 +1,178 @@
+"""GRACE: evolution of rewards that tell an expert's states from others (Sapora et al. 2026, section 4)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal, get_args
+
+import numpy as np
+
+from jaxreward.records import Evolve, ExampleChoice, Result
+from jaxreward.search.draft import Draft
+from jaxreward.search.selection import merit, scored, softmax, top, without
+from jaxreward.search.strategy import SearchStrategy, State
+from jaxreward.search.strategy_options import invalid, require_choice, require_integer, require_number, require_share
+
+Replacement = Literal["top", "elite"]
+
+ACCURACY = "accuracy"
+"""The extra metric of a result that says which share of the states a reward tells apart."""
+
+
+@dataclass(frozen=True)
+class GraceMemory:
+    """The `population`, best first, and how many children were told since the last of the `expansions` of the data;
+    after one the programs of before are `stale`, until they are scored again."""
+
+    population: tuple[Result, ...] = ()
+    children: int = 0
+    expansions: int = 0
+    stale: tuple[Result, ...] = ()
+
+
+@dataclass(frozen=True)
+class Grace(SearchStrategy[GraceMemory]):
+    """A population of rewards, of which parents are drawn by softmax of their fitness (Algorithm 1).
+
+    The first `population` candidates start from scratch. Then every candidate is a parent changed in view of states
+    that it scores wrongly, the parent drawn with probability proportional to exp(fitness / `temperature`). With
+    `replacement="top"` the best of old and new stay (Algorithm 1); with `"elite"` the `elite` best of the old ones stay
+    and the best of the new take the other places (Table 6). A request shows a whole trajectory of the expert with
+    chance `trajectory_chance`, only states with wrong rewards with chance `wrong_chance`, and only states of the expert
+    with chance `expert_chance` (Table 6).
+
+    A round is `generations` times as many children as the population has members. After each of the first `expansions`
+    rounds the best reward trains a policy, whose trajectories join the negative ones (phase 3), and the population is
+    scored again; the round after it is left out where the best still tells apart a share of at least `enough` of all
+    pairs of an expert state and another. The last `shaping_generations` of the last round ask for rewards that grow
+    along the expert's trajectories. With `generations` 0 there is one round that only budgets end.
+    """
+
+    name: ClassVar[str] = "grace"
+    natural: ClassVar[Evolve] = "reward"
+    population: int = 20
+    elite: int = 4
+    replacement: Replacement = "top"
+    temperature: float = 1.0
+    generations: int = 0
+    expansions: int = 0
+    enough: float = 1.0
+    shaping_generations: int = 0
+    trajectory_chance: float = 0.25
+    wrong_chance: float = 0.5
+    expert_chance: float = 0.75
+    show_failures: int = 2
+
+    def _validate(self) -> None:
+        require_integer(self.name, "population", self.population, 1)
+        for name in ("elite", "generations", "expansions", "shaping_generations", "show_failures"):
+            require_integer(self.name, name, getattr(self, name), 0)
+        for name in ("enough", "trajectory_chance", "wrong_chance", "expert_chance"):
+            require_share(self.name, name, getattr(self, name))
+        require_number(self.name, "temperature", self.temperature, above=True)
+        require_choice(self.name, "replacement", self.replacement, get_args(Replacement))
+        if self.replacement == "elite" and self.elite > self.population:
+            raise invalid(self.name, "elite", self.elite, f"give at most the population, {self.population}.")
+        if (self.expansions or self.shaping_generations) and not self.generations:
+            which = "expansions" if self.expansions else "shaping_generations"
+            raise invalid(self.name, which, getattr(self, which), "a round must have an end: give generations too.")
+        if self.shaping_generations > self.generations:
+            remedy = f"give at most generations, {self.generations}."
+            raise invalid(self.name, "shaping_generations", self.shaping_generations, remedy)
+
+    def _init(self) -> GraceMemory:
+        return GraceMemory()
+
+    def _ask(self, state: State[GraceMemory], n: int, rng: np.random.Generator) -> list[Draft]:
+        memory = state.memory
+        if memory.stale:
+            return [Draft("keep", parents=(member,)) for member in memory.stale[:n]]
+        if self._expands(state):
+            return [Draft("expand", parents=memory.population[:1])]
+        failures = state.failures[: self.show_failures]
+        if not memory.population or state.counts.trained < self.population:
+            return [Draft("scratch", failures=failures)] * n
+        return [self._child(memory, failures, rng) for _ in range(n)]
+
+    def _child(self, memory: GraceMemory, failures: tuple[Result, ...], rng: np.random.Generator) -> Draft:
+        fitness = np.asarray([scored(member).merit for member in memory.population])
+        parent = memory.population[int(rng.choice(len(fitness), p=softmax(fitness / self.temperature)))]
+        if self._shapes(memory):
+            return Draft("shape", parents=(parent,), examples=ExampleChoice(trajectory=True), failures=failures)
+        chances = (self.trajectory_chance, self.wrong_chance, self.expert_chance)
+        trajectory, wrong, expert = (bool(rng.random() < chance) for chance in chances)
+        choice = ExampleChoice(trajectory=trajectory, only_wrong=wrong, only_expert=expert)
+        return Draft("improve", parents=(parent,), examples=choice, failures=failures)
+
+    def _tell(self, state: State[GraceMemory], results: tuple[Result, ...]) -> GraceMemory:
+        memory = state.memory
+        if memory.stale:
+            return self._rescored(memory, results)
+        new = tuple(result for result in results if result.score is not None)
+        population = self._selected(memory.population, new)
+        children = memory.children + sum(bool(result.candidate.parents) for result in results)
+        return replace(memory, population=population, children=children)
+
+    def _selected(self, old: tuple[Result, ...], new: tuple[Result, ...]) -> tuple[Result, ...]:
+        if self.replacement == "top" or len(old) < self.population:
+            return top((*old, *new), self.population)
+        elite = top(old, self.elite)
+        joined = top(new, self.population - len(elite))
+        rest = top(without(old, elite), self.population - len(elite) - len(joined))
+        return top((*elite, *joined, *rest), self.population)
+
+    def _rescored(self, memory: GraceMemory, results: tuple[Result, ...]) -> GraceMemory:
+        """`results` are of programs that waited, on the data as they are now."""
+        asked = {parent for result in results for parent in result.candidate.parents}
+        stale = tuple(member for member in memory.stale if member.candidate.id not in asked)
+        scored_again = (result for result in results if result.score is not None)
+        population = top((*memory.population, *scored_again), self.population)
+        good = not stale and bool(population) and _accuracy(population[0]) >= self.enough
+        return replace(memory, population=population, stale=stale, children=self._round if good else 0)
+
+    def _tell_words(self, state: State[GraceMemory], results: tuple[Result, ...]) -> GraceMemory:
+        """The data were expanded, so that no score is of them; or they could not be, and all stays as it is."""
+        memory = replace(state.memory, children=0, expansions=state.memory.expansions + 1)
+        if any(result.words for result in results):
+            memory = replace(memory, population=(), stale=memory.population)
+        return memory
+
+    def finished(self, state: State[GraceMemory]) -> str:
+        memory = state.memory
+        if not self.generations or memory.stale or memory.children < self._round or self._expands(state):
+            return ""
+        return f"the strategy's {self.generations} generations are complete"
+
+    def account(self, before: State[GraceMemory], after: State[GraceMemory]) -> dict[str, Any]:
+        memory = after.memory
+        return {
+            "members": len(memory.population),
+            "fitness": [scored(member).mean for member in memory.population],
+            "children": memory.children,
+            "expansions": memory.expansions,
+        }
+
+    @property
+    def _round(self) -> int:
+        """Children of a round."""
+        return self.generations * self.population
+
+    def _expands(self, state: State[GraceMemory]) -> bool:
+        memory = state.memory
+        due = self.generations > 0 and memory.children >= self._round and bool(memory.population)
+        return due and memory.expansions < self.expansions and "expand" not in state.declined
+
+    def _shapes(self, memory: GraceMemory) -> bool:
+        first = self._round - self.shaping_generations * self.population
+        last = memory.expansions >= self.expansions
+        return last and self.shaping_generations > 0 and memory.children >= first
+
+    def _best(self, state: State[GraceMemory]) -> Result | None:
+        """The best of the population: scores of before an expansion are of other data."""
+        known = state.memory.population or state.memory.stale
+        return max(known, key=merit) if known else state.best
+
+
+def _accuracy(result: Result) -> float:
+    extra = result.feedback.extra_metrics if result.feedback else {}
+    return extra.get(ACCURACY, 0.0)

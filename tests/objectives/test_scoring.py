@@ -1,0 +1,137 @@
+"""Rewards against demonstrations: the same values as each program alone, and what they are worth."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import jax
+import numpy as np
+import pytest
+
+from jaxreward.demonstrations import Trajectories, WrongTrajectories, record_actions, record_random, reset_keys
+from jaxreward.objectives.demonstrations.fitness import accuracy, airl_fitness
+from jaxreward.objectives.demonstrations.scoring import DemonstrationData, separate
+from jaxreward.programs import Checker, Program
+from jaxreward.programs.batched_rewards import BatchedRewards
+from jaxreward.tasks import Task
+
+REWARDS = [
+    "def compute_reward(state, action, next_state):\n    return 6.0 * (next_state.place == 6) - 4.0",
+    "def compute_reward(state, action, next_state):\n"
+    "    gain = 0.5 * (next_state.place - state.place)\n"
+    "    return gain - 0.01, {'gain': gain}",
+    "def compute_reward(state, action, next_state):\n    return 2.0 * (next_state.place - state.place) - 0.1",
+    "def compute_reward(state, action, next_state):\n"
+    "    near = 3.0 * jnp.exp(-0.5 * next_state.place) + 0.25 * jnp.exp(-0.125 * next_state.place)\n"
+    "    return near + 0.5 * (action == 1)",
+    "def compute_reward(state, action, next_state):\n    return 0.25 + 0.0 * action",
+    "def reward(state):\n    return -1.0 * jnp.abs(state.place - 3)",
+]
+
+
+@pytest.fixture(scope="module")
+def corridor(task_of: Callable[..., Task]) -> Task:
+    return task_of("probe-corridor")
+
+
+@pytest.fixture(scope="module")
+def programs(checker: Checker, corridor: Task) -> Sequence[Program]:
+    found = checker.check_many([f"import jax.numpy as jnp\n{text}\n" for text in REWARDS], corridor)
+    assert all(program is not None for _, program in found), [str(verdict.failure) for verdict, _ in found]
+    return [program for _, program in found if program is not None]
+
+
+@pytest.fixture(scope="module")
+def negative(corridor: Task) -> Trajectories:
+    return record_random(corridor, 5, seed=1)
+
+
+@pytest.fixture(scope="module")
+def data(corridor: Task, negative: Trajectories) -> DemonstrationData:
+    expert = record_actions(corridor, reset_keys(3, 0), [[1] * corridor.horizon] * 3)
+    return DemonstrationData.of(corridor, expert, negative, "last")
+
+
+def test_rewards_are_those_of_each_program_alone(programs: Sequence[Program], negative: Trajectories) -> None:
+    samples = negative.transitions()
+    found = np.asarray(BatchedRewards(programs)(samples))
+    assert found.shape == (len(programs), len(samples))
+    for k, program in enumerate(programs):
+        alone = jax.vmap(lambda s, a, n, p=program: p.reward(s, a, n)[0])(
+            samples.states, samples.actions, samples.next_states
+        )
+        np.testing.assert_allclose(found[k], alone, rtol=1e-6, atol=1e-6)
+
+
+def test_neither_order_nor_slices_matter(
+    programs: Sequence[Program], negative: Trajectories, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    samples = negative.transitions()
+    whole = np.asarray(BatchedRewards(programs)(samples))
+    np.testing.assert_array_equal(whole[::-1], BatchedRewards(programs[::-1])(samples))
+    monkeypatch.setattr("jaxreward.programs.batched_rewards._BYTES", 1 << 10)
+    sliced = BatchedRewards(programs)
+    assert 1 < sliced.slice_of(len(samples)) < len(samples)
+    np.testing.assert_array_equal(whole, sliced(samples))
+
+
+def test_other_weights_compile_nothing(programs: Sequence[Program], negative: Trajectories) -> None:
+    changed = [p.with_constants([2 * c for c in p.constants]) if len(p.constants) else p for p in programs]
+    one, other = BatchedRewards(programs), BatchedRewards(changed)
+    assert one.layout == other.layout and hash(one.layout) == hash(other.layout)
+    assert not np.allclose(one(negative.transitions()), other(negative.transitions()))
+    assert BatchedRewards(programs[:3]).layout != one.layout
+
+
+def test_a_part_of_several_programs_is_one_row(programs: Sequence[Program]) -> None:
+    one = BatchedRewards(programs[:1]).layout
+    assert BatchedRewards([programs[0]] * 8).layout.size == one.size
+
+
+def test_fitness_is_the_objective_of_airl() -> None:
+    rng = np.random.default_rng(0)
+    expert, negative, logp = rng.normal(size=(2, 7)), rng.normal(size=(2, 9)), np.log(rng.uniform(0.1, 1, 16))
+    d = np.exp(expert) / (np.exp(expert) + np.exp(logp[:7]))
+    other = np.exp(negative) / (np.exp(negative) + np.exp(logp[7:]))
+    expected = np.log(d).mean(1) + np.log(1 - other).mean(1)
+    np.testing.assert_allclose(airl_fitness(expert, negative, logp[:7], logp[7:]), expected, rtol=1e-5)
+
+
+def test_fitness_of_large_rewards_is_finite_and_of_nan_is_the_worst() -> None:
+    one, zero = np.ones(1, np.float32), np.zeros(1, np.float32)
+    assert airl_fitness(1e4 * one, -1e4 * one, zero, zero) == 0.0
+    assert airl_fitness(-1e4 * one, 1e4 * one, zero, zero) == pytest.approx(-2e4)
+    for bad in (np.nan, np.inf, -np.inf):
+        assert airl_fitness(bad * one, one, zero, zero) == -np.inf
+        assert accuracy(one, bad * one) == 0.0
+
+
+def test_accuracy_is_the_share_of_ordered_pairs() -> None:
+    rng = np.random.default_rng(1)
+    expert, negative = rng.integers(0, 5, (3, 11)).astype(np.float32), rng.integers(0, 5, (3, 13)).astype(np.float32)
+    pairs = expert[:, :, None] - negative[:, None]
+    np.testing.assert_allclose(accuracy(expert, negative), ((np.sign(pairs) + 1) / 2).mean((1, 2)), rtol=1e-6)
+    assert accuracy(np.ones((1, 4)), np.ones((1, 6)))[0] == 0.5
+
+
+def test_a_reward_of_the_goal_separates_and_a_constant_does_not(
+    programs: Sequence[Program], data: DemonstrationData
+) -> None:
+    found = separate(programs, data)
+    assert data.experts == 3 and found.accuracy[4] == 0.5
+    assert found.fitness[0] > found.fitness[4] and found.accuracy[0] > 0.9
+
+
+def test_probabilities_are_those_of_the_policy_where_they_are_known(corridor: Task, negative: Trajectories) -> None:
+    expert = record_actions(corridor, reset_keys(2, 0), [[1, 1], [1, 1]])
+    own = DemonstrationData.of(corridor, expert, expert)
+    np.testing.assert_allclose(np.exp(own.log_probabilities), 0.5)  # neither is known: two actions, uniformly
+    other = DemonstrationData.of(corridor, expert, negative)
+    np.testing.assert_array_equal(other.log_probabilities[4:], negative.log_probabilities)
+
+
+def test_demonstrations_of_another_task_are_refused(
+    task_of: Callable[..., Task], negative: Trajectories
+) -> None:  # fmt: skip
+    with pytest.raises(WrongTrajectories, match="these episodes are of probe-corridor"):
+        DemonstrationData.of(task_of("probe-aim"), negative, negative)

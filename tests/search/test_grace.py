@@ -1,0 +1,151 @@
+"""GRACE: who is drawn, who stays, and how the data are expanded."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from jaxreward.errors import InvalidSetting
+from jaxreward.records import Failure, Feedback
+from jaxreward.search import make_strategy
+from jaxreward.search.seeding import derive_rng
+
+
+def ask(strategy, state, n, seed=0):
+    return strategy.ask(state, n, derive_rng(seed, "ask", state.generation))
+
+
+def told(strategy, state, results):
+    return strategy.tell(state, results)
+
+
+def names(state):
+    return [member.candidate.id for member in state.memory.population]
+
+
+@pytest.fixture
+def founded(result):
+    """A strategy of these options and its state after four founders of fitness -3 to 0."""
+
+    def make(**options):
+        strategy = make_strategy("grace", population=4, **options)
+        founders = [result(id, mean) for id, mean in (("a", -3.0), ("b", -2.0), ("c", -1.0), ("d", 0.0))]
+        return strategy, told(strategy, strategy.init(), founders)
+
+    return make
+
+
+def test_the_first_of_the_population_start_from_scratch(result, founded):
+    strategy = make_strategy("grace", population=4)
+    state = told(strategy, strategy.init(), [result("a", -3.0), result("b", None)])
+    assert {request.operator for request in ask(strategy, state, 3)} == {"scratch"}
+    strategy, state = founded()
+    assert {request.operator for request in ask(strategy, state, 3)} == {"improve"}
+
+
+def test_parents_are_drawn_by_softmax_of_fitness(founded):
+    strategy, state = founded()
+    drawn = Counter(request.parents[0].candidate.id for request in ask(strategy, state, 4000))
+    weights = np.exp([-3.0, -2.0, -1.0, 0.0])
+    expected = dict(zip("abcd", 4000 * weights / weights.sum(), strict=True))
+    assert all(abs(drawn[id] - n) < 4 * np.sqrt(n) for id, n in expected.items())
+    strategy, state = founded(temperature=0.01)
+    assert {request.parents[0].candidate.id for request in ask(strategy, state, 50)} == {"d"}
+
+
+def test_requests_choose_examples_by_the_chances(founded):
+    strategy, state = founded()
+    choices = [request.examples for request in ask(strategy, state, 4000)]
+    for field, chance in (("trajectory", 0.25), ("only_wrong", 0.5), ("only_expert", 0.75)):
+        assert abs(np.mean([getattr(choice, field) for choice in choices]) - chance) < 0.03
+    strategy, state = founded(trajectory_chance=0.0, wrong_chance=1.0, expert_chance=1.0)
+    (request,) = ask(strategy, state, 1)
+    assert request.examples.only_wrong and request.examples.only_expert and not request.examples.trajectory
+
+
+def test_the_best_of_old_and_new_stay(result, founded):
+    strategy, state = founded()
+    children = [result(id, mean, parents=("a",)) for id, mean in (("e", -0.5), ("f", -2.5))]
+    assert names(told(strategy, state, children)) == ["d", "e", "c", "b"]
+
+
+def test_with_an_elite_the_new_take_the_other_places(result, founded):
+    strategy, state = founded(replacement="elite", elite=1)
+    children = [result(id, mean, parents=("a",)) for id, mean in (("e", -9.0), ("f", -8.0), ("g", None))]
+    assert names(told(strategy, state, children)) == ["d", "c", "f", "e"]
+
+
+def expand(result, words="2 episodes"):
+    failure = None if words else Failure(stage="declined", message="no")
+    extra = {"words": words} if words else {"stage": "declined"}
+    return result("x", None, operator="expand", parents=("d",), **extra).model_copy(update={"failure": failure})
+
+
+def kept(result, parent, mean, accuracy=0.5):
+    feedback = Feedback(extra_metrics={"accuracy": accuracy})
+    return result(f"{parent}-again", mean, operator="keep", parents=(parent,), feedback=feedback)
+
+
+def test_after_a_round_the_data_are_expanded_and_everyone_is_scored_again(result, founded):
+    strategy, state = founded(generations=1, expansions=1)
+    state = told(strategy, state, [result(f"child{k}", -5.0, parents=("a",)) for k in range(4)])
+    (request,) = ask(strategy, state, 3)
+    assert request.operator == "expand" and [p.candidate.id for p in request.parents] == ["d"]
+    assert not strategy.finished(state)
+    state = told(strategy, state, [expand(result)])
+    asked = ask(strategy, state, 3)
+    assert [(r.operator, r.parents[0].candidate.id) for r in asked] == [("keep", id) for id in "dcb"]
+    state = told(strategy, state, [kept(result, "d", -4.0), kept(result, "c", -1.5), kept(result, "b", None)])
+    (last,) = ask(strategy, state, 3)
+    assert last.operator == "keep" and strategy.best(state).candidate.id == "c-again"
+    state = told(strategy, state, [kept(result, "a", -2.0)])
+    assert names(state) == ["c-again", "a-again", "d-again"]
+    assert {request.operator for request in ask(strategy, state, 2)} == {"improve"} and not strategy.finished(state)
+    state = told(strategy, state, [result(f"late{k}", -5.0, parents=("a-again",)) for k in range(4)])
+    assert "1 generations are complete" in strategy.finished(state)
+
+
+def test_a_reward_that_fits_the_new_data_is_not_changed(result, founded):
+    strategy, state = founded(generations=1, expansions=2, enough=0.9)
+    state = told(strategy, state, [result(f"child{k}", -5.0, parents=("a",)) for k in range(4)])
+    state = told(strategy, state, [expand(result)])
+    state = told(strategy, state, [kept(result, id, -1.0, accuracy=0.95) for id in "abcd"])
+    assert [request.operator for request in ask(strategy, state, 4)] == ["expand"]
+    state = told(strategy, state, [expand(result)])
+    state = told(strategy, state, [kept(result, f"{id}-again", -1.0, accuracy=0.95) for id in "abcd"])
+    assert strategy.finished(state)
+
+
+def test_where_nothing_can_expand_the_data_the_search_goes_on_without(result, founded):
+    strategy, state = founded(generations=1, expansions=1)
+    state = told(strategy, state, [result(f"child{k}", -5.0, parents=("a",)) for k in range(4)])
+    state = told(strategy, state, [expand(result, words="")])
+    assert names(state)[0] == "d" and {request.operator for request in ask(strategy, state, 2)} == {"improve"}
+
+
+def test_the_last_generations_ask_for_a_growing_reward(result, founded):
+    strategy, state = founded(generations=2, shaping_generations=1)
+    assert {request.operator for request in ask(strategy, state, 4)} == {"improve"}
+    state = told(strategy, state, [result(f"child{k}", -5.0, parents=("a",)) for k in range(4)])
+    requests = ask(strategy, state, 4)
+    assert {request.operator for request in requests} == {"shape"}
+    assert all(request.examples.trajectory for request in requests)
+
+
+@pytest.mark.parametrize(
+    ("options", "setting"),
+    [
+        ({"elite": 30, "replacement": "elite"}, "elite"),
+        ({"expansions": 1}, "expansions"),
+        ({"shaping_generations": 1}, "shaping_generations"),
+        ({"shaping_generations": 3, "generations": 2}, "shaping_generations"),
+        ({"temperature": 0.0}, "temperature"),
+        ({"wrong_chance": 1.5}, "wrong_chance"),
+        ({"replacement": "none"}, "replacement"),
+    ],
+)
+def test_options_are_checked(options, setting):
+    with pytest.raises(InvalidSetting, check=lambda e: e.settings == (f"strategy.{setting}",)):
+        make_strategy("grace", **options)
