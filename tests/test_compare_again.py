@@ -23,6 +23,7 @@ from jaxreward.comparison.finished_searches import Grid, Sparse
 from jaxreward.comparison.shards import Shard
 from jaxreward.errors import ChangedSetting, FileProblem, UnusableFile
 from jaxreward.evolution.candidate_trainer import CandidateTrainer
+from jaxreward.evolution.identities import Identity
 from jaxreward.evolution.loop import Evolution
 from jaxreward.evolution.setup import OBSERVATION
 from jaxreward.programs import Program
@@ -204,10 +205,10 @@ def test_the_training_of_another_simulator_is_not_taken_for_that_of_a_task_objec
     file.write_text(Sparse.model_validate_json(file.read_text()).model_copy(update={"identity": "A"}).model_dump_json())
     cell = CompareSettings(tasks=(TASK,), strategies=("limen",), out=folder.out).cells()[0]
     assert isinstance(cell, SparseCell)
-    dataclasses.replace(cell, identity="A").require_same(task)
+    dataclasses.replace(cell, identity=Identity("A")).require_same(task)
     for other in ("B", ""):
         with pytest.raises(ChangedSetting, match=f"another version of {TASK}"):
-            dataclasses.replace(cell, identity=other).require_same(task)
+            dataclasses.replace(cell, identity=Identity(other)).require_same(task)
 
 
 # ---- files that cannot be read

@@ -16,7 +16,7 @@ import pytest
 import jaxreward as jr
 from jaxreward.commands.evolve import COMMANDS
 from jaxreward.errors import ChangedSetting, EndCause, InvalidSetting, ProposerStopped, UnknownName, UnusableFile
-from jaxreward.evolution.identities import identity_of
+from jaxreward.evolution.identities import Identity
 from jaxreward.evolution.python_settings import search_settings
 from jaxreward.evolution.setup import Objects
 from jaxreward.evolution.vocabulary import FILE, read_vocabulary, write_vocabulary
@@ -179,7 +179,7 @@ def test_objects_search_and_the_same_objects_go_on():
     assert [r.candidate.id for g in seen for r in g.results] == run.table()["id"]
     assert seen[1].spent.trained == 2 and run.table()["operator"] == ["scratch", "improve"]
     objects = started(run.path).objects
-    assert objects.keys() == {"task", "strategy", "proposer"}
+    assert objects.keys() == started(run.path).parts.keys() == {"task", "strategy", "proposer"}
     assert objects["task"].startswith(f"{__name__}.Bit(kind='choice', length=6") and "source" in objects["task"]
     assert started(run.path).config["option"] == ["first=1"]
     assert run.view.results["g0000-00"].candidate.proposer == "scaled"
@@ -188,7 +188,10 @@ def test_objects_search_and_the_same_objects_go_on():
     assert best_of(jr.evolve(Bit(), **own, **SMALL)).id == best_of(run).id
     assert len(jr.evolve(Bit(), **own, **{**SMALL, "candidates": 3}).table()) == 3
     for call, says in (
-        (lambda: jr.evolve(Bit(length=7), **own, **SMALL), r"began with the task .*length=6.*is now given .*length=7"),
+        (
+            lambda: jr.evolve(Bit(length=7), **own, **SMALL),
+            r"began with the task .*length=6.*now given .*length=7.*\(task.length was 6 and is 7\)",
+        ),
         (lambda: jr.evolve("probe-choice", **own, **SMALL), "and is now given a name"),
         (lambda: jr.evolve(Bit(), **{**own, "strategy": Climb(first=2)}, **SMALL), "first=1"),
         (lambda: jr.evolve(Bit(), **{**own, "proposer": "genetic"}, **SMALL), "began with the proposer"),
@@ -411,6 +414,9 @@ def test_a_key_in_a_call_is_not_recorded(monkeypatch):
 def test_an_identity_is_of_class_options_and_source():
     class Bit2(Probe):
         pass
+
+    def identity_of(given: Any) -> str:
+        return Identity.of(given).text
 
     assert identity_of(Bit()) == identity_of(Bit()) != identity_of(Bit(length=2))
     assert identity_of(Bit()).partition(", source ")[2] != identity_of(Bit2("choice")).partition(", source ")[2]

@@ -16,7 +16,7 @@ import pytest
 
 import jaxreward as jr
 from jaxreward.evolution import fingerprint
-from jaxreward.evolution.identities import identity_of
+from jaxreward.evolution.identities import Identity
 
 SIMULATOR = '''
 import functools
@@ -124,6 +124,10 @@ class Docking(Base):
     def step(self, state, action):
         return make_step(self.wind)(state, action)
 '''
+
+
+def identity_of(given: Any, *, private: bool = True) -> str:
+    return Identity.of(given, private=private).text
 
 
 @pytest.fixture

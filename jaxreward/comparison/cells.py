@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from jaxreward import files
 from jaxreward.comparison.finished_searches import SearchKey, Sparse, read_search, read_sparse
-from jaxreward.config import apply, label_of
+from jaxreward.config import apply, file_of, label_of
 from jaxreward.errors import (
     FAILED_EXIT_CODE,
     USAGE_EXIT_CODE,
@@ -26,8 +26,11 @@ from jaxreward.errors import (
     UserError,
 )
 from jaxreward.evolution import run_search
+from jaxreward.evolution.file_code import code_of, require_same_code, require_same_file_code
 from jaxreward.evolution.final_evaluation import FIRST_SEED
+from jaxreward.evolution.identities import Identity
 from jaxreward.evolution.loop import Watcher
+from jaxreward.evolution.parts import difference
 from jaxreward.evolution.resuming import objects_of
 from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.evolution.setup import OBSERVATION, Objects, require_same_files, require_same_objects
@@ -38,6 +41,7 @@ from jaxreward.runs import REQUEUE_EXIT_CODE, StopSignal
 from jaxreward.runs.checkpoint import Checkpoints
 from jaxreward.runs.disk import write_atomic
 from jaxreward.runs.events import json_ready
+from jaxreward.runs.provenance import versions
 from jaxreward.runs.run import read_config
 from jaxreward.runs.toml import flat
 from jaxreward.search.option_text import read_options, write_options
@@ -118,6 +122,8 @@ class SearchCell:
         if began is not None:
             require_same_objects(self.path, began, self.given.identities, _ELSEWHERE)
         require_same_files(self.settings, self.path, _ELSEWHERE)
+        if began is not None:
+            require_same_code(self.path, self.settings, code_of(self.settings, task), _ELSEWHERE)
         before, now = started_with(self.path), self.settings.as_config()
         known, asked = observation_digest(self.path, before), given_digest(self.settings.observation)
         if known is not None and known != asked:
@@ -146,7 +152,7 @@ class SparseCell:
     of a task that Python code gave as an object."""
 
     settings: EvolveSettings
-    identity: str = ""
+    identity: Identity = field(default_factory=Identity)
 
     @property
     def label(self) -> str:
@@ -163,9 +169,14 @@ class SparseCell:
         known = read_sparse(self.path)
         if known is None:
             return
-        s, digest = self.settings, Program.default(task).digest
-        if known.digest != digest or (known.identity and known.identity != self.identity):
-            raise ChangedSetting(f"{self.path} is of another version of {label_of(s.task)}: {_ELSEWHERE}", "task")
+        s, digest, code = self.settings, Program.default(task).digest, self._code(task)
+        if known.code and code.text:
+            began = Identity(known.code, known.parts)
+            require_same_file_code(file_of(s.task), self.path, began, code, known.versions, _ELSEWHERE)
+        if known.digest != digest or (known.identity and known.identity != self.identity.text):
+            found = difference("task", known.parts, self.identity.parts) if known.parts and self.identity.parts else ""
+            why = f" ({found})" if found else ""
+            raise ChangedSetting(f"{self.path} is of another version of {label_of(s.task)}{why}: {_ELSEWHERE}", "task")
         started = {
             "task_arg": list(known.task_arg), "final_seeds": known.seeds, "final_steps": known.steps,
             "ppo": ppo_with_defaults(known.ppo),
@@ -176,9 +187,13 @@ class SparseCell:
         }  # fmt: skip
         _require_same(self.path, started, json_ready(asked))
 
+    def _code(self, task: Task) -> Identity:
+        """That of a task that is a file."""
+        return code_of(EvolveSettings(task=self.settings.task), task).get("task", Identity())
+
     def run(self, task: Task, tools: Tools) -> Unfinished | None:
         s, steps = self.settings, self.settings.final_steps or self.settings.steps
-        program, half_done = Program.default(task), s.out / "sparse-checkpoints"
+        program, half_done, code = Program.default(task), s.out / "sparse-checkpoints", self._code(task)
         try:
             trained = train(
                 task, [program], s.ppo, seeds=range(FIRST_SEED, FIRST_SEED + s.final_seeds), steps=steps,
@@ -191,7 +206,8 @@ class SparseCell:
             return Unfinished(self.label, str(interrupted), later=True)
         found = Sparse(
             task=s.task, task_arg=s.task_arg, digest=program.digest, seeds=s.final_seeds, steps=steps,
-            ppo=s.as_config()["ppo"], identity=self.identity,
+            ppo=s.as_config()["ppo"], identity=self.identity.text, code=code.text,
+            parts=dict((code if code.text else self.identity).parts), versions=versions(),
             score=trained.score(0), env_steps=trained.env_steps, compile_s=trained.compile_s, run_s=trained.run_s,
         )  # fmt: skip
         self.path.parent.mkdir(parents=True, exist_ok=True)

@@ -13,7 +13,7 @@ from jaxreward.comparison.cells import Cell, SearchCell, SparseCell
 from jaxreward.comparison.finished_searches import Grid, SearchKey, folder_of
 from jaxreward.config import Arg, check_bounds, is_file
 from jaxreward.errors import InvalidSetting, nearest
-from jaxreward.evolution.identities import identity_of
+from jaxreward.evolution.identities import Identity
 from jaxreward.evolution.presets import preset
 from jaxreward.evolution.settings import EvolveSettings, SearchOptions
 from jaxreward.evolution.setup import Objects
@@ -142,7 +142,7 @@ class CompareSettings(SearchOptions):
         identities = self._identities()
         for task in self.tasks:
             base = self._search(task)
-            found.append(SparseCell(base, identities.get(("task", task), "")))
+            found.append(SparseCell(base, identities.get(("task", task), Identity())))
             for seed, strategy, proposer in product(range(self.search_seeds), self.strategies, self.proposers):
                 own = f"{strategy_class(strategy).name}."
                 option = tuple(o.removeprefix(own) for o in self.option if o.startswith(own))
@@ -161,13 +161,13 @@ class CompareSettings(SearchOptions):
         index, count = self.part()
         return self.cells()[index - 1 :: count]
 
-    def _identities(self) -> dict[tuple[str, str], str]:
+    def _identities(self) -> dict[tuple[str, str], Identity]:
         """The identities of what Python code gave, by the kind and the name of each."""
         strategies = {name: kind for name in self.strategies if (kind := own_strategy(name)) is not None}
-        found = {("task", name): identity_of(task) for name, task in self.own_tasks.items()}
-        found |= {("strategy", name): identity_of(kind) for name, kind in strategies.items()}
+        found = {("task", name): Identity.of(task) for name, task in self.own_tasks.items()}
+        found |= {("strategy", name): Identity.of(kind) for name, kind in strategies.items()}
         makers = self.own_proposers.items()
-        return found | {("proposer", name): identity_of(maker, private=False) for name, maker in makers}
+        return found | {("proposer", name): Identity.of(maker, private=False) for name, maker in makers}
 
     def _search(self, task: str) -> EvolveSettings:
         """What all searches on a task have in common."""

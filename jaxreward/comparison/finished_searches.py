@@ -161,7 +161,8 @@ class Sparse(Record):
     """The task's own observation and reward, trained on the seeds that the best of each search is trained on.
 
     Kept as `sparse.json` in the folder of the task's searches; `ppo` is the learner, `env_steps` are of all
-    `seeds` together and `steps` of one. `identity` is that of a task that was an object of Python.
+    `seeds` together and `steps` of one. `identity` is that of a task that was an object of Python, `code` that of one
+    in a file, and `parts` are what either consists of.
     """
 
     task: str
@@ -175,6 +176,9 @@ class Sparse(Record):
     compile_s: float = 0.0
     run_s: float = 0.0
     identity: str = ""
+    code: str = ""
+    parts: dict[str, str] = Field(default_factory=dict)
+    versions: dict[str, str] = Field(default_factory=dict)
 
 
 def read_sparse(path: Path) -> Sparse | None:

@@ -10,7 +10,7 @@ import linecache
 import sys
 import textwrap
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from enum import Enum
 from pathlib import PurePath
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
@@ -19,6 +19,9 @@ from typing import Any
 import jax
 import numpy as np
 
+from jaxreward.errors import FILE_OF_USER
+from jaxreward.evolution.parts import BYTECODE, ITEMS, LONGEST, Parts
+from jaxreward.function_source.edited import codes_of, is_edited
 from jaxreward.function_source.outside import is_installed, top
 
 MOST_PARTS = 20_000
@@ -41,9 +44,14 @@ class Fingerprint:
     Objects count by what they store, without what `functools.cached_property` keeps. Of installed packages that is so
     for dataclasses, and for what an object of the user's, of this package or of their own package holds; other objects
     are left out, as None is, and so are those of Python's own library and of extensions in C.
+
+    Attributes:
+        texts: all source, with its position.
+        shown: the parts in words, as far as they are told apart.
     """
 
     def __init__(self) -> None:
+        self.shown = Parts()
         self.texts: dict[str, int] = {}
         self._known: dict[int, str | None] = {}
         self._kept: list[Any] = []  # so that ids stay unique
@@ -62,6 +70,7 @@ class Fingerprint:
             return self._known.get(id(value))
         try:
             if (text := plain(value)) is not None:
+                self.shown.value(value, digest_of(text), "" if type(value) in _WRITTEN else text)
                 return text
         except Exception:  # whatever an object raises when it is looked at
             return None
@@ -82,31 +91,59 @@ class Fingerprint:
 
     def parts(self, stored: Mapping[str, Any], holder: str = OWN) -> list[str]:
         """What stands for the attributes of an object of the package `holder`, by name."""
-        found = ((name, self.of(item, holder)) for name, item in sorted(stored.items()))
+        found = ((name, self._at(f".{name}", item, holder)) for name, item in sorted(stored.items()))
         return [f"{name}={text}" for name, text in found if text is not None]
+
+    def _at(self, step: str | None, value: Any, holder: str = OWN) -> str | None:
+        """As `of`, for what `step` leads to from what is looked at now."""
+        with self.shown.at(step):
+            return self.of(value, holder)
 
     def _of(self, value: Any, holder: str) -> str | None:
         if isinstance(value, np.ndarray | np.generic | jax.Array):
             return self._array(value)
         if isinstance(value, list | tuple | deque):
-            return digest_of(type(value).__name__, *(str(self.of(item, holder)) for item in value))
+            fields = [f".{name}" for name in getattr(value, "_fields", ())]
+            steps = fields or [f"[{place}]" if len(value) <= ITEMS else None for place in range(len(value))]
+            items = [str(self._at(step, item, holder)) for step, item in zip(steps, value, strict=True)]
+            return self._whole(digest_of(type(value).__name__, *items), None in steps)
         if isinstance(value, set | frozenset):
-            return digest_of("set", *sorted(str(self.of(item, holder)) for item in value))
+            items = sorted(str(self._at(None, item, holder)) for item in value)
+            return self._whole(digest_of("set", *items))
         if isinstance(value, type):
             return self._class(value)
         if isinstance(value, ModuleType):
-            return f"module {value.__name__}"
+            self.shown.note(text := f"module {module_name(value.__name__)}")
+            return text
         if isinstance(value, Mapping) or all(hasattr(type(value), name) for name in ("keys", "__getitem__")):
-            pairs = ((self.of(key, holder), self.of(value[key], holder)) for key in tuple(value.keys()))
-            return digest_of("mapping", *sorted(f"{key}: {item}" for key, item in pairs))
+            return self._mapping(value, holder)
         return self._function(value, holder) or self._object(value, holder)
+
+    def _mapping(self, value: Any, holder: str) -> str:
+        keys = tuple(value.keys())
+        is_long = len(keys) > ITEMS or not all(type(k) is int or (type(k) is str and len(k) <= LONGEST) for k in keys)
+        steps = [None if is_long else f"[{key!r}]" for key in keys]
+        pairs = [
+            f"{self._at(None, key, holder)}: {self._at(step, value[key], holder)}"
+            for key, step in zip(keys, steps, strict=True)
+        ]
+        return self._whole(digest_of("mapping", *sorted(pairs)), is_long)
+
+    def _whole(self, digest: str, is_long: bool = True) -> str:
+        """The digest of a container, recorded where its items are not."""
+        if is_long:
+            self.shown.note(f"values #{digest}")
+        return digest
 
     def _array(self, value: Any) -> str:
         if isinstance(value, jax.Array) and jax.dtypes.issubdtype(value.dtype, jax.dtypes.prng_key):
             return digest_of(f"key {jax.random.key_impl(value)}", self._array(jax.random.key_data(value)))
         array = np.asarray(value)
-        data = str(self.of(array.tolist())).encode() if array.dtype.hasobject else np.ascontiguousarray(array).tobytes()
-        return digest_of(f"array {array.dtype} {array.shape}", hashlib.sha256(data).hexdigest())
+        items = array.tolist() if array.dtype.hasobject else None
+        data = np.ascontiguousarray(array).tobytes() if items is None else str(self._at(None, items)).encode()
+        digest = digest_of(f"array {array.dtype} {array.shape}", hashlib.sha256(data).hexdigest())
+        self.shown.array(array, digest)
+        return digest
 
     # ---- functions
 
@@ -116,40 +153,68 @@ class Fingerprint:
             return self._plain_function(value)
         if isinstance(value, BuiltinFunctionType | np.ufunc):
             holder_of_it = getattr(value, "__self__", None)  # of a method; of a function its module
-            return digest_of(f"function {value.__name__}", str(self.of(holder_of_it, holder)))
+            self.shown.note(f"function {value.__name__}")
+            return digest_of(f"function {value.__name__}", str(self._at(None, holder_of_it, holder)))
         for kinds, names in _HOLDERS:
             if isinstance(value, kinds):
-                return digest_of(type(value).__name__, *(str(self.of(getattr(value, name), holder)) for name in names))
+                held = [str(self._at(f".{name}", getattr(value, name), holder)) for name in names]
+                return digest_of(type(value).__name__, *held)
         if callable(inner := getattr(value, "__wrapped__", None)):  # of jax.jit, functools.cache and the like
             return digest_of("wrapped", str(self.of(inner, holder)))
         return None
 
     def _plain_function(self, function: FunctionType) -> str:
-        code = function.__code__
-        package = package_of(function.__globals__.get("__name__") or "", code.co_filename)
-        named = f"function {package}.{function.__qualname__}" if package else self._text(function)
+        code, module = function.__code__, function.__globals__.get("__name__") or ""
+        package = package_of(module, code.co_filename)
+        label = label_of(module, function.__qualname__)
+        self.shown.note(f"function {label}")
+        label = label if package else self.shown.named(label)
+        named = f"function {package}.{function.__qualname__}" if package else self._text(function, label)
         cells = zip(code.co_freevars, function.__closure__ or (), strict=True)
-        outside = [(name, _content(cell)) for name, cell in cells] + ([] if package else _globals_of(function))
-        outside += [("defaults", function.__defaults__), ("keyword defaults", function.__kwdefaults__)]
-        return digest_of(named, *(f"{name}={self.of(value, package)}" for name, value in outside))
+        found = list[str]()
+        for name, cell in cells:
+            with self.shown.at(f"({name})") if package else self.shown.under(label, f"({name})"):
+                found.append(f"{name}={self.of(_content(cell), package)}")
+        for name, written, value in [] if package else _globals_of(function):
+            head, dot, last = written.rpartition(".")
+            with self.shown.under(head + dot, last):
+                found.append(f"{name}={self.of(value, package)}")
+        for name, value in (("defaults", function.__defaults__), ("keyword defaults", function.__kwdefaults__)):
+            found.append(f"{name}={self._at(None, value, package)}")
+        if not package:
+            self._defaults(function, label)
+        return digest_of(named, *found)
 
-    def _text(self, function: FunctionType) -> str:
-        text = _source_of(function) or self._bytecode(function.__code__)
+    def _defaults(self, function: FunctionType, label: str) -> None:
+        """Record those default values that are numbers, words or the like, by the name of the parameter."""
+        code, values = function.__code__, function.__defaults__ or ()
+        names = code.co_varnames[: code.co_argcount][-len(values) :] if values else ()
+        for name, value in (*zip(names, values, strict=False), *(function.__kwdefaults__ or {}).items()):
+            if plain(value) is not None:
+                with self.shown.under(label, f"({name})"):
+                    self.of(value)
+
+    def _text(self, function: FunctionType, label: str) -> str:
+        source = _source_of(function)
+        text = source or self._bytecode(function.__code__)
+        self.shown.source(label, "source" if source else BYTECODE, digest_of(text))
         return f"text {self.texts.setdefault(text, len(self.texts))}"
 
     def _bytecode(self, code: CodeType) -> str:
-        constants = [self._bytecode(c) if isinstance(c, CodeType) else str(self.of(c)) for c in code.co_consts]
+        constants = [self._bytecode(c) if isinstance(c, CodeType) else str(self._at(None, c)) for c in code.co_consts]
         return digest_of(code.co_code.hex(), *constants, *code.co_names, *code.co_varnames)
 
     # ---- classes and objects
 
     def _class(self, kind: type) -> str:
         parts = list[str]()
+        self.shown.note(f"class {label_of(kind.__module__, kind.__qualname__)}")
         for base in kind.__mro__ if not package_of(kind.__module__) else (kind,):
             package = package_of(base.__module__)
             parts.append(f"class {base.__module__ if package else OWN}.{base.__qualname__}")
             if not package:
-                parts += self.parts({name: v for name, v in vars(base).items() if _is_written(base, name, v)})
+                with self.shown.under(self.shown.named(label_of(base.__module__, base.__qualname__))):
+                    parts += self.parts({name: v for name, v in vars(base).items() if _is_written(base, name, v)})
         return digest_of(*parts)
 
     def _object(self, value: Any, holder: str) -> str | None:
@@ -158,7 +223,8 @@ class Fingerprint:
             seen = package in (OWN, _HERE) or holder in (OWN, _HERE, package)
             if not seen or package in sys.stdlib_module_names or (package and not hasattr(value, "__dict__")):
                 return None
-        return digest_of(str(self.of(type(value))), *self.parts(attributes(value), package))
+        self.shown.note(f"object {label_of(type(value).__module__, type(value).__qualname__)}")
+        return digest_of(str(self._at(None, type(value))), *self.parts(attributes(value), package))
 
 
 _HOLDERS: tuple[tuple[Any, tuple[str, ...]], ...] = (
@@ -171,12 +237,16 @@ _HOLDERS: tuple[tuple[Any, tuple[str, ...]], ...] = (
 """What holds functions, and the attributes that say which."""
 
 
+_WRITTEN = (bool, int, float, complex, str, bytes, range, slice, list, tuple)
+"""Kinds of values that are shown as Python writes them."""
+
+
 def plain(value: Any) -> str | None:
     """The text of a number, a word, a path, a member of an enumeration, or of a list or tuple of these; else None."""
     if type(value) in (bool, int, float, complex, str, bytes, range, slice, type(...)):
         return repr(value)
     if isinstance(value, Enum):
-        return f"{type(value).__module__}.{type(value).__qualname__}.{value.name}"
+        return f"{module_name(type(value).__module__)}.{type(value).__qualname__}.{value.name}"
     if isinstance(value, PurePath):
         return f"path {value.as_posix()!r}"
     if isinstance(value, np.dtype):
@@ -219,6 +289,18 @@ def package_of(module: str, file: str | None = None) -> str:
     return top(module) or "unknown" if is_installed(file) else OWN
 
 
+def module_name(module: str) -> str:
+    """The name of a module; empty for a file that this package imported, whose module has another one in every
+    process."""
+    return "" if FILE_OF_USER in vars(sys.modules.get(module, object)) else module
+
+
+def label_of(module: str, name: str) -> str:
+    """What a function, a class or a global is called in a message."""
+    found = module_name(module)
+    return name if found in ("", "__main__") else f"{found}.{name}"
+
+
 def _content(cell: Any) -> Any:
     try:
         return cell.cell_contents
@@ -236,13 +318,15 @@ def _is_written(kind: type, name: str, value: Any) -> bool:
 
 
 def _source_of(function: FunctionType) -> str:
-    """The text of a function, empty where it is not known."""
+    """The text of a function, empty where it is not known, as after an edit of the file that was imported."""
     code = function.__code__
+    if is_edited(function):
+        return ""
     linecache.checkcache(code.co_filename)
     lines = linecache.getlines(code.co_filename, function.__globals__)
     if not lines:
         return ""
-    spans = [span for inner in _codes(code) for span in inner.co_positions()]
+    spans = [span for inner in codes_of(code) for span in inner.co_positions()]
     last = max(end for _, end, *_ in spans if end)
     text = "".join(lines[code.co_firstlineno - 1 : last])
     places = [((line, start), (end, stop)) for line, end, start, stop in spans if line and end and stop]
@@ -255,19 +339,11 @@ def _source_of(function: FunctionType) -> str:
     return f"lambda {', '.join(parameters)}: {raw[start : len(raw) - cut].decode()}"
 
 
-def _codes(code: CodeType) -> Iterator[CodeType]:
-    """A function's code and that of the functions inside of it."""
-    yield code
-    for inner in code.co_consts:
-        if isinstance(inner, CodeType):
-            yield from _codes(inner)
-
-
-def _globals_of(function: FunctionType) -> list[tuple[str, Any]]:
-    """The globals that a function reads and does not assign, by name; of the user's own modules, the attributes that
-    it may read."""
+def _globals_of(function: FunctionType) -> list[tuple[str, str, Any]]:
+    """The globals that a function reads and does not assign, by their names in it and in messages; of the user's own
+    modules, the attributes that it may read."""
     read, stored, dotted = set[str](), set[str](), set[str]()
-    for code in _codes(function.__code__):
+    for code in codes_of(function.__code__):
         for step in dis.get_instructions(code):
             if step.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
                 read.add(str(step.argval))
@@ -275,11 +351,19 @@ def _globals_of(function: FunctionType) -> list[tuple[str, Any]]:
                 stored.add(str(step.argval))
             elif step.opname in ("LOAD_ATTR", "LOAD_METHOD"):
                 dotted.add(str(step.argval))
-    found, known = list[tuple[str, Any]](), function.__globals__
-    for name in sorted((read - stored) & known.keys()):
-        value = known[name]
-        if not isinstance(value, ModuleType):
-            found.append((name, value))
-        elif not package_of(value.__name__):
-            found += [(f"{name}.{inner}", vars(value)[inner]) for inner in sorted(dotted & vars(value).keys())]
-    return found
+    known = function.__globals__
+    names, home = sorted((read - stored) & known.keys()), known.get("__name__") or ""
+    return [found for name in names for found in _read(name, label_of(home, name), known[name], dotted, ())]
+
+
+def _read(
+    name: str, label: str, value: Any, dotted: Set[str], inside: tuple[ModuleType, ...]
+) -> Iterator[tuple[str, str, Any]]:
+    """A global, or in place of a module those of its attributes that are among `dotted`, also of the modules in it; of
+    installed packages none."""
+    if inside or not isinstance(value, ModuleType):
+        yield name, label, value
+    if isinstance(value, ModuleType) and not package_of(value.__name__) and value not in inside:
+        for inner in sorted(dotted & vars(value).keys()):
+            label = label_of(value.__name__, inner)
+            yield from _read(f"{name}.{inner}", label, vars(value)[inner], dotted, (*inside, value))

@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 from jaxreward.config import is_file
 from jaxreward.errors import EndCause, FileProblem, UnusableFile, errors_in_python
 from jaxreward.evolution.api import run_search
+from jaxreward.evolution.file_code import code_of, require_same_code
 from jaxreward.evolution.loop import Watcher
 from jaxreward.evolution.python_settings import search_settings
 from jaxreward.evolution.resuming import (
@@ -92,7 +93,10 @@ def evolve(
         if resume and begun:
             require_same_call(path, chosen, objects.identities)
             if is_complete(path, chosen):
-                return SearchRun(path, objects.task or (chosen.make_task() if is_file(chosen.task) else None))
+                own = objects.task or (chosen.make_task() if is_file(chosen.task) else None)
+                if own is not None:
+                    require_same_code(path, chosen, code_of(chosen, own), otherwise(chosen))
+                return SearchRun(path, own)
             chosen = dataclasses.replace(chosen, resume=True)
         elif not resume and not chosen.name:
             chosen = dataclasses.replace(chosen, name=free_name(chosen))

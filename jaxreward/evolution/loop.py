@@ -22,7 +22,7 @@ from jaxreward.evolution.generation import train_generation
 from jaxreward.evolution.profiling import Profile
 from jaxreward.evolution.repair import repair_requests
 from jaxreward.evolution.settings import EvolveSettings
-from jaxreward.evolution.setup import OBSERVATION, Setup, require_same_objects, save_files
+from jaxreward.evolution.setup import OBSERVATION, Setup, given_objects, require_same_objects, save_files
 from jaxreward.evolution.vocabulary import write_vocabulary
 from jaxreward.programs import Checker, Program, ProgramRejected
 from jaxreward.proposers.fixed import FixedObservation
@@ -106,7 +106,7 @@ class Evolution:
         self.run, self.settings, self.checker, self.watcher, self.stop = run, settings, checker, watcher, stop
         self.task, self.strategy, self.proposer = setup.task, setup.strategy, setup.proposer
         self.observation, self.judge, self.given = setup.observation, setup.judge, setup.given
-        self.derived = setup.derived
+        self.derived, self.code = setup.derived, setup.code
         self.on_event = on_event
         self.store = Checkpoints(run.checkpoints)
         events = [entry.event for entry in run.entries]
@@ -172,9 +172,9 @@ class Evolution:
         if self._begun:
             return
         self._begun = True
-        command, soft, objects = self.settings.command, versions(), dict(self.given.identities)
+        command, soft, objects = self.settings.command, versions(), self.given.identities
         if self.progress.started is not None:
-            require_same_objects(self.run.path, self.progress.started.objects, objects)
+            require_same_objects(self.run.path, given_objects(self.progress.started), objects)
         save_files(self.settings, self.run.path)
         if self.progress.started is None:
             s = self.settings
@@ -185,7 +185,11 @@ class Evolution:
                 write_vocabulary(self.run.path, self.derived)
             self.log(RunStarted(config=s.as_config(), versions=soft, task=s.task, strategy=s.strategy,
                                 proposer=s.proposer, seed=s.seed, command=command,
-                                measure=measure_of(self.task), objects=objects))  # fmt: skip
+                                measure=measure_of(self.task),
+                                objects={option: of.text for option, of in objects.items()},
+                                code={option: of.text for option, of in self.code.items()},
+                                parts={option: dict(of.parts) for option, of in {**objects, **self.code}.items()
+                                       if of.parts}))  # fmt: skip
         else:
             self.log(Resumed(config=self.settings.as_config(), versions=soft, command=command))
 

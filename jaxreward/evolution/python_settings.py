@@ -12,7 +12,8 @@ from typing import Any
 from jaxreward.config import KeywordWords, fields_of, is_file, merged_options, nearest_option, values_of, with_values
 from jaxreward.errors import InvalidSetting, UnknownName, UserError
 from jaxreward.evolution.fingerprint import digest_of
-from jaxreward.evolution.identities import identity_of
+from jaxreward.evolution.identities import Identity
+from jaxreward.evolution.parts import MOST
 from jaxreward.evolution.presets import preset
 from jaxreward.evolution.settings import EvolveSettings, VocabularyOption
 from jaxreward.evolution.setup import Objects
@@ -44,21 +45,21 @@ def search_settings(
         UnknownName: a setting, preset, strategy or option that does not exist.
         UserError: a value of the wrong type, an object that is not what it should be.
     """
-    named, identities = {}, {}
+    named, identities = {}, dict[str, Identity]()
     named["task"], own_task = task_of(task)
     if own_task is not None:
-        identities["task"] = identity_of(own_task)
+        identities["task"] = Identity.of(own_task)
         if given.get("task_arg"):
             raise InvalidSetting("task_arg is for a task by its name: an object has its own options", "task_arg")
     named["strategy"], options = strategy_of(strategy)
     if (own_kind := own_strategy(named["strategy"])) is not None:
-        identities["strategy"] = identity_of(own_kind)
+        identities["strategy"] = Identity.of(own_kind)
     named["proposer"], own_proposer = proposer_of(proposer)
     if own_proposer is not None:
-        identities["proposer"] = identity_of(own_proposer, private=False)
+        identities["proposer"] = Identity.of(own_proposer, private=False)
     vocabulary, given = vocabulary_of(given)
     if vocabulary is not None:
-        identities["vocabulary"] = f"{len(vocabulary.fragments)} fragments, {digest_of(vocabulary.model_dump_json())}"
+        identities["vocabulary"] = _identity_of(vocabulary)
     base = preset(preset_name, own_task or named["task"], named["strategy"])
     if options is not None:
         if given.get("option"):
@@ -151,6 +152,12 @@ def vocabulary_of(given: Mapping[str, Any]) -> tuple[Vocabulary | None, Mapping[
     if not value.fragments:
         raise InvalidSetting("the vocabulary has no fragments: give some, or leave it out", "vocabulary")
     return value, {**given, "vocabulary": "own"}
+
+
+def _identity_of(vocabulary: Vocabulary) -> Identity:
+    """A vocabulary by its size and a digest; fragment by fragment as parts."""
+    digests = [(f"['{f.name}']", f"values #{digest_of(f.model_dump_json())}") for f in vocabulary.fragments[:MOST]]
+    return Identity(f"{len(vocabulary.fragments)} fragments, {digest_of(vocabulary.model_dump_json())}", dict(digests))
 
 
 def typed_values(kind: type, given: Mapping[str, Any], excluded: Collection[str], function: str) -> dict[str, Any]:

@@ -9,9 +9,10 @@ from typing import Any
 
 from jaxreward.config import apply
 from jaxreward.errors import ChangedSetting, FileProblem, UnusableFile
+from jaxreward.evolution.identities import Identity
 from jaxreward.evolution.presets import quick_learner
 from jaxreward.evolution.settings import EvolveSettings
-from jaxreward.evolution.setup import COPIES, require_same_files, require_same_objects
+from jaxreward.evolution.setup import COPIES, given_objects, require_same_files, require_same_objects
 from jaxreward.files import is_there
 from jaxreward.runs import Finished, RunStarted, read_log
 from jaxreward.runs.events import json_ready
@@ -56,11 +57,11 @@ def has_begun(path: Path) -> bool:
     return False
 
 
-def objects_of(path: Path) -> dict[str, str] | None:
+def objects_of(path: Path) -> dict[str, Identity] | None:
     """The identities of the objects that Python code began the run in `path` with, empty for names alone; None where
     nothing is logged."""
     first = next((entry.event for entry in read_log(path / "events.jsonl")), None)
-    return first.objects if isinstance(first, RunStarted) else None
+    return given_objects(first) if isinstance(first, RunStarted) else None
 
 
 def with_shape_of(path: Path, again: EvolveSettings, given: Any, task: str | Task) -> EvolveSettings:
@@ -84,7 +85,7 @@ def with_shape_of(path: Path, again: EvolveSettings, given: Any, task: str | Tas
     return dataclasses.replace(again, ppo=again.ppo.replace(**dict(zip(names, began, strict=True))))
 
 
-def require_same_call(path: Path, again: EvolveSettings, objects: Mapping[str, str]) -> None:
+def require_same_call(path: Path, again: EvolveSettings, objects: Mapping[str, Identity]) -> None:
     """Require that the run in `path` began with the settings `again`, but for those that may change, and with the same
     files and objects.
 

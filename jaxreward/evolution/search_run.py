@@ -19,10 +19,10 @@ from jaxreward.evolution.filming import (
     film,
     policy_of,
 )
-from jaxreward.evolution.identities import identity_of
+from jaxreward.evolution.identities import Identity
 from jaxreward.evolution.python_settings import task_of
 from jaxreward.evolution.settings import EvolveSettings
-from jaxreward.evolution.setup import require_same_objects
+from jaxreward.evolution.setup import given_objects, require_same_objects
 from jaxreward.extras import require
 from jaxreward.formatting import printable
 from jaxreward.programs import Program, load_program
@@ -275,8 +275,8 @@ def open_run(path: str | Path, task: str | Path | Task | None = None) -> SearchR
     if name and own is None:
         own = make_task_of(name)
     run = SearchRun(find_run(str(path), Path("runs")), own)
-    began = run.view.started.objects if run.view.progress.started else {}
+    began = given_objects(run.view.started) if run.view.progress.started else {}
     if own is not None and "task" in began:
-        now = began | {"task": identity_of(own)}
+        now = began | {"task": Identity.of(own)}
         require_same_objects(run.path, began, now, "open it without task=")
     return run

@@ -9,6 +9,9 @@ from typing import Any
 
 from jaxreward import files
 from jaxreward.errors import InvalidSetting, UserError
+from jaxreward.evolution.file_code import code_of, require_same_code
+from jaxreward.evolution.identities import Identity
+from jaxreward.evolution.parts import difference
 from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.evolution.task_check import require_vocabulary
 from jaxreward.evolution.vocabulary import search_vocabulary
@@ -18,6 +21,7 @@ from jaxreward.proposers.human.judge import Judge
 from jaxreward.proposers.proposer import Proposer
 from jaxreward.proposers.registry import make_proposer, own_proposer
 from jaxreward.records import TaskCard, Vocabulary
+from jaxreward.runs import RunStarted
 from jaxreward.runs.disk import write_atomic
 from jaxreward.search import SearchStrategy, make_strategy
 from jaxreward.sentences import mention
@@ -45,13 +49,14 @@ class Objects:
     task: Task | None = None
     proposer: Proposer | Callable[..., Any] | None = None
     vocabulary: Vocabulary | None = None
-    identities: Mapping[str, str] = field(default_factory=dict)
+    identities: Mapping[str, Identity] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Setup:
-    """The objects that settings name, made before anything is written; `given` are those that Python code gave, and
-    `derived` is the vocabulary of the search where it is not the task's own: derived from the task, or given."""
+    """The objects that settings name, made before anything is written; `given` are those that Python code gave,
+    `derived` is the vocabulary of the search where it is not the task's own: derived from the task, or given, and
+    `code` is what the Python files among the settings define, by the name of the setting."""
 
     task: Task
     strategy: SearchStrategy[Any]
@@ -60,6 +65,7 @@ class Setup:
     judge: Judge | None = None
     given: Objects = Objects()
     derived: Vocabulary | None = None
+    code: Mapping[str, Identity] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -69,8 +75,15 @@ class Setup:
         observation: FixedObservation | None = None,
         given: Objects = Objects(),
     ) -> Setup:
-        """The objects that `settings` name; `observation` replaces the file that they name, `task` saves making it."""
+        """The objects that `settings` name; `observation` replaces the file that they name, `task` saves making it.
+
+        Raises:
+            UserError: settings that cannot be, or a run that is resumed with other code than it began with.
+        """
         task = given.task or task or settings.make_task()
+        code = code_of(settings, task)
+        if settings.resume:
+            require_same_code(settings.out / settings.run_name, settings, code)
         require_sound(task)
         require_vocabulary(task, unsafe_no_sandbox=settings.unsafe_no_sandbox)
         measure = measure_of(task)
@@ -109,7 +122,7 @@ class Setup:
         asks = strategy.asks_people and settings.proposer != "replay"  # a recording has the votes
         judge = Judge(settings.judge, settings.llm.wait_s) if asks else None
         derived = vocabulary if is_kept else None
-        return cls(task, strategy, proposer, observation, judge, given, derived)
+        return cls(task, strategy, proposer, observation, judge, given, derived, code)
 
 
 def given_observation(settings: EvolveSettings) -> FixedObservation | None:
@@ -162,10 +175,15 @@ def require_same_files(
             )
 
 
+def given_objects(started: RunStarted) -> dict[str, Identity]:
+    """What the first event of a run says of the objects that Python code gave."""
+    return {option: Identity(text, started.parts.get(option, {})) for option, text in started.objects.items()}
+
+
 def require_same_objects(
     folder: Path,
-    started: Mapping[str, str],
-    now: Mapping[str, str],
+    started: Mapping[str, Identity],
+    now: Mapping[str, Identity],
     otherwise: str = f"start another run with {mention('name')}",
 ) -> None:
     """Require that a run is resumed with the objects that Python code began it with.
@@ -179,9 +197,11 @@ def require_same_objects(
         UserError: one is another, is missing, or was a name.
     """
     for option in (*COPIES, "vocabulary"):
-        before, after = started.get(option, ""), now.get(option, "")
-        if before == after:
+        before, after = started.get(option, Identity()), now.get(option, Identity())
+        if before.text == after.text:
             continue
-        was = f"the {option} {before}, which was given in Python" if before else f"a {option} by its name"
-        given = f"is now given {after}" if after else "is now given a name"
-        raise UserError(f"{folder} began with {was}, and {given}: give the same again, or {otherwise}")
+        was = f"the {option} {before.text}, which was given in Python" if before.text else f"a {option} by its name"
+        given = f"is now given {after.text}" if after.text else "is now given a name"
+        found = difference(option, before.parts, after.parts) if before.parts and after.parts else ""
+        why = f" ({found})" if found else ""
+        raise UserError(f"{folder} began with {was}, and {given}{why}: give the same again, or {otherwise}")

@@ -18,6 +18,18 @@ MODULES = {
 
 NOTHING = object()
 
+_WORDS = """
+random prng debug debugging callback pure_callback io_callback experimental ffi device_put fft complex complex64
+complex128 eig eigvals psum pmean pmax pmin ppermute all_gather all_to_all axis_index pmap shard_map
+"""
+UNUSABLE = frozenset(_WORDS.split())
+"""What JAX has that no tape holds, by the names of its modules and functions."""
+_LIBRARIES = """
+numpy math cmath scipy torch tensorflow sklearn pandas random secrets time datetime os sys subprocess io
+"""
+_FOREIGN = frozenset(_LIBRARIES.split())
+"""Libraries that compute with other arrays, or that give another result in every process."""
+
 
 def core_of(function: Any) -> Any:
     """A function without the `jax.jit` around it."""
@@ -44,9 +56,23 @@ def path_of(value: Any, written: str, said: str) -> str | None:
                 found = getattr(known, name)
             except (AttributeError, DeprecationWarning):
                 continue
-            if found is value or ("." in said and isinstance(value, float) and found == value):
+            if found is value or ("." in said and type(value) is float and found == value):
                 return f"{path}.{name}"
     return None
+
+
+def is_usable(value: Any) -> bool:
+    """Whether a function that is called as it is, on arrays of JAX that are traced, can use this object or function: it
+    neither computes with arrays of another library nor draws random numbers nor has effects outside."""
+    if isinstance(value, complex):
+        return False
+    kind = core_of(value)
+    kind = kind if isinstance(kind, type | ModuleType) or is_function(kind) else type(kind)
+    module = kind.__name__ if isinstance(kind, ModuleType) else str(getattr(kind, "__module__", "") or "numpy")
+    words = {*module.split("."), str(getattr(kind, "__name__", ""))}
+    if top(module) in ("jax", "jaxlib"):
+        return not any(word.strip("_") in UNUSABLE for word in words)
+    return top(module) not in _FOREIGN
 
 
 def attribute(value: Any, name: str) -> Any:
@@ -63,6 +89,13 @@ def attribute(value: Any, name: str) -> Any:
     if inspect.ismemberdescriptor(found) and not isinstance(value, type):  # a field among __slots__
         return getattr(value, name, NOTHING)
     return NOTHING if hasattr(type(found), "__get__") else found
+
+
+def has(value: Any, name: str) -> bool:
+    """Whether there is an attribute, or may be one that is computed."""
+    if isinstance(value, ModuleType):
+        return name in vars(value) or "__getattr__" in vars(value)
+    return inspect.getattr_static(value, name, NOTHING) is not NOTHING or hasattr(type(value), "__getattr__")
 
 
 def _of_numpy(module: ModuleType, name: str) -> Any:

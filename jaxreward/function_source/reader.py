@@ -15,6 +15,7 @@ from types import FunctionType
 from typing import Any, cast
 
 from jaxreward.errors import UserError
+from jaxreward.function_source.edited import is_edited
 from jaxreward.function_source.scopes import GlobalNames, bound_in, parameters
 
 _JIT = {"jax.jit", "jit"}
@@ -26,11 +27,16 @@ class UnreadableFunction(UserError):
 
     Attributes:
         function: its name.
+        usable: whether `trusted=True`, which calls it as it is, may make a program of it.
     """
 
-    def __init__(self, message: str, function: str) -> None:
+    def __init__(self, message: str, function: str, *, usable: bool = False) -> None:
         super().__init__(message)
-        self.function = function
+        self.function, self.usable = function, usable
+
+
+class EditedFunction(UnreadableFunction):
+    """A function whose file was edited after it was imported, so that its text is not what runs."""
 
 
 def name_of(function: Any) -> str:
@@ -70,6 +76,11 @@ class FunctionText:
         return cast(ast.FunctionDef, ast.parse(self.text).body[0])
 
     @cached_property
+    def parents(self) -> dict[ast.AST, ast.AST]:
+        """The node around each node."""
+        return {child: node for node in ast.walk(self.node) for child in ast.iter_child_nodes(node)}
+
+    @cached_property
     def bound(self) -> set[str]:
         """Every name that is bound anywhere in the function."""
         nodes = list(ast.walk(self.node))
@@ -83,19 +94,18 @@ class FunctionText:
         imports = [node for node in ast.walk(self.node) if isinstance(node, ast.Import | ast.ImportFrom)]
         if imports:
             message = f"{self.name} has `{ast.unparse(imports[0])}` inside: import it at the top of the file"
-            raise UnreadableFunction(message, self.name)
+            raise UnreadableFunction(message, self.name, usable=True)
         reader = _Reader()
         reader.local = [parameters(self.node.args) | {n for part in self.node.body for n in bound_in(part)}]
         for statement in self.node.body:  # not the defaults, which are replaced by their values
             reader.visit(statement)
-        parent = {child: node for node in ast.walk(self.node) for child in ast.iter_child_nodes(node)}
         found: list[Reference] = []
         for name in reader.nodes:
             chain: list[ast.Attribute] = []
-            above = parent.get(name)
+            above = self.parents.get(name)
             while isinstance(above, ast.Attribute):
                 chain.append(above)
-                above = parent.get(above)
+                above = self.parents.get(above)
             found.append(Reference(name, tuple(chain)))
         return tuple(found)
 
@@ -151,17 +161,32 @@ def read(function: Any) -> FunctionText:
         function = function.__wrapped__
     if inspect.ismethod(function):
         message = f"{name} is a method of {type(function.__self__).__name__}: make it a function, and what it reads of "
-        raise UnreadableFunction(f"{message}its object variables around it", name)
+        raise UnreadableFunction(f"{message}its object variables around it", name, usable=True)
     if not isinstance(function, FunctionType):
         what = "a class" if isinstance(function, type) else f"a {type(function).__name__}"
-        raise UnreadableFunction(f"{name} is {what}, not a function of Python: define one with def", name)
+        message = f"{name} is {what}, not a function of Python: define one with def"
+        raise UnreadableFunction(message, name, usable=not isinstance(function, type))
     try:
-        source = inspect.getsource(function)
+        source = own_text(function)
     except (OSError, TypeError):
         message = f"the source of {name} is not available: define it in a file or a cell of a notebook, or write the"
-        raise UnreadableFunction(f"{message} program as text", name) from None
-    text = _lambda_text(function, source) if function.__name__ == "<lambda>" else _def_text(function, source, layers)
-    return text
+        raise UnreadableFunction(f"{message} program as text", name, usable=True) from None
+    return _lambda_text(function, source) if function.__name__ == "<lambda>" else _def_text(function, source, layers)
+
+
+def own_text(function: Any) -> str:
+    """The text of a function as it stands in its file or cell, with what decorates it.
+
+    Raises:
+        EditedFunction: the file was edited since.
+        OSError, TypeError: there is none.
+    """
+    source = inspect.getsource(function)
+    if isinstance(function, FunctionType) and is_edited(function):
+        message = f"the file {function.__code__.co_filename} was edited after it was imported: the text of "
+        message += f"{name_of(function)} is not the code that runs"
+        raise EditedFunction(f"{message}; import it again (importlib.reload) or restart", name_of(function))
+    return source
 
 
 def _def_text(function: FunctionType, source: str, layers: int) -> FunctionText:
@@ -187,13 +212,13 @@ def _def_text(function: FunctionType, source: str, layers: int) -> FunctionText:
     vmapped = sum(_is_vmap(found, decorator) for decorator in node.decorator_list)
     if layers != vmapped:
         message = f"{name} is wrapped by another function that its text does not show: define it with def"
-        raise UnreadableFunction(message, name)
+        raise UnreadableFunction(message, name, usable=True)
     return FunctionText(function, cut, vmapped)
 
 
-def _changed(name: str) -> UnreadableFunction:
+def _changed(name: str) -> EditedFunction:
     message = f"the source of {name} is not what its file says now: import the file again, after its last change"
-    return UnreadableFunction(message, name)
+    return EditedFunction(message, name)
 
 
 def _is_vmap(text: FunctionText, decorator: ast.expr) -> bool:
@@ -205,23 +230,23 @@ def _is_vmap(text: FunctionText, decorator: ast.expr) -> bool:
     """
     called = decorator.func if isinstance(decorator, ast.Call) else decorator
     try:
-        value = _looked_up(text, called)
+        value = looked_up(text, called)
     except UnreadableFunction:
         if ast.unparse(called) in _JIT:
             return False
         value = None
     if isinstance(decorator, ast.Call) and getattr(value, "__name__", "") == "partial" and decorator.args:
-        value = _looked_up(text, decorator.args[0])  # functools.partial(jax.jit, static_argnums=...)
+        value = looked_up(text, decorator.args[0])  # functools.partial(jax.jit, static_argnums=...)
     jax = sys.modules.get("jax")
     if value is staticmethod or (jax is not None and value is jax.jit):
         return False
     if jax is not None and value is jax.vmap and not isinstance(decorator, ast.Call):
         return True
     message = f"{text.name} is decorated by {ast.unparse(decorator)}: only @jax.jit, @jax.vmap and @staticmethod may"
-    raise UnreadableFunction(f"{message} decorate it, so call the function that you mean", text.name)
+    raise UnreadableFunction(f"{message} decorate it, so call the function that you mean", text.name, usable=True)
 
 
-def _looked_up(text: FunctionText, expression: ast.expr) -> Any:
+def looked_up(text: FunctionText, expression: ast.expr) -> Any:
     """The value of a name or of a chain of attributes; None for another expression."""
     names: list[str] = []
     while isinstance(expression, ast.Attribute):
@@ -244,7 +269,7 @@ def _lambda_text(function: FunctionType, source: str) -> FunctionText:
     found = [node for node in ast.walk(tree) if isinstance(node, ast.Lambda)]
     if len(found) != 1:
         message = "a lambda can be read only in a statement of its own without another: define the function with def"
-        raise UnreadableFunction(message, "<lambda>")
+        raise UnreadableFunction(message, "<lambda>", usable=True)
     text = f"def function({ast.unparse(found[0].args)}):\n    return {ast.unparse(found[0].body)}"
     return FunctionText(function, text)
 

@@ -15,12 +15,15 @@ from typing import Any, Literal
 
 from jaxreward.function_source.edits import Edits
 from jaxreward.function_source.literals import NotLiteral, literal
+from jaxreward.function_source.numbers import Places, alone
 from jaxreward.function_source.outside import (
     MODULES,
     NOTHING,
     attribute,
     core_of,
+    has,
     is_function,
+    is_usable,
     package_of,
     path_of,
     top,
@@ -76,7 +79,9 @@ def source_of(*functions: Callable[..., Any]) -> str:
         for role, function in sorted(roles.items(), key=lambda item: _ENTRIES.index(item[0])):
             writer.entry(function, role)
     except UnreadableFunction as error:
-        raise UnreadableFunction(f"{error}{OR_TRUSTED}", error.function) from None
+        if not error.usable:
+            raise
+        raise UnreadableFunction(f"{error}{OR_TRUSTED}", error.function, usable=True) from None
     return writer.program()
 
 
@@ -206,55 +211,81 @@ class _Writer:
         required = required_parameters(function)
         partial = isinstance(function, functools.partial)
         inner, given, named = (function.func, function.args, function.keywords) if partial else (function, (), {})
-        called = self.helper(inner, name_of(inner))
-        texts = [self._inline(value, name_of(function)) for value in given]
+        called, owner, core = self.helper(inner, name_of(inner)), name_of(function), core_of(inner)
+        places = Places(read(core)) if partial else None
+        positions = inspect.signature(core).parameters if given else ()
+        texts = [self._inline(value, owner, places, key) for value, key in zip(given, positions, strict=False)]
         texts += required
-        texts += [f"{key}={self._inline(value, name_of(function))}" for key, value in named.items()]
+        texts += [f"{key}={self._inline(value, owner, places, key)}" for key, value in named.items()]
         return f"def {name}({', '.join(required)}):\n    return {called}({', '.join(texts)})"
 
-    def _inline(self, value: Any, owner: str) -> str:
+    def _inline(self, value: Any, owner: str, places: Places | None, parameter: str) -> str:
+        """The text of a value that is bound to a parameter of the function that has these places."""
         if is_function(value):
             return self.helper(value, name_of(value))
         try:
-            text = literal(value)
+            text = literal(value, plain=places is not None and places.takes_plain(parameter, value))
         except NotLiteral as error:
-            raise UnreadableFunction(f"a value that is bound to {owner} {error}: {_REMEDY}", owner) from None
-        self._mention(text)
-        return text
+            message = f"a value that is bound to {owner} {error}: {_REMEDY}"
+            raise UnreadableFunction(message, owner, usable=error.usable) from None
+        return self._mention(text)
 
     def _text(self, function: FunctionText, name: str) -> str:
-        edits = Edits(function.text)
+        edits, places = Edits(function.text), Places(function)
         edits.rename(function.node, name)
         edits.drop_annotations(function.node)
         arguments, code = function.node.args, function.function
         positional = [*arguments.posonlyargs, *arguments.args][::-1]
-        for _, node, value in zip(positional, arguments.defaults[::-1], (code.__defaults__ or ())[::-1], strict=False):
-            edits.replace(node, self._inline(value, function.name))
+        defaults = list(zip(positional, arguments.defaults[::-1], (code.__defaults__ or ())[::-1], strict=False))
         for argument, node in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
             if node is not None:
-                edits.replace(node, self._inline((code.__kwdefaults__ or {})[argument.arg], function.name))
+                defaults.append((argument, node, (code.__kwdefaults__ or {})[argument.arg]))
+        for argument, node, value in defaults:
+            edits.replace(node, self._inline(value, function.name, places, argument.arg))
+        done = self._arithmetic(function, places, edits)
         for reference in function.references:
-            node, text = self._reference(function, reference)
+            if reference.name in done:
+                continue
+            node, text = self._reference(function, reference, places)
             if text is not None:
-                root = text.split(".")[0].split("(")[0]
+                root = _root(text)
                 if root in function.bound:
                     message = f"{function.name} has a variable called {root}, which the program needs for something"
-                    raise UnreadableFunction(f"{message} else: give it another name", function.name)
+                    raise UnreadableFunction(f"{message} else: give it another name", function.name, usable=True)
                 if not edits.stands(node):
                     message = f"{function.name} uses {ast.unparse(node)} inside of a string: assign it to a variable"
-                    raise UnreadableFunction(f"{message} before", function.name)
+                    raise UnreadableFunction(f"{message} before", function.name, usable=True)
                 edits.replace(node, text)
         return self._mention("@jax.vmap\n" * function.vmapped) + edits.applied()
 
     # ---- what they refer to
 
-    def _reference(self, function: FunctionText, reference: Reference) -> tuple[ast.expr, str | None]:
+    def _arithmetic(self, function: FunctionText, places: Places, edits: Edits) -> set[ast.AST]:
+        """Write what NumPy computes of constants alone as its value, for JAX would give other dtypes and digits; the
+        nodes that this takes the place of."""
+        done = set[ast.AST]()
+        for node, value in alone(function).items():
+            inside = set(ast.walk(node))
+            try:
+                text = literal(value, plain=places.is_plain(node, value))
+            except NotLiteral:  # its parts may be
+                continue
+            if "[" in text:
+                text = self._constant("constant", text, function.bound)
+            if _root(text) not in function.bound and all(
+                edits.stands(n) for n in inside if isinstance(n, ast.Name | ast.Attribute)
+            ):
+                edits.replace(node, self._mention(text))
+                done |= inside
+        return done
+
+    def _reference(self, function: FunctionText, reference: Reference, places: Places) -> tuple[ast.expr, str | None]:
         """The expression that stands for something outside, and its text; None where it stays as it is."""
         node, value = reference.name, function.value(reference.name.id)
         written, said = reference.name.id, reference.name.id
         attributes = list(reference.attributes)
         while True:
-            found = self._named(function, value, written, said)
+            found = self._named(function, value, written, said, functools.partial(places.is_plain, node, value))
             if found is not None:
                 return node, found if found != ast.unparse(node) else None
             if not attributes:
@@ -270,7 +301,9 @@ class _Writer:
                     raise self._refusal(function, value, said, above.attr)
             node, value, written, said = above, inner, above.attr, f"{said}.{above.attr}"
 
-    def _named(self, function: FunctionText, value: Any, written: str, said: str) -> str | None:
+    def _named(
+        self, function: FunctionText, value: Any, written: str, said: str, is_plain: Callable[[], bool]
+    ) -> str | None:
         """The text for a value; None where only an attribute of it may have one."""
         if isinstance(value, ModuleType):
             return None
@@ -284,15 +317,14 @@ class _Writer:
             if package not in (None, top(function.function.__module__ or "")):
                 message = f"{function.name} calls {said}, a function of {package} that programs do not have:"
                 advice = f"use jnp.{written}" if package in ("numpy", "math") else "write it out with jax.numpy"
-                raise UnreadableFunction(f"{message} {advice}", function.name)
+                raise UnreadableFunction(f"{message} {advice}", function.name, usable=is_usable(value))
             return self.helper(value, written, function.bound)
         try:
-            return self._constant(written, literal(value), function.bound)
+            return self._constant(written, literal(value, plain=is_plain()), function.bound)
         except NotLiteral as error:
             if type(value) in (tuple, list, dict) or hasattr(value, "dtype") or isinstance(value, float):
-                raise UnreadableFunction(
-                    f"{function.name} uses {said}, which {error}: {_REMEDY}", function.name
-                ) from None
+                message = f"{function.name} uses {said}, which {error}: {_REMEDY}"
+                raise UnreadableFunction(message, function.name, usable=error.usable) from None
             return None
 
     def _constant(self, written: str, text: str, bound: Set[str]) -> str:
@@ -312,11 +344,18 @@ class _Writer:
     def _refusal(self, function: FunctionText, value: Any, said: str, attribute: str = "") -> UnreadableFunction:
         what = f"the module {value.__name__}" if isinstance(value, ModuleType) else f"a {type(value).__name__}"
         what = f"the class {value.__name__}" if isinstance(value, type) else what
+        usable = is_usable(value) and (not attribute or has(value, attribute))
         if top(getattr(value, "__name__", "")) == "numpy" and isinstance(value, ModuleType):
             message = f"{function.name} uses {said}.{attribute}, and programs compute with jax.numpy:"
             return UnreadableFunction(f"{message} write jnp.{attribute}", function.name)
         which = f"the attribute {attribute} of {said}, {what}, which" if attribute else f"{said}, {what}, which"
-        return UnreadableFunction(f"{function.name} uses {which} cannot be written out: {_REMEDY}", function.name)
+        message = f"{function.name} uses {which} cannot be written out: {_REMEDY}"
+        return UnreadableFunction(message, function.name, usable=usable)
+
+
+def _root(text: str) -> str:
+    """The name that a text begins with."""
+    return re.split(r"[.(]", text)[0]
 
 
 def _stem(name: str) -> str:

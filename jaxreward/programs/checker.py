@@ -167,7 +167,8 @@ class Checker:
         verdict, loaded = self.check(source, task, samples=samples, name=name)
         if loaded is None:
             if functions and verdict.failure is not None:
-                verdict = verdict.model_copy(update={"failure": explained(verdict.failure, source)})
+                told = explained(verdict.failure, source, self._target(task).spec, self.limits)
+                verdict = verdict.model_copy(update={"failure": told})
             raise ProgramRejected(name, verdict)
         return loaded
 

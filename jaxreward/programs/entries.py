@@ -10,11 +10,17 @@ ENTRIES = {"get_observation": 1, "compute_reward": 3, "reward": 1}
 
 
 class Refused(Exception):
-    """A program refused for its source, or for breaking its contract when traced."""
+    """A program refused for its source, or for breaking its contract when traced.
 
-    def __init__(self, message: str, line: int | None = None, hint: str = "", stage: str = "guard") -> None:
+    Attributes:
+        always: whether what the source says fails also where no rule forbids it.
+    """
+
+    def __init__(
+        self, message: str, line: int | None = None, hint: str = "", stage: str = "guard", always: bool = False
+    ) -> None:
         super().__init__(message)
-        self.message, self.line, self.hint, self.stage = message, line, hint, stage
+        self.message, self.line, self.hint, self.stage, self.always = message, line, hint, stage, always
         self.half: str | None = None
 
 

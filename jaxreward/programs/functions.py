@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 import textwrap
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -12,10 +13,19 @@ from typing import Any
 import jax
 
 from jaxreward.errors import InvalidSetting
-from jaxreward.function_source import OR_TRUSTED, UnreadableFunction, name_of, role_of, source_of
+from jaxreward.function_source import (
+    OR_TRUSTED,
+    EditedFunction,
+    UnreadableFunction,
+    name_of,
+    own_text,
+    role_of,
+    source_of,
+)  # fmt: skip
 from jaxreward.programs.diagnose import diagnose
 from jaxreward.programs.encode import trace
 from jaxreward.programs.entries import Refused, entries
+from jaxreward.programs.guard import guard
 from jaxreward.programs.limits import Limits
 from jaxreward.programs.namespace import build_state
 from jaxreward.programs.program import Half
@@ -24,6 +34,11 @@ from jaxreward.programs.trace import observation_of, reward_of
 from jaxreward.programs.worker_reply import Failed
 from jaxreward.records import Failure
 
+_NEEDS_NUMBER = re.compile(
+    "Python needs an integer|plain Python value is needed|truth value of an array|static integer"
+)
+_NUMBER = re.compile(r"\bjnp\.(u?int|float|bfloat|bool_)\d*\(")
+"""How a number of NumPy is written out."""
 Functions = tuple[Callable[..., Any], ...]
 ProgramLike = str | Path | Callable[..., Any] | Sequence[Callable[..., Any]]
 """What `load_program` makes a program of."""
@@ -54,12 +69,27 @@ def label(functions: Functions) -> str:
     return "+".join(name_of(function) for function in functions)
 
 
-def explained(failure: Failure, source: str) -> Failure:
-    """A failure of a program that was written from functions: in place of a line of that text, what it says."""
+def explained(failure: Failure, source: str, spec: Spec, limits: Limits) -> Failure:
+    """A failure of a program that was written from functions: in place of a line of that text, what it says, and that
+    they may be trusted, where that helps."""
     lines = source.splitlines()
     said = f", in `{lines[failure.line - 1].strip()}`" if failure.line and failure.line <= len(lines) else ""
-    hint = "; ".join(filter(None, [failure.hint, "or pass trusted=True" if failure.stage == "guard" else ""]))
+    advice = ""
+    if failure.stage == "guard" and _is_forbidden(source, spec, limits):
+        advice = "or pass trusted=True"
+    if failure.stage == "trace" and _NEEDS_NUMBER.search(failure.message) and _NUMBER.search(source):
+        advice = "numbers of NumPy are arrays in a program: write int(N), float(N) or bool(N)"
+    hint = "; ".join(filter(None, [failure.hint, advice]))
     return failure.model_copy(update={"message": failure.message + said, "line": None, "hint": hint})
+
+
+def _is_forbidden(source: str, spec: Spec, limits: Limits) -> bool:
+    """Whether a program is refused for a rule alone, and not for what fails anywhere."""
+    try:
+        guard(source, spec.fields(), limits)
+    except Refused as refused:
+        return not refused.always
+    return False
 
 
 def traced(functions: Functions, task: Any, spec: Spec, limits: Limits) -> tuple[Half | None, Half | None]:
@@ -120,16 +150,22 @@ def _views(task: Any, spec: Spec) -> Callable[[Sequence[Any]], Any]:
 
 def text_of(functions: Functions) -> tuple[str, int]:
     """The source of trusted functions and the size of its reward: the text of a program where it can be written,
-    else that of the functions, or a remark that there is none, as a comment above or alone."""
+    else that of the functions, or a remark that there is none, as a comment above or alone.
+
+    Raises:
+        EditedFunction: one whose file was edited after it was imported.
+    """
     try:
         text = source_of(*functions)
         return text, entries(ast.parse(text)).reward_nodes
+    except EditedFunction:
+        raise
     except (UnreadableFunction, Refused) as error:  # Refused: it binds a name that programs have for something else
         said = f"Traced from functions; not a program by itself: {str(error).removesuffix(OR_TRUSTED)}."
         blocks = [f"# {line}" for line in textwrap.wrap(said, 110)]
     for function in functions:
         try:
-            blocks.append("\n" + textwrap.dedent(inspect.getsource(inspect.unwrap(function))).rstrip())
+            blocks.append("\n" + textwrap.dedent(own_text(inspect.unwrap(function))).rstrip())
         except (OSError, TypeError):
             blocks.append(f"\n# {name_of(function)}: the source is not available")
     return "\n".join(blocks) + "\n", 0

@@ -10,10 +10,13 @@ import ast
 import builtins
 import re
 import symtable
+import sys
+import warnings
 from itertools import pairwise
 from typing import NoReturn
 
 from jaxreward.function_source.fields import NEVER_FIELDS
+from jaxreward.function_source.outside import UNUSABLE
 from jaxreward.programs.entries import ENTRIES, FILE, Guarded, Refused, entries
 from jaxreward.programs.limits import Limits
 from jaxreward.programs.names import API, ATTRIBUTES, BUILTINS, KEYWORDS, MODULES, NOT_NUMERIC, name_set
@@ -44,6 +47,9 @@ _REMEDY = {
     "Await": "remove it",
     "AsyncFunctionDef": "use a plain def",
 }
+_OF_NAMED_TUPLES = {"_asdict", "_fields", "_replace"}
+_NEVER_TRACED = name_set("block_until_ready delete device devices is_ready to_device tobytes tofile dump dumps ctypes")
+_ASYNCHRONOUS = {"Await", "AsyncFunctionDef", "AsyncFor", "AsyncWith"}
 _NO_BUILTIN = {
     "print": "remove it: programs have no side effects",
     "open": "files are out of reach",
@@ -106,8 +112,8 @@ class _Guard:
         self.annotations = {id(part) for note in _annotations(nodes) for part in ast.walk(note)}
         self.line = 1
 
-    def refuse(self, message: str, hint: str = "", stage: str = "guard") -> NoReturn:
-        raise Refused(message, self.line, hint, stage)
+    def refuse(self, message: str, hint: str = "", stage: str = "guard", always: bool = False) -> NoReturn:
+        raise Refused(message, self.line, hint, stage, always)
 
     def check(self) -> None:
         for node in self.tree.body:
@@ -118,7 +124,7 @@ class _Guard:
             self.line = getattr(node, "lineno", self.line)
             kind = type(node).__name__
             if kind not in _NODES:
-                self.refuse(f"{kind} is not allowed", _REMEDY.get(kind, ""))
+                self.refuse(f"{kind} is not allowed", _REMEDY.get(kind, ""), always=kind in _ASYNCHRONOUS)
             rule = getattr(self, f"_{kind.lower()}", None)
             if rule is not None:
                 rule(node)
@@ -177,7 +183,7 @@ class _Guard:
 
     def _attribute(self, node: ast.Attribute) -> None:
         if not isinstance(node.ctx, ast.Load):
-            self.refuse(f"assignment to the attribute '{node.attr}'", "states and modules are read-only")
+            self.refuse(f"assignment to the attribute '{node.attr}'", "states and modules are read-only", always=True)
         root, names = self._chain(node)
         if root in self.modules:
             module, rest = self.modules[root], list(names)
@@ -188,18 +194,20 @@ class _Guard:
                     self.refuse(f"the module {module} is used as a value", f"write {module}.name in full")
                 return
             if rest[0] not in API[module]:
-                self.refuse(f"'{module}.{rest[0]}' is not available to programs", _elsewhere(rest[0]))
+                message = f"'{module}.{rest[0]}' is not available to programs"
+                self.refuse(message, _elsewhere(rest[0]), always=not _works(module, rest))
             if module == "jax" and rest[0] in KEYWORDS:
                 self._transformation(node, rest[0])
             if len(rest) == 1:
                 return
         if node.attr.startswith("_") or node.attr in NEVER_FIELDS:
-            self.refuse(f"the attribute '{node.attr}' is not allowed")
+            self.refuse(f"the attribute '{node.attr}' is not allowed", always=not _is_attribute(node.attr))
         if node.attr not in ATTRIBUTES and node.attr not in self.fields:
             fields = ", ".join(sorted(self.fields))
             self.refuse(
                 f"'{node.attr}' is neither an array method nor a field of the state",
                 f"the fields are {fields}" if fields else "the state has no named fields",
+                always=not _is_attribute(node.attr),
             )
 
     # ---- names
@@ -293,11 +301,11 @@ class _Guard:
     def _constant(self, node: ast.Constant) -> None:
         value = node.value
         if isinstance(value, bytes | complex):
-            self.refuse(f"{type(value).__name__} literals are not allowed")
+            self.refuse(f"{type(value).__name__} literals are not allowed", always=isinstance(value, complex))
         if value is Ellipsis and not isinstance(self.parent.get(node), ast.Subscript | ast.Tuple):
-            self.refuse("'...' may only stand in an index", "write the body of the function")
+            self.refuse("'...' may only stand in an index", "write the body of the function", always=True)
         if isinstance(value, int) and abs(value) > 2**32:
-            self.refuse("an integer larger than 2**32", "use a float")
+            self.refuse("an integer larger than 2**32", "use a float", always=True)
         if isinstance(value, str) and len(value) > 8000:
             self.refuse("a string of more than 8000 characters")
 
@@ -327,6 +335,21 @@ def _elsewhere(name: str) -> str:
     return f"there is {' and '.join(homes)}" if homes else NOT_NUMERIC.get(name, "")
 
 
+def _works(module: str, names: list[str]) -> bool:
+    """Whether JAX has this, and it is of a kind that can be traced and kept."""
+    known = sys.modules.get(module)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a deprecated name warns when it is looked up
+        return hasattr(known, names[0]) and not UNUSABLE.intersection(names)
+
+
+def _is_attribute(name: str) -> bool:
+    """Whether arrays that are traced, or Python's own values, have this attribute."""
+    jax = sys.modules.get("jax")
+    kinds = [str, list, dict, set, tuple, int, float, *([jax.Array, jax.numpy.dtype] if jax is not None else [])]
+    return name not in _NEVER_TRACED and (name in _OF_NAMED_TUPLES or any(hasattr(kind, name) for kind in kinds))
+
+
 def _check_scopes(source: str, nodes: list[ast.AST]) -> None:
     """Every name must be the program's own or an allowed builtin, in the scope where it is read."""
     try:
@@ -347,9 +370,10 @@ def _check_scopes(source: str, nodes: list[ast.AST]) -> None:
             if name not in own and name not in BUILTINS and not name.startswith((".", "__")):
                 known = hasattr(builtins, name)
                 message = f"the builtin '{name}' is not available" if known else f"the name '{name}' is not defined"
-                _refuse_name(nodes, name, message, _NO_BUILTIN.get(name, "" if known else "define or import it"))
+                hint = _NO_BUILTIN.get(name, "" if known else "define or import it")
+                _refuse_name(nodes, name, message, hint, always=not known or name == "complex")
 
 
-def _refuse_name(nodes: list[ast.AST], name: str, message: str, hint: str) -> NoReturn:
+def _refuse_name(nodes: list[ast.AST], name: str, message: str, hint: str, always: bool = False) -> NoReturn:
     lines = [n.lineno for n in nodes if isinstance(n, ast.Name) and n.id == name]
-    raise Refused(message, min(lines, default=None), hint)
+    raise Refused(message, min(lines, default=None), hint, always=always)

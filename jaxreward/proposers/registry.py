@@ -40,6 +40,20 @@ def load_proposer(name: str) -> None:
     _of_files[name] = class_from_file(name, _WANTED)
 
 
+def proposer_in_file(name: str) -> type:
+    """The proposer in a file that `load_proposer` has imported.
+
+    Raises:
+        UserError: it has not.
+    """
+    if name not in _of_files:
+        raise UserError(
+            f"the proposer is the Python file {name}, which would be executed: look at it first, then say "
+            f"{mention('proposer', name)}"
+        )
+    return _of_files[name]
+
+
 def make_proposer(name: str, card: TaskCard, **options: Any) -> Proposer:
     """Make the proposer called `name` for a task.
 
@@ -52,18 +66,14 @@ def make_proposer(name: str, card: TaskCard, **options: Any) -> Proposer:
     Raises:
         UserError: if there is no such proposer, an option it does not have, or one it misses.
     """
-    if name in _of_files:
+    if is_file(name):
+        kind = proposer_in_file(name)
         try:
-            return own_proposer(_of_files[name], card)
+            return own_proposer(kind, card)
         except UserError:
             raise
         except (Exception, SystemExit) as error:
             raise failed(f"the proposer of {file_of(name)} cannot be made", file_of(name), error) from error
-    if is_file(name):
-        raise UserError(
-            f"the proposer is the Python file {name}, which would be executed: look at it first, then say "
-            f"{mention('proposer', name)}"
-        )
     if name not in _PROPOSERS:
         raise UnknownName("proposer", name, NAMES, settings=("proposer",))
     module, kind, known = _PROPOSERS[name]

@@ -53,8 +53,12 @@ Problem = Annotated[CallProblem | None, Field(exclude_if=lambda problem: problem
 
 
 class RunStarted(Record):
-    """The first event: settings, command and versions; `objects` says which task, strategy and proposer were given as
-    objects of Python: their class, options and a digest of the source."""
+    """The first event: settings, command and versions.
+
+    `objects` says which task, strategy and proposer were given as objects of Python: their class, options and digests.
+    `code` has a digest of what those that are Python files define, together with what they import. `parts` are what
+    both consist of, each a short text by path, to say what differs. Logs of earlier versions have neither of the two.
+    """
 
     type: Literal["run_started"] = "run_started"
     config: Config = Field(default_factory=dict)
@@ -66,6 +70,8 @@ class RunStarted(Record):
     command: str = ""
     measure: Measure = Field(default=SUCCESS, exclude_if=lambda m: m == SUCCESS)
     objects: dict[str, str] = Field(default_factory=dict, exclude_if=lambda objects: not objects)
+    code: dict[str, str] = Field(default_factory=dict, exclude_if=lambda code: not code)
+    parts: dict[str, dict[str, str]] = Field(default_factory=dict, exclude_if=lambda parts: not parts)
 
 
 class Resumed(Record):

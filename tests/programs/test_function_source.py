@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 import own_functions
 import pytest
+from jax.scipy.special import erf
 from own_functions import PLAIN, pay, potential, see
 
 from jaxreward.errors import InvalidSetting
@@ -246,14 +247,6 @@ def yields(state):
     yield state.pos
 
 
-def uses_numpy(state):
-    return np.abs(state.pos)
-
-
-def uses_math(state):
-    return math.sin(state.t) * state.pos
-
-
 def uses_object(state):
     return GOAL
 
@@ -262,12 +255,16 @@ def uses_property(state):
     return GOAL.far * state.pos
 
 
-def uses_nan(state):
+def uses_infinity(state):
     return BAD * state.pos
 
 
-def uses_nothing(state):
-    return undefined_name * state.pos  # noqa: F821  # pyright: ignore[reportUndefinedVariable]
+def uses_large(state):
+    return LARGE[:2] * state.pos
+
+
+def uses_library(state):
+    return erf(state.pos)
 
 
 def hostile_import(state):
@@ -280,7 +277,7 @@ def squared(x):
     return x * own_functions.GOAL
 
 
-GOAL, BAD = Goal(), math.inf
+GOAL, BAD, LARGE = Goal(), math.inf, np.ones(2000)
 without_text: dict[str, Any] = {}
 exec("def hidden(state):\n    return state.pos", without_text)
 
@@ -290,13 +287,12 @@ exec("def hidden(state):\n    return state.pos", without_text)
     [
         (decorated, "decorated is decorated by _wrapper: only @jax.jit, @jax.vmap"),
         (GOAL.distance, "distance is a method of Goal"),
-        (uses_numpy, "uses_numpy uses np.abs, and programs compute with jax.numpy: write jnp.abs"),
-        (uses_math, "uses_math calls math.sin, a function of math that programs do not have: use jnp.sin"),
         (uses_object, "uses_object uses GOAL, a Goal, which cannot be written out"),
         (uses_property, "uses_property uses the attribute far of GOAL, a Goal"),
-        (uses_nan, "uses_nan uses BAD, which is inf, which is not finite"),
+        (uses_infinity, "uses_infinity uses BAD, which is inf, which is not finite"),
         (hostile_import, "hostile_import has `import os` inside: import it at the top"),
-        (uses_nothing, "uses the name undefined_name, which is not defined"),
+        (uses_large, "uses_large uses LARGE, which is an array of 2,000 numbers"),
+        (uses_library, "uses_library calls erf, a function of jax that programs do not have"),
         (jax.vmap(squared), "squared is wrapped by another function"),
         (without_text["hidden"], "the source of hidden is not available"),
     ],
@@ -305,7 +301,7 @@ def test_what_cannot_be_written_is_one_sentence_with_a_way_out(function, words):
     with pytest.raises(UnreadableFunction) as error:
         source_of(function)
     said = str(error.value)
-    assert words in said and said.endswith("trusted=True") and "\n" not in said
+    assert words in said and said.endswith(", or pass trusted=True") and "\n" not in said
     assert CALLED == []
 
 
@@ -361,12 +357,6 @@ def test_a_rejected_function_is_told_with_its_own_text(checker, task):
     with pytest.raises(ProgramRejected, match=r"in `return jnp.dot\(state.pos, state.grid\)`") as error:
         checker.load(wrong, task)
     assert error.value.failure.line is None and error.value.name == "wrong"
-
-    def random(state):
-        return state.pos + jax.random.normal(jax.random.key(0), (2,))
-
-    with pytest.raises(ProgramRejected, match="programs are deterministic.*or pass trusted=True"):
-        checker.load(random, task)
 
 
 def hostile(state):

@@ -146,6 +146,16 @@ def _read(path: Path) -> dict[str, str]:
         raise UnusableFile(message, path, FileProblem.UNREADABLE) from None
 
 
+def names_secret(name: str) -> bool:
+    """Whether a value of that name may be a secret: `api_key`, `max_tokens`, `password`."""
+    return any(pattern.search(name.upper()) for pattern in (_SECRET_NAME, _POSSIBLE_NAME))
+
+
+def looks_secret(value: str) -> bool:
+    """Whether a text may be a secret by its look: one that is not made of words and numbers."""
+    return not _of_words(value, digits=True)
+
+
 def _is_secret(name: str, value: str) -> bool:
     """By its name and its look."""
     if len(value.strip()) < SHORTEST:
