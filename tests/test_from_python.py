@@ -15,7 +15,7 @@ import pytest
 
 import jaxreward as jr
 from jaxreward.commands.evolve import COMMANDS
-from jaxreward.errors import ChangedSetting, EndCause, InvalidSetting, UnknownName, UnusableFile
+from jaxreward.errors import ChangedSetting, EndCause, InvalidSetting, ProposerStopped, UnknownName, UnusableFile
 from jaxreward.evolution.identities import Identity
 from jaxreward.evolution.python_settings import search_settings
 from jaxreward.evolution.setup import Objects
@@ -26,6 +26,7 @@ from jaxreward.reports.tables import interval
 from jaxreward.runs import Asked, Baseline, Paused, Proposed, RunStarted, Told, Trained, read_log
 from jaxreward.search import Draft, SearchStrategy, make_strategy
 from jaxreward.search import registry as strategies
+from jaxreward.sentences import RESUME
 from jaxreward.tasks.probe import Probe
 from tests.silent import Silent
 
@@ -424,6 +425,20 @@ def test_an_identity_is_of_class_options_and_source():
     assert Objects().identities == {}
 
 
+class Stops(Scaled):
+    """Waits for somebody."""
+
+    name = "stops"
+
+    def propose(self, request: Any, rng: Any) -> Proposal:
+        raise ProposerStopped(f"nobody answers: go on with {RESUME}", EndCause.PEOPLE, later=True)
+
+
+def test_what_stops_a_search_is_told_in_the_words_of_python():
+    with pytest.warns(UserWarning, match="nobody answers: go on with the same call$"):
+        jr.evolve(Bit(), proposer=Stops, **{**SMALL, "baselines": []})
+
+
 def test_strategies_are_compared_from_python():
     how: dict[str, Any] = {
         "candidates": 2, "generation": 1, "seeds": 1, "steps": 256, "final_seeds": 1, "search_seeds": 1, "ppo": PPO,
@@ -445,6 +460,9 @@ def test_strategies_are_compared_from_python():
     again = jr.compare(Bit(), strategies=[Climb(first=2), "best-of-n"], **how)
     assert [(run.path / "events.jsonl").read_bytes() for run in runs] == before
     assert repr(again) == repr(found)
+    with pytest.warns(UserWarning, match="is not finished: nobody answers: go on with the same call$"):
+        stopped = jr.compare(Bit(), strategies=["best-of-n"], **{**how, "proposers": [Stops]})
+    assert list(stopped.missing.values()) == ["nobody answers: go on with the same call"]
     with pytest.raises(ChangedSetting):
         jr.compare(Bit(), strategies=[Climb(first=1), "best-of-n"], **how)
     with pytest.raises(jr.UserError, match="another version of probe-choice"):

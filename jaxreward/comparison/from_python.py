@@ -88,9 +88,10 @@ def compare(
         if stop.requested:
             raise_stopped(stop, f"the comparison in {chosen.out} is paused: the same call goes on")
         conclude(chosen, unfinished, PlainConsole(quiet=True))
-    for cell in unfinished:
-        warnings.warn(f"{cell.cell} is not finished: {in_python(cell.reason)}", stacklevel=2)
-    return Comparison(chosen.out, chosen.grid(), chosen.own_tasks)
+    told = {cell.cell: in_python(cell.reason) for cell in unfinished}
+    for cell, reason in told.items():
+        warnings.warn(f"{cell} is not finished: {reason}", stacklevel=2)
+    return Comparison(chosen.out, chosen.grid(), chosen.own_tasks, told)
 
 
 def _settings(tasks: Any, strategies: Any, proposers: Any, search_seeds: int, given: dict[str, Any]) -> CompareSettings:
@@ -137,10 +138,17 @@ class Comparison:
     Attributes:
         path: the folder, with `comparison.md`, `comparison.json` and `comparison.png`.
         grid: what was compared; all that was ever asked for there where it is not given.
+        told: why searches that this call ran are not finished, in the words of Python.
     """
 
-    def __init__(self, path: Path, grid: Grid | None = None, tasks: Mapping[str, Task] | None = None) -> None:
-        self.path, self.grid, self._tasks = path, grid, tasks or {}
+    def __init__(
+        self,
+        path: Path,
+        grid: Grid | None = None,
+        tasks: Mapping[str, Task] | None = None,
+        told: Mapping[str, str] | None = None,
+    ) -> None:
+        self.path, self.grid, self._tasks, self.told = path, grid, tasks or {}, told or {}
 
     @cached_property
     def _gathered(self) -> Gathered:
@@ -148,8 +156,8 @@ class Comparison:
 
     @property
     def missing(self) -> dict[str, str]:
-        """The searches that are not finished, with the reason as the log of each has it."""
-        return dict(self._gathered.missing)
+        """The searches that are not finished, with the reason: of one that another call ran, as its log has it."""
+        return {cell: self.told.get(cell, reason) for cell, reason in self._gathered.missing.items()}
 
     @cached_property
     def rows(self) -> list[Row]:
