@@ -16,6 +16,7 @@ SUMMARIES = {
     "train": "Train given interfaces over fresh seeds and compare them.",
     "report": "Write the report of a run, one page.",
     "serve": "Show runs in a browser as they grow.",
+    "record": "Record episodes of a task, to search rewards from them.",
     "film": "Film a trained agent, of a run or of an interface.",
     "doctor": "Examine this machine: versions, devices, sandbox, disk, training.",
     "check": "Check programs, or a task of your own, without training.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from jaxreward.demonstrations.experts import record_expert
 from jaxreward.demonstrations.importing import from_arrays, from_minari
 from jaxreward.demonstrations.recording import (
     Actor,
@@ -26,6 +27,7 @@ __all__ = [
     "load_trajectories",
     "record",
     "record_actions",
+    "record_expert",
     "record_random",
     "reset_keys",
     "save_trajectories",

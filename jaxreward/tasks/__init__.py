@@ -17,6 +17,7 @@ from jaxreward.tasks.stepping import batched_step, slice_limit
 from jaxreward.tasks.task import (
     Box,
     Compiled,
+    Demonstrated,
     Dense,
     Discrete,
     Drawable,
@@ -37,6 +38,7 @@ __all__ = [
     "BaseTask",
     "Box",
     "Compiled",
+    "Demonstrated",
     "Dense",
     "Discrete",
     "Drawable",

@@ -8,7 +8,7 @@ only ever see `view(state)`.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -132,6 +132,16 @@ class Drawable(Protocol):
 
     def draw(self, state: State) -> np.ndarray:
         """A picture of one state, on the host: uint8 (height, width, 3), the same size for all states."""
+        ...
+
+
+@runtime_checkable
+class Demonstrated(Protocol):
+    """A task with a scripted expert, and maybe a `mission(state) -> str` that tells what an episode is about."""
+
+    def expert_actions(self, state: State) -> Sequence[Any]:
+        """Actions that solve the task from a state of numpy arrays, the first or a later one, planned on the host; as
+        far as there is a way."""
         ...
 
 

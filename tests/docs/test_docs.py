@@ -20,6 +20,7 @@ from jaxreward.config import apply
 from jaxreward.evolution.presets import PAPER_BUDGETS
 from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.programs import Checker
+from jaxreward.objectives.demonstrations.demonstration_options import DemonstrationOptions
 from jaxreward.proposers.llm.llm_settings import LlmSettings
 from jaxreward.training import PPO
 
@@ -209,9 +210,11 @@ def test_options_of_evolve_and_train():
     text = page("commands.md")
     for settings in (EvolveSettings, TrainSettings):
         for field in dataclasses.fields(settings):
-            if field.name in ("command", "llm"):  # not an option; options without a prefix, below
+            if field.name in ("command", "llm", "demonstrations"):  # not an option; options without a prefix, below
                 continue
             assert f"--{field.name.replace('_', '-')}" in text, field.name
+    for field in dataclasses.fields(DemonstrationOptions):
+        assert f"--{field.name.replace('_', '-')}" in page("demonstrations.md"), field.name
     for field in dataclasses.fields(LlmSettings):
         assert f"--{field.name.replace('_', '-')}" in text, field.name
 
