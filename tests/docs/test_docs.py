@@ -19,8 +19,8 @@ from jaxreward.commands.table import SUMMARIES
 from jaxreward.config import apply
 from jaxreward.evolution.presets import PAPER_BUDGETS
 from jaxreward.evolution.settings import EvolveSettings
-from jaxreward.programs import Checker
 from jaxreward.objectives.demonstrations.demonstration_options import DemonstrationOptions
+from jaxreward.programs import Checker
 from jaxreward.proposers.llm.llm_settings import LlmSettings
 from jaxreward.training import PPO
 
