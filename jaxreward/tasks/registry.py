@@ -55,8 +55,12 @@ _TASKS: dict[str, Entry] = {
 LIBRARIES = ("brax", "gymnax", "jumanji", "playground")
 """Other libraries whose environments are tasks by the name `<library>/<environment>`."""
 
-OPEN_NAMES = ("xland/<environment>/<ruleset>", *(f"{library}/<environment>" for library in LIBRARIES))
-"""How names are made of which there is no list."""
+OPEN_NAMES = (
+    "babyai/<level>",
+    "xland/<environment>/<ruleset>",
+    *(f"{library}/<environment>" for library in LIBRARIES),
+)
+"""How the names of families of tasks are made."""
 
 _made: dict[tuple[str, str], Task] = {}
 """Tasks of other libraries by name and options: what has the same is one object, whose functions are compiled once."""
@@ -89,7 +93,8 @@ def has_real_actions(name: str) -> bool:
 def make_task(name: str, **options: Any) -> Task:
     """The task called `name`; `options` go to its constructor (`horizon=`, ...).
 
-    Besides the fixed names, `xland/<environment id>/<ruleset>` makes a task of any XLand-MiniGrid environment (see
+    Besides the fixed names, `babyai/<level>` is a BabyAI level (see `jaxreward.tasks.levels`),
+    `xland/<environment id>/<ruleset>` makes a task of any XLand-MiniGrid environment (see
     `jaxreward.tasks.xland_ruleset`), `gymnax/<id>` and the like of an environment of another library (see
     `jaxreward.tasks.adapters`), and `FILE.py` or `FILE.py:Class` the task in a file of the user's, which must be
     sound (see `jaxreward.tasks.validation`).
@@ -112,6 +117,10 @@ def unchecked_task(name: str, **options: Any) -> Task:
         return task_from_file(name, **options)
     if extra := extra_of(name):
         require(extra, f"the task {name}", "task")
+    if name.startswith("babyai/"):
+        from jaxreward.tasks.levels.task import BabyAI
+
+        return call_with_options(name, partial(BabyAI, name.removeprefix("babyai/")), options)
     if name.startswith("xland/"):
         from jaxreward.tasks.xland_ruleset import ruleset_task
 

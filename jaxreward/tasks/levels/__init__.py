@@ -1,0 +1,1 @@
+"""BabyAI levels in JAX, as tasks `babyai/<level>` (docs/levels.md)."""

@@ -1,0 +1,84 @@
+"""Levels beside MiniGrid's own: every step of the same actions, and what levels are like."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import pytest
+
+from benchmarks import minigrid_levels as beside
+from jaxreward.tasks.levels.bank import start_states
+from jaxreward.tasks.levels.codes import BALL, BOX, DOOR, KEY
+from jaxreward.tasks.levels.mission import mission_sentence
+from jaxreward.tasks.levels.state import LevelState
+
+MOST = 100
+
+
+def mismatches(name: str, episodes: int) -> tuple[int, int, int]:
+    """Steps, steps that differ, and successes of episodes of MiniGrid's bot, which errs, and of random play."""
+    env, replayed = beside.environment(name), beside.replay(name, MOST)
+    steps = wrong = won = 0
+    for seed in range(episodes):
+        choose = beside.random_actions(seed) if seed % 2 else beside.bot_actions(seed, 0.1)
+        episode = beside.play(env, seed, choose, MOST)
+        steps, wrong, won = steps + len(episode.actions), wrong + replayed(episode), won + int(episode.solved[-1])
+    return steps, wrong, won
+
+
+@pytest.mark.parametrize("name", ["GoToObjS4", "PickupLoc", "OpenTwoDoors"])
+def test_every_step_is_as_in_minigrid(name):
+    steps, wrong, won = mismatches(name, 6)
+    assert steps > 20 and wrong == 0 and won > 0
+
+
+@pytest.mark.slow
+def test_a_hundred_thousand_steps_are_as_in_minigrid():
+    found = {name: mismatches(name, 220) for name in beside.PUBLIC}
+    assert sum(steps for steps, _, _ in found.values()) >= 100_000
+    assert {name: wrong for name, (_, wrong, _) in found.items() if wrong} == {}
+    assert all(won for _, _, won in found.values())
+
+
+def test_a_difference_is_found():
+    env = beside.environment("PickupDist")
+    episode = beside.play(env, 0, beside.bot_actions(0, 0.0), MOST)
+    replayed = beside.replay("PickupDist", MOST)
+    episode.agents[1, 2] += 1
+    episode.solved[-1] = False
+    assert replayed(episode) == 2
+
+
+def figures(state: LevelState) -> list[float]:
+    """What a start state is like, in numbers."""
+    kinds, colours = state.grid[:, :, 0], state.grid[:, :, 1]
+    things = [float((kinds == kind).sum()) for kind in (DOOR, KEY, BALL, BOX)]
+    row, column = state.position
+    near = [np.abs(np.argwhere(state.targets[k][state.ids]) - state.position).sum(1).min(initial=99) for k in range(2)]
+    lies = np.argwhere(state.ids)
+    return [
+        *things, float(colours[state.ids > 0].mean()), float((state.grid[:, :, 2] == 2).sum()), float(row),
+        float(column),
+        *(float(state.direction == d) for d in range(4)), *map(float, near), *map(float, lies.mean(0)),
+        *map(float, state.targets.sum(1)), *(float(x) for x in state.mission[:, 1:].ravel()),
+        *(float(state.mission[0, 3] == place) for place in range(4)),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "n"),
+    [("PickupLoc", 150), ("GoToDoor", 150), *(pytest.param(x, 600, marks=pytest.mark.slow) for x in beside.PUBLIC)],
+)
+def test_levels_are_like_those_of_minigrid(name: str, n: int):
+    """No mean of a figure differs by more than chance allows; what is the same in all levels there, is here."""
+    env: Any = beside.environment(name)
+    theirs = [beside.begin(env, seed) for seed in range(n)]
+    said = env.mission
+    ours = list(islice(start_states(name, 0), n))
+    assert ours[0].grid.shape == theirs[0].grid.shape
+    one, other = np.array([figures(x) for x in ours]), np.array([figures(x) for x in theirs])
+    error = np.sqrt((one.var(0) + other.var(0)) / n)
+    assert np.all(np.abs(one.mean(0) - other.mean(0)) <= 4.5 * error)
+    assert mission_sentence(theirs[-1].mission) == said.replace(" a ", " the ")
