@@ -15,6 +15,8 @@ from jaxreward.tasks.levels.bank import bank_of
 from jaxreward.tasks.levels.catalogue import LEVELS, Level
 from jaxreward.tasks.levels.codes import ACTIONS
 from jaxreward.tasks.levels.drawing import draw
+from jaxreward.tasks.levels.expert import expert_actions
+from jaxreward.tasks.levels.mission import mission_sentence
 from jaxreward.tasks.levels.state import LevelState, LevelView, view_of
 from jaxreward.tasks.levels.vocabulary import level_vocabulary
 from jaxreward.tasks.metrics import Reached
@@ -114,4 +116,12 @@ class BabyAI:
         return draw(jax.tree.map(np.asarray, state))
 
     def vocabulary(self) -> Vocabulary:
-        return level_vocabulary(self.level)
+        return level_vocabulary()
+
+    def expert_actions(self, state: LevelState) -> list[int]:
+        """Actions that fulfil the mission from a state, the first or a later one; on the host."""
+        return expert_actions(self.kind, state)
+
+    def mission(self, state: LevelState) -> str:
+        """The mission of an episode in words; on the host."""
+        return mission_sentence(np.asarray(state.mission))
