@@ -158,12 +158,14 @@ def bot_actions(seed: int, noise: float) -> Callable[[Any, int], int]:
     def choose(env: Any, t: int) -> int:
         if t == 0:
             held["bot"], held["last"] = BabyAIBot(env), None
+        action = None
         if held["bot"] is not None:
             try:
-                action = int(held["bot"].replan(held["last"]))
+                planned: Any = held["bot"].replan(held["last"])
+                action = int(planned)
             except Exception:  # it gives up where it finds no way, by assertions of several kinds
                 held["bot"] = None
-        if held["bot"] is None or rng.random() < noise:
+        if action is None or rng.random() < noise:
             action = int(rng.integers(7))
         held["last"] = env.actions(action)
         return action

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import jax
 import numpy as np
@@ -14,6 +14,7 @@ from jaxreward.tasks.levels.task import BabyAI
 from tests.compilation import jit
 
 STEPS = 100
+T = TypeVar("T", LevelState, LevelView)
 
 
 class Played(NamedTuple):
@@ -61,5 +62,5 @@ def starts(name: str, **options: Any) -> list[LevelState]:
     return [jax.tree.map(lambda x, i=i: x[i], bank) for i in range(len(bank.step_num))]
 
 
-def at(states: LevelState, t: int) -> LevelState:
+def at(states: T, t: int) -> T:
     return jax.tree.map(lambda x: x[t], states)

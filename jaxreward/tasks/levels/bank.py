@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -43,7 +44,7 @@ def start_state(
     targets: np.ndarray,
 ) -> LevelState:  # fmt: skip
     """A state with empty hands before the first step; the clauses of a mission are not fulfilled yet."""
-    fields = {
+    fields: dict[str, Any] = {
         "grid": np.asarray(grid, np.uint8), "ids": np.asarray(ids, np.uint8),
         "position": np.asarray(position, np.int32), "direction": np.asarray(direction, np.int32),
         "carried": np.zeros(4, np.uint8), "mission": np.asarray(mission, np.int32),
@@ -83,7 +84,7 @@ def bank_of(name: str, size: int, seed: int, held_out: bool) -> LevelState:
     if not found:
         raise UserError(f"babyai/{name} has no start state with held_out={str(held_out).lower()}")
     states = list(found.values())
-    columns = {
+    columns: dict[str, Any] = {
         field: np.stack([getattr(state, field) for state in states]) for field in LevelState.__dataclass_fields__
     }
     return LevelState(**columns)

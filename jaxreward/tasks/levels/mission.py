@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from jaxreward.tasks.levels.codes import (
     ANY,
@@ -51,7 +52,7 @@ def mission_array(clauses: Sequence[Clause]) -> np.ndarray:
     return rows
 
 
-def mission_sentence(mission: np.ndarray) -> str:
+def mission_sentence(mission: ArrayLike) -> str:
     """A mission, int (2, 4), in words: "open the red door, then open the blue door".
 
     It says "the" where MiniGrid says "a" of several objects that a clause names: how many there are is no part of a

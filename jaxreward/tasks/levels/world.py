@@ -130,7 +130,9 @@ class World:
             ahead = _beside(cell, direction)
             if ahead in wanted:
                 return self._traced(came, pose)
-            nexts = [((cell, (direction + 3) % 4), 1, (TURN_LEFT,)), ((cell, (direction + 1) % 4), 1, (TURN_RIGHT,))]
+            nexts: list[tuple[tuple[Cell, int], int, tuple[int, ...]]] = [
+                ((cell, (direction + 3) % 4), 1, (TURN_LEFT,)), ((cell, (direction + 1) % 4), 1, (TURN_RIGHT,)),
+            ]  # fmt: skip
             if entered := self._entering(ahead):
                 nexts.append(((ahead, direction), *entered))
             for after, price, steps in nexts:
