@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -18,6 +19,7 @@ from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.evolution.setup import Setup
 from jaxreward.objectives.demonstrations.demonstration_options import DemonstrationOptions
 from jaxreward.records import Request
+from jaxreward.reports.page import write_report
 from jaxreward.runs import Baseline, Checked, Finished, Proposed, Told, Trained, read_log
 from jaxreward.tasks import Task
 from jaxreward.training import PPO
@@ -92,6 +94,13 @@ def test_a_candidate_is_scored_without_training_and_the_end_is_trained(whole: An
     final = {e.name: e.score for e in substance(path) if isinstance(e, Baseline)}
     assert set(final) == {"best", "sparse"}
     assert {score and score.measure.name for score in final.values()} == {"success"}
+
+
+def test_the_report_tells_success_from_fitness(whole: Any, tmp_path: Path) -> None:
+    _, path = whole
+    text = write_report(path, tmp_path / "report.html").read_text()
+    assert re.search(r'class="result"><strong>[\d.]+</strong> <span>success</span>', text)
+    assert '"metric":"fitness"' in text
 
 
 def test_an_expansion_adds_the_episodes_of_a_policy_and_everyone_is_scored_again(whole: Any) -> None:

@@ -71,9 +71,9 @@ class Report:
         }[view.standing]
         return f"{done}. {how}"
 
-    def number(self, value: float | None, sign: bool = False) -> str:
-        """A value of the metric; a dash where there is none."""
-        return "–" if value is None else figure(value, sign=sign, rate=self.measure.rate)
+    def number(self, value: float | None, sign: bool = False, measure: Measure | None = None) -> str:
+        """A value of a metric, by default that of the search; a dash where there is none."""
+        return "–" if value is None else figure(value, sign=sign, rate=(measure or self.measure).rate)
 
 
 def make_report(view: RunView) -> Report:
@@ -151,12 +151,13 @@ def _typed(*words: str) -> str:
 def _charts(view: RunView, programs: Sequence[ScoredProgram]) -> dict[str, dict[str, Any]]:
     """The charts that have data."""
     measure, feedback = view.measure, view.best.feedback if view.best else None
+    trained = view.trained_measure
     failed = [{"stage": stage, "count": count} for stage, count in view.failures.items()]
     nodes, edges = forest(view)
     points, best = search_rows(view)
     found = {
-        "intervals": (rows := _intervals(programs)) and charts.intervals(rows, measure),
-        "curves": (rows := _curves(view, programs)) and charts.curves(measure, rows),
+        "intervals": (rows := _intervals(programs)) and charts.intervals(rows, trained),
+        "curves": (rows := _curves(view, programs)) and charts.curves(trained, rows),
         "search": points and charts.search(points, best, measure),
         "archive": (rows := size_rows(view)) and charts.archive(cells(view), rows, measure),
         "tree": nodes and charts.tree(nodes, edges, measure),

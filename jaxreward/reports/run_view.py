@@ -77,6 +77,12 @@ class RunView:
         """The metric of the task."""
         return next((r.score.measure for r in self.results.values() if r.score), self.started.measure or SUCCESS)
 
+    @property
+    def trained_measure(self) -> Measure:
+        """The metric of the final training: of a search on demonstrations another than the one that it searched by."""
+        fresh = (baseline.score for baseline in self.progress.baselines.values())
+        return next((score.measure for score in fresh if score is not None), self.measure)
+
     @cached_property
     def results(self) -> dict[str, Result]:
         """All results by candidate id in the order of the requests, those of the unfinished generation included."""
