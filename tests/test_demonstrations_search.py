@@ -14,7 +14,7 @@ import pytest
 
 from jaxreward.demonstrations import Trajectories, record_actions, reset_keys, save_trajectories
 from jaxreward.errors import InvalidSetting, UnusableFile, UserError
-from jaxreward.evolution import run_search
+from jaxreward.evolution import ask, run_search
 from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.evolution.setup import Setup
 from jaxreward.objectives.demonstrations.demonstration_options import DemonstrationOptions
@@ -159,6 +159,12 @@ def test_a_language_model_is_shown_the_data_and_not_told_what_the_task_is(
     told = Setup.of(dataclasses.replace(own, demonstrations=options), corridor)
     text = prompt(told)
     assert corridor.description in text
+
+
+def test_a_person_is_asked_with_the_data(settings: EvolveSettings, corridor: Task, tmp_path: Path) -> None:
+    pages, _ = ask(dataclasses.replace(settings, proposer="manual", out=tmp_path), Silent(), task=corridor)
+    assert len(pages) == settings.generation
+    assert all("An episode of the expert" in page.read_text() for page, _ in pages)
 
 
 @pytest.mark.parametrize(

@@ -158,7 +158,10 @@ def ask(settings: EvolveSettings, watcher: Watcher, *, task: Task | None = None)
         if settings.resume:
             run.update_config(settings.as_config())
         main.begin()
-        requests = main.ask()
+        main.ask()
+        requests = main.questions()
+        if not requests:
+            return [], "the search answers what it asks next by itself: `jaxreward tell` goes on"
         writer = setup.proposer
         if requests and requests[0].operator == "prefer" and setup.judge is not None:
             if setup.judge.how == "terminal":

@@ -222,6 +222,11 @@ class Evolution:
             self.log(Asked.of(next_requests(self.settings, self.strategy, self.progress, planned)))
         return self._open.unproposed()
 
+    def questions(self) -> tuple[Request, ...]:
+        """The requests in work that wait for a proposer's answer, with what the objective shows of its data."""
+        asked = (request for request in self._open.unproposed() if request.operator not in OWN)
+        return tuple(self.objective.illustrated(request, partial(self._parent, request)) for request in asked)
+
     def rng_of(self, request: Request) -> np.random.Generator:
         """The random generator of a request for the proposer."""
         return derive_rng(self.settings.seed, "propose", request.id)
@@ -265,13 +270,11 @@ class Evolution:
         if not waiting:
             return
         self._stop_here()
-        own = [request for request in waiting if request.operator in OWN]
-        for request in own:
+        for request in [request for request in waiting if request.operator in OWN]:
             self.log(Proposed(proposal=self._own_answer(request)))
-        waiting = self._open.unproposed()
+        waiting = self.questions()
         if not waiting:
             return
-        waiting = tuple(self.objective.illustrated(r, partial(self._parent, r)) for r in waiting)
         votes = [request for request in waiting if request.operator == "prefer"]
         if votes and self.judge is not None:
             answers = self.judge.judge_all(votes, self.rng_of)
