@@ -76,10 +76,10 @@ def test_each_task_has_the_steps_of_its_preset_unless_told():
 def test_every_option_is_documented():
     text = (ROOT / "docs" / "compare.md").read_text()
     for field in dataclasses.fields(CompareSettings):
-        # the first five are no options; those of `llm` are those of `evolve`, listed in commands.md
-        if field.name not in ("command", "learner", "platform", "own_tasks", "own_proposers", "llm"):
+        # the first five are no options; the groups are those of `evolve`, listed on their pages
+        if field.name not in ("command", "learner", "platform", "own_tasks", "own_proposers", "llm", "demonstrations"):
             assert f"`--{field.name.replace('_', '-')}" in text, field.name
-    assert "(commands.md)" in text
+    assert "(commands.md)" in text and "(demonstrations.md" in text
 
 
 def test_each_task_has_its_learner_with_the_options_given():

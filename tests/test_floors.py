@@ -35,7 +35,7 @@ FLOORS: dict[str, set[str]] = {
         *("records", "errors", "extras", "config", "function_source", "kernels", "moves", "devices", "user_files"),
         "sentences",
     },
-    "demonstrations": {"records", "errors", "extras", "files", "config", "programs", "tasks", "devices"},
+    "demonstrations": {"records", "errors", "extras", "files", "config", "programs", "sentences", "tasks", "devices"},
     "objectives": {
         *("records", "errors", "config", "files", "sentences", "programs", "tasks"),
         *("demonstrations", "search", "training"),

@@ -213,8 +213,8 @@ def test_replies_are_checked_and_compiled_while_others_are_awaited(tmp_path, mon
     def train(*_: Any, **__: Any) -> None:
         raise UserError(enough)
 
-    monkeypatch.setattr("jaxreward.evolution.loop.compile_ahead", compile_ahead)
-    monkeypatch.setattr("jaxreward.evolution.loop.train_generation", train)
+    monkeypatch.setattr("jaxreward.objectives.training.objective.compile_ahead", compile_ahead)
+    monkeypatch.setattr("jaxreward.objectives.training.objective.train_generation", train)
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     monkeypatch.chdir(tmp_path)
     with ChatServer(reply) as server:

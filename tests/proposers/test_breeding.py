@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from jaxreward.operators import OPERATORS, WORDS
+from jaxreward.operators import OPERATORS, OWN, WORDS
 from jaxreward.proposers.genetic.breeding import BREEDERS
 from jaxreward.proposers.genetic.continuation import next_step
 from jaxreward.proposers.genetic.genetic_proposer import GeneticProposer
@@ -23,7 +23,7 @@ PROPOSER = GeneticProposer(XLAND)
 LEXICON = PROPOSER.lexicon
 PARTS: tuple[Part, ...] = tuple(ENTRY)
 SEEDS = range(25)
-PROGRAMS = sorted(set(OPERATORS) - WORDS)
+PROGRAMS = sorted(set(OPERATORS) - WORDS - OWN)
 
 FEATURES = {"agent_position": 1.0, "agent_facing": 1.0, "yellow_pyramid_offset": 2.0}
 TERMS = {"got_yellow_pyramid": 1.0, "near_yellow_pyramid_potential": 0.1, "time_cost": 0.01}

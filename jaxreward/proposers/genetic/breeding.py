@@ -26,7 +26,7 @@ from jaxreward.proposers.genetic.genome import Gene, Genome, Part
 from jaxreward.proposers.genetic.guidance import band, level, repaired
 from jaxreward.proposers.genetic.lexicon import pick
 from jaxreward.proposers.genetic.planning import carried_out
-from jaxreward.proposers.genetic.variation import Variation
+from jaxreward.proposers.genetic.variation import MOST, Variation
 from jaxreward.records import Result
 
 NEAR_ZERO = 0.05
@@ -193,9 +193,26 @@ def implement(context: BreedingContext) -> Genome:
     return carried_out(context.plan, context.variation)
 
 
+def shape(context: BreedingContext) -> Genome:
+    """The parent with one more guiding term, in place of another of its terms where there is no room; without a reward
+    of genes, an improved one."""
+    genome, variation = context.parents[0].genome, context.variation
+    genes = genome.genes("reward")
+    if "reward" not in variation.parts or not genes:
+        return improve(context)
+    names = [gene.name for gene in genes]
+    theme = variation.theme(genome)
+    guide = variation.lexicon.draw(variation.rng, "reward", theme, names, families=("potential",))
+    if guide is None:
+        return improve(context)
+    if len(genes) >= MOST["reward"]:
+        genome = variation.remove(genome, "reward")
+    return variation.add(genome, "reward", guide)
+
+
 BREEDERS: Mapping[str, Callable[[BreedingContext], Genome]] = {
     breeder.__name__: breeder
-    for breeder in (scratch, improve, structure, weights, term, reflect, crossover, path, different, implement)
+    for breeder in (scratch, improve, structure, weights, term, reflect, crossover, path, different, implement, shape)
 }
 
 PARENTLESS = frozenset({"scratch", "implement"})
