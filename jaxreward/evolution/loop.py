@@ -224,7 +224,9 @@ class Evolution:
 
     def questions(self) -> tuple[Request, ...]:
         """The requests in work that wait for a proposer's answer, with what the objective shows of its data."""
-        asked = (request for request in self._open.unproposed() if request.operator not in OWN)
+        asked = tuple(request for request in self._open.unproposed() if request.operator not in OWN)
+        if not getattr(self.proposer, "reads_data", False):
+            return asked
         return tuple(self.objective.illustrated(request, partial(self._parent, request)) for request in asked)
 
     def rng_of(self, request: Request) -> np.random.Generator:

@@ -82,7 +82,8 @@ class Proposer(Protocol):
     An answer depends on its request, the random generator of the request and, for a language model
     or a person, on what they reply; a reply that reached the transcript is used again by a resumed
     run, so that it proposes what an uninterrupted one would have. `accepts_repairs` says whether an answer
-    that was rejected may be sent back with the verdict.
+    that was rejected may be sent back with the verdict. One that shows `Request.illustrations` to whom it asks has an
+    attribute `reads_data` that is true.
     """
 
     name: str

@@ -117,7 +117,7 @@ def test_accuracy_is_the_share_of_ordered_pairs() -> None:
 def test_a_reward_of_the_goal_separates_and_a_constant_does_not(
     programs: Sequence[Program], data: DemonstrationData
 ) -> None:
-    found = separate(programs, data)
+    (found,) = separate(programs, data)
     assert data.experts == 3 and found.accuracy[4] == 0.5
     assert found.fitness[0] > found.fitness[4] and found.accuracy[0] > 0.9
 

@@ -75,9 +75,10 @@ class DemonstrationSets:
         return DemonstrationSets(found[0], found[1], held_out, _positives(task, found[0], options))
 
     def write(self, folder: Path) -> None:
-        """Write the sets into the folder of a run."""
-        for name, episodes in zip(_FILES, (self.expert, self.negative, *(self.held_out or ())), strict=False):
-            save_trajectories(folder / FOLDER / f"{name}.npz", episodes)
+        """Write the sets into the folder of a run; what `is_there` looks for comes last."""
+        sets = dict(zip(_FILES, (self.expert, self.negative, *(self.held_out or ())), strict=False))
+        for name in sorted(sets, key=lambda name: name == _FILES[1]):
+            save_trajectories(folder / FOLDER / f"{name}.npz", sets[name])
 
 
 def _positives(task: Task, expert: Trajectories, options: DemonstrationOptions) -> Positives:
@@ -88,5 +89,5 @@ def _positives(task: Task, expert: Trajectories, options: DemonstrationOptions) 
 
 
 def is_there(folder: Path) -> bool:
-    """Whether a run in `folder` has its sets."""
+    """Whether a run in `folder` has all of its sets."""
     return (folder / FOLDER / f"{_FILES[1]}.npz").is_file()

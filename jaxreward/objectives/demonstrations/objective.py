@@ -21,13 +21,12 @@ from jaxreward.objectives.training.candidate_trainer import CandidateTrainer
 from jaxreward.objectives.training.training_settings import TrainingSettings
 from jaxreward.programs import Program
 from jaxreward.records import Candidate, ExampleChoice, Failure, Feedback, Measure, Request, Result, Score
+from jaxreward.search.grace import ACCURACY
 from jaxreward.search.seeding import derive_rng
 from jaxreward.tasks import Task
 
 FITNESS = Measure(name="fitness", rate=False, worst=-100.0)
 """GRACE's equation 4.1: at most 0, about -1.4 for a reward that says nothing where half of the probability is known."""
-
-ACCURACY = "accuracy"
 
 
 class DemonstrationObjective:
@@ -76,7 +75,7 @@ class DemonstrationObjective:
 
     def illustrated(self, request: Request, program: Callable[[], Program | None]) -> Request:
         choice, parent = request.examples or ExampleChoice(trajectory=not request.parents), program()
-        found = separate([parent], self.data) if parent is not None else None
+        found = separate([parent], self.data)[0] if parent is not None else None
         rng = derive_rng(self._settings.seed, "illustrations", request.id)
         lines = illustrations(choice, found, self.data, self._sets.expert, rng)
         return request.model_copy(update={"illustrations": lines})
@@ -84,8 +83,8 @@ class DemonstrationObjective:
     def score(
         self, tag: str, label: str, candidates: Sequence[Candidate], programs: Sequence[Program], best: Score | None
     ) -> Scored:
-        found = separate(programs, self.data)
-        held_out = separate(programs, self._held_out) if self._held_out is not None else None
+        found, *rest = separate(programs, self.data, *([self._held_out] if self._held_out is not None else []))
+        held_out = rest[0] if rest else None
         results = [self._result(c, found, held_out, k) for k, c in enumerate(candidates)]
         return Scored(tuple(programs), tuple(results))
 
@@ -119,7 +118,7 @@ class DemonstrationObjective:
         more, steps = self._played(tag, label, program)
         save_trajectories(path, more)
         earlier = self._bench.expansions()
-        before, after = (separate([program], self._with(ids)) for ids in (earlier, (*earlier, request.id)))
+        before, after = separate([program], self._with(earlier), self._with((*earlier, request.id)))
         words = (
             f"{len(more)} episodes of a policy trained with {request.parents[0].candidate.id}, success "
             f"{float(np.mean(more.success)):.3g}: its fitness was {float(before.fitness[0]):.4g} and is "

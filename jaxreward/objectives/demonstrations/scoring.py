@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import partial, reduce
 from typing import Any, Literal, NamedTuple
 
 import jax
@@ -87,10 +87,15 @@ class Separation(NamedTuple):
     accuracy: Array
 
 
-def separate(programs: Sequence[Program], data: DemonstrationData) -> Separation:
-    """Score programs by `airl_fitness` and `accuracy` on demonstrations."""
-    rewards = BatchedRewards(programs)(data.transitions)
-    return Separation(np.asarray(rewards), *map(np.asarray, _scored(rewards, data.log_probabilities, data.experts)))
+def separate(programs: Sequence[Program], *sets: DemonstrationData) -> tuple[Separation, ...]:
+    """Score programs by `airl_fitness` and `accuracy` on each of some sets, with one launch for all rewards."""
+    whole = reduce(Samples.joined, (data.transitions for data in sets))
+    rewards, ends = BatchedRewards(programs)(whole), np.cumsum([len(data.transitions) for data in sets])
+    parts = jnp.split(rewards, ends[:-1], axis=1)
+    return tuple(
+        Separation(np.asarray(own), *map(np.asarray, _scored(own, data.log_probabilities, data.experts)))
+        for own, data in zip(parts, sets, strict=True)
+    )
 
 
 @partial(jax.jit, static_argnums=2)

@@ -36,6 +36,7 @@ class ManualProposer(Proposer):
 
     name = "manual"
     accepts_repairs = True
+    reads_data = True
 
     def __init__(self, card: TaskCard, settings: LlmSettings | None = None) -> None:
         self.settings = settings or LlmSettings()

@@ -48,6 +48,7 @@ class LlmProposer(Proposer):
 
     name = "llm"
     accepts_repairs = True
+    reads_data = True
 
     def __init__(self, card: TaskCard, settings: LlmSettings | None = None) -> None:
         require("llm", "the proposer llm", "proposer")
