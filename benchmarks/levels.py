@@ -39,17 +39,11 @@ class LevelsSettings:
     """File for the results, written after every level."""
 
 
-def agreement(name: str, episodes: int, most: int = 100) -> dict[str, int]:
-    """Steps that were compared, and those that differ."""
-    from benchmarks import minigrid_levels as beside
+def agreement(name: str, episodes: int) -> dict[str, int]:
+    """Steps that were compared, those that differ, and episodes that succeeded."""
+    from benchmarks.minigrid_levels import compared
 
-    env, replayed = beside.environment(name), beside.replay(name, most)
-    steps = wrong = solved = 0
-    for seed in range(episodes):
-        choose = beside.random_actions(seed) if seed % 2 else beside.bot_actions(seed, 0.1)
-        episode = beside.play(env, seed, choose, most)
-        steps, wrong, solved = steps + len(episode.actions), wrong + replayed(episode), solved + int(episode.solved[-1])
-    return {"steps": steps, "mismatches": wrong, "solved": solved}
+    return dict(zip(("steps", "mismatches", "solved"), compared(name, episodes), strict=True))
 
 
 def expert(name: str, episodes: int) -> dict[str, float]:

@@ -171,3 +171,14 @@ def bot_actions(seed: int, noise: float) -> Callable[[Any, int], int]:
         return action
 
     return choose
+
+
+def compared(name: str, episodes: int, most: int = 100) -> tuple[int, int, int]:
+    """Steps, steps that differ, and successes of episodes of MiniGrid's bot, which errs, and of random play."""
+    env, replayed = environment(name), replay(name, most)
+    steps = wrong = won = 0
+    for seed in range(episodes):
+        choose = random_actions(seed) if seed % 2 else bot_actions(seed, 0.1)
+        episode = play(env, seed, choose, most)
+        steps, wrong, won = steps + len(episode.actions), wrong + replayed(episode), won + int(episode.solved[-1])
+    return steps, wrong, won

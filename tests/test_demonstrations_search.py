@@ -20,10 +20,11 @@ from jaxreward.evolution.setup import Setup
 from jaxreward.objectives.demonstrations.demonstration_options import DemonstrationOptions
 from jaxreward.records import Request
 from jaxreward.reports.page import write_report
-from jaxreward.runs import Baseline, Checked, Finished, Proposed, Told, Trained, read_log
+from jaxreward.runs import Baseline, Trained
 from jaxreward.tasks import Task
 from jaxreward.training import PPO
 from tests.silent import Silent
+from tests.substance import substance
 
 pytestmark = pytest.mark.usefixtures("unoptimised", "unsynced")
 
@@ -66,17 +67,6 @@ def whole(settings: EvolveSettings, machine: dict[str, Any], tmp_path_factory: p
     """An uninterrupted search with one expansion, and where it lies."""
     out = tmp_path_factory.mktemp("whole")
     return run_search(dataclasses.replace(settings, out=out), Silent(), **machine), out / "run"
-
-
-def substance(path: Path) -> list[Any]:
-    kept = []
-    for entry in read_log(path / "events.jsonl"):
-        event = entry.event
-        if isinstance(event, Trained | Baseline):
-            event = event.model_copy(update={"compile_s": 0.0, "run_s": 0.0})
-        if isinstance(event, Proposed | Checked | Trained | Told | Baseline | Finished):
-            kept.append(event)
-    return kept
 
 
 def test_the_goal_is_found_from_the_data_alone(whole: Any) -> None:

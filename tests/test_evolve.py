@@ -20,13 +20,14 @@ from jaxreward.errors import EndCause, InvalidSetting
 from jaxreward.evolution import run_search
 from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.objectives.training import candidate_trainer
-from jaxreward.runs import REQUEUE_EXIT_CODE, Baseline, Checked, Finished, Proposed, Told, Trained, fold, read_log
+from jaxreward.runs import REQUEUE_EXIT_CODE, Finished, Proposed, Trained, fold, read_log
 from jaxreward.runs.provenance import read_header
 from jaxreward.runs.toml import to_toml
 from jaxreward.search import make_strategy
 from jaxreward.training import PPO, Checkpointing, Interrupted
 from jaxreward.training.chunk import Chunk
 from tests.silent import Silent
+from tests.substance import substance
 from tests.tracking.records import read_folder
 
 pytestmark = pytest.mark.usefixtures("unoptimised", "unsynced")
@@ -52,18 +53,6 @@ def whole(machine, tmp_path_factory):
     """An uninterrupted run, and where it lies."""
     out = tmp_path_factory.mktemp("whole")
     return run(machine, out), out / "run"
-
-
-def substance(path: Path) -> list[Any]:
-    """The events of a run without clocks, and without the marks of having been resumed."""
-    kept = []
-    for entry in read_log(path / "events.jsonl"):
-        event = entry.event
-        if isinstance(event, Trained | Baseline):
-            event = event.model_copy(update={"compile_s": 0.0, "run_s": 0.0})
-        if isinstance(event, Proposed | Checked | Trained | Told | Baseline | Finished):
-            kept.append(event)
-    return kept
 
 
 TUNED: dict[str, Any] = {"tune": 3, "tune_steps": 128, "final_seeds": 0, "baselines": ()}

@@ -18,6 +18,7 @@ from jaxreward.demonstrations import (
     record_random,
     save_trajectories,
 )
+from jaxreward.demonstrations.experts import MOST_TRIES
 from jaxreward.errors import FileProblem, InvalidSetting, UnusableFile, UserError
 from jaxreward.evolution.search_run import open_run
 from jaxreward.runs.provenance import VERSIONED, versions
@@ -25,8 +26,6 @@ from jaxreward.sentences import mention
 from jaxreward.tasks import Task, make_task_of, measure_of
 
 EXPERT, RANDOM = "expert", "random"
-_MOST = 20
-"""Episodes that are played for each one that is kept, at most."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +84,7 @@ def run(resolved: Resolved[RecordSettings]) -> int:
 def _recorded(task: Task, s: RecordSettings) -> Trajectories:
     if s.by == EXPERT:
         return record_expert(task, s.episodes, seed=s.seed, noise=s.noise, solved=s.solved, task_arg=s.task_arg)
-    count = s.episodes * (_MOST if s.solved else 1)
+    count = s.episodes * (MOST_TRIES if s.solved else 1)
     if s.by == RANDOM:
         found = record_random(task, count, seed=s.seed, task_arg=s.task_arg)
     else:

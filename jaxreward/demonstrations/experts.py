@@ -15,6 +15,8 @@ from jaxreward.sentences import mention
 from jaxreward.tasks import Demonstrated, Discrete, Task, compiler_options
 
 _AT_ONCE = 64
+MOST_TRIES = 20
+"""Episodes that are played for each one that is kept, at most, where only those with success are."""
 
 
 def record_expert(
@@ -35,7 +37,7 @@ def record_expert(
         raise UserError(f"{task.name} has no scripted expert: record a trained policy, or import episodes of your own")
     if not 0.0 <= noise <= 1.0:
         raise InvalidSetting(f"{mention('noise', noise)} must be a probability", "noise")
-    kept, taken, most = list[Trajectories](), 0, episodes * (20 if solved else 1)
+    kept, taken, most = list[Trajectories](), 0, episodes * (MOST_TRIES if solved else 1)
     keys = reset_keys(most, seed)
     rng = np.random.default_rng([seed, 1])
     run = _Stepper(task)

@@ -17,26 +17,15 @@ from jaxreward.tasks.levels.state import LevelState
 MOST = 100
 
 
-def mismatches(name: str, episodes: int) -> tuple[int, int, int]:
-    """Steps, steps that differ, and successes of episodes of MiniGrid's bot, which errs, and of random play."""
-    env, replayed = beside.environment(name), beside.replay(name, MOST)
-    steps = wrong = won = 0
-    for seed in range(episodes):
-        choose = beside.random_actions(seed) if seed % 2 else beside.bot_actions(seed, 0.1)
-        episode = beside.play(env, seed, choose, MOST)
-        steps, wrong, won = steps + len(episode.actions), wrong + replayed(episode), won + int(episode.solved[-1])
-    return steps, wrong, won
-
-
 @pytest.mark.parametrize("name", ["GoToObjS4", "PickupLoc", "OpenTwoDoors"])
 def test_every_step_is_as_in_minigrid(name):
-    steps, wrong, won = mismatches(name, 6)
+    steps, wrong, won = beside.compared(name, 6)
     assert steps > 20 and wrong == 0 and won > 0
 
 
 @pytest.mark.slow
 def test_a_hundred_thousand_steps_are_as_in_minigrid():
-    found = {name: mismatches(name, 220) for name in beside.PUBLIC}
+    found = {name: beside.compared(name, 220) for name in beside.PUBLIC}
     assert sum(steps for steps, _, _ in found.values()) >= 100_000
     assert {name: wrong for name, (_, wrong, _) in found.items() if wrong} == {}
     assert all(won for _, _, won in found.values())
