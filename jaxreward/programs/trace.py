@@ -257,7 +257,8 @@ def _debugged(value: Any, limits: Limits) -> tuple[list[Any], list[str]]:
 def _arrays(value: Any, limits: Limits) -> tuple[list[Any], list[str]]:
     form = "return {'name': number or array, ...}"
     if not isinstance(value, dict) or not value:
-        what = "an empty one" if isinstance(value, dict) else "None" if value is None else f"a {type(value).__name__}"
+        kinds = ((dict, "an empty one"), (jax.Array, "an array"), (type(None), "None"))
+        what = next((words for kind, words in kinds if isinstance(value, kind)), f"a {type(value).__name__}")
         hint = "end with a return statement: " + form if value is None else form
         raise Refused(f"debug must return a dictionary of named arrays, not {what}", hint=hint, stage="contract")
     if len(value) > limits.terms:

@@ -63,8 +63,8 @@ class FunctionLibrary:
     def of(results: Iterable[Result]) -> FunctionLibrary:
         """The library of the programs that have a score.
 
-        Of programs that compute the same, which are one that was scored again, the first counts. Programs of the
-        genetic proposer do not count.
+        A program that was scored again, e.g. on more data, is one, with its last score. Programs of the genetic
+        proposer do not count.
         """
         programs = _programs(results)
         merits = sorted(map(_merit, programs), reverse=True)
@@ -96,17 +96,19 @@ class FunctionLibrary:
             most, characters: functions, and characters of all.
             lines: of one function with what it needs; a longer one is left out.
         """
-        known = {helper.key for helper in helpers_of(besides)}
+        owned = helpers_of(besides)
+        keys, known = {helper.key for helper in owned}, {d[:2] for helper in owned for d in helper.definitions}
         found, names = list[str](), set[str]()
         for function in sorted(self.functions, key=lambda f: -f.good):
-            fresh = [d for d in function.helper.definitions if d.key not in known]
+            fresh = [d for d in function.helper.definitions if d[:2] not in known]
             text, bound = _joined(fresh), {name for d in fresh for name in d.names}
             if function.good < LEAST_SHARED or len(found) == most:
                 break
-            if function.helper.key in known or bound & names or text.count("\n") >= lines or len(text) > characters:
+            if function.helper.key in keys or bound & names or text.count("\n") >= lines or len(text) > characters:
                 continue
             characters -= len(text)
-            known.update(d.key for d in fresh)
+            keys.update(d.key for d in fresh)
+            known.update(d[:2] for d in fresh)
             names |= bound
             found.append(f"# in {function.programs} programs\n{text}")
         return tuple(found)
@@ -123,7 +125,8 @@ def _programs(results: Iterable[Result]) -> list[Result]:
     for result in results:
         candidate = result.candidate
         if result.score is not None and candidate.proposer != _COPIES:
-            known.setdefault(candidate.summary.digest if candidate.summary else candidate.id, result)
+            digest = candidate.summary.digest if candidate.summary else candidate.id
+            known[digest] = known.get(digest, result).model_copy(update={"score": result.score})
     return list(known.values())
 
 

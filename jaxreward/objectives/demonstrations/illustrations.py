@@ -159,7 +159,7 @@ def _statistics(what: str, named: Iterable[tuple[str, Array]], experts: int) -> 
                 effect = apart / pooled if pooled > 0.0 else float(np.copysign(np.inf, apart))
                 name = label + (f"[{k}]" if array.ndim > 1 else "")
                 rows.append((abs(effect), f"{name}: d {effect:.2f}; expert {_spread(one)}; others {_spread(other)}"))
-    rows.sort(key=lambda row: -row[0])
+    rows.sort(key=lambda row: -round(row[0], 2))  # equal ones in the order of the arrays
     if not rows:
         return []
     head = f"{what} in which the expert's differ most: Cohen's d, then mean, standard deviation, 5 % to 95 %"
