@@ -101,9 +101,13 @@ def test_functions_that_call_one_another_and_deep_ones_end() -> None:
 # ---- the library of a search
 
 
-def result(id: str, generation: int, source: str, mean: float | None, **more: str) -> Result:
-    summary = ProgramSummary(digest=more.pop("digest", id), observation_size=1)
-    candidate = Candidate(id=id, generation=generation, operator="improve", source=source, summary=summary, **more)
+def result(
+    id: str, generation: int, source: str, mean: float | None, digest: str = "", proposer: str = "llm"
+) -> Result:
+    summary = ProgramSummary(digest=digest or id, observation_size=1)
+    candidate = Candidate(
+        id=id, generation=generation, operator="improve", source=source, summary=summary, proposer=proposer
+    )
     if mean is None:
         return Result(candidate=candidate, failure=Failure(stage="trace", message="wrong"))
     return Result(candidate=candidate, score=Score(mean=mean, se=0.1, n=1, episodes=8))
