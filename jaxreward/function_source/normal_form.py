@@ -8,9 +8,8 @@ Sources are parsed and never executed.
 from __future__ import annotations
 
 import ast
-import copy
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
@@ -68,6 +67,15 @@ def _helpers(source: str) -> tuple[Helper, ...]:
     return tuple(found.values())
 
 
+class _Meaning(NamedTuple):
+    """What stands in a normal form for a name from outside: a `form`, or the text of a `value`; `parameters` are those
+    of a function."""
+
+    form: str = ""
+    value: str = ""
+    parameters: tuple[str, ...] = ()
+
+
 class _Program:
     """The statements of a program, and the normal forms of what they bind."""
 
@@ -77,7 +85,7 @@ class _Program:
         for statement in statements:
             for name in statement.binds:
                 self.binders.setdefault(name, []).append(statement)
-        self.functions = {s.binds[0]: s.node for s in statements if isinstance(s.node, ast.FunctionDef)}
+        self.functions = {s.binds[0] for s in statements if s.is_function}
         self._keys = dict[str, str]()
 
     def key(self, name: str) -> str:
@@ -91,39 +99,44 @@ class _Program:
 
     def _normal(self, statement: Statement) -> str:
         own = statement.binds[0] if statement.is_function else ""
-        return ast.dump(_Normal(self, own).visit(copy.deepcopy(statement.node)))
+        outside = tuple((name, self._meaning(name)) for name in statement.needs if name != own)
+        return _normal_form(statement.text, own, outside)
 
-    def outside(self, name: str) -> str:
-        """What stands for a name that a function reads from outside."""
+    def _meaning(self, name: str) -> _Meaning:
         binders = self.binders.get(name, [])
         if not binders:
-            return name  # a builtin
-        if len(binders) == 1 and (path := _path(binders[0], name)):
-            return f"@{path}"
-        return f"#{self.key(name)}"
-
-    def value(self, name: str) -> ast.expr | None:
-        """The number or text that a name is bound to once, if it is one."""
-        binders = self.binders.get(name, [])
-        node = binders[0].node if len(binders) == 1 else None
-        if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
-            return node.value if _is_literal(node.value) else None
-        return None
+            return _Meaning(name)  # a builtin
+        node = binders[0].node
+        if len(binders) > 1:
+            return _Meaning(f"#{self.key(name)}")
+        if path := _path(node, name):
+            return _Meaning(f"@{path}")
+        if value := _literal(node):
+            return _Meaning(value=value)
+        parameters = _parameters(node.args, named=False) if isinstance(node, ast.FunctionDef) else []
+        return _Meaning(f"#{self.key(name)}", parameters=tuple(parameters))
 
     def definitions(self, name: str) -> tuple[Definition, ...]:
         needed = [s for s in closure([name], self.statements) if not s.is_import]
         return tuple(Definition(self.key(s.binds[0]), s.binds, s.text) for s in needed)
 
 
-class _Normal(ast.NodeTransformer):
-    """Rewrites a statement to its normal form: variables are numbered in the order in which scopes bind them.
+@lru_cache(maxsize=8192)
+def _normal_form(text: str, own: str, outside: tuple[tuple[str, _Meaning], ...]) -> str:
+    """A statement in normal form; programs of a search have most of them from one another.
 
     Args:
-        own: the name of the function, which may call itself.
+        own: the name of the function that it defines, if it does.
+        outside: what the names mean that it reads from the module.
     """
+    return ast.dump(_Normal(own, dict(outside)).visit(ast.parse(text).body[0]))
 
-    def __init__(self, program: _Program, own: str) -> None:
-        self.program, self.own, self.count = program, own, 0
+
+class _Normal(ast.NodeTransformer):
+    """Rewrites a statement to its normal form: variables are numbered in the order in which scopes bind them."""
+
+    def __init__(self, own: str, outside: Mapping[str, _Meaning]) -> None:
+        self.own, self.outside, self.count = own, outside, 0
         self.scopes = list[dict[str, str]]()
 
     def _open(self, names: Iterable[str]) -> None:
@@ -136,12 +149,10 @@ class _Normal(ast.NodeTransformer):
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
         local = self._local(node.id)
-        if local is None and isinstance(node.ctx, ast.Load) and (value := self.program.value(node.id)) is not None:
-            return value
-        if local is None:
-            bound = not self.scopes and isinstance(node.ctx, ast.Store)
-            local = "bound" if bound else "self" if node.id == self.own else self.program.outside(node.id)
-        return ast.Name(local, node.ctx)
+        if local is not None or not isinstance(node.ctx, ast.Load):
+            return ast.Name(local or "bound", node.ctx)
+        meaning = self.outside.get(node.id, _Meaning("self" if node.id == self.own else node.id))
+        return ast.parse(meaning.value, mode="eval").body if meaning.value else ast.Name(meaning.form, node.ctx)
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
         self.generic_visit(node)
@@ -150,19 +161,14 @@ class _Normal(ast.NodeTransformer):
         return node
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
-        called = self._called(node.func)
+        places: dict[str | None, str] = {}
+        if isinstance(node.func, ast.Name) and self._local(node.func.id) is None:
+            parameters = self.outside.get(node.func.id, _Meaning()).parameters
+            places = {name: f"#{k}" for k, name in enumerate(parameters)}
         self.generic_visit(node)
-        if called is not None:
-            places = {a.arg: f"#{k}" for k, a in enumerate([*called.args.posonlyargs, *called.args.args])}
-            for keyword in node.keywords:
-                keyword.arg = places.get(keyword.arg or "", keyword.arg)
+        for keyword in node.keywords:
+            keyword.arg = places.get(keyword.arg, keyword.arg)
         return node
-
-    def _called(self, function: ast.expr) -> ast.FunctionDef | None:
-        """The function of the program that a call is of."""
-        if isinstance(function, ast.Name) and self._local(function.id) is None:
-            return self.program.functions.get(function.id)
-        return None
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.stmt:
         target = self.visit(node.target)
@@ -211,14 +217,15 @@ class _Normal(ast.NodeTransformer):
     visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = _comprehension
 
 
-def _parameters(arguments: ast.arguments) -> list[str]:
-    every = [*arguments.posonlyargs, *arguments.args, arguments.vararg, *arguments.kwonlyargs, arguments.kwarg]
+def _parameters(arguments: ast.arguments, named: bool = True) -> list[str]:
+    """In their order; without those that keywords alone can give, unless `named`."""
+    every = [*arguments.posonlyargs, *arguments.args]
+    every += [arguments.vararg, *arguments.kwonlyargs, arguments.kwarg] if named else []
     return [a.arg for a in every if a is not None]
 
 
-def _path(statement: Statement, name: str) -> str:
+def _path(node: ast.stmt, name: str) -> str:
     """What an import binds a name to, as a dotted path; empty for another statement."""
-    node = statement.node
     if not isinstance(node, ast.Import | ast.ImportFrom):
         return ""
     alias = next(a for a in node.names if name in (a.asname, a.name.split(".")[0]))
@@ -227,8 +234,12 @@ def _path(statement: Statement, name: str) -> str:
     return alias.name if alias.asname else name
 
 
-def _is_literal(node: ast.expr) -> bool:
-    return isinstance(node.operand if isinstance(node, ast.UnaryOp) else node, ast.Constant)
+def _literal(node: ast.stmt) -> str:
+    """The number or text that a statement binds its one name to; empty for another statement."""
+    if not (isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name)):
+        return ""
+    inner = node.value.operand if isinstance(node.value, ast.UnaryOp) else node.value
+    return ast.unparse(node.value) if isinstance(inner, ast.Constant) else ""
 
 
 def _is_docstring(node: ast.stmt) -> bool:
