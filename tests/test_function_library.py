@@ -22,7 +22,8 @@ def near(place, other):
 SAME = {
     "another name and other variables": "def close(a, b):\n    g = jnp.abs(a - b)\n    return g.sum() < 5\n",
     "annotations": "def near(a: Array, b) -> Array:\n    g: Array = jnp.abs(a - b)\n    return g.sum() < 5\n",
-    "another module's name": "import jax\ndef near(a, b):\n    g = jax.numpy.abs(a - b)\n    return g.sum() < 5\n",
+    "another module's name": "import jax\nimport jax.numpy\n"
+    "def near(a, b):\n    g = jax.numpy.abs(a - b)\n    return g.sum() < 5\n",
     "an imported name": "from jax.numpy import abs as size\n"
     "def near(a, b):\n    g = size(a - b)\n    return g.sum() < 5\n",
     "another constant": "LIMIT = 5\ndef near(a, b):\n    g = jnp.abs(a - b)\n    return g.sum() < LIMIT\n",

@@ -106,11 +106,11 @@ class _Program:
         binders = self.binders.get(name, [])
         if not binders:
             return _Meaning(name)  # a builtin
-        node = binders[0].node
+        if len(paths := {_path(s.node, name) for s in binders}) == 1 and (path := paths.pop()):
+            return _Meaning(f"@{path}")
         if len(binders) > 1:
             return _Meaning(f"#{self.key(name)}")
-        if path := _path(node, name):
-            return _Meaning(f"@{path}")
+        node = binders[0].node
         if value := _literal(node):
             return _Meaning(value=value)
         parameters = _parameters(node.args, named=False) if isinstance(node, ast.FunctionDef) else []

@@ -33,7 +33,7 @@ class Limits:
     equations: int = 40_000
     features: int = 512
     terms: int = 32
-    debug_numbers: int = 4_096
+    debug_numbers: int = 1_024
     flops: int = 2_000_000
     elements: int = 65_536
     constant_bytes: int = 1 << 20

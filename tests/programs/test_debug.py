@@ -70,12 +70,12 @@ BROKEN = {
     "a number as a name": (body("return {1: state.pos}"), "contract", ["1 is not the name of an array"]),
     "a long name": (body("return {'x' * 65: state.pos}"), "contract", ["is not the name of an array"]),
     "many names": (body("return {f'x{k}': k for k in range(33)}"), "contract", ["33 arrays; the limit is 32"]),
-    "huge": (body("return {'x': jnp.ones((65, 64))}"), "contract", ["4,160 numbers; the limit is 4,096"]),
+    "huge": (body("return {'x': jnp.ones((33, 32))}"), "contract", ["1,056 numbers; the limit is 1,024"]),
     "another signature": (program("def debug(state, data):\n    return {}\n"), "contract", ["write def debug(state):"]),
     "defined twice": (program(DEBUG + DEBUG), "contract", ["debug is defined twice"]),
     "assigned": (program(DEBUG + "debug = distance\n"), "contract", ["debug is assigned to"]),
     "changes the module": (
-        body("SEEN.append(1)\nreturn {'x': len(SEEN)}", "SEEN = []\n"), "trace", ["changes a list that outlives the call"]
+        body("SEEN.append(1)\nreturn {'x': len(SEEN)}", "SEEN = []\n"), "trace", ["changes a list that outlives"]
     ),
     "loops in Python": (body("return {'x': sum(k for k in range(10**12))}"), "killed", ["processor time"]),
     "costs much": (

@@ -23,6 +23,9 @@ STATISTICS = 16
 _LONGEST, _LONGEST_DEBUG = 4_000, 1_500
 """Characters of a state, and of what `debug` returns on it."""
 
+_WHOLE, _WHOLE_DEBUG = 2_000, 100
+"""Numbers of an array of these that are all shown."""
+
 _WIDEST = 256
 """Numbers of an array whose statistics are looked at."""
 
@@ -56,22 +59,22 @@ def illustrations(
 
 def state_text(spec: Spec, arrays: Sequence[Array]) -> str:
     """The arrays of a view, `name: values`, a line for each; large ones are cut."""
-    return _text(zip((leaf.name for leaf in spec.leaves), arrays, strict=True), _LONGEST)
+    return _text(zip((leaf.name for leaf in spec.leaves), arrays, strict=True), _LONGEST, _WHOLE)
 
 
 def debug_text(values: Iterable[tuple[str, Array]]) -> str:
     """What `debug` returns on one state, by name, as `state_text` has the arrays of a view."""
-    return _text(((f"debug, {name}", array) for name, array in values), _LONGEST_DEBUG)
+    return _text(((f"debug, {name}", array) for name, array in values), _LONGEST_DEBUG, _WHOLE_DEBUG)
 
 
-def _text(named: Iterable[tuple[str, Array]], longest: int) -> str:
+def _text(named: Iterable[tuple[str, Array]], longest: int, whole: int) -> str:
     lines = []
     for name, array in named:
         values = np.asarray(array)
         if values.dtype.kind not in "biu":
             values = values.astype(np.float32)
         text = np.array2string(
-            values, max_line_width=10_000, threshold=2_000, separator=" ",
+            values, max_line_width=10_000, threshold=whole, separator=" ",
             formatter={"float_kind": lambda x: f"{x + 0.0:.3g}"},  # type: ignore[arg-type]
         )  # fmt: skip
         lines.append(f"{name}: {' '.join(text.split())}")
