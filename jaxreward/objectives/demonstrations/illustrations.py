@@ -73,6 +73,8 @@ def _text(named: Iterable[tuple[str, Array]], longest: int, whole: int) -> str:
         values = np.asarray(array)
         if values.dtype.kind not in "biu":
             values = values.astype(np.float32)
+        elif values.dtype.kind == "b" and values.ndim:
+            values = values.astype(np.uint8)  # masks are long enough with a digit for each
         text = np.array2string(
             values, max_line_width=10_000, threshold=whole, separator=" ",
             formatter={"float_kind": lambda x: f"{x + 0.0:.3g}"},  # type: ignore[arg-type]
