@@ -64,11 +64,14 @@ _FORMAT = re.compile(r"[<>^=]?[+-]?0?[0-9]{0,2}(\.[0-9]{1,2})?[a-zA-Z%]?")
 _TYPE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.]*")
 
 
-def guard(source: str, fields: frozenset[str] = frozenset(), limits: Limits | None = None) -> Guarded:
+def guard(
+    source: str, fields: frozenset[str] = frozenset(), limits: Limits | None = None, *, debug: bool = False
+) -> Guarded:
     """Check `source` against the allow-list.
 
     Args:
         fields: names that are attributes of a state.
+        debug: whether `debug` is an entry point.
 
     Raises:
         Refused: with the line and a remedy.
@@ -88,7 +91,7 @@ def guard(source: str, fields: frozenset[str] = frozenset(), limits: Limits | No
         raise Refused(message, hint="write loops instead of long expressions", stage="limits")
     _Guard(tree, nodes, fields).check()
     _check_scopes(source, nodes)
-    return entries(tree)
+    return entries(tree, debug)
 
 
 def _parse(source: str) -> ast.Module:

@@ -54,7 +54,9 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
     given, limits = None if key is None else _known[key], Limits(**request["limits"])
     own, begin = tuple(request["own"]), time.monotonic()
     try:
-        cost, notices = validate(request["observation"], request["reward"], spec, limits, given, own, request["terms"])
+        cost, notices = validate(
+            request["observation"], request["reward"], spec, limits, given, own, request["terms"], request["debug"]
+        )
     except Invalid as invalid:
         return {"failure": invalid.failure.model_dump(), "half": invalid.half}
     except Exception as error:  # XLA may refuse what traces; the process lives on

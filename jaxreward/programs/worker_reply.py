@@ -85,17 +85,25 @@ def _frames(written: bytes) -> list[dict[str, Any] | None]:
 def _traced(data: dict[str, Any] | None, guarded: dict[str, Any], limits: Limits) -> dict[str, Any]:
     if data is not None and "failure" in data:
         raise Failed(_failure(data["failure"]))
-    wanted = [half for half in ("observation", "reward") if guarded[half]]
+    wanted = [half for half in ("observation", "reward", "debug") if guarded.get(half)]
     if data is None or any(not isinstance(data.get(half), dict) for half in wanted):
         raise Failed(Failure(stage="killed", message="the worker's answer is not a tape"))
-    terms = data.get("terms", [])
-    sound = isinstance(terms, list) and len(terms) <= limits.terms and len(set(map(str, terms))) == len(terms)
-    if not sound or not all(isinstance(t, str) and 0 < len(t) <= 64 and t.isprintable() for t in terms):
-        raise Failed(Failure(stage="killed", message="the worker's answer has malformed terms"))
+    terms = _names(data.get("terms", []), "terms", limits)
     outs = data["reward"].get("outs") if guarded["reward"] else None
     if guarded["reward"] and not (isinstance(outs, list) and len(outs) == len(terms) + 1):
         raise Failed(Failure(stage="killed", message="the worker's answer has another number of terms"))
-    return {**data, "terms": tuple(terms)}
+    shown = _names(data.get("debug_names", []) if guarded.get("debug") else [], "names of arrays", limits)
+    outs = data["debug"].get("outs") if guarded.get("debug") else []
+    if not (isinstance(outs, list) and len(outs) == len(shown)):
+        raise Failed(Failure(stage="killed", message="the worker's answer has another number of arrays"))
+    return {**data, "terms": terms, "debug_names": shown}
+
+
+def _names(names: Any, what: str, limits: Limits) -> tuple[str, ...]:
+    sound = isinstance(names, list) and len(names) <= limits.terms and len(set(map(str, names))) == len(names)
+    if not sound or not all(isinstance(n, str) and 0 < len(n) <= 64 and n.isprintable() for n in names):
+        raise Failed(Failure(stage="killed", message=f"the worker's answer has malformed {what}"))
+    return tuple(names)
 
 
 def _lifted(data: dict[str, Any] | None, guarded: dict[str, Any]) -> tuple[Any, list[int]] | None:

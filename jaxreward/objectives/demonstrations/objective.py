@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
@@ -20,7 +21,18 @@ from jaxreward.objectives.objective import Bench, Expansion, Scored
 from jaxreward.objectives.training.candidate_trainer import CandidateTrainer
 from jaxreward.objectives.training.training_settings import TrainingSettings
 from jaxreward.programs import Program
-from jaxreward.records import Candidate, ExampleChoice, Failure, Feedback, Measure, Request, Result, Score
+from jaxreward.programs.debug_values import debug_values
+from jaxreward.records import (
+    Candidate,
+    ExampleChoice,
+    Failure,
+    Feedback,
+    FunctionLibrary,
+    Measure,
+    Request,
+    Result,
+    Score,
+)
 from jaxreward.search.grace import ACCURACY
 from jaxreward.search.seeding import derive_rng
 from jaxreward.tasks import Task
@@ -33,6 +45,7 @@ class DemonstrationObjective:
     """Scores programs on episodes; nothing is trained but to expand the data."""
 
     name: ClassVar[str] = "demonstrations"
+    shows_debug: ClassVar[bool] = True
 
     def __init__(self, task: Task, settings: TrainingSettings, sets: DemonstrationSets) -> None:
         self._task, self._settings, self._sets = task, settings, sets
@@ -77,8 +90,16 @@ class DemonstrationObjective:
         choice, parent = request.examples or ExampleChoice(trajectory=not request.parents), program()
         found = separate([parent], self.data)[0] if parent is not None else None
         rng = derive_rng(self._settings.seed, "illustrations", request.id)
-        lines = illustrations(choice, found, self.data, self._sets.expert, rng)
-        return request.model_copy(update={"illustrations": lines})
+        debug = partial(debug_values, parent) if parent is not None and parent.debug is not None else None
+        lines = illustrations(choice, found, self.data, self._sets.expert, rng, debug)
+        return request.model_copy(update={"illustrations": lines, "shared_functions": self._shared(request)})
+
+    def _shared(self, request: Request) -> tuple[str, ...]:
+        """Functions that good programs of the run share, but for those that the first parent has."""
+        if self._bench is None:
+            return ()
+        known = request.parents[0].candidate.source if request.parents else ""
+        return FunctionLibrary.of(self._bench.results()).texts(besides=known)
 
     def score(
         self, tag: str, label: str, candidates: Sequence[Candidate], programs: Sequence[Program], best: Score | None

@@ -114,6 +114,7 @@ class PromptBook:
             "plan": sections.plan(request),
             "remarks": sections.remarks(request),
             "illustrations": [],
+            "functions": [],
             "failed": sections.shown(failed) if failed else None,
             "equal": sections.shown(equal) if equal else None,
             **{name: [] for name in OPTIONAL},
@@ -191,6 +192,9 @@ class PromptBook:
         if request.illustrations:
             context["illustrations"] = sections.illustrations(request)
             first.append("illustrations")
+        if request.shared_functions:
+            context["functions"] = sections.functions(request)
+            first += ["functions"] if context["functions"] else []
         last = [*(["guidance"] if page.guidance else []), "constraints"]
         left = self._remaining(context, left, [*first, *last], len(parents))
 
