@@ -39,7 +39,7 @@ def illustrations(
         expert: the episodes of which a trajectory is shown.
         rng: chooses what no reward chooses.
     """
-    lines = [_summary(found, data)] if found is not None else []
+    lines = [summary(found, data.experts)] if found is not None else []
     lines += _statistics(data, expert.spec)
     lines += _states(choice, found, data, expert.spec, rng)
     if choice.trajectory:
@@ -63,18 +63,18 @@ def state_text(spec: Spec, arrays: Sequence[Array]) -> str:
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
 
 
-def _summary(found: Separation, data: DemonstrationData) -> str:
-    rewards = found.rewards[0]
-    own, others = rewards[: data.experts], rewards[data.experts :]
+def summary(found: Separation, experts: int) -> str:
+    """Which rewards a program pays, of which those of the expert's states come first."""
+    own, others = found.rewards[0][:experts], found.rewards[0][experts:]
     return f"Rewards of the expert's states: {_range(own)}.\nRewards of other states: {_range(others)}."
 
 
-def _states(
-    choice: ExampleChoice, found: Separation | None, data: DemonstrationData, spec: Spec, rng: np.random.Generator
-) -> Iterator[str]:
-    """Single states: those that add least to the fitness first; without rewards, some by chance."""
-    count = len(data.transitions)
-    is_expert = np.arange(count) < data.experts
+def examples(
+    choice: ExampleChoice, found: Separation | None, count: int, experts: int, rng: np.random.Generator
+) -> Iterator[tuple[int, str]]:
+    """Single states by number, each with whose it is and what it is paid: those that add least to the fitness first;
+    without rewards, some by chance. The first `experts` of all `count` are the expert's."""
+    is_expert = np.arange(count) < experts
     if found is None:
         wrong, order = np.ones(count, bool), rng.permutation(count)
     else:
@@ -91,9 +91,15 @@ def _states(
             paid = ""
             if found is not None:
                 paid = f", reward {found.rewards[0][k]:.4g} ({'wrong' if wrong[k] else 'right'})"
-            arrays = [x[k] for x in data.transitions.next_states]
-            head = f"State of {who}{paid}, after action {_action(data.transitions.actions[k])}:"
-            yield f"{head}\n{state_text(spec, arrays)}"
+            yield int(k), f"State of {who}{paid}"
+
+
+def _states(
+    choice: ExampleChoice, found: Separation | None, data: DemonstrationData, spec: Spec, rng: np.random.Generator
+) -> Iterator[str]:
+    for k, head in examples(choice, found, len(data.transitions), data.experts, rng):
+        arrays = [x[k] for x in data.transitions.next_states]
+        yield f"{head}, after action {_action(data.transitions.actions[k])}:\n{state_text(spec, arrays)}"
 
 
 def _trajectory(found: Separation | None, data: DemonstrationData, expert: Trajectories, episode: int) -> str:
@@ -104,10 +110,15 @@ def _trajectory(found: Separation | None, data: DemonstrationData, expert: Traje
     if found is not None:
         known = {int(step): found.rewards[0][k] for k, step in enumerate(data.steps[: data.experts])}
     lines = [f"An episode of the expert, {length} steps. Before the first step:\n{_at(own, 0)}"]
-    for t in np.unique(np.linspace(0, length - 1, min(length, TRAJECTORY)).round().astype(int)):
+    for t in shown_steps(length):
         paid = f", reward {known[first + int(t)]:.4g}" if first + int(t) in known else ""
         lines.append(f"After step {t + 1}, action {_action(own.actions[t])}{paid}:\n{_at(own, int(t) + 1)}")
     return "\n".join(lines)
+
+
+def shown_steps(length: int) -> Array:
+    """The steps of an episode that are shown, its first and its last among them."""
+    return np.unique(np.linspace(0, length - 1, min(length, TRAJECTORY)).round().astype(int))
 
 
 def _at(episode: Trajectories, t: int) -> str:
