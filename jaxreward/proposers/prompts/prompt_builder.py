@@ -46,7 +46,7 @@ class PromptBook:
     """
 
     def __init__(self, card: TaskCard, folder: Path | None = None) -> None:
-        self.card, self._templates = card, Templates(folder, card.objective)
+        self.card, self._templates = card, Templates(folder, card.objective, card.states)
         self._render = self._templates.render
         if folder is not None:
             for request in sample_requests(self._templates.operators):
