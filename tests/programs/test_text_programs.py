@@ -73,11 +73,11 @@ def attack(body: str, head: str = "") -> str:
 
 
 REFUSED = {
-    "file": (attack("return len(open('/etc/passwd').read())"), "guard", "the builtin 'open' is not available"),
+    "file": (attack("return len([*open('/etc/passwd')])"), "guard", "the builtin 'open' is not available"),
     "socket": (attack("return socket.socket().fileno()", "import socket"), "guard", "import of 'socket'"),
     "process": (attack("return os.system('true')", "import os"), "guard", "import of 'os' is not allowed"),
-    "import by name": (attack("return __import__('os').getpid()"), "guard", "'__import__' is not available"),
-    "a module inside another": (attack("return len(re.sys.argv)", "import re"), "guard", "'re.sys' is not available"),
+    "import by name": (attack("return 1.0 if __import__('os') else 0.0"), "guard", "'__import__' is not available"),
+    "a module inside another": (attack("return 1.0 if re.sys else 0.0", "import re"), "guard", "'re.sys' is not available"),
     "a module as a value": (attack("return len(f'{re}')", "import re"), "guard", "is used as a value"),
     "classes of classes": (attack("return len(().__class__.__mro__)"), "guard", "attribute '__mro__' is not allowed"),
     "format": (attack("return len('{0.__class__}'.format(state))"), "guard", "attribute 'format' is not allowed"),
@@ -85,7 +85,7 @@ REFUSED = {
     "eval": (attack("return eval(state)"), "guard", "the builtin 'eval' is not available"),
     "a builtin of its own": (attack("open = len\nreturn open(state)"), "guard", "nothing may be called 'open'"),
     "a file by the parser": (
-        attack("return len(ET.parse('/etc/passwd').getroot())", "import xml.etree.ElementTree as ET"),
+        attack("return 1.0 if ET.parse('/etc/passwd') else 0.0", "import xml.etree.ElementTree as ET"),
         "guard", "'xml.etree.ElementTree.parse' is not available",
     ),
     "random": (attack("return random.random()", "import random"), "guard", "import of 'random' is not allowed"),

@@ -39,7 +39,7 @@ class Module:
         raise AttributeError("modules are read-only")
 
 
-_CHECKS = {**CHECKS, "__known__": lambda value: value}
+_CHECKS = {**CHECKS, "__known": lambda value: value}
 """Every state is a string here and elsewhere, so its type may be asked for."""
 
 MODULES: dict[str, Module] = {}
