@@ -151,6 +151,8 @@ def _setup(settings: EvolveSettings, sets: TextSets, given: Any) -> Setup:
     strategy = make_strategy(settings.strategy, **settings.strategy_options())
     if strategy.asks_people:
         raise InvalidSetting("there are no agents of text for people to compare: use another option", "option")
+    if getattr(strategy, "expansions", 0):
+        raise InvalidSetting("no policy is trained on texts, so no data can be added: leave expansions out", "option")
     vocabulary = Vocabulary() if settings.proposer in WITHOUT else text_vocabulary(sets.data)
     lengths = [len(state) for _, _, state in sets.data.steps]
     card = TaskCard(

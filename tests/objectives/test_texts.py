@@ -236,6 +236,7 @@ def test_the_same_call_goes_on_or_returns_the_run_and_other_data_are_refused(fil
     [
         ({"steps": 1000}, "steps"),
         ({"strategy": "revolve", "option": {"fitness": "preference"}}, "no agents of text"),
+        ({"option": {"generations": 1, "expansions": 1}}, "leave expansions out"),
         ({"positives": "some"}, "positives"),
         ({"data": "none.jsonl"}, "there is no file"),
         ({"negative": ()}, "there are no episodes that an expert would not play"),

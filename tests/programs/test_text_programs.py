@@ -205,4 +205,4 @@ def test_more_text_than_is_sent_is_refused() -> None:
     from jaxreward.errors import UserError
 
     with pytest.raises(UserError, match="give fewer episodes"):
-        Transitions.of([("", "", "a" * 9_000_000), ("", "", "b" * 9_000_000)])
+        Transitions.of([("", "", "a" * 9_000_000), ("", "", "é" * 5_000_000)])

@@ -25,8 +25,8 @@ from jaxreward.records import Failure, Notice, Verdict
 LIMITS = Limits(wall_s=10.0, cpu_s=5, memory_mb=256, reply_bytes=4 << 20)
 """Of a program on all transitions of the data."""
 
-MOST_CHARACTERS = 16_000_000
-"""Of all different texts of the data together: they are sent with every program."""
+MOST_BYTES = 24 << 20
+"""Of all different texts of the data together, as JSON: they are sent with every program."""
 
 _WAIT_S = 10.0
 _SLOW = "look for fewer things, and for regular expressions that can match a text in many ways"
@@ -61,11 +61,11 @@ class Transitions:
         """
         texts: dict[str, int] = {}
         rows = tuple((*(texts.setdefault(text, len(texts)) for text in step),) for step in steps)
-        size = sum(map(len, texts))
-        if size > MOST_CHARACTERS:
+        size = sum(len(json.dumps(text)) for text in texts)
+        if size > MOST_BYTES:
             raise UserError(
-                f"the states have {size:,} characters together, and a program is executed on at most "
-                f"{MOST_CHARACTERS:,}: give fewer episodes, or shorter states"
+                f"the states take {size:,} bytes together, and a program is executed on at most {MOST_BYTES:,}: give "
+                "fewer episodes, or shorter states"
             )
         return Transitions(tuple(texts), rows)  # type: ignore[arg-type]
 
