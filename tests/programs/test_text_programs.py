@@ -77,7 +77,7 @@ REFUSED = {
     "socket": (attack("return socket.socket().fileno()", "import socket"), "guard", "import of 'socket'"),
     "process": (attack("return os.system('true')", "import os"), "guard", "import of 'os' is not allowed"),
     "import by name": (attack("return 1.0 if __import__('os') else 0.0"), "guard", "'__import__' is not available"),
-    "a module inside another": (attack("return 1.0 if re.sys else 0.0", "import re"), "guard", "'re.sys' is not available"),
+    "a module inside another": (attack("return 1.0 if re.sys else 0.0", "import re"), "guard", "'re.sys' is not"),
     "a module as a value": (attack("return len(f'{re}')", "import re"), "guard", "is used as a value"),
     "classes of classes": (attack("return len(().__class__.__mro__)"), "guard", "attribute '__mro__' is not allowed"),
     "format": (attack("return len('{0.__class__}'.format(state))"), "guard", "attribute 'format' is not allowed"),
