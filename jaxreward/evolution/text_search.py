@@ -22,6 +22,7 @@ from jaxreward.evolution.vocabulary import WITHOUT
 from jaxreward.evolution.watching import OnGeneration, require_watching
 from jaxreward.objectives.demonstrations.demonstration_options import DemonstrationOptions
 from jaxreward.objectives.demonstrations.results import FITNESS
+from jaxreward.objectives.demonstrations.scoring import Positives
 from jaxreward.objectives.texts.objective import TextObjective
 from jaxreward.objectives.texts.text_sets import TextSets
 from jaxreward.objectives.texts.text_vocabulary import text_vocabulary
@@ -52,7 +53,7 @@ def evolve_texts(
     proposer: str | Proposer | Callable[..., Proposer] = EvolveSettings.proposer,
     expert_episodes: int = DemonstrationOptions.expert_episodes,
     negative_episodes: int = DemonstrationOptions.negative_episodes,
-    positives: str = "last",
+    positives: Positives = "last",
     on_generation: OnGeneration | None = None,
     watcher: Watcher | None = None,
     resume: bool = True,
@@ -89,13 +90,9 @@ def evolve_texts(
     require_watching(on_generation, watcher)
     with errors_in_python():
         named, identities, given = _named(strategy, proposer)
-        options = DemonstrationOptions(
-            _paths(data),
-            _paths(negative),
-            positives,
-            expert_episodes,
-            negative_episodes,  # type: ignore[arg-type]
-        )
+        if positives not in ("last", "all"):
+            raise InvalidSetting(f"positives is last or all, not {positives!r}", "positives")
+        options = DemonstrationOptions(_paths(data), _paths(negative), positives, expert_episodes, negative_episodes)
         excluded = PARAMETERS | {f.name for f in dataclasses.fields(EvolveSettings) if f.name not in _KNOWN}
         base = EvolveSettings(
             task=TASK, objective="demonstrations", demonstrations=options, evolve="reward", baselines=(), final_seeds=0,

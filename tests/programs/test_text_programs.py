@@ -21,7 +21,7 @@ STEPS = [("home", "tap Clock", SCREEN), (SCREEN, "tap Pause", "no XML at all"), 
 @pytest.fixture(scope="module")
 def checker() -> Iterator[TextChecker]:
     """Short clocks, so that what must be killed is killed soon."""
-    limits = Limits(wall_s=4.0, cpu_s=1, memory_mb=64, reply_bytes=1 << 20)
+    limits = Limits(wall_s=12.0, cpu_s=1, memory_mb=64, reply_bytes=1 << 20)
     with TextChecker(Transitions.of(STEPS), limits, workers=1) as shared:
         yield shared
 
@@ -62,7 +62,7 @@ def test_a_program_is_known_by_its_rewards(name: str, checker: TextChecker) -> N
     source, rewards = GOOD[name]
     verdict, program = checker.check(source)
     assert verdict.failure is None and program is not None, str(verdict.failure)
-    np.testing.assert_array_equal(program.rewards, np.float32(rewards))
+    np.testing.assert_array_equal(program.rewards, np.asarray(rewards, np.float32))
     assert verdict.summary is not None and verdict.summary.digest == program.digest
     assert program.terms == (("tapped", "new") if "terms" in name else ())
 
@@ -151,7 +151,7 @@ def test_an_entity_bomb_ends_the_program_alone(checker: TextChecker) -> None:
     own = f"BOMB = {bomb(9)!r}\n" + parse.format("BOMB")
     failure = checker.check(own)[0].failure
     assert failure is not None and failure.stage in ("trace", "limits", "killed")
-    limits = Limits(wall_s=4.0, cpu_s=1, memory_mb=64, reply_bytes=1 << 20)
+    limits = Limits(wall_s=12.0, cpu_s=1, memory_mb=64, reply_bytes=1 << 20)
     with TextChecker(Transitions.of([("", "", bomb(9))]), limits, workers=1) as other:
         failure = other.check(parse.format("state"))[0].failure
         assert failure is not None and failure.stage in ("trace", "limits", "killed")

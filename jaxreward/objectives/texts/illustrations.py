@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import zip_longest
+
 import numpy as np
 
 from jaxreward.objectives.demonstrations.illustrations import examples, shown_steps, summary
@@ -12,7 +14,7 @@ from jaxreward.records import ExampleChoice
 _LONGEST = 4_000
 """Characters of a state."""
 
-_IN_EPISODE = 1_500
+_IN_EPISODE = 800
 """Characters of a state of a whole episode."""
 
 
@@ -28,11 +30,14 @@ def illustrations(
     """
     data = sets.data
     lines = [summary(found, data.experts)] if found is not None else []
-    for k, head in examples(choice, found, len(data.steps), data.experts, rng):
-        _, action, state = data.steps[k]
-        lines.append(f"{head}{_after(action)}:\n{_cut(state, _LONGEST)}")
     if choice.trajectory:
         lines.append(_episode(sets, int(rng.integers(len(sets.expert)))))
+    own, others = list[str](), list[str]()
+    for k, head in examples(choice, found, len(data.steps), data.experts, rng):
+        _, action, state = data.steps[k]
+        (own if k < data.experts else others).append(f"{head}{_after(action)}:\n{_cut(state, _LONGEST)}")
+    # In turn, since not all of them may fit.
+    lines += [text for pair in zip_longest(own, others) for text in pair if text is not None]
     return tuple(lines)
 
 
