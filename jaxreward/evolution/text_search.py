@@ -16,7 +16,7 @@ from jaxreward.evolution.loop import Watcher
 from jaxreward.evolution.python_settings import PARAMETERS, call_text, proposer_of, strategy_of, typed_values
 from jaxreward.evolution.resuming import has_begun, is_complete, require_same_call
 from jaxreward.evolution.search_run import SearchRun
-from jaxreward.evolution.settings import EvolveSettings
+from jaxreward.evolution.settings import TEXTS, EvolveSettings
 from jaxreward.evolution.setup import Setup
 from jaxreward.evolution.vocabulary import WITHOUT
 from jaxreward.evolution.watching import OnGeneration, require_watching
@@ -32,9 +32,6 @@ from jaxreward.proposers.registry import make_proposer, own_proposer
 from jaxreward.records import TaskCard, Vocabulary
 from jaxreward.runs.run import check_name
 from jaxreward.search import SearchStrategy, make_strategy
-
-TASK = "texts"
-"""What the settings of a search on text have in place of the name of a task."""
 
 _KNOWN = {
     *("option", "bandit", "recording", "generation", "candidates", "max_attempts", "seed", "out", "name", "track"),
@@ -95,8 +92,8 @@ def evolve_texts(
         options = DemonstrationOptions(_paths(data), _paths(negative), positives, expert_episodes, negative_episodes)
         excluded = PARAMETERS | {f.name for f in dataclasses.fields(EvolveSettings) if f.name not in _KNOWN}
         base = EvolveSettings(
-            task=TASK, objective="demonstrations", demonstrations=options, evolve="reward", baselines=(), final_seeds=0,
-            **named,
+            task=TEXTS, objective="demonstrations", demonstrations=options, evolve="reward", baselines=(),
+            final_seeds=0, **named,
         )  # fmt: skip
         chosen = with_values(base, typed_values(EvolveSettings, settings, excluded, "jaxreward.evolve_texts"))
         chosen = dataclasses.replace(chosen, command=call_text("evolve_texts", {"data": data, **named, **settings}))

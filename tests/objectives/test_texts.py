@@ -177,6 +177,8 @@ def test_the_genetic_proposer_finds_the_goal(goal: Goal, files_of: Any, tmp_path
     assert found.extra_metrics["accuracy"] == 1.0 and found.extra_metrics["held_out_accuracy"] == 1.0
     assert (tmp_path / "run" / "best_interface.py").read_text().endswith(run.best.source)
     assert run.report().exists()
+    with pytest.raises(UserError, match="with no task to train on"):
+        run.policy()
 
 
 @pytest.fixture
