@@ -82,7 +82,8 @@ def class_from_file(name: str, wanted: Wanted) -> type:
 
 
 def imported(path: Path) -> ModuleType:
-    """The file as a module, imported again only when the file changes.
+    """The file as a module, imported again only when the file changes. Modules in its folder are found, as they are
+    where Python executes the file, but after all others: none of a package's is taken for one of the user's.
 
     Raises:
         UnusableFile: it cannot be imported.
@@ -98,6 +99,8 @@ def imported(path: Path) -> ModuleType:
     sys.modules[name] = module  # dataclasses look their module up
     vars(module)[FILE_OF_USER] = str(path)
     vars(module)[_DIGEST] = hashlib.sha256(path.read_bytes()).hexdigest()
+    if (folder := str(path.resolve().parent)) not in sys.path:
+        sys.path.append(folder)
     try:
         spec.loader.exec_module(module)
     except MissingPackage:  # of ours: its sentence says what to install
