@@ -200,3 +200,23 @@ def test_a_file_finds_the_modules_beside_it_and_they_hide_no_package(
     file.write_text("import colorsys\n\nfrom wind_of_mine import SPEED\n")
     assert imported(file).SPEED == 3.0
     sys.modules.pop("wind_of_mine")
+
+
+def test_an_edited_module_beside_a_file_is_imported_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise a notebook would go on with the old one, and not say so."""
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    helper, file = tmp_path / "tide_of_mine.py", tmp_path / "boat.py"
+    helper.write_text("SPEED = 3.0\n")
+    file.write_text("from tide_of_mine import SPEED\n")
+    first = imported(file)
+    assert first.SPEED == 3.0 and imported(file) is first
+    helper.write_text("SPEED = 4.0\n")
+    os.utime(helper, ns=(1, 1))
+    second = imported(file)
+    assert second.SPEED == 4.0 and imported(file) is second
+    file.write_text("from tide_of_mine import SPEED as FAST\n")
+    helper.write_text("SPEED = 5.0\n")
+    os.utime(helper, ns=(2, 2))
+    assert imported(file).FAST == 5.0
+    sys.modules.pop("tide_of_mine")
