@@ -125,6 +125,11 @@ REFUSED = {
         "def paid(state, seen=[]):\n    seen.append(state)\n    return len(seen)\n\n\ndef reward(state):\n"
         "    return paid(state)", "contract", "get another reward",
     ),
+    "a long sum": (attack("return " + " + ".join(["1"] * 400)), "limits", "nested more than 150 deep"),
+    "a long chain": (
+        attack("\n".join(f"{'el' * (k > 0)}if state == '{k}':\n    return {k}" for k in range(300)) + "\nreturn 1"),
+        "limits", "line 297: it is nested more than 150 deep",
+    ),
     "order of a set": (
         attack("return float(len(list({'Pause', 'Start', 'Reset', state})[0]))"), "trace", "the order of a set is used",
     ),
@@ -177,6 +182,9 @@ def test_the_digest_is_of_the_syntax() -> None:
     one = 'def reward(state):\n    """What it is."""\n    return 1.0  # always'
     assert digest_of(one) == digest_of("def reward(state):\n\n    return (1.0)\n")
     assert digest_of(one) != digest_of("def reward(state):\n    return 2.0")
+    assert digest_of("def reward(state):\n    return f(1, [2])") != digest_of(
+        "def reward(state):\n    return f([1], 2)"
+    )
     assert digest_of('def reward(state):\n    "only a text"') != digest_of("def reward(state):\n    pass")
 
 

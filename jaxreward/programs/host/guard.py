@@ -28,6 +28,8 @@ _REMEDY = {
     "Yield": "build a list",
     "Match": "use if and elif",
 }
+_DEEPEST = 150
+"""Levels of syntax: what reads a program later, in other processes, may go down it by recursion."""
 _NO_ATTRIBUTE = {"format": "use an f-string", "format_map": "use an f-string"}
 _NO_BUILTIN = {
     "print": "remove it: programs have no side effects",
@@ -64,11 +66,22 @@ def guard(source: str, limits: Limits) -> GuardedText:
     except (ValueError, RecursionError, MemoryError) as error:
         raise Refused(f"cannot be parsed: {type(error).__name__}", hint="nest less deeply") from error
     nodes = list(ast.walk(tree))
+    if deepest := _too_deep(tree):
+        hint = "use a loop, or a dictionary in place of a long chain of elif"
+        raise Refused(f"it is nested more than {_DEEPEST} deep", deepest, hint, "limits")
     if len(nodes) > limits.syntax_nodes:
         message = f"the source has {len(nodes)} syntax nodes; the limit is {limits.syntax_nodes}"
         raise Refused(message, hint="write loops instead of long expressions", stage="limits")
     _Guard(tree, nodes).check()
     return GuardedText(tree, _entry(tree), len(nodes))
+
+
+def _too_deep(tree: ast.Module) -> int | None:
+    """The line on which the syntax is nested too deeply; None where it is nowhere."""
+    level: list[ast.AST] = [tree]
+    for _ in range(_DEEPEST):
+        level = [child for node in level for child in ast.iter_child_nodes(node)]
+    return next((line for node in level if (line := getattr(node, "lineno", None))), None)
 
 
 def _entry(tree: ast.Module) -> str:

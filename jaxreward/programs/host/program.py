@@ -39,12 +39,23 @@ class TextProgram:
 
 def digest_of(source: str) -> str:
     """A digest of the syntax of a program that passed the guard."""
-    tree = ast.parse(source)
+    tree, words = ast.parse(source), list[str]()
     for node in ast.walk(tree):
         body = getattr(node, "body", None)
         if isinstance(body, list) and len(body) > 1 and _is_docstring(body[0]):
             del body[0]
-    return hashlib.sha256(ast.dump(tree).encode()).hexdigest()
+    left: list[Any] = [tree]
+    while left:  # a loop: how deep a recursion may go depends on who calls
+        match left.pop():
+            case ast.AST() as node:
+                words.append(type(node).__name__)
+                left += [getattr(node, name, None) for name in node._fields]
+            case list() as items:
+                words.append(f"list of {len(items)}")
+                left += items
+            case value:
+                words.append(repr(value))
+    return hashlib.sha256("\n".join(words).encode()).hexdigest()
 
 
 def _is_docstring(node: Any) -> bool:
