@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from jaxreward.evolution.search_run import SearchRun, open_run
     from jaxreward.evolution.task_check import check_task
     from jaxreward.evolution.task_remarks import remarks_on
+    from jaxreward.evolution.text_search import evolve_texts
     from jaxreward.evolution.watching import CompletedGeneration
     from jaxreward.function_source import UnreadableFunction, source_of
     from jaxreward.programs import Program, ProgramRejected, Spec, check_program, load_program
@@ -90,6 +91,7 @@ __all__ = [
     "check_task",
     "compare",
     "evolve",
+    "evolve_texts",
     "from_brax",
     "from_functions",
     "from_gymnax",
@@ -115,6 +117,7 @@ _ROOMS = {
     "table": ("Table",),
     "evolution.task_check": ("check_task",),
     "evolution.task_remarks": ("remarks_on",),
+    "evolution.text_search": ("evolve_texts",),
     "tasks": (
         *("BaseTask", "Box", "Discrete", "Task", "make_task"),
         *("from_brax", "from_functions", "from_gymnax", "from_jumanji", "from_playground"),

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import numpy as np
 from rich.console import Console
 
-from jaxreward.commands.estimate import cost_s, duration, seeds_text, shape_text
+from jaxreward.commands.estimate import cost_s, duration, shape_text
 from jaxreward.commands.evolve import MACHINE
 from jaxreward.commands.output import console_of, print_json
 from jaxreward.commands.resolve import Command, Given, Resolved, Source
@@ -22,6 +22,7 @@ from jaxreward.evolution.presets import preset, quick_learner, quick_steps
 from jaxreward.evolution.settings import TrainingOptions, plain
 from jaxreward.evolution.task_check import require_vocabulary
 from jaxreward.extras import require
+from jaxreward.formatting import seeds_text
 from jaxreward.programs import Checker, Program
 from jaxreward.programs.checker import read_program
 from jaxreward.reports.live import Live
@@ -192,7 +193,7 @@ def show_retrained(settings: TrainSettings, done: Retrained, console: Console) -
         }
         rows.append((name, result.score(i), {"features": str(result.programs[i].observation_size), **extra}))
     console.print(
-        score_table(f"{result.measure.label} on {task}, {settings.seeds} seeds x {settings.steps:,} steps", rows)
+        score_table(f"{result.measure.label} on {task}, {seeds_text(settings.seeds)} x {settings.steps:,} steps", rows)
     )
     console.print(
         f"{result.env_steps:,} environment steps in {result.run_s:.0f} s after {result.compile_s:.0f} s of compiling",

@@ -38,6 +38,15 @@ class Bench:
     should_stop: Callable[[], bool]
 
 
+class Written(Protocol):
+    """What a search reads of a program that has a score."""
+
+    @property
+    def source(self) -> str: ...
+    @property
+    def digest(self) -> str: ...
+
+
 @dataclass(frozen=True)
 class Scored:
     """A generation after its objective.
@@ -49,7 +58,7 @@ class Scored:
         compile_s, run_s: seconds of devices.
     """
 
-    programs: tuple[Program, ...]
+    programs: tuple[Written, ...]
     results: tuple[Result, ...]
     agents: tuple[Any, ...] = ()
     compile_s: float = 0.0

@@ -21,7 +21,7 @@ from jaxreward.programs.entries import ENTRIES, FILE, Guarded, Refused, entries
 from jaxreward.programs.limits import Limits
 from jaxreward.programs.names import API, ATTRIBUTES, BUILTINS, KEYWORDS, MODULES, NOT_NUMERIC, name_set
 
-_NODES = name_set(
+NODES = name_set(
     """
 Module FunctionDef Lambda Return Assign AugAssign AnnAssign For If IfExp Pass Expr BoolOp BinOp UnaryOp Compare Call
 Attribute Subscript Slice Name Constant Tuple List Dict Set ListComp SetComp DictComp GeneratorExp comprehension Starred
@@ -126,7 +126,7 @@ class _Guard:
         for node in self.nodes:
             self.line = getattr(node, "lineno", self.line)
             kind = type(node).__name__
-            if kind not in _NODES:
+            if kind not in NODES:
                 self.refuse(f"{kind} is not allowed", _REMEDY.get(kind, ""), always=kind in _ASYNCHRONOUS)
             rule = getattr(self, f"_{kind.lower()}", None)
             if rule is not None:

@@ -48,7 +48,7 @@ def illustrations(
     """
     states, leaves = data.transitions.next_states, [leaf.name for leaf in expert.spec.leaves]
     shown = debug(states) if debug is not None else {}
-    lines = [_summary(found, data)] if found is not None else []
+    lines = [summary(found, data.experts)] if found is not None else []
     lines += _statistics("Numbers of the state", zip(leaves, states, strict=True), data.experts)
     lines += _statistics("Numbers that debug returns", shown.items(), data.experts)
     lines += _states(choice, found, data, expert.spec, rng, shown)
@@ -84,19 +84,18 @@ def _text(named: Iterable[tuple[str, Array]], longest: int, whole: int) -> str:
     return text if len(text) <= longest else text[: longest - 1] + "…"
 
 
-def _summary(found: Separation, data: DemonstrationData) -> str:
-    rewards = found.rewards[0]
-    own, others = rewards[: data.experts], rewards[data.experts :]
+def summary(found: Separation, experts: int) -> str:
+    """Which rewards a program pays, of which those of the expert's states come first."""
+    own, others = found.rewards[0][:experts], found.rewards[0][experts:]
     return f"Rewards of the expert's states: {_range(own)}.\nRewards of other states: {_range(others)}."
 
 
-def _states(
-    choice: ExampleChoice, found: Separation | None, data: DemonstrationData, spec: Spec, rng: np.random.Generator,
-    debug: dict[str, Array],
-) -> Iterator[str]:  # fmt: skip
-    """Single states: those that add least to the fitness first; without rewards, some by chance."""
-    count = len(data.transitions)
-    is_expert = np.arange(count) < data.experts
+def examples(
+    choice: ExampleChoice, found: Separation | None, count: int, experts: int, rng: np.random.Generator
+) -> Iterator[tuple[int, str]]:
+    """Single states by number, each with whose it is and what it is paid: those that add least to the fitness first;
+    without rewards, some by chance. The first `experts` of all `count` are the expert's."""
+    is_expert = np.arange(count) < experts
     if found is None:
         wrong, order = np.ones(count, bool), rng.permutation(count)
     else:
@@ -113,9 +112,17 @@ def _states(
             paid = ""
             if found is not None:
                 paid = f", reward {found.rewards[0][k]:.4g} ({'wrong' if wrong[k] else 'right'})"
-            arrays = [x[k] for x in data.transitions.next_states]
-            head = f"State of {who}{paid}, after action {_action(data.transitions.actions[k])}:"
-            yield "\n".join([head, state_text(spec, arrays), *_debug_of(debug, k)])
+            yield int(k), f"State of {who}{paid}"
+
+
+def _states(
+    choice: ExampleChoice, found: Separation | None, data: DemonstrationData, spec: Spec, rng: np.random.Generator,
+    debug: dict[str, Array],
+) -> Iterator[str]:  # fmt: skip
+    for k, head in examples(choice, found, len(data.transitions), data.experts, rng):
+        arrays = [x[k] for x in data.transitions.next_states]
+        head = f"{head}, after action {_action(data.transitions.actions[k])}:"
+        yield "\n".join([head, state_text(spec, arrays), *_debug_of(debug, k)])
 
 
 def _debug_of(debug: dict[str, Array], k: int) -> list[str]:
@@ -132,7 +139,7 @@ def _trajectory(
     known = {}
     if found is not None:
         known = {int(step): found.rewards[0][k] for k, step in enumerate(data.steps[: data.experts])}
-    steps = np.unique(np.linspace(0, length - 1, min(length, TRAJECTORY)).round().astype(int))
+    steps = shown_steps(length)
     at = [0, *(int(t) + 1 for t in steps)]
     shown = debug([x[at] for x in own.states]) if debug is not None else {}
     states = ["\n".join([state_text(own.spec, [x[t] for x in own.states]), *_debug_of(shown, k)])
@@ -142,6 +149,11 @@ def _trajectory(
         paid = f", reward {known[first + int(t)]:.4g}" if first + int(t) in known else ""
         lines.append(f"After step {t + 1}, action {_action(own.actions[t])}{paid}:\n{state}")
     return "\n".join(lines)
+
+
+def shown_steps(length: int) -> Array:
+    """The steps of an episode that are shown, its first and its last among them."""
+    return np.unique(np.linspace(0, length - 1, min(length, TRAJECTORY)).round().astype(int))
 
 
 def _statistics(what: str, named: Iterable[tuple[str, Array]], experts: int) -> list[str]:

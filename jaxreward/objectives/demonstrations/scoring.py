@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial, reduce
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -90,11 +90,25 @@ class Separation(NamedTuple):
 def separate(programs: Sequence[Program], *sets: DemonstrationData) -> tuple[Separation, ...]:
     """Score programs by `airl_fitness` and `accuracy` on each of some sets, with one launch for all rewards."""
     whole = reduce(Samples.joined, (data.transitions for data in sets))
-    rewards, ends = BatchedRewards(programs)(whole), np.cumsum([len(data.transitions) for data in sets])
-    parts = jnp.split(rewards, ends[:-1], axis=1)
+    return separations(BatchedRewards(programs)(whole), *sets)
+
+
+class Labels(Protocol):
+    """Of a set of transitions the log probabilities of the actions, (n,), and how many, the first, are an expert's."""
+
+    @property
+    def log_probabilities(self) -> Array: ...
+    @property
+    def experts(self) -> int: ...
+
+
+def separations(rewards: jax.Array | Array, *sets: Labels) -> tuple[Separation, ...]:
+    """What rewards, (C, n), of which those of each set follow those of the one before, say of the sets."""
+    ends = np.cumsum([len(labels.log_probabilities) for labels in sets])
+    parts = jnp.split(jnp.asarray(rewards), ends[:-1], axis=1)
     return tuple(
-        Separation(np.asarray(own), *map(np.asarray, _scored(own, data.log_probabilities, data.experts)))
-        for own, data in zip(parts, sets, strict=True)
+        Separation(np.asarray(own), *map(np.asarray, _scored(own, labels.log_probabilities, labels.experts)))
+        for own, labels in zip(parts, sets, strict=True)
     )
 
 
