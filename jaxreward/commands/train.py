@@ -147,9 +147,10 @@ def run(resolved: Resolved[TrainSettings]) -> int:
 def describe_training(s: TrainSettings) -> str:
     """The plan of a training."""
     n = max(1, len(s.interfaces)) * max(1, len(s.expert_episodes))
+    what = "interface" if s.imitate == "none" else "candidate"
     seconds = cost_s(s.make_task(), s.ppo, n, s.seeds, s.steps, points=s.checkpoints, episodes=s.eval_episodes)
     return (
-        f"{n} {'interface' if s.imitate == 'none' else 'candidate'}{'s' * (n > 1)} of {task_title(s.task, s.task_arg)}, "
+        f"{n} {what}{'s' * (n > 1)} of {task_title(s.task, s.task_arg)}, "
         f"{seeds_text(s.seeds)} x {s.steps:,} steps: "
         f"{n * s.seeds * s.steps:,} environment steps, about {duration(seconds)} on two CPU cores\n{shape_text(s.ppo)}"
     )
