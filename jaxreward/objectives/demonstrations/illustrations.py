@@ -92,7 +92,8 @@ def _states(
             if found is not None:
                 paid = f", reward {found.rewards[0][k]:.4g} ({'wrong' if wrong[k] else 'right'})"
             arrays = [x[k] for x in data.transitions.next_states]
-            head = f"State of {who}{paid}, after action {_action(data.transitions.actions[k])}:"
+            owner = "the expert before its last" if data.experts <= k < data.of_expert else who
+            head = f"State of {owner}{paid}, after action {_action(data.transitions.actions[k])}:"
             yield f"{head}\n{state_text(spec, arrays)}"
 
 
@@ -102,7 +103,7 @@ def _trajectory(found: Separation | None, data: DemonstrationData, expert: Traje
     first = int(expert.lengths[:episode].sum())
     known = {}
     if found is not None:
-        known = {int(step): found.rewards[0][k] for k, step in enumerate(data.steps[: data.experts])}
+        known = {int(step): found.rewards[0][k] for k, step in enumerate(data.steps[: data.of_expert])}
     lines = [f"An episode of the expert, {length} steps. Before the first step:\n{_at(own, 0)}"]
     for t in np.unique(np.linspace(0, length - 1, min(length, TRAJECTORY)).round().astype(int)):
         paid = f", reward {known[first + int(t)]:.4g}" if first + int(t) in known else ""
