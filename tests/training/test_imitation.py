@@ -66,7 +66,7 @@ def sets(expert, corridor) -> list[Trajectories]:
     return [expert.take([0]), expert, record_random(corridor, 5, seed=1)]
 
 
-@pytest.fixture(scope="module", params=["gail", "airl", "bc"])
+@pytest.fixture(scope="module", params=["airl", pytest.param("gail", marks=pytest.mark.slow), "bc"])
 def method(request):
     return QUICK[request.param]
 
@@ -81,13 +81,13 @@ def together(corridor, sets, method, tiny):
 LEARNER = PPO(envs=32, unroll=16, hidden=(32,), activation="tanh", learning_rate=3e-3, entropy=0.01, discount=0.9)
 
 
-@pytest.mark.parametrize("name", ["gail", "airl", "bc"])
+@pytest.mark.parametrize("name", ["gail", pytest.param("airl", marks=pytest.mark.slow), "bc"])
 def test_an_agent_does_what_the_expert_did(name, corridor, expert, checker):
     """Though the program pays for the opposite; the sets are of one episode and of eight."""
     source = "def compute_reward(state, action, next_state):\n    return 1.0 * (state.place - next_state.place)\n"
     program = checker.check(source, corridor)[1]
     result = imitate(
-        corridor, [expert.take([0]), expert], name, LEARNER, programs=[program, program], seeds=2, steps=40_000,
+        corridor, [expert.take([0]), expert], name, LEARNER, programs=[program, program], seeds=2, steps=20_000,
         checkpoints=2, eval_episodes=64,
     )  # fmt: skip
     assert result.success.mean(1).min() > 0.97
@@ -96,7 +96,7 @@ def test_an_agent_does_what_the_expert_did(name, corridor, expert, checker):
     assert (result.env_steps == 0) == (name == "bc")
 
 
-@pytest.mark.parametrize("name", ["gail", "bc"])
+@pytest.mark.parametrize("name", [pytest.param("gail", marks=pytest.mark.slow), "bc"])
 def test_real_actions_are_imitated(name):
     task, keys = make_task("probe-aim"), reset_keys(64, 0)
     signal = np.asarray(jax.vmap(task.reset)(keys).signal)
