@@ -56,18 +56,33 @@ if TYPE_CHECKING:
     )
     from jaxreward.tasks.metrics import Mean, MeanBelow, Reached, Sum, WithExtraMetrics
     from jaxreward.tasks.robots.mujoco_task import MuJoCoTask as MuJoCoTask
-    from jaxreward.training import PPO, Policy, Rung, TrainResult, train
+    from jaxreward.training import (
+        AIRL,
+        GAIL,
+        PPO,
+        Cloning,
+        Imitation,
+        Policy,
+        Rung,
+        TrainResult,
+        imitate,
+        train,
+    )
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "AIRL",
+    "GAIL",
     "PPO",
     "BaseTask",
     "Box",
+    "Cloning",
     "Comparison",
     "CompletedGeneration",
     "Discrete",
     "Fragment",
+    "Imitation",
     "Mean",
     "MeanBelow",
     "Measure",
@@ -97,6 +112,7 @@ __all__ = [
     "from_gymnax",
     "from_jumanji",
     "from_playground",
+    "imitate",
     "load_program",
     "make_task",
     "open_run",
@@ -124,7 +140,9 @@ _ROOMS = {
     ),
     "tasks.metrics": ("Mean", "MeanBelow", "Reached", "Sum", "WithExtraMetrics"),
     "tasks.robots.mujoco_task": ("MuJoCoTask",),
-    "training": ("PPO", "Policy", "Rung", "TrainResult", "train"),
+    "training": (
+        *("AIRL", "GAIL", "PPO", "Cloning", "Imitation", "Policy", "Rung", "TrainResult", "imitate", "train"),
+    ),
 }
 _OF_EXTRAS = ("MuJoCoTask",)
 """Names that need an extra: not in `__all__`, since `from jaxreward import *` must work without it."""

@@ -91,10 +91,11 @@ def summary(found: Separation, experts: int) -> str:
 
 
 def examples(
-    choice: ExampleChoice, found: Separation | None, count: int, experts: int, rng: np.random.Generator
+    choice: ExampleChoice, found: Separation | None, count: int, experts: int, of_expert: int, rng: np.random.Generator
 ) -> Iterator[tuple[int, str]]:
     """Single states by number, each with whose it is and what it is paid: those that add least to the fitness first;
-    without rewards, some by chance. The first `experts` of all `count` are the expert's."""
+    without rewards, some by chance. Of all `count` the first `of_expert` are the expert's, and the first `experts` of
+    these are told from all others."""
     is_expert = np.arange(count) < experts
     if found is None:
         wrong, order = np.ones(count, bool), rng.permutation(count)
@@ -112,14 +113,15 @@ def examples(
             paid = ""
             if found is not None:
                 paid = f", reward {found.rewards[0][k]:.4g} ({'wrong' if wrong[k] else 'right'})"
-            yield int(k), f"State of {who}{paid}"
+            owner = "the expert before its last" if experts <= k < of_expert else who
+            yield int(k), f"State of {owner}{paid}"
 
 
 def _states(
     choice: ExampleChoice, found: Separation | None, data: DemonstrationData, spec: Spec, rng: np.random.Generator,
     debug: dict[str, Array],
 ) -> Iterator[str]:  # fmt: skip
-    for k, head in examples(choice, found, len(data.transitions), data.experts, rng):
+    for k, head in examples(choice, found, len(data.transitions), data.experts, data.of_expert, rng):
         arrays = [x[k] for x in data.transitions.next_states]
         head = f"{head}, after action {_action(data.transitions.actions[k])}:"
         yield "\n".join([head, state_text(spec, arrays), *_debug_of(debug, k)])
@@ -138,7 +140,7 @@ def _trajectory(
     first = int(expert.lengths[:episode].sum())
     known = {}
     if found is not None:
-        known = {int(step): found.rewards[0][k] for k, step in enumerate(data.steps[: data.experts])}
+        known = {int(step): found.rewards[0][k] for k, step in enumerate(data.steps[: data.of_expert])}
     steps = shown_steps(length)
     at = [0, *(int(t) + 1 for t in steps)]
     shown = debug([x[at] for x in own.states]) if debug is not None else {}

@@ -19,7 +19,8 @@ from jaxreward.programs.samples import Samples
 from jaxreward.tasks import Task
 
 Positives = Literal["all", "last"]
-"""Which states of an expert's episodes should be told from others: all, or the last, of tasks that end on success."""
+"""Which states of an expert's episodes should be told from others: all, or the last, of tasks that end on success; the
+states before the last are then among the others (GRACE, section 4, phase 1)."""
 
 Array = np.ndarray[Any, Any]
 
@@ -29,14 +30,17 @@ class DemonstrationData:
     """Transitions of an expert, and of others.
 
     Attributes:
-        transitions: those of the expert first; a reward of states alone sees the next states.
-        experts: how many are the expert's.
+        transitions: those that are to be told from the others first, then the rest of the expert's; a reward of states
+            alone sees the next states.
+        experts: how many are to be told from the others.
+        of_expert: how many are the expert's.
         log_probabilities: of the actions, float32 (n,), for `airl_fitness`.
         steps: of each transition its step in the episodes that it is from, the expert's or the others', int (n,).
     """
 
     transitions: Samples
     experts: int
+    of_expert: int
     log_probabilities: Array = field(repr=False)
     steps: Array = field(repr=False)
 
@@ -59,11 +63,12 @@ class DemonstrationData:
         """
         for episodes in (expert, negative):
             DemonstrationData.require(task, episodes)
-        steps = expert.last_steps if positives == "last" else np.arange(expert.steps)
+        goals = expert.last_steps if positives == "last" else np.arange(expert.steps)
+        steps = np.concatenate([goals, np.setdiff1d(np.arange(expert.steps), goals)])
         unknown = uniform_log_probability(task.action_space)
         logp = np.where(np.isnan(negative.log_probabilities), unknown, negative.log_probabilities)
         return DemonstrationData(
-            expert.transitions(steps).joined(negative.transitions()), len(steps),
+            expert.transitions(steps).joined(negative.transitions()), len(goals), len(steps),
             np.concatenate([np.full(len(steps), unknown), logp]).astype(np.float32),
             np.concatenate([steps, np.arange(negative.steps)]),
         )  # fmt: skip

@@ -33,7 +33,7 @@ def illustrations(
     if choice.trajectory:
         lines.append(_episode(sets, int(rng.integers(len(sets.expert)))))
     own, others = list[str](), list[str]()
-    for k, head in examples(choice, found, len(data.steps), data.experts, rng):
+    for k, head in examples(choice, found, len(data.steps), data.experts, data.of_expert, rng):
         _, action, state = data.steps[k]
         (own if k < data.experts else others).append(f"{head}{_after(action)}:\n{_cut(state, _LONGEST)}")
     # In turn, since not all of them may fit.
