@@ -11,10 +11,10 @@ from jaxreward.objectives.demonstrations.scoring import Separation
 from jaxreward.objectives.texts.text_sets import TextSets
 from jaxreward.records import ExampleChoice
 
-_LONGEST = 4_000
+_LONGEST = 2_500
 """Characters of a state."""
 
-_IN_EPISODE = 800
+_IN_EPISODE = 500
 """Characters of a state of a whole episode."""
 
 
