@@ -244,3 +244,71 @@ def time(rows: Sequence[Row]) -> Spec:
             "tooltip": _tips(period="", phase="", seconds="seconds#"),
         },
     )  # fmt: skip
+
+
+def along(rows: Sequence[Row], what: str, ends: tuple[float, float], colours: Mapping[str, str]) -> Spec:
+    """Rewards along episodes: rows with `group`, `episode`, `step`, `reward`, `positive`. `ends` are the least and the
+    greatest reward of this and the other panels, `colours` those of the groups."""
+    axis = {"grid": False, "tickMinStep": 1, "tickCount": 6, "format": "d"}
+    encoding = {
+        "x": _number("step", "step of the episode", axis=axis, scale={"nice": False, "domainMin": 0}),
+        "y": _number("reward", "reward", scale={"domain": list(ends), "nice": True, "zero": False},
+                     axis={"tickCount": 5}),
+        "color": _group(rows, colours), "detail": {"field": "episode"},
+        "tooltip": _tips(group="", episode="episode", step="step", reward="reward#"),
+    }  # fmt: skip
+    return _spec(
+        f"reward at every step of episodes of {what}", 200, data=_values(rows), encoding=encoding,
+        layer=[
+            {"mark": {"type": "line", "strokeWidth": 1.5}, "params": _pick("group"),
+             "encoding": {"opacity": {"condition": {"param": "pick", "value": 0.75}, "value": 0.08}}},
+            {"transform": [{"filter": "datum.positive"}], "mark": {"type": "point", "filled": True, "size": 45},
+             "encoding": _PICKED},
+        ],
+    )  # fmt: skip
+
+
+def distribution(rows: Sequence[Row], colours: Mapping[str, str]) -> Spec:
+    """Shares of states by their reward: rows with `group`, `reward`, `to`, `share`, `states`, the last of each group
+    with the share 0."""
+    return _spec(
+        "share of the states of each kind by their reward", 240, data=_values(rows), params=_pick("group"),
+        mark={"type": "area", "interpolate": "step-after", "line": {"strokeWidth": 1.5}},
+        encoding={
+            "x": _number("reward", "reward", axis={"grid": False, "tickCount": 8}, scale={"zero": False}),
+            "y": _number("share", "share of the states", stack=None, axis={"format": "%", "tickCount": 5}),
+            "color": _group(rows, colours),
+            "opacity": {"condition": {"param": "pick", "value": 0.3}, "value": 0.03},
+            "tooltip": [*_tips(group="", reward="reward from#", to="to#", states="states"),
+                        {"field": "share", "title": "share", "format": ".1%"}],
+        },
+    )  # fmt: skip
+
+
+def _group(rows: Sequence[Row], colours: Mapping[str, str]) -> Spec:
+    """The colour of a group, of those that are in the rows."""
+    shown = list(dict.fromkeys(row["group"] for row in rows))
+    legend = {"columns": {"expr": f"{ROOM} < 360 ? 1 : 2"}}
+    return _name("group", scale={"domain": shown, "range": [colours[name] for name in shown]}, legend=legend)
+
+
+def generations(rows: Sequence[Row], what: str, expansions: Sequence[int]) -> Spec:
+    """What the best program was worth after each generation: rows with `generation`, `of`, `value`; a line where the
+    data were expanded."""
+    axis = {"grid": False, "tickMinStep": 1, "tickCount": 8, "format": "d"}
+    x = _number("generation", "generation", axis=axis, scale={"nice": False, "zero": False})
+    scale = {"domain": [0, 1]} if what == "accuracy" else {"zero": False}
+    return _spec(
+        f"{what} of the best program after every generation", 220,
+        layer=[
+            {"data": _values([{"generation": g} for g in expansions]),
+             "mark": {"type": "rule", "strokeDash": [4, 4], "color": "currentColor", "opacity": 0.6},
+             "encoding": {"x": x, "tooltip": _tips(generation="more data in generation")}},
+            {"data": _values(rows), "params": _pick("of"),
+             "mark": {"type": "line", "interpolate": "step-after", "strokeWidth": 2,
+                      "point": {"size": 28, "filled": True}},
+             "encoding": {"x": x, "y": _number("value", what, scale=scale, axis={"tickCount": 5}),
+                          "color": _name("of", legend={"columns": 2}), **_PICKED,
+                          "tooltip": _tips(of="", generation="generation", value=f"{what}#")}},
+        ],
+    )  # fmt: skip

@@ -40,8 +40,8 @@ _LARGEST_FILM = 1_500_000
 
 _SECTIONS = {
     "headline": "Result", "warnings": "Warnings", "film": "Video", "program": "Program", "terms": "Reward",
-    "curves": "Curves", "search": "Search", "lineage": "Lineage", "candidates": "Candidates", "failures": "Failures",
-    "cost": "Time and cost", "reproduce": "Reproduce",
+    "demonstrations": "Demonstrations", "curves": "Curves", "search": "Search", "lineage": "Lineage",
+    "candidates": "Candidates", "failures": "Failures", "cost": "Time and cost", "reproduce": "Reproduce",
 }  # fmt: skip
 
 _ENTRIES = ("get_observation", "compute_reward", "reward")
@@ -126,6 +126,7 @@ def render(view: RunView) -> str:
     summary = best.candidate.summary if best else None
     shown = dict.fromkeys(("film", "program", "terms"), best is not None) | {
         "curves": "curves" in report.charts,
+        "demonstrations": report.demonstrated is not None and bool(report.demonstrated.charts),
         "lineage": bool(report.lineage),
     }
     sections = [(id, name) for id, name in _SECTIONS.items() if shown.get(id, True)]

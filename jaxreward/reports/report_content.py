@@ -14,6 +14,7 @@ from jaxreward.reports import charts
 from jaxreward.reports.baselines import WINNER, ScoredProgram, scored_programs, verdicts
 from jaxreward.reports.candidates import table
 from jaxreward.reports.chart_data import cells, curve, forest, period_rows, search_rows, shares, size_rows, term_rows
+from jaxreward.reports.demonstrated import Demonstrated
 from jaxreward.reports.lineage import LineageStep, lineage
 from jaxreward.reports.model_costs import ModelCost, model_costs
 from jaxreward.reports.run_text import resume_command
@@ -27,7 +28,8 @@ _EXAMPLES = 3
 
 @dataclass(frozen=True)
 class Report:
-    """The content of a run's report. Charts are Vega-Lite specifications by name; one without data is missing."""
+    """The content of a run's report. Charts are Vega-Lite specifications by name; one without data is missing.
+    `demonstrated` is what a search on demonstrations adds, its charts excepted, which are among the others."""
 
     view: RunView
     title: str
@@ -40,6 +42,7 @@ class Report:
     commands: dict[str, str]
     charts: dict[str, dict[str, Any]]
     table: list[dict[str, Any]]
+    demonstrated: Demonstrated | None
 
     @property
     def measure(self) -> Measure:
@@ -78,7 +81,7 @@ class Report:
 
 def make_report(view: RunView) -> Report:
     """The report of a run, also of one that is still running."""
-    programs, best = scored_programs(view), view.best
+    programs, best, demonstrated = scored_programs(view), view.best, Demonstrated.of(view)
     return Report(
         view=view,
         title=task_title(view.started.task, view.started.config.get("task_arg") or ()),
@@ -89,8 +92,9 @@ def make_report(view: RunView) -> Report:
         failures=failures(view),
         costs=model_costs([*view.exchanges, *(view.best_of_n.exchanges if view.best_of_n else ())]),
         commands=commands(view),
-        charts=_charts(view, programs),
+        charts=_charts(view, programs) | (demonstrated.charts if demonstrated else {}),
         table=table(list(view.results.values())),
+        demonstrated=demonstrated,
     )
 
 
