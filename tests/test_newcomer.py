@@ -49,9 +49,9 @@ def test_ten_episodes_of_ones_own_task_become_a_reward_and_an_agent(folder: Path
     expert = load_trajectories("parcel.npz")
     assert len(expert) == 10 and (expert.success == 1).all() and expert.ended.all()
     assert main([*searching, *SMALL, *OF_POLICY]) == 0
-    assert "def compute_reward" in (folder / "runs" / "parcel-grace-0" / "best_interface.py").read_text()
+    assert "def compute_reward" in (folder / "runs" / "parcel.py-grace-0" / "best_interface.py").read_text()
     assert main([*training, "--steps", "2048", "--seeds", "1", *OF_POLICY]) == 0
-    assert (folder / "runs" / "parcel-grace-0" / "report.html").is_file()
+    assert (folder / "runs" / "parcel.py-grace-0" / "report.html").is_file()
 
 
 def test_plain_arrays_of_another_simulator_do_as_well(folder: Path, capsys: Any) -> None:

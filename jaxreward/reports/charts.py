@@ -132,13 +132,16 @@ def curves(measure: Measure, rows: Sequence[Row] = ()) -> Spec:
     )  # fmt: skip
 
 
-def search(candidates: Sequence[Row], best: Sequence[Row], measure: Measure) -> Spec:
-    """Scores through a search: candidates with `order`, `mean`, `search`, `id`, `operator`; `best` with the first 3."""
+def search(
+    candidates: Sequence[Row], best: Sequence[Row], measure: Measure, counted: str = "trained candidates"
+) -> Spec:
+    """Scores through a search: candidates with `order`, `mean`, `search`, `id`, `operator`; `best` with the first 3.
+    `counted` is what the orders count."""
     axis = {"grid": False, "tickMinStep": 1, "tickCount": 10}
-    order = _number("order", "trained candidates", axis=axis, scale={"domainMin": 0, "nice": False})
+    order = _number("order", counted, axis=axis, scale={"domainMin": 0, "nice": False})
     colour = _name("search")
     return _spec(
-        f"{measure.name} of every trained candidate in order, and the best so far", 280,
+        f"{measure.name} of every candidate in order, and the best so far", 280,
         layer=[
             {"data": _values(best), "mark": {"type": "line", "interpolate": "step-after", "strokeWidth": 2},
              "encoding": {"x": order, "y": _metric(measure), "color": colour, **_PICKED}},

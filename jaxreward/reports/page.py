@@ -185,7 +185,7 @@ def _figures(report: Report) -> list[tuple[str, str]]:
     view, spent = report.view, report.view.progress.spent
     device_s = spent.compile_s + spent.run_s
     found = {
-        "candidates trained": f"{spent.trained:,}",
+        f"candidates {view.treated}": f"{spent.trained:,}",
         "without a score": ", ".join(f"{n} {stage}" for stage, n in view.failures.items()) or "none",
         "environment steps": f"{spent.env_steps + spent.baseline_env_steps:,}",
         "wall time": span(view.wall_s),

@@ -63,7 +63,7 @@ class Report:
         """The state of the run in a sentence."""
         view, spent = self.view, self.view.progress.spent
         budget = view.started.config.get("candidates")
-        done = f"{spent.trained} of {budget} candidates trained" if budget else f"{spent.trained} candidates trained"
+        done = f"{spent.trained} of {budget} candidates" if budget else f"{spent.trained} candidates"
         at = time.strftime("%Y-%m-%d %H:%M", time.localtime(view.last_at))
         how = {
             "running": f"It is still running; this is its state at {at}.",
@@ -72,7 +72,7 @@ class Report:
             "paused": f"It stopped on {at} and can be resumed: {view.reason}.",
             "stopped": f"No process has worked on it since {at}, and it did not end: it can be resumed.",
         }[view.standing]
-        return f"{done}. {how}"
+        return f"{done} {view.treated}. {how}"
 
     def number(self, value: float | None, sign: bool = False, measure: Measure | None = None) -> str:
         """A value of a metric, by default that of the search; a dash where there is none."""
@@ -162,7 +162,7 @@ def _charts(view: RunView, programs: Sequence[ScoredProgram]) -> dict[str, dict[
     found = {
         "intervals": (rows := _intervals(programs)) and charts.intervals(rows, trained),
         "curves": (rows := _curves(view, programs)) and charts.curves(trained, rows),
-        "search": points and charts.search(points, best, measure),
+        "search": points and charts.search(points, best, measure, f"{view.treated} candidates"),
         "archive": (rows := size_rows(view)) and charts.archive(cells(view), rows, measure),
         "tree": nodes and charts.tree(nodes, edges, measure),
         "terms": feedback and (rows := term_rows(feedback)) and charts.terms(rows),
