@@ -255,43 +255,57 @@ def along(rows: Sequence[Row], what: str, ends: tuple[float, float], colours: Ma
     axis = {"grid": False, "tickMinStep": 1, "tickCount": 6, "format": "d"}
     encoding = {
         "x": _number("step", "step of the episode", axis=axis, scale={"nice": False, "domainMin": 0}),
-        "y": _number("reward", "reward", scale={"domain": list(ends), "nice": True, "zero": False},
+        "y": _number("reward", "reward", scale={"domain": list(ends), "nice": False, "zero": False},
                      axis={"tickCount": 5}),
         "color": _group(rows, colours), "detail": {"field": "episode"},
         "tooltip": _tips(group="", episode="episode", step="step", reward="reward#"),
+    }  # fmt: skip
+    marks: Spec = {
+        "transform": [{"filter": "datum.positive"}], "mark": {"type": "point", "filled": True, "size": 45},
+        "encoding": _PICKED,
     }  # fmt: skip
     return _spec(
         f"reward at every step of episodes of {what}", 200, data=_values(rows), encoding=encoding,
         layer=[
             {"mark": {"type": "line", "strokeWidth": 1.5}, "params": _pick("group"),
              "encoding": {"opacity": {"condition": {"param": "pick", "value": 0.75}, "value": 0.08}}},
-            {"transform": [{"filter": "datum.positive"}], "mark": {"type": "point", "filled": True, "size": 45},
-             "encoding": _PICKED},
+            *([marks] if any(row["positive"] for row in rows) else []),
         ],
     )  # fmt: skip
 
 
 def distribution(rows: Sequence[Row], colours: Mapping[str, str]) -> Spec:
-    """Shares of states by their reward: rows with `group`, `reward`, `to`, `share`, `states`, the last of each group
-    with the share 0."""
+    """How rewards are distributed, a line for each group: rows with `group`, `place` from 1, `top` from `place` - 1 to
+    `place`, `reward` and `to`, the ends of a bin, `share` and `states`."""
+    names = list(dict.fromkeys(row["group"] for row in rows))
+    words = ", ".join(f"'{name}'" for name in names)
+    axis = {
+        "values": [k + 0.7 for k in range(len(names))], "labelExpr": f"[{words}][floor(datum.value)]",
+        "ticks": False, "domain": False, "grid": False,
+    }  # fmt: skip
+    scale = {"domain": [0, len(names)], "reverse": True, "nice": False}
+    y = _number("place", "", scale=scale, axis={**axis, "title": None})
     return _spec(
-        "share of the states of each kind by their reward", 240, data=_values(rows), params=_pick("group"),
-        mark={"type": "area", "interpolate": "step-after", "line": {"strokeWidth": 1.5}},
-        encoding={
-            "x": _number("reward", "reward", axis={"grid": False, "tickCount": 8}, scale={"zero": False}),
-            "y": _number("share", "share of the states", stack=None, axis={"format": "%", "tickCount": 5}),
-            "color": _group(rows, colours),
-            "opacity": {"condition": {"param": "pick", "value": 0.3}, "value": 0.03},
-            "tooltip": [*_tips(group="", reward="reward from#", to="to#", states="states"),
-                        {"field": "share", "title": "share", "format": ".1%"}],
-        },
+        "how the rewards of the states of each kind are distributed", 44 * len(names), data=_values(rows),
+        encoding={"y": y, "color": {**_group(rows, colours), "legend": None}},
+        layer=[
+            {"data": _values([{"place": k} for k in range(1, len(names) + 1)]),
+             "mark": {"type": "rule", "opacity": 0.4, "color": "currentColor"}, "encoding": {"color": None}},
+            {"transform": [{"filter": "datum.states > 0"}], "mark": {"type": "rect", "opacity": 0.85},
+             "encoding": {
+                 "x": _number("reward", "reward", axis={"grid": False, "tickCount": 8}, scale={"zero": False}),
+                 "x2": {"field": "to"}, "y2": {"field": "top"},
+                 "tooltip": [*_tips(group="", reward="reward from#", to="to#", states="states"),
+                             {"field": "share", "title": "share", "format": ".1%"}],
+             }},
+        ],
     )  # fmt: skip
 
 
 def _group(rows: Sequence[Row], colours: Mapping[str, str]) -> Spec:
     """The colour of a group, of those that are in the rows."""
     shown = list(dict.fromkeys(row["group"] for row in rows))
-    legend = {"columns": {"expr": f"{ROOM} < 360 ? 1 : 2"}}
+    legend = {"columns": {"expr": f"{ROOM} < 360 ? 1 : 2"}, "symbolType": "stroke", "symbolStrokeWidth": 3}
     return _name("group", scale={"domain": shown, "range": [colours[name] for name in shown]}, legend=legend)
 
 

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from jaxreward.objectives.demonstrations.episode_rewards import BestRewards, GroupRewards, Who, read_best_rewards
 from jaxreward.records import Result
 from jaxreward.reports import charts
@@ -66,19 +68,16 @@ def step_rows(found: BestRewards) -> Rows:
 
 
 def state_rows(found: BestRewards) -> Rows:
-    """The share of the states of each kind by their reward, a row for each bin and one for the end
-    (`charts.distribution`)."""
+    """The states of each kind by their reward, a row for each bin (`charts.distribution`). Bars are as high as the root
+    of the share, so that few states show."""
     rows: Rows = []
-    for name, group in _named(found):
-        total = sum(group.states) or 1
-        shares = [count / total for count in group.states]
-        states = [*group.states, 0]
+    for place, (name, group) in enumerate(_named(found), start=1):
+        shares = np.asarray(group.states) / max(1, sum(group.states))
         rows += [
-            {"group": name, "reward": edge, "to": to, "share": share, "states": count}
-            for edge, to, share, count in zip(
-                found.edges, [*found.edges[1:], found.edges[-1]], [*shares, 0.0], states, strict=True
-            )
-        ]
+            {"group": name, "place": place, "top": round(place - 0.85 * share**0.5, 4), "reward": low, "to": high,
+             "share": round(share, 6), "states": count}
+            for low, high, share, count in zip(found.edges, found.edges[1:], shares.tolist(), group.states)
+        ]  # fmt: skip
     return rows
 
 
@@ -129,10 +128,11 @@ def _colours(found: BestRewards | None) -> dict[str, str]:
 
 
 def _ends(rows: Rows) -> tuple[float, float]:
-    """The least and the greatest reward, which all panels share."""
+    """The ends of the axis of rewards, which all panels share: the least and the greatest, with a margin."""
     values = [row["reward"] for row in rows if row["reward"] is not None]
     low, high = (min(values), max(values)) if values else (0.0, 0.0)
-    return (low, high) if high > low else (low - 1.0, high + 1.0)
+    margin = 0.05 * (high - low) or 1.0
+    return low - margin, high + margin
 
 
 def _by_generation(view: RunView) -> dict[int, list[Result]]:

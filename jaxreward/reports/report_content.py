@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jaxreward.config import label_of
-from jaxreward.records import Measure, Result
+from jaxreward.records import Feedback, Measure, Result
 from jaxreward.reports import charts
 from jaxreward.reports.baselines import WINNER, ScoredProgram, scored_programs, verdicts
 from jaxreward.reports.candidates import table
@@ -154,8 +154,7 @@ def _typed(*words: str) -> str:
 
 def _charts(view: RunView, programs: Sequence[ScoredProgram]) -> dict[str, dict[str, Any]]:
     """The charts that have data."""
-    measure, feedback = view.measure, view.best.feedback if view.best else None
-    trained = view.trained_measure
+    measure, trained, feedback = view.measure, view.trained_measure, _with_terms(view, programs)
     failed = [{"stage": stage, "count": count} for stage, count in view.failures.items()]
     nodes, edges = forest(view)
     points, best = search_rows(view)
@@ -174,6 +173,15 @@ def _charts(view: RunView, programs: Sequence[ScoredProgram]) -> dict[str, dict[
         "time": (rows := period_rows(view)) and charts.time(rows),
     }  # fmt: skip
     return {name: chart for name, chart in found.items() if isinstance(chart, dict)}
+
+
+def _with_terms(view: RunView, programs: Sequence[ScoredProgram]) -> Feedback | None:
+    """The training that shows the best program's reward terms: that of the search, or on fresh seeds where the search
+    did not train it."""
+    found = view.best.feedback if view.best else None
+    if found is None or not found.terms:
+        found = next((p.feedback for p in programs if p.name == WINNER and p.feedback is not None), found)
+    return found
 
 
 def _intervals(programs: Sequence[ScoredProgram]) -> list[dict[str, Any]]:
