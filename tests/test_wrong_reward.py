@@ -113,5 +113,5 @@ def test_the_report_shows_what_the_policy_was_paid_and_when_the_best_changed(sea
     assert [name for name, _ in shown.panels] == ["along_expert", "along_others", "along_policy"]
     (policy,) = {row["group"] for row in shown.charts["along_policy"]["data"]["values"]}
     assert policy == "policy of expansion 1"
-    fitness = [row["value"] for row in shown.charts["fitness_over_generations"]["layer"][1]["data"]["values"]]
+    fitness = [row["value"] for row in shown.charts["fitness_over_generations"]["layer"][-1]["data"]["values"]]
     assert fitness[0] > fitness[-1], "what was best on the first data is not of worth on all"

@@ -147,8 +147,9 @@ def describe(s: EvolveSettings, spending: str = "") -> list[str]:
             f"final training of the best and the baselines: {seeds_text(s.final_seeds, 'fresh ')} x {final:,} steps"
         )
         seconds += cost_s(task, s.ppo, names, s.final_seeds, final, episodes=s.eval_episodes)
+    most = f"at most {runs * steps:,}" if steps else "no"
     lines.append(
-        f"at most {runs * steps:,} environment steps in the search, in all about {duration(seconds)} on two CPU "
+        f"{most} environment steps in the search, in all about {duration(seconds)} on two CPU "
         f"cores; {'' if spending else 'cost 0 USD; '}run directory {s.out / s.run_name}"
     )
     return [*lines, spending] if spending else lines

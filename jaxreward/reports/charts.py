@@ -315,12 +315,15 @@ def generations(rows: Sequence[Row], what: str, expansions: Sequence[int]) -> Sp
     axis = {"grid": False, "tickMinStep": 1, "tickCount": 8, "format": "d"}
     x = _number("generation", "generation", axis=axis, scale={"nice": False, "zero": False})
     scale = {"domain": [0, 1]} if what == "accuracy" else {"zero": False}
+    marks: Spec = {
+        "data": _values([{"generation": g} for g in expansions]),
+        "mark": {"type": "rule", "strokeDash": [4, 4], "color": "currentColor", "opacity": 0.6},
+        "encoding": {"x": x, "tooltip": _tips(generation="more data in generation")},
+    }  # fmt: skip
     return _spec(
         f"{what} of the best program after every generation", 220,
         layer=[
-            {"data": _values([{"generation": g} for g in expansions]),
-             "mark": {"type": "rule", "strokeDash": [4, 4], "color": "currentColor", "opacity": 0.6},
-             "encoding": {"x": x, "tooltip": _tips(generation="more data in generation")}},
+            *([marks] if expansions else []),
             {"data": _values(rows), "params": _pick("of"),
              "mark": {"type": "line", "interpolate": "step-after", "strokeWidth": 2,
                       "point": {"size": 28, "filled": True}},
