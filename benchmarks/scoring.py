@@ -56,9 +56,8 @@ def data_of(task: Any, episodes: int) -> Any:
     play of another seed stands for it: what a reward is worth is not measured here."""
     from jaxreward.demonstrations import record_expert, record_random
     from jaxreward.objectives.demonstrations.scoring import DemonstrationData
-    from jaxreward.tasks import Demonstrated
 
-    scripted = isinstance(task, Demonstrated)
+    scripted = hasattr(type(task), "expert_actions")
     expert = record_expert(task, episodes) if scripted else record_random(task, episodes, seed=1)
     return DemonstrationData.of(task, expert, record_random(task, episodes))
 

@@ -145,11 +145,10 @@ class DemonstrationObjective:
     def conclude(self, best: Callable[[], Program]) -> None:
         assert self._bench is not None
         sets, folder = self._sets, self._bench.folder
-        groups = list[EpisodeGroup]()
-        held_out = sets.held_out or (None, None)
-        for who, episodes, others in (("expert", sets.expert, held_out[0]), ("others", sets.negative, held_out[1])):
-            groups.append(EpisodeGroup(who, episodes))
-            groups += [EpisodeGroup(who, others, held_out=True)] if others is not None else []
+        groups = [EpisodeGroup("expert", sets.expert), EpisodeGroup("others", sets.negative)]
+        if sets.held_out is not None:
+            groups.insert(1, EpisodeGroup("expert", sets.held_out[0], held_out=True))
+            groups.append(EpisodeGroup("others", sets.held_out[1], held_out=True))
         for id in self._bench.expansions():
             groups.append(EpisodeGroup("policy", load_trajectories(self._file_of(id)), expansion=id))
         write_best_rewards(folder, best_rewards(best(), groups, sets.positives))
