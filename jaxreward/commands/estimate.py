@@ -38,6 +38,10 @@ def rate(task: str) -> Rate:
     return usual._replace(steps_per_s=_STEPS_PER_S.get(task, usual.steps_per_s))
 
 
+_SCORED_S = 0.5
+"""Of a candidate on demonstrations: checking it, and its part in compiling a generation."""
+
+
 def duration(seconds: float) -> str:
     """Seconds or minutes, rounded."""
     return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
@@ -81,7 +85,10 @@ def cost_s(
 
 
 def search_s(s: EvolveSettings, task: Task) -> float:
-    """The same of a search, its final training left out."""
+    """The same of a search, its final training left out. Without training of candidates, each round of more data trains
+    one policy."""
+    if s.objective == "demonstrations":
+        return expansions(s) * cost_s(task, s.ppo, 1, 1, s.steps, episodes=s.eval_episodes) + s.candidates * _SCORED_S
     batches = -(-s.candidates // s.generation)
     part = partial(cost_s, task, s.ppo, batches=batches, episodes=s.eval_episodes)
     whole = part(s.candidates, max(s.seeds, s.contender_seeds), s.steps)
@@ -94,14 +101,23 @@ def search_s(s: EvolveSettings, task: Task) -> float:
     return whole
 
 
+def expansions(s: EvolveSettings) -> int:
+    """How often the strategy has policies trained for more data; 0 for one that does not."""
+    return int(s.strategy_options().get("expansions", 0))
+
+
 def describe(s: EvolveSettings, spending: str = "") -> list[str]:
     """The plan of a search in lines; `spending` is what it will cost, if that is not nothing."""
     task = s.make_task()
+    only_scored = s.objective == "demonstrations"
     steps = s.candidates * (max(s.seeds, s.contender_seeds) * s.steps + (s.filter_steps if s.restart else 0))
+    if only_scored:
+        steps = expansions(s) * s.steps
+    each = f"{seeds_text(s.seeds)} x {s.steps:,} steps each"
     runs = 2 if "best-of-n" in s.baselines else 1
     lines = [
         f"{label_of(s.strategy)} with the {label_of(s.proposer)} proposer on {task_title(s.task, s.task_arg)}: "
-        f"{s.candidates} candidates, {s.generation} at a time, {seeds_text(s.seeds)} x {s.steps:,} steps each"
+        f"{s.candidates} candidates, {s.generation} at a time, {'scored on demonstrations' if only_scored else each}"
         + (f", evolving the {s.evolves}" if s.evolves != "both" else "")
     ]
     lines.append(shape_text(s.ppo))
@@ -128,8 +144,9 @@ def describe(s: EvolveSettings, spending: str = "") -> list[str]:
             f"final training of the best and the baselines: {seeds_text(s.final_seeds, 'fresh ')} x {final:,} steps"
         )
         seconds += cost_s(task, s.ppo, names, s.final_seeds, final, episodes=s.eval_episodes)
+    most = f"at most {runs * steps:,}" if steps else "no"
     lines.append(
-        f"at most {runs * steps:,} environment steps in the search, in all about {duration(seconds)} on two CPU "
+        f"{most} environment steps in the search, in all about {duration(seconds)} on two CPU "
         f"cores; {'' if spending else 'cost 0 USD; '}run directory {s.out / s.run_name}"
     )
     return [*lines, spending] if spending else lines

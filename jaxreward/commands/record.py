@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -76,6 +77,10 @@ def run(resolved: Resolved[RecordSettings]) -> int:
     console_of(s.json).print(
         f"{path}: {len(found)} episodes of {task.name}, {found.steps:,} steps, {measure.name} {mean:.3g}"
     )
+    if who != RANDOM:
+        task = ["--task", s.task, *(word for option in s.task_arg for word in ("--task-arg", option))]
+        words = ["jaxreward", "evolve", *task, "--objective", "demonstrations", "--data", str(path)]
+        console_of(s.json).print(f"next: {shlex.join(words)}")
     if s.json:
         print_json({"file": str(path), "episodes": len(found), "steps": found.steps, measure.name: mean})
     return 0

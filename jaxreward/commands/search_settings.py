@@ -12,8 +12,9 @@ from jaxreward.commands.file_tasks import named_again
 from jaxreward.commands.options import options_of
 from jaxreward.commands.resolve import Given, Resolved, Source
 from jaxreward.config import apply, values_of
+from jaxreward.demonstrations.storage import task_of_episodes
 from jaxreward.errors import ChangedSetting, InvalidSetting, UserError
-from jaxreward.evolution.presets import preset
+from jaxreward.evolution.presets import preset, usual_strategy
 from jaxreward.evolution.resuming import MAY_CHANGE, free_name, objects_of
 from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.evolution.setup import COPIES, require_same_objects
@@ -22,10 +23,14 @@ from jaxreward.proposers.llm.llm_settings import LlmSettings
 from jaxreward.proposers.registry import load_proposer
 from jaxreward.runs.run import no_run, read_config
 from jaxreward.search.registry import load_strategy
-from jaxreward.tasks import is_file
+from jaxreward.sentences import mention
+from jaxreward.tasks import OPEN_NAMES, is_file, task_names
 
 BY_EVOLVE = "say jaxreward evolve --proposer manual"
 """What to do instead, where `ask` or `tell` has no use for an option."""
+
+_FAMILIES = {name.partition("/")[0] for name in OPEN_NAMES}
+"""What the names of tasks of a family begin with."""
 
 
 def resolve_search(given: Given[EvolveSettings]) -> Resolved[EvolveSettings]:
@@ -40,8 +45,10 @@ def resolve_search(given: Given[EvolveSettings]) -> Resolved[EvolveSettings]:
     if recorded:
         new = _absolute(_replayed(given, recording, recorded))
     else:
-        task, strategy = given.get("task", EvolveSettings.task), given.get("strategy", EvolveSettings.strategy)
+        usual = _usual(given)
+        task, strategy = given.get("task", usual.task), given.get("strategy", usual.strategy)
         base = preset(given.line.preset or "quick", task, strategy, given.platform)
+        base = dataclasses.replace(base, task=usual.task, task_arg=usual.task_arg, strategy=usual.strategy)
         new = _absolute(given.over(base, Source.PRESET, given.line.preset and f"--preset {given.line.preset}"))
     path = new.settings.out / new.settings.run_name
     if new.settings.resume and is_there(path / "config.toml"):
@@ -59,6 +66,22 @@ def resolve_search(given: Given[EvolveSettings]) -> Resolved[EvolveSettings]:
         raise no_run(path, begin)
     # What a scheduler runs again is the same command: the first time there is nothing to resume.
     return new.with_settings(name=settings.run_name, resume=False)
+
+
+def _usual(given: Given[EvolveSettings]) -> EvolveSettings:
+    """The task, its options and the strategy where none are named: those of the objective, on the task that the
+    episodes of a search on demonstrations are of."""
+    objective, data = given.get("objective", EvolveSettings.objective), given.get("demonstrations.data", ())
+    found = EvolveSettings(strategy=usual_strategy(objective))
+    if objective != "demonstrations" or "task" in given.values or not data or given.line.topic is not None:
+        return found
+    if not data[0].is_file():
+        return found  # what the settings' own check says
+    name, options = task_of_episodes(data[0])
+    if is_file(name) or not (name in task_names() or name.partition("/")[0] in _FAMILIES):  # no file is executed
+        which = f"{data[0]} has episodes of {name}" if name else f"{data[0]} does not name its task"
+        raise InvalidSetting(f"{which}: say with {mention('task')} which task or Python file that is", "task", "data")
+    return dataclasses.replace(found, task=name, task_arg=options)
 
 
 def _replayed(given: Given[EvolveSettings], recording: Path, recorded: dict[str, Any]) -> Resolved[EvolveSettings]:

@@ -13,7 +13,7 @@ from jaxreward.demonstrations.recording import (
     reset_keys,
     uniform_log_probability,
 )
-from jaxreward.demonstrations.storage import load_trajectories, save_trajectories
+from jaxreward.demonstrations.storage import load_trajectories, save_trajectories, task_of_episodes
 from jaxreward.demonstrations.trajectories import Trajectories, WrongTrajectories, joined
 
 __all__ = [
@@ -31,5 +31,6 @@ __all__ = [
     "record_random",
     "reset_keys",
     "save_trajectories",
+    "task_of_episodes",
     "uniform_log_probability",
 ]

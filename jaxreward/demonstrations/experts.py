@@ -34,7 +34,11 @@ def record_expert(
         InvalidSetting: `noise` is no probability.
     """
     if not isinstance(task, Demonstrated):
-        raise UserError(f"{task.name} has no scripted expert: record a trained policy, or import episodes of your own")
+        raise UserError(
+            f"{task.name} has no scripted expert: write expert_actions(self, state), which plans the actions from a "
+            f"state to success; or record a trained policy ({mention('by', 'RUN')}), or import episodes of your own "
+            "(jaxreward.demonstrations.from_arrays)"
+        )
     if not 0.0 <= noise <= 1.0:
         raise InvalidSetting(f"{mention('noise', noise)} must be a probability", "noise")
     kept, taken, most = list[Trajectories](), 0, episodes * (MOST_TRIES if solved else 1)

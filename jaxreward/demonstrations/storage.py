@@ -15,8 +15,9 @@ import json
 import math
 import zipfile
 import zlib
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from pydantic import ValidationError
@@ -31,6 +32,8 @@ from jaxreward.records import Record
 FORMAT = 1
 LARGEST = 4 << 30
 """Bytes of the arrays of a file, unpacked."""
+
+R = TypeVar("R")
 
 _MANIFEST, _STATE = "manifest", "state/"
 _MOST_MANIFEST = 16 << 20
@@ -94,7 +97,21 @@ def load_trajectories(path: Path | str, largest: int = LARGEST) -> Trajectories:
     Raises:
         UnusableFile: it cannot be read, or is no such file.
     """
-    path = Path(path)
+    return _opened(Path(path), largest, _read)
+
+
+def task_of_episodes(path: Path | str) -> tuple[str, tuple[str, ...]]:
+    """The task that a file of episodes names, empty for none, and its options as KEY=VALUE. The episodes are not read.
+
+    Raises:
+        UnusableFile: it cannot be read, or is no such file.
+    """
+    manifest = _opened(Path(path), LARGEST, _manifest)
+    return manifest.task, manifest.task_arg
+
+
+def _opened(path: Path, largest: int, read: Callable[[Path, zipfile.ZipFile], R]) -> R:
+    """What `read` finds in the archive."""
     try:
         data = files.read_bytes(path, links=True, largest=largest)
     except OSError as error:
@@ -103,42 +120,45 @@ def load_trajectories(path: Path | str, largest: int = LARGEST) -> Trajectories:
         ) from error
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            sizes = {info.filename: info.file_size for info in archive.infolist()}
-            if sum(sizes.values()) > largest:
+            if sum(info.file_size for info in archive.infolist()) > largest:
                 raise _no_file(path, f"its arrays have more than {largest >> 20} MiB", FileProblem.TOO_LARGE)
-            return _read(path, archive, sizes)
+            return read(path, archive)
     except UnusableFile:
         raise
-    except _DAMAGED as error:
-        raise _no_file(path, str(error) or type(error).__name__) from error
-
-
-def _read(path: Path, archive: zipfile.ZipFile, sizes: dict[str, int]) -> Trajectories:
-    if sizes.get(f"{_MANIFEST}.npy", _MOST_MANIFEST + 1) > _MOST_MANIFEST:
-        raise _no_file(path, "it has no manifest")
-    try:
-        written = parse_json(_array(archive, _MANIFEST).astype(np.uint8).tobytes().decode())
-        version = written.get("format") if isinstance(written, dict) else None
-        if version != FORMAT:
-            raise UnusableFile(
-                f"{path} has episodes in format {version!r}, and this version reads {FORMAT}: record them again, or "
-                "use the version that wrote them", path, FileProblem.OTHER_VERSION,
-            )  # fmt: skip
-        manifest = Manifest.model_validate(written)
-        spec = Spec.from_json(manifest.spec)
-        return Trajectories(
-            spec=spec,
-            states=tuple(_typed(_array(archive, f"{_STATE}{leaf.name}"), leaf.dtype) for leaf in spec.leaves),
-            actions=_typed(_array(archive, "action"), spec.action.dtype),
-            lengths=_array(archive, "lengths"), log_probabilities=_array(archive, "log_probability"),
-            success=_array(archive, "success"), ended=_array(archive, "ended"), texts=manifest.texts,
-            task=manifest.task, task_arg=manifest.task_arg, source=manifest.source, seed=manifest.seed,
-        )  # fmt: skip
     except ValidationError as error:
         first = error.errors()[0]
         raise _no_file(path, f"its manifest: {'.'.join(map(str, first['loc']))}: {first['msg']}") from error
     except (TypeError, IndexError, Malformed, WrongTrajectories) as error:
         raise _no_file(path, str(error)) from error
+    except _DAMAGED as error:
+        raise _no_file(path, str(error) or type(error).__name__) from error
+
+
+def _manifest(path: Path, archive: zipfile.ZipFile) -> Manifest:
+    sizes = {info.filename: info.file_size for info in archive.infolist()}
+    if sizes.get(f"{_MANIFEST}.npy", _MOST_MANIFEST + 1) > _MOST_MANIFEST:
+        raise _no_file(path, "it has no manifest")
+    written = parse_json(_array(archive, _MANIFEST).astype(np.uint8).tobytes().decode())
+    version = written.get("format") if isinstance(written, dict) else None
+    if version != FORMAT:
+        raise UnusableFile(
+            f"{path} has episodes in format {version!r}, and this version reads {FORMAT}: record them again, or "
+            "use the version that wrote them", path, FileProblem.OTHER_VERSION,
+        )  # fmt: skip
+    return Manifest.model_validate(written)
+
+
+def _read(path: Path, archive: zipfile.ZipFile) -> Trajectories:
+    manifest = _manifest(path, archive)
+    spec = Spec.from_json(manifest.spec)
+    return Trajectories(
+        spec=spec,
+        states=tuple(_typed(_array(archive, f"{_STATE}{leaf.name}"), leaf.dtype) for leaf in spec.leaves),
+        actions=_typed(_array(archive, "action"), spec.action.dtype),
+        lengths=_array(archive, "lengths"), log_probabilities=_array(archive, "log_probability"),
+        success=_array(archive, "success"), ended=_array(archive, "ended"), texts=manifest.texts,
+        task=manifest.task, task_arg=manifest.task_arg, source=manifest.source, seed=manifest.seed,
+    )  # fmt: skip
 
 
 def _array(archive: zipfile.ZipFile, name: str) -> Array:

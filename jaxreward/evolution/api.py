@@ -118,6 +118,7 @@ def run_search(
                 complete = End("the generations that were asked for are complete", EndCause.GENERATIONS)
                 return _paused(main, path, complete, 0)
             score = final_evaluation(main) if main.progress.spent.trained else None
+            main.conclude()
         except Interrupted as interrupted:
             return _paused(main, path, End(str(interrupted), EndCause.SIGNAL), stop.exit_code)
         except UserError as error:

@@ -19,7 +19,8 @@ def budget_spent(
     """The exhausted budget, or why the strategy ends the search; None while it goes on."""
     spent, state = progress.spent, progress.state
     if spent.trained >= s.candidates:
-        return End("all candidates are trained", EndCause.CANDIDATES)
+        done = "scored" if s.objective == "demonstrations" else "trained"
+        return End(f"all candidates are {done}", EndCause.CANDIDATES)
     if spent.attempts >= s.attempts:
         return End("the budget of attempts is spent", EndCause.ATTEMPTS)
     if progress.exhausted and proposer.planned(state.generation) is None:

@@ -38,7 +38,7 @@ from jaxreward.tasks import Task
 def evolve(
     task: str | Path | Task,
     *,
-    strategy: str | SearchStrategy[Any] | type[SearchStrategy[Any]] = EvolveSettings.strategy,
+    strategy: str | SearchStrategy[Any] | type[SearchStrategy[Any]] | None = None,
     proposer: str | Proposer | Callable[..., Proposer] = EvolveSettings.proposer,
     on_generation: OnGeneration | None = None,
     watcher: Watcher | None = None,
@@ -61,6 +61,7 @@ def evolve(
     Args:
         task: a name, a Python file (`FILE.py`, `FILE.py:Class`, which is executed), or an object.
         strategy: a name, a file, a class, or an object with its options. Options of a name are `option={"islands": 2}`.
+            By default `limen`, and with `objective="demonstrations"` `grace`.
         proposer: a name, a file, an object, or a class or function that makes one, of the `TaskCard` where it takes an
             argument.
         on_generation: called with a `CompletedGeneration` after each. An exception in it pauses the run and is raised.

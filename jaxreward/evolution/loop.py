@@ -171,6 +171,12 @@ class Evolution:
         self.log(event := ending(self.settings, self.progress, end, self.strategy.best(self.progress.state)))
         return event
 
+    def conclude(self) -> None:
+        """Have the objective keep what a report shows of the best program, if there is one."""
+        best = self.strategy.best(self.progress.state)
+        if best is not None and best.score is not None:
+            self.objective.conclude(partial(self.program, best.candidate))
+
     def begin(self) -> None:
         """Log, once, that the run starts or is resumed."""
         if self._begun:

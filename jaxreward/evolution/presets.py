@@ -6,7 +6,7 @@ import dataclasses
 from dataclasses import dataclass
 
 from jaxreward.errors import UnknownName, UserError
-from jaxreward.evolution.settings import EvolveSettings
+from jaxreward.evolution.settings import EvolveSettings, ObjectiveName
 from jaxreward.sentences import mention
 from jaxreward.tasks import Box, Task, has_real_actions
 from jaxreward.training import PPO, paper
@@ -40,6 +40,11 @@ _QUICK_STEPS = {
     "xland-medium": 500_000, "xland-hard": 1_000_000, "panda-tracking": 400_000, "go1-push-recovery": 2_000_000,
 }  # fmt: skip
 """Steps of a seed where the default is not enough."""
+
+
+def usual_strategy(objective: ObjectiveName | None = None) -> str:
+    """The strategy of a search with this objective, by default that of the settings, where none is named."""
+    return "grace" if objective == "demonstrations" else EvolveSettings.strategy
 
 
 def quick_learner(task: str | Task, platform: str | None = None) -> PPO:

@@ -14,7 +14,7 @@ from jaxreward.errors import InvalidSetting, UnknownName, UserError
 from jaxreward.evolution.fingerprint import digest_of
 from jaxreward.evolution.identities import Identity
 from jaxreward.evolution.parts import MOST
-from jaxreward.evolution.presets import preset
+from jaxreward.evolution.presets import preset, usual_strategy
 from jaxreward.evolution.settings import EvolveSettings, VocabularyOption
 from jaxreward.evolution.setup import Objects
 from jaxreward.proposers.llm.secrets import Secrets
@@ -51,7 +51,7 @@ def search_settings(
         identities["task"] = Identity.of(own_task)
         if given.get("task_arg"):
             raise InvalidSetting("task_arg is for a task by its name: an object has its own options", "task_arg")
-    named["strategy"], options = strategy_of(strategy)
+    named["strategy"], options = strategy_of(usual_strategy(given.get("objective")) if strategy is None else strategy)
     if (own_kind := own_strategy(named["strategy"])) is not None:
         identities["strategy"] = Identity.of(own_kind)
     named["proposer"], own_proposer = proposer_of(proposer)

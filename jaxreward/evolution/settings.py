@@ -114,8 +114,8 @@ class EvolveSettings(SearchOptions):
     task: str = "xland-easy"
     """What to solve (`jaxreward tasks`). Also gymnax/CartPole-v1 and the like, or a Python file, which is executed."""
     strategy: str = "limen"
-    """How to search (`jaxreward strategies`). One of limen, rf-agent, revolve, forge, eureka, best-of-n. Also a Python
-    file, which is executed."""
+    """How to search (`jaxreward strategies`). One of limen, rf-agent, revolve, forge, eureka, grace, best-of-n. Also a
+    Python file, which is executed. With --objective demonstrations the default is grace."""
     option: Annotated[tuple[str, ...], Arg(keyed=True)] = ()
     """Options of the strategy. Each is KEY=VALUE; `jaxreward strategies NAME` lists them."""
     proposer: str = "genetic"
@@ -339,7 +339,9 @@ class EvolveSettings(SearchOptions):
         objective = mention("objective", self.objective)
         if self.evolves != "reward":
             raise InvalidSetting(
-                f"{objective} scores rewards alone: say {mention('evolve', 'reward')}", "evolve", "objective"
+                f"{objective} scores rewards alone: say {mention('evolve', 'reward')}, or "
+                f"{mention('strategy', 'grace')}",
+                *("evolve", "objective"),
             )
         given = [name for name in _FOR_TRAINING if getattr(self, name)]
         if given:

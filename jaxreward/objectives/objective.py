@@ -122,3 +122,8 @@ class Objective(Protocol):
         """Add data by means of the first parent of a request, whose program is given; None for an objective without
         data. A second call for the same request adds nothing more."""
         ...
+
+    def conclude(self, best: Callable[[], Program]) -> None:
+        """Called when the search ends with what gives the best program: keeps, in the folder of the run, what a
+        report shows of it on the objective's data. A second call writes the same."""
+        ...

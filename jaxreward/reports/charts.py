@@ -132,13 +132,16 @@ def curves(measure: Measure, rows: Sequence[Row] = ()) -> Spec:
     )  # fmt: skip
 
 
-def search(candidates: Sequence[Row], best: Sequence[Row], measure: Measure) -> Spec:
-    """Scores through a search: candidates with `order`, `mean`, `search`, `id`, `operator`; `best` with the first 3."""
+def search(
+    candidates: Sequence[Row], best: Sequence[Row], measure: Measure, counted: str = "trained candidates"
+) -> Spec:
+    """Scores through a search: candidates with `order`, `mean`, `search`, `id`, `operator`; `best` with the first 3.
+    `counted` is what the orders count."""
     axis = {"grid": False, "tickMinStep": 1, "tickCount": 10}
-    order = _number("order", "trained candidates", axis=axis, scale={"domainMin": 0, "nice": False})
+    order = _number("order", counted, axis=axis, scale={"domainMin": 0, "nice": False})
     colour = _name("search")
     return _spec(
-        f"{measure.name} of every trained candidate in order, and the best so far", 280,
+        f"{measure.name} of every candidate in order, and the best so far", 280,
         layer=[
             {"data": _values(best), "mark": {"type": "line", "interpolate": "step-after", "strokeWidth": 2},
              "encoding": {"x": order, "y": _metric(measure), "color": colour, **_PICKED}},
@@ -268,4 +271,89 @@ def time(rows: Sequence[Row]) -> Spec:
             "color": _name("phase", legend=legend), "order": {"field": "order"}, **_PICKED,
             "tooltip": _tips(period="", phase="", seconds="seconds#"),
         },
+    )  # fmt: skip
+
+
+def along(rows: Sequence[Row], what: str, ends: tuple[float, float], colours: Mapping[str, str]) -> Spec:
+    """Rewards along episodes: rows with `group`, `episode`, `step`, `reward`, `positive`. `ends` are the least and the
+    greatest reward of this and the other panels, `colours` those of the groups."""
+    axis = {"grid": False, "tickMinStep": 1, "tickCount": 6, "format": "d"}
+    encoding = {
+        "x": _number("step", "step of the episode", axis=axis, scale={"nice": False, "domainMin": 0}),
+        "y": _number("reward", "reward", scale={"domain": list(ends), "nice": False, "zero": False},
+                     axis={"tickCount": 5}),
+        "color": _group(rows, colours), "detail": {"field": "episode"},
+        "tooltip": _tips(group="", episode="episode", step="step", reward="reward#"),
+    }  # fmt: skip
+    marks: Spec = {
+        "transform": [{"filter": "datum.positive"}], "mark": {"type": "point", "filled": True, "size": 45},
+        "encoding": _PICKED,
+    }  # fmt: skip
+    return _spec(
+        f"reward at every step of episodes of {what}", 200, data=_values(rows), encoding=encoding,
+        layer=[
+            {"mark": {"type": "line", "strokeWidth": 1.5}, "params": _pick("group"),
+             "encoding": {"opacity": {"condition": {"param": "pick", "value": 0.75}, "value": 0.08}}},
+            *([marks] if any(row["positive"] for row in rows) else []),
+        ],
+    )  # fmt: skip
+
+
+def distribution(rows: Sequence[Row], colours: Mapping[str, str]) -> Spec:
+    """How rewards are distributed, a line for each group: rows with `group`, `place` from 1, `top` from `place` - 1 to
+    `place`, `reward` and `to`, the ends of a bin, `share` and `states`."""
+    names = list(dict.fromkeys(row["group"] for row in rows))
+    words = ", ".join(f"'{name}'" for name in names)
+    axis = {
+        "values": [k + 0.7 for k in range(len(names))], "labelExpr": f"[{words}][floor(datum.value)]",
+        "ticks": False, "domain": False, "grid": False,
+    }  # fmt: skip
+    scale = {"domain": [0, len(names)], "reverse": True, "nice": False}
+    y = _number("place", "", scale=scale, axis={**axis, "title": None})
+    return _spec(
+        "how the rewards of the states of each kind are distributed", 44 * len(names), data=_values(rows),
+        encoding={"y": y, "color": {**_group(rows, colours), "legend": None}},
+        layer=[
+            {"data": _values([{"place": k} for k in range(1, len(names) + 1)]),
+             "mark": {"type": "rule", "opacity": 0.4, "color": "currentColor"}, "encoding": {"color": None}},
+            {"transform": [{"filter": "datum.states > 0"}], "mark": {"type": "rect", "opacity": 0.85},
+             "encoding": {
+                 "x": _number("reward", "reward", axis={"grid": False, "tickCount": 8}, scale={"zero": False}),
+                 "x2": {"field": "to"}, "y2": {"field": "top"},
+                 "tooltip": [*_tips(group="", reward="reward from#", to="to#", states="states"),
+                             {"field": "share", "title": "share", "format": ".1%"}],
+             }},
+        ],
+    )  # fmt: skip
+
+
+def _group(rows: Sequence[Row], colours: Mapping[str, str]) -> Spec:
+    """The colour of a group, of those that are in the rows."""
+    shown = list(dict.fromkeys(row["group"] for row in rows))
+    legend = {"columns": {"expr": f"{ROOM} < 360 ? 1 : 2"}, "symbolType": "stroke", "symbolStrokeWidth": 3}
+    return _name("group", scale={"domain": shown, "range": [colours[name] for name in shown]}, legend=legend)
+
+
+def generations(rows: Sequence[Row], what: str, expansions: Sequence[int]) -> Spec:
+    """What the best program was worth after each generation: rows with `generation`, `of`, `value`; a line where the
+    data were expanded."""
+    axis = {"grid": False, "tickMinStep": 1, "tickCount": 8, "format": "d"}
+    x = _number("generation", "generation", axis=axis, scale={"nice": False, "zero": False})
+    scale = {"domain": [0, 1]} if what == "accuracy" else {"zero": False}
+    marks: Spec = {
+        "data": _values([{"generation": g} for g in expansions]),
+        "mark": {"type": "rule", "strokeDash": [4, 4], "color": "currentColor", "opacity": 0.6},
+        "encoding": {"x": x, "tooltip": _tips(generation="more data in generation")},
+    }  # fmt: skip
+    return _spec(
+        f"{what} of the best program after every generation", 220,
+        layer=[
+            *([marks] if expansions else []),
+            {"data": _values(rows), "params": _pick("of"),
+             "mark": {"type": "line", "interpolate": "step-after", "strokeWidth": 2,
+                      "point": {"size": 28, "filled": True}},
+             "encoding": {"x": x, "y": _number("value", what, scale=scale, axis={"tickCount": 5}),
+                          "color": _name("of", legend={"columns": 2}), **_PICKED,
+                          "tooltip": _tips(of="", generation="generation", value=f"{what}#")}},
+        ],
     )  # fmt: skip

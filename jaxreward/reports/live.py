@@ -135,7 +135,8 @@ class Live:
             return
         trained = sorted((r.score for r in results if r.score), key=lambda score: score.merit, reverse=True)
         failed = [r.failure.stage for r in results if r.failure]
-        text = f"generation {index}: {len(trained)} trained"
+        only_scored = bool(trained) and not any(r.env_steps for r in results)  # on demonstrations
+        text = f"generation {index}: {len(trained)} {'scored' if only_scored else 'trained'}"
         if trained:
             text += f", {trained[0].measure.name} {' '.join(_short(s.mean, s.measure) for s in trained)}"
         if failed:
@@ -143,7 +144,8 @@ class Live:
         if best is not None and best.score is not None:
             text += f"; best so far {score_text(best.score)}, {best.candidate.id}"
         if self.candidates:
-            text += f"; {spent.trained}/{self.candidates} candidates, {spent.compile_s + spent.run_s:.0f} device s"
+            text += f"; {spent.trained}/{self.candidates} candidates"
+            text += "" if only_scored else f", {spent.compile_s + spent.run_s:.0f} device s"
         if spent.calls:
             text += f"; {cost_line(spent)}"
         self.note(text)

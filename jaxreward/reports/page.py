@@ -40,8 +40,9 @@ _LARGEST_FILM = 1_500_000
 
 _SECTIONS = {
     "headline": "Result", "warnings": "Warnings", "film": "Video", "program": "Program", "terms": "Reward",
-    "curves": "Curves", "search": "Search", "lineage": "Lineage", "functions": "Functions", "candidates": "Candidates",
-    "failures": "Failures", "cost": "Time and cost", "reproduce": "Reproduce",
+    "demonstrations": "Demonstrations", "curves": "Curves", "search": "Search", "lineage": "Lineage",
+    "functions": "Functions", "candidates": "Candidates", "failures": "Failures", "cost": "Time and cost",
+    "reproduce": "Reproduce",
 }  # fmt: skip
 
 _ENTRIES = ("get_observation", "compute_reward", "reward")
@@ -126,6 +127,7 @@ def render(view: RunView) -> str:
     summary = best.candidate.summary if best else None
     shown = dict.fromkeys(("film", "program", "terms"), best is not None) | {
         "curves": "curves" in report.charts,
+        "demonstrations": report.demonstrated is not None and bool(report.demonstrated.charts),
         "lineage": bool(report.lineage),
         "functions": bool(report.library.shared),
     }
@@ -186,7 +188,7 @@ def _figures(report: Report) -> list[tuple[str, str]]:
     view, spent = report.view, report.view.progress.spent
     device_s = spent.compile_s + spent.run_s
     found = {
-        "candidates trained": f"{spent.trained:,}",
+        f"candidates {view.treated}": f"{spent.trained:,}",
         "without a score": ", ".join(f"{n} {stage}" for stage, n in view.failures.items()) or "none",
         "environment steps": f"{spent.env_steps + spent.baseline_env_steps:,}",
         "wall time": span(view.wall_s),

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jaxreward.config import label_of
-from jaxreward.records import FunctionLibrary, Measure, Result
+from jaxreward.records import Feedback, FunctionLibrary, Measure, Result
 from jaxreward.reports import charts
 from jaxreward.reports.baselines import WINNER, ScoredProgram, scored_programs, verdicts
 from jaxreward.reports.candidates import table
@@ -26,6 +26,7 @@ from jaxreward.reports.chart_data import (
     term_rows,
     use_rows,
 )
+from jaxreward.reports.demonstrated import Demonstrated
 from jaxreward.reports.lineage import LineageStep, lineage
 from jaxreward.reports.model_costs import ModelCost, model_costs
 from jaxreward.reports.run_text import resume_command
@@ -42,7 +43,8 @@ FUNCTIONS = 12
 
 @dataclass(frozen=True)
 class Report:
-    """The content of a run's report. Charts are Vega-Lite specifications by name; one without data is missing."""
+    """The content of a run's report. Charts are Vega-Lite specifications by name; one without data is missing.
+    `demonstrated` is what a search on demonstrations adds, its charts excepted, which are among the others."""
 
     view: RunView
     title: str
@@ -56,6 +58,7 @@ class Report:
     charts: dict[str, dict[str, Any]]
     table: list[dict[str, Any]]
     library: FunctionLibrary
+    demonstrated: Demonstrated | None
 
     @property
     def measure(self) -> Measure:
@@ -76,7 +79,7 @@ class Report:
         """The state of the run in a sentence."""
         view, spent = self.view, self.view.progress.spent
         budget = view.started.config.get("candidates")
-        done = f"{spent.trained} of {budget} candidates trained" if budget else f"{spent.trained} candidates trained"
+        done = f"{spent.trained} of {budget} candidates" if budget else f"{spent.trained} candidates"
         at = time.strftime("%Y-%m-%d %H:%M", time.localtime(view.last_at))
         how = {
             "running": f"It is still running; this is its state at {at}.",
@@ -85,7 +88,7 @@ class Report:
             "paused": f"It stopped on {at} and can be resumed: {view.reason}.",
             "stopped": f"No process has worked on it since {at}, and it did not end: it can be resumed.",
         }[view.standing]
-        return f"{done}. {how}"
+        return f"{done} {view.treated}. {how}"
 
     def number(self, value: float | None, sign: bool = False, measure: Measure | None = None) -> str:
         """A value of a metric, by default that of the search; a dash where there is none."""
@@ -95,6 +98,7 @@ class Report:
 def make_report(view: RunView) -> Report:
     """The report of a run, also of one that is still running."""
     programs, best, library = scored_programs(view), view.best, FunctionLibrary.of(view.results.values())
+    demonstrated = Demonstrated.of(view)
     return Report(
         view=view,
         title=task_title(view.started.task, view.started.config.get("task_arg") or ()),
@@ -105,9 +109,10 @@ def make_report(view: RunView) -> Report:
         failures=failures(view),
         costs=model_costs([*view.exchanges, *(view.best_of_n.exchanges if view.best_of_n else ())]),
         commands=commands(view),
-        charts=_charts(view, programs, library),
+        charts=_charts(view, programs, library) | (demonstrated.charts if demonstrated else {}),
         table=table(list(view.results.values())),
         library=library,
+        demonstrated=demonstrated,
     )
 
 
@@ -167,15 +172,14 @@ def _typed(*words: str) -> str:
 
 def _charts(view: RunView, programs: Sequence[ScoredProgram], library: FunctionLibrary) -> dict[str, dict[str, Any]]:
     """The charts that have data."""
-    measure, feedback = view.measure, view.best.feedback if view.best else None
-    trained = view.trained_measure
+    measure, trained, feedback = view.measure, view.trained_measure, _with_terms(view, programs)
     failed = [{"stage": stage, "count": count} for stage, count in view.failures.items()]
     nodes, edges = forest(view)
     points, best = search_rows(view)
     found = {
         "intervals": (rows := _intervals(programs)) and charts.intervals(rows, trained),
         "curves": (rows := _curves(view, programs)) and charts.curves(trained, rows),
-        "search": points and charts.search(points, best, measure),
+        "search": points and charts.search(points, best, measure, f"{view.treated} candidates"),
         "archive": (rows := size_rows(view)) and charts.archive(cells(view), rows, measure),
         "tree": nodes and charts.tree(nodes, edges, measure),
         "functions": library.shared and charts.functions(function_rows(library), generation_rows(view), measure),
@@ -191,6 +195,15 @@ def _charts(view: RunView, programs: Sequence[ScoredProgram], library: FunctionL
         "time": (rows := period_rows(view)) and charts.time(rows),
     }  # fmt: skip
     return {name: chart for name, chart in found.items() if isinstance(chart, dict)}
+
+
+def _with_terms(view: RunView, programs: Sequence[ScoredProgram]) -> Feedback | None:
+    """The training that shows the best program's reward terms: that of the search, or on fresh seeds where the search
+    did not train it."""
+    found = view.best.feedback if view.best else None
+    if found is None or not found.terms:
+        found = next((p.feedback for p in programs if p.name == WINNER and p.feedback is not None), found)
+    return found
 
 
 def _intervals(programs: Sequence[ScoredProgram]) -> list[dict[str, Any]]:

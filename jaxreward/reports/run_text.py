@@ -188,7 +188,7 @@ def _spent(view: RunView) -> str:
     device_s = spent.compile_s + spent.run_s
     compiling = f" ({spent.compile_s / device_s:.0%} compiling)" if device_s else ""
     used = [
-        _of(spent.trained, config.get("candidates"), str) + " candidates trained",
+        _of(spent.trained, config.get("candidates"), str) + f" candidates {view.treated}",
         _of(spent.attempts, config.get("max_attempts"), str) + " attempts",
         _of(spent.env_steps, config.get("max_env_steps"), count) + " environment steps",
         _of(device_s, config.get("max_device_s"), span) + f" on devices{compiling}",

@@ -83,6 +83,11 @@ class RunView:
         fresh = (baseline.score for baseline in self.progress.baselines.values())
         return next((score.measure for score in fresh if score is not None), self.measure)
 
+    @property
+    def treated(self) -> str:
+        """What the search does with candidates: they are `trained`, or, on demonstrations, `scored` alone."""
+        return "scored" if self.progress.config.get("objective") == "demonstrations" else "trained"
+
     @cached_property
     def results(self) -> dict[str, Result]:
         """All results by candidate id in the order of the requests, those of the unfinished generation included."""

@@ -86,7 +86,7 @@ class Grace(SearchStrategy[GraceMemory]):
     def _ask(self, state: State[GraceMemory], n: int, rng: np.random.Generator) -> list[Draft]:
         memory = state.memory
         if memory.stale:
-            return [Draft("keep", parents=(member,)) for member in memory.stale[:n]]
+            return [Draft("keep", parents=(member,)) for member in memory.stale]
         if self._expands(state):
             return [Draft("expand", parents=memory.population[:1])]
         failures = state.failures[: self.show_failures]

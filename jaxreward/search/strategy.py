@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Generic, TypeVar, final, get_args
 import numpy as np
 
 from jaxreward.errors import InvalidSetting
-from jaxreward.operators import WORDS
+from jaxreward.operators import REPEATS, WORDS
 from jaxreward.records import TRAINED_STAGES, Evolve, Failure, Request, Result
 from jaxreward.search.bandit import Bandit
 from jaxreward.search.draft import Draft
@@ -120,11 +120,12 @@ class SearchStrategy(ABC, Generic[M]):
 
     @final
     def ask(self, state: State[M], n: int, rng: np.random.Generator) -> list[Request]:
-        """One to `n` requests for programs, or any number of requests for words; a pure function of its arguments."""
+        """One to `n` requests for programs, or any number of requests for words, or to score programs again, for which
+        nothing is proposed; a pure function of its arguments."""
         if n < 1:
             raise ValueError(f"ask for at least one candidate, not {n}")
         drafts = [_known(draft, state.declined) for draft in self._ask(state, n, rng)]
-        programs = sum(draft.operator not in WORDS for draft in drafts)
+        programs = sum(draft.operator not in WORDS | REPEATS for draft in drafts)
         if not drafts or programs > n or 0 < programs < len(drafts):
             raise ValueError(
                 f"strategy {self.name} drafted {len(drafts)} requests, {programs} of them for programs, "

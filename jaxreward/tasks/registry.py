@@ -93,8 +93,8 @@ def has_real_actions(name: str) -> bool:
 def make_task(name: str, **options: Any) -> Task:
     """The task called `name`; `options` go to its constructor (`horizon=`, ...).
 
-    Besides the fixed names, `babyai/<level>` is a BabyAI level (see `jaxreward.tasks.levels`),
-    `xland/<environment id>/<ruleset>` makes a task of any XLand-MiniGrid environment (see
+    Besides the fixed names, `babyai/<level>` is a BabyAI level (see `jaxreward.tasks.levels`), or several with `+`
+    between, `xland/<environment id>/<ruleset>` makes a task of any XLand-MiniGrid environment (see
     `jaxreward.tasks.xland_ruleset`), `gymnax/<id>` and the like of an environment of another library (see
     `jaxreward.tasks.adapters`), and `FILE.py` or `FILE.py:Class` the task in a file of the user's, which must be
     sound (see `jaxreward.tasks.validation`).
@@ -118,9 +118,11 @@ def unchecked_task(name: str, **options: Any) -> Task:
     if extra := extra_of(name):
         require(extra, f"the task {name}", "task")
     if name.startswith("babyai/"):
+        from jaxreward.tasks.levels.mix import BETWEEN, LevelMix
         from jaxreward.tasks.levels.task import BabyAI
 
-        return call_with_options(name, partial(BabyAI, name.removeprefix("babyai/")), options)
+        kind = LevelMix if BETWEEN in name else BabyAI
+        return call_with_options(name, partial(kind, name.removeprefix("babyai/")), options)
     if name.startswith("xland/"):
         from jaxreward.tasks.xland_ruleset import ruleset_task
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from jaxreward.reports.page import write_report
+from tests.reports.demonstrated_run import make_demonstrated_run
 from tests.reports.made_run import make_run
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="needs playwright, of the development tools")
@@ -86,6 +87,20 @@ def test_every_chart_is_drawn_without_a_complaint_or_a_request(reader, report):
         assert marks.count() > 0, place.get_attribute("data-chart")
         box = place.locator("svg").bounding_box()
         assert box["width"] > 200 and box["height"] > 60
+    assert reader.was_quiet(report)
+
+
+def test_rewards_along_demonstrations_are_drawn(reader, tmp_path):
+    report = write_report(make_demonstrated_run(tmp_path / "made"))
+    page = reader.read(report)
+    drawn = page.locator("#demonstrations [data-chart]")
+    names = ["along_expert", "along_others", "along_policy", "rewards", "fitness_over_generations"]
+    assert [place.get_attribute("data-chart") for place in drawn.all()] == [*names, "accuracy_over_generations"]
+    assert page.locator("[data-chart=along_expert] g.mark-symbol path").count() >= 4, "the last states of four episodes"
+    assert page.locator("[data-chart=rewards] g.mark-rect path").count() == 7, "bins that have states"
+    page.set_viewport_size({"width": 320, "height": 740})
+    page.wait_for_function("document.querySelector('[data-chart] svg').getBoundingClientRect().width < 320")
+    page.wait_for_function(f"({CUT_OFF})().length === 0")
     assert reader.was_quiet(report)
 
 

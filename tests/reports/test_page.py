@@ -26,6 +26,7 @@ from jaxreward.reports.run_view import RunView
 from jaxreward.reports.timeline import FINAL, REST, TRAINING, Timeline, listed_periods
 from jaxreward.reports.warnings import run_warnings
 from jaxreward.runs import Asked, Baseline, Entry, EventLog, Finished, Resumed, Trained
+from tests.reports.demonstrated_run import EDGES, make_demonstrated_run
 from tests.reports.made_run import make_run
 
 
@@ -327,3 +328,34 @@ def test_charts_have_data(page):
     for name, spec in found.items():
         layers = [spec, *spec.get("layer", ())]
         assert any(layer.get("data", {}).get("values") for layer in layers), name
+
+
+# ---- demonstrations
+
+
+def test_rewards_on_demonstrations_are_shown_of_the_best_alone(tmp_path):
+    run = make_demonstrated_run(tmp_path / "run")
+    page = render(RunView.read(run))
+    charts = charts_of(page)
+    expert = charts["along_expert"]["data"]["values"]
+    assert {(row["group"], row["episode"]) for row in expert} == {
+        (name, k) for name in ("expert", "expert, held out") for k in (1, 2)
+    }
+    last = [row for row in expert if row["positive"]]
+    assert [row["reward"] for row in last] == [1.0, 1.0, 0.5, 0.5] and [row["step"] for row in last] == [4, 7, 4, 7]
+    bins = [row for row in charts["rewards"]["data"]["values"] if row["group"] == "policy of expansion 1"]
+    assert [row["share"] for row in bins] == [pytest.approx(2 / 3, abs=1e-6), 0.0, pytest.approx(1 / 3, abs=1e-6)]
+    assert [(row["reward"], row["to"]) for row in bins] == list(pairwise(EDGES))
+    accuracy = charts["accuracy_over_generations"]["layer"][-1]["data"]["values"]
+    assert {row["of"] for row in accuracy} == {"searched with", "held out"}
+    assert "candidates scored." in page
+    kept = run / "demonstrations" / "rewards.json"
+    for text in ("not JSON", json.dumps({**json.loads(kept.read_text()), "digest": "of another"})):
+        kept.write_text(text)
+        page = render(RunView.read(run))
+        assert "along_expert" not in charts_of(page) and "accuracy_over_generations" in charts_of(page)
+        assert "is written when the search ends" in page
+
+
+def test_a_run_that_trains_has_no_demonstrations(page):
+    assert 'id="demonstrations"' not in page and "candidates trained." in page

@@ -96,11 +96,10 @@ def test_after_a_round_the_data_are_expanded_and_everyone_is_scored_again(result
     assert not strategy.finished(state)
     state = told(strategy, state, [expand(result)])
     asked = ask(strategy, state, 3)
-    assert [(r.operator, r.parents[0].candidate.id) for r in asked] == [("keep", id) for id in "dcb"]
-    state = told(strategy, state, [kept(result, "d", -4.0), kept(result, "c", -1.5), kept(result, "b", None)])
-    (last,) = ask(strategy, state, 3)
-    assert last.operator == "keep" and strategy.best(state).candidate.id == "c-again"
-    state = told(strategy, state, [kept(result, "a", -2.0)])
+    assert [(r.operator, r.parents[0].candidate.id) for r in asked] == [("keep", id) for id in "dcba"], "all at once"
+    again = {"d": -4.0, "c": -1.5, "b": None, "a": -2.0}
+    state = told(strategy, state, [kept(result, id, mean) for id, mean in again.items()])
+    assert strategy.best(state).candidate.id == "c-again"
     assert names(state) == ["c-again", "a-again", "d-again"]
     assert {request.operator for request in ask(strategy, state, 2)} == {"improve"} and not strategy.finished(state)
     state = told(strategy, state, [result(f"late{k}", -5.0, parents=("a-again",)) for k in range(4)])

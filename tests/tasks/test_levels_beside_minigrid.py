@@ -10,6 +10,7 @@ import pytest
 
 from benchmarks import minigrid_levels as beside
 from jaxreward.tasks.levels.bank import start_states
+from jaxreward.tasks.levels.catalogue import LEVELS
 from jaxreward.tasks.levels.codes import BALL, BOX, DOOR, KEY
 from jaxreward.tasks.levels.mission import mission_sentence
 from jaxreward.tasks.levels.state import LevelState
@@ -21,6 +22,11 @@ MOST = 100
 def test_every_step_is_as_in_minigrid(name):
     steps, wrong, won = beside.compared(name, 6)
     assert steps > 20 and wrong == 0 and won > 0
+
+
+def test_every_grid_has_the_size_of_minigrids():
+    sizes = {name: (env.height, env.width) for name in beside.PUBLIC for env in [beside.environment(name)]}
+    assert {name: (LEVELS[name].height, LEVELS[name].width) for name in beside.PUBLIC} == sizes
 
 
 @pytest.mark.slow

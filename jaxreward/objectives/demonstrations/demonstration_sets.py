@@ -18,12 +18,10 @@ from jaxreward.demonstrations import (
 from jaxreward.demonstrations.texts import SUFFIX
 from jaxreward.errors import FileProblem, UnusableFile
 from jaxreward.objectives.demonstrations.demonstration_options import DemonstrationOptions
+from jaxreward.objectives.demonstrations.episode_rewards import FOLDER
 from jaxreward.objectives.demonstrations.scoring import DemonstrationData, Positives
 from jaxreward.search.seeding import derive_rng
 from jaxreward.tasks import Task, measure_of
-
-FOLDER = "demonstrations"
-"""Of a run: the episodes that it searches with."""
 
 _MOST_HELD_OUT = 256
 _FILES = ("expert", "negative", "expert-held-out", "negative-held-out")

@@ -14,7 +14,9 @@ import numpy as np
 from jaxreward import files
 from jaxreward.config import parse_json
 from jaxreward.demonstrations import Trajectories, joined, load_trajectories, record, save_trajectories
-from jaxreward.objectives.demonstrations.demonstration_sets import FOLDER, DemonstrationSets, is_there
+from jaxreward.objectives.demonstrations.along_episodes import EpisodeGroup, best_rewards
+from jaxreward.objectives.demonstrations.demonstration_sets import DemonstrationSets, is_there
+from jaxreward.objectives.demonstrations.episode_rewards import FOLDER, write_best_rewards
 from jaxreward.objectives.demonstrations.illustrations import illustrations
 from jaxreward.objectives.demonstrations.results import FITNESS, result_of
 from jaxreward.objectives.demonstrations.scoring import DemonstrationData, separate
@@ -121,3 +123,14 @@ class DemonstrationObjective:
         policy, episodes = trained.policy(0), len(self._sets.expert)
         number = int(derive_rng(s.seed, "expansion", tag).integers(1 << 31))
         return record(self._task, policy, episodes, seed=number), trained.env_steps
+
+    def conclude(self, best: Callable[[], Program]) -> None:
+        assert self._bench is not None
+        sets, folder = self._sets, self._bench.folder
+        groups = [EpisodeGroup("expert", sets.expert), EpisodeGroup("others", sets.negative)]
+        if sets.held_out is not None:
+            groups.insert(1, EpisodeGroup("expert", sets.held_out[0], held_out=True))
+            groups.append(EpisodeGroup("others", sets.held_out[1], held_out=True))
+        for id in self._bench.expansions():
+            groups.append(EpisodeGroup("policy", load_trajectories(self._file_of(id)), expansion=id))
+        write_best_rewards(folder, best_rewards(best(), groups, sets.positives))

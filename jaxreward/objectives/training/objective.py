@@ -68,3 +68,6 @@ class TrainingObjective:
 
     def expand(self, tag: str, label: str, request: Request, program: Program) -> Expansion | None:
         return None
+
+    def conclude(self, best: Callable[[], Program]) -> None:
+        pass  # its training is logged

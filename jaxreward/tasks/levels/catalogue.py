@@ -223,7 +223,7 @@ _LEVELS = (
     Level("PickupLoc", "pick up an object that the mission describes by type, colour and where it lies as seen at the "
           "start", 8, _ONE, PICK, 1, _pick_loc, PORTABLE, "PickupLoc", located=True),
     Level("GoToObj", "go to the only object", 8, _ONE, GO_TO, 1, _any_object(1, True), PORTABLE, "GoToObj"),
-    Level("OpenDoorColor", "open the door of the mission's colour", 7, _NINE, OPEN, 1, _open_door_color, (DOOR,),
+    Level("OpenDoorColor", "open the door of the mission's colour", 8, _NINE, OPEN, 1, _open_door_color, (DOOR,),
           "OpenDoorColor"),
     Level("OpenTwoDoors", "open two doors, in the mission's order", 6, _NINE, OPEN, 2, _two_doors(None), (DOOR,),
           "OpenTwoDoors"),
@@ -240,7 +240,7 @@ _LEVELS = (
           "Open"),
     Level("OpenRedBlueDoors", "open the red door, then the blue door", 6, _NINE, OPEN, 2, _two_doors((RED, BLUE)),
           (DOOR,), "OpenRedBlueDoors"),
-    Level("OpenDoorLoc", "open a door that the mission describes by where it is as seen at first", 7, _NINE, OPEN, 1,
+    Level("OpenDoorLoc", "open a door that the mission describes by where it is as seen at first", 8, _NINE, OPEN, 1,
           _open_door_loc, (DOOR,), "OpenDoorLoc", located=True),
     Level("GoToLocalS8N7", "go to an object of the mission's type and colour, of seven", 8, _ONE, GO_TO, 1,
           _any_object(7, False), PORTABLE, "GoToLocalS8N7"),

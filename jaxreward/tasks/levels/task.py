@@ -50,8 +50,7 @@ class BabyAI:
     state_notes: str = words.STATE_NOTES
 
     def __post_init__(self) -> None:
-        if self.kind not in LEVELS:
-            raise UnknownName("level", self.kind, LEVELS, settings=("task",))
+        self._check_kind()
         check_horizon(self.horizon)
         for name, least, most in (("starts", 1, MOST_STARTS), ("seed", 0, 2**31 - 1)):
             value = getattr(self, name)
@@ -60,6 +59,10 @@ class BabyAI:
                 raise invalid_option(name, f"{name} must be from {least} to {most}, not {value}")
         if not isinstance(self.held_out, bool):
             raise invalid_option("held_out", f"held_out must be true or false, not {self.held_out!r}")
+
+    def _check_kind(self) -> None:
+        if self.kind not in LEVELS:
+            raise UnknownName("level", self.kind, LEVELS, settings=("task",))
 
     @property
     def name(self) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from jaxreward.tasks.levels.catalogue import Level
 from jaxreward.tasks.levels.codes import COLOUR_NAMES, LOCKED, PUT_IN_ROOM, TYPE_NAMES
 
@@ -16,10 +18,20 @@ STATE_WORDS = {
 
 def describe(level: Level) -> str:
     """The task of a level as a short paragraph."""
-    rows, columns = level.rooms
+    return _described(level.goal, [level])
+
+
+def describe_mix(levels: Sequence[Level]) -> str:
+    """The task of several levels of the same rooms."""
+    goals = "; ".join(dict.fromkeys(level.goal for level in levels))
+    return _described(f"what the mission says, in each episode one of {len(levels)}: {goals}", levels)
+
+
+def _described(goal: str, levels: Sequence[Level]) -> str:
+    rows, columns = levels[0].rooms
     rooms = "one room" if rows * columns == 1 else f"{rows} x {columns} rooms"
-    lines = [f"A grid world of {rooms}, {level.height} x {level.width} cells with the walls: {level.goal}."]
-    if level.clauses == 2 and level.verb != PUT_IN_ROOM:
+    lines = [f"A grid world of {rooms}, {levels[0].height} x {levels[0].width} cells with the walls: {goal}."]
+    if any(level.clauses == 2 and level.verb != PUT_IN_ROOM for level in levels):
         lines.append("The second clause of the mission counts only once the first is fulfilled.")
     lines.append(
         "Going to something is to stand beside it and face it. The agent acts on the cell in front of it: it picks up "

@@ -1,0 +1,100 @@
+"""Results of levels.py and scoring.py as tables of docs/appendix/benchmarks.md.
+
+python benchmarks/demonstration_tables.py     # rewrites both from benchmarks/results/
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from benchmarks.command import ROOT, status_of
+from benchmarks.table import PAGE, between, grid
+from jaxreward.errors import UserError, why_unreadable
+
+LEVELS = (
+    "level", "steps beside MiniGrid", "differ", "expert's success", "steps of an episode, mean", "longest",
+    "planning, ms an episode",
+)  # fmt: skip
+SCORING = (
+    "task", "states", "programs", "nodes", "building s", "compiling s", "running ms", "programs x states a second",
+    "all one by one s",
+)  # fmt: skip
+
+
+def levels(report: dict[str, Any]) -> str:
+    """A line for each level, and what they were made on."""
+    envs = [speed["envs"] for speed in report["rows"][0]["speed"]]
+    lines = []
+    for row in report["rows"]:
+        beside, expert = row.get("beside_minigrid"), row["expert"]
+        compared = [f"{beside['steps']:,}", f"{beside['mismatches']}"] if beside else ["not in MiniGrid", ""]
+        lines.append([
+            row["level"], *compared, f"{expert['success']:.2f}", f"{expert['mean_length']:.1f}",
+            f"{expert['longest']}", f"{expert['ms_an_episode']:.1f}",
+            *(f"{speed['steps_per_s'] / 1e6:.2f}" for speed in row["speed"]),
+        ])  # fmt: skip
+    columns = (*LEVELS, *(f"million steps/s, {n:,} environments" for n in envs))
+    total = f"{report['steps']:,} steps beside MiniGrid, {report['mismatches']} of them differ."
+    episodes = report["rows"][0]["expert"]["episodes"]
+    return "\n".join([*grid(columns, lines), "", f"{total} Experts: {episodes} episodes each. {_made(report)}", ""])
+
+
+def scoring(report: dict[str, Any]) -> str:
+    """A line for each number of programs."""
+    lines = []
+    for part in report["tasks"]:
+        alone = part["alone"]["compile_s"] + part["alone"]["run_s"]
+        for row in part["rows"]:
+            about = "" if row["programs"] <= part["alone"]["programs"] else "~"
+            lines.append([
+                part["task"], f"{row['states']:,}", f"{row['programs']:,}", f"{row['nodes']:,}",
+                f"{row['build_s']:.2f}", f"{row['compile_s']:.2f}",
+                f"{1e3 * row['run_s']:.2f}", f"{row['programs_states_per_s']:,.0f}",
+                f"{about}{row['programs'] * alone:.1f}",
+            ])  # fmt: skip
+    return "\n".join([*grid(SCORING, lines), "", _made(report), ""])
+
+
+def _made(report: dict[str, Any]) -> str:
+    versions = report["versions"]
+    return (
+        f"{report['cores']} cores {report['cpu']}, jax {versions['jax']}, Python {versions['python']}, commit "
+        f"{report['commit']}, load average at the start {report['load_average']}."
+    )
+
+
+_TABLES: dict[str, Callable[[dict[str, Any]], str]] = {"levels": levels, "scoring": scoring}
+
+
+def fill(page: str, reports: dict[str, dict[str, Any]]) -> str:
+    """`page` with the table of each report between its markers."""
+    for name, report in reports.items():
+        page = between(page, f"<!-- {name} -->", f"<!-- /{name} -->", _TABLES[name](report))
+    return page
+
+
+def read(name: str) -> dict[str, Any]:
+    path = ROOT / "benchmarks" / "results" / f"{name}.json"
+    try:
+        return json.loads(path.read_text())
+    except (OSError, ValueError) as error:
+        raise UserError(
+            f"{path} cannot be read ({why_unreadable(error)}): make it with benchmarks/{name}.py"
+        ) from error
+
+
+def main() -> int:
+    def work() -> None:
+        PAGE.write_text(fill(PAGE.read_text(), {name: read(name) for name in _TABLES}))
+
+    return status_of("demonstration_tables", work)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
