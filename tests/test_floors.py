@@ -75,7 +75,8 @@ FLOORS["evolution"] = {
     *("demonstrations", "objectives"),
 }
 FLOORS["comparison"] = FLOORS["evolution"] | {"evolution"}
-FLOORS["commands"] = FLOORS["comparison"] | {"comparison", "exports", "serving"}
+FLOORS["reproduction"] = FLOORS["comparison"] | {"comparison"}
+FLOORS["commands"] = FLOORS["reproduction"] | {"reproduction", "exports", "serving"}
 FLOORS["cli"] = FLOORS["commands"] | {"commands"}
 """A room and what it may import besides itself; scripts, benchmarks and tests may import everything."""
 
