@@ -104,7 +104,7 @@ def _show(entry: Entry, cells: Sequence[Cell], plan: Plan, console: Console, as_
     from jaxreward.reproduction.runner import waiting
 
     todo = waiting(cells, plan)
-    groups = dict[tuple[str, str], list[Cell]]()
+    groups: dict[tuple[str, str], list[Cell]] = {}
     for cell in cells:
         groups.setdefault((cell.part, cell.kind), []).append(cell)
     rows = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import partial, reduce
+from functools import cache, reduce
 from typing import Any, Literal, NamedTuple
 
 import jax
@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxreward.demonstrations import Trajectories, uniform_log_probability
+from jaxreward.devices import FAST_COMPILE
 from jaxreward.objectives.demonstrations.fitness import accuracy, airl_fitness, log_discriminator
 from jaxreward.programs import Program, Spec
 from jaxreward.programs.batched_rewards import BatchedRewards
@@ -20,6 +21,9 @@ from jaxreward.tasks import Task
 
 Positives = Literal["all", "last"]
 """Which states of an expert's episodes should be told from others: all, or the last, of tasks that end on success."""
+
+_SMALL = 1 << 20
+"""Rewards of which so many or more are worth the time of compiling well, on a CPU."""
 
 Array = np.ndarray[Any, Any]
 
@@ -90,16 +94,28 @@ class Separation(NamedTuple):
 def separate(programs: Sequence[Program], *sets: DemonstrationData) -> tuple[Separation, ...]:
     """Score programs by `airl_fitness` and `accuracy` on each of some sets, with one launch for all rewards."""
     whole = reduce(Samples.joined, (data.transitions for data in sets))
-    rewards, ends = BatchedRewards(programs)(whole), np.cumsum([len(data.transitions) for data in sets])
-    parts = jnp.split(rewards, ends[:-1], axis=1)
-    return tuple(
-        Separation(np.asarray(own), *map(np.asarray, _scored(own, data.log_probabilities, data.experts)))
-        for own, data in zip(parts, sets, strict=True)
-    )
+    rewards = np.asarray(BatchedRewards(programs)(whole))
+    ends = np.cumsum([len(data.transitions) for data in sets])
+    parts = np.split(rewards, ends[:-1], axis=1)
+    return tuple(_separation(own, data) for own, data in zip(parts, sets, strict=True))
 
 
-@partial(jax.jit, static_argnums=2)
-def _scored(rewards: jax.Array, logp: jax.Array, experts: int) -> tuple[jax.Array, ...]:
+def _separation(rewards: Array, data: DemonstrationData) -> Separation:
+    """Of rewards (C, n) of the transitions of `data`."""
+    count = len(rewards)
+    rows = 1 << (count - 1).bit_length()  # generations of about as many programs find it compiled
+    padded = np.concatenate([rewards, np.zeros((rows - count, rewards.shape[1]), rewards.dtype)])
+    fast = padded.size < _SMALL and jax.default_backend() == "cpu"
+    found = jax.device_get(_scored(fast)(padded, data.log_probabilities, data.experts))
+    return Separation(rewards, *(x[:count] for x in found))
+
+
+@cache
+def _scored(fast: bool) -> Any:
+    return jax.jit(_scores, static_argnums=2, compiler_options=dict(FAST_COMPILE) if fast else None)
+
+
+def _scores(rewards: jax.Array, logp: jax.Array, experts: int) -> tuple[jax.Array, ...]:
     logs = log_discriminator(rewards, logp, jnp.arange(len(logp)) < experts)
     halves = logs[:, :experts], logs[:, experts:]
     error = jnp.sqrt(sum(half.var(-1) / half.shape[-1] for half in halves))
