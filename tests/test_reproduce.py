@@ -4,26 +4,30 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
 import pytest
 
 from jaxreward.commands.reproduce import COMMANDS
 from jaxreward.comparison.cells import Tools, Unfinished
+from jaxreward.demonstrations import record_actions, reset_keys
 from jaxreward.errors import ChangedSetting, InvalidSetting, UnknownName, UnusableFile, UserError
 from jaxreward.reproduction import registry
 from jaxreward.reproduction.cell import Budget, Cell, Plan
 from jaxreward.reproduction.entry import Entry, Results
+from jaxreward.reproduction.grace.episodes import before_success
 from jaxreward.reproduction.grace.figure4 import Figure4, Figure4b
 from jaxreward.reproduction.grace.published import TABLE_1, TABLE_2, TABLE_3
 from jaxreward.reproduction.grace.reward_search import LevelSearch
 from jaxreward.reproduction.grace.table1 import Table1
 from jaxreward.reproduction.grace.tables import Table2, Table3
 from jaxreward.reproduction.layout import Measured, Published, ResultTable, Row, mean_row, numbers_of
+from jaxreward.tasks import Task
 from jaxreward.tasks.levels.catalogue import LEVELS
 
 pytestmark = pytest.mark.usefixtures("unsynced")
@@ -278,6 +282,21 @@ def test_tables_and_figure_share_their_searches(tmp_path: Path) -> None:
         for e in (Figure4(), Table3())
     )
     assert table < figure and Figure4.folder == Table3.folder == Table2.folder
+
+
+def test_random_play_is_cut_before_it_succeeds(task_of: Callable[..., Task]) -> None:
+    """Of the corridor, whose end is reached by going right: its last state must not count against a reward."""
+    task = task_of("probe-corridor")
+    plans = [[1] * task.horizon, [0] * task.horizon, [1, 0, 0]]
+    played = record_actions(task, reset_keys(3, 0), plans)
+    cut = before_success(played)
+    won = played.success >= 1.0
+    assert list(won) == [True, False, False] and list(cut.lengths) == list(played.lengths - won)
+    assert not (cut.success >= 1.0).any() and cut.steps == played.steps - 1
+    place = [leaf.name for leaf in played.spec.leaves].index("place")
+    last = int(cut.lengths[0])
+    np.testing.assert_array_equal(cut.states[place][: last + 1], played.states[place][: last + 1])
+    np.testing.assert_array_equal(cut.states[place][last + 1 :], played.states[place][last + 2 :])
 
 
 @pytest.fixture(scope="module")

@@ -20,8 +20,7 @@ from jaxreward.objectives.objective import Bench, Expansion, Scored
 from jaxreward.objectives.training.candidate_trainer import CandidateTrainer
 from jaxreward.objectives.training.training_settings import TrainingSettings
 from jaxreward.programs import Program
-from jaxreward.records import Candidate, ExampleChoice, Failure, Feedback, Measure, Request, Result, Score
-from jaxreward.search.grace import ACCURACY
+from jaxreward.records import ACCURACY, Candidate, ExampleChoice, Failure, Feedback, Measure, Request, Result, Score
 from jaxreward.search.seeding import derive_rng
 from jaxreward.tasks import Task
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -22,8 +23,6 @@ MOST = max(TRAJECTORIES)
 """Episodes of each kind that a search has at most."""
 _TRAINING_SEED = 1_000
 """Of the recordings that searches are given; those that are held out have others."""
-_FAILED_OF = 4
-"""Random episodes that are played for each that is wanted: those that happen to succeed are left out."""
 
 
 def task_name(level: str) -> str:
@@ -41,8 +40,8 @@ class LevelEpisodes:
     """Episodes of one level in the folder of all cells.
 
     The expert is the level's scripted one, and all of its episodes succeed; the others are of uniformly random actions,
-    and none of them does. Those that searches are given are of start states that the task draws from, those that are
-    held out of its held-out start states.
+    cut before those that succeed. Those that searches are given are of start states that the task draws from, those
+    that are held out of its held-out start states.
     """
 
     level: str
@@ -55,7 +54,7 @@ class LevelEpisodes:
         """
         number = _TRAINING_SEED + seed
         experts = self._kept(f"expert-{seed}", lambda: record_expert(self._task, MOST, seed=number, solved=True))
-        others = self._kept(f"random-{seed}", lambda: self._failing(self._task, MOST, number))
+        others = self._kept(f"random-{seed}", lambda: random_play(self._task, MOST, number))
         return DemonstrationSets(experts.take(range(expert)), others.take(range(negative)), None, "last")
 
     def held_out(self) -> DemonstrationData:
@@ -80,15 +79,32 @@ class LevelEpisodes:
         save_trajectories(path, found)
         return found
 
-    def _failing(self, task: Task, episodes: int, seed: int) -> Trajectories:
-        found = record_random(task, _FAILED_OF * episodes, seed=seed)
-        failed = np.flatnonzero(found.success < 1.0)
-        if len(failed) < episodes:
-            raise UserError(
-                f"random actions succeed in {len(found) - len(failed)} of {len(found)} episodes on {task.name}: it has "
-                "no negative trajectories"
-            )
-        return found.take(failed[:episodes])
+
+def random_play(task: Task, episodes: int, seed: int) -> Trajectories:
+    """Episodes of random actions without the steps that succeed, which no reward should tell from an expert's.
+
+    Raises:
+        UserError: almost every first action succeeds.
+    """
+    found = before_success(record_random(task, 2 * episodes, seed=seed))
+    if len(found) < episodes:
+        raise UserError(f"{task.name} has no negative trajectories: the first random action succeeds in most episodes")
+    return found.take(range(episodes))
+
+
+def before_success(found: Trajectories) -> Trajectories:
+    """The episodes of a task that ends on success, less the last step of those that succeed; what has no step then is
+    left out."""
+    won = found.success >= 1.0
+    found, won = (found.take(kept := np.flatnonzero(~won | (found.lengths > 1))), won[kept])
+    steps, states = np.ones(found.steps, bool), np.ones(found.steps + len(found), bool)
+    steps[found.last_steps[won]] = False
+    states[(found.last_steps + 1 + np.arange(len(found)))[won]] = False
+    return dataclasses.replace(
+        found, states=tuple(x[states] for x in found.states), actions=found.actions[steps],
+        log_probabilities=found.log_probabilities[steps], lengths=(found.lengths - won).astype(np.int32),
+        success=np.where(won, 0.0, found.success).astype(np.float32), ended=found.ended & ~won,
+    )  # fmt: skip
 
 
 @lru_cache(maxsize=1)
@@ -98,5 +114,5 @@ def _held_out(episodes: LevelEpisodes) -> DemonstrationData:
     expert = episodes._kept(
         "expert-held-out", lambda: record_expert(task, HELD_OUT, seed=0, solved=True, task_arg=arguments)
     )
-    others = episodes._kept("random-held-out", lambda: episodes._failing(task, HELD_OUT, 0))
+    others = episodes._kept("random-held-out", lambda: random_play(task, HELD_OUT, 0))
     return DemonstrationData.of(task, expert, others, "last")

@@ -20,9 +20,9 @@ FOLDER = "grace-levels"
 ACCURACY = "held_out_accuracy"
 
 _WHAT = (
-    "Accuracy: the share of pairs of an expert's last state and a state of another episode, both of held-out start "
-    "states, in which the expert's has the higher reward; equal ones count half. Of the reward with the highest "
-    "fitness on the episodes that the search was given."
+    "Accuracy: the share of pairs of an expert's last state and another state, in episodes of held-out start states, "
+    "in which the expert's has the higher reward; equal ones count half. It is of the reward with the highest fitness on "
+    "the episodes that the search was given."
 )
 
 

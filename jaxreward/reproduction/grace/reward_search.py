@@ -19,18 +19,18 @@ from jaxreward.objectives.demonstrations.demonstration_options import Demonstrat
 from jaxreward.objectives.demonstrations.demonstration_sets import FOLDER, DemonstrationSets, is_there
 from jaxreward.objectives.demonstrations.scoring import DemonstrationData, separate
 from jaxreward.programs import Checker, Program
+from jaxreward.records import ACCURACY
 from jaxreward.reproduction.cell import Cell, Plan
 from jaxreward.reproduction.grace.episodes import LevelEpisodes, level_task
-from jaxreward.search.grace import ACCURACY
 from jaxreward.tasks import Task
 
-CANDIDATES = 60
+CANDIDATES = 40
 """Rewards that a search scores by default. The paper asks for 2,000: 100 generations of 20."""
 POPULATION = 20
 """The paper's (table 6)."""
 _SEARCH = "search"
 
-_SECONDS, _SECONDS_A_CANDIDATE = 2.0, 0.2
+_SECONDS, _SECONDS_A_CANDIDATE = 3.0, 0.16
 
 
 @dataclass(frozen=True)
