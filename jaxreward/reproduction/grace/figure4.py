@@ -21,8 +21,8 @@ ACCURACY = "held_out_accuracy"
 
 _WHAT = (
     "Accuracy: the share of pairs of an expert's last state and another state, in episodes of held-out start states, "
-    "in which the expert's has the higher reward; equal ones count half. It is of the reward with the highest fitness on "
-    "the episodes that the search was given."
+    "in which the expert's has the higher reward; equal ones count half. It is of the reward with the highest fitness "
+    "on the episodes that the search was given."
 )
 
 
