@@ -119,6 +119,7 @@ def made_up(monkeypatch: pytest.MonkeyPatch) -> None:
     entry = Sums()
     monkeypatch.setattr(registry, "entries", lambda: {entry.name: entry})
     monkeypatch.setattr("jaxreward.programs.Checker", lambda **_: nullcontext(None))
+    monkeypatch.setattr("jax.clear_caches", lambda: None)
     RUN.clear()
     FAILING.clear()
 

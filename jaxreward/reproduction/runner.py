@@ -10,6 +10,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import jax
+
 from jaxreward.comparison.cells import Tools, Unfinished, attempted
 from jaxreward.errors import UserError
 from jaxreward.extras import missing
@@ -40,10 +42,13 @@ def work(cells: Sequence[Cell], plan: Plan, tools: Tools, watcher: CellWatcher) 
     todo = waiting(cells, plan)
     runnable = [cell for cell in cells if not cell.lacking()]
     watcher.begin(len(runnable), len(runnable) - len(todo))
-    unfinished = list[Unfinished]()
+    unfinished, part = list[Unfinished](), ""
     for cell in todo:
         if tools.stop.requested:
             break
+        if part and cell.part != part:
+            jax.clear_caches()  # what was compiled for another task is of no use, and takes memory
+        part = cell.part
         watcher.cell(cell.label)
         why = attempted(cell.label, cell.folder(plan.out), partial(_run, cell, plan, tools, watcher), tools)
         if why is not None:

@@ -98,12 +98,12 @@ class RobotSearch(RewardSearch):
     def seconds(self, plan: Plan) -> float:
         return super().seconds(plan) + EXPANSIONS * _seconds(self.part, plan.steps)
 
-    def more(self, plan: Plan) -> dict[str, Any]:
+    def options(self, plan: Plan) -> tuple[str, ...]:
         rounds = (plan.candidates - POPULATION) // (POPULATION * (1 + EXPANSIONS))
-        return {
-            "option": (f"generations={max(1, rounds)}", f"expansions={EXPANSIONS}"), "steps": plan.steps,
-            "ppo": quick(self.task()),
-        }  # fmt: skip
+        return f"generations={max(1, rounds)}", f"expansions={EXPANSIONS}"
+
+    def more(self, plan: Plan) -> dict[str, Any]:
+        return {"steps": plan.steps, "ppo": quick(self.task())}
 
     def sets(self, plan: Plan) -> DemonstrationSets:
         episodes = NativePolicies(self.part).episodes(plan)
