@@ -26,8 +26,8 @@ from jaxreward.tasks import Task
 
 CANDIDATES = 40
 """Rewards that a search scores by default. The paper asks for 2,000: 100 generations of 20."""
-POPULATION = 10
-"""So that a search of few candidates has generations too; the paper's is 20 (table 6)."""
+POPULATION = 20
+"""The paper's (table 6)."""
 _SEARCH = "search"
 
 _SECONDS, _SECONDS_A_CANDIDATE = 3.0, 0.16
@@ -81,7 +81,7 @@ class RewardSearch(Cell):
             data=(path / FOLDER / "expert.npz",), expert_episodes=self.expert, negative_episodes=self.negative
         )
         return EvolveSettings(
-            task=task.name, strategy="grace", option=(f"population={POPULATION}", *self.options(plan)),
+            task=task.name, strategy="grace", option=self.options(plan),
             proposer=plan.proposer, objective="demonstrations", demonstrations=given, candidates=plan.candidates,
             generation=min(POPULATION, plan.candidates), final_seeds=0, baselines=(), seed=self.seed, llm=plan.llm,
             unsafe_no_sandbox=plan.unsafe_no_sandbox, command=plan.command, out=path.parent, name=path.name,
