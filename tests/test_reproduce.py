@@ -44,6 +44,8 @@ class Sum(Cell):
     """Adds the plan's steps to its seed."""
 
     kind: ClassVar[str] = "sum"
+    shown: ClassVar[tuple[str, ...]] = ("value",)
+
     seed: int
 
     def settings(self, plan: Plan) -> dict[str, Any]:
@@ -157,7 +159,8 @@ def test_figures_stand_beside_the_published_ones(tmp_path: Path, capsys: pytest.
     page = (tmp_path / "table9.md").read_text()
     assert "| left | 10.500 (4.147 to 16.853) | 11.00 | - |" in page and "A note." in page
     assert "left, impossible: this is not available" in page
-    assert "10.500 (4.147 to 16.853)" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "10.500 (4.147 to 16.853)" in said and "2 of 6: left, sum, seed 1: value 11.000, " in said
     whole = written(tmp_path)
     assert whole["tables"][0]["rows"][0]["paper"] == {"published": 11.0}
     assert whole["tables"][0]["rows"][0]["ours"]["n"] == 2 and len(whole["cells"]) == 6

@@ -110,11 +110,11 @@ def _show(entry: Entry, cells: Sequence[Cell], plan: Plan, console: Console, as_
     rows = []
     for (part, kind), group in groups.items():
         left = [cell for cell in group if cell in todo]
-        lacking = next((why for cell in group if (why := cell.lacking())), "")
         cost = (f"{sum(c.env_steps(plan) for c in left):,}", duration(sum(c.seconds(plan) for c in left)))
-        rows.append((f"{part}, {kind}", _coordinates(group), str(len(group)), lacking or str(len(left)), *cost))
+        rows.append((f"{part}, {kind}", _coordinates(group), str(len(group)), str(len(left)), *cost))
     columns = ("cells", "coordinates", "number", "to do", "environment steps", "about")
-    console.print(Sheet(f"{entry.name} in {plan.out}", columns, tuple(rows)).rich(narrow=True))
+    console.print(Sheet(f"{entry.name} in {plan.out}", columns, tuple(rows)).rich())
+    _tell_lacking(cells, console)
     budget = {name: value for name, value in vars(plan.budget).items() if value is not None}
     console.print(", ".join(f"{name} {value:,}" for name, value in budget.items()) + f", {plan.proposer} proposer")
     steps, seconds = sum(cell.env_steps(plan) for cell in todo), sum(cell.seconds(plan) for cell in todo)
@@ -126,6 +126,12 @@ def _show(entry: Entry, cells: Sequence[Cell], plan: Plan, console: Console, as_
         listed = [{**cell.coordinates, "state": cell.lacking() or cell.status(plan)} for cell in cells]
         print_json({"dry_run": True, "budget": budget, "cells": listed, "env_steps": steps, "seconds": round(seconds)})
     return 0
+
+
+def _tell_lacking(cells: Sequence[Cell], console: Console) -> None:
+    """A line on each kind of cells that cannot be run."""
+    for why in dict.fromkeys(why for cell in cells if (why := cell.lacking())):
+        console.print(f"{why}: its column has dashes")
 
 
 def _coordinates(cells: Sequence[Cell]) -> str:
@@ -159,9 +165,7 @@ def _work(entry: Entry, cells: Sequence[Cell], plan: Plan, console: Console, as_
         console.print(table.sheet().rich())
         for note in table.notes:
             console.print(note)
-    for why in dict.fromkeys(cell.lacking() for cell in cells):
-        if why:
-            console.print(f"{why}: its column has dashes")
+    _tell_lacking(cells, console)
     for why in unfinished:
         console.print(f"not finished: {why.cell}: {why.reason}")
     console.print(f"tables in {plan.out / entry.title}.md, all numbers in {entry.title}.json")

@@ -109,6 +109,8 @@ class Cell(ABC):
     """
 
     kind: ClassVar[str]
+    shown: ClassVar[tuple[str, ...]] = ()
+    """The numbers that are shown when it is finished."""
 
     part: str
 

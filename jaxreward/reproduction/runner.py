@@ -17,7 +17,7 @@ from jaxreward.errors import UserError
 from jaxreward.extras import missing
 from jaxreward.reproduction.cell import Cell, FinishedCell, Plan
 from jaxreward.reproduction.entry import Entry, Results
-from jaxreward.reproduction.layout import ResultTable
+from jaxreward.reproduction.layout import ResultTable, numbers_of
 from jaxreward.reproduction.watching import CellWatcher
 from jaxreward.runs.disk import make_folder, write_atomic
 from jaxreward.runs.events import json_ready
@@ -68,7 +68,8 @@ def _run(cell: Cell, plan: Plan, tools: Tools, watcher: CellWatcher) -> Unfinish
     if isinstance(numbers, Unfinished):
         return numbers
     found = cell.finish(plan, numbers, time.perf_counter() - begin)
-    watcher.finished(cell.label, found.numbers, found.seconds)
+    shown = {name: numbers_of(found.numbers, name) for name in cell.shown if name in found.numbers}
+    watcher.finished(cell.label, shown, found.seconds)
     return None
 
 

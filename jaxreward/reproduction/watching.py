@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from statistics import mean
 from typing import Any
 
 from rich.console import Console
@@ -10,9 +11,6 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from jaxreward.formatting import printable
 from jaxreward.reports.tables import figure
-
-_SHOWN = 4
-"""Numbers of a cell that are in its line."""
 
 
 class CellWatcher:
@@ -49,11 +47,10 @@ class CellWatcher:
         self._label = label
         self._show(label)
 
-    def finished(self, label: str, numbers: Mapping[str, Any], seconds: float) -> None:
-        """It is finished, with what it measured."""
+    def finished(self, label: str, numbers: Mapping[str, Sequence[float]], seconds: float) -> None:
+        """It is finished, with the numbers to be shown, one or several under a name."""
         self._count()
-        single = {name: value for name, value in numbers.items() if isinstance(value, int | float)}
-        told = ", ".join(f"{name} {figure(value)}" for name, value in list(single.items())[:_SHOWN])
+        told = ", ".join(f"{name.replace('_', ' ')} {figure(mean(values))}" for name, values in numbers.items())
         self.note(f"{self._done} of {self._total}: {label}: {told + ', ' if told else ''}{seconds:.1f} s")
 
     def failed(self, label: str, reason: str) -> None:

@@ -31,7 +31,7 @@ STEPS = 1_000_000
 _POINTS = 5
 """Of the learning curves, which only a picture would need more of."""
 
-STEPS_A_SECOND, COMPILE_S = 250_000, 20.0
+STEPS_A_SECOND, COMPILE_S = 140_000, 25.0
 """Of training on levels with two CPU cores, about."""
 
 
@@ -79,6 +79,7 @@ class RewardPolicies(Training):
     trainer."""
 
     kind: ClassVar[str] = "policies"
+    shown: ClassVar[tuple[str, ...]] = ("ppo", "grace")
 
     @abstractmethod
     def known(self) -> list[Program]:
@@ -113,6 +114,7 @@ class Imitation(Training):
     """
 
     kind: ClassVar[str] = "imitation"
+    shown: ClassVar[tuple[str, ...]] = ("gail", "airl", "bc")
     positives: ClassVar[str]
     """The expert's states that count as its own, all or the last."""
 

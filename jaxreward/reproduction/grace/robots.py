@@ -51,6 +51,7 @@ class NativePolicies(Training):
     """Policies of the native reward; the episodes of the best are the expert's."""
 
     kind: ClassVar[str] = "native"
+    shown: ClassVar[tuple[str, ...]] = ("ppo", "expert")
 
     def task(self) -> Task:
         return robot_task(self.part)

@@ -92,8 +92,8 @@ def _run(text: str, drafts: tuple[tuple[str, str], ...]) -> Any:
                 found[name] = jnp.stack([jnp.asarray(x, jnp.float32) for x in pair])
         return found
 
-    options = FAST_COMPILE if jax.default_backend() == "cpu" else None
-    return jax.jit(jax.vmap(of_one), compiler_options=options and dict(options))
+    options = dict(FAST_COMPILE) if jax.default_backend() == "cpu" else None
+    return jax.jit(jax.vmap(of_one), compiler_options=options)
 
 
 def _signature(values: Array, draft: Draft) -> bytes:
