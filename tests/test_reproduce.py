@@ -309,7 +309,7 @@ def searched(checker: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[Pa
     out = tmp_path_factory.mktemp("figure4")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("jaxreward.programs.Checker", lambda **_: nullcontext(checker))
-        patch.setattr("jaxreward.reproduction.grace.figure4.TRAJECTORIES", (2,))
+        patch.setattr("jaxreward.reproduction.grace.figure4.TRAJECTORIES", (8,))
         patch.setattr("jaxreward.reproduction.grace.episodes.HELD_OUT", 12)
         words = ["grace/figure4", "--only", "GoToObjS4", "--seeds", "1", "--candidates", "6", "--out", str(out)]
         assert command(words) == 0
@@ -319,11 +319,11 @@ def searched(checker: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[Pa
 def test_a_search_of_figure_4_is_judged_on_held_out_episodes(searched: tuple[Path, dict[str, Any]]) -> None:
     out, whole = searched
     (cell,) = whole["cells"]
-    assert cell["coordinates"] == {"kind": "search", "part": "GoToObjS4", "expert": 2, "negative": 2, "seed": 0}
+    assert cell["coordinates"] == {"kind": "search", "part": "GoToObjS4", "expert": 8, "negative": 8, "seed": 0}
     numbers = cell["numbers"]
-    assert numbers["candidates"] == 6 and 0.5 < numbers["held_out_accuracy"] <= 1.0
+    assert numbers["candidates"] == 6 and 0.9 < numbers["held_out_accuracy"] <= 1.0
     assert {p.name for p in (out / "episodes" / "GoToObjS4").iterdir()} == {
         "expert-0.npz", "random-0.npz", "expert-held-out.npz", "random-held-out.npz",
     }  # fmt: skip
-    assert whole["tables"][0]["rows"][0]["2 + 2"]["mean"] == numbers["held_out_accuracy"]
+    assert whole["tables"][0]["rows"][0]["8 + 8"]["mean"] == numbers["held_out_accuracy"]
     assert (out / "figure4.png").exists()
