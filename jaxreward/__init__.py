@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from jaxreward.evolution.search_run import SearchRun, open_run
     from jaxreward.evolution.task_check import check_task
     from jaxreward.evolution.task_remarks import remarks_on
+    from jaxreward.evolution.text_search import evolve_texts
     from jaxreward.evolution.watching import CompletedGeneration
     from jaxreward.function_source import UnreadableFunction, source_of
     from jaxreward.programs import Program, ProgramRejected, Spec, check_program, load_program
@@ -55,18 +56,33 @@ if TYPE_CHECKING:
     )
     from jaxreward.tasks.metrics import Mean, MeanBelow, Reached, Sum, WithExtraMetrics
     from jaxreward.tasks.robots.mujoco_task import MuJoCoTask as MuJoCoTask
-    from jaxreward.training import PPO, Policy, Rung, TrainResult, train
+    from jaxreward.training import (
+        AIRL,
+        GAIL,
+        PPO,
+        Cloning,
+        Imitation,
+        Policy,
+        Rung,
+        TrainResult,
+        imitate,
+        train,
+    )
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "AIRL",
+    "GAIL",
     "PPO",
     "BaseTask",
     "Box",
+    "Cloning",
     "Comparison",
     "CompletedGeneration",
     "Discrete",
     "Fragment",
+    "Imitation",
     "Mean",
     "MeanBelow",
     "Measure",
@@ -90,11 +106,13 @@ __all__ = [
     "check_task",
     "compare",
     "evolve",
+    "evolve_texts",
     "from_brax",
     "from_functions",
     "from_gymnax",
     "from_jumanji",
     "from_playground",
+    "imitate",
     "load_program",
     "make_task",
     "open_run",
@@ -115,13 +133,16 @@ _ROOMS = {
     "table": ("Table",),
     "evolution.task_check": ("check_task",),
     "evolution.task_remarks": ("remarks_on",),
+    "evolution.text_search": ("evolve_texts",),
     "tasks": (
         *("BaseTask", "Box", "Discrete", "Task", "make_task"),
         *("from_brax", "from_functions", "from_gymnax", "from_jumanji", "from_playground"),
     ),
     "tasks.metrics": ("Mean", "MeanBelow", "Reached", "Sum", "WithExtraMetrics"),
     "tasks.robots.mujoco_task": ("MuJoCoTask",),
-    "training": ("PPO", "Policy", "Rung", "TrainResult", "train"),
+    "training": (
+        *("AIRL", "GAIL", "PPO", "Cloning", "Imitation", "Policy", "Rung", "TrainResult", "imitate", "train"),
+    ),
 }
 _OF_EXTRAS = ("MuJoCoTask",)
 """Names that need an extra: not in `__all__`, since `from jaxreward import *` must work without it."""

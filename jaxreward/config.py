@@ -100,16 +100,18 @@ def fields_of(kind: type) -> dict[str, tuple[Any, Arg]]:
 
 
 def check_bounds(settings: Any) -> None:
-    """Raise `InvalidSetting` for the first of its own values that is out of bounds. None is never."""
+    """Raise `InvalidSetting` for the first of its own values that is out of bounds, or of a list of them; None is
+    never."""
     for name, (_, arg) in fields_of(type(settings)).items():
-        value, named = getattr(settings, name), mention(name)
-        if value is None:
-            continue
-        if arg.positive and not 0 < value < math.inf:
-            raise InvalidSetting(f"{named} must be a positive number, not {value}", name)
-        if arg.least is not None and not arg.least <= value < math.inf:
-            what = f"be at least {arg.least}" if arg.least else "not be negative"
-            raise InvalidSetting(f"{named} must {what}, not {value}", name)
+        given, named = getattr(settings, name), mention(name)
+        for value in given if isinstance(given, tuple) else (given,):
+            if value is None:
+                continue
+            if arg.positive and not 0 < value < math.inf:
+                raise InvalidSetting(f"{named} must be a positive number, not {value}", name)
+            if arg.least is not None and not arg.least <= value < math.inf:
+                what = f"be at least {arg.least}" if arg.least else "not be negative"
+                raise InvalidSetting(f"{named} must {what}, not {value}", name)
 
 
 def _strict(kind: Any, value: Any) -> Any:

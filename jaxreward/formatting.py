@@ -77,3 +77,8 @@ def count(number: float) -> str:
     value = number / size
     digits = 2 if abs(value) < 9.995 else 1 if abs(value) < 99.95 else 0
     return f"{value:.{digits}f}{suffix}"
+
+
+def seeds_text(count: int, kind: str = "") -> str:
+    """`1 seed`, `3 seeds`, or with a kind `3 fresh seeds`."""
+    return f"{count} {kind}seed" + "s" * (count != 1)

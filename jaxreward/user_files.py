@@ -82,7 +82,11 @@ def class_from_file(name: str, wanted: Wanted) -> type:
 
 
 def imported(path: Path) -> ModuleType:
-    """The file as a module, imported again only when the file changes.
+    """The file as a module, imported again only when it changes, or a module beside it that it has imported; that one
+    is then imported again as well.
+
+    Modules in its folder are found, as they are where Python executes the file, but after all others: none of a
+    package's is taken for one of the user's.
 
     Raises:
         UnusableFile: it cannot be imported.
@@ -90,7 +94,11 @@ def imported(path: Path) -> ModuleType:
     """
     stamp = path.stat()
     name = f"jaxreward_file_{path.stem}_{abs(hash((str(path.resolve()), stamp.st_mtime_ns, stamp.st_size)))}"
-    if name in sys.modules:
+    folder, others = path.resolve().parent, _beside.get(path.resolve(), {})
+    if edited := any(_changed_at(file) != at for file, at in others.values()):
+        for other in others:
+            sys.modules.pop(other, None)
+    if name in sys.modules and not edited:
         return sys.modules[name]
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None and spec.loader is not None
@@ -98,6 +106,9 @@ def imported(path: Path) -> ModuleType:
     sys.modules[name] = module  # dataclasses look their module up
     vars(module)[FILE_OF_USER] = str(path)
     vars(module)[_DIGEST] = hashlib.sha256(path.read_bytes()).hexdigest()
+    if str(folder) not in sys.path:
+        sys.path.append(str(folder))
+    before = set(sys.modules)
     try:
         spec.loader.exec_module(module)
     except MissingPackage:  # of ours: its sentence says what to install
@@ -106,7 +117,19 @@ def imported(path: Path) -> ModuleType:
     except (Exception, SystemExit) as error:
         del sys.modules[name]
         raise failed(f"{path} cannot be imported", path, error) from error
+    files = {new: Path(getattr(sys.modules[new], "__file__", None) or "/") for new in set(sys.modules) - before}
+    found = {new: (file, _changed_at(file)) for new, file in files.items() if file.parent == folder}
+    _beside[path.resolve()] = found if edited else {**others, **found}
     return module
+
+
+_beside: dict[Path, dict[str, tuple[Path, int]]] = {}
+"""The modules that a file has imported from its own folder, by name: where each is, and when it was last changed."""
+
+
+def _changed_at(file: Path) -> int:
+    """When a file was last changed, in ns; 0 for one that is gone."""
+    return file.stat().st_mtime_ns if file.exists() else 0
 
 
 def keep_digest(value: object, module: ModuleType) -> None:

@@ -8,7 +8,7 @@ import unicodedata
 import pytest
 from rich.table import Table
 
-from jaxreward.formatting import printable
+from jaxreward.formatting import printable, seeds_text
 from jaxreward.reports.console import PlainConsole
 
 HIDDEN = [
@@ -44,3 +44,7 @@ def test_no_control_character_reaches_the_console():
     assert said.count("\\x1b]0;pwned\\x07\\u202eevil [bold]x[/bold]") == 4
     assert "\x1b]" not in said and "\x07" not in said and "\u202e" not in said
     assert not [c for c in said if unicodedata.category(c) == "Cf"]
+
+
+def test_one_seed_is_no_seeds() -> None:
+    assert [seeds_text(1), seeds_text(1, "fresh "), seeds_text(3)] == ["1 seed", "1 fresh seed", "3 seeds"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from jaxreward.evolution.setup import TASK
 from jaxreward.runs import Asked, Paused, Run, RunStarted, read_log
 from jaxreward.runs.events import AskedRequest
 from jaxreward.runs.provenance import Provenance, named_task, with_header
+from jaxreward.user_files import imported
 from tests.test_cli import outcome
 
 TASK_TEXT = """
@@ -186,3 +188,35 @@ def test_paths_with_blanks_are_found_again():
 
 def test_runs_of_earlier_versions_are_read(sent):
     assert [entry.event.type for entry in read_log(sent.path / "events.jsonl")] == ["run_started", "asked", "paused"]
+
+
+def test_a_file_finds_the_modules_beside_it_and_they_hide_no_package(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    (tmp_path / "wind_of_mine.py").write_text("SPEED = 3.0\n")
+    (tmp_path / "colorsys.py").write_text("raise RuntimeError\n")
+    file = tmp_path / "sail.py"
+    file.write_text("import colorsys\n\nfrom wind_of_mine import SPEED\n")
+    assert imported(file).SPEED == 3.0
+    sys.modules.pop("wind_of_mine")
+
+
+def test_an_edited_module_beside_a_file_is_imported_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise a notebook would go on with the old one, and not say so."""
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    helper, file = tmp_path / "tide_of_mine.py", tmp_path / "boat.py"
+    helper.write_text("SPEED = 3.0\n")
+    file.write_text("from tide_of_mine import SPEED\n")
+    first = imported(file)
+    assert first.SPEED == 3.0 and imported(file) is first
+    helper.write_text("SPEED = 4.0\n")
+    os.utime(helper, ns=(1, 1))
+    second = imported(file)
+    assert second.SPEED == 4.0 and imported(file) is second
+    file.write_text("from tide_of_mine import SPEED as FAST\n")
+    helper.write_text("SPEED = 5.0\n")
+    os.utime(helper, ns=(2, 2))
+    assert imported(file).FAST == 5.0
+    sys.modules.pop("tide_of_mine")

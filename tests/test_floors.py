@@ -37,7 +37,7 @@ FLOORS: dict[str, set[str]] = {
     },
     "demonstrations": {"records", "errors", "extras", "files", "config", "programs", "sentences", "tasks", "devices"},
     "objectives": {
-        *("records", "errors", "config", "devices", "files", "sentences", "programs", "tasks"),
+        *("records", "errors", "config", "devices", "files", "function_source", "sentences", "programs", "tasks"),
         *("demonstrations", "search", "training"),
     },
     "search": {"records", "errors", "operators", "config", "sentences", "user_files"},

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from jaxreward.config import label_of
 from jaxreward.evolution.settings import EvolveSettings
+from jaxreward.formatting import seeds_text
 from jaxreward.reports.tables import task_title
 from jaxreward.tasks import Task, has_real_actions
 from jaxreward.training import PPO
@@ -40,10 +41,6 @@ def rate(task: str) -> Rate:
 def duration(seconds: float) -> str:
     """Seconds or minutes, rounded."""
     return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
-
-
-def seeds_text(n: int, kind: str = "") -> str:
-    return f"{n} {kind}seed" + "s" * (n != 1)
 
 
 def shape_text(ppo: PPO) -> str:

@@ -24,7 +24,7 @@ from jaxreward.evolution.filming import (
     policy_of,
 )
 from jaxreward.evolution.presets import quick_learner, quick_steps
-from jaxreward.evolution.settings import EvolveSettings
+from jaxreward.evolution.settings import EvolveSettings, require_task
 from jaxreward.evolution.task_check import require_vocabulary
 from jaxreward.extras import require
 from jaxreward.programs import Program
@@ -139,6 +139,7 @@ def _of_run(run: str, settings: FilmSettings) -> _Subject:
         view = RunView.read(path)
         result = _candidate(view, settings.candidate)
     own = apply(EvolveSettings(), read_config(path), str(path / "config.toml"))
+    require_task(own.task)
     name = named_again(own.task, settings.task, f"the run {path}", path)
     if (not is_file(own.task) and settings.task not in ("", own.task)) or settings.task_arg or settings.ppo != PPO():
         raise UserError("a run has its own task and learner: --task, --task-arg and --ppo are for an interface file")

@@ -13,6 +13,7 @@ from jaxreward.devices import cores
 from jaxreward.errors import UserError
 from jaxreward.evolution import Outcome
 from jaxreward.extras import missing
+from jaxreward.formatting import seeds_text
 from jaxreward.proposers.llm.cost import Amount
 from jaxreward.records import Result, Score, normalised
 from jaxreward.reports.plots import search_plot
@@ -35,7 +36,11 @@ def show_outcome(outcome: Outcome, console: Console) -> None:
     rows = [(f"{label_of(s.strategy)} (best)", outcome.score, features | _normalised(outcome, outcome.score))]
     rows += [(name, score, _normalised(outcome, score)) for name, score in scores.items()]
     fresh = "best" in outcome.baselines
-    how = f"{s.final_seeds} fresh seeds x {s.final_steps or s.steps:,} steps" if fresh else "seeds of the search"
+    how = (
+        f"{seeds_text(s.final_seeds, 'fresh ')} x {s.final_steps or s.steps:,} steps"
+        if fresh
+        else "seeds of the search"
+    )
     task = task_title(s.task, s.task_arg)
     metric = measure_of_scores([outcome.score, *scores.values()]).label
     console.print(score_table(f"{metric} on {task}, {how}", rows))

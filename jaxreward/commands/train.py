@@ -6,30 +6,35 @@ import dataclasses
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from rich.console import Console
 
-from jaxreward.commands.estimate import cost_s, duration, seeds_text, shape_text
+from jaxreward.commands.estimate import cost_s, duration, shape_text
 from jaxreward.commands.evolve import MACHINE
 from jaxreward.commands.output import console_of, print_json
 from jaxreward.commands.resolve import Command, Given, Resolved, Source
 from jaxreward.commands.summary import made_on
 from jaxreward.config import Arg, check_bounds
+from jaxreward.demonstrations import Trajectories, joined, load_trajectories
 from jaxreward.errors import FileProblem, InvalidSetting, UnusableFile, UserError
 from jaxreward.evolution.presets import preset, quick_learner, quick_steps
 from jaxreward.evolution.settings import TrainingOptions, plain
 from jaxreward.evolution.task_check import require_vocabulary
 from jaxreward.extras import require
-from jaxreward.programs import Checker, Program
+from jaxreward.formatting import seeds_text
+from jaxreward.programs import Checker, Program, Spec
 from jaxreward.programs.checker import read_program
 from jaxreward.reports.live import Live
 from jaxreward.reports.plots import learning_curves
 from jaxreward.reports.tables import diagnosis, figure, score_json, score_table, task_title
 from jaxreward.runs.disk import check_target
+from jaxreward.sentences import mention
 from jaxreward.tasks import Task, has_real_actions, make_task_of
-from jaxreward.training import PPO, TrainResult, train
+from jaxreward.training import PPO, Imitation, TrainResult, train
+
+ImitateOption = Literal["none", "gail", "airl", "bc"]
 
 
 @dataclass(frozen=True)
@@ -48,6 +53,12 @@ class TrainSettings(TrainingOptions):
     """Environment steps of each seed."""
     checkpoints: Annotated[int, Arg(least=1)] = 20
     """Points of the learning curves."""
+    imitate: ImitateOption = "none"
+    """Learn from --data, by GAIL, AIRL or behaviour cloning (bc); the rewards of the interfaces are only measured."""
+    data: Annotated[tuple[Path, ...], Arg(adds=True)] = ()
+    """With --imitate: files of an expert's episodes. `jaxreward record` writes them."""
+    expert_episodes: Annotated[tuple[int, ...], Arg(least=1)] = ()
+    """The first so many episodes of --data. Several numbers are trained side by side; by default all."""
     ppo: PPO = field(default_factory=PPO)
     """The learner."""
     diagnose: bool = False
@@ -69,8 +80,35 @@ class TrainSettings(TrainingOptions):
         for path in self.interfaces:
             if not path.is_file():
                 raise UnusableFile(f"there is no interface file {path}", path, FileProblem.MISSING)
+        self._check_imitation()
         self.ppo.check()
         self.execution().check(self.ppo)
+
+    def _check_imitation(self) -> None:
+        if self.imitate != "none" and not self.data:
+            message = f"{mention('imitate', self.imitate)} needs {mention('data')}: a file of an expert's episodes"
+            raise InvalidSetting(f"{message}, as `jaxreward record` writes", "data", "imitate")
+        for name in ("data", "expert_episodes"):
+            if getattr(self, name) and self.imitate == "none":
+                raise InvalidSetting(f"{mention(name)} is for {mention('imitate')}", name, "imitate")
+        for path in self.data:
+            if not path.is_file():
+                raise UnusableFile(f"{mention('data')}: there is no file {path}", path, FileProblem.MISSING)
+
+    def experts(self, task: Task) -> list[tuple[str, Trajectories]]:
+        """The sets of episodes of `--data`, with their names; none without `--imitate`.
+
+        Raises:
+            UserError: files without episodes of the task, or with too few.
+        """
+        if self.imitate == "none":
+            return []
+        whole = joined([load_trajectories(path) for path in self.data])
+        whole.require_of(Spec.of(task))
+        if self.expert_episodes and max(self.expert_episodes) > len(whole):
+            message = f"{mention('expert_episodes', max(self.expert_episodes))}: {mention('data')} has {len(whole)}"
+            raise InvalidSetting(message, "expert_episodes", "data")
+        return [(_episodes(n), whole.take(range(n))) for n in self.expert_episodes or (len(whole),)]
 
 
 def resolve(given: Given[TrainSettings]) -> Resolved[TrainSettings]:
@@ -109,10 +147,12 @@ def run(resolved: Resolved[TrainSettings]) -> int:
 
 def describe_training(s: TrainSettings) -> str:
     """The plan of a training."""
-    n = max(1, len(s.interfaces))
+    n = max(1, len(s.interfaces)) * max(1, len(s.expert_episodes))
+    what = "interface" if s.imitate == "none" else "candidate"
     seconds = cost_s(s.make_task(), s.ppo, n, s.seeds, s.steps, points=s.checkpoints, episodes=s.eval_episodes)
     return (
-        f"{n} interface{'s' * (n > 1)} of {task_title(s.task, s.task_arg)}, {seeds_text(s.seeds)} x {s.steps:,} steps: "
+        f"{n} {what}{'s' * (n > 1)} of {task_title(s.task, s.task_arg)}, "
+        f"{seeds_text(s.seeds)} x {s.steps:,} steps: "
         f"{n * s.seeds * s.steps:,} environment steps, about {duration(seconds)} on two CPU cores\n{shape_text(s.ppo)}"
     )
 
@@ -169,17 +209,28 @@ def retrain(settings: TrainSettings, progress: Any = None) -> Retrained:
                 raise UserError(f"{path} is not a program for {task.name}: {verdict.failure}")
             names.append(f"{path.parent.name}/{path.name}" if path.parent.name else path.name)
             programs.append(program)
+    experts, imitation = settings.experts(task), None
     if not programs:
-        names, programs = ["default observation, sparse reward"], [Program.default(task)]
+        own = "default observation" if experts else "default observation, sparse reward"
+        names, programs = [own], [Program.default(task)]
+    if experts:
+        names = [f"{name}, {settings.imitate} of {count}" for name in names for count, _ in experts]
+        programs = [program for program in programs for _ in experts]
+        sets = [one for _ in range(len(programs) // len(experts)) for _, one in experts]
+        imitation = Imitation(sets, settings.imitate)
 
     result = train(
         task, programs, settings.ppo,
         seeds=range(settings.first_seed, settings.first_seed + settings.seeds),
         steps=settings.steps, checkpoints=settings.checkpoints, eval_episodes=settings.eval_episodes,
         execution=settings.execution(),
-        progress=progress and partial(progress, "training"),
+        progress=progress and partial(progress, "training"), imitation=imitation,
     )  # fmt: skip
     return Retrained(tuple(names), result)
+
+
+def _episodes(count: int) -> str:
+    return f"{count} episode{'s' * (count > 1)}"
 
 
 def show_retrained(settings: TrainSettings, done: Retrained, console: Console) -> None:
@@ -192,7 +243,7 @@ def show_retrained(settings: TrainSettings, done: Retrained, console: Console) -
         }
         rows.append((name, result.score(i), {"features": str(result.programs[i].observation_size), **extra}))
     console.print(
-        score_table(f"{result.measure.label} on {task}, {settings.seeds} seeds x {settings.steps:,} steps", rows)
+        score_table(f"{result.measure.label} on {task}, {seeds_text(settings.seeds)} x {settings.steps:,} steps", rows)
     )
     console.print(
         f"{result.env_steps:,} environment steps in {result.run_s:.0f} s after {result.compile_s:.0f} s of compiling",
@@ -232,9 +283,11 @@ COMMANDS = (
         topics={
             "training": ("task", "task_arg", "interfaces", "seeds", "first_seed", "steps", "checkpoints",
                          "eval_episodes", *MACHINE),
+            "imitation": ("imitate", "data", "expert_episodes"),
             "ppo": ("ppo",),
             "output": ("diagnose", "plot", "unsafe_no_sandbox", "dry_run", "json"),
         },
-        presets=True, examples=("train --task xland-easy --interfaces interfaces/xland_easy/*.py",),
+        presets=True, examples=("train --task xland-easy --interfaces interfaces/xland_easy/*.py",
+                                  "train --task babyai/GoToRedBall --imitate gail --data expert.npz"),
     ),
 )  # fmt: skip

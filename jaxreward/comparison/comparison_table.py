@@ -7,6 +7,7 @@ from typing import Any
 
 from jaxreward.comparison.finished_searches import Row, Search, Sparse
 from jaxreward.config import label_of
+from jaxreward.formatting import seeds_text
 from jaxreward.records import SUCCESS, Measure, Score
 from jaxreward.reports.tables import Sheet, figure, interval, interval_over_searches, score_json, task_title
 
@@ -35,7 +36,7 @@ def score_sheet(rows: Sequence[Row], sparse: Sparse | None) -> Sheet:
     title = f"{_task(rows)}: {_measure(rows).label} of what each search found"
     if config := _config(rows):
         steps = config["final_steps"] or config["steps"]
-        title += f", trained again on {config['final_seeds']} fresh seeds x {steps:,} steps"
+        title += f", trained again on {seeds_text(config['final_seeds'], 'fresh ')} x {steps:,} steps"
     return Sheet(title + "; means over searches", columns, tuple(body))
 
 
@@ -64,7 +65,7 @@ def use_sheet(rows: Sequence[Row]) -> Sheet:
     if config := _config(rows):
         title += (
             f"; the budget of each is {config['candidates']} candidates, {config['generation']} at a time, "
-            f"{config['seeds']} seeds x {config['steps']:,} steps"
+            f"{seeds_text(config['seeds'])} x {config['steps']:,} steps"
         )
     return Sheet(title, tuple(columns), tuple(body))
 

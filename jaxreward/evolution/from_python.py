@@ -98,24 +98,44 @@ def evolve(
                     require_same_code(path, chosen, code_of(chosen, own), otherwise(chosen))
                 return SearchRun(path, own)
             chosen = dataclasses.replace(chosen, resume=True)
-        elif not resume and not chosen.name:
-            chosen = dataclasses.replace(chosen, name=free_name(chosen))
-        elif begun:
-            message = f"{path} holds a run already: leave resume=False out to go on with it, or {otherwise(chosen)}"
-            raise UnusableFile(message, path, FileProblem.EXISTS)
+        else:
+            chosen = as_new(chosen, resume, begun)
         setup = Setup.of(chosen, given=objects)
         if objects.vocabulary is not None:
             require_vocabulary(setup.task, objects.vocabulary, unsafe_no_sandbox=chosen.unsafe_no_sandbox)
-        with StopSignal() as stop, shown(progress, chosen.candidates) as live:
-            watchers = Watchers([live, watcher] if watcher else [live], chosen.strategy, on_generation)
-            outcome = run_search(chosen, watchers, setup=setup, stop=stop)
+    return searched(chosen, setup, setup.task, on_generation, watcher, progress)
+
+
+def as_new(chosen: EvolveSettings, resume: bool, begun: bool) -> EvolveSettings:
+    """The settings of a new run: a default name is numbered with `resume=False`.
+
+    Raises:
+        UnusableFile: there is a run of the name that was given.
+    """
+    if not resume and not chosen.name:
+        return dataclasses.replace(chosen, name=free_name(chosen))
+    if begun:
+        path = chosen.out / chosen.run_name
+        message = f"{path} holds a run already: leave resume=False out to go on with it, or {otherwise(chosen)}"
+        raise UnusableFile(message, path, FileProblem.EXISTS)
+    return chosen
+
+
+def searched(
+    chosen: EvolveSettings, setup: Setup, task: Task | None, on_generation: OnGeneration | None,
+    watcher: Watcher | None, progress: bool, checker: Any = None,
+) -> SearchRun:  # fmt: skip
+    """Run a search, and end as a call in Python does; `checker` is for programs that are no array programs."""
+    with errors_in_python(), StopSignal() as stop, shown(progress, chosen.candidates) as live:
+        watchers = Watchers([live, watcher] if watcher else [live], chosen.strategy, on_generation)
+        outcome = run_search(chosen, watchers, setup=setup, stop=stop, checker=checker)
     if watchers.raised is not None:
         raise watchers.raised
     if outcome.cause is EndCause.SIGNAL:
         raise_stopped(stop, f"{outcome.path} is paused: the same call goes on, jaxreward.open_run reads it")
     if outcome.exit_code:
-        warnings.warn(f"{outcome.path} stopped before its end: {in_python(outcome.reason)}", stacklevel=2)
-    return SearchRun(outcome.path, setup.task)
+        warnings.warn(f"{outcome.path} stopped before its end: {in_python(outcome.reason)}", stacklevel=3)
+    return SearchRun(outcome.path, task)
 
 
 def raise_stopped(stop: StopSignal, what: str) -> NoReturn:

@@ -129,8 +129,9 @@ class Evolution:
         if self.judge is not None:
             self.judge.open(context)
         self.bench = Bench(
-            run.path, self.store, checker, self._expansions, self._room, self._watch, lambda: stop.requested
-        )
+            run.path, self.store, checker, self._expansions, self._results, self._room, self._watch,
+            lambda: stop.requested,
+        )  # fmt: skip
         self.objective.open(self.bench)
 
     def log(self, event: Event) -> None:
@@ -317,7 +318,8 @@ class Evolution:
         asked = [request.id for request in self._open.unproposed()]
         place = asked.index(proposal.request_id) if proposal.request_id in asked else 0
         source = self._completed(proposal).source
-        self.checker.prefetch(source, self.task, self.objective.prepare(place, len(asked)))
+        then = self.objective.prepare(place, len(asked))
+        self.checker.prefetch(source, self.task, then, debug=self.objective.shows_debug)
 
     def _completed(self, proposal: Proposal) -> Proposal:
         """With the given observation, if there is one."""
@@ -347,7 +349,7 @@ class Evolution:
         known: dict[str, Program] = {}
         unchecked = self._open.unchecked()
         again = {request.id for request in self._open.requests if request.operator == "keep"}
-        outcomes = self.checker.check_many([p.source for p in unchecked], self.task)
+        outcomes = self.checker.check_many([p.source for p in unchecked], self.task, debug=self.objective.shows_debug)
         for proposal, (verdict, program) in zip(unchecked, outcomes, strict=True):
             self._stop_here()
             earlier = self.progress.digests.get(verdict.summary.digest) if verdict.summary is not None else None
@@ -363,7 +365,8 @@ class Evolution:
         """The program of a candidate that passed its check, maybe in an earlier process."""
         known = {} if known is None else known
         if candidate.id not in known:
-            verdict, program = self.checker.check_many([candidate.source], self.task)[0]
+            debug = self.objective.shows_debug
+            verdict, program = self.checker.check_many([candidate.source], self.task, debug=debug)[0]
             if program is None:
                 raise UserError(
                     f"candidate {candidate.id} passed its check when it was proposed and now fails it "
@@ -405,6 +408,10 @@ class Evolution:
             asked = [r.id for r in self.progress.open.requests if r.operator == "expand"]
             found += [id for id in asked if (p := self.progress.open.proposals.get(id)) is not None and p.words]
         return tuple(found)
+
+    def _results(self) -> tuple[Result, ...]:
+        """Those of complete generations."""
+        return tuple(self.progress.results.values())
 
     def _room(self) -> tuple[int, int]:
         """The largest observation and number of terms so far."""

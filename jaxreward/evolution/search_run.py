@@ -21,7 +21,7 @@ from jaxreward.evolution.filming import (
 )
 from jaxreward.evolution.identities import Identity
 from jaxreward.evolution.python_settings import task_of
-from jaxreward.evolution.settings import EvolveSettings
+from jaxreward.evolution.settings import EvolveSettings, require_task
 from jaxreward.evolution.setup import given_objects, require_same_objects
 from jaxreward.extras import require
 from jaxreward.formatting import printable
@@ -165,6 +165,7 @@ class SearchRun:
                 f"the task of {self.path} is the Python file {started.task}, which would be executed: look at it "
                 f"first, then say {give}"
             )
+        require_task(started.task)
         return make_task_of(started.task, self._settings.task_arg)
 
     def policy(self, *, deterministic: bool = False) -> Policy:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from jaxreward.config import Arg, check_bounds, label_of
-from jaxreward.errors import FileProblem, InvalidSetting, UnknownName, UnusableFile
+from jaxreward.errors import FileProblem, InvalidSetting, UnknownName, UnusableFile, UserError
 from jaxreward.objectives.demonstrations.demonstration_options import DemonstrationOptions
 from jaxreward.proposers.llm.llm_settings import LlmSettings
 from jaxreward.records import Evolve
@@ -30,6 +30,8 @@ Judge = Literal["files", "terminal"]
 ObjectiveName = Literal["training", "demonstrations"]
 _FOR_TRAINING = ("filter_steps", "restart", "halving", "prune", "contender_seeds", "tune", "tune_steps")
 """Settings of the training of candidates, which other objectives do not have."""
+TEXTS = "texts"
+"""What the settings of a search on text have in place of the name of a task; see `text_search`."""
 VocabularyOption = Literal["auto", "own", "derived", "both"]
 _OLD_COLLECTORS = {"linked": "stepwise", "hasty": "fused"}
 
@@ -171,7 +173,12 @@ class EvolveSettings(SearchOptions):
         return self.name or re.sub(r"[^A-Za-z0-9._-]", "-", named)
 
     def make_task(self) -> Task:
-        """The task with its options."""
+        """The task with its options.
+
+        Raises:
+            UserError: there is no such task, or none at all: the run is a search on text.
+        """
+        require_task(self.task)
         return make_task_of(self.task, self.task_arg)
 
     @property
@@ -387,6 +394,15 @@ class EvolveSettings(SearchOptions):
         values = {f.name: getattr(self, f.name) for f in fields if f.name not in skip}
         spelt_out = write_options(self.strategy, read_options(self.strategy, self.option))
         return plain({**values, "option": spelt_out, "evolve": self.evolves, "filter_threshold": self.threshold})
+
+
+def require_task(name: str) -> None:
+    """Raise a `UserError` where settings are of a search on text, which has no task."""
+    if name == TEXTS:
+        raise UserError(
+            "this is a search for a reward of texts, with no task to train on: jaxreward.evolve_texts goes on with it "
+            "from Python, and best_interface.py has what it found"
+        )
 
 
 def plain(value: Any) -> Any:

@@ -22,6 +22,7 @@ class Bench:
         store: of checkpoints.
         checker: of programs.
         expansions: ids of the requests by which data were expanded so far, in their order.
+        results: of all candidates of complete generations, in the order of the requests.
         room: the largest observation and number of terms so far.
         progress: called with a label and the state of a training.
         should_stop: asked before every update; a training then raises `training.Interrupted`.
@@ -31,9 +32,19 @@ class Bench:
     store: Store
     checker: Checker
     expansions: Callable[[], tuple[str, ...]]
+    results: Callable[[], Sequence[Result]]
     room: Callable[[], tuple[int, int]]
     progress: Callable[[str, Progress], None]
     should_stop: Callable[[], bool]
+
+
+class Written(Protocol):
+    """What a search reads of a program that has a score."""
+
+    @property
+    def source(self) -> str: ...
+    @property
+    def digest(self) -> str: ...
 
 
 @dataclass(frozen=True)
@@ -47,7 +58,7 @@ class Scored:
         compile_s, run_s: seconds of devices.
     """
 
-    programs: tuple[Program, ...]
+    programs: tuple[Written, ...]
     results: tuple[Result, ...]
     agents: tuple[Any, ...] = ()
     compile_s: float = 0.0
@@ -66,9 +77,12 @@ class Objective(Protocol):
     """Scores programs. Strategies, proposers, the log and resumption know nothing of how.
 
     A score depends on the program and on the data of the objective alone. `measure` is what its value means.
+    `shows_debug` says whether `illustrated` has what programs' `debug(state)` returns, so that it is checked with them;
+    otherwise that is a function like any other.
     """
 
     name: ClassVar[str]
+    shows_debug: ClassVar[bool] = False
 
     @property
     def measure(self) -> Measure: ...
@@ -84,7 +98,7 @@ class Objective(Protocol):
 
     def illustrated(self, request: Request, program: Callable[[], Program | None]) -> Request:
         """A request with `illustrations` of the data, and of what its first parent, whose program is given if there is
-        one, makes of them; the request itself where there are no data."""
+        one, makes of them, and with `shared_functions`; the request itself where there are no data."""
         ...
 
     def score(

@@ -72,7 +72,7 @@ class Checker:
         self._workers = [_Worker() for _ in range(workers or cores())]
         self._targets: dict[int, Target] = {}
         self._warned = False
-        self._ahead: dict[tuple[str, int], tuple[Future[tuple[Verdict, Program | None]], Any]] = {}
+        self._ahead: dict[tuple[str, int, bool], tuple[Future[tuple[Verdict, Program | None]], Any]] = {}
         self._pools: tuple[ThreadPoolExecutor, ThreadPoolExecutor] | None = None
         self._prefetching = threading.Lock()
 
@@ -101,7 +101,7 @@ class Checker:
     # ---- public
 
     def check(
-        self, source: str, task: Any, *, samples: Any = None, name: str = "program"
+        self, source: str, task: Any, *, samples: Any = None, name: str = "program", debug: bool = False
     ) -> tuple[Verdict, Program | None]:
         """The verdict on `source`, and the program if it passed.
 
@@ -110,15 +110,19 @@ class Checker:
             samples: `(views, actions, next_views)` with a leading axis, for the numeric checks; by default
                 `task.sample_transitions()` if the task has that method, else transitions of random actions, and
                 random arrays where there is no task.
+            debug: trace and check a function `debug(state)` too, if the program defines one; otherwise it is a function
+                like any other.
         """
-        ahead, _ = self._ahead.pop((source, id(task)), (None, None)) if samples is None else (None, None)
+        ahead, _ = self._ahead.pop((source, id(task), debug), (None, None)) if samples is None else (None, None)
         if ahead is not None and not ahead.cancel():  # one that has not begun is checked here instead
             with suppress(CancelledError):
                 verdict, program = ahead.result()
                 return verdict, program and dataclasses.replace(program, name=name)
-        return self._checked(source, task, samples, name)
+        return self._checked(source, task, samples, name, debug)
 
-    def prefetch(self, source: str, task: Any, then: Callable[[Program], None] | None = None) -> None:
+    def prefetch(
+        self, source: str, task: Any, then: Callable[[Program], None] | None = None, *, debug: bool = False
+    ) -> None:
         """Begin to check a program in a thread; `check` and `check_many` of this text wait for the result.
 
         Args:
@@ -138,24 +142,31 @@ class Checker:
                 n = len(self._workers)
                 self._pools = ThreadPoolExecutor(n, "check"), ThreadPoolExecutor(n, "then")
             now, later = self._pools
-            if (source, id(task)) in self._ahead:
+            if (source, id(task), debug) in self._ahead:
                 return
-            checked = now.submit(self._checked, source, task, None, "program")
-            self._ahead[source, id(task)] = (checked, task)  # holds the task, so that its id stays unique
+            checked = now.submit(self._checked, source, task, None, "program", debug)
+            self._ahead[source, id(task), debug] = (checked, task)  # holds the task, so that its id stays unique
         checked.add_done_callback(passed)
 
     foresee = prefetch  # its name in earlier versions
 
     def check_many(
-        self, sources: Sequence[str], task: Any, *, samples: Any = None, names: Sequence[str] | None = None
+        self,
+        sources: Sequence[str],
+        task: Any,
+        *,
+        samples: Any = None,
+        names: Sequence[str] | None = None,
+        debug: bool = False,
     ) -> list[tuple[Verdict, Program | None]]:
         """`check` for each source, in order, as many at a time as there are workers."""
         names = names or [f"program {i}" for i in range(len(sources))]
         if len(sources) <= 1 or len(self._workers) == 1:
-            return [self.check(s, task, samples=samples, name=n) for s, n in zip(sources, names, strict=True)]
+            pairs = zip(sources, names, strict=True)
+            return [self.check(s, task, samples=samples, name=n, debug=debug) for s, n in pairs]
         self._target(task)  # fails once, not in every thread
         with ThreadPoolExecutor(len(self._workers), "check") as pool:
-            check = partial(self.check, task=task, samples=samples)
+            check = partial(self.check, task=task, samples=samples, debug=debug)
             return list(pool.map(lambda source, label: check(source, name=label), sources, names))
 
     def load(self, program: ProgramLike, task: Any, *, samples: Any = None, trusted: bool = False) -> Program:
@@ -238,31 +249,36 @@ class Checker:
             warnings.warn(f"programs are executed without a sandbox: {sandbox['reason']}", stacklevel=5)
         return False
 
-    def _checked(self, source: str, task: Any, given: Any, name: str) -> tuple[Verdict, Program | None]:
+    def _checked(
+        self, source: str, task: Any, given: Any, name: str, debug: bool = False
+    ) -> tuple[Verdict, Program | None]:
         target = self._target(task)
         with self._worker() as worker:
-            return self._check(worker, source, target, given, name)
+            return self._check(worker, source, target, given, name, debug)
 
     def _check(
-        self, worker: _Worker, source: str, target: Target, given: Any, name: str
+        self, worker: _Worker, source: str, target: Target, given: Any, name: str, debug: bool
     ) -> tuple[Verdict, Program | None]:
         sandboxed = self._sandboxed(worker)
         aside = () if sandboxed else (Notice(kind="no_sandbox", message="checked without a sandbox"),)
         try:
-            guarded, traced = self._work(worker, source, target.spec, sandboxed)
+            guarded, traced = self._work(worker, source, target.spec, sandboxed, debug)
             own = (bool(guarded["observation"]), bool(guarded["reward"]))
             observation = Half(traced["observation"]) if own[0] else target.default("observation")
             reward = _reward_of(traced, guarded) if own[1] else target.default("reward")
+            shown = Half(traced["debug"], traced["debug_names"]) if guarded.get("debug") else None
             samples = target.samples(given)  # after the trace: rejected programs need no samples
-            cost, notices, lifts = self._verify(worker, observation, reward, guarded, target.spec, samples)
+            cost, notices, lifts = self._verify(worker, observation, reward, guarded, target.spec, samples, shown)
             reward = reward if lifts else dataclasses.replace(reward, skeleton=None)
             nodes = guarded["reward_nodes"] if own[1] else 0
-            program = assemble(source, name, target.spec, observation, reward, nodes, cost)
+            program = assemble(source, name, target.spec, observation, reward, nodes, cost, shown)
         except Failed as bad:
             return Verdict(failure=bad.failure, notices=aside), None
         return Verdict(summary=program.summary, notices=(*aside, *notices)), program
 
-    def _work(self, worker: _Worker, source: str, spec: Spec, sandboxed: bool) -> tuple[dict[str, Any], dict[str, Any]]:
+    def _work(
+        self, worker: _Worker, source: str, spec: Spec, sandboxed: bool, debug: bool
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
         """The guard's verdict, and the trace, which is untrusted."""
         limits = self.limits
         if len(source) > 4 * limits.source_bytes:
@@ -272,7 +288,9 @@ class Checker:
             source.encode()
         except UnicodeEncodeError as error:
             raise Failed(Failure(stage="guard", message="the source is not valid Unicode text")) from error
-        request = {"source": source, "spec": spec.as_json(), "limits": limits.as_json(), "sandbox": sandboxed}
+        request = {
+            "source": source, "spec": spec.as_json(), "limits": limits.as_json(), "sandbox": sandboxed, "debug": debug,
+        }  # fmt: skip
         try:
             patience, most = limits.wall_s + _WAIT_S, limits.reply_bytes + (1 << 20)
             reply = worker.tracer.ask(json.dumps(request).encode(), patience, most)
@@ -282,7 +300,7 @@ class Checker:
 
     def _verify(
         self, worker: _Worker, observation: Half, reward: Half, guarded: dict[str, Any], spec: Spec,
-        samples: Packed | None,
+        samples: Packed | None, debug: Half | None = None,
     ) -> tuple[Cost, tuple[Notice, ...], bool]:  # fmt: skip
         """The verifier's answer: cost, notices, and whether the skeleton of the reward is one."""
         lifted = reward.skeleton
@@ -291,6 +309,7 @@ class Checker:
             "own": [bool(guarded["observation"]), bool(guarded["reward"])], "limits": self.limits.as_json(),
             "inputs": samples.key if samples else None,
             "skeleton": [lifted.tape, [c.value for c in lifted.constants]] if lifted else None,
+            "debug": debug.tape if debug else None,
         }  # fmt: skip
         answer = self._judged(worker, request)
         if "unknown" in answer and samples is not None:  # a fresh verifier

@@ -12,7 +12,6 @@ from collections.abc import Callable
 from typing import Any
 
 from jaxreward.programs.entries import Refused
-from jaxreward.programs.namespace import Fields
 
 _PLAIN = (bool, int, float, str)
 _NUMBERS = (bool, int, float)
@@ -75,6 +74,8 @@ def iterating(function: Any) -> Any:
 
 def known(value: Any) -> Any:
     """`value`, whose type is asked for."""
+    from jaxreward.programs.namespace import Fields  # here, so that programs on text are checked without JAX
+
     if isinstance(value, Fields):
         hint = "read its fields"
         raise Refused("the type of the state is asked for, and it is another outside", hint=hint, stage="trace")

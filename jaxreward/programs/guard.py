@@ -21,7 +21,7 @@ from jaxreward.programs.entries import ENTRIES, FILE, Guarded, Refused, entries
 from jaxreward.programs.limits import Limits
 from jaxreward.programs.names import API, ATTRIBUTES, BUILTINS, KEYWORDS, MODULES, NOT_NUMERIC, name_set
 
-_NODES = name_set(
+NODES = name_set(
     """
 Module FunctionDef Lambda Return Assign AugAssign AnnAssign For If IfExp Pass Expr BoolOp BinOp UnaryOp Compare Call
 Attribute Subscript Slice Name Constant Tuple List Dict Set ListComp SetComp DictComp GeneratorExp comprehension Starred
@@ -64,11 +64,14 @@ _FORMAT = re.compile(r"[<>^=]?[+-]?0?[0-9]{0,2}(\.[0-9]{1,2})?[a-zA-Z%]?")
 _TYPE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.]*")
 
 
-def guard(source: str, fields: frozenset[str] = frozenset(), limits: Limits | None = None) -> Guarded:
+def guard(
+    source: str, fields: frozenset[str] = frozenset(), limits: Limits | None = None, *, debug: bool = False
+) -> Guarded:
     """Check `source` against the allow-list.
 
     Args:
         fields: names that are attributes of a state.
+        debug: whether `debug` is an entry point.
 
     Raises:
         Refused: with the line and a remedy.
@@ -88,7 +91,7 @@ def guard(source: str, fields: frozenset[str] = frozenset(), limits: Limits | No
         raise Refused(message, hint="write loops instead of long expressions", stage="limits")
     _Guard(tree, nodes, fields).check()
     _check_scopes(source, nodes)
-    return entries(tree)
+    return entries(tree, debug)
 
 
 def _parse(source: str) -> ast.Module:
@@ -123,7 +126,7 @@ class _Guard:
         for node in self.nodes:
             self.line = getattr(node, "lineno", self.line)
             kind = type(node).__name__
-            if kind not in _NODES:
+            if kind not in NODES:
                 self.refuse(f"{kind} is not allowed", _REMEDY.get(kind, ""), always=kind in _ASYNCHRONOUS)
             rule = getattr(self, f"_{kind.lower()}", None)
             if rule is not None:

@@ -15,7 +15,8 @@ class Limits:
         operations: nodes of both tapes, loop bodies included.
         equations: equations visited while a tape is built; caps helpers that call helpers that call ...
         features: observation size.
-        terms: named reward terms.
+        terms: named reward terms; as many arrays may `debug` return.
+        debug_numbers: numbers that `debug` returns, all its arrays together.
         flops, elements: per environment step, and of the largest intermediate array.
         constant_bytes: of one constant.
         iterations: of one `scan` or `fori_loop`; a `while_loop` is stopped after `while_iterations`, which no
@@ -32,6 +33,7 @@ class Limits:
     equations: int = 40_000
     features: int = 512
     terms: int = 32
+    debug_numbers: int = 1_024
     flops: int = 2_000_000
     elements: int = 65_536
     constant_bytes: int = 1 << 20

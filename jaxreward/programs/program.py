@@ -57,7 +57,7 @@ class Skeleton:
 
 @dataclass(frozen=True)
 class Half:
-    """One function of a program as a tape; `terms` names the outputs of a reward after the first."""
+    """One function of a program as a tape; `terms` names the outputs of a reward after the first, all of `debug`."""
 
     tape: Tape
     terms: tuple[str, ...] = ()
@@ -74,6 +74,7 @@ class Program:
         spec: the inputs it reads.
         summary: digest, sizes, costs, and the inputs that reach its outputs.
         skeleton: of its reward, where that has constants that can be inputs.
+        debug: its `debug`, where it defines one and its check was asked for that. The digest knows nothing of it.
     """
 
     source: str = field(repr=False)
@@ -83,6 +84,7 @@ class Program:
     observation_tape: Tape = field(repr=False)
     reward_tape: Tape = field(repr=False)
     skeleton: Skeleton | None = field(default=None, repr=False)
+    debug: Half | None = field(default=None, repr=False)
 
     @property
     def digest(self) -> str:
@@ -127,8 +129,8 @@ class Program:
         return seen, hashlib.sha256("|".join(["skeleton", *paid]).encode()).hexdigest()
 
     def with_constants(self, values: Sequence[float]) -> Program:
-        """The same skeleton with other values of its constants, in the source too. It was not checked: before it is
-        kept, check its source.
+        """The same skeleton with other values of its constants, in the source too, and without `debug`. It was not
+        checked: before it is kept, check its source.
 
         Raises:
             InvalidSetting: another number of values, or one that cannot take the place of a literal.
@@ -145,7 +147,9 @@ class Program:
         summary = self.summary.model_copy(update={"digest": digest})
         skeleton = Skeleton(self.skeleton.tape, moved)
         tape = bind(skeleton.tape, list(written))
-        return dataclasses.replace(self, source=source, summary=summary, skeleton=skeleton, reward_tape=tape)
+        return dataclasses.replace(
+            self, source=source, summary=summary, skeleton=skeleton, reward_tape=tape, debug=None
+        )  # fmt: skip
 
     @cached_property
     def _observe(self) -> Callable[..., list[Any]]:
@@ -229,7 +233,8 @@ def _example(task: Any) -> Any:
 
 
 def assemble(
-    source: str, name: str, spec: Spec, observation: Half, reward: Half, reward_nodes: int, cost: Cost | None = None
+    source: str, name: str, spec: Spec, observation: Half, reward: Half, reward_nodes: int, cost: Cost | None = None,
+    debug: Half | None = None,
 ) -> Program:  # fmt: skip
     """A program from its halves, which must be checked tapes.
 
@@ -250,7 +255,7 @@ def assemble(
         observation_reads=_names(labels[0], observation.tape),
         reward_reads=_names(labels[1], reward.tape),
     )
-    return Program(source, name, spec, summary, observation.tape, reward.tape, reward.skeleton)
+    return Program(source, name, spec, summary, observation.tape, reward.tape, reward.skeleton, debug)
 
 
 def digest_of(spec: Spec, observation: Tape, reward: Tape) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import jax
@@ -24,7 +24,7 @@ from jaxreward.programs.spec import Spec
 from jaxreward.programs.tape import Tape, reads
 from jaxreward.programs.unused import refuse_unused
 
-_SCALAR_KINDS = "biuf"
+_REAL_KINDS = "biuf"
 _ATTEMPTS = 24
 """Traces that may be spent on finding out which literals can be constants."""
 
@@ -34,13 +34,13 @@ def serve(request: dict[str, Any], send: Callable[[dict[str, Any]], None]) -> No
     has one."""
     source, spec, limits = request["source"], Spec.from_json(request["spec"]), Limits(**request["limits"])
     try:
-        checked = guard(source, spec.fields(), limits)
+        checked = guard(source, spec.fields(), limits, debug=request.get("debug", False))
         constants = literals(checked.tree, checked.reward, checked.observation) if checked.reward else ()
         code = compile(add_checks(checked.tree), FILE, "exec", dont_inherit=True)
     except BaseException as error:
         send({"failure": diagnose(error, source, spec)})
         return
-    names = {"observation": checked.observation, "reward": checked.reward}
+    names = {"observation": checked.observation, "reward": checked.reward, "debug": checked.debug}
     lines = {half: return_line(checked.tree, name) for half, name in names.items() if name}
     places = [[c.line, c.start, c.end, c.value] for c in constants]
     send({**names, "reward_nodes": checked.reward_nodes, "lines": lines, "constants": places})
@@ -87,6 +87,21 @@ def _tapes(code: Any, checked: Guarded, spec: Spec, limits: Limits) -> dict[str,
         answer["reward"] = encode(closed, reward_labels, limits)
         answer["terms"] = terms
         traces.append((closed, answer["reward"], reward_structs))
+    if checked.debug:
+        named: list[str] = []
+
+        def debug(*arrays: Any) -> list[Any]:
+            state = build_state(spec.tree, list(arrays))
+            names = _execute(code)
+            with require_unchanged(names, state):
+                shown = names["debug"](state)
+            values, named[:] = _debugged(shown, limits)
+            return values
+
+        closed = jax.make_jaxpr(debug)(*state_structs)
+        answer["debug"] = encode(closed, state_labels, limits)
+        answer["debug_names"] = named
+        traces.append((closed, answer["debug"], state_structs))
     refuse_unused(traces, limits)
     return answer
 
@@ -217,26 +232,64 @@ def _scalars(value: Any, name: str, limits: Limits) -> tuple[list[Any], list[str
     if len(terms) > limits.terms:
         message = f"{name} returns {len(terms)} terms; the limit is {limits.terms}"
         raise Refused(message, hint="group the small ones", stage="contract")
-    for key in terms:
-        if not (isinstance(key, str) and 0 < len(key) <= 64 and key.isprintable()):
-            raise Refused(f"{key!r:.80} is not the name of a term", hint="use short strings", stage="contract")
+    _require_names(terms, "a term")
     total = _scalar(value, f"the value of {name}", form)
     values = [_scalar(v, f"the term '{k}'", "every term is a scalar") for k, v in terms.items()]
     return ([total, *values], list(terms)) if terms else ([total, total], ["reward"])
 
 
+def _require_names(keys: Iterable[Any], what: str) -> None:
+    for key in keys:
+        if not (isinstance(key, str) and 0 < len(key) <= 64 and key.isprintable()):
+            raise Refused(f"{key!r:.80} is not the name of {what}", hint="use short strings", stage="contract")
+
+
+def _debugged(value: Any, limits: Limits) -> tuple[list[Any], list[str]]:
+    """What `debug` returns, arrays of real numbers or booleans of any shape, and their names; `Refused` if it is
+    something else."""
+    try:
+        return _arrays(value, limits)
+    except Refused as refused:
+        refused.half = "debug"
+        raise
+
+
+def _arrays(value: Any, limits: Limits) -> tuple[list[Any], list[str]]:
+    form = "return {'name': number or array, ...}"
+    if not isinstance(value, dict) or not value:
+        kinds = ((dict, "an empty one"), (jax.Array, "an array"), (type(None), "None"))
+        what = next((words for kind, words in kinds if isinstance(value, kind)), f"a {type(value).__name__}")
+        hint = "end with a return statement: " + form if value is None else form
+        raise Refused(f"debug must return a dictionary of named arrays, not {what}", hint=hint, stage="contract")
+    if len(value) > limits.terms:
+        message = f"debug returns {len(value)} arrays; the limit is {limits.terms}"
+        raise Refused(message, hint="keep those that matter, or stack numbers of a kind", stage="contract")
+    _require_names(value, "an array")
+    arrays = [_real(v, f"'{k}' of debug", form) for k, v in value.items()]
+    if (size := sum(array.size for array in arrays)) > limits.debug_numbers:
+        message = f"debug returns {size:,} numbers; the limit is {limits.debug_numbers:,}"
+        raise Refused(message, hint="return sums, positions or parts of large arrays", stage="contract")
+    return [a.astype(jnp.float32) if jnp.issubdtype(a.dtype, jnp.floating) else a for a in arrays], list(value)
+
+
 def _scalar(value: Any, what: str, hint: str) -> Any:
+    array = _real(value, what, hint)
+    if array.shape != ():
+        message = f"{what} has shape {array.shape}"
+        raise Refused(message, hint=f"{hint}; use jnp.sum, or index the array", stage="contract")
+    return array.astype(jnp.float32)
+
+
+def _real(value: Any, what: str, hint: str) -> Any:
+    """A number or an array of real numbers or booleans as an array."""
     if value is None:
         raise Refused(f"{what} is None", hint="end with a return statement", stage="contract")
     if not isinstance(value, jax.Array | bool | int | float) and not hasattr(value, "dtype"):
         raise Refused(f"{what} is a {type(value).__name__}", hint=hint, stage="contract")
     array = jnp.asarray(value)
-    if array.shape != ():
-        message = f"{what} has shape {array.shape}"
-        raise Refused(message, hint=f"{hint}; use jnp.sum, or index the array", stage="contract")
-    if array.dtype.kind not in _SCALAR_KINDS and array.dtype != jnp.bfloat16:
+    if array.dtype.kind not in _REAL_KINDS and array.dtype != jnp.bfloat16:
         raise Refused(f"{what} has dtype {array.dtype}", hint="return a real number", stage="contract")
-    return array.astype(jnp.float32)
+    return array
 
 
 def warm(jax: Any, jnp: Any, np: Any) -> None:

@@ -47,14 +47,17 @@ def validate(
     given: Samples | None = None,
     own: tuple[bool, bool] = (True, True),
     terms: Sequence[str] = (),
+    debug: Any = None,
 ) -> tuple[Cost, tuple[Notice, ...], list[Array] | None]:
-    """Check both tapes of a program; returns its cost, notices, and what its own reward computes on the transitions,
-    for `is_skeleton`.
+    """Check the tapes of a program; returns its cost, without that of `debug`, notices, and what its own reward
+    computes on the transitions, for `is_skeleton`.
 
     Args:
         given: transitions of the task; without, the numeric checks run on random arrays.
         terms: names of the reward's terms, for messages.
         own: whether the program defines its observation and its reward; a task's default is taken as it is.
+        debug: the tape of `debug`, if there is one. It is within the limits alone, for it does not run in training; its
+            numbers need not be finite.
 
     Raises:
         Invalid: with the failure.
@@ -81,7 +84,29 @@ def validate(
     if own[1]:
         paid = _evaluate(closed[1], samples.transition(), _Loops(limits, "reward", random))
         _rewarded(paid, terms, limits, random, notices)
+    if debug is not None:
+        try:
+            _debug(debug, spec, limits, samples, random)
+        except Invalid as invalid:
+            failure = invalid.failure
+            raise Invalid(failure.stage, f"debug: {failure.message}", failure.hint, "debug") from invalid
     return total, tuple(notices), paid
+
+
+def _debug(debug: Any, spec: Spec, limits: Limits, samples: Samples, random: bool) -> None:
+    structs = spec.structs()[0]
+    tape = _sound(debug, structs, limits)
+    closed = _trace(tape, structs, limits, "debug")
+    outs = closed.out_avals
+    size, real = sum(a.size for a in outs), all(np.dtype(a.dtype).kind in "biuf" for a in outs)
+    if not (real and 1 <= len(outs) <= limits.terms and size <= limits.debug_numbers):
+        raise Invalid("contract", "it must return a dictionary of named arrays of real numbers")
+    if (operations := count(tape)) > limits.operations:
+        raise Invalid("limits", f"{operations} operations; the limit is {limits.operations}", "unroll less")
+    cost = measure(closed, limits)
+    _limits(cost, limits)
+    _compile([closed], [structs], cost)
+    _evaluate(closed, samples.states, _Loops(limits, "debug", random))
 
 
 def is_skeleton(

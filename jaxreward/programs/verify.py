@@ -55,7 +55,7 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
     own, begin = tuple(request["own"]), time.monotonic()
     try:
         cost, notices, paid = validate(
-            request["observation"], request["reward"], spec, limits, given, own, request["terms"]
+            request["observation"], request["reward"], spec, limits, given, own, request["terms"], request["debug"]
         )
     except Invalid as invalid:
         return {"failure": invalid.failure.model_dump(), "half": invalid.half}

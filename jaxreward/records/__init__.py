@@ -9,6 +9,7 @@ from __future__ import annotations
 from jaxreward.records.base import Record
 from jaxreward.records.candidate import Candidate, Evolve, ExampleChoice, Exchange, Proposal, Request, Result
 from jaxreward.records.feedback import ACCURACY, Feedback, TermCurve
+from jaxreward.records.function_library import FunctionLibrary, SharedFunction
 from jaxreward.records.measure import SUCCESS, Measure, Score, normalised
 from jaxreward.records.program import TRAINED_STAGES, Failure, Notice, ProgramSummary, Stage, Verdict
 from jaxreward.records.vocabulary import Fragment, TaskCard, Vocabulary
@@ -24,6 +25,7 @@ __all__ = [
     "Failure",
     "Feedback",
     "Fragment",
+    "FunctionLibrary",
     "Measure",
     "Notice",
     "ProgramSummary",
@@ -32,6 +34,7 @@ __all__ = [
     "Request",
     "Result",
     "Score",
+    "SharedFunction",
     "Stage",
     "TaskCard",
     "TermCurve",

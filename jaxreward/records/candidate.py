@@ -77,7 +77,8 @@ class Request(Record):
     `thought` the proposer should give its idea before the program. `remarks` are those of people who
     watched the parents' agents. `model` is the language model to ask, if the strategy chose one. `examples` are for
     searches on demonstrations, whose objective turns them into `illustrations`: lines of text about the data and the
-    first parent, which are not logged.
+    first parent, and adds `shared_functions`: sources of functions that good programs of the run share. Neither is
+    logged.
     """
 
     id: str
@@ -96,6 +97,7 @@ class Request(Record):
     model: str = ""
     examples: ExampleChoice | None = Field(default=None, exclude_if=lambda choice: choice is None)
     illustrations: tuple[str, ...] = Field(default=(), exclude_if=lambda lines: not lines)
+    shared_functions: tuple[str, ...] = Field(default=(), exclude_if=lambda texts: not texts)
 
 
 class Proposal(Record):

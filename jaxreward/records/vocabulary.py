@@ -78,7 +78,7 @@ class TaskCard(Record):
     `observation` is the source of a `get_observation` that is given and not searched for, if one is. `discount` and
     `rewards_scaled` are of the learner, which divides rewards by their running size if so; and `horizon_cuts`, by which
     it takes the horizon for a cut: what the last step before it pays teaches nothing. `objective` is what a program is
-    scored by: `training`, or `demonstrations`.
+    scored by: `training`, or `demonstrations`. `states` is what programs are given: `arrays`, or `text`.
     """
 
     name: str
@@ -91,3 +91,4 @@ class TaskCard(Record):
     rewards_scaled: bool = True
     horizon_cuts: bool = False
     objective: str = "training"
+    states: Literal["arrays", "text"] = "arrays"

@@ -7,7 +7,7 @@ from typing import Any
 
 from jaxreward.config import label_of
 from jaxreward.operators import WORDS
-from jaxreward.records import Feedback, Result
+from jaxreward.records import Feedback, FunctionLibrary, Result
 from jaxreward.reports.run_view import RunView
 from jaxreward.reports.timeline import BEST_OF_N, CHECKING, FINAL, PROPOSING, REST, TRAINING
 from jaxreward.runs import Told
@@ -150,6 +150,29 @@ def size_rows(view: RunView) -> Rows:
         for r in programs(view.results.values())
         if r.score is not None and (summary := r.candidate.summary) is not None
     ]  # fmt: skip
+
+
+def function_rows(library: FunctionLibrary) -> Rows:
+    """New and reused functions of every generation (`charts.functions`)."""
+    return [
+        {"generation": g.generation, "kind": kind, "functions": count}
+        for g in library.generations for kind, count in (("new", g.new), ("reused", g.reused))
+    ]  # fmt: skip
+
+
+def generation_rows(view: RunView) -> Rows:
+    """The best score of every generation that has one."""
+    best: dict[int, float] = {}
+    for result in view.results.values():
+        if result.score is not None:
+            generation, merit = result.candidate.generation, result.score.merit
+            best[generation] = max(best.get(generation, merit), merit)
+    return [{"generation": g, "mean": view.measure.oriented(merit)} for g, merit in sorted(best.items())]
+
+
+def use_rows(library: FunctionLibrary, most: int) -> Rows:
+    """The functions of most programs."""
+    return [{"name": function.name, "programs": function.programs} for function in library.shared[:most]]
 
 
 def cells(view: RunView) -> Rows:

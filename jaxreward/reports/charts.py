@@ -219,6 +219,31 @@ def terms(rows: Sequence[Row] = ()) -> Spec:
     )  # fmt: skip
 
 
+def functions(rows: Sequence[Row], best: Sequence[Row], measure: Measure) -> Spec:
+    """New and reused functions through a search: rows with `generation`, `kind` and `functions`; `best` with the
+    `generation` and the `mean` of its best candidate."""
+    x = {
+        "field": "generation",
+        "type": "ordinal",
+        "title": "generation",
+        "axis": {"labelAngle": 0, "labelOverlap": True},
+    }
+    return _spec(
+        f"new and reused functions of every generation, and the {measure.name} of its best candidate", 280,
+        layer=[
+            {"data": _values(rows), "mark": {"type": "bar", "opacity": 0.75},
+             "encoding": {"x": x, "y": _number("functions", "functions", axis={"tickMinStep": 1, "tickCount": 6}),
+                          "color": _name("kind"),
+                          "tooltip": _tips(generation="generation", kind="", functions="functions")}},
+            {"data": _values(best), "mark": {"type": "line", "color": COLOURS[3], "strokeWidth": 2,
+                                             "point": {"filled": True, "color": COLOURS[3]}},
+             "encoding": {"x": x, "y": {**_metric(measure), "title": f"best {measure.label}"},
+                          "tooltip": _tips(generation="generation", mean="best#")}},
+        ],
+        resolve={"scale": {"y": "independent"}},
+    )  # fmt: skip
+
+
 def bars(rows: Sequence[Row], value: str, name: str, title: str, description: str, percent: bool = False) -> Spec:
     """Horizontal bars, in the order of the rows."""
     axis = {"format": "%", "tickCount": 5} if percent else {"format": "~s", "tickMinStep": 1, "tickCount": 8}

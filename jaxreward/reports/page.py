@@ -21,7 +21,7 @@ from jaxreward.formatting import count, dollars, mapped, printable, span
 from jaxreward.reports import charts
 from jaxreward.reports.candidates import details
 from jaxreward.reports.chart_data import cells
-from jaxreward.reports.report_content import Report, make_report
+from jaxreward.reports.report_content import FUNCTIONS, Report, make_report
 from jaxreward.reports.run_view import RunView
 from jaxreward.runs.disk import check_target, write_atomic
 from jaxreward.runs.malformed import explain_malformed
@@ -40,8 +40,8 @@ _LARGEST_FILM = 1_500_000
 
 _SECTIONS = {
     "headline": "Result", "warnings": "Warnings", "film": "Video", "program": "Program", "terms": "Reward",
-    "curves": "Curves", "search": "Search", "lineage": "Lineage", "candidates": "Candidates", "failures": "Failures",
-    "cost": "Time and cost", "reproduce": "Reproduce",
+    "curves": "Curves", "search": "Search", "lineage": "Lineage", "functions": "Functions", "candidates": "Candidates",
+    "failures": "Failures", "cost": "Time and cost", "reproduce": "Reproduce",
 }  # fmt: skip
 
 _ENTRIES = ("get_observation", "compute_reward", "reward")
@@ -127,6 +127,7 @@ def render(view: RunView) -> str:
     shown = dict.fromkeys(("film", "program", "terms"), best is not None) | {
         "curves": "curves" in report.charts,
         "lineage": bool(report.lineage),
+        "functions": bool(report.library.shared),
     }
     sections = [(id, name) for id, name in _SECTIONS.items() if shown.get(id, True)]
     return environment.get_template("report.html.j2").render(
@@ -141,6 +142,7 @@ def render(view: RunView) -> str:
         film_command=shlex.join(["jaxreward", "film", str(view.path)]),
         highlighted=Markup(_highlighted(printable(report.source))),
         functions=Markup(_highlighted(entry_functions(printable(report.source)))),
+        shared=[(f, Markup(_highlighted(printable(f.source)))) for f in report.library.shared[:FUNCTIONS]],
         sections=sections,
         questions=[q for q in QUESTIONS if shown.get(q[1], True)],
         figures=_figures(report),

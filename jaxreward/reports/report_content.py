@@ -9,11 +9,23 @@ from dataclasses import dataclass
 from typing import Any
 
 from jaxreward.config import label_of
-from jaxreward.records import Measure, Result
+from jaxreward.records import FunctionLibrary, Measure, Result
 from jaxreward.reports import charts
 from jaxreward.reports.baselines import WINNER, ScoredProgram, scored_programs, verdicts
 from jaxreward.reports.candidates import table
-from jaxreward.reports.chart_data import cells, curve, forest, period_rows, search_rows, shares, size_rows, term_rows
+from jaxreward.reports.chart_data import (
+    cells,
+    curve,
+    forest,
+    function_rows,
+    generation_rows,
+    period_rows,
+    search_rows,
+    shares,
+    size_rows,
+    term_rows,
+    use_rows,
+)
 from jaxreward.reports.lineage import LineageStep, lineage
 from jaxreward.reports.model_costs import ModelCost, model_costs
 from jaxreward.reports.run_text import resume_command
@@ -23,6 +35,9 @@ from jaxreward.reports.warnings import RunWarning, run_warnings
 from jaxreward.runs.provenance import without_header
 
 _EXAMPLES = 3
+
+FUNCTIONS = 12
+"""Shared functions that a report shows."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +55,7 @@ class Report:
     commands: dict[str, str]
     charts: dict[str, dict[str, Any]]
     table: list[dict[str, Any]]
+    library: FunctionLibrary
 
     @property
     def measure(self) -> Measure:
@@ -78,7 +94,7 @@ class Report:
 
 def make_report(view: RunView) -> Report:
     """The report of a run, also of one that is still running."""
-    programs, best = scored_programs(view), view.best
+    programs, best, library = scored_programs(view), view.best, FunctionLibrary.of(view.results.values())
     return Report(
         view=view,
         title=task_title(view.started.task, view.started.config.get("task_arg") or ()),
@@ -89,8 +105,9 @@ def make_report(view: RunView) -> Report:
         failures=failures(view),
         costs=model_costs([*view.exchanges, *(view.best_of_n.exchanges if view.best_of_n else ())]),
         commands=commands(view),
-        charts=_charts(view, programs),
+        charts=_charts(view, programs, library),
         table=table(list(view.results.values())),
+        library=library,
     )
 
 
@@ -148,7 +165,7 @@ def _typed(*words: str) -> str:
 # ---- charts
 
 
-def _charts(view: RunView, programs: Sequence[ScoredProgram]) -> dict[str, dict[str, Any]]:
+def _charts(view: RunView, programs: Sequence[ScoredProgram], library: FunctionLibrary) -> dict[str, dict[str, Any]]:
     """The charts that have data."""
     measure, feedback = view.measure, view.best.feedback if view.best else None
     trained = view.trained_measure
@@ -161,6 +178,10 @@ def _charts(view: RunView, programs: Sequence[ScoredProgram]) -> dict[str, dict[
         "search": points and charts.search(points, best, measure),
         "archive": (rows := size_rows(view)) and charts.archive(cells(view), rows, measure),
         "tree": nodes and charts.tree(nodes, edges, measure),
+        "functions": library.shared and charts.functions(function_rows(library), generation_rows(view), measure),
+        "uses": (rows := use_rows(library, FUNCTIONS)) and charts.bars(
+            rows, "programs", "name", "programs that have it", "functions by the number of programs that have them",
+        ),
         "terms": feedback and (rows := term_rows(feedback)) and charts.terms(rows),
         "shares": feedback and (rows := shares(feedback)) and charts.bars(
             rows, "share", "term", "share of the reward", "share of every reward term at the end of training",

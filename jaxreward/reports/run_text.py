@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from jaxreward.config import is_file, label_of
-from jaxreward.formatting import count, dollars, span
+from jaxreward.formatting import count, dollars, seeds_text, span
 from jaxreward.records import Result, Score
 from jaxreward.reports.baselines import Gap, gap
 from jaxreward.reports.run_tables import aligned, score_text, summary_json, task_of
@@ -158,7 +158,10 @@ def paragraphs(view: RunView) -> Iterator[tuple[str, str]]:
         yield "best", f"{best.candidate.id}, {measure} {score_text(best.score)}, {seeds} of the search"
     if view.final is not None:
         steps = view.progress.baselines["best"].steps
-        yield "fresh", f"{score_text(view.final)}, trained again on {view.final.n} fresh seeds x {steps:,} steps"
+        yield (
+            "fresh",
+            f"{score_text(view.final)}, trained again on {seeds_text(view.final.n, 'fresh ')} x {steps:,} steps",
+        )
     for k, (name, (score, verdict)) in enumerate(baseline_verdicts(view).items()):
         yield "" if k else "against", f"{name} {score_text(score)}" + (f": {verdict}" if verdict else "")
     if view.ancestry:

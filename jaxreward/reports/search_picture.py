@@ -10,6 +10,7 @@ import numpy as np
 
 from jaxreward.errors import UserError
 from jaxreward.extras import require
+from jaxreward.formatting import seeds_text
 from jaxreward.records import Result
 from jaxreward.reports.plots import scale_of_metric
 from jaxreward.reports.run_tables import task_of
@@ -104,7 +105,7 @@ def _label(axes: Any, text: str, x: float, y: float, low: bool) -> None:
 def _title(view: RunView) -> str:
     config = view.progress.config
     seeds, steps = config.get("seeds"), config.get("steps")
-    return f"{task_of(view)}: {seeds} seeds x {steps:,} steps each" if seeds and steps else task_of(view)
+    return f"{task_of(view)}: {seeds_text(seeds)} x {steps:,} steps each" if seeds and steps else task_of(view)
 
 
 def _heading(name: str, shown: Result, view: RunView, fresh: bool) -> str:

@@ -49,7 +49,7 @@ _ATTRIBUTES: Mapping[str, tuple[type | tuple[type, ...], str]] = {
     "description": (str, "a text"),
     "state_notes": (str, "a text, empty where there is nothing to say"),
     "state_words": (Mapping, "a dictionary, from the path of an array of the view to a few words"),
-    "horizon": ((int, float), "a whole number of steps"),
+    "horizon": ((int, float), "a whole number of steps, an int of Python's"),
     "action_space": ((Discrete, Box), "a jaxreward.tasks.Discrete or Box"),
 }
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from jaxreward.training.execution import Execution
 from jaxreward.training.executor import Checkpointing, Executor, Interrupted, WorkerLost
 from jaxreward.training.hyperparameters import PPO
+from jaxreward.training.imitation import AIRL, GAIL, Cloning, Imitation
+from jaxreward.training.imitation.imitate import imitate
 from jaxreward.training.learners import paper, quick, quick_real
 from jaxreward.training.policy import Policy
 from jaxreward.training.result import TrainResult
@@ -12,6 +14,6 @@ from jaxreward.training.rungs import Rung
 from jaxreward.training.trainer import Progress, train
 
 __all__ = [
-    "PPO", "Checkpointing", "Execution", "Executor", "Interrupted", "Policy", "Progress", "Rung", "TrainResult",
-    "WorkerLost", "paper", "quick", "quick_real", "train",
+    "AIRL", "GAIL", "PPO", "Checkpointing", "Cloning", "Execution", "Executor", "Imitation", "Interrupted", "Policy",
+    "Progress", "Rung", "TrainResult", "WorkerLost", "imitate", "paper", "quick", "quick_real", "train",
 ]  # fmt: skip

@@ -26,6 +26,10 @@ from jaxreward.training.compiled import LEARNERS, bytes_of, compile_for, signatu
 from jaxreward.training.distributions import Distribution
 from jaxreward.training.fused import Fused
 from jaxreward.training.hyperparameters import PPO, CollectorName, CompileName
+from jaxreward.training.imitation import Adversarial, Cloning, Experts, ImitationRows, Method
+from jaxreward.training.imitation.cloning import clone
+from jaxreward.training.imitation.discriminator import init_discriminator, new_discriminator
+from jaxreward.training.imitation.learning import learn_adversarially
 from jaxreward.training.networks import ActorCritic, init_padded
 from jaxreward.training.plan import Device
 from jaxreward.training.population import Population
@@ -62,20 +66,31 @@ class Chunk:
         collector: CollectorName = "fused",
         compilation: CompileName = "full",
         lanes: int | None = None,
+        imitation: ImitationRows | None = None,
     ) -> None:
-        """`lanes`: environments of an evaluation; those of training, whose collector then serves both, unless given."""
+        """Args:
+        lanes: environments of an evaluation; those of training, whose collector then serves both, unless given.
+        imitation: what the agents of each program learn from in place of its rewards.
+        """
         self.collector: CollectorName = collector
         self.compilation: CompileName = compilation
         self.task, self.population, self.ppo, self.device = task, population, ppo, device
         self.seeds = tuple(seeds)
         self.network = ActorCritic.of(task, ppo)
-        self.lanes = lanes or ppo.envs
+        self.lanes, self.imitation = lanes or ppo.envs, imitation
         self.compile_s = 0.0
         self._hyper = jax.device_put(jax.tree.map(jnp.float32, ppo), device)
         self._keys = jax.device_put(jnp.stack([jax.random.key(s) for s in self.seeds]), device)
         self._collect: Collector | None = None
         self._play: Collector | None = None
         self._learn: Any = None
+        self._method = imitation and imitation.method
+        self._experts = imitation and jax.device_put(imitation.stacked(population.width), device)
+
+    @property
+    def _plays(self) -> bool:
+        """Whether agents learn from episodes of their own."""
+        return self._method is None or self._method.plays
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -93,8 +108,10 @@ class Chunk:
         with ThreadPoolExecutor(1) as other:  # the compiler lets other threads run
             learn = other.submit(self._compile_rest, shapes)
             with jax.default_device(self.device):
-                collect, own = self._collector(shapes, self.device), self.lanes != self.ppo.envs
-                self._play = self._collector(self._shapes(self.lanes), self.device) if own else collect
+                own = self.lanes != self.ppo.envs
+                play = self._collector(self._shapes(self.lanes), self.device) if own or not self._plays else None
+                collect = self._collector(shapes, self.device) if self._plays else play
+                self._play = play or collect
             self._learn = learn.result()
         self._collect = collect
         self.compile_s += time.perf_counter() - start
@@ -111,8 +128,9 @@ class Chunk:
 
     def _compile_learn(self, of: Shapes, device: Device) -> Any:
         agents, rollout, _, stats = of
-        shapes = (agents, self._trajectory(rollout), stats.finite, self._keys, jnp.float32(0), self._hyper)
-        key = (self.network, jax.tree.structure(self.ppo), signature(shapes), device)
+        seen = (self._trajectory(rollout), stats.finite) if self._plays else (None, None)
+        shapes = (agents, *seen, self._keys, jnp.float32(0), self._hyper, self._experts)
+        key = (self.network, jax.tree.structure(self.ppo), type(self._method), self._method, signature(shapes), device)
         return LEARNERS.get(key, lambda: compile_for(self._learn_all, shapes, device, donate=(0,)))
 
     def _compile_rest(self, shapes: Shapes) -> Any:
@@ -136,7 +154,9 @@ class Chunk:
         one = jax.eval_shape(self.network.init, self._keys[0], obs, self.network.memory(()))["params"]
         params = jax.tree.map(lambda x: jax.ShapeDtypeStruct((*self.shape, *x.shape), x.dtype), one)
         pool = jax.eval_shape(partial(reset_pool, self.task, envs=envs), self._keys)
-        agents = jax.eval_shape(partial(_new_agents, self.ppo, self.population.width), params)
+        agents = jax.eval_shape(
+            partial(_new_agents, self.ppo, self.population.width, self._method), params, self._judges()
+        )
         rollout = jax.eval_shape(partial(_new_rollout, self.task, self.network, self.shape[0]), pool)
         return agents, rollout, pool, jax.eval_shape(self.fresh_stats)
 
@@ -168,16 +188,28 @@ class Chunk:
         return max(self._collect.peak_bytes(), self._play.peak_bytes(), bytes_of(self._learn))
 
     def _learn_all(
-        self, agents: Agent, trajectory: Trajectory, finite: jax.Array, keys: jax.Array, progress: jax.Array, hyper: PPO
+        self,
+        agents: Agent,
+        trajectory: Trajectory | None,
+        finite: jax.Array | None,
+        keys: jax.Array,
+        progress: jax.Array,
+        hyper: PPO,
+        experts: Experts | None,
     ) -> tuple[Agent, LearnStats]:
-        one = partial(learn, network=self.network)
+        """An update of every agent; of what an agent learns from, the trajectory or the experts may be None."""
+        network, method = self.network, self._method
 
-        def agent(a: Agent, t: Trajectory, f: jax.Array, k: jax.Array) -> tuple[Agent, LearnStats]:
-            return one(a, t, f, k, progress, hyper=hyper)
+        def agent(a: Agent, t: Any, f: Any, k: jax.Array, e: Any) -> tuple[Agent, LearnStats]:
+            if method is None:
+                return learn(a, t, f, k, progress, network, hyper)
+            if isinstance(method, Cloning):
+                return clone(a, e, k, progress, network, hyper)
+            return learn_adversarially(a, t, f, k, progress, network, hyper, e, method)
 
-        axes: Any = Trajectory(1, 1, 1, 1, 1, 1, 1, memory=0)  # type: ignore[arg-type]
-        by_seed = jax.vmap(agent, in_axes=(0, axes, 0, 0))
-        return jax.vmap(by_seed, in_axes=(0, axes, 0, None))(agents, trajectory, finite, keys)
+        axes: Any = Trajectory(1, 1, 1, 1, 1, 1, 1, memory=0) if trajectory is not None else None  # type: ignore[arg-type]
+        by_seed = jax.vmap(agent, in_axes=(0, axes, 0, 0, None))
+        return jax.vmap(by_seed, in_axes=(0, axes, 0, None, 0))(agents, trajectory, finite, keys, experts)
 
     # ---- run
 
@@ -189,19 +221,27 @@ class Chunk:
 
     def start(self) -> TrainerState:
         """The state before the first update."""
-        stack = partial(jax.tree.map, lambda *x: np.stack(x))
-        of_width = {
-            width: stack(*[
-                init_padded(self.network, seed, width, self.population.width, self.ppo.initializer)
-                for seed in self.seeds
-            ])
-            for width in set(self.population.widths)
-        }  # fmt: skip
-        params = stack(*[of_width[width] for width in self.population.widths])
+        network, initializer = self.network, self.ppo.initializer
+        params = self._by_width(lambda seed, width, padded: init_padded(network, seed, width, padded, initializer))
         with jax.default_device(self.device):
             pool = self._resets(_fold(self._keys, _START), self.ppo.envs)
-            agents = _new_agents(self.ppo, self.population.width, params)
+            agents = _new_agents(self.ppo, self.population.width, self._method, params, self._judges())
             return TrainerState(agents, _new_rollout(self.task, self.network, self.shape[0], pool))
+
+    def _judges(self) -> Any:
+        """The first parameters of the discriminators, None where there are none."""
+        network, method = self.network, self._method
+        if not isinstance(method, Adversarial):
+            return None
+        return self._by_width(lambda *of: init_discriminator(network, method, *of))
+
+    def _by_width(self, init: Callable[..., Any]) -> Any:
+        """Leaves (C, S, ...) of what `init(seed, width, padded width)` makes, once for all programs of a width."""
+        stack, padded = partial(jax.tree.map, lambda *x: np.stack(x)), self.population.width
+        made = {
+            width: stack(*[init(seed, width, padded) for seed in self.seeds]) for width in set(self.population.widths)
+        }
+        return stack(*[made[width] for width in self.population.widths])
 
     def fresh_stats(self, first_only: bool = False) -> Stats:
         with jax.default_device(self.device):
@@ -213,11 +253,13 @@ class Chunk:
     ) -> tuple[TrainerState, Stats, LearnStats]:
         """One PPO update of every agent, number `index`, with `progress` of the budget spent."""
         with jax.default_device(self.device):
-            rollout, trajectory, stats = self.collect(state, stats, index)
+            rollout, trajectory, finite = state.rollout, None, None
+            if self._plays:
+                rollout, trajectory, stats = self.collect(state, stats, index)
+                finite = stats.finite
             spent = jax.device_put(np.float32(progress), self.device)
-            agents, learned = self._learn(
-                state.agents, trajectory, stats.finite, _fold(self._keys, _ORDER, index), spent, self._hyper
-            )
+            order = _fold(self._keys, _ORDER, index)
+            agents, learned = self._learn(state.agents, trajectory, finite, order, spent, self._hyper, self._experts)
         return TrainerState(agents, rollout), stats, learned
 
     def collect(self, state: TrainerState, stats: Stats, index: int) -> tuple[RolloutState, Trajectory, Stats]:
@@ -273,9 +315,12 @@ def _fold(keys: jax.Array, *numbers: int) -> jax.Array:
 
 
 # jit, and not eager calls, also because donated arguments must not share a buffer of zeros
-@partial(jax.jit, static_argnums=(0, 1))
-def _new_agents(ppo: PPO, width: int, params: Any) -> Agent:
-    return jax.vmap(jax.vmap(lambda p: new_agent(p, ppo, width)))(params)
+@partial(jax.jit, static_argnums=(0, 1, 2))
+def _new_agents(ppo: PPO, width: int, method: Method | None, params: Any, judges: Any) -> Agent:
+    agents = jax.vmap(jax.vmap(lambda p: new_agent(p, ppo, width)))(params)
+    if not isinstance(method, Adversarial):
+        return agents
+    return agents.replace(discriminator=jax.vmap(jax.vmap(new_discriminator))(judges))
 
 
 @partial(jax.jit, static_argnums=(0, 1, 2))

@@ -15,6 +15,8 @@ from jaxreward.errors import InvalidSetting
 from jaxreward.tasks import Box, Discrete
 
 MIN_STD = 0.001
+_WITHIN = 1.0 - 1e-6
+"""How near a bound an action may be that becomes a sample."""
 
 
 class Distribution(Protocol):
@@ -34,6 +36,10 @@ class Distribution(Protocol):
         ...
 
     def action(self, sample: jax.Array) -> jax.Array: ...
+
+    def sample_of(self, action: jax.Array) -> jax.Array:
+        """The sample that an action (..., *shape) of the task is made of: the inverse of `action`."""
+        ...
 
     def log_prob(self, outputs: jax.Array, sample: jax.Array) -> jax.Array:
         """Log density of a sample, of the action that it stands for, (...)."""
@@ -71,6 +77,9 @@ class Categorical:
 
     def action(self, sample: jax.Array) -> jax.Array:
         return sample
+
+    def sample_of(self, action: jax.Array) -> jax.Array:
+        return action.astype(jnp.int32)
 
     def log_prob(self, outputs: jax.Array, sample: jax.Array) -> jax.Array:
         return jnp.take_along_axis(jax.nn.log_softmax(outputs), sample[..., None], -1)[..., 0]
@@ -112,6 +121,13 @@ class TanhNormal:
         low, high = self.space.low, self.space.high
         squashed = low + (high - low) * (jnp.tanh(sample) + 1.0) / 2.0
         return squashed.reshape((*sample.shape[:-1], *self.space.shape))
+
+    def sample_of(self, action: jax.Array) -> jax.Array:
+        """Actions at a bound, of which there is no sample, are taken from just within it."""
+        low, high = self.space.low, self.space.high
+        flat = action.reshape((*action.shape[: action.ndim - len(self.space.shape)], self.space.size))
+        squashed = 2.0 * (flat - low) / (high - low) - 1.0
+        return jnp.arctanh(jnp.clip(squashed, -_WITHIN, _WITHIN))
 
     def log_prob(self, outputs: jax.Array, sample: jax.Array) -> jax.Array:
         mean, std = self._moments(outputs)

@@ -20,6 +20,7 @@ from jaxreward.tasks import Task, digest_of, options_of
 from jaxreward.training.chunk import TrainerState
 from jaxreward.training.history import History
 from jaxreward.training.hyperparameters import PPO, CollectorName, CompileName, PopulationName
+from jaxreward.training.imitation import ImitationRows
 from jaxreward.training.plan import Evaluation, Schedule
 
 
@@ -75,6 +76,7 @@ class Job:
         width, terms: features and terms that there is room for.
         evaluation: held-out episodes at points of the curves and at the end.
         collector, compilation, population: how experience is collected, see `execution.Execution`.
+        imitation: what the agents of each row learn from in place of its program's rewards.
         state, history: after `first` updates, None before any.
     """
 
@@ -94,6 +96,7 @@ class Job:
     collector: CollectorName
     compilation: CompileName
     population: PopulationName
+    imitation: ImitationRows | None = None
     state: TrainerState | None = None
     history: History | None = None
 
@@ -112,6 +115,7 @@ class Job:
             self.collector,
             self.compilation,
             self.population,
+            self.imitation and self.imitation.key,
         )
 
     @property
@@ -124,6 +128,8 @@ class Job:
         task = (self.task.name, self.task.horizon, sorted(options_of(self.task).items()), digest_of(self.task))
         programs = tuple((p.digest, p.terms) for p in self.programs)
         what = (task, programs, self.seeds, list(self._hyper), self.schedule, self.evaluation, self.width)
+        if self.imitation is not None:
+            what = (*what, self.imitation.key)
         return f"{self.tag}-{self.index}-{hashlib.sha256(repr(what).encode()).hexdigest()[:12]}"
 
 

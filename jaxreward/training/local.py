@@ -77,7 +77,9 @@ class LocalExecutor:
             bank = BANKS.of(job.programs, rows) if job.population == "bank" else None
             population = Population(job.programs, job.width, job.terms, bank)
             device = self.devices[job.index % self.slots]
-            chunk = Chunk(job.task, population, job.ppo, job.seeds, device, job.collector, job.compilation, lanes)
+            chunk = Chunk(
+                job.task, population, job.ppo, job.seeds, device, job.collector, job.compilation, lanes, job.imitation
+            )
             self._chunks[job.index] = (job.chunk, chunk)  # a chunk holds its task, so that its id stays its own
         return self._compilers[job.index % self.slots].submit(compiled, chunk)
 

@@ -210,7 +210,7 @@ def init_padded(network: ActorCritic, seed: int, width: int, padded: int, initia
         last = add(width, network.value_hidden, "value_encoder", 2**0.5)
     layers["value"] = (last, 1, 1.0)
     params: dict[str, Any] = {
-        name: {"kernel": _kernel(rng, rows, columns, gain, initializer), "bias": np.zeros(columns, np.float32)}
+        name: {"kernel": initial_kernel(rng, rows, columns, gain, initializer), "bias": np.zeros(columns, np.float32)}
         for name, (rows, columns, gain) in layers.items()
     }
     if H:
@@ -225,7 +225,10 @@ def init_padded(network: ActorCritic, seed: int, width: int, padded: int, initia
     return params
 
 
-def _kernel(rng: np.random.Generator, rows: int, columns: int, gain: float, initializer: str) -> np.ndarray:
+def initial_kernel(
+    rng: np.random.Generator, rows: int, columns: int, gain: float, initializer: str = "orthogonal"
+) -> np.ndarray:
+    """A layer's first weights (rows, columns), see `init_padded`."""
     if initializer == "lecun":
         bound = (3.0 / rows) ** 0.5
         return rng.uniform(-bound, bound, (rows, columns)).astype(np.float32)

@@ -35,7 +35,8 @@ class RewardScale(struct.PyTreeNode):
 
 class Agent(struct.PyTreeNode):
     """One learner: parameters, running moments of its observations (None unless they are normalised),
-    Adam's moments, the reward scale, and whether it is still sound.
+    Adam's moments, the reward scale, whether it is still sound, and the discriminator that pays it (None unless one
+    does).
 
     A diverged agent keeps its last finite parameters and learns no more.
     """
@@ -45,11 +46,12 @@ class Agent(struct.PyTreeNode):
     opt_state: Any
     scale: RewardScale
     diverged: jax.Array
+    discriminator: Any = None
 
     @property
     def variables(self) -> Variables:
         """What the network is applied with."""
-        return _variables(self.params, self.moments)
+        return variables_of(self.params, self.moments)
 
 
 class LearnStats(struct.PyTreeNode):
@@ -81,7 +83,8 @@ class Batch(struct.PyTreeNode):
     memory: Memory | None = None
 
 
-def _variables(params: Params, moments: Any) -> Variables:
+def variables_of(params: Params, moments: Any) -> Variables:
+    """What a network is applied with."""
     return {"params": params} if moments is None else {"params": params, "moments": {"running": moments}}
 
 
@@ -103,7 +106,7 @@ def new_agent(params: Params, hyper: PPO, width: int) -> Agent:
 def ppo_loss(params: Params, moments: Any, key: jax.Array, network: ActorCritic, batch: Batch, hyper: PPO) -> jax.Array:
     """The clipped surrogate with value loss and entropy bonus (Schulman et al. 2017, eqs. 7, 9)."""
     policy = network.distribution
-    outputs, value = _outputs(network, _variables(params, moments), batch)
+    outputs, value = _outputs(network, variables_of(params, moments), batch)
     advantage, target = batch.advantage, batch.target
     if hyper.fresh_values:
         estimate = jax.vmap(lambda r, d, c, v: unroll_advantages(r, d, c, v, hyper))

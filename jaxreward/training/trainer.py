@@ -33,6 +33,7 @@ from jaxreward.training.execution import Execution
 from jaxreward.training.executor import Checkpointing, Done, Executor, Job, Supervisor, WorkerLost, WorkersLost
 from jaxreward.training.history import History
 from jaxreward.training.hyperparameters import PPO, CollectorName, CompileName, PopulationName
+from jaxreward.training.imitation import Imitation, ImitationRows
 from jaxreward.training.learners import quick
 from jaxreward.training.local import LocalExecutor
 from jaxreward.training.plan import (
@@ -94,6 +95,7 @@ def train(
     progress: Callable[[Progress], None] | None = None,
     should_stop: Callable[[], bool] | None = None,
     trusted: bool = False,
+    imitation: Imitation | None = None,
 ) -> TrainResult:
     """Train an agent for every program and seed, in parallel.
 
@@ -117,13 +119,15 @@ def train(
         progress: called with the state of the training.
         should_stop: asked before every update.
         trusted: trace functions in this process in place of checking their text, see `jaxreward.load_program`.
+        imitation: learn from demonstrations in place of the programs' rewards, which are then only measured, see
+            `jaxreward.imitate`.
 
     Returns:
         Scores, curves and diagnostics.
 
     Raises:
         UserError: invalid settings, a mistake in the task (see `jaxreward.check_task`), or functions that make no
-            program (see `jaxreward.load_program`).
+            program (see `jaxreward.load_program`); demonstrations of another task.
         Interrupted: `should_stop` returned True.
     """
     check_task(task)
@@ -146,13 +150,14 @@ def train(
         raise InvalidSetting(message, "rung.threshold")
     schedule = make_schedule(ppo, steps, checkpoints, rungs)
     candidates = programs_of(programs, task, trusted)
+    learned_from = ImitationRows.of(imitation, task, candidates, ppo) if imitation is not None else None
     given, local = execution.executor, partial(LocalExecutor, execution.devices, execution.memory_gb)
     with nullcontext(given) if given is not None else local() as executor:
         return _Training(
             task=task, programs=candidates, ppo=ppo, seeds=seed_list, schedule=schedule,
             evaluation=Evaluation.of(ppo, eval_episodes), execution=execution, executor=executor,
             checkpointing=checkpointing, progress=progress or (lambda _: None),
-            should_stop=should_stop or (lambda: False),
+            should_stop=should_stop or (lambda: False), imitation=learned_from,
         ).run()  # fmt: skip
 
 
@@ -169,6 +174,7 @@ class _Training:
     checkpointing: Checkpointing | None
     progress: Callable[[Progress], None]
     should_stop: Callable[[], bool]
+    imitation: ImitationRows | None
 
     def __post_init__(self) -> None:
         self.width, self.terms = padded_sizes(self.programs, self.execution.room)
@@ -233,7 +239,7 @@ class _Training:
             reasons=tuple(reasons),
             histories=ends,
             agents=tuple(agents),
-            env_steps=self.env_steps,
+            env_steps=self.env_steps if self.imitation is None or self.imitation.method.plays else 0,
             eval_steps=self.eval_steps,
             compile_s=self.compile_s,
             run_s=self.run_s,
@@ -300,11 +306,14 @@ class _Training:
 
     def _job(self, group: _Group, number: int, first: int, last: int) -> Job:
         tag = self.checkpointing.tag if self.checkpointing else "train"
+        rows = [*group.members, *group.members[-1:] * (len(group.programs) - len(group.members))]
+        imitation = self.imitation and self.imitation.take(rows)
         return Job(
             tag=f"{tag}-{number}", index=group.index, task=self.task, programs=group.programs,
             members=len(group.members), width=self.width, terms=self.terms, ppo=self.ppo, seeds=self.seeds,
             schedule=self.schedule, first=first, last=last, evaluation=self.evaluation, collector=self.collector,
-            compilation=self.compilation, population=self.form, state=group.state, history=group.history,
+            compilation=self.compilation, population=self.form, imitation=imitation, state=group.state,
+            history=group.history,
         )  # fmt: skip
 
     def _segment(self, groups: Sequence[_Group], number: int, first: int, last: int) -> None:

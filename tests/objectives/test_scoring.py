@@ -11,7 +11,7 @@ import pytest
 from jaxreward.demonstrations import Trajectories, WrongTrajectories, record_actions, record_random, reset_keys
 from jaxreward.objectives.demonstrations.fitness import accuracy, airl_fitness
 from jaxreward.objectives.demonstrations.scoring import DemonstrationData, separate
-from jaxreward.programs import Checker, Program
+from jaxreward.programs import Checker, Program, Spec
 from jaxreward.programs.batched_rewards import BatchedRewards
 from jaxreward.tasks import Task
 
@@ -128,6 +128,17 @@ def test_probabilities_are_those_of_the_policy_where_they_are_known(corridor: Ta
     np.testing.assert_allclose(np.exp(own.log_probabilities), 0.5)  # neither is known: two actions, uniformly
     other = DemonstrationData.of(corridor, expert, negative)
     np.testing.assert_array_equal(other.log_probabilities[4:], negative.log_probabilities)
+
+
+def test_states_before_the_last_are_told_from_it(corridor: Task, negative: Trajectories) -> None:
+    """Of an expert of which only last states count, the others are negative, and a reward of all its states is poor."""
+    expert = record_actions(corridor, reset_keys(2, 0), [[1] * 6, [1] * 6])
+    whole, last = (DemonstrationData.of(corridor, expert, negative, which) for which in ("all", "last"))
+    assert (whole.experts, whole.of_expert, last.experts, last.of_expert) == (12, 12, 2, 12)
+    assert len(whole.transitions) == len(last.transitions) == 12 + negative.steps
+    place = [leaf.name for leaf in Spec.of(corridor).leaves].index("place")
+    np.testing.assert_array_equal(last.transitions.next_states[place][:12], [6, 6, *range(1, 6), *range(1, 6)])
+    np.testing.assert_array_equal(last.steps[:12], [5, 11, *range(5), *range(6, 11)])
 
 
 def test_demonstrations_of_another_task_are_refused(

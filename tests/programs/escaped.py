@@ -28,7 +28,7 @@ def main() -> None:
     from jaxreward.programs.limits import Limits
     from jaxreward.programs.spec import Spec
 
-    trace.guard = lambda source, *_: Guarded(ast.parse(source), "get_observation", None, 0)
+    trace.guard = lambda source, *_, **__: Guarded(ast.parse(source), "get_observation", None, 0)
     trace.namespace = lambda: {"__builtins__": builtins, "__name__": "candidate"}
     task = json.load(sys.stdin)
     spec = Spec.of(PointTask())

@@ -280,8 +280,8 @@ def test_the_constraints_state_the_limits(monkeypatch: pytest.MonkeyPatch):
         monkeypatch.setattr(prompt_module, "Limits", lambda: limits)
         return texts(PromptBook(CARD), request("scratch"))[1].split("# Constraints")[1]
 
-    # Failures that a prompt cannot help with, or that another limit states already.
-    unsaid = {"equations", "wall_s", "memory_mb", "verify_s", "reply_bytes"}
+    # Failures that a prompt cannot help with, or that another limit states already; what is for demonstrations alone.
+    unsaid = {"equations", "wall_s", "memory_mb", "verify_s", "reply_bytes", "debug_numbers"}
     usual = constraints(Limits())
     for name, value in Limits().as_json().items():
         assert (constraints(replace(Limits(), **{name: 3 * value})) != usual) == (name not in unsaid), name

@@ -78,7 +78,7 @@ def opened(page: Any, id: str) -> None:
 
 def test_every_chart_is_drawn_without_a_complaint_or_a_request(reader, report):
     page = reader.read(report)
-    assert page.locator("[data-chart]").count() == 9
+    assert page.locator("[data-chart]").count() == 11
     for place in page.locator("[data-chart]").all():
         marks = place.locator(
             "svg g.mark-symbol path, svg g.mark-line path, svg g.mark-rect path, svg g.mark-rule line"

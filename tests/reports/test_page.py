@@ -323,7 +323,7 @@ def charts_of(page: str) -> dict[str, Any]:
 def test_charts_have_data(page):
     found = charts_of(page)
     everything = {"intervals", "curves", "search", "archive", "tree", "terms", "shares", "failures", "time"}
-    assert found.keys() == everything
+    assert found.keys() == everything | {"functions", "uses"}
     for name, spec in found.items():
         layers = [spec, *spec.get("layer", ())]
         assert any(layer.get("data", {}).get("values") for layer in layers), name

@@ -136,3 +136,8 @@ def test_a_mistake_is_told_by_the_argument_that_has_it(what: str):
 def test_a_worst_that_is_no_number_is_told_at_once():
     with pytest.raises(jr.UserError, match="worst must be a finite number, not 'low'"):
         jr.from_functions(reset, step, jr.Box((1,)), 4, reward=lambda s, a, n: 0.0, worst="low")  # pyright: ignore
+
+
+def test_a_horizon_of_numpy_is_a_whole_number():
+    task = jr.from_functions(reset, step, jr.Box((1,)), np.int64(4), success=passes)  # pyright: ignore
+    assert type(task.horizon) is int and not mistakes_in(task, quick=True)

@@ -15,6 +15,8 @@ from jaxreward.demonstrations import (
     record_random,
     save_trajectories,
 )
+from jaxreward.demonstrations.texts import SUFFIX
+from jaxreward.errors import FileProblem, UnusableFile
 from jaxreward.objectives.demonstrations.demonstration_options import DemonstrationOptions
 from jaxreward.objectives.demonstrations.scoring import DemonstrationData, Positives
 from jaxreward.search.seeding import derive_rng
@@ -43,6 +45,13 @@ class DemonstrationSets:
         Raises:
             UserError: files that cannot be read, or of another task.
         """
+        for path in (*options.data, *options.negative):
+            if path.suffix == SUFFIX:
+                raise UnusableFile(
+                    f"{path} holds episodes of text, which no task has: search on them from Python, with "
+                    "jaxreward.evolve_texts (docs/demonstrations.md)",
+                    path, FileProblem.WRONG_KIND,
+                )  # fmt: skip
         experts = joined([load_trajectories(path) for path in options.data])
         DemonstrationData.require(task, experts)
         order = derive_rng(seed, "expert episodes").permutation(len(experts))

@@ -63,7 +63,8 @@ def accuracy(expert: ArrayLike, negative: ArrayLike) -> jax.Array:
     def one(above: jax.Array, below: jax.Array) -> jax.Array:
         ordered = jnp.sort(below)
         sides = [jnp.searchsorted(ordered, above, side=side) for side in ("left", "right")]
-        return _mean((sides[0] + sides[1]) / (2 * len(below)))
+        missed = 2 * len(below) - sides[0] - sides[1]  # none missed is then 1 to the last bit
+        return 1.0 - _mean(missed / (2 * len(below)))
 
     finite = jnp.isfinite(expert).all(-1) & jnp.isfinite(negative).all(-1)
     return jnp.where(finite, jax.vmap(one)(*flat).reshape(shape), 0.0)

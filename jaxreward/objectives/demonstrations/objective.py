@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
@@ -15,23 +16,23 @@ from jaxreward.config import parse_json
 from jaxreward.demonstrations import Trajectories, joined, load_trajectories, record, save_trajectories
 from jaxreward.objectives.demonstrations.demonstration_sets import FOLDER, DemonstrationSets, is_there
 from jaxreward.objectives.demonstrations.illustrations import illustrations
-from jaxreward.objectives.demonstrations.scoring import DemonstrationData, Separation, separate
+from jaxreward.objectives.demonstrations.results import FITNESS, result_of
+from jaxreward.objectives.demonstrations.scoring import DemonstrationData, separate
 from jaxreward.objectives.objective import Bench, Expansion, Scored
 from jaxreward.objectives.training.candidate_trainer import CandidateTrainer
 from jaxreward.objectives.training.training_settings import TrainingSettings
 from jaxreward.programs import Program
-from jaxreward.records import ACCURACY, Candidate, ExampleChoice, Failure, Feedback, Measure, Request, Result, Score
+from jaxreward.programs.debug_values import debug_values
+from jaxreward.records import Candidate, ExampleChoice, FunctionLibrary, Measure, Request, Score
 from jaxreward.search.seeding import derive_rng
 from jaxreward.tasks import Task
-
-FITNESS = Measure(name="fitness", rate=False, worst=-100.0)
-"""GRACE's equation 4.1: at most 0, about -1.4 for a reward that says nothing where half of the probability is known."""
 
 
 class DemonstrationObjective:
     """Scores programs on episodes; nothing is trained but to expand the data."""
 
     name: ClassVar[str] = "demonstrations"
+    shows_debug: ClassVar[bool] = True
 
     def __init__(self, task: Task, settings: TrainingSettings, sets: DemonstrationSets) -> None:
         self._task, self._settings, self._sets = task, settings, sets
@@ -76,37 +77,25 @@ class DemonstrationObjective:
         choice, parent = request.examples or ExampleChoice(trajectory=not request.parents), program()
         found = separate([parent], self.data)[0] if parent is not None else None
         rng = derive_rng(self._settings.seed, "illustrations", request.id)
-        lines = illustrations(choice, found, self.data, self._sets.expert, rng)
-        return request.model_copy(update={"illustrations": lines})
+        debug = partial(debug_values, parent) if parent is not None and parent.debug is not None else None
+        lines = illustrations(choice, found, self.data, self._sets.expert, rng, debug)
+        return request.model_copy(update={"illustrations": lines, "shared_functions": self._shared(request)})
+
+    def _shared(self, request: Request) -> tuple[str, ...]:
+        """Functions that good programs of the run share, but for those that the first parent has."""
+        if self._bench is None:
+            return ()
+        known = request.parents[0].candidate.source if request.parents else ""
+        return FunctionLibrary.of(self._bench.results()).texts(besides=known)
 
     def score(
         self, tag: str, label: str, candidates: Sequence[Candidate], programs: Sequence[Program], best: Score | None
     ) -> Scored:
         found, *rest = separate(programs, self.data, *([self._held_out] if self._held_out is not None else []))
         held_out = rest[0] if rest else None
-        results = [self._result(c, found, held_out, k) for k, c in enumerate(candidates)]
-        return Scored(tuple(programs), tuple(results))
-
-    def _result(self, candidate: Candidate, found: Separation, held_out: Separation | None, row: int) -> Result:
-        extra = {ACCURACY: float(found.accuracy[row])}
-        if held_out is not None:
-            extra["held_out_accuracy"] = float(held_out.accuracy[row])
-            if np.isfinite(held_out.fitness[row]):
-                extra["held_out_fitness"] = float(held_out.fitness[row])
-        feedback = Feedback(measure=FITNESS, extra_metrics=extra)
-        if not np.isfinite(found.fitness[row]):
-            count = int((~np.isfinite(found.rewards[row])).sum())
-            failure = Failure(
-                stage="diverged",
-                message=f"the reward of {count} of {found.rewards.shape[1]} states is not finite",
-                hint="guard divisions, logarithms, square roots and powers; clip what can grow",
-            )
-            return Result(candidate=candidate, failure=failure, feedback=feedback)
         episodes = len(self._sets.expert) + len(self._sets.negative)
-        score = Score(
-            mean=float(found.fitness[row]), se=float(found.error[row]), n=1, episodes=episodes, measure=FITNESS
-        )
-        return Result(candidate=candidate, score=score, feedback=feedback)
+        results = [result_of(c, k, found, held_out, episodes) for k, c in enumerate(candidates)]
+        return Scored(tuple(programs), tuple(results))
 
     def expand(self, tag: str, label: str, request: Request, program: Program) -> Expansion | None:
         assert self._bench is not None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache, reduce
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -20,7 +20,8 @@ from jaxreward.programs.samples import Samples
 from jaxreward.tasks import Task
 
 Positives = Literal["all", "last"]
-"""Which states of an expert's episodes should be told from others: all, or the last, of tasks that end on success."""
+"""Which states of an expert's episodes should be told from others: all, or the last, of tasks that end on success; the
+states before the last are then among the others (GRACE, section 4, phase 1)."""
 
 _SMALL = 1 << 20
 """Rewards of which so many or more are worth the time of compiling well, on a CPU."""
@@ -33,14 +34,17 @@ class DemonstrationData:
     """Transitions of an expert, and of others.
 
     Attributes:
-        transitions: those of the expert first; a reward of states alone sees the next states.
-        experts: how many are the expert's.
+        transitions: those that are to be told from the others first, then the rest of the expert's; a reward of states
+            alone sees the next states.
+        experts: how many are to be told from the others.
+        of_expert: how many are the expert's.
         log_probabilities: of the actions, float32 (n,), for `airl_fitness`.
         steps: of each transition its step in the episodes that it is from, the expert's or the others', int (n,).
     """
 
     transitions: Samples
     experts: int
+    of_expert: int
     log_probabilities: Array = field(repr=False)
     steps: Array = field(repr=False)
 
@@ -63,11 +67,12 @@ class DemonstrationData:
         """
         for episodes in (expert, negative):
             DemonstrationData.require(task, episodes)
-        steps = expert.last_steps if positives == "last" else np.arange(expert.steps)
+        goals = expert.last_steps if positives == "last" else np.arange(expert.steps)
+        steps = np.concatenate([goals, np.setdiff1d(np.arange(expert.steps), goals)])
         unknown = uniform_log_probability(task.action_space)
         logp = np.where(np.isnan(negative.log_probabilities), unknown, negative.log_probabilities)
         return DemonstrationData(
-            expert.transitions(steps).joined(negative.transitions()), len(steps),
+            expert.transitions(steps).joined(negative.transitions()), len(goals), len(steps),
             np.concatenate([np.full(len(steps), unknown), logp]).astype(np.float32),
             np.concatenate([steps, np.arange(negative.steps)]),
         )  # fmt: skip
@@ -94,19 +99,32 @@ class Separation(NamedTuple):
 def separate(programs: Sequence[Program], *sets: DemonstrationData) -> tuple[Separation, ...]:
     """Score programs by `airl_fitness` and `accuracy` on each of some sets, with one launch for all rewards."""
     whole = reduce(Samples.joined, (data.transitions for data in sets))
-    rewards = np.asarray(BatchedRewards(programs)(whole))
-    ends = np.cumsum([len(data.transitions) for data in sets])
-    parts = np.split(rewards, ends[:-1], axis=1)
-    return tuple(_separation(own, data) for own, data in zip(parts, sets, strict=True))
+    return separations(BatchedRewards(programs)(whole), *sets)
 
 
-def _separation(rewards: Array, data: DemonstrationData) -> Separation:
-    """Of rewards (C, n) of the transitions of `data`."""
+class Labels(Protocol):
+    """Of a set of transitions the log probabilities of the actions, (n,), and how many, the first, are an expert's."""
+
+    @property
+    def log_probabilities(self) -> Array: ...
+    @property
+    def experts(self) -> int: ...
+
+
+def separations(rewards: jax.Array | Array, *sets: Labels) -> tuple[Separation, ...]:
+    """What rewards, (C, n), of which those of each set follow those of the one before, say of the sets."""
+    ends = np.cumsum([len(labels.log_probabilities) for labels in sets])
+    parts = np.split(np.asarray(rewards), ends[:-1], axis=1)
+    return tuple(_separation(own, labels) for own, labels in zip(parts, sets, strict=True))
+
+
+def _separation(rewards: Array, labels: Labels) -> Separation:
+    """Of the rewards (C, n) of one set."""
     count = len(rewards)
     rows = 1 << (count - 1).bit_length()  # generations of about as many programs find it compiled
     padded = np.concatenate([rewards, np.zeros((rows - count, rewards.shape[1]), rewards.dtype)])
     fast = padded.size < _SMALL and jax.default_backend() == "cpu"
-    found = jax.device_get(_scored(fast)(padded, data.log_probabilities, data.experts))
+    found = jax.device_get(_scored(fast)(padded, labels.log_probabilities, labels.experts))
     return Separation(rewards, *(x[:count] for x in found))
 
 

@@ -19,6 +19,7 @@ class TrainingObjective:
     """Trains candidates side by side, and scores them by the task's metric."""
 
     name: ClassVar[str] = "training"
+    shows_debug: ClassVar[bool] = False
 
     def __init__(self, task: Task, settings: TrainingSettings) -> None:
         self._task, self._settings = task, settings

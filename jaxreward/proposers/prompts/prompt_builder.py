@@ -10,6 +10,7 @@ import numpy as np
 
 from jaxreward.errors import UserError
 from jaxreward.operators import WORDS
+from jaxreward.programs.host import names as text_names
 from jaxreward.programs.limits import Limits
 from jaxreward.programs.names import BUILTINS, MODULES
 from jaxreward.programs.unrolling import OPERATIONS
@@ -46,7 +47,7 @@ class PromptBook:
     """
 
     def __init__(self, card: TaskCard, folder: Path | None = None) -> None:
-        self.card, self._templates = card, Templates(folder, card.objective)
+        self.card, self._templates = card, Templates(folder, card.objective, card.states)
         self._render = self._templates.render
         if folder is not None:
             for request in sample_requests(self._templates.operators):
@@ -103,8 +104,8 @@ class PromptBook:
             "asks_observation": request.evolve != "reward",
             "asks_reward": request.evolve != "observation",
             "schema": schema_text(request.operator),
-            "modules": MODULES,
-            "builtins": sorted(BUILTINS),
+            "modules": MODULES if self.card.states == "arrays" else sorted(text_names.API),
+            "builtins": sorted(BUILTINS if self.card.states == "arrays" else text_names.BUILTINS),
             "limits": Limits(),
             "turns_at_once": OPERATIONS,
             "parents": parents,
@@ -114,6 +115,7 @@ class PromptBook:
             "plan": sections.plan(request),
             "remarks": sections.remarks(request),
             "illustrations": [],
+            "functions": [],
             "failed": sections.shown(failed) if failed else None,
             "equal": sections.shown(equal) if equal else None,
             **{name: [] for name in OPTIONAL},
@@ -191,6 +193,9 @@ class PromptBook:
         if request.illustrations:
             context["illustrations"] = sections.illustrations(request)
             first.append("illustrations")
+        if request.shared_functions:
+            context["functions"] = sections.functions(request)
+            first += ["functions"] if context["functions"] else []
         last = [*(["guidance"] if page.guidance else []), "constraints"]
         left = self._remaining(context, left, [*first, *last], len(parents))
 

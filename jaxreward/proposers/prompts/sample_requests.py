@@ -51,6 +51,7 @@ def sample_requests(operators: Sequence[str]) -> Iterator[Request]:
 
     planned = _result("p").model_copy(update={"failure": None, "words": "- goal: reaching it"})
     rich: dict[str, Any] = {"plan": planned, "remarks": ("It turns in circles.",), "thought": True}
+    rich |= {"illustrations": ("State of the expert:\nx: 1",), "shared_functions": ("def f(x):\n    return x",)}
     one, two = _result("a", 0.5), _result("e", 0.1)
     for evolve in _EVOLVES:
         for operator in dict.fromkeys(("scratch", "improve", *operators)):

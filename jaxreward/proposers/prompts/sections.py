@@ -14,7 +14,7 @@ from jaxreward.proposers.replies.source import defined
 from jaxreward.records import Failure, Feedback, Request, Result, TaskCard
 
 BUDGET = {"task": 2_500, "parents": 6_000, "feedback": 2_000, "failures": 1_000, "best": 3_000, "diverse": 2_000,
-          "observation": 2_000, "illustrations": 5_000}  # fmt: skip
+          "observation": 2_000, "illustrations": 5_000, "functions": 1_000}  # fmt: skip
 """Most tokens of a section, by `estimate_tokens`, `task` without the documentation of the state, which is cut last
 of all, and without an `observation` that is given. Optional sections get what is left of `TOTAL`, in this order."""
 
@@ -177,8 +177,17 @@ def gain(card: TaskCard) -> dict[str, str]:
 
 def illustrations(request: Request, budget: int = BUDGET["illustrations"]) -> list[str]:
     """The texts about data that a request carries, as many from the first on as fit."""
+    return _first(request.illustrations, budget)
+
+
+def functions(request: Request, budget: int = BUDGET["functions"]) -> list[str]:
+    """The sources of shared functions that a request carries, as many from the first on as fit."""
+    return _first(request.shared_functions, budget)
+
+
+def _first(texts: Sequence[str], budget: int) -> list[str]:
     found: list[str] = []
-    for text in map(plain, request.illustrations):
+    for text in map(plain, texts):
         budget -= estimate_tokens(text) + 10
         if budget < 0:
             break

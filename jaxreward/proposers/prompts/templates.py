@@ -43,14 +43,16 @@ class Templates:
     Args:
         folder: templates that take the place of the built-in ones of the same name.
         objective: of the search; a folder of that name has templates for it, in place of those that speak of training.
+        states: of the task; a folder of that name in the one of the objective has templates for states of that kind.
 
     Raises:
         UserError: if the folder has a template of an unknown name, or one that cannot be read.
     """
 
-    def __init__(self, folder: Path | None = None, objective: str = "training") -> None:
-        self.folder, special = folder, _BUILT_IN / objective
-        built_in = FileSystemLoader([special, _BUILT_IN])
+    def __init__(self, folder: Path | None = None, objective: str = "training", states: str = "arrays") -> None:
+        self.folder = folder
+        places = [_BUILT_IN / objective / states, _BUILT_IN / objective, _BUILT_IN]
+        built_in = FileSystemLoader(places)
         own = [FileSystemLoader(folder)] if folder is not None else []
         self._environment = SandboxedEnvironment(
             loader=ChoiceLoader([*own, built_in, PrefixLoader({"builtin": built_in})]),
@@ -62,7 +64,7 @@ class Templates:
             auto_reload=False,
         )
         self._environment.filters.update(fenced=fenced, filled=filled)
-        self.names = {path.name for place in (_BUILT_IN, special) for path in place.glob("*.j2")}
+        self.names = {path.name for place in places for path in place.glob("*.j2")}
         if folder is not None:
             self.names |= self._own_names(folder)
 

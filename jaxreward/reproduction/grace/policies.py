@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import shutil
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from jaxreward import training
 from jaxreward.comparison.cells import Tools, Unfinished
 from jaxreward.demonstrations import Trajectories
+from jaxreward.objectives.demonstrations.scoring import Positives
 from jaxreward.programs import Program
 from jaxreward.records import SUCCESS, Measure
 from jaxreward.reproduction.cell import Cell, Plan
@@ -20,7 +20,7 @@ from jaxreward.reproduction.grace.reward_search import LevelSearch, RewardSearch
 from jaxreward.reproduction.layout import Measured, numbers_of
 from jaxreward.runs.checkpoint import Checkpoints
 from jaxreward.tasks import Task
-from jaxreward.training import Checkpointing, Interrupted, TrainResult, quick, train
+from jaxreward.training import Checkpointing, Interrupted, TrainResult, imitate, quick, train
 
 TRAJECTORIES = 8
 """Expert trajectories that GRACE is given in tables 2 and 3, and as many negative ones."""
@@ -115,7 +115,7 @@ class Imitation(Training):
 
     kind: ClassVar[str] = "imitation"
     shown: ClassVar[tuple[str, ...]] = ("gail", "airl", "bc")
-    positives: ClassVar[str]
+    positives: ClassVar[Positives]
     """The expert's states that count as its own, all or the last."""
 
     method: str = "gail"
@@ -124,14 +124,10 @@ class Imitation(Training):
     @abstractmethod
     def expert(self, plan: Plan) -> Trajectories: ...
 
-    def lacking(self) -> str:
-        return "" if hasattr(training, "imitate") else f"{self.method} is not available in this version"
-
     def env_steps(self, plan: Plan) -> int:
         return plan.budget.seeds * plan.steps
 
     def train(self, plan: Plan, tools: Tools, **how: Any) -> TrainResult:
-        imitate: Callable[..., TrainResult] = getattr(training, "imitate")  # noqa: B009
         task = self.task()
         return imitate(task, [self.expert(plan)], self.method, quick(task), positives=self.positives, **how)
 
@@ -176,7 +172,7 @@ class LevelPolicies(RewardPolicies):
 class LevelImitation(Imitation):
     """On a level: as in the paper, of the last states of the expert's episodes."""
 
-    positives: ClassVar[str] = "last"
+    positives: ClassVar[Positives] = "last"
 
     def task(self) -> Task:
         return level_task(self.part)

@@ -13,7 +13,7 @@ import numpy as np
 from jaxreward.comparison.cells import Tools
 from jaxreward.demonstrations import Trajectories, load_trajectories, record, record_random, save_trajectories
 from jaxreward.objectives.demonstrations.demonstration_sets import DemonstrationSets
-from jaxreward.objectives.demonstrations.scoring import DemonstrationData
+from jaxreward.objectives.demonstrations.scoring import DemonstrationData, Positives
 from jaxreward.programs import Program
 from jaxreward.reproduction.cell import Cell, Plan
 from jaxreward.reproduction.grace.policies import Imitation, RewardPolicies, Training
@@ -143,7 +143,7 @@ class RobotPolicies(RewardPolicies):
 class RobotImitation(Imitation):
     """Of all states of the expert's episodes."""
 
-    positives: ClassVar[str] = "all"
+    positives: ClassVar[Positives] = "all"
 
     episodes: int = IMITATED
 

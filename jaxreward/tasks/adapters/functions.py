@@ -9,6 +9,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from jaxreward.errors import InvalidSetting
 from jaxreward.records import Measure
@@ -109,7 +110,8 @@ def from_functions(
     given = {"success": success, "sparse_reward": reward, "terminated": terminated, "view": view}
     more: dict[str, Any] = {key: f for key, f in {**given, "observation": observation}.items() if f is not None}
     task = FunctionsTask({"reset": reset, "step": step, **more}, score, worst)
-    task.horizon, task.action_space = horizon, action_space
+    task.horizon = int(horizon) if isinstance(horizon, np.integer) else horizon
+    task.action_space = action_space
     task.name, task.description = name, description or inspect.getdoc(step) or str(name)
     task.state_words = dict(state_words or {}) if isinstance(state_words, Mapping | None) else state_words
     return task

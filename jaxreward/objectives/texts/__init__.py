@@ -1,0 +1,1 @@
+"""The objective of a search for rewards of states that are text."""

@@ -1,0 +1,194 @@
+"""The discriminator of GAIL and AIRL, for one agent; the population vmaps it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from flax import struct
+
+from jaxreward.training.imitation.experts import Experts
+from jaxreward.training.imitation.methods import AIRL, GAIL
+from jaxreward.training.networks import PRECISIONS, ActorCritic, Variables, apply, initial_kernel, normalized
+from jaxreward.training.rollout import Trajectory
+
+Params = Any
+"""`reward`, layers of an MLP, and for AIRL `potential`."""
+
+
+class Discriminator(struct.PyTreeNode):
+    """Its MLPs, and Adam's moments. AIRL has a second one, of the potential h."""
+
+    params: Params
+    opt_state: Any
+
+
+class Transitions(struct.PyTreeNode):
+    """What a discriminator reads: observations before and after (..., d), the action as the network reads it (..., a),
+    its log probability by the agent (...), and whether the episode was over (...)."""
+
+    obs: jax.Array
+    action: jax.Array
+    next_obs: jax.Array
+    logp: jax.Array
+    done: jax.Array
+
+
+# ---- initial values
+
+
+def init_discriminator(network: ActorCritic, method: GAIL | AIRL, seed: int, width: int, padded: int) -> Params:
+    """Parameters for observations of `width` features in vectors of `padded`, by numpy on the host as those of agents;
+    the rows of features that are padding are zero, and stay so."""
+    rng, encoded = np.random.default_rng([seed, 0x646973]), network.distribution.encoded
+    actions = 0 if isinstance(method, AIRL) and method.state_only else encoded
+    params = {"reward": _layers(rng, width, padded, actions, method.hidden)}
+    if isinstance(method, AIRL):
+        params["potential"] = _layers(rng, width, padded, 0, method.hidden)
+    return params
+
+
+def new_discriminator(params: Params) -> Discriminator:
+    """A discriminator that has learned nothing."""
+    return Discriminator(params, optax.scale_by_adam().init(params))
+
+
+def _layers(
+    rng: np.random.Generator, width: int, padded: int, actions: int, hidden: tuple[int, ...]
+) -> list[dict[str, np.ndarray]]:
+    """An MLP to one number, which begins near 0 so that no side is believed at first."""
+    sizes = [width + actions, *hidden, 1]
+    gains = [*[2**0.5] * len(hidden), 0.01]
+    kernels = [initial_kernel(rng, a, b, gain) for a, b, gain in zip(sizes, sizes[1:], gains, strict=False)]
+    unused = np.zeros((padded - width, sizes[1]), np.float32)
+    kernels[0] = np.concatenate([kernels[0][:width], unused, kernels[0][width:]])
+    return [{"kernel": kernel, "bias": np.zeros(kernel.shape[1], np.float32)} for kernel in kernels]
+
+
+# ---- what it says
+
+
+def logits(method: GAIL | AIRL, params: Params, x: Transitions, discount: Any) -> jax.Array:
+    """log D - log(1 - D) of transitions, (...): for AIRL f - log pi(a|s)."""
+    both = jnp.concatenate([x.obs, x.action], -1)
+    if isinstance(method, GAIL):
+        return _mlp(params["reward"], both)
+    gain = _mlp(params["reward"], x.obs if method.state_only else both)
+    after = jnp.where(x.done, 0.0, _mlp(params["potential"], x.next_obs))
+    return gain + discount * after - _mlp(params["potential"], x.obs) - x.logp
+
+
+def rewards(method: GAIL | AIRL, logit: jax.Array) -> jax.Array:
+    """What an agent is paid for transitions with these logits."""
+    form = method.reward if isinstance(method, GAIL) else "difference"
+    return {"difference": logit, "positive": jax.nn.softplus(logit), "negative": -jax.nn.softplus(-logit)}[form]
+
+
+def _mlp(layers: Sequence[dict[str, Any]], x: jax.Array) -> jax.Array:
+    for layer in layers[:-1]:
+        x = jnp.tanh(x @ layer["kernel"] + layer["bias"])
+    return (x @ layers[-1]["kernel"] + layers[-1]["bias"])[..., 0]
+
+
+# ---- learning
+
+
+def judge(
+    discriminator: Discriminator,
+    variables: Variables,
+    trajectory: Trajectory,
+    experts: Experts,
+    key: jax.Array,
+    discount: Any,
+    network: ActorCritic,
+    method: GAIL | AIRL,
+) -> tuple[Discriminator, jax.Array]:
+    """Teach the discriminator, then ask it.
+
+    Args:
+        variables: of the agent that acted.
+        trajectory: (T, E, ...), of which `reward` is not read.
+        experts: (n, ...).
+
+    Returns:
+        The discriminator after `method.updates` steps, and the rewards (T, E) that it then gives to the trajectory.
+    """
+    with jax.default_matmul_precision(PRECISIONS[network.precision]):
+        own = _of_agent(trajectory, variables, network)
+        rows = jax.tree.map(lambda x: x.reshape((-1, *x.shape[2:])), own)
+
+        def step(state: Discriminator, k: jax.Array) -> tuple[Discriminator, None]:
+            one, other, mix = jax.random.split(k, 3)
+            mine = jax.random.randint(one, (method.batch,), 0, rows.logp.shape[0])
+            theirs = jax.random.randint(other, (method.batch,), 0, experts.count)
+            agent = jax.tree.map(lambda x: x[mine], rows)
+            drawn = jax.tree.map(lambda x: x[theirs], experts.replace(count=None))
+            expert = _of_expert(drawn, variables, network, method)
+            return _improved(state, method, agent, expert, mix, discount), None
+
+        discriminator, _ = jax.lax.scan(step, discriminator, jax.random.split(key, method.updates))
+        return discriminator, rewards(method, logits(method, discriminator.params, own, discount))
+
+
+def _improved(
+    state: Discriminator, method: GAIL | AIRL, agent: Transitions, expert: Transitions, key: jax.Array,
+    discount: Any,
+) -> Discriminator:  # fmt: skip
+    """A step of Adam on the cross entropy, with the penalty of the gradient."""
+    share = jax.random.uniform(key, agent.logp.shape)
+
+    def between(a: jax.Array, b: jax.Array) -> jax.Array:
+        weight = share.reshape(share.shape + (1,) * (a.ndim - 1))
+        return weight * a + (1.0 - weight) * b
+
+    def loss(params: Params) -> jax.Array:
+        right = jax.nn.softplus(-logits(method, params, expert, discount)).mean()
+        wrong = jax.nn.softplus(logits(method, params, agent, discount)).mean()
+        if not method.gradient_penalty:
+            return right + wrong
+        inputs = [between(a, b) for a, b in zip(_inputs(agent), _inputs(expert), strict=True)]
+
+        def total(inputs: list[jax.Array]) -> jax.Array:
+            x = Transitions(*inputs, logp=agent.logp, done=agent.done)
+            return logits(method, params, x, discount).sum()
+
+        slopes = jax.grad(total)(inputs)
+        norm = jnp.sqrt(sum(jnp.square(slope).sum(-1) for slope in slopes) + 1e-12)
+        return right + wrong + method.gradient_penalty * jnp.square(norm - 1.0).mean()
+
+    grads = jax.grad(loss)(state.params)
+    updates, opt_state = optax.scale_by_adam().update(grads, state.opt_state)
+    params = optax.apply_updates(state.params, jax.tree.map(lambda u: -method.learning_rate * u, updates))
+    return Discriminator(params, opt_state)
+
+
+def _inputs(x: Transitions) -> tuple[jax.Array, ...]:
+    return x.obs, x.action, x.next_obs
+
+
+def _of_agent(trajectory: Trajectory, variables: Variables, network: ActorCritic) -> Transitions:
+    """(T, E, ...). The observation after the last step of an episode is of the next one, and `done` masks it."""
+    seen = _as_seen(trajectory.obs, variables, network)
+    action = network.distribution.encode(trajectory.action)
+    return Transitions(seen[:-1], action, seen[1:], trajectory.logp, trajectory.done)
+
+
+def _of_expert(x: Experts, variables: Variables, network: ActorCritic, method: GAIL | AIRL) -> Transitions:
+    choice = network.distribution
+    logp = jnp.zeros(x.done.shape)
+    if isinstance(method, AIRL):  # what the agent would have done there
+        outputs, _, _ = apply(network, variables, x.obs)
+        logp = choice.log_prob(outputs, x.sample)
+    seen, following = (_as_seen(obs, variables, network) for obs in (x.obs, x.next_obs))
+    return Transitions(seen, choice.encode(x.sample), following, logp, x.done)
+
+
+def _as_seen(obs: jax.Array, variables: Variables, network: ActorCritic) -> jax.Array:
+    """Observations as the agent's network reads them: normalised by its moments, and clipped, where it does so."""
+    if network.normalize:
+        obs = normalized(variables["moments"]["running"], obs)
+    return jnp.clip(obs, -network.clip, network.clip) if network.clip < np.inf else obs
