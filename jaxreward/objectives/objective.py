@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
 from jaxreward.programs import Checker, Program
-from jaxreward.records import Candidate, Measure, Request, Result, Score
+from jaxreward.records import Candidate, FunctionLibrary, Measure, Request, Result, Score
 from jaxreward.training import Progress
 from jaxreward.training.executor import Store
 
@@ -36,6 +36,11 @@ class Bench:
     room: Callable[[], tuple[int, int]]
     progress: Callable[[str, Progress], None]
     should_stop: Callable[[], bool]
+
+    def shared_functions(self, request: Request) -> tuple[str, ...]:
+        """Functions that good programs of the run share, but for those that the request's first parent has."""
+        known = request.parents[0].candidate.source if request.parents else ""
+        return FunctionLibrary.of(self.results()).texts(besides=known)
 
 
 class Written(Protocol):

@@ -121,7 +121,7 @@ def test_the_score_is_that_of_array_programs_on_the_same_numbers(positives: Any)
     ):
         paid = np.asarray([names["reward"](state) for _, _, state in data.steps], np.float32)
         own, others, logp = paid[: data.experts], paid[data.experts :], data.log_probabilities
-        assert not logp[: data.experts].any() and logp[data.experts :].all()
+        assert not logp[: data.of_expert].any() and logp[data.of_expert :].all()
         assert fitness == pytest.approx(
             float(airl_fitness(own, others, logp[: data.experts], logp[data.experts :])), abs=1e-6
         )
@@ -132,7 +132,11 @@ def test_the_expert_s_states_are_the_last_or_all() -> None:
     expert, others = clock_episodes("timer", 2), other_episodes("timer", 3)
     last, all_ = (TextData.of(expert, others, positives) for positives in ("last", "all"))
     assert [state for _, _, state in last.steps[: last.experts]] == [e.states[-1] for e in expert]
-    assert all_.experts == sum(map(len, expert)) and last.steps[last.experts :] == all_.steps[all_.experts :]
+    assert all_.experts == all_.of_expert == last.of_expert == sum(map(len, expert)) and last.experts == 2
+    assert sorted(last.steps[: last.of_expert]) == sorted(all_.steps[: all_.experts]), (
+        "those before are among the others"
+    )
+    assert last.steps[last.of_expert :] == all_.steps[all_.experts :]
 
 
 # ---- the vocabulary

@@ -23,7 +23,7 @@ from jaxreward.objectives.training.candidate_trainer import CandidateTrainer
 from jaxreward.objectives.training.training_settings import TrainingSettings
 from jaxreward.programs import Program
 from jaxreward.programs.debug_values import debug_values
-from jaxreward.records import Candidate, ExampleChoice, FunctionLibrary, Measure, Request, Score
+from jaxreward.records import Candidate, ExampleChoice, Measure, Request, Score
 from jaxreward.search.seeding import derive_rng
 from jaxreward.tasks import Task
 
@@ -79,14 +79,8 @@ class DemonstrationObjective:
         rng = derive_rng(self._settings.seed, "illustrations", request.id)
         debug = partial(debug_values, parent) if parent is not None and parent.debug is not None else None
         lines = illustrations(choice, found, self.data, self._sets.expert, rng, debug)
-        return request.model_copy(update={"illustrations": lines, "shared_functions": self._shared(request)})
-
-    def _shared(self, request: Request) -> tuple[str, ...]:
-        """Functions that good programs of the run share, but for those that the first parent has."""
-        if self._bench is None:
-            return ()
-        known = request.parents[0].candidate.source if request.parents else ""
-        return FunctionLibrary.of(self._bench.results()).texts(besides=known)
+        shared = self._bench.shared_functions(request) if self._bench is not None else ()
+        return request.model_copy(update={"illustrations": lines, "shared_functions": shared})
 
     def score(
         self, tag: str, label: str, candidates: Sequence[Candidate], programs: Sequence[Program], best: Score | None

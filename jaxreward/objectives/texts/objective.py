@@ -24,15 +24,18 @@ class TextObjective:
     """
 
     name: ClassVar[str] = "demonstrations"
+    shows_debug: ClassVar[bool] = False
 
     def __init__(self, sets: TextSets, seed: int) -> None:
         self.sets, self._seed = sets, seed
+        self._bench: Bench | None = None
 
     @property
     def measure(self) -> Measure:
         return FITNESS
 
     def open(self, bench: Bench) -> None:
+        self._bench = bench
         self.sets.write(bench.folder)
 
     def prepare(self, place: int, of: int) -> Callable[[TextProgram], None] | None:
@@ -42,7 +45,9 @@ class TextObjective:
         choice, parent = request.examples or ExampleChoice(trajectory=not request.parents), program()
         found = self.separated([parent])[0] if parent is not None else None
         rng = derive_rng(self._seed, "illustrations", request.id)
-        return request.model_copy(update={"illustrations": illustrations(choice, found, self.sets, rng)})
+        lines = illustrations(choice, found, self.sets, rng)
+        shared = self._bench.shared_functions(request) if self._bench is not None else ()
+        return request.model_copy(update={"illustrations": lines, "shared_functions": shared})
 
     def separated(self, programs: Sequence[TextProgram]) -> tuple[Separation, ...]:
         """What programs make of the data, and of those held out if there are any."""

@@ -135,14 +135,19 @@ class TextChecker:
         finally:
             self._free.put(pair)
 
-    def check_many(self, sources: Sequence[str], task: Any = None) -> list[tuple[Verdict, TextProgram | None]]:
-        """`check` for each source, in order, as many at a time as there are workers. `task` has no meaning here."""
+    def check_many(
+        self, sources: Sequence[str], task: Any = None, *, debug: bool = False
+    ) -> list[tuple[Verdict, TextProgram | None]]:
+        """`check` for each source, in order, as many at a time as there are workers. `task` and `debug` have no meaning
+        here."""
         if len(sources) <= 1 or len(self._pairs) == 1:
             return [self.check(source) for source in sources]
         with ThreadPoolExecutor(len(self._pairs), "check") as pool:
             return list(pool.map(self.check, sources))
 
-    def prefetch(self, source: str, task: Any, then: Callable[[Any], None] | None = None) -> None:
+    def prefetch(
+        self, source: str, task: Any, then: Callable[[Any], None] | None = None, *, debug: bool = False
+    ) -> None:
         """Nothing: a check takes less time than a proposal."""
 
     def _sandboxed(self, pair: _Pair) -> bool:
