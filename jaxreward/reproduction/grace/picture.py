@@ -9,6 +9,8 @@ from jaxreward.reproduction.layout import Measured
 from jaxreward.runs.disk import explain_full_disk
 
 _COLUMNS = 5
+_CHANCE = 0.5
+"""The accuracy of a reward that tells nothing."""
 _COLOURS = ("#cc79a7", "#e69f00", "#56b4e9", "#009e73", "#0072b2")
 
 
@@ -22,6 +24,7 @@ def draw_levels(path: Path, values: Mapping[str, Mapping[int, Sequence[float]]])
     from matplotlib.figure import Figure
 
     columns = min(_COLUMNS, len(values))
+    lowest = min([_CHANCE, *(x for by_count in values.values() for found in by_count.values() for x in found)])
     rows = -(-len(values) // columns)
     figure = Figure(figsize=(1.0 + 1.55 * columns, 0.5 + 1.35 * rows))
     figure.set_layout_engine("constrained")
@@ -36,7 +39,7 @@ def draw_levels(path: Path, values: Mapping[str, Mapping[int, Sequence[float]]])
             axes.plot([count] * len(by_count[count]), by_count[count], ".", color="black", markersize=3, alpha=0.5)
         axes.set_title(level, fontsize=7, loc="left")
         _counts_along(axes, list(by_count))
-        axes.set_ylim(0.45, 1.02)
+        axes.set_ylim(lowest - 0.03, 1.02)
     figure.supxlabel("expert trajectories, and as many negative ones", fontsize=8)
     figure.supylabel("accuracy on held-out episodes", fontsize=8)
     with explain_full_disk(path):
