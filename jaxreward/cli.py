@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from jaxreward.commands.resolve import Command
 
 _SEARCHING = {"evolve", "tell"}
-_TRAINING = {"evolve", "tell", "train", "compare", "film"}
+_TRAINING = {"evolve", "tell", "train", "compare", "reproduce", "film"}
 _FILE_ERRORS = {
     *(errno.EACCES, errno.EPERM, errno.EROFS, errno.EIO, errno.ENAMETOOLONG, errno.ENOSPC, errno.EDQUOT, errno.EFBIG),
     *(errno.EISDIR, errno.ENOTDIR, errno.ELOOP),

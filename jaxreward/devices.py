@@ -34,6 +34,11 @@ def use_cores() -> None:
             jax.config.update("jax_num_cpu_devices", min(_MOST, cores()))
 
 
+FAST_COMPILE: Mapping[str, Any] = {
+    "xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True,
+}  # fmt: skip
+"""XLA's options on a CPU for what takes longer to compile than to run."""
+
 EXACT = "float32"
 """The precision of matrix products of simulations and programs, as `jax.default_matmul_precision` takes it."""
 

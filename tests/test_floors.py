@@ -37,7 +37,7 @@ FLOORS: dict[str, set[str]] = {
     },
     "demonstrations": {"records", "errors", "extras", "files", "config", "programs", "sentences", "tasks", "devices"},
     "objectives": {
-        *("records", "errors", "config", "files", "function_source", "sentences", "programs", "tasks"),
+        *("records", "errors", "config", "devices", "files", "function_source", "sentences", "programs", "tasks"),
         *("demonstrations", "search", "training"),
     },
     "search": {"records", "errors", "operators", "config", "sentences", "user_files"},
@@ -75,7 +75,8 @@ FLOORS["evolution"] = {
     *("demonstrations", "objectives"),
 }
 FLOORS["comparison"] = FLOORS["evolution"] | {"evolution"}
-FLOORS["commands"] = FLOORS["comparison"] | {"comparison", "exports", "serving"}
+FLOORS["reproduction"] = FLOORS["comparison"] | {"comparison"}
+FLOORS["commands"] = FLOORS["reproduction"] | {"reproduction", "exports", "serving"}
 FLOORS["cli"] = FLOORS["commands"] | {"commands"}
 """A room and what it may import besides itself; scripts, benchmarks and tests may import everything."""
 

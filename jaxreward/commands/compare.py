@@ -12,7 +12,7 @@ from jaxreward.commands.estimate import cost_s, duration, search_s, shape_text
 from jaxreward.commands.evolve import TOPICS
 from jaxreward.commands.output import console_of
 from jaxreward.commands.resolve import Command, Given, Resolved, Source
-from jaxreward.commands.spending import Spending, confirm, spending_of
+from jaxreward.commands.spending import Spending, confirm, spending_of, total_of
 from jaxreward.comparison.cells import Cell, SearchCell, exit_code
 from jaxreward.comparison.compare_settings import CompareSettings
 from jaxreward.comparison.outcome import conclude, merge, print_json
@@ -21,7 +21,6 @@ from jaxreward.comparison.shards import read_shards
 from jaxreward.config import is_file
 from jaxreward.errors import UserError
 from jaxreward.evolution.presets import quick_learner
-from jaxreward.proposers.llm.cost import Estimate
 from jaxreward.proposers.llm.secrets import Secrets
 from jaxreward.proposers.registry import load_proposer
 from jaxreward.reports.live import Live
@@ -121,15 +120,7 @@ def _plan(settings: CompareSettings, cells: Sequence[Cell], console: Console) ->
 def _spending_of(cells: Sequence[Cell]) -> Spending | None:
     """What all searches together will spend on language models; None where none is asked."""
     waiting = [c for c in cells if isinstance(c, SearchCell) and c.status() != "done"]
-    each = [found for c in waiting if (found := spending_of(dataclasses.replace(c.settings, resume=c.begun)))]
-    # Each search has caps of its own, and so has its estimate.
-    if not each:
-        return None
-    estimates = [s.estimate for s in each]
-    total = Estimate(
-        sum(e.expected_usd for e in estimates), sum(e.most_usd for e in estimates), estimates[0].unknown_models
-    )
-    return Spending(sum(s.calls for s in each), max(s.prompt_tokens for s in each), total)
+    return total_of([found for c in waiting if (found := spending_of(dataclasses.replace(c.settings, resume=c.begun)))])
 
 
 COMMANDS = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from jaxreward.commands.confirm import confirmed
@@ -69,6 +70,17 @@ def spending_of(settings: EvolveSettings) -> Spending | None:
     expected = estimate_cost(settings.llm, tokens, calls)
     most = estimate_cost(settings.llm, TOTAL, settings.attempts * searches + strategy.words_expected(settings.attempts))
     return Spending(calls, tokens, Estimate(expected.expected_usd, most.most_usd, expected.unknown_models))
+
+
+def total_of(each: Sequence[Spending]) -> Spending | None:
+    """What several searches will spend together, each within caps of its own; None where there are none."""
+    if not each:
+        return None
+    estimates = [s.estimate for s in each]
+    total = Estimate(
+        sum(e.expected_usd for e in estimates), sum(e.most_usd for e in estimates), estimates[0].unknown_models
+    )
+    return Spending(sum(s.calls for s in each), max(s.prompt_tokens for s in each), total)
 
 
 def confirm(spending: Spending | None, settings: EvolveSettings) -> None:

@@ -13,6 +13,7 @@ SUMMARIES = {
     "ask": "Write a search's next requests as files, for people and programs.",
     "tell": "Read, check and train the programs that answer them.",
     "compare": "Compare strategies at equal budget.",
+    "reproduce": "Run a published table or figure again, beside the paper's figures.",
     "train": "Train given interfaces over fresh seeds and compare them.",
     "report": "Write the report of a run, one page.",
     "serve": "Show runs in a browser as they grow.",

@@ -221,23 +221,28 @@ Cell = SearchCell | SparseCell
 
 
 def attempt(cell: Cell, task: Task, tools: Tools) -> Unfinished | None:
-    """Run a cell and return its error, so that the other cells run as well.
+    """Run a cell and return its error, so that the other cells run as well; see `attempted`."""
+    return attempted(cell.label, cell.path, lambda: cell.run(task, tools), tools)
 
-    The traceback of an error that is no UserError is added to `error_file(cell.path)`, keys hidden.
+
+def attempted(label: str, path: Path, work: Callable[[], Unfinished | None], tools: Tools) -> Unfinished | None:
+    """Do the work of the cell in `path` and return its error, if there is one.
+
+    The traceback of an error that is no UserError is added to `error_file(path)`, keys hidden.
     """
     try:
-        return cell.run(task, tools)
+        return work()
     except UserError as error:
-        return Unfinished(cell.label, error.sentence, isinstance(error, ProposerStopped) and error.later)
+        return Unfinished(label, error.sentence, isinstance(error, ProposerStopped) and error.later)
     except Exception as error:
         first = printable(tools.redact(str(error))).strip().partition("\n")[0]
         text = ": ".join(filter(None, (type(error).__name__, first)))
-        kept = _keep_traceback(cell, printable(tools.redact(traceback.format_exc())), tools.watcher)
+        kept = _keep_traceback(label, path, printable(tools.redact(traceback.format_exc())), tools.watcher)
         memory = isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in str(error)
         advice = f"let training take less with {mention('memory_gb')}" if memory else "correct the cause"
         reason = f"{text} (traceback: {kept}); {advice}, and give the same command again"
         # later=False: it would fail again, and a scheduler would retry forever.
-        return Unfinished(cell.label, Sentence(reason), later=False)
+        return Unfinished(label, Sentence(reason), later=False)
 
 
 def error_file(path: Path) -> Path:
@@ -245,13 +250,13 @@ def error_file(path: Path) -> Path:
     return path.with_name(f"{path.name}.error.txt")
 
 
-def _keep_traceback(cell: Cell, text: str, watcher: Watcher) -> str:
-    """Add a traceback to the file of a cell; returns where it is."""
-    file = error_file(cell.path)
+def _keep_traceback(label: str, path: Path, text: str, watcher: Watcher) -> str:
+    """Add a traceback to the file of the cell in `path`; returns where it is."""
+    file = error_file(path)
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         earlier = files.read_text(file) + "\n" if files.is_there(file) else ""
-        write_atomic(file, f"{earlier}{time.strftime('%Y-%m-%d %H:%M:%S')}, {cell.label}\n{text}")
+        write_atomic(file, f"{earlier}{time.strftime('%Y-%m-%d %H:%M:%S')}, {label}\n{text}")
     except (OSError, ValueError, UserError):  # such as a full disk
         watcher.note(text)
         return "above"

@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxreward.devices import exact
+from jaxreward.devices import FAST_COMPILE, exact
 from jaxreward.errors import InvalidSetting
 from jaxreward.programs.bank import apply_node
 from jaxreward.programs.interpret import Step, step_of
@@ -28,6 +28,9 @@ from jaxreward.programs.samples import Samples
 _NONE = -1
 _BYTES = 128 << 20
 """Memory that the rows of transitions that are evaluated together may take."""
+
+_SMALL = 1 << 23
+"""Values of nodes of which so many or more are worth the time of compiling well, on a CPU."""
 
 Array = np.ndarray[Any, Any]
 
@@ -74,7 +77,8 @@ class BatchedRewards:
     def __call__(self, samples: Samples) -> jax.Array:
         """The rewards of `samples`, float32 (programs, n)."""
         size = self.slice_of(len(samples))
-        return _compiled(self.layout, size)(self.selected, self.constants, samples.transition())
+        fast = self.layout.size * len(samples) < _SMALL and jax.default_backend() == "cpu"
+        return _compiled(self.layout, size, fast)(self.selected, self.constants, samples.transition())
 
     def slice_of(self, n: int) -> int:
         """How many of `n` transitions are evaluated together."""
@@ -145,8 +149,8 @@ def _with_constants(part: Part, steps: Sequence[Step], values: dict[Value, Any],
 
 
 @lru_cache(maxsize=16)
-def _compiled(layout: Layout, size: int) -> Any:
-    return jax.jit(exact(partial(layout.rewards, size)))
+def _compiled(layout: Layout, size: int, fast: bool) -> Any:
+    return jax.jit(exact(partial(layout.rewards, size)), compiler_options=dict(FAST_COMPILE) if fast else None)
 
 
 def _power(n: int) -> int:

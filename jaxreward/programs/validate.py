@@ -20,6 +20,8 @@ from jaxreward.programs.spec import Spec
 from jaxreward.programs.tape import Tape, TapeError, check_tape, count, reads
 from jaxreward.records import Failure, Notice
 
+Array = np.ndarray[Any, Any]
+
 _SKELETON_SAMPLES = 256
 _SAME = 1e-4
 """How far a skeleton may be from the reward, as a fraction: Python computes with more digits where constants meet."""
@@ -46,8 +48,9 @@ def validate(
     own: tuple[bool, bool] = (True, True),
     terms: Sequence[str] = (),
     debug: Any = None,
-) -> tuple[Cost, tuple[Notice, ...]]:
-    """Check the tapes of a program; returns its cost, without that of `debug`, and notices.
+) -> tuple[Cost, tuple[Notice, ...], list[Array] | None]:
+    """Check the tapes of a program; returns its cost, without that of `debug`, notices, and what its own reward
+    computes on the transitions, for `is_skeleton`.
 
     Args:
         given: transitions of the task; without, the numeric checks run on random arrays.
@@ -77,6 +80,7 @@ def validate(
     _compile(closed, structs, total)
     if own[0]:
         _observed(_evaluate(closed[0], samples.states, _Loops(limits, "observation", random)), limits, random, notices)
+    paid: list[Array] | None = None
     if own[1]:
         paid = _evaluate(closed[1], samples.transition(), _Loops(limits, "reward", random))
         _rewarded(paid, terms, limits, random, notices)
@@ -86,7 +90,7 @@ def validate(
         except Invalid as invalid:
             failure = invalid.failure
             raise Invalid(failure.stage, f"debug: {failure.message}", failure.hint, "debug") from invalid
-    return total, tuple(notices)
+    return total, tuple(notices), paid
 
 
 def _debug(debug: Any, spec: Spec, limits: Limits, samples: Samples, random: bool) -> None:
@@ -106,9 +110,11 @@ def _debug(debug: Any, spec: Spec, limits: Limits, samples: Samples, random: boo
 
 
 def is_skeleton(
-    skeleton: Any, constants: Sequence[float], reward: Tape, spec: Spec, limits: Limits, given: Samples | None = None
-) -> bool:
-    """Whether `skeleton` is a tape like others that computes with `constants` what `reward` does, which has passed."""
+    skeleton: Any, constants: Sequence[float], reward: Tape, spec: Spec, limits: Limits, given: Samples | None = None,
+    paid: Sequence[Array] | None = None,
+) -> bool:  # fmt: skip
+    """Whether `skeleton` is a tape like others that computes with `constants` what `reward` does, which has passed;
+    `paid` is what that computes on the same transitions, where it is known."""
     structs = spec.structs()[1]
     scalars = [jax.ShapeDtypeStruct((), np.float32)] * len(constants)
     samples = (given or Samples.random(spec)).first(_SKELETON_SAMPLES).transition()
@@ -119,7 +125,9 @@ def is_skeleton(
         cost = measure(closed, limits)
         _limits(cost, limits)
         _compile([closed], [[*structs, *scalars]], cost)
-        found, known = _evaluate(closed, [*samples, *values]), _evaluate(_trace(reward, structs, limits, ""), samples)
+        found = _evaluate(closed, [*samples, *values])
+        known = paid if paid is not None else _evaluate(_trace(reward, structs, limits, ""), samples)
+        known = [x[:_SKELETON_SAMPLES] for x in known]
     except Exception:  # the program itself has passed
         return False
     if count(tape) > limits.operations or [x.shape for x in found] != [x.shape for x in known]:

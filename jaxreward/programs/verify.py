@@ -54,7 +54,7 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
     given, limits = None if key is None else _known[key], Limits(**request["limits"])
     own, begin = tuple(request["own"]), time.monotonic()
     try:
-        cost, notices = validate(
+        cost, notices, paid = validate(
             request["observation"], request["reward"], spec, limits, given, own, request["terms"], request["debug"]
         )
     except Invalid as invalid:
@@ -65,7 +65,7 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
     lifted = request["skeleton"]
     lifts = False
     if lifted is not None and time.monotonic() - begin < limits.verify_s / 3:  # a skeleton is optional
-        lifts = is_skeleton(lifted[0], lifted[1], request["reward"], spec, limits, given)
+        lifts = is_skeleton(lifted[0], lifted[1], request["reward"], spec, limits, given, paid)
     return {"cost": vars(cost), "notices": [n.model_dump() for n in notices], "lifts": lifts}
 
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from jaxreward.records.base import Record
 from jaxreward.records.candidate import Candidate, Evolve, ExampleChoice, Exchange, Proposal, Request, Result
-from jaxreward.records.feedback import Feedback, TermCurve
+from jaxreward.records.feedback import ACCURACY, Feedback, TermCurve
 from jaxreward.records.function_library import FunctionLibrary, SharedFunction
 from jaxreward.records.measure import SUCCESS, Measure, Score, normalised
 from jaxreward.records.program import TRAINED_STAGES, Failure, Notice, ProgramSummary, Stage, Verdict
 from jaxreward.records.vocabulary import Fragment, TaskCard, Vocabulary
 
 __all__ = [
+    "ACCURACY",
     "SUCCESS",
     "TRAINED_STAGES",
     "Candidate",

@@ -8,6 +8,9 @@ from jaxreward.records.base import Record
 from jaxreward.records.measure import SUCCESS, Measure
 from jaxreward.records.program import Notice
 
+ACCURACY = "accuracy"
+"""The extra metric of a reward that is scored on demonstrations: the share of pairs of states that it tells apart."""
+
 
 class TermCurve(Record):
     """One reward term through training, per step, at `Feedback.term_steps`; `share` is its part

@@ -7,16 +7,13 @@ from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 
-from jaxreward.records import Evolve, ExampleChoice, Result
+from jaxreward.records import ACCURACY, Evolve, ExampleChoice, Result
 from jaxreward.search.draft import Draft
 from jaxreward.search.selection import merit, scored, softmax, top, without
 from jaxreward.search.strategy import SearchStrategy, State
 from jaxreward.search.strategy_options import invalid, require_choice, require_integer, require_number, require_share
 
 Replacement = Literal["top", "elite"]
-
-ACCURACY = "accuracy"
-"""The extra metric of a result that says which share of the states a reward tells apart."""
 
 
 @dataclass(frozen=True)

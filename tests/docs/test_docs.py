@@ -247,7 +247,7 @@ def test_every_command_has_a_transcript_and_what_quick_ones_print_is_so(capsys, 
         found = [line.rstrip() for line in (captured.out + captured.err).strip().split("\n")]
         assert found[: int(lines) if cut else None] == printed.strip().split("\n"), words
     assert tried == set(QUICK)
-    groups = set(SUMMARIES) - {"compare", "completion"}  # on a page of its own; a script
+    groups = set(SUMMARIES) - {"compare", "reproduce", "completion"}  # on pages of their own; a script
     assert {order.split()[1] for order in shown if order.startswith("jaxreward")} >= groups
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from jaxreward.objectives.demonstrations.scoring import Separation
-from jaxreward.records import Candidate, Failure, Feedback, Measure, Result, Score
-from jaxreward.search.grace import ACCURACY
+from jaxreward.records import ACCURACY, Candidate, Failure, Feedback, Measure, Result, Score
 
 FITNESS = Measure(name="fitness", rate=False, worst=-100.0)
 """GRACE's equation 4.1: at most 0, about -1.4 for a reward that says nothing where half of the probability is known."""

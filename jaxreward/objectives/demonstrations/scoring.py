@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import partial, reduce
+from functools import cache, reduce
 from typing import Any, Literal, NamedTuple, Protocol
 
 import jax
@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxreward.demonstrations import Trajectories, uniform_log_probability
+from jaxreward.devices import FAST_COMPILE
 from jaxreward.objectives.demonstrations.fitness import accuracy, airl_fitness, log_discriminator
 from jaxreward.programs import Program, Spec
 from jaxreward.programs.batched_rewards import BatchedRewards
@@ -21,6 +22,9 @@ from jaxreward.tasks import Task
 Positives = Literal["all", "last"]
 """Which states of an expert's episodes should be told from others: all, or the last, of tasks that end on success; the
 states before the last are then among the others (GRACE, section 4, phase 1)."""
+
+_SMALL = 1 << 20
+"""Rewards of which so many or more are worth the time of compiling well, on a CPU."""
 
 Array = np.ndarray[Any, Any]
 
@@ -110,15 +114,26 @@ class Labels(Protocol):
 def separations(rewards: jax.Array | Array, *sets: Labels) -> tuple[Separation, ...]:
     """What rewards, (C, n), of which those of each set follow those of the one before, say of the sets."""
     ends = np.cumsum([len(labels.log_probabilities) for labels in sets])
-    parts = jnp.split(jnp.asarray(rewards), ends[:-1], axis=1)
-    return tuple(
-        Separation(np.asarray(own), *map(np.asarray, _scored(own, labels.log_probabilities, labels.experts)))
-        for own, labels in zip(parts, sets, strict=True)
-    )
+    parts = np.split(np.asarray(rewards), ends[:-1], axis=1)
+    return tuple(_separation(own, labels) for own, labels in zip(parts, sets, strict=True))
 
 
-@partial(jax.jit, static_argnums=2)
-def _scored(rewards: jax.Array, logp: jax.Array, experts: int) -> tuple[jax.Array, ...]:
+def _separation(rewards: Array, labels: Labels) -> Separation:
+    """Of the rewards (C, n) of one set."""
+    count = len(rewards)
+    rows = 1 << (count - 1).bit_length()  # generations of about as many programs find it compiled
+    padded = np.concatenate([rewards, np.zeros((rows - count, rewards.shape[1]), rewards.dtype)])
+    fast = padded.size < _SMALL and jax.default_backend() == "cpu"
+    found = jax.device_get(_scored(fast)(padded, labels.log_probabilities, labels.experts))
+    return Separation(rewards, *(x[:count] for x in found))
+
+
+@cache
+def _scored(fast: bool) -> Any:
+    return jax.jit(_scores, static_argnums=2, compiler_options=dict(FAST_COMPILE) if fast else None)
+
+
+def _scores(rewards: jax.Array, logp: jax.Array, experts: int) -> tuple[jax.Array, ...]:
     logs = log_discriminator(rewards, logp, jnp.arange(len(logp)) < experts)
     halves = logs[:, :experts], logs[:, experts:]
     error = jnp.sqrt(sum(half.var(-1) / half.shape[-1] for half in halves))

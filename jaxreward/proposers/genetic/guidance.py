@@ -8,7 +8,7 @@ from typing import NamedTuple
 from jaxreward.proposers.genetic.genome import Genome
 from jaxreward.proposers.genetic.lexicon import subjects
 from jaxreward.proposers.genetic.variation import GUIDING, Variation
-from jaxreward.records import Feedback, Result
+from jaxreward.records import ACCURACY, Feedback, Result
 
 DOMINANT, FLAT = 0.9, 0.01
 
@@ -45,10 +45,12 @@ UNKNOWN = 0.5
 
 def level(result: Result) -> float:
     """How far a program has come, about 0 to 1: its success; of another metric between what a sparse reward and a
-    person's reach."""
+    person's reach; of a reward that is scored on demonstrations, the share of states that it tells apart."""
     if result.score is None:
         return 0.0
     known = result.score.level
+    if known is None and result.feedback is not None:
+        known = result.feedback.extra_metrics.get(ACCURACY)
     return UNKNOWN if known is None else known
 
 

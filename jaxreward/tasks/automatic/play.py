@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxreward.devices import FAST_COMPILE
 from jaxreward.tasks.random_keys import is_typed_key
 from jaxreward.tasks.stepping import slice_limit, slice_size
 from jaxreward.tasks.task import Box, Task, compiler_options, measure_of_metric
@@ -30,8 +31,6 @@ KEPT = 4_096
 """Transitions that are examined, at most: those with a reward or progress, and others by chance."""
 LARGEST_ARRAY = 1 << 16
 """Elements of an array of the view that is examined, at most; no fragment reads a larger one."""
-FAST = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
-"""Compiler options on CPU for what takes longer to compile than to run."""
 STICKY = 0.85
 """Chance to repeat the action before, in half of the episodes: repeated, actions lead further."""
 DISCOUNT = 0.97
@@ -84,7 +83,7 @@ def play(task: Task, seed: int = 0) -> Play:
     heavy = _equations(task, state) > HEAVY
     episodes, longest = _size(task, state, view, heavy)
     platform = jax.default_backend()
-    options = compiler_options(task, platform) | (FAST if platform == "cpu" and not heavy else {})
+    options = compiler_options(task, platform) | (FAST_COMPILE if platform == "cpu" and not heavy else {})
     run = jax.jit(lambda key: _episodes(task, episodes, longest, key), compiler_options=options or None)
     packed, actions, rewards, values, alive = jax.device_get(run(jax.random.key(seed)))
     rewards = np.where(alive & np.isfinite(rewards), rewards, 0.0)

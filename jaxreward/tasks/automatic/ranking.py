@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxreward.devices import FAST_COMPILE
 from jaxreward.records import Fragment
 from jaxreward.tasks.automatic.draft import Draft
 from jaxreward.tasks.automatic.information import Signal, binned
-from jaxreward.tasks.automatic.play import FAST, Array, Play
+from jaxreward.tasks.automatic.play import Array, Play
 
 MOST = {"feature": 60, "term": 90}
 """Fragments of each kind that a vocabulary has."""
@@ -64,23 +66,34 @@ def fragment_values(
     """Of every feature its values on all states that are acted in (N, size); of a term those on all transitions, and in
     a second column those of states that do not change: of a potential, a multiple of it."""
     texts = ["import jax", "import jax.numpy as jnp", *(f"{k} = {v}" for k, v in constants.items())]
+    text = "\n\n".join([*texts, *helpers.values(), *(d.source for d in drafts)])
+    inputs = played.views, played.actions, played.next_views
+    n = len(played.actions)
+    size = 1 << (n - 1).bit_length()  # played again with a few steps more or less, it is compiled already
+    padded = jax.tree.map(lambda x: np.concatenate([x, np.repeat(x[:1], size - n, axis=0)]), inputs)
+    found = jax.device_get(_run(text, tuple((d.name, d.kind) for d in drafts))(*padded))
+    return {name: x[:n] for name, x in found.items()}
+
+
+@lru_cache(maxsize=8)
+def _run(text: str, drafts: tuple[tuple[str, str], ...]) -> Any:
+    """The values of fragments, by name and kind, that a text defines, compiled for transitions with a leading axis."""
     names: dict[str, Any] = {}
-    exec("\n\n".join([*texts, *helpers.values(), *(d.source for d in drafts)]), names)  # texts of this package
+    exec(text, names)  # of this package
 
     def of_one(state: Any, action: jax.Array, next_state: Any) -> dict[str, jax.Array]:
         found = {}
-        for draft in drafts:
-            function = names[draft.name]
-            if draft.kind == "feature":
-                found[draft.name] = jnp.asarray(function(state), jnp.float32)
+        for name, kind in drafts:
+            function = names[name]
+            if kind == "feature":
+                found[name] = jnp.asarray(function(state), jnp.float32)
             else:
                 pair = function(state, action, next_state), function(next_state, action, next_state)
-                found[draft.name] = jnp.stack([jnp.asarray(x, jnp.float32) for x in pair])
+                found[name] = jnp.stack([jnp.asarray(x, jnp.float32) for x in pair])
         return found
 
-    options = FAST if jax.default_backend() == "cpu" else None
-    run = jax.jit(jax.vmap(of_one), compiler_options=options)
-    return jax.device_get(run(played.views, played.actions, played.next_views))
+    options = dict(FAST_COMPILE) if jax.default_backend() == "cpu" else None
+    return jax.jit(jax.vmap(of_one), compiler_options=options)
 
 
 def _signature(values: Array, draft: Draft) -> bytes:

@@ -1,0 +1,1 @@
+"""Tables and figures of papers, run again cell by cell, with the published figures beside."""

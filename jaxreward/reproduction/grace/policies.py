@@ -1,0 +1,184 @@
+"""Cells: policies trained with known and with found rewards side by side, and by imitation."""
+
+from __future__ import annotations
+
+import shutil
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from jaxreward.comparison.cells import Tools, Unfinished
+from jaxreward.demonstrations import Trajectories
+from jaxreward.objectives.demonstrations.scoring import Positives
+from jaxreward.programs import Program
+from jaxreward.records import SUCCESS, Measure
+from jaxreward.reproduction.cell import Cell, Plan
+from jaxreward.reproduction.entry import Results
+from jaxreward.reproduction.grace.episodes import LevelEpisodes, level_task
+from jaxreward.reproduction.grace.reward_search import LevelSearch, RewardSearch
+from jaxreward.reproduction.layout import Measured, numbers_of
+from jaxreward.runs.checkpoint import Checkpoints
+from jaxreward.tasks import Task
+from jaxreward.training import Checkpointing, Interrupted, TrainResult, imitate, quick, train
+
+TRAJECTORIES = 8
+"""Expert trajectories that GRACE is given in tables 2 and 3, and as many negative ones."""
+IMITATED = 2_000
+"""Expert trajectories that GAIL is given there."""
+STEPS = 1_000_000
+"""Environment steps of a policy by default. The paper trains 10 million."""
+_POINTS = 5
+"""Of the learning curves, which only a picture would need more of."""
+
+STEPS_A_SECOND, COMPILE_S = 140_000, 25.0
+"""Of training on levels with two CPU cores, about."""
+
+
+@dataclass(frozen=True)
+class Training(Cell):
+    """A training of several candidates and seeds, resumed where it stopped."""
+
+    @abstractmethod
+    def task(self) -> Task: ...
+
+    @abstractmethod
+    def train(self, plan: Plan, tools: Tools, **how: Any) -> TrainResult:
+        """Train; `how` are arguments of `training.train` that all trainings have in common."""
+
+    @abstractmethod
+    def numbers(self, values: list[list[float]], result: TrainResult, plan: Plan) -> dict[str, Any]:
+        """What it measured: `values` are the task's metric by candidate and seed."""
+
+    def settings(self, plan: Plan) -> dict[str, Any]:
+        return {"steps": plan.steps, "seeds": plan.budget.seeds}
+
+    def run(self, plan: Plan, tools: Tools) -> Mapping[str, Any] | Unfinished:
+        kept = self.folder(plan.out) / "checkpoints"
+        how: dict[str, Any] = {
+            "seeds": plan.budget.seeds, "steps": plan.steps, "checkpoints": _POINTS,
+            "checkpointing": Checkpointing(Checkpoints(kept), self.kind),
+            "progress": lambda p: tools.watcher.training("training", p),
+            "should_stop": lambda: tools.stop.requested,
+        }  # fmt: skip
+        try:
+            result = self.train(plan, tools, **how)
+        except Interrupted as interrupted:
+            return Unfinished(self.label, str(interrupted), later=True)
+        numbers = self.numbers(result.success.tolist(), result, plan)
+        shutil.rmtree(kept, ignore_errors=True)
+        return numbers | {
+            "episodes": result.score(0).episodes, "env_steps": result.env_steps,
+            "compile_s": round(result.compile_s, 2), "run_s": round(result.run_s, 2),
+        }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class RewardPolicies(Training):
+    """Policies trained with a known reward, if there is one here, and with what each search found, in one call of the
+    trainer."""
+
+    kind: ClassVar[str] = "policies"
+    shown: ClassVar[tuple[str, ...]] = ("ppo", "grace")
+
+    @abstractmethod
+    def known(self) -> list[Program]:
+        """The known reward, or none."""
+
+    @abstractmethod
+    def needs(self, plan: Plan) -> Sequence[RewardSearch]: ...
+
+    def settings(self, plan: Plan) -> dict[str, Any]:
+        return super().settings(plan) | self.needs(plan)[0].settings(plan)
+
+    def env_steps(self, plan: Plan) -> int:
+        return (len(self.needs(plan)) + 1) * plan.budget.seeds * plan.steps
+
+    def train(self, plan: Plan, tools: Tools, **how: Any) -> TrainResult:
+        found = [cell.found(plan, tools.checker) for cell in self.needs(plan)]
+        return train(self.task(), [*self.known(), *found], quick(self.task()), **how)
+
+    def numbers(self, values: list[list[float]], result: TrainResult, plan: Plan) -> dict[str, Any]:
+        found = values[-len(self.needs(plan)) :]
+        ppo = {"ppo": values[0]} if len(values) > len(found) else {}
+        return ppo | {"grace": [sum(row) / len(row) for row in found], "grace_by_seed": found}
+
+
+@dataclass(frozen=True)
+class Imitation(Training):
+    """Policies that imitate episodes of an expert.
+
+    Attributes:
+        method: of `training.imitate`.
+        episodes: of the expert.
+    """
+
+    kind: ClassVar[str] = "imitation"
+    shown: ClassVar[tuple[str, ...]] = ("gail", "airl", "bc")
+    positives: ClassVar[Positives]
+    """The expert's states that count as its own, all or the last."""
+
+    method: str = "gail"
+    episodes: int = IMITATED
+
+    @abstractmethod
+    def expert(self, plan: Plan) -> Trajectories: ...
+
+    def env_steps(self, plan: Plan) -> int:
+        return plan.budget.seeds * plan.steps
+
+    def train(self, plan: Plan, tools: Tools, **how: Any) -> TrainResult:
+        task = self.task()
+        return imitate(task, [self.expert(plan)], self.method, quick(task), positives=self.positives, **how)
+
+    def numbers(self, values: list[list[float]], result: TrainResult, plan: Plan) -> dict[str, Any]:
+        return {self.method: values[0]}
+
+
+def measured(results: Results, cell: Cell, name: str, measure: Measure = SUCCESS) -> Measured | None:
+    """The numbers of a training under a name; None where it is not finished."""
+    if cell not in results:
+        return None
+    numbers = results[cell].numbers
+    return Measured.of_episodes(numbers_of(numbers, name), int(numbers["episodes"]), measure)
+
+
+# ---- levels
+
+
+def searches_of(level: str, plan: Plan) -> list[LevelSearch]:
+    """The searches whose rewards are trained on: those of figure 4 with eight trajectories, one for each seed."""
+    return [LevelSearch(level, TRAJECTORIES, TRAJECTORIES, seed) for seed in range(plan.budget.seeds)]
+
+
+@dataclass(frozen=True)
+class LevelPolicies(RewardPolicies):
+    """On a level, where the known reward is the sparse one."""
+
+    def task(self) -> Task:
+        return level_task(self.part)
+
+    def known(self) -> list[Program]:
+        return [Program.default(self.task())]
+
+    def needs(self, plan: Plan) -> Sequence[RewardSearch]:
+        return searches_of(self.part, plan)
+
+    def seconds(self, plan: Plan) -> float:
+        return COMPILE_S + self.env_steps(plan) / STEPS_A_SECOND
+
+
+@dataclass(frozen=True)
+class LevelImitation(Imitation):
+    """On a level: as in the paper, of the last states of the expert's episodes."""
+
+    positives: ClassVar[Positives] = "last"
+
+    def task(self) -> Task:
+        return level_task(self.part)
+
+    def expert(self, plan: Plan) -> Trajectories:
+        return LevelEpisodes(self.part, plan.out).expert(self.episodes)
+
+    def seconds(self, plan: Plan) -> float:
+        return COMPILE_S + 2.0 * self.env_steps(plan) / STEPS_A_SECOND

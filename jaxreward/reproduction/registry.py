@@ -1,0 +1,30 @@
+"""The entries by name. Another paper's are a module more here."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from jaxreward.errors import UnknownName
+from jaxreward.reproduction.entry import Entry
+from jaxreward.reproduction.grace.figure4 import Figure4, Figure4b
+from jaxreward.reproduction.grace.table1 import Table1
+from jaxreward.reproduction.grace.tables import Table2, Table3
+
+
+@cache
+def entries() -> dict[str, Entry]:
+    """All entries by name."""
+    every: tuple[Entry, ...] = (Figure4(), Figure4b(), Table1(), Table2(), Table3())
+    return {entry.name: entry for entry in every}
+
+
+def entry_of(name: str) -> Entry:
+    """The entry of this name.
+
+    Raises:
+        UnknownName: there is none.
+    """
+    found = entries()
+    if name not in found:
+        raise UnknownName("entry", name, found, settings=("entry",))
+    return found[name]
