@@ -44,7 +44,7 @@ FLOORS: dict[str, set[str]] = {
     "runs": {"records", "errors", "operators", "files", "config", "formatting"},
     "training": {
         *("records", "errors", "formatting", "function_source", "table", "value_words"),
-        *("kernels", "programs", "tasks", "timing", "devices"),
+        *("kernels", "programs", "tasks", "timing", "devices", "demonstrations"),
     },
     "proposers": {
         *("records", "errors", "operators", "files", "config", "formatting", "function_source", "user_files"),
