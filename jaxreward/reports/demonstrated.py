@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from jaxreward.objectives.demonstrations.episode_rewards import BestRewards, GroupRewards, Who, read_best_rewards
 from jaxreward.records import Result
 from jaxreward.reports import charts
 from jaxreward.reports.chart_data import Rows
 from jaxreward.reports.run_view import RunView
+from jaxreward.runs.episode_rewards import BestRewards, GroupRewards, Who, read_best_rewards
 
 SEARCHED, HELD_OUT = "searched with", "held out"
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from jaxreward.objectives.demonstrations.episode_rewards import (
+from jaxreward.reports.run_view import RunView
+from jaxreward.runs.episode_rewards import (
     BestRewards,
     EpisodeRewards,
     GroupRewards,
     Who,
     write_best_rewards,
 )
-from jaxreward.reports.run_view import RunView
 from tests.reports.made_run import make_run
 
 EDGES = (-2.0, -1.0, 0.0, 1.0)

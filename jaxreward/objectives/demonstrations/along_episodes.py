@@ -9,11 +9,11 @@ from functools import reduce
 import numpy as np
 
 from jaxreward.demonstrations import Trajectories
-from jaxreward.objectives.demonstrations.episode_rewards import BestRewards, EpisodeRewards, GroupRewards, Who
 from jaxreward.objectives.demonstrations.scoring import Array, Positives
 from jaxreward.programs import Program
 from jaxreward.programs.batched_rewards import BatchedRewards
 from jaxreward.programs.samples import Samples
+from jaxreward.runs.episode_rewards import BestRewards, EpisodeRewards, GroupRewards, Who
 
 SHOWN = 4
 """Episodes of a kind whose steps are kept."""

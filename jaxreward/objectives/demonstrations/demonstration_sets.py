@@ -18,8 +18,8 @@ from jaxreward.demonstrations import (
 from jaxreward.demonstrations.texts import SUFFIX
 from jaxreward.errors import FileProblem, UnusableFile
 from jaxreward.objectives.demonstrations.demonstration_options import DemonstrationOptions
-from jaxreward.objectives.demonstrations.episode_rewards import FOLDER
 from jaxreward.objectives.demonstrations.scoring import DemonstrationData, Positives
+from jaxreward.runs.episode_rewards import FOLDER
 from jaxreward.search.seeding import derive_rng
 from jaxreward.tasks import Task, measure_of
 

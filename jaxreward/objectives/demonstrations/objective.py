@@ -16,7 +16,6 @@ from jaxreward.config import parse_json
 from jaxreward.demonstrations import Trajectories, joined, load_trajectories, record, save_trajectories
 from jaxreward.objectives.demonstrations.along_episodes import EpisodeGroup, best_rewards
 from jaxreward.objectives.demonstrations.demonstration_sets import DemonstrationSets, is_there
-from jaxreward.objectives.demonstrations.episode_rewards import FOLDER, write_best_rewards
 from jaxreward.objectives.demonstrations.illustrations import illustrations
 from jaxreward.objectives.demonstrations.results import FITNESS, result_of
 from jaxreward.objectives.demonstrations.scoring import DemonstrationData, separate
@@ -26,6 +25,7 @@ from jaxreward.objectives.training.training_settings import TrainingSettings
 from jaxreward.programs import Program
 from jaxreward.programs.debug_values import debug_values
 from jaxreward.records import Candidate, ExampleChoice, Measure, Request, Score
+from jaxreward.runs.episode_rewards import FOLDER, write_best_rewards
 from jaxreward.search.seeding import derive_rng
 from jaxreward.tasks import Task
 
