@@ -10,7 +10,7 @@ from jaxreward.runs import Entry, Progress
 
 
 class Silent:
-    """The methods of `jaxreward.evolution.loop.Watcher`, which do nothing."""
+    """The methods of `jaxreward.evolution.watcher.Watcher`, which do nothing."""
 
     def note(self, text: str) -> None: ...
     def training(self, label: str, progress: Any) -> None: ...

@@ -4,6 +4,7 @@ explains them: its blocks, in an empty folder."""
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ def block(language: str, containing: str) -> str:
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty folder with the task of the page and its expert."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])  # the folder of a task file stays there for the process
     assert main(["new-task", "parcel"]) == 0
     with Path("parcel.py").open("a") as file:
         file.write("\n" + block("python", "def expert_actions"))

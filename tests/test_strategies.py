@@ -73,7 +73,7 @@ class Talkative(OneByOne):
 class Formulas:
     """A checker for them."""
 
-    def check_many(self, sources: list[str], task: Any) -> list[Any]:
+    def check_many(self, sources: list[str], task: Any, *, debug: bool = False) -> list[Any]:
         found = []
         for source in sources:
             digest = hashlib.sha256(source.encode()).hexdigest()

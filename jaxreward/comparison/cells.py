@@ -29,11 +29,11 @@ from jaxreward.evolution import run_search
 from jaxreward.evolution.file_code import code_of, require_same_code, require_same_file_code
 from jaxreward.evolution.final_evaluation import FIRST_SEED
 from jaxreward.evolution.identities import Identity
-from jaxreward.evolution.loop import Watcher
 from jaxreward.evolution.parts import difference
 from jaxreward.evolution.resuming import objects_of
 from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.evolution.setup import OBSERVATION, Objects, require_same_files, require_same_objects
+from jaxreward.evolution.watcher import Watcher
 from jaxreward.formatting import printable
 from jaxreward.programs import Checker, Program
 from jaxreward.proposers.fixed import FixedObservation

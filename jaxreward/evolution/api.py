@@ -21,9 +21,10 @@ from jaxreward.errors import (
 )
 from jaxreward.evolution.endings import why_failed
 from jaxreward.evolution.final_evaluation import BEST_OF_N, final_evaluation
-from jaxreward.evolution.loop import Evolution, Watcher
+from jaxreward.evolution.loop import Evolution
 from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.evolution.setup import Objects, Setup
+from jaxreward.evolution.watcher import Watcher
 from jaxreward.programs import Checker
 from jaxreward.proposers.human.manual import ManualProposer
 from jaxreward.proposers.llm.consent import remember

@@ -12,7 +12,6 @@ from jaxreward.config import is_file
 from jaxreward.errors import EndCause, FileProblem, UnusableFile, errors_in_python
 from jaxreward.evolution.api import run_search
 from jaxreward.evolution.file_code import code_of, require_same_code
-from jaxreward.evolution.loop import Watcher
 from jaxreward.evolution.python_settings import search_settings
 from jaxreward.evolution.resuming import (
     free_name,
@@ -26,6 +25,7 @@ from jaxreward.evolution.search_run import SearchRun
 from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.evolution.setup import Setup
 from jaxreward.evolution.task_check import require_vocabulary
+from jaxreward.evolution.watcher import Watcher
 from jaxreward.evolution.watching import OnGeneration, Watchers, require_watching, shown
 from jaxreward.proposers.proposer import Proposer
 from jaxreward.runs import StopSignal

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import jax
 import numpy as np
@@ -23,6 +23,7 @@ from jaxreward.evolution.repair import repair_requests
 from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.evolution.setup import OBSERVATION, Setup, given_objects, require_same_objects, save_files
 from jaxreward.evolution.vocabulary import write_vocabulary
+from jaxreward.evolution.watcher import Watcher
 from jaxreward.objectives.objective import Bench
 from jaxreward.operators import OWN
 from jaxreward.programs import Checker, Program, ProgramRejected
@@ -69,16 +70,6 @@ _MAX_UNTRAINED = 5
 
 # Generations in a row of requests for words that end the run: words spend no attempts.
 _MAX_WORDS = 10
-
-
-class Watcher(Protocol):
-    """Observes a run; see `jaxreward.reports.live`."""
-
-    def generation(self, index: int, results: Sequence[Result], best: Result | None, spent: Any) -> None: ...
-    def training(self, label: str, progress: TrainingProgress) -> None: ...
-    def proposing(self, text: str) -> None: ...
-    def note(self, text: str) -> None: ...
-    def logged(self, entry: Entry, progress: Progress[Any]) -> None: ...
 
 
 class Evolution:

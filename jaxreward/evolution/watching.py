@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jaxreward.errors import InvalidSetting, UserError
-from jaxreward.evolution.loop import Watcher
+from jaxreward.evolution.watcher import Watcher
 from jaxreward.records import Result
 from jaxreward.reports.console import PlainConsole
 from jaxreward.reports.live import Live

@@ -11,10 +11,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from jaxreward.programs.checker import Checker, check_many, check_program, load_program, sandbox_status
+    from jaxreward.programs.checker import Checker
     from jaxreward.programs.limits import Limits
     from jaxreward.programs.process import SandboxError
     from jaxreward.programs.program import Program, ProgramRejected
+    from jaxreward.programs.shared_checker import check_many, check_program, load_program, sandbox_status
     from jaxreward.programs.spec import Spec
 
 __all__ = [
@@ -33,10 +34,10 @@ __all__ = [
 # Lazy, because the worker imports this package too and must stay small: it is forked for every candidate.
 _FILE_OF = {
     "Checker": "checker",
-    "check_many": "checker",
-    "check_program": "checker",
-    "load_program": "checker",
-    "sandbox_status": "checker",
+    "check_many": "shared_checker",
+    "check_program": "shared_checker",
+    "load_program": "shared_checker",
+    "sandbox_status": "shared_checker",
     "Limits": "limits",
     "SandboxError": "process",
     "Program": "program",

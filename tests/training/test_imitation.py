@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
@@ -240,7 +240,7 @@ def test_rewards_are_those_of_the_papers():
     for form, expected in (
         ("positive", -np.log(1 - d)), ("negative", np.log(d)), ("difference", np.log(d) - np.log(1 - d)),
     ):  # fmt: skip
-        np.testing.assert_allclose(rewards(GAIL(reward=form), logit), expected, rtol=1e-5)
+        np.testing.assert_allclose(rewards(GAIL(reward=cast(Any, form)), logit), expected, rtol=1e-5)
     np.testing.assert_allclose(rewards(AIRL(), logit), logit)
 
 
@@ -280,8 +280,8 @@ def test_samples_are_those_of_the_actions():
         ({"method": "gan"}, ("method",)),
         ({"method": GAIL(updates=0)}, ("method.updates",)),
         ({"method": AIRL(gradient_penalty=-1.0)}, ("method.gradient_penalty",)),
-        ({"method": GAIL(hidden=[64])}, ("method.hidden",)),
-        ({"method": GAIL(reward="best")}, ("method.reward",)),
+        ({"method": GAIL(hidden=cast(Any, [64]))}, ("method.hidden",)),
+        ({"method": GAIL(reward=cast(Any, "best"))}, ("method.reward",)),
         ({"positives": "first"}, ("positives",)),
         ({"experts": []}, ("experts",)),
         ({"experts": "expert.npz"}, ("experts",)),
