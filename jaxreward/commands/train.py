@@ -91,6 +91,13 @@ class TrainSettings(TrainingOptions):
         for name in ("data", "expert_episodes"):
             if getattr(self, name) and self.imitate == "none":
                 raise InvalidSetting(f"{mention(name)} is for {mention('imitate')}", name, "imitate")
+        if len(set(self.expert_episodes)) < len(self.expert_episodes):
+            raise InvalidSetting(
+                f"{mention('expert_episodes')} names a number twice: give each once", "expert_episodes"
+            )
+        if self.imitate != "none" and self.ppo.gru:
+            message = f"{mention('imitate', self.imitate)} needs an agent without a memory: set {mention('ppo.gru', 0)}"
+            raise InvalidSetting(message, "ppo.gru", "imitate")
         for path in self.data:
             if not path.is_file():
                 raise UnusableFile(f"{mention('data')}: there is no file {path}", path, FileProblem.MISSING)
@@ -106,8 +113,10 @@ class TrainSettings(TrainingOptions):
         whole = joined([load_trajectories(path) for path in self.data])
         whole.require_of(Spec.of(task))
         if self.expert_episodes and max(self.expert_episodes) > len(whole):
-            message = f"{mention('expert_episodes', max(self.expert_episodes))}: {mention('data')} has {len(whole)}"
-            raise InvalidSetting(message, "expert_episodes", "data")
+            message = (
+                f"{mention('expert_episodes', max(self.expert_episodes))}: {mention('data')} has {len(whole)} episodes"
+            )
+            raise InvalidSetting(f"{message}; record more, or ask for fewer", "expert_episodes", "data")
         return [(_episodes(n), whole.take(range(n))) for n in self.expert_episodes or (len(whole),)]
 
 
@@ -269,7 +278,7 @@ def train_json(settings: TrainSettings, done: Retrained) -> dict[str, Any]:
     r = done.result
     return {
         "task": settings.task, "task_arg": list(settings.task_arg), "ppo": plain(settings.ppo),
-        "seeds": settings.seeds, "steps": settings.steps, "rows": done.rows(),
+        "seeds": settings.seeds, "steps": settings.steps, "imitate": settings.imitate, "rows": done.rows(),
         "env_steps": r.env_steps, "wall_s": r.wall_s, "compile_s": r.compile_s, "run_s": r.run_s,
         "peak_bytes": r.peak_bytes, **made_on(),
     }  # fmt: skip

@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from typing import Any
 
 import jax
@@ -85,7 +85,6 @@ class Chunk:
         self._play: Collector | None = None
         self._learn: Any = None
         self._method = imitation and imitation.method
-        self._experts = imitation and jax.device_put(imitation.stacked(population.width), device)
 
     @property
     def _plays(self) -> bool:
@@ -129,7 +128,8 @@ class Chunk:
     def _compile_learn(self, of: Shapes, device: Device) -> Any:
         agents, rollout, _, stats = of
         seen = (self._trajectory(rollout), stats.finite) if self._plays else (None, None)
-        shapes = (agents, *seen, self._keys, jnp.float32(0), self._hyper, self._experts)
+        experts = self.imitation and self.imitation.stacked(self.population.width)
+        shapes = (agents, *seen, self._keys, jnp.float32(0), self._hyper, experts)
         key = (self.network, jax.tree.structure(self.ppo), type(self._method), self._method, signature(shapes), device)
         return LEARNERS.get(key, lambda: compile_for(self._learn_all, shapes, device, donate=(0,)))
 
@@ -200,18 +200,25 @@ class Chunk:
         """An update of every agent; of what an agent learns from, the trajectory or the experts may be None."""
         network, method = self.network, self._method
 
-        def agent(a: Agent, t: Any, f: Any, k: jax.Array, e: Any) -> tuple[Agent, LearnStats]:
-            if method is None:
+        def agent(a: Agent, t: Any, f: Any, k: jax.Array, of: Any) -> tuple[Agent, LearnStats]:
+            if method is None or experts is None:
                 return learn(a, t, f, k, progress, network, hyper)
+            e = experts.replace(of=of)
             if isinstance(method, Cloning):
                 return clone(a, e, k, progress, network, hyper)
             return learn_adversarially(a, t, f, k, progress, network, hyper, e, method)
 
         axes: Any = Trajectory(1, 1, 1, 1, 1, 1, 1, memory=0) if trajectory is not None else None  # type: ignore[arg-type]
         by_seed = jax.vmap(agent, in_axes=(0, axes, 0, 0, None))
-        return jax.vmap(by_seed, in_axes=(0, axes, 0, None, 0))(agents, trajectory, finite, keys, experts)
+        of = None if experts is None else experts.of
+        return jax.vmap(by_seed, in_axes=(0, axes, 0, None, 0))(agents, trajectory, finite, keys, of)
 
     # ---- run
+
+    @cached_property
+    def _experts(self) -> Experts | None:
+        """On the device: only now, since chunks wait for their turn."""
+        return self.imitation and jax.device_put(self.imitation.stacked(self.population.width), self.device)
 
     def _resets(self, keys: jax.Array, envs: int) -> Any:
         return _resets_of(self.task, envs, self.device.platform)(keys)

@@ -15,8 +15,9 @@ from jaxreward.errors import InvalidSetting
 from jaxreward.tasks import Box, Discrete
 
 MIN_STD = 0.001
-_WITHIN = 1.0 - 1e-6
-"""How near a bound an action may be that becomes a sample."""
+_WITHIN = 1.0 - 1e-3
+"""How near a bound an action, of a box from -1 to 1, may be that becomes a sample: nearer ones would be so far out that
+they decide alone what is learned from them."""
 
 
 class Distribution(Protocol):

@@ -25,6 +25,7 @@ from jaxreward.training.policy import Policy
 from jaxreward.training.rungs import Standing
 
 _TERM_POINTS = 10
+_OF_ANY_LEARNER = ("dead_features", "seed_spread", "plateau", "diverged")
 _SHOWN = 6
 """Candidates in the short form of a result."""
 
@@ -55,6 +56,7 @@ class TrainResult:
         reasons: why a rung stopped the candidate, "" where none did.
         collector, compilation, population: how experience was collected, see `execution.Execution`.
         task, ppo: what was trained, and how.
+        imitation: the method by which agents learned from demonstrations; empty where programs' rewards trained them.
     """
 
     programs: tuple[Program, ...]
@@ -80,6 +82,7 @@ class TrainResult:
     population: str = ""
     task: Task | None = None
     ppo: PPO | None = None
+    imitation: str = ""
 
     def __repr__(self) -> str:
         table, more = self._shown()
@@ -256,7 +259,8 @@ class TrainResult:
         solved = float((history.success[last, 0] * episodes).sum())
         failed, decided = float(episodes.sum()) - solved, won_or_lost(history, last, self.measure)
         related = association(history, last, self.measure)
-        flat = (history.obs_max[0] - history.obs_min[0])[:, :size] <= 1e-8
+        seen = history.obs_max[0] - history.obs_min[0]
+        flat = np.isfinite(seen[:, :size]) & (seen[:, :size] <= 1e-8)  # nothing is seen where nothing is played
         fields: dict[str, Any] = {
             "steps": tuple(self.steps[: last + 1].tolist()),
             "success": mean(history.success),
@@ -279,7 +283,10 @@ class TrainResult:
         }
         errors = history.success_se[: last + 1, 0]
         noise = float(np.sqrt(np.nanmean(errors**2) / errors.shape[-1]))
-        return Feedback(**fields, notices=tuple(notices(Feedback(**fields), size, noise)))
+        found = notices(Feedback(**fields), size, noise)
+        if self.imitation:  # what a reward does that nobody was paid is nothing to warn of
+            found = (notice for notice in found if notice.kind in _OF_ANY_LEARNER)
+        return Feedback(**fields, notices=tuple(found))
 
 
 def _position(what: str, given: Any, count: int) -> int:

@@ -253,6 +253,7 @@ class _Training:
             population=self.form,
             task=self.task,
             ppo=self.ppo,
+            imitation=self.imitation.method.name if self.imitation is not None else "",
         )
 
     # ---- groups

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
 from functools import partial
 from typing import Any, cast
 
@@ -10,7 +12,15 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxreward.demonstrations import Trajectories, WrongTrajectories, record_actions, record_random, reset_keys
+from jaxreward.cli import main
+from jaxreward.demonstrations import (
+    Trajectories,
+    WrongTrajectories,
+    record_actions,
+    record_random,
+    reset_keys,
+    save_trajectories,
+)
 from jaxreward.errors import InvalidSetting
 from jaxreward.programs import Program, Spec
 from jaxreward.tasks import Box, make_task
@@ -30,6 +40,7 @@ from jaxreward.training import (
 from jaxreward.training.chunk import Chunk
 from jaxreward.training.distributions import TanhNormal
 from jaxreward.training.imitation import ImitationRows
+from jaxreward.training.imitation.cloning import _moments
 from jaxreward.training.imitation.discriminator import (
     Transitions,
     init_discriminator,
@@ -38,7 +49,7 @@ from jaxreward.training.imitation.discriminator import (
     new_discriminator,
     rewards,
 )
-from jaxreward.training.networks import ActorCritic
+from jaxreward.training.networks import ActorCritic, normalized
 from jaxreward.training.population import Population
 from tests.training.conftest import BANK, STEPWISE, assert_close_trees, budget, params
 from tests.training.test_bookkeeping import Memory
@@ -228,10 +239,10 @@ def test_airl_is_a_potential_and_the_probability(some):
         np.testing.assert_allclose(logits(method, of, x, 0.9), expected, rtol=1e-4, atol=1e-5)
 
 
-def _mlp(layers: list[dict[str, Any]], x: Any) -> np.ndarray:
+def _mlp(layers: list[dict[str, Any]], x: Any) -> Any:
     for layer in layers[:-1]:
-        x = np.tanh(np.asarray(x) @ np.asarray(layer["kernel"]) + np.asarray(layer["bias"]))
-    return (x @ np.asarray(layers[-1]["kernel"]) + np.asarray(layers[-1]["bias"]))[:, 0]
+        x = jnp.tanh(x @ layer["kernel"] + layer["bias"])
+    return (x @ layers[-1]["kernel"] + layers[-1]["bias"])[:, 0]
 
 
 def test_rewards_are_those_of_the_papers():
@@ -253,14 +264,22 @@ def test_a_discriminator_learns_who_is_who(corridor, sets, tiny):
     state = chunk.start()
     _, trajectory, _ = chunk.collect(state, chunk.fresh_stats(), 0)
     one = jax.tree.map(lambda x: x[:, 0, 0], trajectory.replace(memory=None))
-    experts = jax.tree.map(lambda x: jnp.asarray(x[1]), rows.take([1, 1]).stacked(32))
+    experts = jax.tree.map(jnp.asarray, rows.take([1]).stacked(32)).replace(of=jnp.int32(0))
     variables = jax.tree.map(lambda x: x[0, 0], chunk.start().agents.variables)
     first = new_discriminator(init_discriminator(chunk.network, method, 0, 3, 32))
-    asked = jax.jit(partial(judge, network=chunk.network, method=method))
-    _, paid = asked(first, variables, one, experts, jax.random.key(0), 0.9)
+    asked = jax.jit(partial(judge, network=chunk.network), static_argnames="method")
     t = np.asarray(one.obs)[:-1, :, 1]
-    begins, right = t == 0, np.asarray(one.action) == 1
-    assert paid[begins & right].mean() > paid[begins & ~right].mean() + 0.3
+    begins, right, apart, norms = t == 0, np.asarray(one.action) == 1, [], []
+    action = chunk.network.distribution.encode(one.action)
+    read = jnp.concatenate([one.obs[:-1], action], -1).reshape(-1, 34)
+    for penalty in (0.0, 30.0):
+        own = dataclasses.replace(method, gradient_penalty=penalty)
+        found, paid = asked(first, variables, one, experts, jax.random.key(0), 0.9, method=own)
+        apart.append(float(paid[begins & right].mean() - paid[begins & ~right].mean()))
+        slope = jax.vmap(jax.grad(lambda x, p=found.params: _mlp(p["reward"], x[None])[0]))
+        norms.append(jnp.linalg.norm(slope(read), axis=-1))
+    assert apart[0] > 0.3
+    assert abs(norms[1] - 1.0).mean() < 0.2 < abs(norms[0] - 1.0).mean(), "the penalty keeps slopes near 1"
 
 
 def test_samples_are_those_of_the_actions():
@@ -268,7 +287,7 @@ def test_samples_are_those_of_the_actions():
     over = TanhNormal(Box((2, 3), low=-2.0, high=5.0))
     samples = jnp.asarray(np.random.default_rng(0).normal(size=(5, 6)), jnp.float32)
     np.testing.assert_allclose(over.sample_of(over.action(samples)), samples, rtol=1e-3, atol=1e-4)
-    assert np.isfinite(over.sample_of(jnp.full((1, 2, 3), 5.0))).all()
+    np.testing.assert_allclose(over.sample_of(jnp.full((1, 2, 3), 5.0)), 3.8, atol=0.01)
 
 
 # ---- what is refused
@@ -283,6 +302,8 @@ def test_samples_are_those_of_the_actions():
         ({"method": GAIL(hidden=cast(Any, [64]))}, ("method.hidden",)),
         ({"method": GAIL(reward=cast(Any, "best"))}, ("method.reward",)),
         ({"positives": "first"}, ("positives",)),
+        ({"positives": "last", "method": "airl"}, ("positives", "method")),
+        ({"positives": "last", "method": "bc"}, ("positives", "method")),
         ({"experts": []}, ("experts",)),
         ({"experts": "expert.npz"}, ("experts",)),
         ({"ppo": PPO(gru=8)}, ("ppo.gru",)),
@@ -302,7 +323,43 @@ def test_sets_are_as_many_as_programs_and_of_the_task(corridor, sets):
         train(corridor, [program] * 2, imitation=Imitation(sets))
     with pytest.raises(WrongTrajectories):
         imitate(make_task("probe-aim"), sets)
-    last = Imitation(sets, "bc", positives="last")
-    rows = ImitationRows.of(last, corridor, [program] * 3, PPO())
-    assert [int(row.count) for row in rows.rows] == [1, 8, 5]
-    assert all(row.done.all() for row in rows.rows)
+    rows = ImitationRows.of(Imitation(sets, "gail", positives="last"), corridor, [program] * 3, PPO()).rows
+    assert [len(row) for row in rows] == [1, 8, 5]
+    assert all(row.rows.done.all() and row.rows.next_obs is None for row in rows)
+
+
+def test_an_episode_that_was_cut_is_not_over(corridor, expert):
+    program = Program.default(corridor)
+    for ended in (True, False):
+        cut = dataclasses.replace(expert, ended=np.full(8, ended))
+        (row,) = ImitationRows.of(Imitation(cut, "airl"), corridor, [program], PPO()).rows
+        assert row.rows.done.sum() == 8 * ended
+        np.testing.assert_allclose(row.rows.next_obs[:5], row.rows.obs[1:6])
+
+
+def test_a_set_is_on_the_device_once(corridor, sets):
+    program = Program.default(corridor)
+    rows = ImitationRows.of(Imitation([sets[1], sets[0], sets[1]], "bc"), corridor, [program] * 3, PPO())
+    stacked = rows.stacked(32)
+    assert stacked.obs.shape == (2, 64, 32) and stacked.of.tolist() == [0, 1, 0] and stacked.count.tolist() == [48, 6]
+
+
+def test_a_feature_that_is_constant_for_the_expert_is_not_scaled(corridor, sets):
+    """Its deviation of next to nothing would put what is met in play far out."""
+    stacked = ImitationRows.of(Imitation(sets[1], "bc"), corridor, [Program.default(corridor)], PPO()).stacked(32)
+    stacked = stacked.replace(obs=np.concatenate([stacked.obs[..., :31], np.full((1, 64, 1), 0.3, np.float32)], -1))
+    found = normalized(_moments(jax.tree.map(jnp.asarray, stacked).replace(of=jnp.int32(0))), jnp.full(32, 0.4))
+    np.testing.assert_allclose(found[31], 0.1, rtol=1e-3)
+
+
+def test_the_command_trains_several_numbers_of_episodes(corridor, expert, tmp_path, capsys):
+    save_trajectories(tmp_path / "expert.npz", expert)
+    given = ["train", "--task", "probe-corridor", "--imitate", "bc", "--data", str(tmp_path / "expert.npz")]
+    assert main([*given, "--expert-episodes", "1", "8", "--seeds", "1", "--steps", "4096", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert found["imitate"] == "bc" and found["env_steps"] == 0
+    names = [row["interface"] for row in found["rows"]]
+    assert names == ["default observation, bc of 1 episode", "default observation, bc of 8 episodes"]
+    for numbers, sentence in ((("4", "4"), "names a number twice"), (("9",), "has 8 episodes; record more")):
+        assert main([*given, "--expert-episodes", *numbers]) == 2
+        assert sentence in capsys.readouterr().err

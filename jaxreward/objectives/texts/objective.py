@@ -62,5 +62,8 @@ class TextObjective:
         results = [result_of(c, k, found, rest[0] if rest else None, episodes) for k, c in enumerate(candidates)]
         return Scored(tuple(programs), tuple(results))
 
+    def conclude(self, best: Callable[[], TextProgram]) -> None:
+        """Nothing: rewards along episodes are drawn of states that are arrays."""
+
     def expand(self, tag: str, label: str, request: Request, program: TextProgram) -> Expansion | None:
         return None

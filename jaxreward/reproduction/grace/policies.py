@@ -170,7 +170,7 @@ class LevelPolicies(RewardPolicies):
 
 @dataclass(frozen=True)
 class LevelImitation(Imitation):
-    """On a level: as in the paper, of the last states of the expert's episodes."""
+    """On a level: of the last transitions of the expert's episodes. The paper's discriminator reads the last states."""
 
     positives: ClassVar[Positives] = "last"
 

@@ -21,7 +21,7 @@ def clone(
     PPO has.
 
     Args:
-        experts: (n, ...).
+        experts: of which the set of the agent's row is learned from.
         progress: fraction of the budget that is spent, in [0, 1].
 
     Returns:
@@ -38,13 +38,13 @@ def clone(
 
     def step(carry: tuple[Params, Any], k: jax.Array) -> tuple[tuple[Params, Any], jax.Array]:
         params, opt_state = carry
-        rows = jax.random.randint(k, (size,), 0, experts.count)
-        obs, sample = experts.obs[rows], experts.sample[rows]
-        grads = jax.grad(lambda p: -choice.log_prob(outputs(p, obs), sample).mean())(params)
+        rows, noise = jax.random.split(k)
+        drawn = experts.drawn(rows, size)
+        grads = jax.grad(lambda p: -choice.log_prob(outputs(p, drawn.obs), drawn.sample).mean())(params)
         updates, opt_state = optimizer(hyper).update(grads, opt_state, params)
         params = optax.apply_updates(params, jax.tree.map(lambda u: -rate * u, updates))
-        found = outputs(params, obs)
-        return (params, opt_state), choice.entropy(found, choice.noise(k, (size,))).mean()
+        found = outputs(params, drawn.obs)
+        return (params, opt_state), choice.entropy(found, choice.noise(noise, (size,))).mean()
 
     keys = jax.random.split(key, hyper.minibatches)
     (params, opt_state), entropy = jax.lax.scan(step, (agent.params, agent.opt_state), keys)
@@ -54,9 +54,15 @@ def clone(
     return kept.replace(diverged=agent.diverged | ~sound), LearnStats(entropy.mean(), jnp.zeros(()))
 
 
+_CONSTANT = 1e-8
+"""The variance of a feature below which it counts as constant."""
+
+
 def _moments(experts: Experts) -> dict[str, jax.Array]:
-    """Of the expert's observations (n, d), as `networks.add_moments` keeps them."""
-    there = (jnp.arange(experts.obs.shape[0]) < experts.count)[:, None]
-    count = experts.count.astype(jnp.float32)
-    mean = jnp.where(there, experts.obs, 0.0).sum(0) / count
-    return {"count": count, "mean": mean, "square": jnp.where(there, jnp.square(experts.obs - mean), 0.0).sum(0)}
+    """Of the expert's observations, as `networks.add_moments` keeps them. A feature that is constant in them is not
+    scaled: by its deviation of next to nothing what is met in play would be far out."""
+    obs, number = experts.obs[experts.of], experts.count[experts.of]
+    there, count = (jnp.arange(obs.shape[0]) < number)[:, None], number.astype(jnp.float32)
+    mean = jnp.where(there, obs, 0.0).sum(0) / count
+    square = jnp.where(there, jnp.square(obs - mean), 0.0).sum(0)
+    return {"count": count, "mean": mean, "square": jnp.where(square / count < _CONSTANT, count, square)}

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import jax
@@ -11,13 +12,25 @@ import numpy as np
 import optax
 from flax import struct
 
-from jaxreward.training.imitation.experts import Experts
+from jaxreward.training.imitation.experts import Experts, Transition
 from jaxreward.training.imitation.methods import AIRL, GAIL
-from jaxreward.training.networks import PRECISIONS, ActorCritic, Variables, apply, initial_kernel, normalized
+from jaxreward.training.networks import (
+    PRECISIONS,
+    ActorCritic,
+    Variables,
+    add_moments,
+    apply,
+    initial_kernel,
+    normalized,
+)
 from jaxreward.training.rollout import Trajectory
 
 Params = Any
 """`reward`, layers of an MLP, and for AIRL `potential`."""
+
+
+Seen = Callable[[jax.Array], jax.Array]
+"""Observations (..., d) as a discriminator reads them."""
 
 
 class Discriminator(struct.PyTreeNode):
@@ -112,22 +125,21 @@ def judge(
     Args:
         variables: of the agent that acted.
         trajectory: (T, E, ...), of which `reward` is not read.
-        experts: (n, ...).
+        experts: of which the set of the agent's row is learned from.
 
     Returns:
         The discriminator after `method.updates` steps, and the rewards (T, E) that it then gives to the trajectory.
     """
     with jax.default_matmul_precision(PRECISIONS[network.precision]):
-        own = _of_agent(trajectory, variables, network)
+        seen = partial(_as_seen, network, _moments(trajectory, variables, network))
+        own = _of_agent(trajectory, seen, network)
         rows = jax.tree.map(lambda x: x.reshape((-1, *x.shape[2:])), own)
 
         def step(state: Discriminator, k: jax.Array) -> tuple[Discriminator, None]:
             one, other, mix = jax.random.split(k, 3)
             mine = jax.random.randint(one, (method.batch,), 0, rows.logp.shape[0])
-            theirs = jax.random.randint(other, (method.batch,), 0, experts.count)
             agent = jax.tree.map(lambda x: x[mine], rows)
-            drawn = jax.tree.map(lambda x: x[theirs], experts.replace(count=None))
-            expert = _of_expert(drawn, variables, network, method)
+            expert = _of_expert(experts.drawn(other, method.batch), variables, seen, network, method)
             return _improved(state, method, agent, expert, mix, discount), None
 
         discriminator, _ = jax.lax.scan(step, discriminator, jax.random.split(key, method.updates))
@@ -170,25 +182,38 @@ def _inputs(x: Transitions) -> tuple[jax.Array, ...]:
     return x.obs, x.action, x.next_obs
 
 
-def _of_agent(trajectory: Trajectory, variables: Variables, network: ActorCritic) -> Transitions:
+def _of_agent(trajectory: Trajectory, seen: Seen, network: ActorCritic) -> Transitions:
     """(T, E, ...). The observation after the last step of an episode is of the next one, and `done` masks it."""
-    seen = _as_seen(trajectory.obs, variables, network)
-    action = network.distribution.encode(trajectory.action)
-    return Transitions(seen[:-1], action, seen[1:], trajectory.logp, trajectory.done)
+    obs, action = seen(trajectory.obs), network.distribution.encode(trajectory.action)
+    return Transitions(obs[:-1], action, obs[1:], _bounded(trajectory.logp), trajectory.done)
 
 
-def _of_expert(x: Experts, variables: Variables, network: ActorCritic, method: GAIL | AIRL) -> Transitions:
-    choice = network.distribution
-    logp = jnp.zeros(x.done.shape)
-    if isinstance(method, AIRL):  # what the agent would have done there
-        outputs, _, _ = apply(network, variables, x.obs)
-        logp = choice.log_prob(outputs, x.sample)
-    seen, following = (_as_seen(obs, variables, network) for obs in (x.obs, x.next_obs))
-    return Transitions(seen, choice.encode(x.sample), following, logp, x.done)
+def _of_expert(
+    x: Transition, variables: Variables, seen: Seen, network: ActorCritic, method: GAIL | AIRL
+) -> Transitions:
+    choice, obs = network.distribution, seen(x.obs)
+    if isinstance(method, GAIL):
+        return Transitions(obs, choice.encode(x.sample), obs, jnp.zeros(x.done.shape), x.done)
+    outputs, _, _ = apply(network, variables, x.obs)  # what the agent would have done there
+    logp = _bounded(choice.log_prob(outputs, x.sample))
+    return Transitions(obs, choice.encode(x.sample), seen(x.next_obs), logp, x.done)
 
 
-def _as_seen(obs: jax.Array, variables: Variables, network: ActorCritic) -> jax.Array:
-    """Observations as the agent's network reads them: normalised by its moments, and clipped, where it does so."""
-    if network.normalize:
-        obs = normalized(variables["moments"]["running"], obs)
+_LOG_PROBABILITY = 20.0
+"""Beyond this a density says nothing more: a narrow policy gives an expert's action any."""
+
+
+def _bounded(logp: jax.Array) -> jax.Array:
+    return jnp.clip(logp, -_LOG_PROBABILITY, _LOG_PROBABILITY)
+
+
+def _moments(trajectory: Trajectory, variables: Variables, network: ActorCritic) -> Any:
+    """Those of the agent with this trajectory, as it will learn with; None where it does not normalise."""
+    return add_moments(variables["moments"]["running"], trajectory.obs[:-1]) if network.normalize else None
+
+
+def _as_seen(network: ActorCritic, moments: Any, obs: jax.Array) -> jax.Array:
+    """Observations as the agent's network reads them: normalised and clipped, where it does so."""
+    if moments is not None:
+        obs = normalized(moments, obs)
     return jnp.clip(obs, -network.clip, network.clip) if network.clip < np.inf else obs

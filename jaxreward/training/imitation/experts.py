@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from functools import lru_cache
+from typing import Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -20,7 +21,7 @@ from jaxreward.programs.interpret import replay
 from jaxreward.tasks import Task
 from jaxreward.training.distributions import distribution_over
 from jaxreward.training.hyperparameters import PPO
-from jaxreward.training.imitation.methods import Method, method_of
+from jaxreward.training.imitation.methods import AIRL, GAIL, Method, method_of
 from jaxreward.value_words import short
 
 Positives = Literal["all", "last"]
@@ -43,23 +44,50 @@ class Imitation:
 
 
 class Experts(struct.PyTreeNode):
-    """Transitions of an expert: `obs` and `next_obs` (n, d), `sample` (n, ...), and `done` (n,) where the episode
-    ended. The first `count` () are there, the others are zero."""
+    """Transitions of U sets: `obs` (U, n, d), `sample` (U, n, ...), for AIRL `next_obs` (U, n, d), and `done` (U, n)
+    where the episode is over. Of set u the first `count[u]` are there, the others are zero. Agents learn from the set
+    of their row, `of` (C,); inside a row it is a number ()."""
 
     obs: Any
     sample: Any
     next_obs: Any
     done: Any
     count: Any
+    of: Any
+
+    def drawn(self, key: jax.Array, size: int) -> Transition:
+        """So many transitions of the set of one row, with replacement."""
+        rows = jax.random.randint(key, (size,), 0, self.count[self.of])
+        taken = (None if x is None else x[self.of, rows] for x in (self.obs, self.sample, self.next_obs, self.done))
+        return Transition(*taken)
+
+
+class Transition(NamedTuple):
+    """Drawn transitions (n, ...), see `Experts`."""
+
+    obs: Any
+    sample: Any
+    next_obs: Any
+    done: Any
+
+
+@dataclass(frozen=True, eq=False)
+class ObservedSet:
+    """A set of transitions as a program observes them, on the host, and the digest of what they are made of."""
+
+    rows: Transition = field(repr=False)
+    digest: str
+
+    def __len__(self) -> int:
+        return len(self.rows.done)
 
 
 @dataclass(frozen=True, eq=False)
 class ImitationRows:
-    """An `Imitation` for the rows of a population: the method, and the transitions of each row with their digests."""
+    """An `Imitation` for the rows of a population: the method, and the transitions of each row."""
 
     method: Method
-    rows: tuple[Experts, ...] = field(repr=False)
-    digests: tuple[str, ...]
+    rows: tuple[ObservedSet, ...] = field(repr=False)
 
     @staticmethod
     def of(given: Imitation, task: Task, programs: Sequence[Program], ppo: PPO) -> ImitationRows:
@@ -86,35 +114,44 @@ class ImitationRows:
                 "an agent with a memory reads rewards, and demonstrations have none: learn from them with PPO.gru = 0",
                 "ppo.gru",
             )
-        made = dict[tuple[str, int], tuple[Experts, str]]()
+        if given.positives == "last" and not isinstance(method, GAIL):
+            message = f"{method.name} learns from whole episodes: positives='last' is for gail"
+            raise InvalidSetting(message, "positives", "method")
+        made = dict[tuple[str, int], ObservedSet]()
         for program, episodes in zip(programs, sets, strict=True):
             key = (program.digest, id(episodes))
             if key not in made:
-                made[key] = _observed(program, task, episodes, given.positives)
-        pairs = [made[program.digest, id(episodes)] for program, episodes in zip(programs, sets, strict=True)]
-        return ImitationRows(method, tuple(rows for rows, _ in pairs), tuple(digest for _, digest in pairs))
+                made[key] = _observed(program, task, episodes, given.positives, isinstance(method, AIRL))
+        return ImitationRows(
+            method, tuple(made[p.digest, id(episodes)] for p, episodes in zip(programs, sets, strict=True))
+        )
 
     @property
     def key(self) -> tuple[Any, ...]:
         """All that training by it depends on, short."""
-        return (self.method.name, self.method, self.digests)
+        return (self.method.name, self.method, tuple(row.digest for row in self.rows))
 
     def take(self, rows: Sequence[int]) -> ImitationRows:
         """These rows, in this order."""
-        return ImitationRows(self.method, tuple(self.rows[k] for k in rows), tuple(self.digests[k] for k in rows))
+        return ImitationRows(self.method, tuple(self.rows[k] for k in rows))
 
     def stacked(self, width: int) -> Experts:
-        """Leaves (C, n, ...) with observations padded to `width`. n is a power of two, so that sets of nearly the same
-        size share what is compiled."""
-        n = 1 << (max(int(row.count) for row in self.rows) - 1).bit_length()
-        rows = [
-            Experts(
-                _padded(row.obs, n, width), _padded(row.sample, n), _padded(row.next_obs, n, width),
-                _padded(row.done, n), np.int32(row.count),
+        """The sets with observations padded to `width`, each once. Their transitions are padded to a power of two, so
+        that sets of nearly the same size share what is compiled."""
+        sets = list({row.digest: row for row in self.rows}.values())
+        n = 1 << (max(map(len, sets)) - 1).bit_length()
+        padded = [
+            Transition(
+                _padded(x.rows.obs, n, width), _padded(x.rows.sample, n),
+                None if x.rows.next_obs is None else _padded(x.rows.next_obs, n, width), _padded(x.rows.done, n),
             )
-            for row in self.rows
+            for x in sets
         ]  # fmt: skip
-        return jax.tree.map(lambda *x: np.stack(x), *rows)
+        place = {x.digest: k for k, x in enumerate(sets)}
+        counts = np.asarray([len(x) for x in sets], np.int32)
+        of = np.asarray([place[row.digest] for row in self.rows], np.int32)
+        whole = jax.tree.map(lambda *x: np.stack(x), *padded)
+        return Experts(whole.obs, whole.sample, whole.next_obs, whole.done, counts, of)
 
 
 def _sets_of(given: Any, programs: int) -> list[Trajectories]:
@@ -129,20 +166,45 @@ def _sets_of(given: Any, programs: int) -> list[Trajectories]:
     return list(sets)
 
 
-def _observed(program: Program, task: Task, episodes: Trajectories, positives: Positives) -> tuple[Experts, str]:
-    """The transitions as a program observes them, and their digest."""
+def _observed(
+    program: Program, task: Task, episodes: Trajectories, positives: Positives, following: bool
+) -> ObservedSet:
+    """The transitions as a program observes them, with the observations after them if these are read."""
     episodes.require_of(program.spec)
     steps = episodes.last_steps if positives == "last" else np.arange(episodes.steps)
-    samples, done = episodes.transitions(steps), np.isin(steps, episodes.last_steps)
-    observe = jax.jit(exact(jax.vmap(lambda *arrays: jnp.asarray(replay(program.observation_tape)(*arrays)[0]))))
-    obs, following = (np.nan_to_num(np.asarray(observe(*x)), nan=0.0, posinf=0.0, neginf=0.0)
-                      for x in (samples.states, samples.next_states))  # fmt: skip
+    over = episodes.last_steps[episodes.ended | (episodes.lengths >= task.horizon)]
+    samples, done = episodes.transitions(steps), np.isin(steps, over)
     sample = np.asarray(distribution_over(task.action_space).sample_of(jnp.asarray(samples.actions)))
-    rows = Experts(obs, sample, following, done, len(steps))
-    digest = hashlib.sha256()
-    for array in (obs, sample, following, done):
+    digest = hashlib.sha256(program.digest.encode())
+    for array in (*samples.transition(), done):
         digest.update(np.ascontiguousarray(array).tobytes())
-    return rows, digest.hexdigest()[:16]
+    obs, after = (_seen(program, states) if read else None
+                  for states, read in ((samples.states, True), (samples.next_states, following)))  # fmt: skip
+    return ObservedSet(Transition(obs, sample, after, done), f"{digest.hexdigest()[:16]}{'+' * following}")
+
+
+_BLOCK = 4096
+"""States that are observed at a time."""
+
+
+def _seen(program: Program, states: Sequence[np.ndarray]) -> np.ndarray:
+    """The observations (n, d) of states (n, ...)."""
+    count = len(states[0])
+    size = min(_BLOCK, 1 << (count - 1).bit_length())
+    parts = [
+        np.asarray(_observe(program)(*[_padded(x[k : k + size], size) for x in states])) for k in range(0, count, size)
+    ]
+    obs = np.concatenate(parts)[:count]
+    if bad := int((~np.isfinite(obs)).any(1).sum()):
+        message = f"what program {program.name} observes of {bad} of {count} states of the expert is not finite"
+        raise InvalidSetting(f"{message}: guard divisions, logarithms, square roots and powers", "programs")
+    return obs
+
+
+@lru_cache(maxsize=8)
+def _observe(program: Program) -> Any:
+    tape = replay(program.observation_tape)
+    return jax.jit(exact(jax.vmap(lambda *arrays: jnp.asarray(tape(*arrays)[0]))))
 
 
 def _padded(x: np.ndarray, n: int, width: int = 0) -> np.ndarray:

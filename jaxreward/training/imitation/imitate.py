@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 from jaxreward.demonstrations.trajectories import Trajectories
@@ -49,8 +50,8 @@ def imitate(
         method: `gail`, `airl`, `bc` (behaviour cloning), or a `GAIL`, `AIRL` or `Cloning` with settings of its own.
             With `bc`, `steps` are transitions of the expert that are learned from, and nothing is played but held-out
             episodes.
-        programs: interfaces for the sets, whose observations the agents and the discriminators see and whose rewards
-            are only measured; the task's own by default.
+        programs: an interface for each set, or one for all: agents and discriminators see its observations; its rewards
+            are only measured, but must be finite. The task's own by default.
         positives: which transitions of the episodes are learned from: all, or the last of each.
 
     The other arguments, what is returned and what is raised are those of `train`.
@@ -59,8 +60,11 @@ def imitate(
         A candidate for each set. Its return and its terms are by the program's reward, which no agent was paid.
     """
     check_task(task)
+    sets = 1 if isinstance(experts, Trajectories) else max(1, _count(experts))
     if programs is None:
-        programs = [Program.default(task)] * (1 if isinstance(experts, Trajectories) else max(1, _count(experts)))
+        programs = Program.default(task)
+    if isinstance(programs, Program | Path) or callable(programs):
+        programs = [programs] * sets
     return train(
         task, programs, ppo, seeds=seeds, steps=steps, checkpoints=checkpoints, eval_episodes=eval_episodes,
         execution=execution, checkpointing=checkpointing, progress=progress, should_stop=should_stop, trusted=trusted,

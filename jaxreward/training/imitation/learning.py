@@ -13,9 +13,6 @@ from jaxreward.training.networks import ActorCritic
 from jaxreward.training.ppo import Agent, LearnStats, learn
 from jaxreward.training.rollout import Trajectory
 
-_JUDGE = 2
-"""What is folded into an update's key for the discriminator; PPO uses the key itself and 1."""
-
 
 def learn_adversarially(
     agent: Agent,
@@ -31,12 +28,12 @@ def learn_adversarially(
     """As `ppo.learn`, with the rewards of the agent's discriminator, which learns first; the program's are not read.
 
     Args:
-        experts: (n, ...).
+        experts: of which the set of the agent's row is learned from.
     """
+    key, own = jax.random.split(key)
     found, reward = judge(
-        agent.discriminator, agent.variables, trajectory, experts, jax.random.fold_in(key, _JUDGE), hyper.discount,
-        network, method,
-    )  # fmt: skip
+        agent.discriminator, agent.variables, trajectory, experts, own, hyper.discount, network, method
+    )
     finite = jax.tree.reduce(lambda ok, x: ok & jnp.isfinite(x).all(), found, finite)
     learned, stats = learn(agent, trajectory.replace(reward=reward), finite, key, progress, network, hyper)
     kept = jax.tree.map(lambda new, old: jnp.where(learned.diverged, old, new), found, agent.discriminator)

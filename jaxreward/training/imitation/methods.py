@@ -25,8 +25,8 @@ class Adversarial:
         learning_rate: Adam's.
         updates: steps of the discriminator for each update of the agent.
         batch: transitions of either side in a step, drawn with replacement.
-        gradient_penalty: weight of (|gradient by the input| - 1)^2 between pairs of both sides (Gulrajani et al. 2017);
-            0 turns it off.
+        gradient_penalty: weight of (|gradient by the input| - 1)^2 between pairs of both sides (Gulrajani et al. 2017),
+            in the units of the input, so that observations should be of a size of about 1; 0 turns it off.
     """
 
     name: ClassVar[str] = ""
@@ -43,7 +43,7 @@ class Adversarial:
             value = getattr(self, field.name)
             if field.name == "hidden":
                 if not isinstance(value, tuple) or not value or not all(_whole(width) for width in value):
-                    raise _invalid(self, "hidden", f"lists positive widths, such as (64, 64), not {value!r}")
+                    raise _invalid(self, "hidden", f"is a tuple of positive widths, such as (64, 64), not {value!r}")
             elif field.name in ("updates", "batch"):
                 if not _whole(value):
                     raise _invalid(self, field.name, f"must be a whole number of at least 1, not {value!r}")
@@ -59,7 +59,8 @@ class GAIL(Adversarial):
 
     Attributes:
         reward: what it pays. `positive`, as published, pays for going on and `negative` for ending, whatever is done
-            (Kostrikov et al. 2019); the default is the sum of both, which does neither.
+            (Kostrikov et al. 2019); the default is the sum of both, which has either sign. No state after an episode is
+            learned, so that none of them is free of a bias where episodes end.
     """
 
     name: ClassVar[str] = "gail"
@@ -74,10 +75,11 @@ class GAIL(Adversarial):
 @dataclass(frozen=True)
 class AIRL(Adversarial):
     """Adversarial inverse reinforcement learning (Fu et al. 2018): D = exp(f) / (exp(f) + pi(a|s)) with
-    f = g(s, a) + discount h(s') - h(s), of which h is 0 where an episode is over, and the reward log D - log(1 - D).
+    f = g(s, a) + discount h(s') - h(s), of which h is 0 where an episode is over, and the reward log D - log(1 - D), in
+    which log pi(a|s) is bounded by 20 either way. It comes on top of PPO's bonus of the entropy; the penalty is of f.
 
     Attributes:
-        state_only: g reads the observation alone, so that what it learns is a reward for other dynamics too.
+        state_only: g reads the observation alone.
     """
 
     name: ClassVar[str] = "airl"
@@ -119,7 +121,7 @@ def method_of(given: str | Method) -> Method:
 
 
 def _whole(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
+    return hasattr(value, "__index__") and not isinstance(value, bool) and value >= 1
 
 
 def _number(value: Any) -> bool:
