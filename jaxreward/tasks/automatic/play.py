@@ -83,7 +83,7 @@ def play(task: Task, seed: int = 0) -> Play:
     heavy = _equations(task, state) > HEAVY
     episodes, longest = _size(task, state, view, heavy)
     platform = jax.default_backend()
-    options = compiler_options(task, platform) | (FAST_COMPILE if platform == "cpu" and not heavy else {})
+    options = compiler_options(task, platform) | dict(FAST_COMPILE if platform == "cpu" and not heavy else {})
     run = jax.jit(lambda key: _episodes(task, episodes, longest, key), compiler_options=options or None)
     packed, actions, rewards, values, alive = jax.device_get(run(jax.random.key(seed)))
     rewards = np.where(alive & np.isfinite(rewards), rewards, 0.0)
