@@ -74,7 +74,7 @@ def markdown(report: dict[str, Any]) -> str:
         lines += [
             f"{device.title}, {device.bandwidth / 1e12:g} TB/s, {device.flops / 1e12:.0f} TFLOP/s, "
             f"{' and '.join(assumed)} us a launch; {own[0]['seeds']} seeds, E = {own[0]['envs']}; compiled on "
-            f"{own[0]['cpu']}, {own[0]['cores']} cores, load average {min(loads):.1f} to {max(loads):.1f}; "
+            f"{' and '.join(sorted({row['cpu'] for row in own}))}, {own[0]['cores']} cores, load average {min(loads):.1f} to {max(loads):.1f}; "
             f"{' and '.join(versions)}; commit {', '.join(made)}",
             "", *grid(COLUMNS, [cells(r) for r in own]), "",
         ]  # fmt: skip
