@@ -70,11 +70,11 @@ def markdown(report: dict[str, Any]) -> str:
         made = dict.fromkeys(f"{r['commit']} ({r['label']})" if r["label"] else r["commit"] for r in own)
         versions = dict.fromkeys(f"jax {r['versions']['jax']}, Python {r['versions']['python']}" for r in own)
         assumed = dict.fromkeys(f"{r['estimate']['launch_us']:g}" for r in own if "estimate" in r)
-        loads = [r["load_average"] for r in own]
+        loads, processors = [r["load_average"] for r in own], sorted({r["cpu"] for r in own})
         lines += [
             f"{device.title}, {device.bandwidth / 1e12:g} TB/s, {device.flops / 1e12:.0f} TFLOP/s, "
             f"{' and '.join(assumed)} us a launch; {own[0]['seeds']} seeds, E = {own[0]['envs']}; compiled on "
-            f"{' and '.join(sorted({row['cpu'] for row in own}))}, {own[0]['cores']} cores, load average {min(loads):.1f} to {max(loads):.1f}; "
+            f"{' and '.join(processors)}, {own[0]['cores']} cores, load average {min(loads):.1f} to {max(loads):.1f}; "
             f"{' and '.join(versions)}; commit {', '.join(made)}",
             "", *grid(COLUMNS, [cells(r) for r in own]), "",
         ]  # fmt: skip
