@@ -14,10 +14,11 @@ from jaxreward.demonstrations.recording import (
     uniform_log_probability,
 )
 from jaxreward.demonstrations.storage import load_trajectories, save_trajectories, task_of_episodes
-from jaxreward.demonstrations.trajectories import Trajectories, WrongTrajectories, joined
+from jaxreward.demonstrations.trajectories import Positives, Trajectories, WrongTrajectories, joined
 
 __all__ = [
     "Actor",
+    "Positives",
     "RandomActor",
     "Trajectories",
     "WrongTrajectories",

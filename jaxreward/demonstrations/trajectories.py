@@ -19,6 +19,10 @@ Source = Literal["expert", "policy", "random", "imported"]
 """Who acted: a scripted expert, a trained policy, uniformly random actions, or whoever a user's data are of."""
 
 
+Positives = Literal["all", "last"]
+"""Which steps of an expert's episodes count as the expert's: all, or the last, of tasks that end on success."""
+
+
 class WrongTrajectories(UserError):
     """Arrays that are no episodes, or episodes of another task."""
 
@@ -97,6 +101,10 @@ class Trajectories:
     def last_steps(self) -> Array:
         """The last step of each episode, int (N,)."""
         return np.cumsum(self.lengths) - 1
+
+    def positive_steps(self, positives: Positives) -> Array:
+        """The steps that count as the expert's, int (k,)."""
+        return self.last_steps if positives == "last" else np.arange(self.steps)
 
     def transitions(self, steps: Array | None = None) -> Samples:
         """States, actions and next states of `steps` (k,), by default of all."""

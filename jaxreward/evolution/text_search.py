@@ -9,6 +9,7 @@ from typing import Any
 
 from jaxreward.config import with_values
 from jaxreward.demonstrations.texts import load_texts
+from jaxreward.demonstrations.trajectories import Positives
 from jaxreward.errors import InvalidSetting, errors_in_python
 from jaxreward.evolution.from_python import as_new, searched
 from jaxreward.evolution.identities import Identity
@@ -22,7 +23,6 @@ from jaxreward.evolution.watcher import Watcher
 from jaxreward.evolution.watching import OnGeneration, require_watching
 from jaxreward.objectives.demonstrations.demonstration_options import DemonstrationOptions
 from jaxreward.objectives.demonstrations.results import FITNESS
-from jaxreward.objectives.demonstrations.scoring import Positives
 from jaxreward.objectives.texts.objective import TextObjective
 from jaxreward.objectives.texts.text_sets import TextSets
 from jaxreward.objectives.texts.text_vocabulary import text_vocabulary

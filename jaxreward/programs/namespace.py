@@ -12,18 +12,7 @@ from typing import Any
 import jax
 
 from jaxreward.programs.names import API, BUILTINS
-
-
-class Module:
-    """A read-only stand-in for a module that holds its allowed names and nothing else."""
-
-    __slots__ = ("__dict__",)
-
-    def __init__(self, names: dict[str, Any]) -> None:
-        self.__dict__.update(names)
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        raise AttributeError("modules are read-only")
+from jaxreward.programs.read_only import Module
 
 
 @cache

@@ -128,7 +128,7 @@ class Chunk:
     def _compile_learn(self, of: Shapes, device: Device) -> Any:
         agents, rollout, _, stats = of
         seen = (self._trajectory(rollout), stats.finite) if self._plays else (None, None)
-        experts = self.imitation and self.imitation.stacked(self.population.width)
+        experts = self.imitation and self.imitation.shapes(self.population.width)
         shapes = (agents, *seen, self._keys, jnp.float32(0), self._hyper, experts)
         key = (self.network, jax.tree.structure(self.ppo), type(self._method), self._method, signature(shapes), device)
         return LEARNERS.get(key, lambda: compile_for(self._learn_all, shapes, device, donate=(0,)))

@@ -8,8 +8,8 @@ from functools import reduce
 
 import numpy as np
 
-from jaxreward.demonstrations import Trajectories
-from jaxreward.objectives.demonstrations.scoring import Array, Positives
+from jaxreward.demonstrations import Positives, Trajectories
+from jaxreward.objectives.demonstrations.scoring import Array
 from jaxreward.programs import Program
 from jaxreward.programs.batched_rewards import BatchedRewards
 from jaxreward.programs.samples import Samples
@@ -37,7 +37,7 @@ class EpisodeGroup:
         """Which steps lead to a state that should be told from others, bool (T,)."""
         found = np.zeros(self.episodes.steps, bool)
         if self.who == "expert":
-            found[self.episodes.last_steps if positives == "last" else slice(None)] = True
+            found[self.episodes.positive_steps(positives)] = True
         return found
 
 

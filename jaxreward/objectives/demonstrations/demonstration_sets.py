@@ -16,9 +16,10 @@ from jaxreward.demonstrations import (
     save_trajectories,
 )
 from jaxreward.demonstrations.texts import SUFFIX
+from jaxreward.demonstrations.trajectories import Positives
 from jaxreward.errors import FileProblem, UnusableFile
 from jaxreward.objectives.demonstrations.demonstration_options import DemonstrationOptions
-from jaxreward.objectives.demonstrations.scoring import DemonstrationData, Positives
+from jaxreward.objectives.demonstrations.scoring import DemonstrationData
 from jaxreward.runs.episode_rewards import FOLDER
 from jaxreward.search.seeding import derive_rng
 from jaxreward.tasks import Task, measure_of

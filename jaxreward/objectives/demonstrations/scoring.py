@@ -5,23 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache, reduce
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxreward.demonstrations import Trajectories, uniform_log_probability
+from jaxreward.demonstrations import Positives, Trajectories, uniform_log_probability
 from jaxreward.devices import FAST_COMPILE
 from jaxreward.objectives.demonstrations.fitness import accuracy, airl_fitness, log_discriminator
 from jaxreward.programs import Program, Spec
 from jaxreward.programs.batched_rewards import BatchedRewards
 from jaxreward.programs.samples import Samples
 from jaxreward.tasks import Task
-
-Positives = Literal["all", "last"]
-"""Which states of an expert's episodes should be told from others: all, or the last, of tasks that end on success; the
-states before the last are then among the others (GRACE, section 4, phase 1)."""
 
 _SMALL = 1 << 20
 """Rewards of which so many or more are worth the time of compiling well, on a CPU."""
@@ -34,8 +30,8 @@ class DemonstrationData:
     """Transitions of an expert, and of others.
 
     Attributes:
-        transitions: those that are to be told from the others first, then the rest of the expert's; a reward of states
-            alone sees the next states.
+        transitions: those that are to be told from the others first, then the rest of the expert's, which are among
+            the others (GRACE, section 4, phase 1); a reward of states alone sees the next states.
         experts: how many are to be told from the others.
         of_expert: how many are the expert's.
         log_probabilities: of the actions, float32 (n,), for `airl_fitness`.
@@ -67,7 +63,7 @@ class DemonstrationData:
         """
         for episodes in (expert, negative):
             DemonstrationData.require(task, episodes)
-        goals = expert.last_steps if positives == "last" else np.arange(expert.steps)
+        goals = expert.positive_steps(positives)
         steps = np.concatenate([goals, np.setdiff1d(np.arange(expert.steps), goals)])
         unknown = uniform_log_probability(task.action_space)
         logp = np.where(np.isnan(negative.log_probabilities), unknown, negative.log_probabilities)

@@ -11,9 +11,10 @@ import numpy as np
 
 from jaxreward import files
 from jaxreward.demonstrations.texts import TextEpisode, load_texts, save_texts
+from jaxreward.demonstrations.trajectories import Positives
 from jaxreward.errors import UserError
 from jaxreward.objectives.demonstrations.demonstration_sets import FOLDER
-from jaxreward.objectives.demonstrations.scoring import Array, Positives
+from jaxreward.objectives.demonstrations.scoring import Array
 from jaxreward.programs.host.checker import Transitions
 from jaxreward.search.seeding import derive_rng
 

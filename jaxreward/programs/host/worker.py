@@ -22,21 +22,10 @@ from jaxreward.programs.entries import FILE, Refused
 from jaxreward.programs.host.guard import guard
 from jaxreward.programs.host.names import API, BUILTINS
 from jaxreward.programs.limits import Limits
+from jaxreward.programs.read_only import Module
 
 _TERM = 64
 """Characters of the name of a term."""
-
-
-class Module:
-    """A read-only stand-in for a module that holds its allowed names and nothing else."""
-
-    __slots__ = ("__dict__",)
-
-    def __init__(self, names: dict[str, Any]) -> None:
-        self.__dict__.update(names)
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        raise AttributeError("modules are read-only")
 
 
 _CHECKS = {**CHECKS, "__known": lambda value: value}

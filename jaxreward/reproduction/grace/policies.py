@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from jaxreward.comparison.cells import Tools, Unfinished
-from jaxreward.demonstrations import Trajectories
-from jaxreward.objectives.demonstrations.scoring import Positives
+from jaxreward.demonstrations import Positives, Trajectories
 from jaxreward.programs import Program
 from jaxreward.records import SUCCESS, Measure
 from jaxreward.reproduction.cell import Cell, Plan

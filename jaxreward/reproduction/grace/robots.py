@@ -11,9 +11,16 @@ from typing import Any, ClassVar
 import numpy as np
 
 from jaxreward.comparison.cells import Tools
-from jaxreward.demonstrations import Trajectories, load_trajectories, record, record_random, save_trajectories
+from jaxreward.demonstrations import (
+    Positives,
+    Trajectories,
+    load_trajectories,
+    record,
+    record_random,
+    save_trajectories,
+)
 from jaxreward.objectives.demonstrations.demonstration_sets import DemonstrationSets
-from jaxreward.objectives.demonstrations.scoring import DemonstrationData, Positives
+from jaxreward.objectives.demonstrations.scoring import DemonstrationData
 from jaxreward.programs import Program
 from jaxreward.reproduction.cell import Cell, Plan
 from jaxreward.reproduction.grace.policies import Imitation, RewardPolicies, Training

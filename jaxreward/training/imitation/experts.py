@@ -6,14 +6,14 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from flax import struct
 
-from jaxreward.demonstrations.trajectories import Trajectories
+from jaxreward.demonstrations.trajectories import Positives, Trajectories
 from jaxreward.devices import exact
 from jaxreward.errors import InvalidSetting
 from jaxreward.programs import Program
@@ -23,9 +23,6 @@ from jaxreward.training.distributions import distribution_over
 from jaxreward.training.hyperparameters import PPO
 from jaxreward.training.imitation.methods import AIRL, GAIL, Method, method_of
 from jaxreward.value_words import short
-
-Positives = Literal["all", "last"]
-"""Which transitions of an expert's episodes are imitated: all, or the last of each."""
 
 
 @dataclass(frozen=True)
@@ -135,23 +132,38 @@ class ImitationRows:
         """These rows, in this order."""
         return ImitationRows(self.method, tuple(self.rows[k] for k in rows))
 
+    def shapes(self, width: int) -> Experts:
+        """Those of `stacked`, without the arrays."""
+        sets, n = self._sets()
+        first = next(iter(sets.values())).rows
+
+        def of(x: np.ndarray, *more: int) -> Any:
+            return jax.ShapeDtypeStruct((len(sets), n, *(more or x.shape[1:])), x.dtype)
+
+        following = None if first.next_obs is None else of(first.next_obs, width)
+        rows = of(first.obs, width), of(first.sample), following, of(first.done)
+        return Experts(*rows, *(jax.ShapeDtypeStruct((k,), np.int32) for k in (len(sets), len(self.rows))))
+
     def stacked(self, width: int) -> Experts:
         """The sets with observations padded to `width`, each once. Their transitions are padded to a power of two, so
         that sets of nearly the same size share what is compiled."""
-        sets = list({row.digest: row for row in self.rows}.values())
-        n = 1 << (max(map(len, sets)) - 1).bit_length()
+        sets, n = self._sets()
         padded = [
             Transition(
-                _padded(x.rows.obs, n, width), _padded(x.rows.sample, n),
-                None if x.rows.next_obs is None else _padded(x.rows.next_obs, n, width), _padded(x.rows.done, n),
+                _padded(x.obs, n, width), _padded(x.sample, n),
+                None if x.next_obs is None else _padded(x.next_obs, n, width), _padded(x.done, n),
             )
-            for x in sets
+            for x in (one.rows for one in sets.values())
         ]  # fmt: skip
-        place = {x.digest: k for k, x in enumerate(sets)}
-        counts = np.asarray([len(x) for x in sets], np.int32)
-        of = np.asarray([place[row.digest] for row in self.rows], np.int32)
-        whole = jax.tree.map(lambda *x: np.stack(x), *padded)
+        whole, place = jax.tree.map(lambda *x: np.stack(x), *padded), list(sets)
+        counts = np.asarray([len(one) for one in sets.values()], np.int32)
+        of = np.asarray([place.index(row.digest) for row in self.rows], np.int32)
         return Experts(whole.obs, whole.sample, whole.next_obs, whole.done, counts, of)
+
+    def _sets(self) -> tuple[dict[str, ObservedSet], int]:
+        """The different sets by digest, and how many transitions there is room for in each."""
+        sets = {row.digest: row for row in self.rows}
+        return sets, 1 << (max(map(len, sets.values())) - 1).bit_length()
 
 
 def _sets_of(given: Any, programs: int) -> list[Trajectories]:
@@ -171,7 +183,7 @@ def _observed(
 ) -> ObservedSet:
     """The transitions as a program observes them, with the observations after them if these are read."""
     episodes.require_of(program.spec)
-    steps = episodes.last_steps if positives == "last" else np.arange(episodes.steps)
+    steps = episodes.positive_steps(positives)
     over = episodes.last_steps[episodes.ended | (episodes.lengths >= task.horizon)]
     samples, done = episodes.transitions(steps), np.isin(steps, over)
     sample = np.asarray(distribution_over(task.action_space).sample_of(jnp.asarray(samples.actions)))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from jaxreward.demonstrations.trajectories import Trajectories
+from jaxreward.demonstrations.trajectories import Positives, Trajectories
 from jaxreward.programs import Program
 from jaxreward.tasks import Task
 from jaxreward.training.arguments import check_task
@@ -14,7 +14,7 @@ from jaxreward.training.candidates import Candidate
 from jaxreward.training.execution import Execution
 from jaxreward.training.executor import Checkpointing
 from jaxreward.training.hyperparameters import PPO
-from jaxreward.training.imitation.experts import Imitation, Positives
+from jaxreward.training.imitation.experts import Imitation
 from jaxreward.training.imitation.methods import Method
 from jaxreward.training.plan import EVAL_EPISODES
 from jaxreward.training.result import TrainResult

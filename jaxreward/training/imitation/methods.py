@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, get_args
 
 from jaxreward.errors import InvalidSetting
@@ -39,18 +39,15 @@ class Adversarial:
 
     def check(self) -> None:
         """Raise an InvalidSetting for the first invalid field."""
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if field.name == "hidden":
-                if not isinstance(value, tuple) or not value or not all(_whole(width) for width in value):
-                    raise _invalid(self, "hidden", f"is a tuple of positive widths, such as (64, 64), not {value!r}")
-            elif field.name in ("updates", "batch"):
-                if not _whole(value):
-                    raise _invalid(self, field.name, f"must be a whole number of at least 1, not {value!r}")
-            elif field.name in ("learning_rate", "gradient_penalty"):
-                lowest = "not be negative" if field.name == "gradient_penalty" else "be positive"
-                if not (_number(value) and (value >= 0 if field.name == "gradient_penalty" else value > 0)):
-                    raise _invalid(self, field.name, f"must {lowest} and finite, not {value!r}")
+        if not isinstance(self.hidden, tuple) or not self.hidden or not all(map(_whole, self.hidden)):
+            raise _invalid(self, "hidden", f"is a tuple of positive widths, such as (64, 64), not {self.hidden!r}")
+        for name in ("updates", "batch"):
+            if not _whole(value := getattr(self, name)):
+                raise _invalid(self, name, f"must be a whole number of at least 1, not {value!r}")
+        if not (_number(self.learning_rate) and self.learning_rate > 0):
+            raise _invalid(self, "learning_rate", f"must be a positive number, not {self.learning_rate!r}")
+        if not (_number(self.gradient_penalty) and self.gradient_penalty >= 0):
+            raise _invalid(self, "gradient_penalty", f"must be 0 or a positive number, not {self.gradient_penalty!r}")
 
 
 @dataclass(frozen=True)
