@@ -46,9 +46,13 @@ _EXPLANATIONS: tuple[tuple[type[BaseException], str], ...] = (
 )  # fmt: skip
 
 
-def _count(jaxpr: Any) -> int:
-    inner = (x for e in jaxpr.eqns for x in jax.tree.leaves(list(e.params.values()), is_leaf=_is_jaxpr) if _is_jaxpr(x))
-    return len(jaxpr.eqns) + sum(_count(getattr(x, "jaxpr", x)) for x in inner)
+def _equations(jaxpr: Any) -> Iterator[Any]:
+    """All equations of a computation, those inside of others included."""
+    for equation in jaxpr.eqns:
+        yield equation
+        for inner in jax.tree.leaves(list(equation.params.values()), is_leaf=_is_jaxpr):
+            if _is_jaxpr(inner):
+                yield from _equations(getattr(inner, "jaxpr", inner))
 
 
 def _is_jaxpr(value: Any) -> bool:
@@ -73,7 +77,7 @@ class Traced:
     @cached_property
     def equations(self) -> int:
         """How many equations it has, those inside of others included."""
-        return _count(self.jaxpr.jaxpr)
+        return sum(1 for _ in _equations(self.jaxpr.jaxpr))
 
     def equation_of(self, index: int) -> Any:
         """The equation that computes the leaf `index` of `out`; None for one that is passed on or constant."""
@@ -114,6 +118,13 @@ def traced(name: str, method: Callable[..., Any], arguments: tuple[Any, ...], lo
         if isinstance(value, Tracer):
             user = next((e for e in jaxpr.jaxpr.eqns if any(v is var for v in e.invars)), None)
             raise InvalidMethod(f"`{name}` fails: {_LEAKED}", locator.line_of_value(user, method))
+    for equation in _equations(jaxpr.jaxpr):
+        if equation.params.get("vmap_method", "none") is None:
+            raise InvalidMethod(
+                f"`{name}` calls a function of the host that is not batched, and many environments step at once: give "
+                'jax.pure_callback, or jax.ffi.ffi_call, vmap_method="broadcast_all" if the function takes arrays with '
+                'one more dimension in front, else vmap_method="sequential"', locator.line_of_value(equation, method)
+            )  # fmt: skip
     return Traced(out, jaxpr)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +61,16 @@ def by_numpy(state, action):
     return {"at": np.sin(state["at"]), "key": state["key"]}  # <- by_numpy
 
 
+def on_the_host(state, action, **how):
+    moved = jax.pure_callback(lambda at, by: at + by[..., 0], state["at"], state["at"], action, **how)
+    return {**state, "at": moved}
+
+
+def one_at_a_time(state, action):
+    moved = jax.pure_callback(np.add, state["at"], state["at"], action[0])  # <- one_at_a_time
+    return {**state, "at": moved}
+
+
 MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     "success of one": (
         {"success": of_one}, "`success` returns bool (1,), and must return a bool of shape (): select one, or use .",
@@ -103,6 +114,9 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
         {"step": jax.jit(narrows)}, "`step` turns state.at from float32 () into float16 (): add .astype(jnp.float32)",
     ),
     "a generator": ({"step": yields}, "`step` must be a plain function: no async def, no yield"),
+    "a step of the host that is not batched": (
+        {"step": one_at_a_time}, "`step` calls a function of the host that is not batched, and many environments step",
+    ),
     "a step by numpy": ({"step": by_numpy}, "`step` fails: numpy is given an array of JAX: use jax.numpy"),
     "no function": ({"step": 3}, "`step` is an int, and must be a function: write def step(state, action)"),
     "actions of another kind": (
@@ -141,3 +155,12 @@ def test_a_worst_that_is_no_number_is_told_at_once():
 def test_a_horizon_of_numpy_is_a_whole_number():
     task = jr.from_functions(reset, step, jr.Box((1,)), np.int64(4), success=passes)  # pyright: ignore
     assert type(task.horizon) is int and not mistakes_in(task, quick=True)
+
+
+def test_a_step_of_the_host_is_trained_on():
+    step = partial(on_the_host, vmap_method="broadcast_all")
+    task = jr.from_functions(reset, step, jr.Box((1,)), 4, reward=lambda s, a, n: n["at"], name="host")
+    assert not mistakes_in(task)
+    small = jr.PPO(envs=2, unroll=2, minibatches=1, hidden=(4,))
+    result = jr.train(task, lambda s, a, n: n["at"], small, seeds=1, steps=8, checkpoints=1, eval_episodes=2)
+    assert np.isfinite(result.success).all() and not result.diverged.any()
