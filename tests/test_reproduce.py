@@ -20,8 +20,9 @@ from jaxreward.errors import ChangedSetting, InvalidSetting, UnknownName, Unusab
 from jaxreward.reproduction import registry
 from jaxreward.reproduction.cell import Budget, Cell, Plan
 from jaxreward.reproduction.entry import Entry, Results
-from jaxreward.reproduction.grace.episodes import before_success
+from jaxreward.reproduction.grace.episodes import before_success, learner
 from jaxreward.reproduction.grace.figure4 import Figure4, Figure4b
+from jaxreward.reproduction.grace.policies import searches_of
 from jaxreward.reproduction.grace.published import TABLE_1, TABLE_2, TABLE_3
 from jaxreward.reproduction.grace.reward_search import LevelSearch
 from jaxreward.reproduction.grace.table1 import Table1
@@ -280,12 +281,20 @@ def test_every_cell_comes_after_those_that_it_needs(entry: Entry, tmp_path: Path
     assert [row.name for row in entry.tables(plan, {})[0].rows]
 
 
-def test_tables_and_figure_share_their_searches(tmp_path: Path) -> None:
-    figure, table = (
-        {c.folder(tmp_path) for c in e.cells(Plan(tmp_path, e.parts, e.budget)) if isinstance(c, LevelSearch)}
-        for e in (Figure4(), Table3())
+def test_tables_share_their_cells_and_have_searches_of_their_own(tmp_path: Path) -> None:
+    figure, few, all_ = (
+        {c.folder(tmp_path) for c in e.cells(Plan(tmp_path, e.parts, e.budget))}
+        for e in (Figure4(), Table2(), Table3())
     )
-    assert table < figure and Figure4.folder == Table3.folder == Table2.folder
+    assert few < all_ and not figure & all_ and Figure4.folder == Table3.folder == Table2.folder
+
+
+def test_searches_of_tables_expand_their_data_by_the_learner_of_the_policies(tmp_path: Path) -> None:
+    plan = Plan(tmp_path, ("GoToObj",), Budget(seeds=1, steps=1000, candidates=30))
+    (search,) = searches_of("GoToObj", plan)
+    own, plain = search.search(plan), LevelSearch("GoToObj", 8, 8, 0).search(plan)
+    assert own.option == ("expansions=2",) and plain.option == ()
+    assert own.ppo == learner(search.task()) and own.ppo.bootstrap and own.ppo.center_rewards
 
 
 def test_random_play_is_cut_before_it_succeeds(task_of: Callable[..., Task]) -> None:

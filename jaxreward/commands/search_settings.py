@@ -47,7 +47,8 @@ def resolve_search(given: Given[EvolveSettings]) -> Resolved[EvolveSettings]:
     else:
         usual = _usual(given)
         task, strategy = given.get("task", usual.task), given.get("strategy", usual.strategy)
-        base = preset(given.line.preset or "quick", task, strategy, given.platform)
+        objective = given.get("objective", EvolveSettings.objective)
+        base = preset(given.line.preset or "quick", task, strategy, given.platform, objective)
         base = dataclasses.replace(base, task=usual.task, task_arg=usual.task_arg, strategy=usual.strategy)
         new = _absolute(given.over(base, Source.PRESET, given.line.preset and f"--preset {given.line.preset}"))
     path = new.settings.out / new.settings.run_name

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Sequence
 from typing import Any
 
@@ -48,10 +49,21 @@ def show_outcome(outcome: Outcome, console: Console) -> None:
         for notice in outcome.best.feedback.notices:
             console.print(f"{notice.kind}: {notice.message}")
     console.print(f"{outcome.reason}; the best interface is {outcome.path / 'best_interface.py'}")
+    if s.objective == "demonstrations":
+        console.print(f"train on it: {_training_of(outcome)}", soft_wrap=True)
     if not missing("reports"):
         console.print(_drawn(outcome, task))
     if outcome.exit_code:
         console.print(f"unfinished: go on with --name {outcome.path.name} --resume")
+
+
+def _training_of(outcome: Outcome) -> str:
+    """The command that trains on what was recovered, with the learner that the search trains with."""
+    s = outcome.settings
+    words = ["jaxreward", "train", "--task", s.task, *(word for x in s.task_arg for word in ("--task-arg", x))]
+    words += ["--interfaces", str(outcome.path / "best_interface.py")]
+    words += [f"--ppo.{name.replace('_', '-')}" for name in ("bootstrap", "center_rewards") if getattr(s.ppo, name)]
+    return shlex.join(words)
 
 
 def _drawn(outcome: Outcome, task: str) -> str:

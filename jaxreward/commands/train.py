@@ -33,6 +33,7 @@ from jaxreward.runs.disk import check_target
 from jaxreward.sentences import mention
 from jaxreward.tasks import Task, has_real_actions, make_task_of
 from jaxreward.training import PPO, Imitation, TrainResult, train
+from jaxreward.training.learners import for_recovered_rewards
 
 ImitateOption = Literal["none", "gail", "airl", "bc"]
 
@@ -131,6 +132,8 @@ def resolve(given: Given[TrainSettings]) -> Resolved[TrainSettings]:
         base = dataclasses.replace(base, steps=steps, seeds=of_paper.final_seeds, ppo=of_paper.ppo)
     elif has_real_actions(task):
         base = dataclasses.replace(base, steps=quick_steps(task), seeds=3, checkpoints=8)
+    if given.get("imitate", TrainSettings.imitate) != "none":
+        base = dataclasses.replace(base, ppo=for_recovered_rewards(base.ppo))
     return given.over(base, Source.PRESET)
 
 

@@ -10,7 +10,7 @@ from jaxreward.evolution.settings import EvolveSettings, ObjectiveName
 from jaxreward.sentences import mention
 from jaxreward.tasks import Box, Task, has_real_actions
 from jaxreward.training import PPO, paper
-from jaxreward.training.learners import quick_for
+from jaxreward.training.learners import for_recovered_rewards, quick_for
 
 PRESETS = ("quick", "paper-budget", "paper")
 
@@ -65,21 +65,39 @@ def _has_real_actions(task: str | Task) -> bool:
     return has_real_actions(task) if isinstance(task, str) else isinstance(task.action_space, Box)
 
 
+DEMONSTRATION_CANDIDATES, EXPANSIONS = 100, 2
+"""Of a search on demonstrations."""
+
+
 def preset(
-    name: str, task: str | Task, strategy: str = EvolveSettings.strategy, platform: str | None = None
+    name: str,
+    task: str | Task,
+    strategy: str = EvolveSettings.strategy,
+    platform: str | None = None,
+    objective: ObjectiveName = "training",
 ) -> EvolveSettings:
     """Defaults by name, for a task or that of this name, and for devices of a platform of JAX, by default that of its
     default backend.
 
     The budgets of `quick` are sized for two cores, its learner for the platform. `paper-budget` is the search of
     LIMEN's paper (30 candidates, one at a time) and its budgets with the learner of `quick`; `paper` has the paper's
-    learner too.
+    learner too. A search on demonstrations has the learner of `for_recovered_rewards`, with `grace` expansions of the
+    data, and with `quick` more candidates, which cost no training.
 
     Raises:
         UserError: no such preset, or none for this task.
     """
     if name not in PRESETS:
         raise UnknownName("preset", name, PRESETS, otherwise="choose from", settings=("preset",))
+    found = _for_training(name, task, strategy, platform)
+    if objective == "training":
+        return found
+    candidates = DEMONSTRATION_CANDIDATES if name == "quick" else found.candidates
+    option = (*found.option, f"expansions={EXPANSIONS}") if strategy == "grace" else found.option
+    return dataclasses.replace(found, candidates=candidates, option=option, ppo=for_recovered_rewards(found.ppo))
+
+
+def _for_training(name: str, task: str | Task, strategy: str, platform: str | None) -> EvolveSettings:
     real, learner, steps = _has_real_actions(task), quick_learner(task, platform), quick_steps(task)
     task = _name(task)
     base = EvolveSettings(task=task, steps=steps, ppo=learner)

@@ -60,7 +60,8 @@ def search_settings(
     vocabulary, given = vocabulary_of(given)
     if vocabulary is not None:
         identities["vocabulary"] = _identity_of(vocabulary)
-    base = preset(preset_name, own_task or named["task"], named["strategy"])
+    objective = given.get("objective") or EvolveSettings.objective
+    base = preset(preset_name, own_task or named["task"], named["strategy"], objective=objective)
     if options is not None:
         if given.get("option"):
             raise InvalidSetting("give the options of the strategy in the object or as option=, not both", "option")

@@ -42,7 +42,8 @@ class Grace(SearchStrategy[GraceMemory]):
     rounds the best reward trains a policy, whose trajectories join the negative ones (phase 3), and the population is
     scored again; the round after it is left out where the best still tells apart a share of at least `enough` of all
     pairs of an expert state and another. The last `shaping_generations` of the last round ask for rewards that grow
-    along the expert's trajectories. With `generations` 0 there is one round that only budgets end.
+    along the expert's trajectories. With `generations` 0 the rounds share the budget equally, and only budgets end the
+    last.
     """
 
     name: ClassVar[str] = "grace"
@@ -70,9 +71,9 @@ class Grace(SearchStrategy[GraceMemory]):
         require_choice(self.name, "replacement", self.replacement, get_args(Replacement))
         if self.replacement == "elite" and self.elite > self.population:
             raise invalid(self.name, "elite", self.elite, f"give at most the population, {self.population}.")
-        if (self.expansions or self.shaping_generations) and not self.generations:
-            which = "expansions" if self.expansions else "shaping_generations"
-            raise invalid(self.name, which, getattr(self, which), "a round must have an end: give generations too.")
+        if self.shaping_generations and not self.generations:
+            remedy = "the last generations must be known: give generations too."
+            raise invalid(self.name, "shaping_generations", self.shaping_generations, remedy)
         if self.shaping_generations > self.generations:
             remedy = f"give at most generations, {self.generations}."
             raise invalid(self.name, "shaping_generations", self.shaping_generations, remedy)
@@ -152,11 +153,13 @@ class Grace(SearchStrategy[GraceMemory]):
     @property
     def _round(self) -> int:
         """Children of a round."""
-        return self.generations * self.population
+        if self.generations:
+            return self.generations * self.population
+        return -(-max(0, self.budget - self.population) // (1 + self.expansions))
 
     def _expands(self, state: State[GraceMemory]) -> bool:
         memory = state.memory
-        due = self.generations > 0 and memory.children >= self._round and bool(memory.population)
+        due = memory.children >= self._round > 0 and bool(memory.population)
         return due and memory.expansions < self.expansions and "expand" not in state.declined
 
     def _shapes(self, memory: GraceMemory) -> bool:

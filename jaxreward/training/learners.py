@@ -107,6 +107,17 @@ def quick(task: Task, platform: str | None = None) -> PPO:
     return quick_for(isinstance(task.action_space, Box), platform)
 
 
+def for_recovered_rewards(ppo: PPO) -> PPO:
+    """`ppo` for a reward that was recovered from demonstrations, which has a level in every state, and most often costs
+    in all but a few.
+
+    Values are estimated from that level, and the horizon cuts an episode and is no end of it. As an end it would be
+    worth as much as success is, and since the agent does not see it come, that is noise in every estimate (Pardo et al.
+    2018, "Time limits in reinforcement learning").
+    """
+    return ppo.replace(bootstrap=True, center_rewards=True)
+
+
 def paper(name: str) -> PPO:
     """The learner that LIMEN's paper has for the task called `name`.
 

@@ -26,11 +26,13 @@ class RewardScale(struct.PyTreeNode):
 
     `ret` (E,) is the discounted sum of past rewards of each running episode, `square` the mean of
     its square over `count` steps. The mean square and not the variance: a constant reward has none.
+    `level` () is what is subtracted from rewards before, None unless they are centred.
     """
 
     ret: jax.Array
     square: jax.Array
     count: jax.Array
+    level: jax.Array | None = None
 
 
 class Agent(struct.PyTreeNode):
@@ -98,7 +100,8 @@ def optimizer(hyper: PPO) -> optax.GradientTransformation:
 def new_agent(params: Params, hyper: PPO, width: int) -> Agent:
     """An agent that has learned nothing, for observations of `width` features, padding included."""
     zero = jnp.zeros(())
-    scale = RewardScale(ret=jnp.zeros(hyper.envs), square=zero, count=zero)
+    level = zero if hyper.center_rewards else None
+    scale = RewardScale(ret=jnp.zeros(hyper.envs), square=zero, count=zero, level=level)
     moments = new_moments(width) if hyper.normalize_observations else None
     return Agent(params, moments, optimizer(hyper).init(params), scale, jnp.zeros((), bool))
 
@@ -138,21 +141,35 @@ def _outputs(network: ActorCritic, variables: Variables, batch: Batch) -> tuple[
 
 
 def scaled_rewards(scale: RewardScale, trajectory: Trajectory, hyper: PPO) -> tuple[RewardScale, jax.Array]:
-    """Rewards (T, E) times `reward_scale`; with `scale_rewards` over the running root mean square of the discounted
-    return, clipped."""
+    """Rewards (T, E) times `reward_scale`; with `center_rewards` less their level; with `scale_rewards` over the
+    running root mean square of the discounted return, clipped."""
+    level, rewards = centred_rewards(scale, trajectory, hyper)
     if not hyper.scale_rewards:
-        return scale, trajectory.reward * hyper.reward_scale
+        return scale.replace(level=level, count=scale.count + rewards.size), rewards * hyper.reward_scale
 
     def step(ret: jax.Array, x: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         reward, done = x
         ret = hyper.discount * ret + reward
         return jnp.where(done, 0.0, ret), ret
 
-    last, returns = jax.lax.scan(step, scale.ret, (trajectory.reward, trajectory.done))
+    last, returns = jax.lax.scan(step, scale.ret, (rewards, trajectory.done))
     count = scale.count + returns.size
     square = scale.square + (jnp.square(returns).mean() - scale.square) * returns.size / count
-    scaled = jnp.clip(trajectory.reward / jnp.sqrt(square + 1e-8), -MAX_SCALED_REWARD, MAX_SCALED_REWARD)
-    return RewardScale(last, square, count), scaled * hyper.reward_scale
+    scaled = jnp.clip(rewards / jnp.sqrt(square + 1e-8), -MAX_SCALED_REWARD, MAX_SCALED_REWARD)
+    return RewardScale(last, square, count, level), scaled * hyper.reward_scale
+
+
+def centred_rewards(scale: RewardScale, trajectory: Trajectory, hyper: PPO) -> tuple[jax.Array | None, jax.Array]:
+    """The level of the rewards, None unless they are centred, and the rewards (T, E) less it.
+
+    With the level m, every value is less by m / (1 - discount), which at a terminal step, whose value is 0, is part of
+    the reward. So nothing else changes: advantages are the same for values that are less by that.
+    """
+    if scale.level is None:
+        return None, trajectory.reward
+    level = jnp.where(scale.count > 0, scale.level, trajectory.reward.mean())
+    terminal = trajectory.done & ~trajectory.truncated if hyper.bootstrap else trajectory.done
+    return level, trajectory.reward - level * jnp.where(terminal, 1.0 / (1.0 - hyper.discount), 1.0)
 
 
 def unroll_advantages(

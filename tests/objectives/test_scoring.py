@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Sequence
 
 import jax
@@ -135,10 +136,29 @@ def test_states_before_the_last_are_told_from_it(corridor: Task, negative: Traje
     expert = record_actions(corridor, reset_keys(2, 0), [[1] * 6, [1] * 6])
     whole, last = (DemonstrationData.of(corridor, expert, negative, which) for which in ("all", "last"))
     assert (whole.experts, whole.of_expert, last.experts, last.of_expert) == (12, 12, 2, 12)
-    assert len(whole.transitions) == len(last.transitions) == 12 + negative.steps
+    assert len(whole.transitions) == 12 + negative.steps
     place = [leaf.name for leaf in Spec.of(corridor).leaves].index("place")
     np.testing.assert_array_equal(last.transitions.next_states[place][:12], [6, 6, *range(1, 6), *range(1, 6)])
     np.testing.assert_array_equal(last.steps[:12], [5, 11, *range(5), *range(6, 11)])
+
+
+def test_an_end_that_another_reached_is_no_negative_step(corridor: Task, negative: Trajectories) -> None:
+    """Where an end makes a state positive, no other's end is told from it; one that the horizon cut is."""
+    expert = record_actions(corridor, reset_keys(2, 0), [[1] * 6, [1] * 6])
+    ended = dataclasses.replace(negative, ended=np.arange(len(negative)) < 2)
+    whole, last = (DemonstrationData.of(corridor, expert, ended, which) for which in ("all", "last"))
+    kept = np.setdiff1d(np.arange(negative.steps), negative.last_steps[:2])
+    assert len(whole.transitions) == 12 + negative.steps and len(last.transitions) == 12 + len(kept)
+    np.testing.assert_array_equal(last.steps[12:], kept)
+    np.testing.assert_array_equal(last.log_probabilities[12:], negative.log_probabilities[kept])
+    for found, given in zip(last.transitions.next_states, negative.transitions(kept).next_states, strict=True):
+        np.testing.assert_array_equal(found[12:], given)
+
+
+def test_without_a_negative_step_it_is_said_what_to_give(corridor: Task) -> None:
+    expert = record_actions(corridor, reset_keys(2, 0), [[1], [1]])
+    with pytest.raises(WrongTrajectories, match="no step is negative: .* give longer ones"):
+        DemonstrationData.of(corridor, expert, dataclasses.replace(expert, ended=np.ones(2, bool)), "last")
 
 
 def test_demonstrations_of_another_task_are_refused(

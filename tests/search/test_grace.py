@@ -106,6 +106,21 @@ def test_after_a_round_the_data_are_expanded_and_everyone_is_scored_again(result
     assert "1 generations are complete" in strategy.finished(state)
 
 
+def test_without_generations_the_rounds_share_the_budget(result, founded):
+    strategy, state = founded(expansions=2, budget=13)
+    for round in "ef":
+        state = told(strategy, state, [result(f"{round}{k}", -5.0, parents=("a",)) for k in range(3)])
+        assert [request.operator for request in ask(strategy, state, 3)] == ["expand"]
+        state = told(strategy, state, [expand(result)])
+        asked = [request.parents[0].candidate.id for request in ask(strategy, state, 4)]
+        state = told(strategy, state, [kept(result, id, -1.0) for id in asked])
+        assert {request.operator for request in ask(strategy, state, 3)} == {"improve"}
+    state = told(strategy, state, [result(f"g{k}", -5.0, parents=("a",)) for k in range(3)])
+    assert {request.operator for request in ask(strategy, state, 3)} == {"improve"} and not strategy.finished(state)
+    strategy, state = founded(expansions=2, budget=4)
+    assert {request.operator for request in ask(strategy, state, 3)} == {"improve"}, "no round has a child"
+
+
 def test_a_reward_that_fits_the_new_data_is_not_changed(result, founded):
     strategy, state = founded(generations=1, expansions=2, enough=0.9)
     state = told(strategy, state, [result(f"child{k}", -5.0, parents=("a",)) for k in range(4)])
@@ -137,7 +152,6 @@ def test_the_last_generations_ask_for_a_growing_reward(result, founded):
     ("options", "setting"),
     [
         ({"elite": 30, "replacement": "elite"}, "elite"),
-        ({"expansions": 1}, "expansions"),
         ({"shaping_generations": 1}, "shaping_generations"),
         ({"shaping_generations": 3, "generations": 2}, "shaping_generations"),
         ({"temperature": 0.0}, "temperature"),

@@ -11,12 +11,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxreward.demonstrations import Positives, Trajectories, uniform_log_probability
+from jaxreward.demonstrations import Positives, Trajectories, WrongTrajectories, uniform_log_probability
 from jaxreward.devices import FAST_COMPILE
 from jaxreward.objectives.demonstrations.fitness import accuracy, airl_fitness, log_discriminator
 from jaxreward.programs import Program, Spec
 from jaxreward.programs.batched_rewards import BatchedRewards
 from jaxreward.programs.samples import Samples
+from jaxreward.sentences import mention
 from jaxreward.tasks import Task
 
 _SMALL = 1 << 20
@@ -55,22 +56,33 @@ class DemonstrationData:
     ) -> DemonstrationData:  # fmt: skip
         """The transitions of some episodes.
 
+        Where only the last states of the expert's episodes are positive, since reaching them ends an episode, the last
+        step of another episode that ended is neither positive nor negative: it may have reached the same.
+
         The probability of an action is that of the policy that acted, where the episodes have it, else that of a
         uniformly random action: always so for an expert, since AIRL asks what the learner would have done there.
 
         Raises:
-            WrongTrajectories: episodes of another task.
+            WrongTrajectories: episodes of another task, or without a negative step.
         """
         for episodes in (expert, negative):
             DemonstrationData.require(task, episodes)
         goals = expert.positive_steps(positives)
         steps = np.concatenate([goals, np.setdiff1d(np.arange(expert.steps), goals)])
+        ends = negative.last_steps[negative.ended] if positives == "last" else ()
+        others = np.setdiff1d(np.arange(negative.steps), ends)
+        if not len(others) and len(steps) == len(goals):
+            raise WrongTrajectories(
+                "no step is negative: every episode has one step alone and ends with it; give longer ones, or other "
+                f"negative ones with {mention('negative')}"
+            )
         unknown = uniform_log_probability(task.action_space)
-        logp = np.where(np.isnan(negative.log_probabilities), unknown, negative.log_probabilities)
+        logp = negative.log_probabilities[others]
+        logp = np.where(np.isnan(logp), unknown, logp)
         return DemonstrationData(
-            expert.transitions(steps).joined(negative.transitions()), len(goals), len(steps),
+            expert.transitions(steps).joined(negative.transitions(others)), len(goals), len(steps),
             np.concatenate([np.full(len(steps), unknown), logp]).astype(np.float32),
-            np.concatenate([steps, np.arange(negative.steps)]),
+            np.concatenate([steps, others]),
         )  # fmt: skip
 
 

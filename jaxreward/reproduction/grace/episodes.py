@@ -16,6 +16,8 @@ from jaxreward.objectives.demonstrations.demonstration_sets import Demonstration
 from jaxreward.objectives.demonstrations.scoring import DemonstrationData
 from jaxreward.reproduction.grace.published import TRAJECTORIES
 from jaxreward.tasks import Task, make_task_of
+from jaxreward.training import PPO, quick
+from jaxreward.training.learners import for_recovered_rewards
 
 HELD_OUT = 200
 """Episodes of the expert, and others, that accuracy is measured on. The paper has about 480 of each."""
@@ -33,6 +35,16 @@ def task_name(level: str) -> str:
 def level_task(level: str) -> Task:
     """The level as a task; the same object for all cells, by which programs, compiled functions and so on are kept."""
     return make_task_of(task_name(level))
+
+
+def learner(task: Task) -> PPO:
+    """Of all policies, those of known rewards too: it is to be the same."""
+    return for_recovered_rewards(quick(task))
+
+
+def level_seconds(env_steps: int) -> float:
+    """Of a training on a level with two CPU cores, about."""
+    return 25.0 + env_steps / 140_000
 
 
 @dataclass(frozen=True)

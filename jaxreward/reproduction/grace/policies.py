@@ -14,12 +14,12 @@ from jaxreward.programs import Program
 from jaxreward.records import SUCCESS, Measure
 from jaxreward.reproduction.cell import Cell, Plan
 from jaxreward.reproduction.entry import Results
-from jaxreward.reproduction.grace.episodes import LevelEpisodes, level_task
-from jaxreward.reproduction.grace.reward_search import LevelSearch, RewardSearch
+from jaxreward.reproduction.grace.episodes import LevelEpisodes, learner, level_seconds, level_task
+from jaxreward.reproduction.grace.reward_search import ExpandedLevelSearch, RewardSearch
 from jaxreward.reproduction.layout import Measured, numbers_of
 from jaxreward.runs.checkpoint import Checkpoints
 from jaxreward.tasks import Task
-from jaxreward.training import Checkpointing, Interrupted, TrainResult, imitate, quick, train
+from jaxreward.training import Checkpointing, Interrupted, TrainResult, imitate, train
 
 TRAJECTORIES = 8
 """Expert trajectories that GRACE is given in tables 2 and 3, and as many negative ones."""
@@ -29,9 +29,6 @@ STEPS = 1_000_000
 """Environment steps of a policy by default. The paper trains 10 million."""
 _POINTS = 5
 """Of the learning curves, which only a picture would need more of."""
-
-STEPS_A_SECOND, COMPILE_S = 140_000, 25.0
-"""Of training on levels with two CPU cores, about."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +92,7 @@ class RewardPolicies(Training):
 
     def train(self, plan: Plan, tools: Tools, **how: Any) -> TrainResult:
         found = [cell.found(plan, tools.checker) for cell in self.needs(plan)]
-        return train(self.task(), [*self.known(), *found], quick(self.task()), **how)
+        return train(self.task(), [*self.known(), *found], learner(self.task()), **how)
 
     def numbers(self, values: list[list[float]], result: TrainResult, plan: Plan) -> dict[str, Any]:
         found = values[-len(self.needs(plan)) :]
@@ -128,7 +125,7 @@ class Imitation(Training):
 
     def train(self, plan: Plan, tools: Tools, **how: Any) -> TrainResult:
         task = self.task()
-        return imitate(task, [self.expert(plan)], self.method, quick(task), positives=self.positives, **how)
+        return imitate(task, [self.expert(plan)], self.method, learner(task), positives=self.positives, **how)
 
     def numbers(self, values: list[list[float]], result: TrainResult, plan: Plan) -> dict[str, Any]:
         return {self.method: values[0]}
@@ -145,9 +142,9 @@ def measured(results: Results, cell: Cell, name: str, measure: Measure = SUCCESS
 # ---- levels
 
 
-def searches_of(level: str, plan: Plan) -> list[LevelSearch]:
-    """The searches whose rewards are trained on: those of figure 4 with eight trajectories, one for each seed."""
-    return [LevelSearch(level, TRAJECTORIES, TRAJECTORIES, seed) for seed in range(plan.budget.seeds)]
+def searches_of(level: str, plan: Plan) -> list[ExpandedLevelSearch]:
+    """The searches whose rewards are trained on, one for each seed."""
+    return [ExpandedLevelSearch(level, TRAJECTORIES, TRAJECTORIES, seed) for seed in range(plan.budget.seeds)]
 
 
 @dataclass(frozen=True)
@@ -164,7 +161,7 @@ class LevelPolicies(RewardPolicies):
         return searches_of(self.part, plan)
 
     def seconds(self, plan: Plan) -> float:
-        return COMPILE_S + self.env_steps(plan) / STEPS_A_SECOND
+        return level_seconds(self.env_steps(plan))
 
 
 @dataclass(frozen=True)
@@ -180,4 +177,4 @@ class LevelImitation(Imitation):
         return LevelEpisodes(self.part, plan.out).expert(self.episodes)
 
     def seconds(self, plan: Plan) -> float:
-        return COMPILE_S + 2.0 * self.env_steps(plan) / STEPS_A_SECOND
+        return level_seconds(2 * self.env_steps(plan))

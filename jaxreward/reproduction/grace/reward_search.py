@@ -21,13 +21,15 @@ from jaxreward.objectives.demonstrations.scoring import DemonstrationData, separ
 from jaxreward.programs import Checker, Program
 from jaxreward.records import ACCURACY
 from jaxreward.reproduction.cell import Cell, Plan
-from jaxreward.reproduction.grace.episodes import LevelEpisodes, level_task
+from jaxreward.reproduction.grace.episodes import LevelEpisodes, learner, level_seconds, level_task
 from jaxreward.tasks import Task
 
 CANDIDATES = 40
 """Rewards that a search scores by default. The paper asks for 2,000: 100 generations of 20."""
 POPULATION = 20
 """The paper's (table 6)."""
+EXPANSIONS, EXPANSION_STEPS = 2, 200_000
+"""Of a search whose reward is trained on: how often its data are expanded, and environment steps of each policy."""
 _SEARCH = "search"
 
 _SECONDS, _SECONDS_A_CANDIDATE = 4.0, 0.16
@@ -137,3 +139,26 @@ class LevelSearch(RewardSearch):
 
     def held_out(self, plan: Plan) -> DemonstrationData:
         return LevelEpisodes(self.part, plan.out).held_out()
+
+
+@dataclass(frozen=True)
+class ExpandedLevelSearch(LevelSearch):
+    """A search whose data are expanded by the policies of its rewards, which the paper needs on robots alone: a
+    language model guesses what the expert meant, and the genetic proposer must see what it did not."""
+
+    kind: ClassVar[str] = "expanded"
+
+    def settings(self, plan: Plan) -> dict[str, Any]:
+        return super().settings(plan) | {"expansions": EXPANSIONS, "expansion_steps": EXPANSION_STEPS}
+
+    def env_steps(self, plan: Plan) -> int:
+        return EXPANSIONS * EXPANSION_STEPS
+
+    def seconds(self, plan: Plan) -> float:
+        return super().seconds(plan) + EXPANSIONS * level_seconds(EXPANSION_STEPS)
+
+    def options(self, plan: Plan) -> tuple[str, ...]:
+        return (f"expansions={EXPANSIONS}",)
+
+    def more(self, plan: Plan) -> dict[str, Any]:
+        return {"steps": EXPANSION_STEPS, "ppo": learner(self.task())}

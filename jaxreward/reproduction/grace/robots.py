@@ -23,18 +23,17 @@ from jaxreward.objectives.demonstrations.demonstration_sets import Demonstration
 from jaxreward.objectives.demonstrations.scoring import DemonstrationData
 from jaxreward.programs import Program
 from jaxreward.reproduction.cell import Cell, Plan
+from jaxreward.reproduction.grace.episodes import learner
 from jaxreward.reproduction.grace.policies import Imitation, RewardPolicies, Training
-from jaxreward.reproduction.grace.reward_search import POPULATION, RewardSearch
+from jaxreward.reproduction.grace.reward_search import EXPANSIONS, POPULATION, RewardSearch
 from jaxreward.tasks import Task, make_task_of
-from jaxreward.training import TrainResult, quick, train
+from jaxreward.training import TrainResult, train
 
 TRAJECTORIES = 10
 """Expert trajectories that a search is given, and as many negative ones. The paper does not say how many it gives; its
 GAIL has 10, or 200."""
 IMITATED = 200
 _HELD_OUT = 16
-EXPANSIONS = 2
-"""Times that a policy's episodes join the negative ones. The paper: 10."""
 CANDIDATES = POPULATION * (2 + EXPANSIONS)
 """The first population, and a generation before, between and after the expansions."""
 STEPS = 1_000_000
@@ -70,7 +69,7 @@ class NativePolicies(Training):
         return _seconds(self.part, self.env_steps(plan))
 
     def train(self, plan: Plan, tools: Tools, **how: Any) -> TrainResult:
-        return train(self.task(), [Program.dense(self.task())], quick(self.task()), **how)
+        return train(self.task(), [Program.dense(self.task())], learner(self.task()), **how)
 
     def numbers(self, values: list[list[float]], result: TrainResult, plan: Plan) -> dict[str, Any]:
         found = record(self.task(), result.policy(0), IMITATED + _HELD_OUT, seed=0)
@@ -111,7 +110,7 @@ class RobotSearch(RewardSearch):
         return f"generations={max(1, rounds)}", f"expansions={EXPANSIONS}"
 
     def more(self, plan: Plan) -> dict[str, Any]:
-        return {"steps": plan.steps, "ppo": quick(self.task())}
+        return {"steps": plan.steps, "ppo": learner(self.task())}
 
     def sets(self, plan: Plan) -> DemonstrationSets:
         episodes = NativePolicies(self.part).episodes(plan)

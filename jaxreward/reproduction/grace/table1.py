@@ -9,9 +9,9 @@ from jaxreward.reproduction.cell import Budget, Cell, Plan
 from jaxreward.reproduction.entry import Entry, Results
 from jaxreward.reproduction.grace.policies import measured
 from jaxreward.reproduction.grace.published import TABLE_1
+from jaxreward.reproduction.grace.reward_search import EXPANSIONS
 from jaxreward.reproduction.grace.robots import (
     CANDIDATES,
-    EXPANSIONS,
     IMITATED,
     STEPS,
     TRAJECTORIES,

@@ -18,7 +18,7 @@ from jaxreward.reproduction.grace.policies import (
     searches_of,
 )
 from jaxreward.reproduction.grace.published import TABLE_2, TABLE_3
-from jaxreward.reproduction.grace.reward_search import CANDIDATES
+from jaxreward.reproduction.grace.reward_search import EXPANSIONS
 from jaxreward.reproduction.layout import Published, ResultTable, Row, mean_row
 
 
@@ -27,7 +27,7 @@ class Table3(Entry):
 
     name: ClassVar[str] = "grace/table3"
     summary: ClassVar[str] = "success of policies by PPO on the true reward, GRACE and GAIL, on 20 BabyAI levels"
-    budget: ClassVar[Budget] = Budget(seeds=3, steps=STEPS, candidates=CANDIDATES)
+    budget: ClassVar[Budget] = Budget(seeds=3, steps=STEPS, candidates=100)
     parts: ClassVar[tuple[str, ...]] = tuple(TABLE_3)
     folder: ClassVar[str] = FOLDER
 
@@ -40,8 +40,8 @@ class Table3(Entry):
         columns = ("level", "PPO", "PPO, paper", "GRACE", "GRACE, paper", "GAIL", "GAIL, paper")
         title = (
             f"Success after {plan.steps:,} environment steps, {plan.budget.seeds} seeds; GRACE with {TRAJECTORIES} "
-            f"expert trajectories, {plan.candidates} candidates and the {plan.proposer} proposer, GAIL "
-            f"with {IMITATED:,}"
+            f"expert trajectories, {plan.candidates} candidates, {EXPANSIONS} expansions and the {plan.proposer} "
+            f"proposer, GAIL with {IMITATED:,}"
         )
         notes = (
             "The paper's figures are after 10,000,000 steps of an agent that sees pictures. PPO: over training seeds. "
