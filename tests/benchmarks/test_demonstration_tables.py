@@ -1,17 +1,17 @@
-"""The tables of levels.py and scoring.py in docs/appendix/benchmarks.md, and that scoring.py measures."""
+"""The tables of levels.py, scoring.py and recovered.py in docs/appendix/benchmarks.md, and that they measure."""
 
 from __future__ import annotations
 
 import pytest
 
 from benchmarks import demonstration_tables as tables
-from benchmarks import scoring
+from benchmarks import recovered, scoring
 from benchmarks.table import PAGE
 
 
 def test_the_page_has_the_tables_of_the_results() -> None:
     page = PAGE.read_text()
-    assert tables.fill(page, {name: tables.read(name) for name in ("levels", "scoring")}) == page
+    assert tables.fill(page, {name: tables.read(name) for name in ("levels", "scoring", "recovered")}) == page
 
 
 def test_every_step_beside_minigrid_agrees_and_every_expert_succeeds() -> None:
@@ -30,3 +30,14 @@ def test_a_row_has_what_is_timed() -> None:
     assert (one["programs"], two["programs"]) == (1, 2) and one["states"] == two["states"] > 2
     assert min(one["run_s"], one["scored_s"], part["alone"]["run_s"]) > 0
     assert one["programs_states_per_s"] == pytest.approx(one["states"] / one["run_s"])
+
+
+@pytest.mark.slow
+def test_every_reward_is_trained_by_both_learners() -> None:
+    settings = recovered.RecoveredSettings(
+        levels=("GoToObjS4",), search_seeds=1, expansions=(0,), candidates=4, seeds=1, steps=2_000
+    )  # fmt: skip
+    sparse, found = recovered.run(settings)["rows"]
+    assert sparse["reward"] == "sparse" and (found["expansions"], found["seed"]) == (0, 0)
+    assert "def compute_reward" in found["program"] and found["fitness"] < 0.0 <= found["accuracy"]
+    assert all(0.0 <= value <= 1.0 for row in (sparse, found) for name in ("quick", "recovered") for value in row[name])

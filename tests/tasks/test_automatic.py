@@ -14,8 +14,8 @@ import pytest
 
 from jaxreward.proposers.genetic.genome import Gene, Genome, write
 from jaxreward.proposers.genetic.lexicon import KIND, Lexicon
-from jaxreward.records import Vocabulary
-from jaxreward.tasks.automatic import automatic_vocabulary
+from jaxreward.records import Fragment, Vocabulary
+from jaxreward.tasks.automatic import automatic_vocabulary, contrast_vocabulary, labelled
 from jaxreward.tasks.automatic.clues import clues_of
 from jaxreward.tasks.automatic.expressions import UNKNOWN, following, paths_of, written
 from jaxreward.tasks.automatic.features import TURN_HELPERS
@@ -245,3 +245,21 @@ def test_what_cannot_be_written_is_unknown_and_named_outputs_stay():
     assert written(step, (x,), ["x"]).outputs[1].text == UNKNOWN
     found = following(step, (x,), ["x"], {0: "next_x"}, frozenset([1]))
     assert [(c.operator, c.left.text, c.right.text) for c in found.comparisons] == [("gt", "next_x[0]", "0.5")]
+
+
+def test_terms_that_pay_nothing_in_any_state_of_the_data_are_left_out():
+    place = np.arange(8, dtype=np.float32)
+    played = labelled({"place": place}, np.zeros(8, np.int32), {"place": place + 1.0}, place > 5)
+    terms = {
+        "silent": "jnp.where(next_state['place'] > 9.0, 1.0, 0.0)",
+        "rare": "jnp.where(next_state['place'] > 7.0, 1.0, 0.0)",
+        "constant": "-0.5",
+    }
+    where = "def where(state):\n    return jnp.stack([state['place']])"
+    fragments = [Fragment(name="where", kind="feature", source=where, size=1)]
+    for name, text in terms.items():
+        source = f"def {name}(state, action, next_state):\n    return {text}"
+        fragments.append(Fragment(name=name, kind="term", source=source))
+    own = Vocabulary(fragments=tuple(fragments))
+    names = [fragment.name for fragment in contrast_vocabulary(own, played).fragments]
+    assert names[:3] == ["where", "rare", "constant"] and names[-1] == "everywhere" and "silent" not in names

@@ -87,7 +87,9 @@ def contrasts_of(vocabulary: Vocabulary, played: Play) -> list[Contrast]:
 
 def contrast_vocabulary(vocabulary: Vocabulary, played: Play) -> Vocabulary:
     """`vocabulary` with terms of its contrasts on labelled transitions, and a cost of every step: a reward of them is
-    high in the expert's states and low in others."""
+    high in the expert's states and low in others. Terms that pay nothing in any of them are left out: they cannot tell
+    anything, and a reward is longer by each."""
+    vocabulary = _without_silent_terms(vocabulary, played)
     taken = {*vocabulary.constants, *vocabulary.helpers, *(f.name for f in vocabulary.fragments)}
     terms = list[Fragment]()
     found = contrasts_of(vocabulary, played)
@@ -108,6 +110,15 @@ def contrast_vocabulary(vocabulary: Vocabulary, played: Play) -> Vocabulary:
         doc=everywhere.doc, tags=tuple(everywhere.tags.split()),
     ))  # fmt: skip
     return vocabulary.model_copy(update={"fragments": (*vocabulary.fragments, *terms)})
+
+
+def _without_silent_terms(vocabulary: Vocabulary, played: Play) -> Vocabulary:
+    terms = [f for f in vocabulary.fragments if f.kind == "term"]
+    values = fragment_values(terms, vocabulary.helpers, vocabulary.constants, played) if terms else {}
+    silent = {name for name, of in values.items() if not np.any(of[:, 0])}
+    return vocabulary.model_copy(
+        update={"fragments": tuple(f for f in vocabulary.fragments if f.name not in silent)}
+    )  # fmt: skip
 
 
 def _contrast(feature: str, column: int, x: Array, expert: Array, told: float) -> Contrast:

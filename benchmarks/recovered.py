@@ -1,0 +1,118 @@
+"""How well agents learn from rewards that were recovered from demonstrations, by how the data were expanded and by how
+the agents are trained.
+
+    python benchmarks/recovered.py --out benchmarks/results/recovered.json
+
+For every level and search seed: 8 episodes of its scripted expert, one search with the defaults of `jaxreward evolve
+--objective demonstrations` and one without expansions of the data. What all searches of a level found is then trained
+side by side, with the quick learner and with that of recovered rewards. docs/appendix/benchmarks.md has the results.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from benchmarks.command import save, status_of
+from jaxreward.commands.resolve import parse
+from jaxreward.config import Arg, check_bounds
+
+EPISODES = 8
+"""Of the expert, and as many of random play."""
+
+
+@dataclass(frozen=True)
+class RecoveredSettings:
+    """Train agents with rewards that searches on demonstrations find."""
+
+    levels: tuple[str, ...] = ("GoToRedBall", "GoToObj", "PickupDist", "OpenTwoDoors")
+    """BabyAI levels."""
+    search_seeds: Annotated[int, Arg(least=1)] = 2
+    """Searches of each, and of each number of expansions."""
+    expansions: tuple[int, ...] = (0, 2)
+    """How often the data are expanded."""
+    candidates: Annotated[int, Arg(least=1)] = 100
+    """Rewards that a search scores."""
+    seeds: Annotated[int, Arg(least=1)] = 3
+    """Agents of each reward."""
+    steps: Annotated[int, Arg(least=1)] = 200_000
+    """Environment steps of each agent."""
+    out: Path | None = None
+    """File for the results, written after every level."""
+
+
+def found(level: str, seed: int, expansions: int, s: RecoveredSettings, folder: Path) -> tuple[Any, dict[str, Any]]:
+    """What one search finds, and what it says of it."""
+    import jaxreward as jr
+    from jaxreward.demonstrations import record_expert, save_trajectories
+    from jaxreward.records import ACCURACY
+
+    data = folder / f"{level}-{seed}.npz"
+    if not data.exists():
+        save_trajectories(data, record_expert(jr.make_task(f"babyai/{level}"), EPISODES, seed=seed, solved=True))
+    begin = time.perf_counter()
+    run = jr.evolve(
+        f"babyai/{level}", objective="demonstrations", demonstrations={"data": [str(data)]}, seed=seed,
+        candidates=s.candidates, option={"expansions": expansions}, final_seeds=0, baselines=(), progress=False,
+        out=folder, name=f"{level}-{seed}-{expansions}",
+    )  # fmt: skip
+    best = run.best
+    assert best is not None and best.score is not None and best.result.feedback is not None
+    told = {
+        "fitness": best.score.mean, "accuracy": best.result.feedback.extra_metrics[ACCURACY], "program": best.source,
+        "search_s": round(time.perf_counter() - begin, 1),
+    }  # fmt: skip
+    return best.source, told
+
+
+def level_rows(level: str, s: RecoveredSettings, folder: Path) -> list[dict[str, Any]]:
+    """A row for each reward, the sparse one first: the success of its agents by learner."""
+    import jaxreward as jr
+    from jaxreward.programs import Program
+    from jaxreward.training import quick
+    from jaxreward.training.learners import for_recovered_rewards
+
+    task = jr.make_task(f"babyai/{level}")
+    rows: list[dict[str, Any]] = [{"level": level, "reward": "sparse"}]
+    programs = [Program.default(task)]
+    for expansions in s.expansions:
+        for seed in range(s.search_seeds):
+            source, told = found(level, seed, expansions, s, folder)
+            programs.append(jr.load_program(source, task))
+            rows.append({"level": level, "reward": "found", "expansions": expansions, "seed": seed, **told})
+    for name, ppo in (("quick", quick(task)), ("recovered", for_recovered_rewards(quick(task)))):
+        result = jr.train(task, programs, ppo, seeds=s.seeds, steps=s.steps, checkpoints=1)
+        for row, values in zip(rows, result.success.tolist(), strict=True):
+            row[name] = values
+    for row in rows:
+        words = "sparse" if row["reward"] == "sparse" else f"{row['expansions']} expansions, seed {row['seed']}"
+        means = [f"{name} {sum(row[name]) / s.seeds:.3f}" for name in ("quick", "recovered")]
+        print(f"{level}, {words}: {', '.join(means)}", flush=True)
+    return rows
+
+
+def run(s: RecoveredSettings) -> dict[str, Any]:
+    """All levels; the file is written after each."""
+    from benchmarks.machine import machine
+
+    check_bounds(s)
+    report: dict[str, Any] = {"benchmark": "recovered", **machine(), "steps": s.steps, "rows": []}
+    with tempfile.TemporaryDirectory() as folder:
+        for level in s.levels:
+            report["rows"] += level_rows(level, s, Path(folder))
+            save(report, s.out)
+    return report
+
+
+def main(argv: list[str] | None = None) -> int:
+    return status_of("recovered", lambda: run(parse(RecoveredSettings, None, argv, "recovered.py")))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
