@@ -47,6 +47,7 @@ def test_the_median_is_one_repeat():
     assert median(seconds(3, 9)).wall == 3
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("unoptimised")
 def test_one_candidate_is_measured_without_comparisons(capsys: pytest.CaptureFixture[str]):
     words = [*SMALL, "--candidates", "1", "--one-by-one-limit", "0", "--separate-limit", "0", "--no-second-pass"]

@@ -68,7 +68,9 @@ def test_triangular_solves_solve_by_whatever_path(kind, n):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(("m", "n"), [(5, 5), (5, 3), (3, 5), (1, 1), (66, 70), (140, 130)])
+@pytest.mark.parametrize(
+    ("m", "n"), [(5, 5), (5, 3), (3, 5), (1, 1), (66, 70), pytest.param(140, 130, marks=pytest.mark.slow)]
+)
 def test_lu_factors_are_those_of_lapack(kind, m, n):
     from scipy.linalg import lu_factor
 

@@ -13,7 +13,7 @@ from jaxreward.tasks import card
 from tests.proposers.material import HAND_WRITTEN, IN_FORM, curve, feedback, request, result
 
 
-@pytest.mark.parametrize("name", ["xland-medium", "xland-hard"])
+@pytest.mark.parametrize("name", ["xland-medium", pytest.param("xland-hard", marks=pytest.mark.slow)])
 def test_programs_pass_the_checks(name, checker, task_of):
     task = task_of(name)
     vocabulary = task.vocabulary()

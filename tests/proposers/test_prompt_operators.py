@@ -320,7 +320,7 @@ def test_five_long_parents_fit(operator: str):
         assert words.description in user
 
 
-@pytest.mark.parametrize("count", [1, 6, 7, 12, 40])
+@pytest.mark.parametrize("count", [1, 6, 7, 12, pytest.param(40, marks=pytest.mark.slow)])
 def test_any_number_of_parents_keeps_to_the_total(count: int):
     plain = card(make_task("xland-hard"))
     wordy = plain.model_copy(update={"description": "Go there.\n" * 900, "observation": SOURCE + "# more\n" * 900})

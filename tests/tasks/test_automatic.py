@@ -252,7 +252,7 @@ def test_terms_that_pay_nothing_in_any_state_of_the_data_are_left_out():
     played = labelled({"place": place}, np.zeros(8, np.int32), {"place": place + 1.0}, place > 5)
     terms = {
         "silent": "jnp.where(next_state['place'] > 9.0, 1.0, 0.0)",
-        "rare": "jnp.where(next_state['place'] > 7.0, 1.0, 0.0)",
+        "rare": "jnp.where(where(next_state)[0] > 7.0, 1.0, 0.0)",
         "constant": "-0.5",
     }
     where = "def where(state):\n    return jnp.stack([state['place']])"

@@ -157,10 +157,21 @@ def test_a_horizon_of_numpy_is_a_whole_number():
     assert type(task.horizon) is int and not mistakes_in(task, quick=True)
 
 
-def test_a_step_of_the_host_is_trained_on():
+@pytest.fixture(scope="module")
+def hosted():
     step = partial(on_the_host, vmap_method="broadcast_all")
-    task = jr.from_functions(reset, step, jr.Box((1,)), 4, reward=lambda s, a, n: n["at"], name="host")
-    assert not mistakes_in(task)
+    return jr.from_functions(reset, step, jr.Box((1,)), 4, reward=lambda s, a, n: n["at"], name="host")
+
+
+def test_a_step_of_the_host_is_a_step(hosted):
+    assert not mistakes_in(hosted)
+    states = jax.vmap(hosted.reset)(jax.random.split(jax.random.key(0), 3))
+    found = jax.jit(jax.vmap(hosted.step))(states, jnp.ones((3, 1)))
+    np.testing.assert_allclose(found["at"], states["at"] + 1.0)
+
+
+@pytest.mark.slow
+def test_a_step_of_the_host_is_trained_on(hosted):
     small = jr.PPO(envs=2, unroll=2, minibatches=1, hidden=(4,))
-    result = jr.train(task, lambda s, a, n: n["at"], small, seeds=1, steps=8, checkpoints=1, eval_episodes=2)
+    result = jr.train(hosted, lambda s, a, n: n["at"], small, seeds=1, steps=8, checkpoints=1, eval_episodes=2)
     assert np.isfinite(result.success).all() and not result.diverged.any()

@@ -109,7 +109,7 @@ def test_hovering_thrusts_hold_a_level_quadcopter(stepped):
     ("name", "steps", "size", "atol"),
     [
         ("quadcopter-hover", 50, 0.3, 1e-3),
-        ("quadruped-velocity", 8, 0.3, 2e-3),
+        pytest.param("quadruped-velocity", 8, 0.3, 2e-3, marks=pytest.mark.slow),
         pytest.param("panda-cabinet", 30, 0.3, 3e-4, marks=pytest.mark.slow),
     ],
 )
@@ -219,6 +219,7 @@ def test_an_episode_that_follows_another_is_new_in_full(name, new, drawn, monkey
     an_end_makes_all_new(seen_across_an_end(make_task(name, horizon=9)), new, drawn)
 
 
+@pytest.mark.slow
 def test_states_after_a_reset_and_after_a_step_are_alike(stepped):
     for task, step, reset in stepped.values():
         first = reset(jax.random.key(7))

@@ -144,7 +144,7 @@ def test_recurrent_candidates_do_not_depend_on_others_chunks_or_divergence(easy,
 WEIGHTED = "near, h = distance(state), held(next_state)\n    return {} * h - {} * near / 9, dict(near=near, h=h)"
 
 
-@pytest.mark.parametrize("run", ["fused", "stepwise"], indirect=True)
+@pytest.mark.parametrize("run", ["fused", pytest.param("stepwise", marks=pytest.mark.slow)], indirect=True)
 def test_programs_that_differ_in_constants_compile_once(run, easy, mixed, tiny, checker, request):
     """Three weightings of one reward and a stranger between them, together and each alone, or the stranger among eight;
     then others, with nothing compiled anew."""

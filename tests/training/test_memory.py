@@ -133,6 +133,7 @@ def recalled():
     ]
 
 
+@pytest.mark.slow
 def test_a_task_that_needs_memory_is_learned_with_a_gru_only(recalled):
     _, ((_, without), (_, with_memory)) = recalled
     assert without.success.max() < 0.65 and with_memory.success.min() > 0.95

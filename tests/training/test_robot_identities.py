@@ -79,6 +79,7 @@ def test_every_candidate_has_moments_of_its_own(fused):
     np.testing.assert_allclose(scale[1][n:], scale[0][n:], rtol=0.5)
 
 
+@pytest.mark.slow
 def test_results_do_not_depend_on_chunks(hover, programs, fused):
     cut = train(hover, programs, TINY, execution=Execution(chunk=2), **budget(TINY))
     assert cut.chunks == (2, 2)

@@ -113,9 +113,9 @@ def contrast_vocabulary(vocabulary: Vocabulary, played: Play) -> Vocabulary:
 
 
 def _without_silent_terms(vocabulary: Vocabulary, played: Play) -> Vocabulary:
-    terms = [f for f in vocabulary.fragments if f.kind == "term"]
-    values = fragment_values(terms, vocabulary.helpers, vocabulary.constants, played) if terms else {}
-    silent = {name for name, of in values.items() if not np.any(of[:, 0])}
+    # all fragments are given: terms may call features
+    values = fragment_values(vocabulary.fragments, vocabulary.helpers, vocabulary.constants, played)
+    silent = {f.name for f in vocabulary.fragments if f.kind == "term" and not np.any(values[f.name][:, 0])}
     return vocabulary.model_copy(
         update={"fragments": tuple(f for f in vocabulary.fragments if f.name not in silent)}
     )  # fmt: skip
