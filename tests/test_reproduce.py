@@ -294,7 +294,7 @@ def test_searches_of_tables_expand_their_data_by_the_learner_of_the_policies(tmp
     (search,) = searches_of("GoToObj", plan)
     own, plain = search.search(plan), LevelSearch("GoToObj", 8, 8, 0).search(plan)
     assert own.option == ("expansions=2",) and plain.option == ()
-    assert own.ppo == learner(search.task()) and own.ppo.bootstrap and own.ppo.center_rewards
+    assert own.ppo == learner(search.task()) and own.ppo.bootstrap and own.ppo.center_values
 
 
 def test_random_play_is_cut_before_it_succeeds(task_of: Callable[..., Task]) -> None:

@@ -58,11 +58,11 @@ def show_outcome(outcome: Outcome, console: Console) -> None:
 
 
 def _training_of(outcome: Outcome) -> str:
-    """The command that trains on what was recovered, with the learner that the search trains with."""
+    """The command that trains on what was recovered, with what sets the learner of such rewards apart."""
     s = outcome.settings
     words = ["jaxreward", "train", "--task", s.task, *(word for x in s.task_arg for word in ("--task-arg", x))]
     words += ["--interfaces", str(outcome.path / "best_interface.py")]
-    words += [f"--ppo.{name.replace('_', '-')}" for name in ("bootstrap", "center_rewards") if getattr(s.ppo, name)]
+    words += [f"--ppo.{name.replace('_', '-')}" for name in ("bootstrap", "center_values") if getattr(s.ppo, name)]
     return shlex.join(words)
 
 

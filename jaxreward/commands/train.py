@@ -33,7 +33,7 @@ from jaxreward.runs.disk import check_target
 from jaxreward.sentences import mention
 from jaxreward.tasks import Task, has_real_actions, make_task_of
 from jaxreward.training import PPO, Imitation, TrainResult, train
-from jaxreward.training.learners import for_recovered_rewards
+from jaxreward.training.learners import for_imitation
 
 ImitateOption = Literal["none", "gail", "airl", "bc"]
 
@@ -133,7 +133,7 @@ def resolve(given: Given[TrainSettings]) -> Resolved[TrainSettings]:
     elif has_real_actions(task):
         base = dataclasses.replace(base, steps=quick_steps(task), seeds=3, checkpoints=8)
     if given.get("imitate", TrainSettings.imitate) != "none":
-        base = dataclasses.replace(base, ppo=for_recovered_rewards(base.ppo))
+        base = dataclasses.replace(base, ppo=for_imitation(base.ppo))
     return given.over(base, Source.PRESET)
 
 

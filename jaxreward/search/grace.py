@@ -42,8 +42,8 @@ class Grace(SearchStrategy[GraceMemory]):
     rounds the best reward trains a policy, whose trajectories join the negative ones (phase 3), and the population is
     scored again; the round after it is left out where the best still tells apart a share of at least `enough` of all
     pairs of an expert state and another. The last `shaping_generations` of the last round ask for rewards that grow
-    along the expert's trajectories. With `generations` 0 the rounds share the budget equally, and only budgets end the
-    last.
+    along the expert's trajectories. With `generations` 0 the rounds share the budget equally, the first `population`
+    candidates included, none is left out, and only budgets end the last.
     """
 
     name: ClassVar[str] = "grace"
@@ -90,6 +90,8 @@ class Grace(SearchStrategy[GraceMemory]):
         failures = state.failures[: self.show_failures]
         if not memory.population or state.counts.trained < self.population:
             return [Draft("scratch", failures=failures)] * n
+        if memory.expansions < self.expansions and self._paced and "expand" not in state.declined:
+            n = min(n, self._round(memory) - memory.children)  # a generation ends with its round
         return [self._child(memory, failures, rng) for _ in range(n)]
 
     def _child(self, memory: GraceMemory, failures: tuple[Result, ...], rng: np.random.Generator) -> Draft:
@@ -126,7 +128,8 @@ class Grace(SearchStrategy[GraceMemory]):
         scored_again = (result for result in results if result.score is not None)
         population = top((*memory.population, *scored_again), self.population)
         good = not stale and bool(population) and _accuracy(population[0]) >= self.enough
-        return replace(memory, population=population, stale=stale, children=self._round if good else 0)
+        children = self._round(memory) if good and self.generations else 0
+        return replace(memory, population=population, stale=stale, children=children)
 
     def _tell_words(self, state: State[GraceMemory], results: tuple[Result, ...]) -> GraceMemory:
         """The data were expanded, so that no score is of them; or they could not be, and all stays as it is."""
@@ -137,7 +140,7 @@ class Grace(SearchStrategy[GraceMemory]):
 
     def finished(self, state: State[GraceMemory]) -> str:
         memory = state.memory
-        if not self.generations or memory.stale or memory.children < self._round or self._expands(state):
+        if not self.generations or memory.stale or memory.children < self._round(memory) or self._expands(state):
             return ""
         return f"the strategy's {self.generations} generations are complete"
 
@@ -151,19 +154,25 @@ class Grace(SearchStrategy[GraceMemory]):
         }
 
     @property
-    def _round(self) -> int:
-        """Children of a round."""
+    def _paced(self) -> bool:
+        """Whether rounds have an end: they are counted in generations, or share a budget that is known."""
+        return self.generations > 0 or self.budget > 0
+
+    def _round(self, memory: GraceMemory) -> int:
+        """Children of the current round."""
         if self.generations:
             return self.generations * self.population
-        return -(-max(0, self.budget - self.population) // (1 + self.expansions))
+        share = -(-self.budget // (1 + self.expansions))
+        return share if memory.expansions else max(0, share - self.population)
 
     def _expands(self, state: State[GraceMemory]) -> bool:
         memory = state.memory
-        due = memory.children >= self._round > 0 and bool(memory.population)
+        founded = bool(memory.population) and state.counts.trained >= self.population
+        due = self._paced and founded and memory.children >= self._round(memory)
         return due and memory.expansions < self.expansions and "expand" not in state.declined
 
     def _shapes(self, memory: GraceMemory) -> bool:
-        first = self._round - self.shaping_generations * self.population
+        first = self.generations * self.population - self.shaping_generations * self.population
         last = memory.expansions >= self.expansions
         return last and self.shaping_generations > 0 and memory.children >= first
 

@@ -118,14 +118,21 @@ def traced(name: str, method: Callable[..., Any], arguments: tuple[Any, ...], lo
         if isinstance(value, Tracer):
             user = next((e for e in jaxpr.jaxpr.eqns if any(v is var for v in e.invars)), None)
             raise InvalidMethod(f"`{name}` fails: {_LEAKED}", locator.line_of_value(user, method))
-    for equation in _equations(jaxpr.jaxpr):
-        if equation.params.get("vmap_method", "none") is None:
+    called = next((e for e in _equations(jaxpr.jaxpr) if e.params.get("vmap_method", "") is None), None)
+    if called is not None:  # as JAX leaves it by default: it then batches no call whose arguments are batched
+        try:
+            jax.eval_shape(jax.vmap(core.jaxpr_as_fun(jaxpr)), *map(_two_of, jax.tree.leaves(arguments)))
+        except NotImplementedError as error:
             raise InvalidMethod(
                 f"`{name}` calls a function of the host that is not batched, and many environments step at once: give "
                 'jax.pure_callback, or jax.ffi.ffi_call, vmap_method="broadcast_all" if the function takes arrays with '
-                'one more dimension in front, else vmap_method="sequential"', locator.line_of_value(equation, method)
-            )  # fmt: skip
+                'one more dimension in front, else vmap_method="sequential"', locator.line_of_value(called, method)
+            ) from error  # fmt: skip
     return Traced(out, jaxpr)
+
+
+def _two_of(leaf: Any) -> jax.ShapeDtypeStruct:
+    return jax.ShapeDtypeStruct((2, *leaf.shape), leaf.dtype)
 
 
 def method_error(name: str, error: BaseException, locator: SourceLocator) -> InvalidMethod:

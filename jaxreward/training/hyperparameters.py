@@ -73,10 +73,10 @@ class PPO(struct.PyTreeNode):
     scale_rewards: bool = struct.field(pytree_node=False, default=True)
     """Divide rewards by the running root mean square of the discounted return. So a program's choice of units does not
     matter to the learner."""
-    center_rewards: bool = struct.field(pytree_node=False, default=False)
-    """Estimate values from the level of the rewards: subtract the mean reward of the first update, m, from every
-    reward, and m / (1 - discount) where an episode is over, by which all values are less and no advantage changes. A
-    network that begins near 0 is then near its values, whatever a program pays in every state."""
+    center_values: bool = struct.field(pytree_node=False, default=False)
+    """Estimate values from their mean under the first policy, as the rewards and ends of the first update say it: the
+    network learns the difference, and advantages are what they were. Where every step costs, or pays, values are far
+    from 0, where a network begins."""
     normalize_observations: bool = struct.field(pytree_node=False, default=False)
     """Subtract the running mean of every feature and divide by its running standard deviation. Every candidate and seed
     does so by itself."""
@@ -140,9 +140,9 @@ class PPO(struct.PyTreeNode):
         for name in unit:
             if not 0 <= getattr(self, name) <= 1:
                 raise _invalid(name, f"must lie in [0, 1], not {getattr(self, name)}")
-        if self.center_rewards and self.discount == 1:
-            message = "PPO.center_rewards needs a discount below 1: without one a level has no value"
-            raise InvalidSetting(message, "ppo.discount", "ppo.center_rewards")
+        if self.center_values and self.discount == 1:
+            message = "PPO.center_values needs a discount below 1: without one the mean value may be infinite"
+            raise InvalidSetting(message, "ppo.discount", "ppo.center_values")
         for name in ("clip", "value_clip", "observation_clip"):
             if not getattr(self, name) > 0:
                 raise _invalid(name, f"must be positive, not {getattr(self, name)}")

@@ -108,14 +108,20 @@ def quick(task: Task, platform: str | None = None) -> PPO:
 
 
 def for_recovered_rewards(ppo: PPO) -> PPO:
-    """`ppo` for a reward that was recovered from demonstrations, which has a level in every state, and most often costs
-    in all but a few.
+    """`ppo` for a reward that was recovered from demonstrations, which most often costs in all states but a few.
 
-    Values are estimated from that level, and the horizon cuts an episode and is no end of it. As an end it would be
+    Values are estimated from their mean, and the horizon cuts an episode and is no end of it. As an end it would be
     worth as much as success is, and since the agent does not see it come, that is noise in every estimate (Pardo et al.
     2018, "Time limits in reinforcement learning").
     """
-    return ppo.replace(bootstrap=True, center_rewards=True)
+    return ppo.replace(bootstrap=True, center_values=True)
+
+
+def for_imitation(ppo: PPO) -> PPO:
+    """`ppo` for the rewards of a discriminator: the horizon cuts an episode, as in `for_recovered_rewards`, and the
+    learning rate falls to 0, without which agent and discriminator may go in circles. Values are not centred: what a
+    discriminator pays at first says nothing of later."""
+    return ppo.replace(bootstrap=True, decay=1.0)
 
 
 def paper(name: str) -> PPO:

@@ -26,13 +26,13 @@ class RewardScale(struct.PyTreeNode):
 
     `ret` (E,) is the discounted sum of past rewards of each running episode, `square` the mean of
     its square over `count` steps. The mean square and not the variance: a constant reward has none.
-    `level` () is what is subtracted from rewards before, None unless they are centred.
+    `value` () is what values are estimated from, in units of the reward; None unless they are centred.
     """
 
     ret: jax.Array
     square: jax.Array
     count: jax.Array
-    level: jax.Array | None = None
+    value: jax.Array | None = None
 
 
 class Agent(struct.PyTreeNode):
@@ -100,8 +100,8 @@ def optimizer(hyper: PPO) -> optax.GradientTransformation:
 def new_agent(params: Params, hyper: PPO, width: int) -> Agent:
     """An agent that has learned nothing, for observations of `width` features, padding included."""
     zero = jnp.zeros(())
-    level = zero if hyper.center_rewards else None
-    scale = RewardScale(ret=jnp.zeros(hyper.envs), square=zero, count=zero, level=level)
+    value = zero if hyper.center_values else None
+    scale = RewardScale(ret=jnp.zeros(hyper.envs), square=zero, count=zero, value=value)
     moments = new_moments(width) if hyper.normalize_observations else None
     return Agent(params, moments, optimizer(hyper).init(params), scale, jnp.zeros((), bool))
 
@@ -141,35 +141,47 @@ def _outputs(network: ActorCritic, variables: Variables, batch: Batch) -> tuple[
 
 
 def scaled_rewards(scale: RewardScale, trajectory: Trajectory, hyper: PPO) -> tuple[RewardScale, jax.Array]:
-    """Rewards (T, E) times `reward_scale`; with `center_rewards` less their level; with `scale_rewards` over the
-    running root mean square of the discounted return, clipped."""
-    level, rewards = centred_rewards(scale, trajectory, hyper)
+    """Rewards (T, E) times `reward_scale`; with `scale_rewards` over the running root mean square of the discounted
+    return, clipped; with `center_values` those by which values are less by the mean of the first update."""
+    value = _centre(scale, trajectory, hyper)
     if not hyper.scale_rewards:
-        return scale.replace(level=level, count=scale.count + rewards.size), rewards * hyper.reward_scale
+        kept = scale.replace(value=value, count=scale.count + trajectory.reward.size)
+        return kept, trajectory.reward * hyper.reward_scale + _shift(value, trajectory, hyper) * hyper.reward_scale
 
     def step(ret: jax.Array, x: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         reward, done = x
         ret = hyper.discount * ret + reward
         return jnp.where(done, 0.0, ret), ret
 
-    last, returns = jax.lax.scan(step, scale.ret, (rewards, trajectory.done))
+    last, returns = jax.lax.scan(step, scale.ret, (trajectory.reward, trajectory.done))
     count = scale.count + returns.size
     square = scale.square + (jnp.square(returns).mean() - scale.square) * returns.size / count
-    scaled = jnp.clip(rewards / jnp.sqrt(square + 1e-8), -MAX_SCALED_REWARD, MAX_SCALED_REWARD)
-    return RewardScale(last, square, count, level), scaled * hyper.reward_scale
+    unit = jnp.sqrt(square + 1e-8)
+    scaled = jnp.clip(trajectory.reward / unit, -MAX_SCALED_REWARD, MAX_SCALED_REWARD)
+    shifted = scaled + _shift(value, trajectory, hyper) / unit
+    return RewardScale(last, square, count, value), shifted * hyper.reward_scale
 
 
-def centred_rewards(scale: RewardScale, trajectory: Trajectory, hyper: PPO) -> tuple[jax.Array | None, jax.Array]:
-    """The level of the rewards, None unless they are centred, and the rewards (T, E) less it.
+def _centre(scale: RewardScale, trajectory: Trajectory, hyper: PPO) -> jax.Array | None:
+    """The mean value under the first policy, None unless values are centred: that of a constant reward, the mean of
+    the first update, until an episode ends with the probability that one ended at a step."""
+    if scale.value is None:
+        return None
+    ends = _terminal(trajectory, hyper).mean()
+    first = trajectory.reward.mean() / (1.0 - hyper.discount * (1.0 - ends))
+    return jnp.where(scale.count > 0, scale.value, first)
 
-    With the level m, every value is less by m / (1 - discount), which at a terminal step, whose value is 0, is part of
-    the reward. So nothing else changes: advantages are the same for values that are less by that.
-    """
-    if scale.level is None:
-        return None, trajectory.reward
-    level = jnp.where(scale.count > 0, scale.level, trajectory.reward.mean())
-    terminal = trajectory.done & ~trajectory.truncated if hyper.bootstrap else trajectory.done
-    return level, trajectory.reward - level * jnp.where(terminal, 1.0 / (1.0 - hyper.discount), 1.0)
+
+def _shift(value: jax.Array | None, trajectory: Trajectory, hyper: PPO) -> jax.Array | float:
+    """What to add to rewards (T, E) so that every value is less by `value`, and all advantages are what they were."""
+    if value is None:
+        return 0.0
+    return value * (hyper.discount * (1.0 - _terminal(trajectory, hyper)) - 1.0)
+
+
+def _terminal(trajectory: Trajectory, hyper: PPO) -> jax.Array:
+    """Where an episode is over, and nothing follows (T, E)."""
+    return trajectory.done & ~trajectory.truncated if hyper.bootstrap else trajectory.done
 
 
 def unroll_advantages(

@@ -34,7 +34,7 @@ from jaxreward.training.executor import Checkpointing, Done, Executor, Job, Supe
 from jaxreward.training.history import History
 from jaxreward.training.hyperparameters import PPO, CollectorName, CompileName, PopulationName
 from jaxreward.training.imitation import Imitation, ImitationRows
-from jaxreward.training.learners import for_recovered_rewards, quick
+from jaxreward.training.learners import for_imitation, quick
 from jaxreward.training.local import LocalExecutor
 from jaxreward.training.plan import (
     EVAL_EPISODES,
@@ -107,7 +107,7 @@ def train(
         programs: the candidates, C of them: programs, functions of (state) or (state, action, next_state), pairs of
             both, and paths of programs; one alone stands for a list of it.
         ppo: hyperparameters; those of `quick` for the task and the devices that train it if omitted, with `imitation`
-            in the form of `learners.for_recovered_rewards`.
+            in the form of `learners.for_imitation`.
         seeds: a number S, for seeds 0 .. S-1, or the seeds themselves.
         steps: environment steps of each agent, rounded up to whole updates.
         rungs: cuts within the budget; the learning rate always follows the whole budget.
@@ -136,7 +136,7 @@ def train(
     execution = execution or Execution()
     if ppo is None:
         ppo = quick(task, execution.platform)
-        ppo = ppo if imitation is None else for_recovered_rewards(ppo)
+        ppo = ppo if imitation is None else for_imitation(ppo)
     check_ppo(ppo)
     seed_list = seeds_of(seeds)
     steps, checkpoints = whole("steps", steps), whole("checkpoints", checkpoints)

@@ -143,9 +143,11 @@ def test_states_before_the_last_are_told_from_it(corridor: Task, negative: Traje
 
 
 def test_an_end_that_another_reached_is_no_negative_step(corridor: Task, negative: Trajectories) -> None:
-    """Where an end makes a state positive, no other's end is told from it; one that the horizon cut is."""
+    """Where an end makes a state positive, no other's end is told from it; a failure is, and what the horizon cut."""
     expert = record_actions(corridor, reset_keys(2, 0), [[1] * 6, [1] * 6])
-    ended = dataclasses.replace(negative, ended=np.arange(len(negative)) < 2)
+    success = np.where(np.arange(len(negative)) == 0, 1.0, np.nan).astype(np.float32)
+    success[2] = 0.0  # an end that is known to be a failure is a negative step
+    ended = dataclasses.replace(negative, ended=np.arange(len(negative)) < 3, success=success)
     whole, last = (DemonstrationData.of(corridor, expert, ended, which) for which in ("all", "last"))
     kept = np.setdiff1d(np.arange(negative.steps), negative.last_steps[:2])
     assert len(whole.transitions) == 12 + negative.steps and len(last.transitions) == 12 + len(kept)
@@ -158,7 +160,8 @@ def test_an_end_that_another_reached_is_no_negative_step(corridor: Task, negativ
 def test_without_a_negative_step_it_is_said_what_to_give(corridor: Task) -> None:
     expert = record_actions(corridor, reset_keys(2, 0), [[1], [1]])
     with pytest.raises(WrongTrajectories, match="no step is negative: .* give longer ones"):
-        DemonstrationData.of(corridor, expert, dataclasses.replace(expert, ended=np.ones(2, bool)), "last")
+        won = dataclasses.replace(expert, ended=np.ones(2, bool), success=np.ones(2, np.float32))
+        DemonstrationData.of(corridor, expert, won, "last")
 
 
 def test_demonstrations_of_another_task_are_refused(

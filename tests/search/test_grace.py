@@ -107,18 +107,26 @@ def test_after_a_round_the_data_are_expanded_and_everyone_is_scored_again(result
 
 
 def test_without_generations_the_rounds_share_the_budget(result, founded):
-    strategy, state = founded(expansions=2, budget=13)
-    for round in "ef":
-        state = told(strategy, state, [result(f"{round}{k}", -5.0, parents=("a",)) for k in range(3)])
+    """The founders are of the first, a generation ends with its round, and none is left out."""
+    strategy, state = founded(expansions=2, budget=18)
+    for round, children in (("e", 2), ("f", 6)):
+        assert [request.operator for request in ask(strategy, state, 8)] == ["improve"] * children
+        state = told(strategy, state, [result(f"{round}{k}", -5.0, parents=("a",)) for k in range(children)])
         assert [request.operator for request in ask(strategy, state, 3)] == ["expand"]
         state = told(strategy, state, [expand(result)])
         asked = [request.parents[0].candidate.id for request in ask(strategy, state, 4)]
-        state = told(strategy, state, [kept(result, id, -1.0) for id in asked])
-        assert {request.operator for request in ask(strategy, state, 3)} == {"improve"}
-    state = told(strategy, state, [result(f"g{k}", -5.0, parents=("a",)) for k in range(3)])
+        state = told(strategy, state, [kept(result, id, -1.0, accuracy=1.0) for id in asked])
+    assert [request.operator for request in ask(strategy, state, 8)] == ["improve"] * 8
+    state = told(strategy, state, [result(f"g{k}", -5.0, parents=("a",)) for k in range(6)])
     assert {request.operator for request in ask(strategy, state, 3)} == {"improve"} and not strategy.finished(state)
-    strategy, state = founded(expansions=2, budget=4)
-    assert {request.operator for request in ask(strategy, state, 3)} == {"improve"}, "no round has a child"
+
+
+@pytest.mark.parametrize("budget", [5, 8])
+def test_data_are_expanded_as_soon_as_there_is_a_population(result, founded, budget):
+    strategy, state = founded(expansions=2, budget=budget)
+    assert [request.operator for request in ask(strategy, state, 3)] == ["expand"]
+    strategy, state = founded(expansions=2)
+    assert {request.operator for request in ask(strategy, state, 3)} == {"improve"}, "no budget is known"
 
 
 def test_a_reward_that_fits_the_new_data_is_not_changed(result, founded):

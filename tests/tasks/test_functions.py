@@ -170,6 +170,23 @@ def test_a_step_of_the_host_is_a_step(hosted):
     np.testing.assert_allclose(found["at"], states["at"] + 1.0)
 
 
+def test_a_call_that_is_batched_by_hand_or_needs_no_batch_is_a_step():
+    @jax.custom_batching.custom_vmap
+    def moved(at, by):
+        return jax.pure_callback(np.add, at, at, by)
+
+    @moved.def_vmap
+    def _(size, batched, at, by):
+        return jax.pure_callback(np.add, at, at, by), True
+
+    def step(state, action):
+        table = jax.pure_callback(lambda: np.float32(2.0), jax.ShapeDtypeStruct((), jnp.float32))
+        return {**state, "at": moved(state["at"], action[0]) + 0.0 * table}
+
+    task = jr.from_functions(reset, step, jr.Box((1,)), 4, reward=lambda s, a, n: n["at"], worst=0.0, name="by hand")
+    assert not mistakes_in(task, quick=True)
+
+
 @pytest.mark.slow
 def test_a_step_of_the_host_is_trained_on(hosted):
     small = jr.PPO(envs=2, unroll=2, minibatches=1, hidden=(4,))

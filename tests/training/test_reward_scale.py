@@ -1,4 +1,4 @@
-"""What rewards are before they are learned from: their level and their units."""
+"""What rewards are before they are learned from: their units, and what values are estimated from."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from jaxreward.errors import InvalidSetting
 from jaxreward.programs import Program
 from jaxreward.tasks import make_task
 from jaxreward.training import PPO, train
-from jaxreward.training.learners import for_recovered_rewards
+from jaxreward.training.learners import for_imitation, for_recovered_rewards
 from jaxreward.training.networks import ActorCritic
-from jaxreward.training.ppo import RewardScale, advantages, centred_rewards, scaled_rewards
+from jaxreward.training.ppo import RewardScale, advantages, scaled_rewards
 from jaxreward.training.rollout import Trajectory
 
 T, E = 8, 3
-HYPER = PPO(envs=E, unroll=T, minibatches=1, discount=0.9, center_rewards=True, bootstrap=True)
+HYPER = PPO(envs=E, unroll=T, minibatches=1, discount=0.9, center_values=True, bootstrap=True)
 
 
-def fresh(level: float | None = 0.0, count: float = 0.0) -> RewardScale:
+def fresh(value: float | None = 0.0) -> RewardScale:
     zero = jnp.zeros(())
-    return RewardScale(jnp.zeros(E), zero, jnp.asarray(count), None if level is None else jnp.asarray(level))
+    return RewardScale(jnp.zeros(E), zero, zero, None if value is None else jnp.asarray(value))
 
 
 @pytest.fixture(scope="module")
@@ -41,56 +41,62 @@ def played() -> Trajectory:
 
 @pytest.mark.parametrize("bootstrap", [True, False])
 @pytest.mark.parametrize("fresh_values", [True, False])
-def test_advantages_are_those_of_values_that_are_less_by_the_level(played, bootstrap, fresh_values):
-    hyper = HYPER.replace(bootstrap=bootstrap, fresh_values=fresh_values)
-    level, rewards = centred_rewards(fresh(), played, hyper)
-    assert level is not None
-    np.testing.assert_allclose(level, played.reward.mean(), rtol=1e-6)
-    ours, targets = advantages(played.replace(value=played.value - level / (1 - hyper.discount)), rewards, hyper)
-    plain, whole = advantages(played, played.reward, hyper)
-    np.testing.assert_allclose(ours, plain, rtol=1e-4, atol=1e-4)
-    np.testing.assert_allclose(targets, whole - level / (1 - hyper.discount), rtol=1e-4, atol=1e-4)
+@pytest.mark.parametrize("scaled", [True, False])
+def test_advantages_are_those_of_values_that_are_less_by_the_centre(played, bootstrap, fresh_values, scaled):
+    """Also with rewards that are clipped: by -400, far from the others."""
+    hyper = HYPER.replace(bootstrap=bootstrap, fresh_values=fresh_values, scale_rewards=scaled)
+    rare = played.replace(reward=played.reward.at[2, 1].set(-400.0))
+    scale, rewards = scaled_rewards(fresh(), rare, hyper)
+    unscaled, plain = scaled_rewards(fresh(None), rare, hyper)
+    assert scale.value is not None
+    centre = scale.value / (jnp.sqrt(unscaled.square + 1e-8) if scaled else 1.0)
+    ours, targets = advantages(rare.replace(value=rare.value - centre), rewards, hyper)
+    others, whole = advantages(rare, plain, hyper)
+    np.testing.assert_allclose(ours, others, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(targets, whole - centre, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("length", [1, 4, 1_000_000])
+def test_the_centre_is_the_mean_value_of_a_constant_reward(played, length):
+    """Of episodes that end after `length` steps on average."""
+    steps = jnp.arange(T * E).reshape(T, E)
+    done = steps % length == length - 1
+    constant = played.replace(reward=jnp.full((T, E), -2.0), done=done, truncated=jnp.zeros((T, E), bool))
+    scale, _ = scaled_rewards(fresh(), constant, HYPER)
+    ends = 0.0 if length > T * E else 1.0 / length
+    expected = sum(-2.0 * (0.9 * (1.0 - ends)) ** k for k in range(200))
+    assert scale.value is not None and float(scale.value) == pytest.approx(expected, rel=1e-4)
 
 
 @pytest.mark.parametrize("scaled", [True, False])
-def test_a_constant_that_a_reward_adds_is_no_difference(played, scaled):
-    """But where episodes end, where it is what their rest would have paid."""
-    hyper = HYPER.replace(scale_rewards=scaled)
-    endless = played.replace(done=jnp.zeros((T, E), bool), truncated=jnp.zeros((T, E), bool))
-    _, one = scaled_rewards(fresh(), endless, hyper)
-    _, other = scaled_rewards(fresh(), endless.replace(reward=endless.reward + 100.0), hyper)
-    np.testing.assert_allclose(one, other, atol=1e-4)
-
-
-@pytest.mark.parametrize("scaled", [True, False])
-def test_the_level_is_that_of_the_first_update(played, scaled):
+def test_the_centre_is_that_of_the_first_update(played, scaled):
     hyper = HYPER.replace(scale_rewards=scaled)
     first, _ = scaled_rewards(fresh(), played, hyper)
     again, _ = scaled_rewards(first, played.replace(reward=played.reward - 7.0), hyper)
     assert float(first.count) == T * E and float(again.count) == 2 * T * E
-    assert first.level is not None and again.level is not None
-    assert float(again.level) == float(first.level) == pytest.approx(float(played.reward.mean()))
+    assert first.value is not None and again.value is not None
+    assert float(again.value) == float(first.value) < 0.0
 
 
 def test_without_it_rewards_are_as_they_are(played):
-    hyper = HYPER.replace(center_rewards=False, scale_rewards=False)
+    hyper = HYPER.replace(center_values=False, scale_rewards=False)
     scale, rewards = scaled_rewards(fresh(None), played, hyper)
-    assert scale.level is None
+    assert scale.value is None
     np.testing.assert_array_equal(rewards, played.reward)
 
 
-def test_without_a_discount_a_level_has_no_value():
+def test_without_a_discount_there_is_no_centre():
     with pytest.raises(InvalidSetting, match="needs a discount below 1") as error:
         HYPER.replace(discount=1.0).check()
-    assert error.value.settings == ("ppo.discount", "ppo.center_rewards")
+    assert error.value.settings == ("ppo.discount", "ppo.center_values")
 
 
 @pytest.mark.usefixtures("unoptimised")
-def test_the_values_that_are_learned_are_of_the_centred_reward():
-    """A reward of 1 in every state is worth 0 from its level on."""
+def test_the_values_that_are_learned_are_centred():
+    """Of a reward of 1 in every state they are 0."""
     ppo = PPO(
         envs=32, unroll=16, hidden=(32,), activation="tanh", discount=0.8, scale_rewards=False, bootstrap=True,
-        center_rewards=True,
+        center_values=True,
     )  # fmt: skip
     task = make_task("probe-endless")
     result = train(task, [Program.default(task)], ppo, seeds=1, steps=20_000, checkpoints=1, eval_episodes=32)
@@ -100,6 +106,6 @@ def test_the_values_that_are_learned_are_of_the_centred_reward():
 
 
 def test_the_learner_of_recovered_rewards():
-    ppo = for_recovered_rewards(PPO())
-    assert ppo == PPO(bootstrap=True, center_rewards=True)
-    ppo.check()
+    for_recovered_rewards(PPO()).check()
+    assert for_recovered_rewards(PPO()) == PPO(bootstrap=True, center_values=True)
+    assert for_imitation(PPO.brax()) == PPO.brax(decay=1.0)

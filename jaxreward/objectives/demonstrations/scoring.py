@@ -57,7 +57,8 @@ class DemonstrationData:
         """The transitions of some episodes.
 
         Where only the last states of the expert's episodes are positive, since reaching them ends an episode, the last
-        step of another episode that ended is neither positive nor negative: it may have reached the same.
+        step of another episode that ended is neither positive nor negative, unless it is known to have failed: it may
+        have reached the same.
 
         The probability of an action is that of the policy that acted, where the episodes have it, else that of a
         uniformly random action: always so for an expert, since AIRL asks what the learner would have done there.
@@ -69,7 +70,8 @@ class DemonstrationData:
             DemonstrationData.require(task, episodes)
         goals = expert.positive_steps(positives)
         steps = np.concatenate([goals, np.setdiff1d(np.arange(expert.steps), goals)])
-        ends = negative.last_steps[negative.ended] if positives == "last" else ()
+        alike = negative.ended & ~(negative.success < 1.0)  # NaN where success is not known
+        ends = negative.last_steps[alike] if positives == "last" else ()
         others = np.setdiff1d(np.arange(negative.steps), ends)
         if not len(others) and len(steps) == len(goals):
             raise WrongTrajectories(

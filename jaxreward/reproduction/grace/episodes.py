@@ -38,7 +38,7 @@ def level_task(level: str) -> Task:
 
 
 def learner(task: Task) -> PPO:
-    """Of all policies, those of known rewards too: it is to be the same."""
+    """The learner of all policies but those that imitate, also those of known rewards."""
     return for_recovered_rewards(quick(task))
 
 

@@ -19,7 +19,8 @@ from jaxreward.reproduction.grace.reward_search import ExpandedLevelSearch, Rewa
 from jaxreward.reproduction.layout import Measured, numbers_of
 from jaxreward.runs.checkpoint import Checkpoints
 from jaxreward.tasks import Task
-from jaxreward.training import Checkpointing, Interrupted, TrainResult, imitate, train
+from jaxreward.training import Checkpointing, Interrupted, TrainResult, imitate, quick, train
+from jaxreward.training.learners import for_imitation
 
 TRAJECTORIES = 8
 """Expert trajectories that GRACE is given in tables 2 and 3, and as many negative ones."""
@@ -125,7 +126,9 @@ class Imitation(Training):
 
     def train(self, plan: Plan, tools: Tools, **how: Any) -> TrainResult:
         task = self.task()
-        return imitate(task, [self.expert(plan)], self.method, learner(task), positives=self.positives, **how)
+        return imitate(
+            task, [self.expert(plan)], self.method, for_imitation(quick(task)), positives=self.positives, **how
+        )
 
     def numbers(self, values: list[list[float]], result: TrainResult, plan: Plan) -> dict[str, Any]:
         return {self.method: values[0]}
