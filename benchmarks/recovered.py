@@ -47,7 +47,7 @@ class RecoveredSettings:
     """File for the results, written after every level."""
 
 
-def found(level: str, seed: int, expansions: int, s: RecoveredSettings, folder: Path) -> tuple[Any, dict[str, Any]]:
+def found(level: str, seed: int, expansions: int, s: RecoveredSettings, folder: Path) -> dict[str, Any]:
     """What one search finds, and what it says of it."""
     import jaxreward as jr
     from jaxreward.demonstrations import record_expert, save_trajectories
@@ -64,11 +64,10 @@ def found(level: str, seed: int, expansions: int, s: RecoveredSettings, folder: 
     )  # fmt: skip
     best = run.best
     assert best is not None and best.score is not None and best.result.feedback is not None
-    told = {
+    return {
         "fitness": best.score.mean, "accuracy": best.result.feedback.extra_metrics[ACCURACY], "program": best.source,
         "search_s": round(time.perf_counter() - begin, 1),
     }  # fmt: skip
-    return best.source, told
 
 
 def level_rows(level: str, s: RecoveredSettings, folder: Path) -> list[dict[str, Any]]:
@@ -83,8 +82,8 @@ def level_rows(level: str, s: RecoveredSettings, folder: Path) -> list[dict[str,
     programs = [Program.default(task)]
     for expansions in s.expansions:
         for seed in range(s.search_seeds):
-            source, told = found(level, seed, expansions, s, folder)
-            programs.append(jr.load_program(source, task))
+            told = found(level, seed, expansions, s, folder)
+            programs.append(jr.load_program(told["program"], task))
             rows.append({"level": level, "reward": "found", "expansions": expansions, "seed": seed, **told})
     for name, ppo in (("quick", quick(task)), ("recovered", for_recovered_rewards(quick(task)))):
         result = jr.train(task, programs, ppo, seeds=s.seeds, steps=s.steps, checkpoints=1)

@@ -172,7 +172,7 @@ class Grace(SearchStrategy[GraceMemory]):
         return due and memory.expansions < self.expansions and "expand" not in state.declined
 
     def _shapes(self, memory: GraceMemory) -> bool:
-        first = self.generations * self.population - self.shaping_generations * self.population
+        first = (self.generations - self.shaping_generations) * self.population
         last = memory.expansions >= self.expansions
         return last and self.shaping_generations > 0 and memory.children >= first
 

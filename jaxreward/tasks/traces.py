@@ -119,9 +119,10 @@ def traced(name: str, method: Callable[..., Any], arguments: tuple[Any, ...], lo
             user = next((e for e in jaxpr.jaxpr.eqns if any(v is var for v in e.invars)), None)
             raise InvalidMethod(f"`{name}` fails: {_LEAKED}", locator.line_of_value(user, method))
     called = next((e for e in _equations(jaxpr.jaxpr) if e.params.get("vmap_method", "") is None), None)
-    if called is not None:  # as JAX leaves it by default: it then batches no call whose arguments are batched
+    given = jax.tree.leaves(arguments)
+    if called is not None and given:  # as JAX leaves it by default: it then batches no call with batched arguments
         try:
-            jax.eval_shape(jax.vmap(core.jaxpr_as_fun(jaxpr)), *map(_two_of, jax.tree.leaves(arguments)))
+            jax.eval_shape(jax.vmap(core.jaxpr_as_fun(jaxpr)), *map(_two_of, given))
         except NotImplementedError as error:
             raise InvalidMethod(
                 f"`{name}` calls a function of the host that is not batched, and many environments step at once: give "

@@ -49,6 +49,7 @@ from jaxreward.training.imitation.discriminator import (
     new_discriminator,
     rewards,
 )
+from jaxreward.training.learners import for_imitation
 from jaxreward.training.networks import ActorCritic, normalized
 from jaxreward.training.population import Population
 from tests.training.conftest import BANK, STEPWISE, assert_close_trees, budget, params
@@ -112,8 +113,7 @@ def test_real_actions_are_imitated(name):
     task, keys = make_task("probe-aim"), reset_keys(64, 0)
     signal = np.asarray(jax.vmap(task.reset)(keys).signal)
     expert = record_actions(task, keys, [np.full((1, 1), s / 2, np.float32) for s in signal])
-    # of a constant learning rate agent and discriminator go in circles
-    ppo = quick_real(envs=32, unroll=4, unrolls=1, minibatches=4, decay=1.0)
+    ppo = for_imitation(quick_real(envs=32, unroll=4, unrolls=1, minibatches=4))
     result = imitate(task, expert, name, ppo, seeds=2, steps=40_000, checkpoints=2, eval_episodes=64)
     assert result.success.mean() > 0.9
 

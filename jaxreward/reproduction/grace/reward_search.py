@@ -13,6 +13,7 @@ from jaxreward import files
 from jaxreward.comparison.cells import Tools, Unfinished
 from jaxreward.errors import FAILED_EXIT_CODE, USAGE_EXIT_CODE, UserError
 from jaxreward.evolution import run_search
+from jaxreward.evolution.presets import EXPANSIONS
 from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.evolution.setup import Setup
 from jaxreward.objectives.demonstrations.demonstration_options import DemonstrationOptions
@@ -28,8 +29,8 @@ CANDIDATES = 40
 """Rewards that a search scores by default. The paper asks for 2,000: 100 generations of 20."""
 POPULATION = 20
 """The paper's (table 6)."""
-EXPANSIONS, EXPANSION_STEPS = 2, 200_000
-"""Of a search whose reward is trained on: how often its data are expanded, and environment steps of each policy."""
+EXPANSION_STEPS = 200_000
+"""Environment steps of each policy that expands the data of a level."""
 _SEARCH = "search"
 
 _SECONDS, _SECONDS_A_CANDIDATE = 4.0, 0.16

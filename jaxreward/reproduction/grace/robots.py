@@ -19,13 +19,14 @@ from jaxreward.demonstrations import (
     record_random,
     save_trajectories,
 )
+from jaxreward.evolution.presets import EXPANSIONS
 from jaxreward.objectives.demonstrations.demonstration_sets import DemonstrationSets
 from jaxreward.objectives.demonstrations.scoring import DemonstrationData
 from jaxreward.programs import Program
 from jaxreward.reproduction.cell import Cell, Plan
 from jaxreward.reproduction.grace.episodes import learner
 from jaxreward.reproduction.grace.policies import Imitation, RewardPolicies, Training
-from jaxreward.reproduction.grace.reward_search import EXPANSIONS, POPULATION, RewardSearch
+from jaxreward.reproduction.grace.reward_search import POPULATION, RewardSearch
 from jaxreward.tasks import Task, make_task_of
 from jaxreward.training import TrainResult, train
 

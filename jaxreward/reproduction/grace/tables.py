@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
+from jaxreward.evolution.presets import DEMONSTRATION_CANDIDATES
 from jaxreward.reproduction.cell import Budget, Cell, Plan
 from jaxreward.reproduction.entry import Entry, Results
 from jaxreward.reproduction.grace.figure4 import FOLDER
@@ -27,7 +28,7 @@ class Table3(Entry):
 
     name: ClassVar[str] = "grace/table3"
     summary: ClassVar[str] = "success of policies by PPO on the true reward, GRACE and GAIL, on 20 BabyAI levels"
-    budget: ClassVar[Budget] = Budget(seeds=3, steps=STEPS, candidates=100)
+    budget: ClassVar[Budget] = Budget(seeds=3, steps=STEPS, candidates=DEMONSTRATION_CANDIDATES)
     parts: ClassVar[tuple[str, ...]] = tuple(TABLE_3)
     folder: ClassVar[str] = FOLDER
 
