@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from jaxreward.evolution.presets import DEMONSTRATION_CANDIDATES
+from jaxreward.evolution.presets import DEMONSTRATION_CANDIDATES, EXPANSIONS
 from jaxreward.reproduction.cell import Budget, Cell, Plan
 from jaxreward.reproduction.entry import Entry, Results
 from jaxreward.reproduction.grace.figure4 import FOLDER
@@ -19,7 +19,6 @@ from jaxreward.reproduction.grace.policies import (
     searches_of,
 )
 from jaxreward.reproduction.grace.published import TABLE_2, TABLE_3
-from jaxreward.reproduction.grace.reward_search import EXPANSIONS
 from jaxreward.reproduction.layout import Published, ResultTable, Row, mean_row
 
 
