@@ -223,11 +223,14 @@ class ProposerStopped(UserError):
         cause: what it waits for, or lacks.
         later: whether the same command may succeed later: an endpoint that is down, a person who has not answered yet.
         problem: of the language model that it lacks, if it is one.
+        why: the message without what to do about it, where that is to go on with a run.
     """
 
-    def __init__(self, message: str, cause: EndCause, *, later: bool, problem: CallProblem | None = None) -> None:
+    def __init__(
+        self, message: str, cause: EndCause, *, later: bool, problem: CallProblem | None = None, why: str = ""
+    ) -> None:
         super().__init__(message)
-        self.cause, self.later, self.problem = cause, later, problem
+        self.cause, self.later, self.problem, self.why = cause, later, problem, Sentence(why or message)
 
 
 def nearest(name: str, known: Collection[str]) -> str | None:

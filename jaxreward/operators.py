@@ -40,6 +40,7 @@ OPERATORS = {
         Operator("plan", "named components of a reward, from the task's words alone (FORGE)", parents=0, words=True),
         Operator("align", "the thought behind the parent, rewritten from its program (RF-Agent)", words=True),
         Operator("verify", "how close the parent is to what an expert would write, in [-1, 1] (RF-Agent)", words=True),
+        Operator("identify", "which steps of an expert's episode solve the task (GRACE)", parents=0, words=True),
         Operator("expand", "more data: episodes of a policy trained under the parent (GRACE)", words=True, own=True),
         Operator("prefer", "which of two trained agents does better, by a person (REvolve)", parents=2, words=True),
     )

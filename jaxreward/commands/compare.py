@@ -73,7 +73,7 @@ def run(resolved: Resolved[CompareSettings]) -> int:
     if settings.dry_run:
         return _plan(settings, cells, console)
     if asking := [c for c in cells if isinstance(c, SearchCell) and c.settings.proposer == "llm"]:
-        confirm(_spending_of(cells), asking[0].settings)
+        confirm(_spending_of(cells), asking[0].settings.llm)
     keep(settings, cells, tasks, console.print)
     with StopSignal() as stop, Live(console, settings.candidates) as live:
         unfinished = work(cells, tasks, live, stop, hiding(Secrets(), settings.llm))

@@ -49,7 +49,7 @@ def run(resolved: Resolved[EvolveSettings]) -> int:
         if settings.json:
             print_json({"dry_run": True, "settings": settings.as_config()})
         return 0
-    confirm(spending, settings)
+    confirm(spending, settings.llm)
     if resolved.source("resume") is Source.COMMAND_LINE and not settings.resume:
         console.print(f"there is no run {settings.run_name} in {settings.out} to go on with: it begins now")
     with StopSignal() as stop, Live(console, settings.candidates) as live:

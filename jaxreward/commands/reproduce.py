@@ -155,7 +155,7 @@ def _work(entry: Entry, cells: Sequence[Cell], plan: Plan, console: Console, as_
 
     asking = [s for cell in waiting(cells, plan) if (s := cell.search(plan)) and s.proposer == "llm"]
     if asking:
-        confirm(total_of([found for s in asking if (found := spending_of(s))]), asking[0])
+        confirm(total_of([found for s in asking if (found := spending_of(s))]), asking[0].llm)
     checking = Checker(unsafe_no_sandbox=plan.unsafe_no_sandbox)
     with StopSignal() as stop, CellWatcher(console) as watcher, checking as checker:
         tools = Tools(checker, watcher, stop, hiding(Secrets(), plan.llm))

@@ -10,6 +10,7 @@ from jaxreward.errors import UserError
 from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.evolution.setup import given_observation, task_card
 from jaxreward.proposers.llm.cost import EXPECTED_REPLY, Estimate, dollars, estimate_cost, too_small
+from jaxreward.proposers.llm.llm_settings import LlmSettings
 from jaxreward.proposers.prompts.prompt_builder import PromptBook, estimate_tokens
 from jaxreward.proposers.prompts.sections import TOTAL
 from jaxreward.records import Request
@@ -83,11 +84,11 @@ def total_of(each: Sequence[Spending]) -> Spending | None:
     return Spending(sum(s.calls for s in each), max(s.prompt_tokens for s in each), total)
 
 
-def confirm(spending: Spending | None, settings: EvolveSettings) -> None:
+def confirm(spending: Spending | None, llm: LlmSettings) -> None:
     """Ask where the estimate is above `--confirm-usd`; UserError where the answer is no, or nobody can be asked."""
     if spending is None:
         return
-    e, limit = spending.estimate, settings.llm.confirm_usd
+    e, limit = spending.estimate, llm.confirm_usd
     if e.expected_usd <= limit and (limit > 0 or not e.unknown_models):
         return
     about = dollars(e.expected_usd) + (" and an unknown amount" if e.unknown_models else "")

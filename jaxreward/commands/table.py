@@ -18,6 +18,7 @@ SUMMARIES = {
     "report": "Write the report of a run, one page.",
     "serve": "Show runs in a browser as they grow.",
     "record": "Record episodes of a task, to search rewards from them.",
+    "clean": "Have a language model mark which steps of episodes solve the task.",
     "film": "Film a trained agent, of a run or of an interface.",
     "doctor": "Examine this machine: versions, devices, sandbox, disk, training.",
     "check": "Check programs, or a task of your own, without training.",

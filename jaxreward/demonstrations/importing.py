@@ -17,7 +17,8 @@ from jaxreward.tasks import Task
 
 def from_arrays(
     task: Task, states: Sequence[Any], actions: Sequence[Any], *, log_probabilities: Sequence[Any] | None = None,
-    success: Sequence[float] | None = None, ended: Sequence[bool] | None = None, texts: Sequence[str] = (),
+    success: Sequence[float] | None = None, ended: Sequence[bool] | None = None,
+    solves: Sequence[Any] | None = None, texts: Sequence[str] = (),
     source: Source = "imported", task_arg: Sequence[str] = (),
 ) -> Trajectories:  # fmt: skip
     """Episodes of arrays, for a task.
@@ -30,13 +31,14 @@ def from_arrays(
         log_probabilities: of each episode, float (steps,), under the policy that acted.
         success: of each episode, by the task's metric.
         ended: of each episode, whether the task ended it; by default it is not known to have.
+        solves: of each episode, bool (steps,): whether a step leads to a state that solves the task.
         texts: of each episode, such as its mission.
 
     Raises:
         WrongTrajectories: arrays that do not fit, with the episode.
     """
     spec = Spec.of(task)
-    given = (log_probabilities, success, ended)
+    given = (log_probabilities, success, ended, solves)
     if any(x is not None and len(x) != len(actions) for x in (states, *given)) or len(texts) not in (0, len(actions)):
         raise WrongTrajectories(f"give one entry for each of the {len(actions)} episodes")
     episodes = list[Trajectories]()
@@ -49,6 +51,7 @@ def from_arrays(
                 log_probabilities=logp.astype(np.float32),
                 success=np.array([np.nan if success is None else success[k]], np.float32),
                 ended=np.array([False if ended is None else ended[k]], bool),
+                solves=None if solves is None else _as(np.asarray(solves[k]), "bool", "solves"),
                 texts=tuple(texts[k : k + 1]), task=task.name, task_arg=tuple(task_arg), source=source,
             ))  # fmt: skip
         except (UserError, ValueError, TypeError) as error:

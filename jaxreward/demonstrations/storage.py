@@ -4,6 +4,7 @@
     state/<leaf>         an array of the views, (states, ...)
     action               (steps, ...)
     lengths, ended, success, log_probability
+    solves               (steps,), where steps are marked as solving the task
 
 bfloat16, which .npz does not know, is stored as uint16; the manifest has the true dtypes.
 """
@@ -80,6 +81,8 @@ def save_trajectories(path: Path | str, trajectories: Trajectories, versions: di
         "action": _plain(t.actions), "lengths": t.lengths, "ended": t.ended, "success": t.success,
         "log_probability": t.log_probabilities,
     }  # fmt: skip
+    if t.solves is not None:
+        arrays["solves"] = t.solves
     packed = io.BytesIO()
     np.savez_compressed(packed, **arrays)  # type: ignore[arg-type]
     try:
@@ -156,7 +159,8 @@ def _read(path: Path, archive: zipfile.ZipFile) -> Trajectories:
         states=tuple(_typed(_array(archive, f"{_STATE}{leaf.name}"), leaf.dtype) for leaf in spec.leaves),
         actions=_typed(_array(archive, "action"), spec.action.dtype),
         lengths=_array(archive, "lengths"), log_probabilities=_array(archive, "log_probability"),
-        success=_array(archive, "success"), ended=_array(archive, "ended"), texts=manifest.texts,
+        success=_array(archive, "success"), ended=_array(archive, "ended"),
+        solves=_array(archive, "solves") if "solves.npy" in archive.namelist() else None, texts=manifest.texts,
         task=manifest.task, task_arg=manifest.task_arg, source=manifest.source, seed=manifest.seed,
     )  # fmt: skip
 

@@ -13,14 +13,16 @@ import numpy as np
 from jaxreward.errors import UserError
 from jaxreward.programs.samples import Samples
 from jaxreward.programs.spec import Leaf, Spec, dtype_of
+from jaxreward.sentences import mention
 
 Array = np.ndarray[Any, Any]
 Source = Literal["expert", "policy", "random", "imported"]
 """Who acted: a scripted expert, a trained policy, uniformly random actions, or whoever a user's data are of."""
 
 
-Positives = Literal["all", "last"]
-"""Which steps of an expert's episodes count as the expert's: all, or the last, of tasks that end on success."""
+Positives = Literal["all", "last", "marked"]
+"""Which steps of an expert's episodes count as the expert's: all; the last, of tasks that end on success; or those that
+are marked as solving the task."""
 
 
 class WrongTrajectories(UserError):
@@ -42,6 +44,8 @@ class Trajectories:
         log_probabilities: of each action under the policy that chose it, float32 (T,); NaN where that is not known.
         success: of each episode by the task's metric, float32 (N,); NaN where that is not known.
         ended: whether the task ended the episode, bool (N,), and not the horizon or the end of the recording.
+        solves: whether a step leads to a state that solves the task, bool (T,), as somebody has marked it; None where
+            nobody has.
         texts: words that belong to each episode, such as its mission; none, or one for each.
         task: the name of the task, for messages and files.
         task_arg: its options as KEY=VALUE.
@@ -56,6 +60,7 @@ class Trajectories:
     log_probabilities: Array = field(repr=False)
     success: Array = field(repr=False)
     ended: Array = field(repr=False)
+    solves: Array | None = field(default=None, repr=False)
     texts: tuple[str, ...] = field(default=(), repr=False)
     task: str = ""
     task_arg: tuple[str, ...] = ()
@@ -72,6 +77,8 @@ class Trajectories:
         _require("log_probabilities", self.log_probabilities, (steps,), "float32")
         _require("success", self.success, (n,), "float32")
         _require("ended", self.ended, (n,), "bool")
+        if self.solves is not None:
+            _require("solves", self.solves, (steps,), "bool")
         if len(self.texts) not in (0, n):
             raise WrongTrajectories(f"texts has {len(self.texts)} entries for {n} episodes")
         if self.spec.actions and not ((self.actions >= 0) & (self.actions < self.spec.actions)).all():
@@ -103,8 +110,24 @@ class Trajectories:
         return np.cumsum(self.lengths) - 1
 
     def positive_steps(self, positives: Positives) -> Array:
-        """The steps that count as the expert's, int (k,)."""
-        return self.last_steps if positives == "last" else np.arange(self.steps)
+        """The steps that count as the expert's, int (k,).
+
+        Raises:
+            WrongTrajectories: none is marked.
+        """
+        if positives != "marked":
+            return self.last_steps if positives == "last" else np.arange(self.steps)
+        if self.solves is None:
+            raise WrongTrajectories(
+                f"no step of these episodes of {self.task} is marked as solving the task: mark them with "
+                "`jaxreward clean FILE`, or when you make them of arrays"
+            )
+        if not self.solves.any():
+            raise WrongTrajectories(
+                f"of these episodes of {self.task} no step is marked as solving the task, so that nothing is to be "
+                f"told from others: give others, or take all steps with {mention('positives', 'all')}"
+            )
+        return np.flatnonzero(self.solves)
 
     def transitions(self, steps: Array | None = None) -> Samples:
         """States, actions and next states of `steps` (k,), by default of all."""
@@ -122,6 +145,7 @@ class Trajectories:
             self, states=tuple(x[states] for x in self.states), actions=self.actions[steps],
             lengths=self.lengths[chosen], log_probabilities=self.log_probabilities[steps],
             success=self.success[chosen], ended=self.ended[chosen],
+            solves=None if self.solves is None else self.solves[steps],
             texts=tuple(self.texts[int(k)] for k in chosen) if self.texts else (),
         )  # fmt: skip
 
@@ -141,14 +165,17 @@ class Trajectories:
 
 
 def joined(sets: Sequence[Trajectories]) -> Trajectories:
-    """The episodes of several sets of one task, in this order; `source` and `seed` are those of the first."""
+    """The episodes of several sets of one task, in this order; `source` and `seed` are those of the first. Steps are
+    marked as solving the task where those of all sets are."""
     first = sets[0]
     for other in sets[1:]:
         other.require_of(first.spec)
     texts = tuple(text for one in sets for text in (one.texts or ("",) * len(one)))
+    marks = [one.solves for one in sets if one.solves is not None]
     return dataclasses.replace(
         first, states=tuple(np.concatenate(arrays) for arrays in zip(*(one.states for one in sets), strict=True)),
         **{name: np.concatenate([getattr(one, name) for one in sets]) for name in _ARRAYS},
+        solves=np.concatenate(marks) if len(marks) == len(sets) else None,
         texts=texts if any(texts) else (),
     )  # fmt: skip
 

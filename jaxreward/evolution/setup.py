@@ -178,12 +178,16 @@ def without_words(card: TaskCard, task: Task, objective: Objective, options: Dem
     card = card.model_copy(update={"objective": objective.name, "measure": objective.measure})
     if options.tell_task:
         return card
-    spec = Spec.of(task)
+    return card.model_copy(update={"name": "unknown", "description": "", "state_doc": state_arrays(Spec.of(task))})
+
+
+def state_arrays(spec: Spec) -> str:
+    """The arrays of states and the action, a line for each, without what they mean."""
     arrays = [f"{label}: {leaf.dtype} {leaf.shape}" for label, leaf in zip(spec.labels()[0], spec.leaves, strict=True)]
     action = f"action: {spec.action.dtype} {spec.action.shape}"
     if spec.actions:
         action += f", one of 0 to {spec.actions - 1}"
-    return card.model_copy(update={"name": "unknown", "description": "", "state_doc": "\n".join([*arrays, action])})
+    return "\n".join([*arrays, action])
 
 
 def save_files(settings: EvolveSettings, folder: Path) -> None:

@@ -117,7 +117,10 @@ class Handler(BaseHTTPRequestHandler):
     def _enter(self, gate: Gate) -> None:
         """Keep the token of the address in a cookie and go to the list without it. By a page and not by a redirect,
         with which a browser that comes from another site would not send the cookie."""
-        page = b'<!doctype html><title>jaxreward</title><meta http-equiv="refresh" content="0; url=./">'
+        page = (
+            b'<!doctype html><title>jaxreward</title><link rel="icon" href="data:,">'  # or a browser asks for one
+            b'<meta http-equiv="refresh" content="0; url=./">'
+        )
         self._send(page, "text/html; charset=utf-8", extra={"Set-Cookie": gate.set_cookie()})
 
     def _places(self, parts: list[str]) -> Callable[[], None] | None:

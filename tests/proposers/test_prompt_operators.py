@@ -12,10 +12,11 @@ import pytest
 from jinja2 import UndefinedError
 
 from jaxreward.errors import UserError
+from jaxreward.evolution.cleaning import EPISODE
 from jaxreward.operators import OPERATORS, OWN, WORDS
 from jaxreward.proposers.prompts.pages import Page
 from jaxreward.proposers.prompts.prompt_builder import _FRAME, PromptBook, estimate_tokens
-from jaxreward.proposers.prompts.sections import PROGRAM, TOTAL, _cut, _size, parents, shown
+from jaxreward.proposers.prompts.sections import PROGRAM, TOTAL, _cut, _size, cut, parents, shown
 from jaxreward.proposers.replies.schemas import SCHEMAS, schema_text
 from jaxreward.records import Candidate, Evolve, Failure, Feedback, Request, Result, Stage
 from jaxreward.tasks import card, make_task
@@ -41,7 +42,8 @@ LINE = tuple(trained(f"g000{k}-00", 0.1 * k, f"Idea {k}.") for k in (4, 3, 2, 1)
 def asked(operator: str, evolve: Evolve = "both", parents: int | None = None, **more) -> Request:
     count = max(OPERATORS[operator].parents, operator in ("path", "different") and 3) if parents is None else parents
     plan = PLAN if operator == "implement" else None
-    request = Request(id="g0009-00", generation=9, operator=operator, evolve=evolve, parents=LINE[:count], plan=plan)
+    request = Request(id="g0009-00", generation=9, operator=operator, evolve=evolve, parents=LINE[:count], plan=plan,
+                      illustrations=("Step 1, action 0:\nx: [1]",) if operator == "identify" else ())  # fmt: skip
     return request.model_copy(update=more)
 
 
@@ -218,7 +220,7 @@ def test_the_schema_that_is_shown_is_the_one_that_answers_are_validated_against(
 
 
 def test_words_that_were_unusable_are_asked_for_again():
-    for operator in ("plan", "align", "verify"):
+    for operator in ("plan", "align", "verify", "identify"):
         failed = Result(
             candidate=Candidate(id="g0009-00", generation=9, operator=operator),
             failure=Failure(stage="reply", message="it was empty", hint="say more"),
@@ -311,7 +313,8 @@ def test_five_long_parents_fit(operator: str):
         plan = PLAN.model_copy(update={"words": "- a: " + f"{letter} " * 9_000})
         request = Request(
             id="r", generation=1, operator=operator, parents=tuple(long), best=tuple(long), diverse=tuple(long),
-            plan=plan, thought=True, remarks=(f"{letter} " * 400,) * 9 + tuple(letter * k for k in range(1, 90)),
+            plan=plan, illustrations=("Step 1",) if operator == "identify" else (), thought=True,
+            remarks=(f"{letter} " * 400,) * 9 + tuple(letter * k for k in range(1, 90)),
         )  # fmt: skip
         system, user = texts(book, request)
         assert estimate_tokens(system + user) <= TOTAL
@@ -332,6 +335,9 @@ def test_any_number_of_parents_keeps_to_the_total(count: int):
     more: dict = {"best": parents, "diverse": parents, "plan": PLAN, "thought": True, "remarks": ("word " * 80,) * 9}
     for words, operator, evolve in itertools.product((plain, wordy), ASKED, ("both", "reward")):
         asking = asked(operator, evolve, 0).model_copy(update={"parents": tuple(parents), **more})
+        if operator == "identify":
+            episode = "grid: 1\n" * 5_000
+            asking = asking.model_copy(update={"illustrations": (cut(episode, EPISODE, ""),)})
         system, user = texts(PromptBook(words), asking)
         assert estimate_tokens(system + user) <= TOTAL, (operator, evolve)
         assert words is wordy or not slots(user), (operator, evolve)

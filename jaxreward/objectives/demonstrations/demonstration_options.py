@@ -10,7 +10,7 @@ from jaxreward.config import Arg, check_bounds
 from jaxreward.errors import FileProblem, InvalidSetting, UnusableFile
 from jaxreward.sentences import mention
 
-Positives = Literal["auto", "all", "last"]
+Positives = Literal["auto", "all", "last", "marked"]
 
 
 @dataclass(frozen=True)
@@ -22,8 +22,9 @@ class DemonstrationOptions:
     negative: Annotated[tuple[Path, ...], Arg(adds=True)] = ()
     """Files of episodes that an expert would not play. By default random actions are played."""
     positives: Positives = "auto"
-    """The expert's states to tell from others. all, or the last of each episode; auto: the last, where every episode
-    ends because it succeeded."""
+    """The expert's states to tell from others. all; the last of each episode; or those marked as solving the task, by
+    `jaxreward clean`. auto: the marked, where there are any, else the last, where every episode ends because it
+    succeeded."""
     expert_episodes: Annotated[int, Arg(least=1)] = 8
     """Episodes of the expert to search with; others of --data are held out."""
     negative_episodes: Annotated[int, Arg(least=1)] = 8

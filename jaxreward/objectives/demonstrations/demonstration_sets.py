@@ -51,7 +51,7 @@ class DemonstrationSets:
                     "jaxreward.evolve_texts (docs/demonstrations.md)",
                     path, FileProblem.WRONG_KIND,
                 )  # fmt: skip
-        experts = joined([load_trajectories(path) for path in options.data])
+        experts = _experts(options.data)
         DemonstrationData.require(task, experts)
         order = derive_rng(seed, "expert episodes").permutation(len(experts))
         used, rest = np.sort(order[: options.expert_episodes]), np.sort(order[options.expert_episodes :])
@@ -64,13 +64,15 @@ class DemonstrationSets:
         else:
             number = int(derive_rng(seed, "random episodes").integers(1 << 31))
             others = record_random(task, wanted, seed=number, task_arg=task_arg)
-        held = others.take(np.arange(options.negative_episodes, len(others))) if len(rest) else None
-        if len(others) <= options.negative_episodes:
-            held = None
         negative = others.take(np.arange(min(options.negative_episodes, len(others))))
         expert = experts.take(used)
-        held_out = None if held is None else (experts.take(rest), held)
-        return DemonstrationSets(expert, negative, held_out, _positives(task, expert, options))
+        positives = _positives(task, expert, options)
+        held_out = None
+        if len(rest) and len(others) > options.negative_episodes:
+            held_out = experts.take(rest), others.take(np.arange(options.negative_episodes, len(others)))
+            if positives == "marked" and not np.any(held_out[0].solves):
+                held_out = None
+        return DemonstrationSets(expert, negative, held_out, positives)
 
     @staticmethod
     def read(task: Task, folder: Path, options: DemonstrationOptions) -> DemonstrationSets:
@@ -89,9 +91,25 @@ class DemonstrationSets:
             save_trajectories(folder / FOLDER / f"{name}.npz", sets[name])
 
 
+def _experts(paths: Sequence[Path]) -> Trajectories:
+    """The episodes of all files."""
+    sets = [load_trajectories(path) for path in paths]
+    unmarked = [path for path, episodes in zip(paths, sets, strict=True) if episodes.solves is None]
+    if unmarked and len(unmarked) < len(sets):
+        marked = next(path for path in paths if path not in unmarked)
+        raise UnusableFile(
+            f"steps of {marked} are marked as solving the task, and none of {unmarked[0]}: mark those too with "
+            f"`jaxreward clean {unmarked[0]}`, or search on one kind of file",
+            unmarked[0], FileProblem.WRONG_KIND,
+        )  # fmt: skip
+    return joined(sets)
+
+
 def _positives(task: Task, expert: Trajectories, options: DemonstrationOptions) -> Positives:
     if options.positives != "auto":
         return options.positives
+    if expert.solves is not None:
+        return "marked"
     won = measure_of(task).rate and bool((expert.success == 1.0).all())
     return "last" if won and bool(expert.ended.all()) else "all"
 

@@ -59,7 +59,12 @@ def illustrations(
 
 def state_text(spec: Spec, arrays: Sequence[Array]) -> str:
     """The arrays of a view, `name: values`, a line for each; large ones are cut."""
-    return _text(zip((leaf.name for leaf in spec.leaves), arrays, strict=True), _LONGEST, _WHOLE)
+    return arrays_text(zip((leaf.name for leaf in spec.leaves), arrays, strict=True))
+
+
+def arrays_text(named: Iterable[tuple[str, Array]]) -> str:
+    """Arrays of a view by name, as `state_text` has them."""
+    return _text(named, _LONGEST, _WHOLE)
 
 
 def debug_text(values: Iterable[tuple[str, Array]]) -> str:
@@ -113,7 +118,7 @@ def examples(
             paid = ""
             if found is not None:
                 paid = f", reward {found.rewards[0][k]:.4g} ({'wrong' if wrong[k] else 'right'})"
-            owner = "the expert before its last" if experts <= k < of_expert else who
+            owner = "the expert that does not solve the task" if experts <= k < of_expert else who
             yield int(k), f"State of {owner}{paid}"
 
 
@@ -123,7 +128,7 @@ def _states(
 ) -> Iterator[str]:  # fmt: skip
     for k, head in examples(choice, found, len(data.transitions), data.experts, data.of_expert, rng):
         arrays = [x[k] for x in data.transitions.next_states]
-        head = f"{head}, after action {_action(data.transitions.actions[k])}:"
+        head = f"{head}, after action {action_text(data.transitions.actions[k])}:"
         yield "\n".join([head, state_text(spec, arrays), *_debug_of(debug, k)])
 
 
@@ -149,7 +154,7 @@ def _trajectory(
     lines = [f"An episode of the expert, {length} steps. Before the first step:\n{states[0]}"]
     for t, state in zip(steps, states[1:], strict=True):
         paid = f", reward {known[first + int(t)]:.4g}" if first + int(t) in known else ""
-        lines.append(f"After step {t + 1}, action {_action(own.actions[t])}{paid}:\n{state}")
+        lines.append(f"After step {t + 1}, action {action_text(own.actions[t])}{paid}:\n{state}")
     return "\n".join(lines)
 
 
@@ -190,7 +195,8 @@ def _spread(x: Array) -> str:
     return f"{x.mean():.3g}, {x.std():.2g}, {low:.3g} to {high:.3g}"
 
 
-def _action(action: Array) -> str:
+def action_text(action: Array) -> str:
+    """An action: its number, or its numbers."""
     return str(int(action)) if np.ndim(action) == 0 else "[" + " ".join(f"{x:.3g}" for x in np.ravel(action)) + "]"
 
 

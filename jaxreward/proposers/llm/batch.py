@@ -112,8 +112,7 @@ class Batch:
                 await self._process(pending, self.queues[pending.call.model])
             elif self._all_lost():
                 sentences, problems = zip(*self.lost.values(), strict=True)
-                sentence = f"{'; '.join(map(marked, sentences))}; nothing is lost, go on with {RESUME}"
-                self._end(sentence, problems[0], later=True)
+                self._end("; ".join(map(marked, sentences)), problems[0], f"; nothing is lost, go on with {RESUME}")
             else:
                 await self.session.clock.until(self.over, _IDLE_S)
 
@@ -142,7 +141,7 @@ class Batch:
         error = await self._send(pending, queue)
         queue.in_flight -= 1
         if error is not None and error.kind == "fatal":
-            return self._end(error.sentence, error.problem, later=False)
+            return self._end(error.sentence, error.problem)
         if error is None or error.kind == "skip":
             self.done += 1
             if error is None:
@@ -250,10 +249,13 @@ class Batch:
             after = "; after that the run ends and can be resumed" if until else ""
             self.context.note(f"waiting {_until(until)} for {name}: {error}{after}")
 
-    def _end(self, sentence: str, problem: CallProblem, *, later: bool) -> None:
+    def _end(self, sentence: str, problem: CallProblem, later: str = "") -> None:
+        """End the batch; `later` is what else to say where the same may succeed later."""
         if self.stopped is None:
-            said = self.session.secrets.redact(marked(sentence))
-            self.stopped = ProposerStopped(said, EndCause.ENDPOINT, later=later, problem=problem)
+            why = self.session.secrets.redact(marked(sentence))
+            self.stopped = ProposerStopped(
+                f"{why}{later}", EndCause.ENDPOINT, later=bool(later), problem=problem, why=why
+            )
         self.over.set()
 
     def _endpoint_name(self, call: Call) -> str:

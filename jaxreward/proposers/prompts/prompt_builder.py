@@ -167,6 +167,10 @@ class PromptBook:
         page = f"words_{request.operator}"
         if request.operator == "plan":
             return self._page(page, context, ["description"])
+        if request.operator == "identify":
+            context["illustrations"] = list(request.illustrations)  # whole: a step that is cut off cannot be named
+            self._remaining(context, left, ["illustrations"], 0)
+            return self._page(page, context, ["task", "illustrations"])
         if request.operator == "verify":
             task, left = "task", self._remaining(context, left, [], 1)
         else:

@@ -65,5 +65,6 @@ def sample_requests(operators: Sequence[str]) -> Iterator[Request]:
             yield request(evolve, "improve", one, failed=_result("r", stage=stage))
         for operator in sorted(WORDS - OWN - {"prefer"}):
             about = (one, two.with_thought("")) if OPERATORS[operator].parents else ()
-            yield request(evolve, operator, *about[:1])
-            yield request(evolve, operator, *about[1:], failed=_result("r", stage="reply"))
+            shown = {"illustrations": rich["illustrations"]} if operator == "identify" else {}
+            yield request(evolve, operator, *about[:1], **shown)
+            yield request(evolve, operator, *about[1:], failed=_result("r", stage="reply"), **shown)

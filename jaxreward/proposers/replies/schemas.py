@@ -23,6 +23,9 @@ COMPONENTS = 30
 SENTENCES = 4
 """Sentences of a description that are asked for, and kept."""
 
+NONE = "none"
+"""The words for no step."""
+
 _NAME, _PURPOSE = 60, 400
 """Characters that are kept of a component's name and purpose."""
 
@@ -113,10 +116,28 @@ class Judgement(BaseModel):
         return {"reasoning": "", "score": found[1] or found[2]} if found else None
 
 
-SCHEMAS: Mapping[str, type[Plan | Description | Judgement]] = {
+class Solving(BaseModel):
+    """An answer to `identify`; its words are the steps in their order, each once, or `none`."""
+
+    reasoning: str = Field(default="", description="what the expert wants to reach, and where it has")
+    steps: list[Annotated[int, BeforeValidator(_no_switch), Field(ge=1, le=1_000_000)]] = Field(
+        max_length=10_000, description="the steps after which the task is solved; empty if there is none"
+    )
+
+    @property
+    def words(self) -> str:
+        return " ".join(map(str, sorted(set(self.steps)))) or NONE
+
+    @staticmethod
+    def plain(text: str) -> dict[str, Any] | None:
+        return None
+
+
+SCHEMAS: Mapping[str, type[Plan | Description | Judgement | Solving]] = {
     "plan": Plan,
     "align": Description,
     "verify": Judgement,
+    "identify": Solving,
 }
 """By operator."""
 

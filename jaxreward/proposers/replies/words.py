@@ -23,11 +23,12 @@ _HINTS = {
     "plan": "reply with one JSON object that has components, each with a name and a purpose",
     "align": "reply with one JSON object that has a description of at most four sentences",
     "verify": "reply with one JSON object that has a reasoning and a score from -1 to 1",
+    "identify": "reply with one JSON object that has a reasoning and a list of steps, each a number from 1 on",
 }
 
 
 def read_words(operator: str, text: str, finish: str = "") -> str | Failure:
-    """An answer to `plan`, `align` or `verify` as words, or a failure of stage `reply`.
+    """An answer to a request for words, in the form of its schema, or a failure of stage `reply`.
 
     The JSON object may stand in a fence and between prose; of several, the last valid one counts. A reply without
     one that has a field of the schema is read in the plain form.

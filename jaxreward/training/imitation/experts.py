@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import jax
 import jax.numpy as jnp
@@ -98,8 +98,8 @@ class ImitationRows:
         if not isinstance(given, Imitation):
             raise InvalidSetting(f"imitation is a jr.Imitation(experts), not {short(given)}", "imitation")
         method, sets = method_of(given.method), _sets_of(given.experts, len(programs))
-        if given.positives not in ("all", "last"):
-            raise InvalidSetting(f"positives are all or last, not {short(given.positives)}", "positives")
+        if given.positives not in get_args(Positives):
+            raise InvalidSetting(f"positives are all, last or marked, not {short(given.positives)}", "positives")
         if ppo.action_repeat > 1:
             raise InvalidSetting(
                 f"demonstrations have an action for every step, and PPO.action_repeat = {ppo.action_repeat} does not: "
@@ -111,8 +111,8 @@ class ImitationRows:
                 "an agent with a memory reads rewards, and demonstrations have none: learn from them with PPO.gru = 0",
                 "ppo.gru",
             )
-        if given.positives == "last" and not isinstance(method, GAIL):
-            message = f"{method.name} learns from whole episodes: positives='last' is for gail"
+        if given.positives != "all" and not isinstance(method, GAIL):
+            message = f"{method.name} learns from whole episodes: positives={given.positives!r} is for gail"
             raise InvalidSetting(message, "positives", "method")
         made = dict[tuple[str, int], ObservedSet]()
         for program, episodes in zip(programs, sets, strict=True):

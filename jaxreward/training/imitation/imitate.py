@@ -52,7 +52,7 @@ def imitate(
             episodes.
         programs: an interface for each set, or one for all: agents and discriminators see its observations; its rewards
             are only measured, but must be finite. The task's own by default.
-        positives: which transitions of the episodes are learned from: all, or the last of each.
+        positives: which transitions of the episodes are learned from: all, the last of each, or the marked ones.
 
     The other arguments, what is returned and what is raised are those of `train`.
 
