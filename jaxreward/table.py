@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any, overload
 
@@ -18,6 +18,7 @@ class Table:
 
         table["mean"]  # a column as a list
         table[0]  # a row as a dictionary, as iteration gives them
+        table[-5:]  # a table of these rows
         table.to_pandas()
 
     Attributes:
@@ -52,8 +53,10 @@ class Table:
     def __getitem__(self, key: str) -> list[Any]: ...
     @overload
     def __getitem__(self, key: int) -> dict[str, Any]: ...
-    def __getitem__(self, key: str | int) -> list[Any] | dict[str, Any]:
-        """A column by its name, or a row by its position.
+    @overload
+    def __getitem__(self, key: slice) -> Table: ...
+    def __getitem__(self, key: str | int | slice) -> list[Any] | dict[str, Any] | Table:
+        """A column by its name, a row by its position, or a table of some rows.
 
         Raises:
             KeyError: there is no such column.
@@ -63,6 +66,8 @@ class Table:
             if key not in self.columns:
                 raise KeyError(f"there is no column {key!r}; there are {', '.join(self.columns)}")
             return [row[list(self.columns).index(key)] for row in self.rows]
+        if isinstance(key, slice):
+            return replace(self, rows=self.rows[key])
         try:
             row = self.rows[key]
         except IndexError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -20,16 +21,17 @@ from jaxreward.errors import ChangedSetting, InvalidSetting, UnknownName, Unusab
 from jaxreward.reproduction import registry
 from jaxreward.reproduction.cell import Budget, Cell, Plan
 from jaxreward.reproduction.entry import Entry, Results
-from jaxreward.reproduction.grace.episodes import before_success, learner
+from jaxreward.reproduction.grace.episodes import MIXED, before_success, learner
 from jaxreward.reproduction.grace.figure4 import Figure4, Figure4b
 from jaxreward.reproduction.grace.policies import searches_of
-from jaxreward.reproduction.grace.published import TABLE_1, TABLE_2, TABLE_3
+from jaxreward.reproduction.grace.published import MULTI_TASK, TABLE_1, TABLE_2, TABLE_3
 from jaxreward.reproduction.grace.reward_search import LevelSearch
 from jaxreward.reproduction.grace.table1 import Table1
 from jaxreward.reproduction.grace.tables import Table2, Table3
 from jaxreward.reproduction.layout import Measured, Published, ResultTable, Row, mean_row, numbers_of
 from jaxreward.tasks import Task
 from jaxreward.tasks.levels.catalogue import LEVELS
+from jaxreward.tasks.levels.mix import LevelMix
 
 pytestmark = pytest.mark.usefixtures("unsynced")
 (command,) = COMMANDS
@@ -295,6 +297,19 @@ def test_searches_of_tables_expand_their_data_by_the_learner_of_the_policies(tmp
     own, plain = search.search(plan), LevelSearch("GoToObj", 8, 8, 0).search(plan)
     assert own.option == ("expansions=2",) and plain.option == ()
     assert own.ppo == learner(search.task()) and own.ppo.bootstrap and own.ppo.center_values
+
+
+def test_the_multi_task_row_is_one_reward_for_levels_of_one_shape(tmp_path: Path) -> None:
+    plan = Plan(tmp_path, (MULTI_TASK,), Budget(seeds=1, steps=1000, candidates=30))
+    (search,) = searches_of(MULTI_TASK, plan)
+    assert (search.expert, search.negative) == (8 * len(MIXED), 8 * len(MIXED))
+    task = search.task()
+    assert isinstance(task, LevelMix) and [level.name for level in task.levels] == list(MIXED)
+    (table,) = Table2().tables(plan, {})
+    assert [row.name for row in table.rows] == [MULTI_TASK, "mean"]
+    assert table.rows[0].figures[1::2] == (Published(0.95), Published(0.92), Published(0.31))
+    assert any("8 levels" in note for note in table.notes)
+    assert not any(MULTI_TASK in note for note in Table2()._notes(dataclasses.replace(plan, parts=("GoToObj",))))
 
 
 def test_random_play_is_cut_before_it_succeeds(task_of: Callable[..., Task]) -> None:

@@ -24,6 +24,8 @@ def test_rows_and_columns_are_read_by_position_and_by_name():
     with pytest.raises(KeyError, match="term, mean, n"):
         table["share"]
     assert table[-1] == table[1]
+    last = table[-1:]
+    assert list(last) == [table[1]] and (last.columns, last.caption) == (table.columns, table.caption)
     with pytest.raises(IndexError, match="there is no row 2; there are 0 to 1"):
         table[2]
     with pytest.raises(IndexError, match="there is no row 0; there are none"):

@@ -14,21 +14,32 @@ from jaxreward.demonstrations import Trajectories, load_trajectories, record_exp
 from jaxreward.errors import UserError
 from jaxreward.objectives.demonstrations.demonstration_sets import DemonstrationSets
 from jaxreward.objectives.demonstrations.scoring import DemonstrationData
-from jaxreward.reproduction.grace.published import TRAJECTORIES
+from jaxreward.reproduction.grace.published import MULTI_TASK, TRAJECTORIES
 from jaxreward.tasks import Task, make_task_of
+from jaxreward.tasks.levels.mix import BETWEEN
 from jaxreward.training import PPO, quick
 from jaxreward.training.learners import for_recovered_rewards
 
 HELD_OUT = 200
 """Episodes of the expert, and others, that accuracy is measured on. The paper has about 480 of each."""
 MOST = max(TRAJECTORIES)
-"""Episodes of each kind that a search has at most."""
+"""Episodes of each kind that a search has at most, of a level."""
+MIXED = (
+    "GoToRedBallNoDist", "GoToRedBall", "GoToRedBallGrey", "GoToRedBlueBall", "GoToObj", "GoToLocalS8N7", "PickupLoc",
+    "PlaceBetween",
+)  # fmt: skip
+"""The levels of the multi-task row: those of one room of 8 x 8 cells, whose states have one shape."""
 _TRAINING_SEED = 1_000
 """Of the recordings that searches are given; those that are held out have others."""
 
 
-def task_name(level: str) -> str:
-    return f"babyai/{level}"
+def levels_of(part: str) -> tuple[str, ...]:
+    """The levels of a row of the tables."""
+    return MIXED if part == MULTI_TASK else (part,)
+
+
+def task_name(part: str) -> str:
+    return f"babyai/{BETWEEN.join(levels_of(part))}"
 
 
 @lru_cache(maxsize=2)
@@ -49,7 +60,7 @@ def level_seconds(env_steps: int) -> float:
 
 @dataclass(frozen=True)
 class LevelEpisodes:
-    """Episodes of one level in the folder of all cells.
+    """Episodes of one level, or of all of the multi-task row, in the folder of all cells.
 
     The expert is the level's scripted one, and all of its episodes succeed; the others are of uniformly random actions,
     cut before those that succeed. Those that searches are given are of start states that the task draws from, those
@@ -65,8 +76,9 @@ class LevelEpisodes:
         As the paper, only the last state of an expert's episode is one to tell from others.
         """
         number = _TRAINING_SEED + seed
-        experts = self._kept(f"expert-{seed}", lambda: record_expert(self._task, MOST, seed=number, solved=True))
-        others = self._kept(f"random-{seed}", lambda: random_play(self._task, MOST, number))
+        most = MOST * len(levels_of(self.level))
+        experts = self._kept(f"expert-{seed}", lambda: record_expert(self._task, most, seed=number, solved=True))
+        others = self._kept(f"random-{seed}", lambda: random_play(self._task, most, number))
         return DemonstrationSets(experts.take(range(expert)), others.take(range(negative)), None, "last")
 
     def held_out(self) -> DemonstrationData:

@@ -14,7 +14,7 @@ from jaxreward.programs import Program
 from jaxreward.records import SUCCESS, Measure
 from jaxreward.reproduction.cell import Cell, Plan
 from jaxreward.reproduction.entry import Results
-from jaxreward.reproduction.grace.episodes import LevelEpisodes, learner, level_seconds, level_task
+from jaxreward.reproduction.grace.episodes import LevelEpisodes, learner, level_seconds, level_task, levels_of
 from jaxreward.reproduction.grace.reward_search import ExpandedLevelSearch, RewardSearch
 from jaxreward.reproduction.layout import Measured, numbers_of
 from jaxreward.runs.checkpoint import Checkpoints
@@ -23,9 +23,9 @@ from jaxreward.training import Checkpointing, Interrupted, TrainResult, imitate,
 from jaxreward.training.learners import for_imitation
 
 TRAJECTORIES = 8
-"""Expert trajectories that GRACE is given in tables 2 and 3, and as many negative ones."""
+"""Expert trajectories of each level that GRACE is given in tables 2 and 3, and as many negative ones."""
 IMITATED = 2_000
-"""Expert trajectories that GAIL is given there."""
+"""Expert trajectories that GAIL is given there; in the multi-task row of all levels together."""
 STEPS = 1_000_000
 """Environment steps of a policy by default. The paper trains 10 million."""
 _POINTS = 5
@@ -147,7 +147,8 @@ def measured(results: Results, cell: Cell, name: str, measure: Measure = SUCCESS
 
 def searches_of(level: str, plan: Plan) -> list[ExpandedLevelSearch]:
     """The searches whose rewards are trained on, one for each seed."""
-    return [ExpandedLevelSearch(level, TRAJECTORIES, TRAJECTORIES, seed) for seed in range(plan.budget.seeds)]
+    given = TRAJECTORIES * len(levels_of(level))
+    return [ExpandedLevelSearch(level, given, given, seed) for seed in range(plan.budget.seeds)]
 
 
 @dataclass(frozen=True)
