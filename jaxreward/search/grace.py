@@ -42,8 +42,8 @@ class Grace(SearchStrategy[GraceMemory]):
     rounds the best reward trains a policy, whose trajectories join the negative ones (phase 3), and the population is
     scored again; the round after it is left out where the best still tells apart a share of at least `enough` of all
     pairs of an expert state and another. The last `shaping_generations` of the last round ask for rewards that grow
-    along the expert's trajectories. With `generations` 0 the rounds share the budget equally, the first `population`
-    candidates included, none is left out, and only budgets end the last.
+    along the expert's trajectories. With `generations` 0 the rounds share the budget equally, those from scratch
+    included, of which there are then no more than the first round has; none is left out, and only budgets end the last.
     """
 
     name: ClassVar[str] = "grace"
@@ -88,9 +88,12 @@ class Grace(SearchStrategy[GraceMemory]):
         if self._expands(state):
             return [Draft("expand", parents=memory.population[:1])]
         failures = state.failures[: self.show_failures]
-        if not memory.population or state.counts.trained < self.population:
+        in_round = memory.expansions < self.expansions and self._paced and "expand" not in state.declined
+        if not memory.population or state.counts.trained < self._founders:
+            if in_round and not self.generations:
+                n = min(n, max(1, self._founders - state.counts.trained))
             return [Draft("scratch", failures=failures)] * n
-        if memory.expansions < self.expansions and self._paced and "expand" not in state.declined:
+        if in_round:
             n = min(n, self._round(memory) - memory.children)  # a generation ends with its round
         return [self._child(memory, failures, rng) for _ in range(n)]
 
@@ -162,12 +165,22 @@ class Grace(SearchStrategy[GraceMemory]):
         """Children of the current round."""
         if self.generations:
             return self.generations * self.population
-        share = -(-self.budget // (1 + self.expansions))
-        return share if memory.expansions else max(0, share - self.population)
+        return self._share if memory.expansions else max(0, self._share - self._founders)
+
+    @property
+    def _share(self) -> int:
+        """Candidates of a round, where the rounds share the budget."""
+        return -(-self.budget // (1 + self.expansions))
+
+    @property
+    def _founders(self) -> int:
+        """Candidates that start from scratch."""
+        shared = self.expansions > 0 and not self.generations and self.budget > 0
+        return min(self.population, self._share) if shared else self.population
 
     def _expands(self, state: State[GraceMemory]) -> bool:
         memory = state.memory
-        founded = bool(memory.population) and state.counts.trained >= self.population
+        founded = bool(memory.population) and state.counts.trained >= self._founders
         due = self._paced and founded and memory.children >= self._round(memory)
         return due and memory.expansions < self.expansions and "expand" not in state.declined
 
