@@ -26,6 +26,7 @@ from jaxreward.runs.toml import to_toml
 from jaxreward.search import make_strategy
 from jaxreward.training import PPO, Checkpointing, Interrupted
 from jaxreward.training.chunk import Chunk
+from jaxreward.training.learners import for_recovered_rewards
 from tests.silent import Silent
 from tests.substance import substance
 from tests.tracking.records import read_folder
@@ -308,6 +309,20 @@ def test_the_presets_of_the_paper_train_all_candidates_alike():
     for task, preset in (("xland-easy", "paper-budget"), ("panda-tracking", "paper")):
         s = resolve(COMMANDS[0], ["--task", task, "--preset", preset]).settings
         assert (s.halving, s.prune, s.contender_seeds, s.tune) == (0, False, 0, 0)
+
+
+@pytest.mark.parametrize("strategy", ["grace", "limen"])
+@pytest.mark.parametrize(("preset", "candidates"), [("quick", 100), ("paper-budget", 30), ("paper", 30)])
+def test_presets_suit_the_objective(preset, candidates, strategy):
+    """A search on demonstrations scores many programs, expands its data, and has the learner of recovered rewards."""
+    words = ["--task", "xland-easy", "--preset", preset, "--strategy", strategy]
+    trained = resolve(COMMANDS[0], words).settings
+    words += ["--objective", "demonstrations", "--data", "x.npz"]
+    found = resolve(COMMANDS[0], words).settings
+    assert found.candidates == candidates and found.ppo == for_recovered_rewards(trained.ppo)
+    assert ("expansions=2" in found.option) == (strategy == "grace") and "expansions=2" not in trained.option
+    told = resolve(COMMANDS[0], [*words, "--option", "expansions=0", "--ppo.no-bootstrap"]).settings
+    assert [o for o in told.option if o.startswith("expansions")] == ["expansions=0"] and not told.ppo.bootstrap
 
 
 @pytest.mark.parametrize(

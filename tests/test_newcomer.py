@@ -4,6 +4,7 @@ explains them: its blocks, in an empty folder."""
 from __future__ import annotations
 
 import re
+import shlex
 import sys
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ pytestmark = pytest.mark.usefixtures("unoptimised", "unsynced", "warm")
 
 PAGE = (Path(__file__).resolve().parents[1] / "docs" / "demonstrations.md").read_text()
 SMALL = ["--candidates", "8", "--generation", "8", "--steps", "2048", "--final-seeds", "1", "--baselines", "sparse"]
-OF_POLICY = ["--ppo.envs", "16", "--ppo.unroll", "16", "--ppo.minibatches", "2", "--ppo.hidden", "8"]
+OF_POLICY = ["--ppo.envs", "16", "--ppo.unroll", "8", "--ppo.minibatches", "2", "--ppo.hidden", "8"]
 
 
 def block(language: str, containing: str) -> str:
@@ -51,8 +52,11 @@ def test_ten_episodes_of_ones_own_task_become_a_reward_and_an_agent(folder: Path
     expert = load_trajectories("parcel.npz")
     assert len(expert) == 10 and (expert.success == 1).all() and expert.ended.all()
     assert main([*searching, *SMALL, *OF_POLICY]) == 0
+    (printed,) = re.findall("train on it: jaxreward (.*)", capsys.readouterr().out)
+    words = [word.replace(f"{folder}/", "") for word in shlex.split(printed)]
+    assert words[:5] == training[:5] and sorted(words) == sorted([*training, *OF_POLICY]), "the learner of the search"
     assert "def compute_reward" in (folder / "runs" / "parcel.py-grace-0" / "best_interface.py").read_text()
-    assert main([*training, "--steps", "2048", "--seeds", "1", *OF_POLICY]) == 0
+    assert main([*shlex.split(printed), "--steps", "2048", "--seeds", "1"]) == 0
     assert (folder / "runs" / "parcel.py-grace-0" / "report.html").is_file()
 
 

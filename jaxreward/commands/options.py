@@ -113,6 +113,20 @@ class Option:
         return settings
 
 
+def words_between(base: Any, settings: Any, path: str) -> list[str]:
+    """The words of a command line that turn settings into others of the same class, of those under `path`."""
+    words: list[str] = []
+    for option in options_of(type(settings)):
+        before, now = option.of(base), option.of(settings)
+        if before == now or not option.path.startswith(path) or not option.flag:
+            continue
+        if option.is_switch:
+            words.append(option.flag if now else option.negation)
+        elif now is not None:
+            words += [option.flag, *(map(str, now) if option.several else [str(now)])]
+    return words
+
+
 @cache
 def options_of(kind: type) -> tuple[Option, ...]:
     """The options of a class of settings, in the order of its fields; those of nested settings in their place."""

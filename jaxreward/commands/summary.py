@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import shlex
 from collections.abc import Sequence
@@ -9,10 +10,12 @@ from typing import Any
 
 from rich.console import Console
 
+from jaxreward.commands.options import words_between
 from jaxreward.config import label_of
 from jaxreward.devices import cores
 from jaxreward.errors import UserError
 from jaxreward.evolution import Outcome
+from jaxreward.evolution.presets import quick_learner
 from jaxreward.extras import missing
 from jaxreward.formatting import seeds_text
 from jaxreward.proposers.llm.cost import Amount
@@ -58,12 +61,12 @@ def show_outcome(outcome: Outcome, console: Console) -> None:
 
 
 def _training_of(outcome: Outcome) -> str:
-    """The command that trains on what was recovered, with what sets the learner of such rewards apart."""
+    """The command that trains on what was recovered, with the learner of the search."""
     s = outcome.settings
     words = ["jaxreward", "train", "--task", s.task, *(word for x in s.task_arg for word in ("--task-arg", x))]
     words += ["--interfaces", str(outcome.path / "best_interface.py")]
-    words += [f"--ppo.{name.replace('_', '-')}" for name in ("bootstrap", "center_values") if getattr(s.ppo, name)]
-    return shlex.join(words)
+    usual = dataclasses.replace(s, ppo=quick_learner(s.task))
+    return shlex.join([*words, *words_between(usual, s, "ppo.")])
 
 
 def _drawn(outcome: Outcome, task: str) -> str:

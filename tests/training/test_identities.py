@@ -141,6 +141,14 @@ def test_recurrent_candidates_do_not_depend_on_others_chunks_or_divergence(easy,
         assert_close_trees(params(cut, row), params(together, k))
 
 
+@pytest.mark.parametrize("execution", [Execution(chunk=1), STEPWISE, BANK])
+def test_centred_values_do_not_depend_on_how_candidates_train(easy, mixed, tiny, execution):
+    run = partial(train, easy, ppo=tiny.replace(center_values=True, bootstrap=True), **budget(tiny))
+    together, others = run(mixed[:2], execution=FUSED), run(mixed[:2], execution=execution)
+    for k in range(2):
+        assert_close_trees(params(together, k), params(others, k))
+
+
 WEIGHTED = "near, h = distance(state), held(next_state)\n    return {} * h - {} * near / 9, dict(near=near, h=h)"
 
 
