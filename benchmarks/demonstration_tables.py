@@ -28,7 +28,7 @@ SCORING = (
 
 
 RECOVERED = (
-    "level", "reward", "fitness", "s of the search", "success, quick learner", "success, learner of recovered rewards",
+    "task", "reward", "fitness", "s of the search", "success, quick learner", "success, learner of recovered rewards",
 )  # fmt: skip
 
 
@@ -74,7 +74,7 @@ def recovered(report: dict[str, Any]) -> str:
         told = ["", ""] if known else [f"{row['fitness']:.3f}", f"{row['search_s']:.0f}"]
         what = "its own, sparse" if known else f"found, {row['expansions']} expansions, seed {row['seed']}"
         learned = [f"{sum(v) / len(v):.3f} ({min(v):.2f})" for v in (row["quick"], row["recovered"])]
-        lines.append([row["level"], what, *told, *learned])
+        lines.append([row["task"], what, *told, *learned])
     seeds = len(report["rows"][0]["quick"])
     budget = f"{seeds} agents of {report['steps']:,} steps each, the least in brackets."
     return "\n".join([*grid(RECOVERED, lines), "", f"{budget} {_made(report)}", ""])

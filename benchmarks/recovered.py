@@ -3,8 +3,8 @@ the agents are trained.
 
     python benchmarks/recovered.py --out benchmarks/results/recovered.json
 
-For every level and search seed: 8 episodes of its scripted expert, one search with the defaults of `jaxreward evolve
---objective demonstrations` and one without expansions of the data. What all searches of a level found is then trained
+For every task and search seed: 8 episodes of its scripted expert, one search with the defaults of `jaxreward evolve
+--objective demonstrations` and one without expansions of the data. What all searches of a task found is then trained
 side by side, with the quick learner and with that of recovered rewards. docs/appendix/benchmarks.md has the results.
 """
 
@@ -23,6 +23,8 @@ from benchmarks.command import save, status_of
 from jaxreward.commands.resolve import parse
 from jaxreward.config import Arg, check_bounds
 
+PARCEL = Path(__file__).parent / "parcel.py"
+"""The task of docs/demonstrations.md, as `jaxreward new-task` writes it, with the page's expert."""
 EPISODES = 8
 """Of the expert, and as many of random play."""
 
@@ -31,8 +33,10 @@ EPISODES = 8
 class RecoveredSettings:
     """Train agents with rewards that searches on demonstrations find."""
 
-    levels: tuple[str, ...] = ("GoToRedBall", "GoToObj", "PickupDist", "OpenTwoDoors")
-    """BabyAI levels."""
+    tasks: tuple[str, ...] = (
+        "babyai/GoToRedBall", "babyai/GoToObj", "babyai/PickupDist", "babyai/OpenTwoDoors", str(PARCEL),
+    )  # fmt: skip
+    """Tasks with a scripted expert, by name, or Python files."""
     search_seeds: Annotated[int, Arg(least=1)] = 2
     """Searches of each, and of each number of expansions."""
     expansions: tuple[int, ...] = (0, 2)
@@ -44,23 +48,24 @@ class RecoveredSettings:
     steps: Annotated[int, Arg(least=1)] = 200_000
     """Environment steps of each agent."""
     out: Path | None = None
-    """File for the results, written after every level."""
+    """File for the results, written after every task."""
 
 
-def found(level: str, seed: int, expansions: int, s: RecoveredSettings, folder: Path) -> dict[str, Any]:
+def found(task: Any, seed: int, expansions: int, s: RecoveredSettings, folder: Path) -> dict[str, Any]:
     """What one search finds, and what it says of it."""
     import jaxreward as jr
     from jaxreward.demonstrations import record_expert, save_trajectories
     from jaxreward.records import ACCURACY
 
-    data = folder / f"{level}-{seed}.npz"
+    name = task.name.replace("/", "-")
+    data = folder / f"{name}-{seed}.npz"
     if not data.exists():
-        save_trajectories(data, record_expert(jr.make_task(f"babyai/{level}"), EPISODES, seed=seed, solved=True))
+        save_trajectories(data, record_expert(task, EPISODES, seed=seed, solved=True))
     begin = time.perf_counter()
     run = jr.evolve(
-        f"babyai/{level}", objective="demonstrations", demonstrations={"data": [str(data)]}, seed=seed,
+        task, objective="demonstrations", demonstrations={"data": [str(data)]}, seed=seed,
         candidates=s.candidates, option={"expansions": expansions}, final_seeds=0, baselines=(), progress=False,
-        out=folder, name=f"{level}-{seed}-{expansions}",
+        out=folder, name=f"{name}-{seed}-{expansions}",
     )  # fmt: skip
     best = run.best
     assert best is not None and best.score is not None and best.result.feedback is not None
@@ -70,41 +75,41 @@ def found(level: str, seed: int, expansions: int, s: RecoveredSettings, folder: 
     }  # fmt: skip
 
 
-def level_rows(level: str, s: RecoveredSettings, folder: Path) -> list[dict[str, Any]]:
+def task_rows(name: str, s: RecoveredSettings, folder: Path) -> list[dict[str, Any]]:
     """A row for each reward, the sparse one first: the success of its agents by learner."""
     import jaxreward as jr
     from jaxreward.programs import Program
     from jaxreward.training import quick
     from jaxreward.training.learners import for_recovered_rewards
 
-    task = jr.make_task(f"babyai/{level}")
-    rows: list[dict[str, Any]] = [{"level": level, "reward": "sparse"}]
+    task = jr.make_task(name)
+    rows: list[dict[str, Any]] = [{"task": task.name, "reward": "sparse"}]
     programs = [Program.default(task)]
     for expansions in s.expansions:
         for seed in range(s.search_seeds):
-            told = found(level, seed, expansions, s, folder)
+            told = found(task, seed, expansions, s, folder)
             programs.append(jr.load_program(told["program"], task))
-            rows.append({"level": level, "reward": "found", "expansions": expansions, "seed": seed, **told})
-    for name, ppo in (("quick", quick(task)), ("recovered", for_recovered_rewards(quick(task)))):
+            rows.append({"task": task.name, "reward": "found", "expansions": expansions, "seed": seed, **told})
+    for learner, ppo in (("quick", quick(task)), ("recovered", for_recovered_rewards(quick(task)))):
         result = jr.train(task, programs, ppo, seeds=s.seeds, steps=s.steps, checkpoints=1)
         for row, values in zip(rows, result.success.tolist(), strict=True):
-            row[name] = values
+            row[learner] = values
     for row in rows:
         words = "sparse" if row["reward"] == "sparse" else f"{row['expansions']} expansions, seed {row['seed']}"
-        means = [f"{name} {sum(row[name]) / s.seeds:.3f}" for name in ("quick", "recovered")]
-        print(f"{level}, {words}: {', '.join(means)}", flush=True)
+        means = [f"{learner} {sum(row[learner]) / s.seeds:.3f}" for learner in ("quick", "recovered")]
+        print(f"{task.name}, {words}: {', '.join(means)}", flush=True)
     return rows
 
 
 def run(s: RecoveredSettings) -> dict[str, Any]:
-    """All levels; the file is written after each."""
+    """All tasks; the file is written after each."""
     from benchmarks.machine import machine
 
     check_bounds(s)
     report: dict[str, Any] = {"benchmark": "recovered", **machine(), "steps": s.steps, "rows": []}
     with tempfile.TemporaryDirectory() as folder:
-        for level in s.levels:
-            report["rows"] += level_rows(level, s, Path(folder))
+        for name in s.tasks:
+            report["rows"] += task_rows(name, s, Path(folder))
             save(report, s.out)
     return report
 

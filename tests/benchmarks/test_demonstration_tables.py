@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from benchmarks import demonstration_tables as tables
 from benchmarks import recovered, scoring
+from benchmarks.command import ROOT
 from benchmarks.table import PAGE
+from jaxreward.commands.new_task import TEMPLATE
 
 
 def test_the_page_has_the_tables_of_the_results() -> None:
@@ -32,10 +36,15 @@ def test_a_row_has_what_is_timed() -> None:
     assert one["programs_states_per_s"] == pytest.approx(one["states"] / one["run_s"])
 
 
+def test_the_task_of_the_page_is_the_one_that_is_measured() -> None:
+    expert = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "demonstrations.md").read_text(), re.DOTALL)[0]
+    assert recovered.PARCEL.read_text() == f"{TEMPLATE.replace('KeyAndDoor', 'Parcel')}\n{expert}"
+
+
 @pytest.mark.slow
 def test_every_reward_is_trained_by_both_learners() -> None:
     settings = recovered.RecoveredSettings(
-        levels=("GoToObjS4",), search_seeds=1, expansions=(0,), candidates=4, seeds=1, steps=2_000
+        tasks=("babyai/GoToObjS4",), search_seeds=1, expansions=(0,), candidates=4, seeds=1, steps=2_000
     )  # fmt: skip
     sparse, found = recovered.run(settings)["rows"]
     assert sparse["reward"] == "sparse" and (found["expansions"], found["seed"]) == (0, 0)
