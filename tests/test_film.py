@@ -74,6 +74,20 @@ def test_bars_show_what_the_step_paid():
     assert bar(pictures[2], gain) == 0 and bar(pictures[2], loss) == pytest.approx(bar(pictures[1], gain) / 2, abs=2)
 
 
+def test_what_an_episode_is_about_stands_under_its_title():
+    """In one line or two; panels of all scenes stay as high as the highest."""
+    terms, frames = np.zeros((1, 1)), [np.zeros((10, 200, 3), np.uint8)] * 2
+    missions = ("", "go to the red ball", "pick up the purple box on your right after you open a grey door " * 9)
+    heights = []
+    for mission in missions:
+        scenes = [Scene("best", frames, terms, ("gain",), about) for about in (mission, "")]
+        told, silent = with_panels(scenes, [[0, 1]] * 2)
+        assert {picture.shape for picture in (*told, *silent)} == {told[0].shape}
+        heights.append(told[0].shape[0])
+        assert bool((told[0] != silent[0]).any()) == bool(mission)
+    assert np.diff(heights).tolist() == [15, 15]
+
+
 def test_a_film_may_be_mp4(tmp_path):
     import imageio_ffmpeg
 

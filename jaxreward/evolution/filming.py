@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxreward.formatting import printable
 from jaxreward.programs import Program
 from jaxreward.reports.films import write_film
 from jaxreward.reports.gauges import Gauges
@@ -92,7 +93,7 @@ def film(
     """
     measure = measure_of(task)
     shown = telling(play(task, program, variables, ppo, episodes, seed), measure)
-    draw = _draw_of(task, shown.values())
+    draw, tell = _draw_of(task, shown.values()), getattr(task, "mission", None)
     # One clock for all panels.
     ticks = frame_times([e.length for e in shown.values()], frames)
     moments = [sorted({min(int(t), e.length) for t in ticks}) for e in shown.values()]
@@ -104,7 +105,8 @@ def film(
             done += 1
             progress(done, total)
         value = figure(episode.success, rate=measure.rate)
-        scenes.append(Scene(f"{name}: {measure.name} {value}", pictures, episode.terms, program.terms))
+        about = printable(tell(episode.state(0))) if tell is not None else ""
+        scenes.append(Scene(f"{name}: {measure.name} {value}", pictures, episode.terms, program.terms, about))
     step_ms = 160 if len(ticks) <= 40 else 100 if len(ticks) <= 90 else 60  # short episodes more slowly
     write_film(path, with_panels(scenes, moments), step_ms=step_ms, colours=COLOURS)
     return shown

@@ -28,12 +28,14 @@ class Scene:
         frames: T + 1 pictures, uint8 (H, W, 3).
         terms: what each reward term paid on each step, float (T, K).
         names: of the terms.
+        about: what the episode is about, e.g. its mission.
     """
 
     title: str
     frames: Frames
     terms: np.ndarray
     names: tuple[str, ...]
+    about: str = ""
 
 
 def frame_times(lengths: Sequence[int], most: int) -> np.ndarray:
@@ -60,25 +62,36 @@ def with_panels(scenes: Sequence[Scene], at: Sequence[Sequence[int]]) -> list[Fr
     size = sum(np.abs(s.terms).sum(0) for s in scenes)
     shown = [int(k) for k in np.argsort(-size, kind="stable")[:_MOST_TERMS]] if len(scenes[0].names) else []
     largest = max((float(np.abs(s.terms[:, shown]).max(initial=0.0)) for s in scenes), default=0.0)
+    room = max((len(_wrapped(scene.about, _width(scene))) for scene in scenes), default=0)
     return [
-        [_with_panel(scene, t, i, shown, largest) for i, t in enumerate(moments)]
+        [_with_panel(scene, t, i, shown, largest, room) for i, t in enumerate(moments)]
         for scene, moments in zip(scenes, at, strict=True)
     ]
 
 
-def _with_panel(scene: Scene, t: int, i: int, shown: Sequence[int], largest: float) -> np.ndarray:
-    """Frame `i`, the state after `t` steps, and what the step that led to it paid."""
+def _times(scene: Scene) -> int:
+    """How much larger the pictures of a scene are shown: small ones have no room for text."""
+    return max(1, _NARROW // scene.frames[0].shape[1])
+
+
+def _width(scene: Scene) -> int:
+    return _times(scene) * scene.frames[0].shape[1]
+
+
+def _with_panel(scene: Scene, t: int, i: int, shown: Sequence[int], largest: float, room: int) -> np.ndarray:
+    """Frame `i`, the state after `t` steps, and what the step that led to it paid; `room` lines are for what the
+    episode is about."""
     from PIL import Image, ImageDraw, ImageFont
 
-    picture = scene.frames[i]
-    times = max(1, _NARROW // picture.shape[1])  # else there is no room for text
-    picture = picture.repeat(times, axis=0).repeat(times, axis=1)
+    picture = scene.frames[i].repeat(_times(scene), axis=0).repeat(_times(scene), axis=1)
     width = picture.shape[1]
-    panel = Image.new("RGB", (width, 2 * _MARGIN + _LINE * (1 + len(shown))), _GROUND)
+    panel = Image.new("RGB", (width, 2 * _MARGIN + _LINE * (1 + room + len(shown))), _GROUND)
     draw, font = ImageDraw.Draw(panel), ImageFont.load_default(_TEXT)
     draw.text((_MARGIN, _MARGIN), _fitted(f"{scene.title}, step {t}", draw, font, width - 2 * _MARGIN), _INK, font)
+    for row, line in enumerate(_wrapped(scene.about, width), start=1):
+        draw.text((_MARGIN, _MARGIN + _LINE * row), line, _INK, font)
     middle, half = int(width * 0.8), int(width * 0.2) - _MARGIN
-    for row, k in enumerate(shown, start=1):
+    for row, k in enumerate(shown, start=1 + room):
         top = _MARGIN + _LINE * row
         draw.text((_MARGIN, top), _fitted(scene.names[k], draw, font, middle - half - 2 * _MARGIN), _INK, font)
         draw.line((middle, top, middle, top + _LINE - 2), _SOFT)
@@ -88,6 +101,17 @@ def _with_panel(scene: Scene, t: int, i: int, shown: Sequence[int], largest: flo
             box = (min(middle, end), top + 3, max(middle, end), top + _LINE - 4)
             draw.rectangle(box, _GAIN if paid > 0 else _LOSS)
     return np.concatenate([picture, np.asarray(panel)])
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    """The text in lines of a panel of this width, two at most."""
+    from PIL import Image, ImageDraw, ImageFont
+
+    draw, font, room = ImageDraw.Draw(Image.new("RGB", (1, 1))), ImageFont.load_default(_TEXT), width - 2 * _MARGIN
+    words, first = text.split(), ""
+    while words and draw.textlength(f"{first} {words[0]}".strip(), font) <= room:
+        first = f"{first} {words.pop(0)}".strip()
+    return [line for line in (first, _fitted(" ".join(words), draw, font, room)) if line]
 
 
 def _fitted(text: str, draw, font, width: int) -> str:
