@@ -79,6 +79,11 @@ def count(number: float) -> str:
     return f"{value:.{digits}f}{suffix}"
 
 
+def counted(count: int, noun: str) -> str:
+    """`1 step`, `1,200 steps`."""
+    return f"{count:,} {noun}{'s' * (count != 1)}"
+
+
 def seeds_text(count: int, kind: str = "") -> str:
     """`1 seed`, `3 seeds`, or with a kind `3 fresh seeds`."""
     return f"{count} {kind}seed" + "s" * (count != 1)

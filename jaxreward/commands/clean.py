@@ -7,20 +7,23 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
+import numpy as np
+
 from jaxreward.commands.output import console_of, print_json
 from jaxreward.commands.resolve import Command, Resolved
 from jaxreward.commands.spending import Spending, confirm
 from jaxreward.config import Arg, check_bounds
-from jaxreward.demonstrations import load_trajectories, save_trajectories
+from jaxreward.demonstrations import Trajectories, load_trajectories, save_trajectories
 from jaxreward.errors import FileProblem, InvalidSetting, UnusableFile, UserError
 from jaxreward.evolution.cleaning import Cleaned, Cleaning
+from jaxreward.formatting import counted
 from jaxreward.programs import Spec
 from jaxreward.proposers.llm.cost import dollars
 from jaxreward.proposers.llm.llm_settings import LlmSettings
 from jaxreward.runs import StopSignal
 from jaxreward.runs.provenance import VERSIONED, versions
 from jaxreward.sentences import mention
-from jaxreward.tasks import make_task_of
+from jaxreward.tasks import is_task_name, make_task_of
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,7 @@ def run(resolved: Resolved[CleanSettings]) -> int:
     check_bounds(s)
     if s.file is None:
         raise UserError("say which episodes: `jaxreward clean FILE`; `jaxreward record` writes such files")
+    episodes = load_trajectories(s.file)
     path = s.out or s.file.with_name(f"{s.file.stem}_clean.npz")
     if path.exists():
         raise UnusableFile(f"{path} exists already: name another with {mention('out')}", path, FileProblem.EXISTS)
@@ -57,40 +61,55 @@ def run(resolved: Resolved[CleanSettings]) -> int:
         raise UnusableFile(f"{path}: episodes are kept in .npz files; name it {path}.npz", path, FileProblem.WRONG_KIND)
     if s.task_arg and not s.task:
         raise InvalidSetting(f"{mention('task_arg')} is for {mention('task')}", "task_arg", "task")
-    episodes = load_trajectories(s.file)
     task = make_task_of(s.task, s.task_arg) if s.task else None
     if task is not None:
         episodes.require_of(Spec.of(task))
     cleaning = Cleaning(episodes, s.llm, path.with_name(f"{path.stem}_replies"), task)
     console, spending = console_of(s.json), Spending(*cleaning.estimate())
-    console.print(f"{s.file}: {len(episodes)} episodes, {episodes.steps:,} steps; {spending.text()}")
-    confirm(spending, s.llm)
+    what = spending.text() if spending.calls else "all replies are there"
+    console.print(f"{s.file}: {counted(len(episodes), 'episode')}, {counted(episodes.steps, 'step')}; {what}")
+    if cleaning.hidden:
+        console.print(f"{counted(cleaning.hidden, 'step')} of long episodes cannot be shown to the model")
+    if spending.calls:
+        confirm(spending, s.llm)
     with StopSignal() as stop, console.status("asking") as status:
         found = cleaning.run(console.print, lambda text: status.update(f"asking: {text}"), lambda: stop.requested)
     save_trajectories(path, found.episodes, versions(*VERSIONED))
     console.print(_told(path, found))
-    options = s.task_arg if s.task else episodes.task_arg
-    named = ["--task", s.task or episodes.task or "TASK", *(word for o in options for word in ("--task-arg", o))]
-    words = ["jaxreward", "evolve", *named, "--objective", "demonstrations", "--data", str(path)]
+    words = ["jaxreward", "evolve", *_named(s, episodes), "--objective", "demonstrations", "--data", str(path)]
     console.print(f"next: {shlex.join(words)}")
     if s.json:
-        solving = len(found.episodes.positive_steps("marked"))
-        print_json({"file": str(path), "episodes": len(found.episodes), "left_out": list(found.left_out),
-                    "steps": found.episodes.steps, "solving": solving, "cost_usd": found.usd})  # fmt: skip
+        print_json({
+            "file": str(path), "episodes": len(found.episodes), "left_out": list(found.left_out),
+            "steps": found.episodes.steps, "solving": len(found.episodes.positive_steps("marked")),
+            "unknown": int(np.sum(found.episodes.solves == -1)), "cost_usd": round(found.spent.usd, 6),
+            "unpriced_tokens": found.spent.unpriced,
+        })  # fmt: skip
     return 0
 
 
+def _named(s: CleanSettings, episodes: Trajectories) -> list[str]:
+    """The task as words of a command. A file of episodes names no Python file that a user would have executed."""
+    name, options = (s.task, s.task_arg) if s.task else (episodes.task, episodes.task_arg)
+    if not s.task and not is_task_name(name):
+        name, options = "TASK", ()
+    return ["--task", name, *(word for option in options for word in ("--task-arg", option))]
+
+
 def _told(path: Path, found: Cleaned) -> str:
-    kept = found.episodes
-    assert kept.solves is not None
-    with_one = {int(k) for k in kept.episode_of_step[kept.solves]}
-    line = f"{path}: {len(kept)} episodes, {int(kept.solves.sum())} of {kept.steps:,} steps solve the task"
-    if none := len(kept) - len(with_one):
-        line += f"; in {none} none does"
+    kept, solving = found.episodes, found.episodes.positive_steps("marked")
+    one = len(solving) == 1
+    line = f"{path}: {counted(len(kept), 'episode')}, {len(solving)} of {counted(kept.steps, 'step')} "
+    line += "solves the task" if one else "solve the task"
+    if unknown := int(np.sum(kept.solves == -1)):
+        line += f", {unknown:,} may"
+    if none := len(kept) - len(np.unique(kept.episode_of_step[solving])):
+        line += f"; in {counted(none, 'episode')} none does"
     if found.left_out:
-        numbers = ", ".join(str(k) for k in found.left_out)
-        line += f"; left out, for want of an answer: {numbers} (from 0)"
-    return f"{line}; cost {dollars(found.usd)}" if found.usd is not None else f"{line}; cost not known"
+        numbers = ", ".join(str(k + 1) for k in found.left_out)
+        line += f"; left out for want of a usable answer: {numbers}, counted from 1"
+    unpriced = f" and {found.spent.unpriced:,} tokens of unknown price" if found.spent.unpriced else ""
+    return f"{line}; cost {dollars(found.spent.usd)}{unpriced}"
 
 
 COMMANDS = (

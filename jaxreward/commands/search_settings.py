@@ -24,13 +24,10 @@ from jaxreward.proposers.registry import load_proposer
 from jaxreward.runs.run import no_run, read_config
 from jaxreward.search.registry import load_strategy
 from jaxreward.sentences import mention
-from jaxreward.tasks import OPEN_NAMES, is_file, task_names
+from jaxreward.tasks import is_file, is_task_name
 
 BY_EVOLVE = "say jaxreward evolve --proposer manual"
 """What to do instead, where `ask` or `tell` has no use for an option."""
-
-_FAMILIES = {name.partition("/")[0] for name in OPEN_NAMES}
-"""What the names of tasks of a family begin with."""
 
 
 def resolve_search(given: Given[EvolveSettings]) -> Resolved[EvolveSettings]:
@@ -79,7 +76,7 @@ def _usual(given: Given[EvolveSettings]) -> EvolveSettings:
     if not data[0].is_file():
         return found  # what the settings' own check says
     name, options = task_of_episodes(data[0])
-    if is_file(name) or not (name in task_names() or name.partition("/")[0] in _FAMILIES):  # no file is executed
+    if not is_task_name(name):  # no file is executed
         which = f"{data[0]} has episodes of {name}" if name else f"{data[0]} does not name its task"
         raise InvalidSetting(f"{which}: say with {mention('task')} which task or Python file that is", "task", "data")
     return dataclasses.replace(found, task=name, task_arg=options)

@@ -18,6 +18,7 @@ from jaxreward.evolution import Outcome
 from jaxreward.evolution.presets import quick_learner
 from jaxreward.extras import missing
 from jaxreward.formatting import seeds_text
+from jaxreward.objectives.demonstrations.results import told_apart
 from jaxreward.proposers.llm.cost import Amount
 from jaxreward.records import Result, Score, normalised
 from jaxreward.reports.plots import search_plot
@@ -53,6 +54,8 @@ def show_outcome(outcome: Outcome, console: Console) -> None:
             console.print(f"{notice.kind}: {notice.message}")
     console.print(f"{outcome.reason}; the best interface is {outcome.path / 'best_interface.py'}")
     if s.objective == "demonstrations":
+        for line in told_apart(outcome.best):
+            console.print(line, soft_wrap=True)
         console.print(f"train on it: {_training_of(outcome)}", soft_wrap=True)
     if not missing("reports"):
         console.print(_drawn(outcome, task))

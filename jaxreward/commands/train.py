@@ -17,7 +17,7 @@ from jaxreward.commands.output import console_of, print_json
 from jaxreward.commands.resolve import Command, Given, Resolved, Source
 from jaxreward.commands.summary import made_on
 from jaxreward.config import Arg, check_bounds
-from jaxreward.demonstrations import Trajectories, joined, load_trajectories
+from jaxreward.demonstrations import Positives, Trajectories, joined, load_trajectories
 from jaxreward.errors import FileProblem, InvalidSetting, UnusableFile, UserError
 from jaxreward.evolution.presets import preset, quick_learner, quick_steps
 from jaxreward.evolution.settings import TrainingOptions, plain
@@ -60,6 +60,8 @@ class TrainSettings(TrainingOptions):
     """With --imitate: files of an expert's episodes. `jaxreward record` writes them."""
     expert_episodes: Annotated[tuple[int, ...], Arg(least=1)] = ()
     """The first so many episodes of --data. Several numbers are trained side by side; by default all."""
+    positives: Positives = "all"
+    """With --imitate: the steps of --data to learn from. For gail also the last of each episode, or the marked."""
     ppo: PPO = field(default_factory=PPO)
     """The learner."""
     diagnose: bool = False
@@ -89,8 +91,8 @@ class TrainSettings(TrainingOptions):
         if self.imitate != "none" and not self.data:
             message = f"{mention('imitate', self.imitate)} needs {mention('data')}: a file of an expert's episodes"
             raise InvalidSetting(f"{message}, as `jaxreward record` writes", "data", "imitate")
-        for name in ("data", "expert_episodes"):
-            if getattr(self, name) and self.imitate == "none":
+        for name in ("data", "expert_episodes", "positives"):
+            if getattr(self, name) != getattr(TrainSettings, name, ()) and self.imitate == "none":
                 raise InvalidSetting(f"{mention(name)} is for {mention('imitate')}", name, "imitate")
         if len(set(self.expert_episodes)) < len(self.expert_episodes):
             raise InvalidSetting(
@@ -229,7 +231,7 @@ def retrain(settings: TrainSettings, progress: Any = None) -> Retrained:
         names = [f"{name}, {settings.imitate} of {count}" for name in names for count, _ in experts]
         programs = [program for program in programs for _ in experts]
         sets = [one for _ in range(len(programs) // len(experts)) for _, one in experts]
-        imitation = Imitation(sets, settings.imitate)
+        imitation = Imitation(sets, settings.imitate, settings.positives)
 
     result = train(
         task, programs, settings.ppo,
@@ -295,7 +297,7 @@ COMMANDS = (
         topics={
             "training": ("task", "task_arg", "interfaces", "seeds", "first_seed", "steps", "checkpoints",
                          "eval_episodes", *MACHINE),
-            "imitation": ("imitate", "data", "expert_episodes"),
+            "imitation": ("imitate", "data", "expert_episodes", "positives"),
             "ppo": ("ppo",),
             "output": ("diagnose", "plot", "unsafe_no_sandbox", "dry_run", "json"),
         },

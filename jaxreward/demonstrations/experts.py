@@ -12,7 +12,7 @@ from jaxreward.demonstrations.recording import record_actions, reset_keys
 from jaxreward.demonstrations.trajectories import Trajectories, joined
 from jaxreward.errors import InvalidSetting, UserError
 from jaxreward.sentences import mention
-from jaxreward.tasks import Demonstrated, Discrete, Task, compiler_options
+from jaxreward.tasks import Demonstrated, Discrete, Task, compiler_options, mission_of
 
 _AT_ONCE = 64
 MOST_TRIES = 20
@@ -93,5 +93,6 @@ class _Stepper:
 
     def texts(self, keys: jax.Array) -> tuple[str, ...]:
         """The missions of episodes, of tasks that have them."""
-        tell = getattr(self.task, "mission", None)
-        return tuple(tell(jax.device_get(self._reset(key))) for key in keys) if tell else ()
+        if not callable(getattr(self.task, "mission", None)):
+            return ()
+        return tuple(mission_of(self.task, jax.device_get(self._reset(key))) for key in keys)

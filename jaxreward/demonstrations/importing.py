@@ -31,7 +31,8 @@ def from_arrays(
         log_probabilities: of each episode, float (steps,), under the policy that acted.
         success: of each episode, by the task's metric.
         ended: of each episode, whether the task ended it; by default it is not known to have.
-        solves: of each episode, bool (steps,): whether a step leads to a state that solves the task.
+        solves: of each episode, (steps,), whether a step leads to a state that solves the task: true or false, or 1, 0,
+            and -1 where that is not known.
         texts: of each episode, such as its mission.
 
     Raises:
@@ -51,7 +52,7 @@ def from_arrays(
                 log_probabilities=logp.astype(np.float32),
                 success=np.array([np.nan if success is None else success[k]], np.float32),
                 ended=np.array([False if ended is None else ended[k]], bool),
-                solves=None if solves is None else _as(np.asarray(solves[k]), "bool", "solves"),
+                solves=None if solves is None else _as(np.asarray(solves[k]), "int8", "solves"),
                 texts=tuple(texts[k : k + 1]), task=task.name, task_arg=tuple(task_arg), source=source,
             ))  # fmt: skip
         except (UserError, ValueError, TypeError) as error:

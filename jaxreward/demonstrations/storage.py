@@ -4,7 +4,7 @@
     state/<leaf>         an array of the views, (states, ...)
     action               (steps, ...)
     lengths, ended, success, log_probability
-    solves               (steps,), where steps are marked as solving the task
+    solves               int8 (steps,), where steps are marked as solving the task: 1, 0, or -1 for not known
 
 bfloat16, which .npz does not know, is stored as uint16; the manifest has the true dtypes.
 """
@@ -25,6 +25,7 @@ from pydantic import ValidationError
 
 from jaxreward import files
 from jaxreward.config import Malformed, parse_json
+from jaxreward.demonstrations.texts import SUFFIX as TEXTS
 from jaxreward.demonstrations.trajectories import Array, Source, Trajectories, WrongTrajectories
 from jaxreward.errors import FileProblem, UnusableFile, problem_of, why_unreadable
 from jaxreward.programs.spec import Spec, dtype_of
@@ -115,6 +116,11 @@ def task_of_episodes(path: Path | str) -> tuple[str, tuple[str, ...]]:
 
 def _opened(path: Path, largest: int, read: Callable[[Path, zipfile.ZipFile], R]) -> R:
     """What `read` finds in the archive."""
+    if path.suffix == TEXTS:
+        raise UnusableFile(
+            f"{path} holds episodes of text, which no task has: search on them from Python, with "
+            "jaxreward.evolve_texts (docs/demonstrations.md)", path, FileProblem.WRONG_KIND,
+        )  # fmt: skip
     try:
         data = files.read_bytes(path, links=True, largest=largest)
     except OSError as error:

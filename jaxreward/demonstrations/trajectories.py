@@ -44,8 +44,8 @@ class Trajectories:
         log_probabilities: of each action under the policy that chose it, float32 (T,); NaN where that is not known.
         success: of each episode by the task's metric, float32 (N,); NaN where that is not known.
         ended: whether the task ended the episode, bool (N,), and not the horizon or the end of the recording.
-        solves: whether a step leads to a state that solves the task, bool (T,), as somebody has marked it; None where
-            nobody has.
+        solves: whether a step leads to a state that solves the task, int8 (T,), as somebody has marked it: 1, 0, or -1
+            where they do not say. None where nobody has marked any.
         texts: words that belong to each episode, such as its mission; none, or one for each.
         task: the name of the task, for messages and files.
         task_arg: its options as KEY=VALUE.
@@ -68,7 +68,9 @@ class Trajectories:
     seed: int | None = None
 
     def __post_init__(self) -> None:
-        n, steps = len(self.lengths), int(self.lengths.sum())
+        n = self.lengths.size
+        _require("lengths", self.lengths, (n,), "int32")
+        steps = int(self.lengths.sum())
         if n == 0 or self.lengths.min() < 1:
             raise WrongTrajectories("there must be an episode, and every episode must have a step")
         leaves = [*zip(self.spec.leaves, self.states, strict=True), (self.spec.action, self.actions)]
@@ -78,7 +80,9 @@ class Trajectories:
         _require("success", self.success, (n,), "float32")
         _require("ended", self.ended, (n,), "bool")
         if self.solves is not None:
-            _require("solves", self.solves, (steps,), "bool")
+            _require("solves", self.solves, (steps,), "int8")
+            if not np.isin(self.solves, (-1, 0, 1)).all():
+                raise WrongTrajectories("solves holds another number than 1, 0 and -1")
         if len(self.texts) not in (0, n):
             raise WrongTrajectories(f"texts has {len(self.texts)} entries for {n} episodes")
         if self.spec.actions and not ((self.actions >= 0) & (self.actions < self.spec.actions)).all():
@@ -122,12 +126,18 @@ class Trajectories:
                 f"no step of these episodes of {self.task} is marked as solving the task: mark them with "
                 "`jaxreward clean FILE`, or when you make them of arrays"
             )
-        if not self.solves.any():
+        if not (self.solves == 1).any():
             raise WrongTrajectories(
                 f"of these episodes of {self.task} no step is marked as solving the task, so that nothing is to be "
                 f"told from others: give others, or take all steps with {mention('positives', 'all')}"
             )
-        return np.flatnonzero(self.solves)
+        return np.flatnonzero(self.solves == 1)
+
+    def other_steps(self, positives: Positives) -> Array:
+        """The steps that count as not the expert's, though of its episodes, int (k,): not those of which it is not
+        known."""
+        steps = np.setdiff1d(np.arange(self.steps), self.positive_steps(positives))
+        return steps[self.solves[steps] == 0] if positives == "marked" and self.solves is not None else steps
 
     def transitions(self, steps: Array | None = None) -> Samples:
         """States, actions and next states of `steps` (k,), by default of all."""

@@ -17,7 +17,7 @@ from jaxreward.reports.gauges import Gauges
 from jaxreward.reports.tables import figure
 from jaxreward.reports.video import COLOURS, Scene, frame_times, with_panels
 from jaxreward.runs.checkpoint import Checkpoints
-from jaxreward.tasks import Drawable, Task, compiler_options, measure_of
+from jaxreward.tasks import Drawable, Task, compiler_options, measure_of, mission_of
 from jaxreward.tasks.documentation import state_leaves
 from jaxreward.training import PPO
 from jaxreward.training.episodes import Episode, play, telling
@@ -93,7 +93,7 @@ def film(
     """
     measure = measure_of(task)
     shown = telling(play(task, program, variables, ppo, episodes, seed), measure)
-    draw, tell = _draw_of(task, shown.values()), getattr(task, "mission", None)
+    draw = _draw_of(task, shown.values())
     # One clock for all panels.
     ticks = frame_times([e.length for e in shown.values()], frames)
     moments = [sorted({min(int(t), e.length) for t in ticks}) for e in shown.values()]
@@ -105,7 +105,7 @@ def film(
             done += 1
             progress(done, total)
         value = figure(episode.success, rate=measure.rate)
-        about = printable(tell(episode.state(0))) if tell is not None else ""
+        about = printable(mission_of(task, episode.state(0)))
         scenes.append(Scene(f"{name}: {measure.name} {value}", pictures, episode.terms, program.terms, about))
     step_ms = 160 if len(ticks) <= 40 else 100 if len(ticks) <= 90 else 60  # short episodes more slowly
     write_film(path, with_panels(scenes, moments), step_ms=step_ms, colours=COLOURS)

@@ -43,7 +43,8 @@ class Grace(SearchStrategy[GraceMemory]):
     scored again; the round after it is left out where the best still tells apart a share of at least `enough` of all
     pairs of an expert state and another. The last `shaping_generations` of the last round ask for rewards that grow
     along the expert's trajectories. With `generations` 0 the rounds share the budget equally, those from scratch
-    included, of which there are then no more than the first round has; none is left out, and only budgets end the last.
+    included, of which there are then no more than three in five of the first round; no round is left out, and only
+    budgets end the last.
     """
 
     name: ClassVar[str] = "grace"
@@ -174,9 +175,9 @@ class Grace(SearchStrategy[GraceMemory]):
 
     @property
     def _founders(self) -> int:
-        """Candidates that start from scratch."""
+        """Candidates that start from scratch, of a shared budget no more than three in five of the first round."""
         shared = self.expansions > 0 and not self.generations and self.budget > 0
-        return min(self.population, self._share) if shared else self.population
+        return min(self.population, -(-3 * self._share // 5)) if shared else self.population
 
     def _expands(self, state: State[GraceMemory]) -> bool:
         memory = state.memory

@@ -11,7 +11,7 @@ from jaxreward.tasks.arguments import make_task_of, options_of, unchecked_task_o
 from jaxreward.tasks.base import BaseTask
 from jaxreward.tasks.documentation import card, document_state
 from jaxreward.tasks.finding import Finding, Location
-from jaxreward.tasks.registry import OPEN_NAMES, extra_of, has_real_actions, make_task, task_names
+from jaxreward.tasks.registry import OPEN_NAMES, extra_of, has_real_actions, is_task_name, make_task, task_names
 from jaxreward.tasks.source_locator import SourceLocator
 from jaxreward.tasks.stepping import batched_step, slice_limit
 from jaxreward.tasks.task import (
@@ -29,6 +29,7 @@ from jaxreward.tasks.task import (
     compiler_options,
     measure_of,
     metric_names,
+    mission_of,
 )
 from jaxreward.tasks.validation import InvalidTask, mistakes_in, require_none, require_sound
 from jaxreward.user_files import digest_of
@@ -68,11 +69,13 @@ __all__ = [
     "from_playground",
     "has_real_actions",
     "is_file",
+    "is_task_name",
     "label_of",
     "make_task",
     "make_task_of",
     "measure_of",
     "metric_names",
+    "mission_of",
     "mistakes_in",
     "options_of",
     "require_none",

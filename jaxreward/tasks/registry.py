@@ -62,6 +62,9 @@ OPEN_NAMES = (
 )
 """How the names of families of tasks are made."""
 
+_FAMILIES = {name.partition("/")[0] for name in OPEN_NAMES}
+"""What the names of tasks of a family begin with."""
+
 _made: dict[tuple[str, str], Task] = {}
 """Tasks of other libraries by name and options: what has the same is one object, whose functions are compiled once."""
 
@@ -69,6 +72,11 @@ _made: dict[tuple[str, str], Task] = {}
 def task_names() -> tuple[str, ...]:
     """The fixed names; `OPEN_NAMES` are others (see docs/tasks.md)."""
     return tuple(sorted(_TASKS))
+
+
+def is_task_name(name: str) -> bool:
+    """Whether a name is that of a task, or of a family of tasks, that comes with jaxreward; not of a Python file."""
+    return not is_file(name) and (name in _TASKS or name.partition("/")[0] in _FAMILIES)
 
 
 def extra_of(name: str) -> str:

@@ -135,6 +135,12 @@ class Drawable(Protocol):
         ...
 
 
+def mission_of(task: Any, state: Any) -> str:
+    """What the episode that begins with a state of numpy arrays is about, of tasks with a `mission(state) -> str`."""
+    tell = getattr(task, "mission", None)
+    return str(tell(state)) if callable(tell) else ""
+
+
 @runtime_checkable
 class Demonstrated(Protocol):
     """A task with a scripted expert, and maybe a `mission(state) -> str` that tells what an episode is about."""

@@ -214,7 +214,7 @@ def test_a_served_model_finds_the_goal_in_view_of_its_mistakes(
     assert all("reward(state)" in prompt and "import jax" not in prompt and "jnp" not in prompt for prompt in prompts)
     assert all("xml.etree.ElementTree; nothing else" in prompt and "ValueError" in prompt for prompt in prompts)
     assert "An episode of the expert, 7 steps" in prompts[0]
-    assert "State of others" in prompts[0] or "State of the expert that does not solve the task" in prompts[0]
+    assert "State of others" in prompts[0] or "State of the expert, which does not solve the task" in prompts[0]
     assert any("import of 'os' is not allowed" in prompt for prompt in prompts)
     assert any("State of the expert, reward" in prompt and "(wrong)" in prompt for prompt in prompts)
 

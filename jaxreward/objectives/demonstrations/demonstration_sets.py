@@ -15,7 +15,6 @@ from jaxreward.demonstrations import (
     record_random,
     save_trajectories,
 )
-from jaxreward.demonstrations.texts import SUFFIX
 from jaxreward.demonstrations.trajectories import Positives
 from jaxreward.errors import FileProblem, UnusableFile
 from jaxreward.objectives.demonstrations.demonstration_options import DemonstrationOptions
@@ -44,18 +43,13 @@ class DemonstrationSets:
         Raises:
             UserError: files that cannot be read, or of another task.
         """
-        for path in (*options.data, *options.negative):
-            if path.suffix == SUFFIX:
-                raise UnusableFile(
-                    f"{path} holds episodes of text, which no task has: search on them from Python, with "
-                    "jaxreward.evolve_texts (docs/demonstrations.md)",
-                    path, FileProblem.WRONG_KIND,
-                )  # fmt: skip
         experts = _experts(options.data)
         DemonstrationData.require(task, experts)
         order = derive_rng(seed, "expert episodes").permutation(len(experts))
-        used, rest = np.sort(order[: options.expert_episodes]), np.sort(order[options.expert_episodes :])
-        rest = rest[:_MOST_HELD_OUT]
+        used, rest = order[: options.expert_episodes], order[options.expert_episodes :]
+        if _chosen(experts, options) == "marked":
+            _share_marked(used, rest, experts)
+        used, rest = np.sort(used), np.sort(rest)[:_MOST_HELD_OUT]
         wanted = options.negative_episodes + len(rest)
         if options.negative:
             others = joined([load_trajectories(path) for path in options.negative])
@@ -70,7 +64,7 @@ class DemonstrationSets:
         held_out = None
         if len(rest) and len(others) > options.negative_episodes:
             held_out = experts.take(rest), others.take(np.arange(options.negative_episodes, len(others)))
-            if positives == "marked" and not np.any(held_out[0].solves):
+            if positives == "marked" and not _has_marked(held_out[0]).any():
                 held_out = None
         return DemonstrationSets(expert, negative, held_out, positives)
 
@@ -105,11 +99,29 @@ def _experts(paths: Sequence[Path]) -> Trajectories:
     return joined(sets)
 
 
+def _has_marked(episodes: Trajectories) -> np.ndarray:
+    """Which episodes have a step that is marked as solving the task, bool (N,)."""
+    if episodes.solves is None:
+        return np.zeros(len(episodes), bool)
+    return np.isin(np.arange(len(episodes)), episodes.episode_of_step[episodes.solves == 1])
+
+
+def _share_marked(used: np.ndarray, rest: np.ndarray, experts: Trajectories) -> None:
+    """Exchange two episodes where one side alone has any with a marked step, if there are enough for both."""
+    marked = _has_marked(experts)
+    for one, other, least in ((used, rest, 1), (rest, used, 2)):
+        if len(one) and not marked[one].any() and marked[other].sum() >= least:
+            k = int(np.argmax(marked[other]))
+            one[-1], other[k] = other[k], one[-1]
+
+
+def _chosen(expert: Trajectories, options: DemonstrationOptions) -> str:
+    return "marked" if options.positives == "auto" and expert.solves is not None else options.positives
+
+
 def _positives(task: Task, expert: Trajectories, options: DemonstrationOptions) -> Positives:
-    if options.positives != "auto":
-        return options.positives
-    if expert.solves is not None:
-        return "marked"
+    if (chosen := _chosen(expert, options)) != "auto":
+        return chosen  # type: ignore[return-value]
     won = measure_of(task).rate and bool((expert.success == 1.0).all())
     return "last" if won and bool(expert.ended.all()) else "all"
 

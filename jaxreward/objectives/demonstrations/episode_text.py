@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 import numpy as np
 
-from jaxreward.demonstrations import Trajectories
+from jaxreward.demonstrations import Trajectories, WrongTrajectories
 from jaxreward.objectives.demonstrations.illustrations import action_text, arrays_text, state_text
 from jaxreward.objectives.demonstrations.scoring import Array
 from jaxreward.programs import Spec
@@ -21,21 +22,38 @@ Size = Callable[[str], int]
 """The size of a text, in whatever unit its bound has."""
 
 
-def episode_text(episodes: Trajectories, episode: int, size: Size, most: int) -> str:
+class EpisodeText(NamedTuple):
+    """An episode in words, and the steps that are shown, from 1, int (k,)."""
+
+    text: str
+    steps: Array
+
+
+def episode_text(episodes: Trajectories, episode: int, size: Size, most: int) -> EpisodeText:
     """The steps of an episode by number from 1: what is before the first, then of each the action and what of the state
     it changed.
 
     Where that is larger than `most`, every second step is shown, or every fourth, and so on; the last one always.
+
+    Raises:
+        WrongTrajectories: even two states are larger.
     """
     own = episodes.take([episode])
     apart = 1
-    while size(text := _text(own, shown_every(own.steps, apart))) > most and apart < own.steps:
+    while True:
+        steps = shown_every(own.steps, apart)
+        if size(text := _text(own, steps)) <= most:
+            return EpisodeText(text, steps + 1)
+        if apart >= own.steps:
+            raise WrongTrajectories(
+                f"two states of {own.task or 'these episodes'} take {size(text):,} tokens, and a prompt has room for "
+                f"{most:,}: mark the steps yourself, with solves of jaxreward.demonstrations.from_arrays"
+            )
         apart *= 2
-    return text
 
 
 def shown_every(steps: int, apart: int) -> Array:
-    """Every so many of `steps` steps, counted back from the last one, int (k,)."""
+    """Every so many of `steps` steps, counted back from the last one, from 0, int (k,)."""
     return np.arange(steps - 1, -1, -apart)[::-1]
 
 
@@ -64,5 +82,9 @@ def _changes(spec: Spec, states: list[tuple[Array, Array]]) -> Iterator[str]:
             yield arrays_text([(leaf.name, new)])
             continue
         for place in map(tuple, places):
-            values = (" ".join(f"{x:.3g}" for x in np.ravel(x[place]).astype(np.float64)) for x in (old, new))
-            yield f"{leaf.name}[{', '.join(map(str, place))}]: {' -> '.join(values)}"
+            yield f"{leaf.name}[{', '.join(map(str, place))}]: {_numbers(old[place])} -> {_numbers(new[place])}"
+
+
+def _numbers(values: Array) -> str:
+    whole = values.dtype.kind in "biu"
+    return " ".join(str(int(x)) if whole else f"{float(x):.3g}" for x in np.ravel(values))

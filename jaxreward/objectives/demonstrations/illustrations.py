@@ -17,6 +17,9 @@ STATES = 3
 TRAJECTORY = 10
 """States shown of a whole trajectory."""
 
+MARKED = 4
+"""States of it that solve the task which are shown in any case."""
+
 STATISTICS = 16
 """Numbers of the state whose statistics are shown."""
 
@@ -118,8 +121,8 @@ def examples(
             paid = ""
             if found is not None:
                 paid = f", reward {found.rewards[0][k]:.4g} ({'wrong' if wrong[k] else 'right'})"
-            owner = "the expert that does not solve the task" if experts <= k < of_expert else who
-            yield int(k), f"State of {owner}{paid}"
+            whose = "the expert, which does not solve the task" if experts <= k < of_expert else who
+            yield int(k), f"State of {whose}{paid}"
 
 
 def _states(
@@ -140,13 +143,21 @@ def _debug_of(debug: dict[str, Array], k: int) -> list[str]:
 def _trajectory(
     found: Separation | None, data: DemonstrationData, expert: Trajectories, episode: int, debug: Debug | None
 ) -> str:
-    """States of an episode of the expert from the first to the last, with the rewards of those that are data."""
+    """States of an episode of the expert from the first to the last, with the rewards of those that are data, and which
+    of them are to be told from others, if not all are."""
     own, length = expert.take([episode]), int(expert.lengths[episode])
     first = int(expert.lengths[:episode].sum())
     known = {}
     if found is not None:
         known = {int(step): found.rewards[0][k] for k, step in enumerate(data.steps[: data.of_expert])}
+    solving = (
+        {int(step) - first for step in data.steps[: data.experts]} if data.experts < data.of_expert else set[int]()
+    )
     steps = shown_steps(length)
+    if solving := {t for t in solving if 0 <= t < length}:
+        marked = np.array(sorted(solving))
+        few = marked[np.linspace(0, len(marked) - 1, min(len(marked), MARKED)).round().astype(int)]
+        steps = np.union1d(steps, few)
     at = [0, *(int(t) + 1 for t in steps)]
     shown = debug([x[at] for x in own.states]) if debug is not None else {}
     states = ["\n".join([state_text(own.spec, [x[t] for x in own.states]), *_debug_of(shown, k)])
@@ -154,7 +165,8 @@ def _trajectory(
     lines = [f"An episode of the expert, {length} steps. Before the first step:\n{states[0]}"]
     for t, state in zip(steps, states[1:], strict=True):
         paid = f", reward {known[first + int(t)]:.4g}" if first + int(t) in known else ""
-        lines.append(f"After step {t + 1}, action {action_text(own.actions[t])}{paid}:\n{state}")
+        solves = ", which solves the task" if int(t) in solving else ""
+        lines.append(f"After step {t + 1}, action {action_text(own.actions[t])}{solves}{paid}:\n{state}")
     return "\n".join(lines)
 
 

@@ -2,13 +2,38 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from jaxreward.objectives.demonstrations.scoring import Separation
 from jaxreward.records import ACCURACY, Candidate, Failure, Feedback, Measure, Result, Score
 
 FITNESS = Measure(name="fitness", rate=False, worst=-100.0)
-"""GRACE's equation 4.1: at most 0, about -1.4 for a reward that says nothing where half of the probability is known."""
+"""GRACE's equation 4.1, at most 0."""
+
+OF_CONSTANT = -2.0 * math.log(2.0)
+"""The highest fitness of a constant reward, which says nothing: that with D = 1/2."""
+
+HELD_OUT_ACCURACY = "held_out_accuracy"
+
+
+def told_apart(result: Result) -> list[str]:
+    """Lines on how well a reward tells an expert's states from others, for people."""
+    extra, score = result.feedback.extra_metrics if result.feedback else {}, result.score
+    if score is None or ACCURACY not in extra:
+        return []
+    held_out = f", {extra[HELD_OUT_ACCURACY]:.3f} held out" if HELD_OUT_ACCURACY in extra else ", none is held out"
+    lines = [
+        f"fitness {score.mean:.4g}, at most {OF_CONSTANT:.4g} for a constant reward and 0 at best; accuracy "
+        f"{extra[ACCURACY]:.3f}{held_out}"
+    ]
+    if score.mean < OF_CONSTANT + 0.05 or min(extra[ACCURACY], extra.get(HELD_OUT_ACCURACY, 1.0)) < 0.6:
+        lines.append(
+            "this reward hardly tells the expert's states from others: search longer, with more episodes, or with a "
+            "state that shows what they have"
+        )
+    return lines
 
 
 def result_of(candidate: Candidate, row: int, found: Separation, held_out: Separation | None, episodes: int) -> Result:
@@ -21,7 +46,7 @@ def result_of(candidate: Candidate, row: int, found: Separation, held_out: Separ
     """
     extra = {ACCURACY: float(found.accuracy[row])}
     if held_out is not None:
-        extra["held_out_accuracy"] = float(held_out.accuracy[row])
+        extra[HELD_OUT_ACCURACY] = float(held_out.accuracy[row])
         if np.isfinite(held_out.fitness[row]):
             extra["held_out_fitness"] = float(held_out.fitness[row])
     feedback = Feedback(measure=FITNESS, extra_metrics=extra)

@@ -56,9 +56,8 @@ class DemonstrationData:
     ) -> DemonstrationData:  # fmt: skip
         """The transitions of some episodes.
 
-        Where only last states of the expert's episodes are positive, since reaching them ends an episode, the last step
-        of another episode that ended is neither positive nor negative, unless it is known to have failed: it may have
-        reached the same.
+        Where not all of the expert's states are positive, the last step of another episode that ended is neither
+        positive nor negative, unless it is known to have failed: it may have reached the same.
 
         The probability of an action is that of the policy that acted, where the episodes have it, else that of a
         uniformly random action: always so for an expert, since AIRL asks what the learner would have done there.
@@ -69,10 +68,9 @@ class DemonstrationData:
         for episodes in (expert, negative):
             DemonstrationData.require(task, episodes)
         goals = expert.positive_steps(positives)
-        steps = np.concatenate([goals, np.setdiff1d(np.arange(expert.steps), goals)])
+        steps = np.concatenate([goals, expert.other_steps(positives)])
         alike = negative.ended & ~(negative.success < 1.0)  # NaN where success is not known
-        only_last = positives != "all" and bool(np.isin(goals, expert.last_steps).all())
-        ends = negative.last_steps[alike] if only_last else ()
+        ends = negative.last_steps[alike] if positives != "all" else ()
         others = np.setdiff1d(np.arange(negative.steps), ends)
         if not len(others) and len(steps) == len(goals):
             raise WrongTrajectories(

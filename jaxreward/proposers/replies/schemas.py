@@ -116,13 +116,18 @@ class Judgement(BaseModel):
         return {"reasoning": "", "score": found[1] or found[2]} if found else None
 
 
+def _or_none(value: object) -> object:
+    """-1 stands for no step, as in GRACE's prompt 1."""
+    return [] if value in (-1, [-1]) else value
+
+
 class Solving(BaseModel):
     """An answer to `identify`; its words are the steps in their order, each once, or `none`."""
 
     reasoning: str = Field(default="", description="what the expert wants to reach, and where it has")
-    steps: list[Annotated[int, BeforeValidator(_no_switch), Field(ge=1, le=1_000_000)]] = Field(
-        max_length=10_000, description="the steps after which the task is solved; empty if there is none"
-    )
+    steps: Annotated[
+        list[Annotated[int, BeforeValidator(_no_switch), Field(ge=1, le=1_000_000)]], BeforeValidator(_or_none)
+    ] = Field(max_length=10_000, description="the steps after which the task is solved; empty if there is none")
 
     @property
     def words(self) -> str:

@@ -41,7 +41,7 @@ class Table3(Entry):
         columns = ("level", "PPO", "PPO, paper", "GRACE", "GRACE, paper", "GAIL", "GAIL, paper")
         title = (
             f"Success after {plan.steps:,} environment steps, {plan.budget.seeds} seeds; GRACE with {TRAJECTORIES} "
-            f"expert trajectories of each level, {plan.candidates} candidates, {EXPANSIONS} expansions and the "
+            f"expert trajectories, {plan.candidates} candidates, {EXPANSIONS} expansions and the "
             f"{plan.proposer} proposer, GAIL with {IMITATED:,}"
         )
         return [ResultTable(title, columns, (*rows, mean_row("mean", rows)), self._notes(plan))]
@@ -54,7 +54,8 @@ class Table3(Entry):
         if MULTI_TASK in plan.parts:
             notes.append(
                 f"{MULTI_TASK}: one reward, that reads the mission, for the {len(MIXED)} levels of one room of 8 x 8 "
-                "cells; the paper's is for all levels."
+                f"cells, with {TRAJECTORIES * len(MIXED)} trajectories drawn over all of them; the paper's is for all "
+                "levels."
             )
         return tuple(notes)
 
