@@ -6,6 +6,7 @@ import json
 import subprocess
 import warnings
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import jax
@@ -22,6 +23,7 @@ from jaxreward.reports.films import write_film
 from jaxreward.reports.gauges import Gauges
 from jaxreward.reports.video import COLOURS, Scene, frame_times, with_panels
 from jaxreward.runs.checkpoint import Checkpoints
+from jaxreward.tasks import mission_of
 from jaxreward.training import PPO
 from jaxreward.training.episodes import Episode, play, telling
 from jaxreward.training.networks import ActorCritic
@@ -86,6 +88,11 @@ def test_what_an_episode_is_about_stands_under_its_title():
         heights.append(told[0].shape[0])
         assert bool((told[0] != silent[0]).any()) == bool(mission)
     assert np.diff(heights).tolist() == [15, 15]
+
+
+def test_a_mission_that_is_no_method_is_none():
+    assert mission_of(SimpleNamespace(mission="fill"), None) == mission_of(SimpleNamespace(), None) == ""
+    assert mission_of(SimpleNamespace(mission=lambda state: f"go to {state}"), 3) == "go to 3"
 
 
 def test_a_film_may_be_mp4(tmp_path):

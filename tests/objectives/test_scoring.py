@@ -6,14 +6,17 @@ import dataclasses
 from collections.abc import Callable, Sequence
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from jaxreward.demonstrations import Trajectories, WrongTrajectories, record_actions, record_random, reset_keys
 from jaxreward.objectives.demonstrations.fitness import accuracy, airl_fitness
+from jaxreward.objectives.demonstrations.results import FITNESS, OF_CONSTANT, told_apart
 from jaxreward.objectives.demonstrations.scoring import DemonstrationData, separate
 from jaxreward.programs import Checker, Program, Spec
 from jaxreward.programs.batched_rewards import BatchedRewards
+from jaxreward.records import Candidate, Feedback, Result, Score
 from jaxreward.tasks import Task
 
 REWARDS = [
@@ -169,3 +172,23 @@ def test_demonstrations_of_another_task_are_refused(
 ) -> None:  # fmt: skip
     with pytest.raises(WrongTrajectories, match="these episodes are of probe-corridor"):
         DemonstrationData.of(task_of("probe-aim"), negative, negative)
+
+
+@pytest.mark.parametrize(
+    ("fitness", "accuracy", "held_out", "hardly"),
+    [(-1.385, 0.97, 0.98, True), (-0.3, 0.99, 0.99, False), (-0.3, 1.0, 0.5, True)],
+)
+def test_a_reward_that_says_nothing_is_told(fitness: float, accuracy: float, held_out: float, hardly: bool) -> None:
+    extra = {"accuracy": accuracy, "held_out_accuracy": held_out}
+    candidate = Candidate(id="a", generation=0, operator="scratch")
+    score = Score(mean=fitness, se=0.0, n=1, episodes=8, measure=FITNESS)
+    line, *more = told_apart(Result(candidate=candidate, score=score, feedback=Feedback(extra_metrics=extra)))
+    assert "at most -1.386 for a constant reward" in line and f"{held_out:.3f} held out" in line
+    assert ["hardly" in text for text in more] == [True] * hardly
+
+
+def test_no_constant_reward_has_a_higher_fitness() -> None:
+    for probability in (0.01, 0.14, 0.5):
+        logp = jnp.log(jnp.full(5, probability))
+        found = [float(airl_fitness(jnp.full(5, r), jnp.full(5, r), logp, logp)) for r in np.linspace(-8.0, 2.0, 400)]
+        assert max(found) <= OF_CONSTANT + 1e-6 and max(found) == pytest.approx(OF_CONSTANT, abs=1e-3)
