@@ -261,6 +261,7 @@ def test_a_search_takes_the_marked_states(tmp_path: Path, monkeypatch: pytest.Mo
     save_trajectories(tmp_path / "b.npz", walks())
     words: dict[str, Any] = {
         "objective": "demonstrations", "candidates": 4, "option": ("expansions=0",), "progress": False,
+        "final_seeds": 0, "baselines": (),
     }  # fmt: skip
     run = jr.evolve(Line(), data=(tmp_path / "a.npz",), **words)
     shown = json.loads((run.path / "demonstrations" / "rewards.json").read_text())
@@ -272,13 +273,15 @@ def test_a_search_takes_the_marked_states(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_whatever_the_seed_a_marked_episode_is_searched_with(tmp_path: Path) -> None:
     """One of twenty, or two of ten: then the other is held out."""
+    others = tmp_path / "others.npz"
+    save_trajectories(others, jr.demonstrations.joined([walks()] * 5))
     for count, marked in ((20, 1), (10, 2)):
         states = [np.array(WALKS[0] if k < marked else WALKS[2], np.int32)[:, None] for k in range(count)]
         episodes = from_arrays(Line(), states, [np.zeros(len(x) - 1, int) for x in states],
                                solves=[x[1:, 0] == GOAL for x in states])  # fmt: skip
         save_trajectories(tmp_path / f"{marked}.npz", episodes)
         for seed in range(6):
-            sets = DemonstrationSets.of(Line(), DemonstrationOptions(data=(tmp_path / f"{marked}.npz",)), seed)
+            sets = DemonstrationSets.of(Line(), DemonstrationOptions((tmp_path / f"{marked}.npz",), (others,)), seed)
             held_out = sets.held_out[0] if sets.held_out is not None else None
             assert len(sets.expert.positive_steps("marked")) == 1
             assert (held_out is not None and len(held_out.positive_steps("marked")) == 1) == (marked == 2)
