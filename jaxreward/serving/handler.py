@@ -121,7 +121,7 @@ class Handler(BaseHTTPRequestHandler):
             b'<!doctype html><title>jaxreward</title><link rel="icon" href="data:,">'  # or a browser asks for one
             b'<meta http-equiv="refresh" content="0; url=./">'
         )
-        self._send(page, "text/html; charset=utf-8", extra={"Set-Cookie": gate.set_cookie()})
+        self._send(page, "text/html; charset=utf-8", policy=_OURS, extra={"Set-Cookie": gate.set_cookie()})
 
     def _places(self, parts: list[str]) -> Callable[[], None] | None:
         """What answers at an address; None where nothing does."""

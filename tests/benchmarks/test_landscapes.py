@@ -160,7 +160,8 @@ def test_every_operator_is_answered():
     proposer = dull()
     parents = [result(PARENT, "a"), result({1: 0.0, 7: 0.3}, "b")]
     plan = result(PARENT, "p", words="- term_3: x\n- term_5: y")
-    for operator in (operator for operator in OPERATORS.values() if not operator.own):
+    asked_by_searches = [o for o in OPERATORS.values() if not o.own and o.name != "identify"]  # of `jaxreward clean`
+    for operator in asked_by_searches:
         asked = request(
             operator.name, *parents[: operator.parents], plan=plan if operator.name == "implement" else None
         )
