@@ -20,7 +20,20 @@ from jaxreward.demonstrations import load_trajectories
 pytestmark = pytest.mark.usefixtures("unoptimised", "unsynced", "warm")
 
 PAGE = (Path(__file__).resolve().parents[1] / "docs" / "demonstrations.md").read_text()
-SMALL = ["--candidates", "8", "--generation", "8", "--steps", "2048", "--final-seeds", "1", "--baselines", "sparse"]
+SMALL = [
+    "--candidates",
+    "8",
+    "--generation",
+    "8",
+    "--option",
+    "expansions=1",
+    "--steps",
+    "2048",
+    "--final-seeds",
+    "1",
+    "--baselines",
+    "sparse",
+]
 OF_POLICY = ["--ppo.envs", "16", "--ppo.unroll", "8", "--ppo.minibatches", "2", "--ppo.hidden", "8"]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -36,9 +37,12 @@ def writes(_: dict[str, Any], n: int) -> Answer:
 
 
 def test_a_figure_by_a_language_model(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    checker: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    monkeypatch.setattr("jaxreward.programs.Checker", lambda **_: nullcontext(checker))
+    monkeypatch.setattr("jaxreward.reproduction.grace.figure4.TRAJECTORIES", (4, 8))
+    monkeypatch.setattr("jaxreward.reproduction.grace.episodes.HELD_OUT", 12)
     out = tmp_path / "figure"
     words = ["grace/figure4", "--only", "GoToObjS4", "--seeds", "1", "--candidates", "2", "--out", str(out)]
     asked = ["--proposer", "llm", "--model", "openai/mine", "--price", "openai/mine=1,2", "--wait-s", "0"]
@@ -48,16 +52,16 @@ def test_a_figure_by_a_language_model(
 
     assert run(f"http://127.0.0.1:{closed_port()}/v1") != 0
     told = json.loads(capsys.readouterr().out.splitlines()[-1])
-    assert not told["finished"] and len(told["missing"]) == 5
+    assert not told["finished"] and len(told["missing"]) == 2
     with ChatServer(writes) as server:
         assert run(server.url) == 0
         calls = server.calls
         assert run(server.url) == 0 and server.calls == calls
-    assert calls == 10
+    assert calls == 4
     told = json.loads(capsys.readouterr().out.splitlines()[-1])
     (table,) = told["tables"]
     row = table["rows"][0]
-    assert row.pop("level") == "GoToObjS4" and [figure["mean"] for figure in row.values()] == [1.0] * 5
+    assert row.pop("level") == "GoToObjS4" and [figure["mean"] for figure in row.values()] == [1.0] * 2
     prompts = [seen.body["messages"][1]["content"] for seen in server.seen]
     assert all("State of the expert" in prompt and "GoToObj" not in prompt for prompt in prompts)
     assert not any(KEY in path.read_text(errors="replace") for path in out.rglob("*") if path.is_file())
