@@ -22,7 +22,7 @@ def text(figure: dict[str, Any] | None) -> str:
     return f"{figure['mean']:.3f}{interval}"
 
 
-@pytest.mark.parametrize("name", ["figure4"])
+@pytest.mark.parametrize("name", ["figure4", "table2"])
 def test_the_page_has_the_numbers_of_the_results(name: str) -> None:
     report = json.loads((ROOT / "benchmarks" / "results" / f"grace_{name}.json").read_text())
     assert not report["missing"] and report["entry"] == f"grace/{name}" == entry_of(report["entry"]).name
