@@ -129,8 +129,7 @@ class Cleaning:
             waiting = [request for request, found in map(self._at, range(count)) if found is None]
             if waiting:
                 self._ask(waiting)
-        found = [self._at(k)[1] for k in range(count)]
-        return self._cleaned([None if p is None else p.words for p in found])
+        return self._cleaned([self._at(k)[1] for k in range(count)])
 
     def _request(self, k: int, shown: EpisodeText, missions: Sequence[str]) -> Request:
         """What is asked about episode k; its id depends on all that the answer does."""
@@ -181,15 +180,15 @@ class Cleaning:
         if len(answers.proposals) < len(requests):
             raise UserError(f"stopped; {kept}")
 
-    def _cleaned(self, answers: Sequence[str | None]) -> Cleaned:
-        """Of the words for each episode."""
-        answered = [k for k, words in enumerate(answers) if words is not None]
+    def _cleaned(self, answers: Sequence[Proposal | None]) -> Cleaned:
+        """Of the answer about each episode, None where there is none that can be used."""
+        answered = {k: answer for k, answer in enumerate(answers) if answer is not None}
         if not answered:
             raise UserError(f"no answer can be used; ask another {mention('model')}, or the same again")
         solves = np.zeros(self._episodes.steps, np.int8)
         first = self._episodes.last_steps + 1 - self._episodes.lengths
-        for k in answered:
-            marks = _marks(self._texts[k].steps, [int(w) for w in (answers[k] or "").split() if w != NONE])
+        for k, answer in answered.items():
+            marks = _marks(self._texts[k].steps, _named(answer))
             solves[first[k] : first[k] + len(marks)] = marks
         if not (solves == 1).any():
             other = f"ask another {mention('model')}, or say what the task is with {mention('task')}"
@@ -197,8 +196,8 @@ class Cleaning:
         ids = {request.id for request in self._requests}
         spent = Amount.of(e for e in self._transcript.exchanges() if e.request_id.partition("-r")[0] in ids)
         return Cleaned(
-            dataclasses.replace(self._episodes, solves=solves).take(answered),
-            tuple(k for k, words in enumerate(answers) if words is None), spent,
+            dataclasses.replace(self._episodes, solves=solves).take(list(answered)),
+            tuple(k for k in range(len(answers)) if k not in answered), spent,
         )  # fmt: skip
 
 

@@ -150,14 +150,10 @@ def _trajectory(
     known = {}
     if found is not None:
         known = {int(step): found.rewards[0][k] for k, step in enumerate(data.steps[: data.of_expert])}
-    solving = (
-        {int(step) - first for step in data.steps[: data.experts]} if data.experts < data.of_expert else set[int]()
-    )
-    steps = shown_steps(length)
-    if solving := {t for t in solving if 0 <= t < length}:
-        marked = np.array(sorted(solving))
-        few = marked[np.linspace(0, len(marked) - 1, min(len(marked), MARKED)).round().astype(int)]
-        steps = np.union1d(steps, few)
+    told = data.steps[: data.experts if data.experts < data.of_expert else 0] - first
+    solving = np.unique(told[(told >= 0) & (told < length)])
+    few = solving[np.linspace(0, len(solving) - 1, min(len(solving), MARKED)).round().astype(int)]
+    steps = np.union1d(shown_steps(length), few)
     at = [0, *(int(t) + 1 for t in steps)]
     shown = debug([x[at] for x in own.states]) if debug is not None else {}
     states = ["\n".join([state_text(own.spec, [x[t] for x in own.states]), *_debug_of(shown, k)])
