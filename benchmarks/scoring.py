@@ -40,6 +40,8 @@ class ScoringSettings:
     """Programs that are compiled and run one by one."""
     repeats: Annotated[int, Arg(least=1)] = 7
     """Runs that are timed, of which the median counts."""
+    checked: Path | None = None
+    """Folder with files of checked programs; those that lack are checked and written there."""
     out: Path | None = None
     """File for the results, written after every row."""
 
@@ -115,6 +117,7 @@ def _timed(call: Callable[[], Any], repeats: int) -> tuple[float, float]:
 
 
 def run(s: ScoringSettings) -> dict[str, Any]:
+    from benchmarks.carried import programs_of
     from benchmarks.machine import machine
     from benchmarks.mixture import mixed_programs
     from jaxreward.tasks import make_task
@@ -122,7 +125,8 @@ def run(s: ScoringSettings) -> dict[str, Any]:
     report: dict[str, Any] = {"benchmark": "scoring", **machine(), "tasks": []}
     for name in s.tasks:
         task = make_task(name)
-        programs = mixed_programs(task, max(*s.programs, s.alone))
+        most = max(*s.programs, s.alone)
+        programs = programs_of(name, most, s.checked) if s.checked else mixed_programs(task, most)
         for episodes in s.episodes:
             data = data_of(task, episodes)
             part: dict[str, Any] = {"task": name, "episodes": episodes, "rows": []}
