@@ -32,10 +32,13 @@ from benchmarks.measure import forget
 from benchmarks.roofline import estimate
 from jaxreward.commands.resolve import parse
 from jaxreward.errors import UserError
+from jaxreward.programs import Program
 from jaxreward.tasks import make_task
 from jaxreward.training import quick
+from jaxreward.training.banks import BANKS
 from jaxreward.training.chunk import Chunk
 from jaxreward.training.compiled import Compilation, compilations
+from jaxreward.training.hyperparameters import PopulationName
 from jaxreward.training.population import Population
 
 ROBOTS = ("hopper", "go1-push-recovery", "panda-tracking")
@@ -71,6 +74,8 @@ class EvidenceSettings:
     """File for the results, written after every row."""
     seconds: float = 560.0
     """Begin no row after so long."""
+    population: PopulationName = "bank"
+    """What the programs are compiled to: as data, which is what GPUs get, or rows of code."""
     check_only: bool = False
     """Only check the programs and write their files, for a machine that measures."""
     tiny: bool = False
@@ -92,12 +97,21 @@ def run(s: EvidenceSettings) -> None:
         for name, n in (("xland-easy", max(n for n, _ in sizes.grid)), *((name, sizes.robots) for name in ROBOTS)):
             print(f"{len(programs_of(name, max(n, sizes.compared), s.programs))} programs for {name}", flush=True)
         return
-    measure(sizes, s.programs, s.out, until, lambda line: print(line, flush=True))
+    measure(sizes, s.programs, s.out, until, lambda line: print(line, flush=True), s.population)
 
 
-def measure(sizes: Sizes, programs: Path, out: Path | None, until: float, note: Callable[[str], None]) -> None:
+def measure(
+    sizes: Sizes,
+    programs: Path,
+    out: Path | None,
+    until: float,
+    note: Callable[[str], None],
+    form: PopulationName = "bank",
+) -> None:
     """All of it, until `until` by `time.monotonic`; a row that would begin later is in `left_out`."""
-    report: dict[str, Any] = {"benchmark": "evidence", "sizes": asdict(sizes), **machine(), "rows": [], "left_out": []}
+    report: dict[str, Any] = {
+        "benchmark": "evidence", "population": form, "sizes": asdict(sizes), **machine(), "rows": [], "left_out": [],
+    }  # fmt: skip
     launch_us = 0.0
 
     def add(kind: str, work: Callable[[], dict[str, Any]], **about: Any) -> dict[str, Any]:
@@ -120,13 +134,13 @@ def measure(sizes: Sizes, programs: Path, out: Path | None, until: float, note: 
 
     launch_us = add("launches", lambda: launch_cost(sizes.kernels)).get("loop_us", 0.0)
     for candidates, envs in sizes.grid:
-        how = lambda c=candidates, e=envs: trained("xland-easy", c, e, sizes, programs, launch_us)  # noqa: E731
+        how = lambda c=candidates, e=envs: trained("xland-easy", c, e, sizes, programs, launch_us, form)  # noqa: E731
         add("training", how, task="xland-easy", candidates=candidates, envs=envs)
     for name in ROBOTS:
-        how = lambda n=name: trained(n, sizes.robots, sizes.robot_envs, sizes, programs, launch_us)  # noqa: E731
+        how = lambda n=name: trained(n, sizes.robots, sizes.robot_envs, sizes, programs, launch_us, form)  # noqa: E731
         add("training", how, task=name, candidates=sizes.robots, envs=sizes.robot_envs)
     for name in sizes.compared_tasks:
-        how = lambda n=name: agreement(n, sizes.compared, sizes.robot_envs, programs)  # noqa: E731
+        how = lambda n=name: agreement(n, sizes.compared, sizes.robot_envs, programs, form)  # noqa: E731
         add("agreement", how, task=name, candidates=sizes.compared, envs=sizes.robot_envs)
 
 
@@ -172,13 +186,16 @@ def _seconds(work: Callable[[], Any], times: int = 5) -> float:
 # ---- training
 
 
-def trained(name: str, candidates: int, envs: int, sizes: Sizes, folder: Path, launch_us: float) -> dict[str, Any]:
+def trained(
+    name: str, candidates: int, envs: int, sizes: Sizes, folder: Path, launch_us: float, form: PopulationName
+) -> dict[str, Any]:
     """Seconds of compiling and the median of updates of one chunk; with few enough programs also its launches, and
     what by these and `launch_us` was to be expected."""
     task = make_task(name)
     ppo, programs = replace(quick(task), envs=envs), programs_of(name, candidates, folder)
     forget()
-    whole = Chunk(task, Population(programs), ppo, tuple(range(sizes.seeds)), jax.local_devices()[0])
+    population = _population(programs, sizes.seeds * envs, form)
+    whole = Chunk(task, population, ppo, tuple(range(sizes.seeds)), jax.local_devices()[0])
     with compilations() as made:
         whole.compile()
     state, stats, took = whole.start(), whole.fresh_stats(), list[float]()
@@ -192,6 +209,11 @@ def trained(name: str, candidates: int, envs: int, sizes: Sizes, folder: Path, l
         "steps_per_s": steps / statistics.median(took[1:]), "peak_bytes": whole.peak_bytes(),
         **(_expected(made, steps, ppo.length, launch_us) if candidates <= _COUNTED else {}),
     }  # fmt: skip
+
+
+def _population(programs: list[Program], episodes: int, form: PopulationName) -> Population:
+    """The programs as `form` says, with so many episodes of each side by side."""
+    return Population(programs, bank=BANKS.of(programs, len(programs) * episodes) if form == "bank" else None)
 
 
 def _expected(made: Sequence[Compilation], steps: int, length: int, launch_us: float) -> dict[str, Any]:
@@ -208,7 +230,7 @@ def _expected(made: Sequence[Compilation], steps: int, length: int, launch_us: f
 # ---- agreement with a CPU
 
 
-def agreement(name: str, candidates: int, envs: int, folder: Path) -> dict[str, Any]:
+def agreement(name: str, candidates: int, envs: int, folder: Path, form: PopulationName) -> dict[str, Any]:
     """One unroll on the device and on a CPU, from the same states with the same noise: the largest difference of
     observations and rewards at the first step and over all, where both had chosen the same actions until then."""
     task = make_task(name)
@@ -216,7 +238,7 @@ def agreement(name: str, candidates: int, envs: int, folder: Path) -> dict[str, 
     unrolls = []
     for device in (jax.local_devices()[0], jax.local_devices(backend="cpu")[0]):
         forget()
-        whole = Chunk(task, Population(programs), ppo, (0,), device)
+        whole = Chunk(task, _population(programs, envs, form), ppo, (0,), device)
         whole.compile()
         unrolls.append(jax.device_get(whole.collect(whole.start(), whole.fresh_stats(), 0)[1]))
     one, other = unrolls
