@@ -18,7 +18,7 @@ def budget_spent(
 ) -> End | None:
     """The exhausted budget, or why the strategy ends the search; None while it goes on."""
     spent, state = progress.spent, progress.state
-    if spent.trained >= s.candidates:
+    if spent.trained >= s.candidates and not strategy.unsettled(state):
         done = "scored" if s.objective == "demonstrations" else "trained"
         return End(f"all candidates are {done}", EndCause.CANDIDATES)
     if spent.attempts >= s.attempts:
@@ -42,6 +42,6 @@ def next_requests(
         return list(progress.open.unproposed())
     spent, state = progress.spent, progress.state
     n = planned or min(settings.generation, settings.candidates - spent.trained, settings.attempts - spent.attempts)
-    if n < 1 and not strategy.owes_votes(state):
+    if n < 1 and not strategy.owes_votes(state) and not strategy.unsettled(state):
         return []
     return strategy.ask(state, max(1, n), derive_rng(settings.seed, "ask", state.generation))

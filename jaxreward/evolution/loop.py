@@ -60,6 +60,7 @@ from jaxreward.runs.malformed import explain_malformed
 from jaxreward.runs.provenance import versions
 from jaxreward.runs.transcripts import TRANSCRIPT
 from jaxreward.search.seeding import derive_rng
+from jaxreward.search.strategy import was_trained
 from jaxreward.sentences import Sentence, mention
 from jaxreward.timing import CLOCK
 from jaxreward.training import Interrupted
@@ -141,17 +142,17 @@ class Evolution:
         while (end := self.spent()) is None:
             if done == generations:
                 return None
-            before = self.progress.spent
+            before = self.progress
             self._generation()
             done += 1
-            after = self.progress.spent
-            if after.words > before.words:  # neither a success nor a failure
+            if self.progress.spent.words > before.spent.words:  # neither a success nor a failure
                 wordy += 1
                 if wordy == _MAX_WORDS:
                     reason = f"{_MAX_WORDS} generations in a row asked for nothing but words"
                     return End(reason, EndCause.TEXT_ONLY)
                 continue
-            wordy, untrained = 0, 0 if after.trained > before.trained else untrained + 1
+            new = tuple(self.progress.results.values())[len(before.results) :]
+            wordy, untrained = 0, 0 if any(map(was_trained, new)) else untrained + 1
             if untrained == _MAX_UNTRAINED:
                 reason = f"{_MAX_UNTRAINED} generations in a row had nothing to train"
                 return End(reason, EndCause.NOTHING_TO_TRAIN)

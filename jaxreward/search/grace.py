@@ -10,7 +10,7 @@ import numpy as np
 from jaxreward.records import ACCURACY, Evolve, ExampleChoice, Result
 from jaxreward.search.draft import Draft
 from jaxreward.search.selection import merit, scored, softmax, top, without
-from jaxreward.search.strategy import SearchStrategy, State
+from jaxreward.search.strategy import SearchStrategy, State, was_trained
 from jaxreward.search.strategy_options import invalid, require_choice, require_integer, require_number, require_share
 
 Replacement = Literal["top", "elite"]
@@ -19,12 +19,16 @@ Replacement = Literal["top", "elite"]
 @dataclass(frozen=True)
 class GraceMemory:
     """The `population`, best first, and how many children were told since the last of the `expansions` of the data;
-    after one the programs of before are `stale`, until they are scored again."""
+    after one the programs of before are `stale`, until they are scored again. `trained` are all new programs so far;
+    `watched` the sources of those whose policies expanded the data, `confirmations` times after the last round."""
 
     population: tuple[Result, ...] = ()
     children: int = 0
     expansions: int = 0
     stale: tuple[Result, ...] = ()
+    trained: int = 0
+    confirmations: int = 0
+    watched: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -45,6 +49,11 @@ class Grace(SearchStrategy[GraceMemory]):
     along the expert's trajectories. With `generations` 0 the rounds share the budget equally, those from scratch
     included, of which there are then no more than three in five of the first round; no round is left out, and only
     budgets end the last.
+
+    After the last round the data are expanded once more, as in Algorithm 1, with the best reward; and again, at most
+    `confirmations` times in all, until the best on all data is a reward whose own policy they hold: a reward that tells
+    all states apart that anyone has seen may still pay for one that only its own policy finds. With `expansions` 0
+    nothing is confirmed.
     """
 
     name: ClassVar[str] = "grace"
@@ -55,6 +64,7 @@ class Grace(SearchStrategy[GraceMemory]):
     temperature: float = 1.0
     generations: int = 0
     expansions: int = 0
+    confirmations: int = 3
     enough: float = 1.0
     shaping_generations: int = 0
     trajectory_chance: float = 0.25
@@ -64,7 +74,7 @@ class Grace(SearchStrategy[GraceMemory]):
 
     def _validate(self) -> None:
         require_integer(self.name, "population", self.population, 1)
-        for name in ("elite", "generations", "expansions", "shaping_generations", "show_failures"):
+        for name in ("elite", "generations", "expansions", "confirmations", "shaping_generations", "show_failures"):
             require_integer(self.name, name, getattr(self, name), 0)
         for name in ("enough", "trajectory_chance", "wrong_chance", "expert_chance"):
             require_share(self.name, name, getattr(self, name))
@@ -86,7 +96,7 @@ class Grace(SearchStrategy[GraceMemory]):
         memory = state.memory
         if memory.stale:
             return [Draft("keep", parents=(member,)) for member in memory.stale]
-        if self._expands(state):
+        if self._expands(state) or self._confirms(state):
             return [Draft("expand", parents=memory.population[:1])]
         failures = state.failures[: self.show_failures]
         in_round = memory.expansions < self.expansions and self._paced and "expand" not in state.declined
@@ -115,7 +125,8 @@ class Grace(SearchStrategy[GraceMemory]):
         new = tuple(result for result in results if result.score is not None)
         population = self._selected(memory.population, new)
         children = memory.children + sum(bool(result.candidate.parents) for result in results)
-        return replace(memory, population=population, children=children)
+        trained = memory.trained + sum(map(was_trained, results))
+        return replace(memory, population=population, children=children, trained=trained)
 
     def _selected(self, old: tuple[Result, ...], new: tuple[Result, ...]) -> tuple[Result, ...]:
         if self.replacement == "top" or len(old) < self.population:
@@ -132,21 +143,32 @@ class Grace(SearchStrategy[GraceMemory]):
         scored_again = (result for result in results if result.score is not None)
         population = top((*memory.population, *scored_again), self.population)
         good = not stale and bool(population) and _accuracy(population[0]) >= self.enough
-        children = self._round(memory) if good and self.generations else 0
+        skipped = bool(memory.confirmations) or good
+        children = self._round(memory) if skipped and self.generations else 0
         return replace(memory, population=population, stale=stale, children=children)
 
     def _tell_words(self, state: State[GraceMemory], results: tuple[Result, ...]) -> GraceMemory:
         """The data were expanded, so that no score is of them; or they could not be, and all stays as it is."""
-        memory = replace(state.memory, children=0, expansions=state.memory.expansions + 1)
+        old = state.memory
+        if self._confirms(state):
+            memory = replace(old, confirmations=old.confirmations + 1)
+        else:
+            memory = replace(old, children=0, expansions=old.expansions + 1)
         if any(result.words for result in results):
-            memory = replace(memory, population=(), stale=memory.population)
+            watched = (*old.watched, old.population[0].candidate.source)
+            memory = replace(memory, population=(), stale=old.population, watched=watched)
         return memory
 
     def finished(self, state: State[GraceMemory]) -> str:
         memory = state.memory
-        if not self.generations or memory.stale or memory.children < self._round(memory) or self._expands(state):
+        if not self.generations or memory.children < self._round(memory) or self._expands(state):
+            return ""
+        if self.unsettled(state):
             return ""
         return f"the strategy's {self.generations} generations are complete"
+
+    def unsettled(self, state: State[GraceMemory]) -> bool:
+        return bool(state.memory.stale) or self._confirms(state)
 
     def account(self, before: State[GraceMemory], after: State[GraceMemory]) -> dict[str, Any]:
         memory = after.memory
@@ -184,6 +206,17 @@ class Grace(SearchStrategy[GraceMemory]):
         founded = bool(memory.population) and state.counts.trained >= self._founders
         due = self._paced and founded and memory.children >= self._round(memory)
         return due and memory.expansions < self.expansions and "expand" not in state.declined
+
+    def _confirms(self, state: State[GraceMemory]) -> bool:
+        """Whether the best is a reward whose policy nobody has seen, where no round follows."""
+        memory = state.memory
+        if not self.expansions or memory.confirmations >= self.confirmations or "expand" in state.declined:
+            return False
+        if self.generations:
+            over = memory.expansions >= self.expansions and memory.children >= self._round(memory)
+        else:
+            over = 0 < self.budget <= memory.trained
+        return over and bool(memory.population) and memory.population[0].candidate.source not in memory.watched
 
     def _shapes(self, memory: GraceMemory) -> bool:
         first = (self.generations - self.shaping_generations) * self.population

@@ -89,7 +89,7 @@ def kept(result, parent, mean, accuracy=0.5):
 
 
 def test_after_a_round_the_data_are_expanded_and_everyone_is_scored_again(result, founded):
-    strategy, state = founded(generations=1, expansions=1)
+    strategy, state = founded(generations=1, expansions=1, confirmations=0)
     state = told(strategy, state, [result(f"child{k}", -5.0, parents=("a",)) for k in range(4)])
     (request,) = ask(strategy, state, 3)
     assert request.operator == "expand" and [p.candidate.id for p in request.parents] == ["d"]
@@ -108,7 +108,7 @@ def test_after_a_round_the_data_are_expanded_and_everyone_is_scored_again(result
 
 def test_without_generations_the_rounds_share_the_budget(result, founded):
     """The founders are of the first, a generation ends with its round, and none is left out."""
-    strategy, state = founded(expansions=2, budget=18)
+    strategy, state = founded(expansions=2, budget=18, confirmations=0)
     for round, children in (("e", 2), ("f", 6)):
         assert [request.operator for request in ask(strategy, state, 8)] == ["improve"] * children
         state = told(strategy, state, [result(f"{round}{k}", -5.0, parents=("a",)) for k in range(children)])
@@ -139,7 +139,7 @@ def test_without_a_known_budget_data_are_never_expanded(result, founded):
 
 
 def test_a_reward_that_fits_the_new_data_is_not_changed(result, founded):
-    strategy, state = founded(generations=1, expansions=2, enough=0.9)
+    strategy, state = founded(generations=1, expansions=2, enough=0.9, confirmations=0)
     state = told(strategy, state, [result(f"child{k}", -5.0, parents=("a",)) for k in range(4)])
     state = told(strategy, state, [expand(result)])
     state = told(strategy, state, [kept(result, id, -1.0, accuracy=0.95) for id in "abcd"])
@@ -179,3 +179,73 @@ def test_the_last_generations_ask_for_a_growing_reward(result, founded):
 def test_options_are_checked(options, setting):
     with pytest.raises(InvalidSetting, check=lambda e: e.settings == (f"strategy.{setting}",)):
         make_strategy("grace", **options)
+
+
+# ---- confirmation: the best is to be a reward whose policy was watched
+
+
+def source(found, text):
+    """The result with a program of this text."""
+    return found.model_copy(update={"candidate": found.candidate.model_copy(update={"source": text})})
+
+
+def again(result, strategy, state, fitness):
+    """The state after everyone was scored again, `fitness` by source."""
+    parents = [request.parents[0].candidate for request in ask(strategy, state, 3)]
+    return told(
+        strategy, state, [source(kept(result, p.id, fitness.get(p.source, -8.0)), p.source) for p in parents]
+    )  # fmt: skip
+
+
+@pytest.fixture
+def over(result):
+    """A strategy of these options, and its state when it has trained all candidates, `late` the best."""
+
+    def make(**options):
+        strategy = make_strategy("grace", population=2, expansions=1, budget=4, **options)
+        state = strategy.tell(strategy.init(), [source(result("a", -2.0), "early"), result("b", -3.0)])
+        state = strategy.tell(state, [expand(result)])
+        state = again(result, strategy, state, {"early": -2.0})
+        assert not strategy.unsettled(state)
+        return strategy, strategy.tell(state, [source(result("c", -1.0), "late"), result("d", -9.0)])
+
+    return make
+
+
+def test_a_reward_whose_policy_pays_for_new_states_is_not_the_best(result, over):
+    strategy, state = over()
+    assert strategy.best(state).candidate.source == "late" and strategy.unsettled(state)
+    (request,) = ask(strategy, state, 1)
+    assert request.operator == "expand" and request.parents[0].candidate.source == "late"
+    state = strategy.tell(state, [expand(result)])
+    assert strategy.unsettled(state), "they wait to be scored again"
+    state = again(result, strategy, state, {"late": -5.0, "early": -2.5})
+    assert strategy.best(state).candidate.source == "early"
+    assert not strategy.unsettled(state), "the policy of the earlier one was watched in the first round"
+
+
+def test_confirmation_ends_with_its_number_of_times(result, over):
+    strategy, state = over(confirmations=0)
+    assert not strategy.unsettled(state)
+    strategy, state = over(confirmations=1)
+    state = strategy.tell(state, [expand(result)])
+    state = again(result, strategy, state, {"late": -5.0, "early": -7.0})
+    assert not strategy.unsettled(state) and strategy.best(state).candidate.source == "late"
+    strategy, state = over()
+    state = strategy.tell(state, [expand(result, words="")])
+    assert not strategy.unsettled(state), "where data cannot be expanded nothing is"
+
+
+def test_rounds_of_generations_end_with_a_confirmation(result, founded):
+    strategy, state = founded(generations=1, expansions=1)
+    state = told(strategy, state, [result(f"child{k}", -5.0, parents=("a",)) for k in range(4)])
+    state = told(strategy, state, [expand(result)])
+    state = told(strategy, state, [kept(result, id, -1.0) for id in "dcba"])
+    better = source(result("better", 0.0, parents=("a-again",)), "better")
+    state = told(strategy, state, [*[result(f"late{k}", -5.0, parents=("a-again",)) for k in range(3)], better])
+    assert not strategy.finished(state) and strategy.unsettled(state)
+    assert [request.operator for request in ask(strategy, state, 4)] == ["expand"]
+    state = told(strategy, state, [expand(result)])
+    assert not strategy.finished(state)
+    state = again(result, strategy, state, {"better": 0.0})
+    assert strategy.finished(state) and strategy.best(state).candidate.source == "better"

@@ -23,6 +23,7 @@ from jaxreward.programs import Checker, Program
 from jaxreward.records import ACCURACY
 from jaxreward.reproduction.cell import Cell, Plan
 from jaxreward.reproduction.grace.episodes import LevelEpisodes, learner, level_seconds, level_task
+from jaxreward.search.grace import Grace
 from jaxreward.tasks import Task
 
 CANDIDATES = 40
@@ -31,6 +32,8 @@ POPULATION = 20
 """The paper's (table 6)."""
 EXPANSION_STEPS = 200_000
 """Environment steps of each policy that expands the data of a level."""
+POLICIES = EXPANSIONS + Grace.confirmations
+"""The most policies that expand the data of a search."""
 _SEARCH = "search"
 
 _SECONDS, _SECONDS_A_CANDIDATE = 4.0, 0.16
@@ -150,13 +153,14 @@ class ExpandedLevelSearch(LevelSearch):
     kind: ClassVar[str] = "expanded"
 
     def settings(self, plan: Plan) -> dict[str, Any]:
-        return super().settings(plan) | {"expansions": EXPANSIONS, "expansion_steps": EXPANSION_STEPS}
+        asked = {"expansions": EXPANSIONS, "confirmations": Grace.confirmations, "expansion_steps": EXPANSION_STEPS}
+        return super().settings(plan) | asked
 
     def env_steps(self, plan: Plan) -> int:
-        return EXPANSIONS * EXPANSION_STEPS
+        return POLICIES * EXPANSION_STEPS
 
     def seconds(self, plan: Plan) -> float:
-        return super().seconds(plan) + EXPANSIONS * level_seconds(EXPANSION_STEPS)
+        return super().seconds(plan) + POLICIES * level_seconds(EXPANSION_STEPS)
 
     def options(self, plan: Plan) -> tuple[str, ...]:
         return (f"expansions={EXPANSIONS}",)

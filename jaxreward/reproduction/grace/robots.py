@@ -26,7 +26,8 @@ from jaxreward.programs import Program
 from jaxreward.reproduction.cell import Cell, Plan
 from jaxreward.reproduction.grace.episodes import learner
 from jaxreward.reproduction.grace.policies import Imitation, RewardPolicies, Training
-from jaxreward.reproduction.grace.reward_search import POPULATION, RewardSearch
+from jaxreward.reproduction.grace.reward_search import POLICIES, POPULATION, RewardSearch
+from jaxreward.search.grace import Grace
 from jaxreward.tasks import Task, make_task_of
 from jaxreward.training import TrainResult, train
 
@@ -98,13 +99,15 @@ class RobotSearch(RewardSearch):
         return [NativePolicies(self.part)]
 
     def settings(self, plan: Plan) -> dict[str, Any]:
-        return super().settings(plan) | {"steps": plan.steps, "seeds": plan.budget.seeds}
+        return super().settings(plan) | {
+            "steps": plan.steps, "seeds": plan.budget.seeds, "confirmations": Grace.confirmations
+        }  # fmt: skip
 
     def env_steps(self, plan: Plan) -> int:
-        return EXPANSIONS * plan.steps
+        return POLICIES * plan.steps
 
     def seconds(self, plan: Plan) -> float:
-        return super().seconds(plan) + EXPANSIONS * _seconds(self.part, plan.steps)
+        return super().seconds(plan) + POLICIES * _seconds(self.part, plan.steps)
 
     def options(self, plan: Plan) -> tuple[str, ...]:
         rounds = (plan.candidates - POPULATION) // (POPULATION * (1 + EXPANSIONS))
