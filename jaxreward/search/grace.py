@@ -19,10 +19,12 @@ Replacement = Literal["top", "elite"]
 @dataclass(frozen=True)
 class GraceMemory:
     """The `population`, best first, and how many children were told since the last of the `expansions` of the data;
-    after one the programs of before are `stale`, until they are scored again. `trained` are all new programs so far;
+    after one the programs of before are `stale`, until they are scored again. `reserve` holds programs outside of the
+    population, the best of every set of terms, which then have another chance. `trained` are all new programs so far;
     `watched` the sources of those whose policies expanded the data, `confirmations` times after the last round."""
 
     population: tuple[Result, ...] = ()
+    reserve: tuple[Result, ...] = ()
     children: int = 0
     expansions: int = 0
     stale: tuple[Result, ...] = ()
@@ -44,11 +46,11 @@ class Grace(SearchStrategy[GraceMemory]):
 
     A round is `generations` times as many children as the population has members. After each of the first `expansions`
     rounds the best reward trains a policy, whose trajectories join the negative ones (phase 3), and the population is
-    scored again; the round after it is left out where the best still tells apart a share of at least `enough` of all
-    pairs of an expert state and another. The last `shaping_generations` of the last round ask for rewards that grow
-    along the expert's trajectories. With `generations` 0 the rounds share the budget equally, those from scratch
-    included, of which there are then no more than three in five of the first round; no round is left out, and only
-    budgets end the last.
+    scored again, with the best program of every other set of terms, `reserve` of them at most; the round after it is
+    left out where the best still tells apart a share of at least `enough` of all pairs of an expert state and another.
+    The last `shaping_generations` of the last round ask for rewards that grow along the expert's trajectories. With
+    `generations` 0 the rounds share the budget equally, those from scratch included, of which there are then no more
+    than three in five of the first round; no round is left out, and only budgets end the last.
 
     After the last round the data are expanded once more, as in Algorithm 1, with the best reward; and again, at most
     `confirmations` times in all, until the best on all data is a reward whose own policy they hold: a reward that tells
@@ -65,6 +67,7 @@ class Grace(SearchStrategy[GraceMemory]):
     generations: int = 0
     expansions: int = 0
     confirmations: int = 3
+    reserve: int = 80
     enough: float = 1.0
     shaping_generations: int = 0
     trajectory_chance: float = 0.25
@@ -74,7 +77,15 @@ class Grace(SearchStrategy[GraceMemory]):
 
     def _validate(self) -> None:
         require_integer(self.name, "population", self.population, 1)
-        for name in ("elite", "generations", "expansions", "confirmations", "shaping_generations", "show_failures"):
+        for name in (
+            "elite",
+            "generations",
+            "expansions",
+            "confirmations",
+            "reserve",
+            "shaping_generations",
+            "show_failures",
+        ):
             require_integer(self.name, name, getattr(self, name), 0)
         for name in ("enough", "trajectory_chance", "wrong_chance", "expert_chance"):
             require_share(self.name, name, getattr(self, name))
@@ -124,9 +135,10 @@ class Grace(SearchStrategy[GraceMemory]):
             return self._rescored(memory, results)
         new = tuple(result for result in results if result.score is not None)
         population = self._selected(memory.population, new)
+        reserve = self._reserved((*memory.reserve, *memory.population, *new), population)
         children = memory.children + sum(bool(result.candidate.parents) for result in results)
         trained = memory.trained + sum(map(was_trained, results))
-        return replace(memory, population=population, children=children, trained=trained)
+        return replace(memory, population=population, reserve=reserve, children=children, trained=trained)
 
     def _selected(self, old: tuple[Result, ...], new: tuple[Result, ...]) -> tuple[Result, ...]:
         if self.replacement == "top" or len(old) < self.population:
@@ -136,16 +148,29 @@ class Grace(SearchStrategy[GraceMemory]):
         rest = top(without(old, elite), self.population - len(elite) - len(joined))
         return top((*elite, *joined, *rest), self.population)
 
+    def _reserved(self, known: tuple[Result, ...], population: tuple[Result, ...]) -> tuple[Result, ...]:
+        """The best of every set of terms that the population lacks."""
+        if not self.expansions:
+            return ()
+        sets = {frozenset(_terms(member)) for member in population}
+        best = dict[frozenset[str], Result]()
+        for result in top(known, len(known)):
+            terms = frozenset(_terms(result))
+            if terms not in sets:
+                best.setdefault(terms, result)
+        return tuple(best.values())[: self.reserve]
+
     def _rescored(self, memory: GraceMemory, results: tuple[Result, ...]) -> GraceMemory:
         """`results` are of programs that waited, on the data as they are now."""
         asked = {parent for result in results for parent in result.candidate.parents}
         stale = tuple(member for member in memory.stale if member.candidate.id not in asked)
-        scored_again = (result for result in results if result.score is not None)
+        scored_again = tuple(result for result in results if result.score is not None)
         population = top((*memory.population, *scored_again), self.population)
+        reserve = self._reserved((*memory.reserve, *memory.population, *scored_again), population)
         good = not stale and bool(population) and _accuracy(population[0]) >= self.enough
         skipped = bool(memory.confirmations) or good
         children = self._round(memory) if skipped and self.generations else 0
-        return replace(memory, population=population, stale=stale, children=children)
+        return replace(memory, population=population, reserve=reserve, stale=stale, children=children)
 
     def _tell_words(self, state: State[GraceMemory], results: tuple[Result, ...]) -> GraceMemory:
         """The data were expanded, so that no score is of them; or they could not be, and all stays as it is."""
@@ -156,7 +181,8 @@ class Grace(SearchStrategy[GraceMemory]):
             memory = replace(old, children=0, expansions=old.expansions + 1)
         if any(result.words for result in results):
             watched = (*old.watched, old.population[0].candidate.source)
-            memory = replace(memory, population=(), stale=old.population, watched=watched)
+            stale = (*old.population, *old.reserve)
+            memory = replace(memory, population=(), reserve=(), stale=stale, watched=watched)
         return memory
 
     def finished(self, state: State[GraceMemory]) -> str:
@@ -227,6 +253,10 @@ class Grace(SearchStrategy[GraceMemory]):
         """The best of the population: scores of before an expansion are of other data."""
         known = state.memory.population or state.memory.stale
         return max(known, key=merit) if known else state.best
+
+
+def _terms(result: Result) -> tuple[str, ...]:
+    return result.candidate.summary.terms if result.candidate.summary else ()
 
 
 def _accuracy(result: Result) -> float:

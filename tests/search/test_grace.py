@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from jaxreward.errors import InvalidSetting
-from jaxreward.records import Failure, Feedback
+from jaxreward.records import Failure, Feedback, ProgramSummary
 from jaxreward.search import make_strategy
 from jaxreward.search.seeding import derive_rng
 
@@ -249,3 +249,22 @@ def test_rounds_of_generations_end_with_a_confirmation(result, founded):
     assert not strategy.finished(state)
     state = again(result, strategy, state, {"better": 0.0})
     assert strategy.finished(state) and strategy.best(state).candidate.source == "better"
+
+
+def with_terms(found, *terms):
+    summary = ProgramSummary(digest=found.candidate.id, observation_size=1, terms=terms, reward_nodes=1)
+    return found.model_copy(update={"candidate": found.candidate.model_copy(update={"summary": summary})})
+
+
+def test_new_data_give_what_was_left_behind_another_chance(result):
+    """The best of every set of terms is scored again, though the population has no place for it."""
+    strategy = make_strategy("grace", population=2, expansions=1, budget=8)
+    members = (("a", -1.0, "faces"), ("b", -1.5, "faces"), ("c", -3.0, "opened"), ("d", -2.5, "opened"))
+    state = told(strategy, strategy.init(), [with_terms(result(id, mean), term) for id, mean, term in members])
+    assert names(state) == ["a", "b"]
+    state = told(strategy, state, [expand(result)])
+    asked = ask(strategy, state, 1)
+    assert [r.parents[0].candidate.id for r in asked] == ["a", "b", "d"]
+    again = {"a": -4.0, "b": -4.5, "d": -2.0}
+    state = told(strategy, state, [kept(result, id, mean) for id, mean in again.items()])
+    assert names(state) == ["d-again", "a-again"]
