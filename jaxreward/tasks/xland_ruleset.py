@@ -2,6 +2,7 @@
 
 A ruleset is one of
 
+* `generated:<depth>-<distractors>-<decoys>-<seed>`, e.g. `generated:1-2-1-7`, see `xland_generator`;
 * `<benchmark>:<number>`, e.g. `trivial-21k:17`, a ruleset of an XLand-MiniGrid benchmark. The
   benchmark must lie on disk (`XLAND_MINIGRID_DATA`, `~/.xland_minigrid`), or xminigrid downloads it;
 * the path of a TOML file with `goal`, `rules` and `init_tiles` as xminigrid encodes them
@@ -23,6 +24,7 @@ from xminigrid.types import RuleSet
 from jaxreward.errors import FileProblem, InvalidSetting, UnknownName, UnusableFile, problem_of, why_unreadable
 from jaxreward.tasks.option_checks import invalid_option
 from jaxreward.tasks.xland import XLand
+from jaxreward.tasks.xland_generator import named
 
 
 def ruleset_task(spec: str, horizon: int | None = None) -> XLand:
@@ -40,17 +42,20 @@ def ruleset_task(spec: str, horizon: int | None = None) -> XLand:
     if not ruleset_name:
         raise invalid_option(
             "ruleset",
-            f"'xland/{spec}' names no ruleset: write xland/{environment}/<benchmark>:<number> "
+            f"'xland/{spec}' names no ruleset: write xland/{environment}/<benchmark>:<number>, "
+            f"xland/{environment}/generated:<depth>-<distractors>-<decoys>-<seed> "
             f"or xland/{environment}/<path of a TOML file>",
         )
     words, steps = "", None
     benchmark, colon, number = ruleset_name.partition(":")
-    if colon and benchmark in registered_benchmarks():
+    if colon and benchmark == "generated":
+        ruleset = RuleSet(*map(jnp.asarray, named(number)))
+    elif colon and benchmark in registered_benchmarks():
         ruleset = _from_benchmark(benchmark, number)
     elif ruleset_name.endswith(".toml"):
         ruleset, words, steps = _from_file(Path(ruleset_name))
     else:
-        known = registered_benchmarks()
+        known = ("generated", *registered_benchmarks())
         message = f"'{ruleset_name}' is neither <benchmark>:<number> (benchmarks: {', '.join(known)}) "
         raise UnknownName("benchmark", benchmark, known, message=f"{message}nor the path of a .toml file")
     _, params = xminigrid.make(environment)
