@@ -36,7 +36,10 @@ def run(resolved: Resolved[TasksSettings]) -> int:
         print("\n".join(listing()))
         return 0
     task = make_task_of(settings.task, settings.task_arg)
-    print(f"{task.name}, {task.horizon} steps an episode\n\n{task.description}\n\n{card(task).state_doc}")
+    found = card(task)
+    print(f"{task.name}, {task.horizon} steps an episode\n\n{task.description}\n\n{found.state_doc}")
+    if steps := [f"  {k}. {subgoal.words}" for k, subgoal in enumerate(found.subgoals.chain, 1)]:
+        print("\n".join(["\nSubgoals (--blocks):", *steps]))
     options = ", ".join(f"{name}={value}" for name, value in options_of(task).items())
     print(f"\nOptions (--task-arg KEY=VALUE): {options}" if options else "")
     if settings.vocabulary is not None:

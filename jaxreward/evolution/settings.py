@@ -77,6 +77,9 @@ class SearchOptions(TrainingOptions):
     vocabulary: VocabularyOption = "auto"
     """What the genetic proposer builds programs from. own: the vocabulary that the task brings; derived: one made from
     the task's view, random play and reward; both; auto: its own, and derived where it brings none."""
+    blocks: bool = False
+    """Genetic proposer: build programs in blocks, one for each subgoal. The task must say what leads to its goal
+    (`jaxreward tasks NAME`), as XLand's do."""
     observation: Path | None = None
     """With --evolve reward: a file whose get_observation all have. It takes the place of the task's own."""
     generation: Annotated[int, Arg(least=1)] = 8
@@ -279,6 +282,13 @@ class EvolveSettings(SearchOptions):
                 "recording",
                 "proposer",
             )
+        if self.blocks and (self.proposer != "genetic" or self.objective != "training"):
+            raise InvalidSetting(
+                f"{mention('blocks')} is for {mention('proposer', 'genetic')} and {mention('objective', 'training')}",
+                "blocks",
+                "proposer",
+                "objective",
+            )
         if self.proposer != "replay" and self.recording is not None:
             raise InvalidSetting(
                 f"{mention('recording')} is for {mention('proposer', 'replay')}; the {self.proposer} proposer "
@@ -362,6 +372,8 @@ class EvolveSettings(SearchOptions):
     def proposer_options(self) -> dict[str, Any]:
         if self.proposer in ("llm", "manual"):
             return {"settings": self.llm}
+        if self.proposer == "genetic":
+            return {"blocks": True} if self.blocks else {}
         return {"recording": self.recording} if self.recording else {}
 
     @property

@@ -26,7 +26,7 @@ from jaxreward.proposers.fixed import FixedObservation
 from jaxreward.proposers.human.judge import Judge
 from jaxreward.proposers.proposer import Proposer
 from jaxreward.proposers.registry import make_proposer, own_proposer
-from jaxreward.records import TaskCard, Vocabulary
+from jaxreward.records import Subgoals, TaskCard, Vocabulary
 from jaxreward.runs import RunStarted
 from jaxreward.runs.disk import write_atomic
 from jaxreward.search import SearchStrategy, make_strategy
@@ -175,7 +175,8 @@ def task_card(task: Task, observation: FixedObservation | None, ppo: PPO) -> Tas
 
 def without_words(card: TaskCard, task: Task, objective: Objective, options: DemonstrationOptions) -> TaskCard:
     """The card of a search on demonstrations, without the words about the task unless they are to be told."""
-    card = card.model_copy(update={"objective": objective.name, "measure": objective.measure})
+    told = {"objective": objective.name, "measure": objective.measure, "subgoals": Subgoals()}
+    card = card.model_copy(update=told)
     if options.tell_task:
         return card
     return card.model_copy(update={"name": "unknown", "description": "", "state_doc": state_arrays(Spec.of(task))})

@@ -12,7 +12,9 @@ from jaxreward.records.feedback import ACCURACY, Feedback, TermCurve
 from jaxreward.records.function_library import FunctionLibrary, SharedFunction
 from jaxreward.records.measure import SUCCESS, Measure, Score, normalised
 from jaxreward.records.program import TRAINED_STAGES, Failure, Notice, ProgramSummary, Stage, Verdict
-from jaxreward.records.vocabulary import Fragment, TaskCard, Vocabulary
+from jaxreward.records.subgoals import Subgoal, Subgoals
+from jaxreward.records.task_card import TaskCard
+from jaxreward.records.vocabulary import Fragment, Vocabulary
 
 __all__ = [
     "ACCURACY",
@@ -36,6 +38,8 @@ __all__ = [
     "Score",
     "SharedFunction",
     "Stage",
+    "Subgoal",
+    "Subgoals",
     "TaskCard",
     "TermCurve",
     "Verdict",

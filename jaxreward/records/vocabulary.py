@@ -1,4 +1,4 @@
-"""What programs are built from, and how a proposer knows a task."""
+"""What programs are built from."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from pydantic import Field
 from jaxreward.function_source import fragment_text
 from jaxreward.function_source.definitions import source_of
 from jaxreward.records.base import Record
-from jaxreward.records.measure import SUCCESS, Measure
 
 
 class Fragment(Record):
@@ -70,25 +69,3 @@ class Vocabulary(Record):
             UnknownName: no fragment of a name, with the nearest one.
         """
         return source_of(self, names)
-
-
-class TaskCard(Record):
-    """The words and the vocabulary by which a proposer knows a task, and what its scores mean.
-
-    `observation` is the source of a `get_observation` that is given and not searched for, if one is. `discount` and
-    `rewards_scaled` are of the learner, which divides rewards by their running size if so; and `horizon_cuts`, by which
-    it takes the horizon for a cut: what the last step before it pays teaches nothing. `objective` is what a program is
-    scored by: `training`, or `demonstrations`. `states` is what programs are given: `arrays`, or `text`.
-    """
-
-    name: str
-    description: str
-    state_doc: str
-    vocabulary: Vocabulary = Vocabulary()
-    observation: str = ""
-    measure: Measure = SUCCESS
-    discount: float = 0.99
-    rewards_scaled: bool = True
-    horizon_cuts: bool = False
-    objective: str = "training"
-    states: Literal["arrays", "text"] = "arrays"

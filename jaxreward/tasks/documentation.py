@@ -9,8 +9,9 @@ from jax import tree_util
 from jax.extend import core
 from jax.interpreters import partial_eval
 
-from jaxreward.records import TaskCard
-from jaxreward.tasks.task import Task, measure_of
+from jaxreward.errors import UserError
+from jaxreward.records import Subgoals, TaskCard
+from jaxreward.tasks.task import Staged, Task, measure_of
 
 
 def state_leaves(task: Task) -> dict[str, jax.ShapeDtypeStruct]:
@@ -35,8 +36,27 @@ def card(task: Task) -> TaskCard:
     """What a proposer gets of `task`: descriptions, vocabulary and measure."""
     return TaskCard(
         name=task.name, description=task.description, state_doc=document_state(task), vocabulary=task.vocabulary(),
-        measure=measure_of(task),
+        measure=measure_of(task), subgoals=subgoals_of(task),
     )  # fmt: skip
+
+
+def subgoals_of(task: Task) -> Subgoals:
+    """What leads to the task's goal, where it says so.
+
+    Raises:
+        UserError: a subgoal that names a fragment which neither the vocabulary nor the subgoals have.
+    """
+    if not isinstance(task, Staged):
+        return Subgoals()
+    found = task.subgoals()
+    if wrong := found.missing({fragment.name for fragment in found.joined(task.vocabulary()).fragments}):
+        words, name = wrong
+        what = f"the subgoal '{words}'" if words else "the reward of the subgoals"
+        raise UserError(
+            f"{what} of {task.name} names '{name}', which is no fragment: add it to the vocabulary or to that of the "
+            "subgoals, or take the name out"
+        )
+    return found
 
 
 def _end(task: Task) -> str:

@@ -17,7 +17,7 @@ import numpy as np
 
 from jaxreward.devices import supported
 from jaxreward.errors import InvalidSetting
-from jaxreward.records import SUCCESS, Measure, Vocabulary
+from jaxreward.records import SUCCESS, Measure, Subgoals, Vocabulary
 
 State = Any
 """A pytree of arrays that carries its own PRNG key if the dynamics need one."""
@@ -105,6 +105,15 @@ class Dense(Protocol):
 
     def dense_reward(self, view: View, action: jax.Array, next_view: View) -> jax.Array:
         """The reward, float32 scalar."""
+        ...
+
+
+@runtime_checkable
+class Staged(Protocol):
+    """A task that says in data what leads to its goal."""
+
+    def subgoals(self) -> Subgoals:
+        """The way there, in names of fragments of the vocabulary and of its own."""
         ...
 
 

@@ -23,10 +23,12 @@ from xminigrid.core.observation import transparent_field_of_view
 from xminigrid.types import AgentState, RuleSet
 
 from jaxreward.records import Vocabulary
+from jaxreward.records.subgoals import Subgoals
 from jaxreward.tasks import xland_description as words
 from jaxreward.tasks.metrics import Reached
 from jaxreward.tasks.option_checks import check_horizon, invalid_option
 from jaxreward.tasks.task import Discrete
+from jaxreward.tasks.xland_subgoals import subgoals
 from jaxreward.tasks.xland_vocabulary import xland_vocabulary
 
 VIEW_SIZE = 7
@@ -150,6 +152,11 @@ class XLand:
 
         state = jax.tree.map(np.asarray, state)  # drawn tile by tile on the host
         return np.asarray(render(np.asarray(state.grid), _agent(self.view(state)), VIEW_SIZE, 24), np.uint8)
+
+    def subgoals(self) -> Subgoals:
+        rules = np.atleast_2d(np.asarray(self.ruleset.rules))
+        found = subgoals(np.asarray(self.ruleset.goal), rules, np.asarray(self.ruleset.init_tiles))
+        return found.within({fragment.name for fragment in found.joined(self.vocabulary()).fragments})
 
     def vocabulary(self) -> Vocabulary:
         return xland_vocabulary(self.objects, self.height, self.width, self.horizon, doors=_DOORS[self.rooms] > 0)

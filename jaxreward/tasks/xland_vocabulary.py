@@ -265,15 +265,15 @@ def xland_vocabulary(
     constants |= {name: str(index) for index, name in enumerate(_ACTIONS)}
     constants |= {object_name(thing).upper(): f"({thing[0]}, {thing[1]})" for thing in things}
 
-    fragments = [*_fill("feature", templates.FEATURES), *_fill("term", templates.TERMS)]
+    fragments = [*fill("feature", templates.FEATURES), *fill("term", templates.TERMS)]
     if doors:
-        fragments += [*_fill("feature", templates.DOOR_FEATURES), *_fill("term", templates.DOOR_TERMS)]
+        fragments += [*fill("feature", templates.DOOR_FEATURES), *fill("term", templates.DOOR_TERMS)]
     for x in things:
-        fragments += [*_fill("feature", templates.OBJECT_FEATURES, x), *_fill("term", templates.OBJECT_TERMS, x)]
+        fragments += [*fill("feature", templates.OBJECT_FEATURES, x), *fill("term", templates.OBJECT_TERMS, x)]
     for x, y in itertools.combinations(things, 2):
-        fragments += [*_fill("feature", templates.PAIR_FEATURES, x, y), *_fill("term", templates.PAIR_TERMS, x, y)]
+        fragments += [*fill("feature", templates.PAIR_FEATURES, x, y), *fill("term", templates.PAIR_TERMS, x, y)]
     for x, y in itertools.permutations(things, 2):
-        fragments += _fill("term", templates.ORDERED_PAIR_TERMS, x, y)
+        fragments += fill("term", templates.ORDERED_PAIR_TERMS, x, y)
     return Vocabulary(constants=constants, helpers=functions_of(HELPERS), fragments=tuple(fragments))
 
 
@@ -281,23 +281,23 @@ _TILE_CONSTANTS = ("floor", "wall", "goal", "key", "door_locked", "door_closed",
 _ACTIONS = ("FORWARD", "TURN_RIGHT", "TURN_LEFT", "PICK_UP", "PUT_DOWN", "TOGGLE")
 
 
-def _fill(kind: Literal["feature", "term"], entries: Iterable[Template], *things: tuple[int, int]) -> list[Fragment]:
+def fill(kind: Literal["feature", "term"], entries: Iterable[Template], *things: tuple[int, int]) -> list[Fragment]:
     """Fragments of templates for one object or pair; `about:` tags name the objects."""
     names = [object_name(thing) for thing in things]
     values = {}
     for (lower, upper, words), name in zip((("x", "X", "a"), ("y", "Y", "b")), names, strict=False):
         values |= {lower: name, upper: name.upper(), words: name.replace("_", " ")}
 
-    def fill(text: str) -> str:
+    def filled(text: str) -> str:
         for placeholder, value in values.items():
             text = text.replace("{" + placeholder + "}", value)
         return text
 
     return [
         Fragment(
-            name=fill(template.name), kind=kind, source=fill(template.source(kind)), size=template.size,
+            name=filled(template.name), kind=kind, source=filled(template.source(kind)), size=template.size,
             scales=template.scales,
-            tags=(*template.tags.split(), *(f"about:{name}" for name in names)), doc=fill(template.doc),
+            tags=(*template.tags.split(), *(f"about:{name}" for name in names)), doc=filled(template.doc),
         )
         for template in entries
     ]  # fmt: skip

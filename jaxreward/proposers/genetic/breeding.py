@@ -20,6 +20,7 @@ from jaxreward.proposers.genetic.edits import (
     completed,
     edit,
     edited,
+    edits_of,
     part_of,
 )
 from jaxreward.proposers.genetic.genome import Gene, Genome, Part
@@ -130,7 +131,7 @@ def reflect(context: BreedingContext) -> Genome:
     # Requests of one generation do not know of each other: most go one edit further than the feedback.
     if context.is_new(child) and rng.random() < 0.3:
         return child
-    chances = applying(band(result).edits, variation.parts)
+    chances = edits_of(result, variation)
     edits = 1 if context.is_new(child) else int(rng.integers(1, 3))
     for _ in range(edits):
         child = edit(pick(rng, chances), child, variation, literals=3)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from jaxreward.function_source.statements import Statement
+from jaxreward.proposers.genetic.blocks import EDITS as BLOCK_EDITS
 from jaxreward.proposers.genetic.genome import Genome, Part
 from jaxreward.proposers.genetic.guidance import band
 from jaxreward.proposers.genetic.lexicon import pick
@@ -35,11 +36,16 @@ def edited(genome: Genome, result: Result, variation: Variation) -> Genome:
             genome = variation.perturb(genome, part) if rng.random() < 0.5 else variation.open(genome, part)
         elif genome.half(part) is None and rng.random() < 0.3:
             genome = variation.fresh_half(genome, part, variation.theme(genome))
-    chances = applying(here.edits, variation.parts)
+    chances = edits_of(result, variation)
     while True:
         genome = edit(pick(rng, chances), genome, variation)
         if rng.random() >= here.go_on:
             return genome
+
+
+def edits_of(result: Result, variation: Variation) -> dict[str, float]:
+    """The chances of the edits of a program that has come so far."""
+    return applying(band(result).edits, variation.parts) | (BLOCK_EDITS if variation.blocks is not None else {})
 
 
 def edit(kind: str, genome: Genome, variation: Variation, literals: int = 0) -> Genome:
@@ -49,6 +55,8 @@ def edit(kind: str, genome: Genome, variation: Variation, literals: int = 0) -> 
     """
     if kind == "retarget":
         return variation.retarget(genome)
+    if kind in BLOCK_EDITS:
+        return variation.blocks.edit(kind, genome, variation) if variation.blocks is not None else genome
     if kind == "fresh":
         part = variation.parts[int(variation.rng.integers(len(variation.parts)))]
         theme = variation.theme(genome) if variation.rng.random() < 0.5 else variation.lexicon.theme(variation.rng)
@@ -86,8 +94,9 @@ def applying(
 
 def completed(genome: Genome, variation: Variation) -> Genome:
     """A half that a parent lacked is left to the task's default; one that came out empty is new, and a reward of
-    constant terms alone, which the checks refuse, gets another term."""
+    constant terms alone, which the checks refuse, gets another term; in blocks, the task's own reward is one."""
     for part in variation.parts:
         if genome.half(part) == ():
             genome = variation.fresh_half(genome, part, variation.theme(genome))
-    return variation.with_varying_term(genome)
+    genome = variation.with_varying_term(genome)
+    return variation.blocks.with_reward(genome, variation) if variation.blocks is not None else genome

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from jaxreward.errors import InvalidSetting
 from jaxreward.operators import WORDS
+from jaxreward.proposers.genetic.blocks import Blocks
 from jaxreward.proposers.genetic.breeding import PARENTLESS, BreedingContext, Parent, breed
 from jaxreward.proposers.genetic.genome import ENTRY, Genome, Part, read, write
 from jaxreward.proposers.genetic.lexicon import Lexicon
@@ -12,11 +14,15 @@ from jaxreward.proposers.genetic.planning import plan
 from jaxreward.proposers.genetic.variation import Variation
 from jaxreward.proposers.proposer import OneByOne
 from jaxreward.records import Failure, Proposal, Request, Result, TaskCard
+from jaxreward.sentences import mention
 
 ATTEMPTS = 40
 """Draws before giving up on an operator, the last quarter of them by `improve`, and writing from scratch."""
 
 _LAST_RESORT = 200
+
+FARMABLE = 0.2
+"""How likely terms that can be farmed are drawn, against others of 1, where subgoals say what to pay for."""
 
 
 class GeneticProposer(OneByOne):
@@ -29,14 +35,25 @@ class GeneticProposer(OneByOne):
 
     name = "genetic"
 
-    def __init__(self, card: TaskCard):
-        self.lexicon = Lexicon(card.vocabulary)
+    def __init__(self, card: TaskCard, blocks: bool = False):
+        """Args:
+        blocks: build programs in blocks, one for each subgoal that the task says.
+
+        Raises:
+            InvalidSetting: blocks for a task that says none, or no vocabulary.
+        """
+        if blocks and not card.subgoals.chain:
+            message = f"{card.name} says no subgoals to build blocks for: leave {mention('blocks')} out"
+            raise InvalidSetting(message, "blocks")
+        self.blocks = Blocks(card.subgoals) if blocks else None
+        vocabulary = card.subgoals.joined(card.vocabulary) if blocks else card.vocabulary
+        self.lexicon = Lexicon(vocabulary, FARMABLE if blocks else 1.0)
 
     def propose(self, request: Request, rng: np.random.Generator) -> Proposal:
         if request.operator in WORDS:
             return self._words(request, rng)
         parts: tuple[Part, ...] = tuple(ENTRY) if request.evolve == "both" else (request.evolve,)
-        context = _context(request, parts, Variation(self.lexicon, rng, parts))
+        context = _context(request, parts, Variation(self.lexicon, rng, parts, self.blocks))
         return Proposal(request_id=request.id, source=write(_new(request.operator, context)), proposer=self.name)
 
     def _words(self, request: Request, rng: np.random.Generator) -> Proposal:

@@ -62,15 +62,19 @@ def band(result: Result) -> Band:
 def repaired(genome: Genome, result: Result, variation: Variation) -> Genome:
     """The genome, repaired by the feedback of its training.
 
-    Dead features go; a dominant term is scaled down and a flat one up; a term that never fired is
-    scaled up no further: it gets a guiding term about the same things, or goes; where the reward
-    was farmed, the farmable terms go, the one with the largest share first.
+    Dead features go, but for those of a subgoal that is still to be reached; a dominant term is scaled down and a flat
+    one up; a term that never fired is scaled up no further: it gets a guiding term about the same things, or goes;
+    where the reward was farmed, the farmable terms go, the one with the largest share first.
     """
     feedback = result.feedback
     if feedback is None:
         return genome
+    dead = dead_features(genome, result, variation)
+    if variation.blocks is not None:
+        genome = variation.blocks.repaired(genome, dead, variation)
+        dead = [name for name in dead if not variation.blocks.needs(name)]
     if "observation" in variation.parts:
-        for name in dead_features(genome, result, variation):
+        for name in dead:
             genome = variation.remove(genome, "observation", name)
     if "reward" in variation.parts and genome.genes("reward"):
         genome = _rebalanced(genome, feedback, variation)

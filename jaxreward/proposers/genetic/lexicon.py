@@ -36,7 +36,8 @@ OFF_THEME, REVERSED = 0.05, 0.3
 class Lexicon:
     """The fragments of a vocabulary, ready to be drawn."""
 
-    def __init__(self, vocabulary: Vocabulary):
+    def __init__(self, vocabulary: Vocabulary, farmable: float = 1.0):
+        """`farmable` is the weight of fragments with that tag, against others of 1."""
         if not vocabulary.fragments:
             raise InvalidSetting(
                 f"the task has no vocabulary, which the genetic proposer builds programs from: leave "
@@ -45,6 +46,7 @@ class Lexicon:
                 "proposer",
             )
         self.fragments = {fragment.name: fragment for fragment in vocabulary.fragments}
+        self._tag_weight = TAG_WEIGHT | {"farmable": farmable}
         self.statements = definitions(vocabulary)
         self._by_name = {name: s for s in self.statements if not s.is_import for name in s.binds}
         self.subjects = tuple(dict.fromkeys(s for f in vocabulary.fragments for s in subjects(f)))
@@ -118,7 +120,7 @@ class Lexicon:
                 continue
             if tag is not None and tag not in fragment.tags:
                 continue
-            rarity = fragment.weight * math.prod(TAG_WEIGHT.get(t, 1.0) for t in fragment.tags)
+            rarity = fragment.weight * math.prod(self._tag_weight.get(t, 1.0) for t in fragment.tags)
             fit = affinity(fragment, theme) if stage is None else fitness_for(fragment, theme, stage)
             weights[fragment.name] = fit * rarity
         if not weights:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,6 +13,9 @@ from jaxreward.function_source.statements import Statement, fresh_name, lines_of
 from jaxreward.proposers.genetic.genome import ENTRY, Gene, Genome, Part, number
 from jaxreward.proposers.genetic.lexicon import KIND, Lexicon, subjects
 from jaxreward.records import Fragment
+
+if TYPE_CHECKING:
+    from jaxreward.proposers.genetic.blocks import Blocks
 
 MOST = {"observation": 20, "reward": 10}
 WIDEST = 384
@@ -26,13 +30,21 @@ BASIC = 0.8
 class Variation:
     """Operators on genomes over a lexicon, restricted to the parts that may change."""
 
-    def __init__(self, lexicon: Lexicon, rng: np.random.Generator, parts: Sequence[Part] = ("observation", "reward")):
-        self.lexicon, self.rng, self.parts = lexicon, rng, tuple(parts)
+    def __init__(
+        self,
+        lexicon: Lexicon,
+        rng: np.random.Generator,
+        parts: Sequence[Part] = ("observation", "reward"),
+        blocks: Blocks | None = None,
+    ):
+        self.lexicon, self.rng, self.parts, self.blocks = lexicon, rng, tuple(parts), blocks
 
     # --- from nothing
 
     def scratch(self) -> Genome:
-        """A sensible random program: about a theme, with what most programs have."""
+        """A sensible random program: about a theme, with what most programs have; or in blocks."""
+        if self.blocks is not None and self.rng.random() < self.blocks.share:
+            return self.with_varying_term(self.blocks.scratch(self))
         theme = self.lexicon.theme(self.rng)
         genome = Genome()
         for part in self.parts:
@@ -47,15 +59,14 @@ class Variation:
         def draw(**narrower) -> Fragment | None:
             return self.lexicon.draw(self.rng, part, theme, {*_names(genome, part), *avoid}, **narrower)
 
-        basic = [f for f in fragments if "basic" in f.tags and f.kind == KIND[part]]
         if part == "observation":
             count = int(self.rng.integers(4, 11))
-            genome = self._with_basic(genome, part, basic)
+            genome = self.with_basic(genome, part, avoid)
             for subject in theme:
                 genome = self.add(genome, part, draw(about=subject, tag="relative"))
         else:
             count = int(self.rng.integers(2, 7))
-            genome = self._with_basic(genome, part, basic)
+            genome = self.with_basic(genome, part, avoid)
             whole = [f for f in fragments if f.tags[:1] == ("milestone",) and subjects(f) == tuple(theme)]
             milestone = whole[int(self.rng.integers(len(whole)))] if whole else draw(families=["milestone"])
             genome = self.add(genome, part, milestone)
@@ -65,8 +76,10 @@ class Variation:
             genome = self.add(genome, part, fragment)
         return genome
 
-    def _with_basic(self, genome: Genome, part: Part, fragments: Sequence[Fragment]) -> Genome:
-        for fragment in [f for f in fragments if self.rng.random() < BASIC]:
+    def with_basic(self, genome: Genome, part: Part, avoid: Collection[str] = ()) -> Genome:
+        """With most of what most programs have."""
+        basic = [f for f in self.lexicon.fragments.values() if "basic" in f.tags and f.kind == KIND[part]]
+        for fragment in [f for f in basic if f.name not in avoid and self.rng.random() < BASIC]:
             genome = self.add(genome, part, fragment)
         return genome
 
@@ -228,7 +241,9 @@ class Variation:
     # --- two parents
 
     def crossover(self, one: Genome, other: Genome) -> Genome:
-        """Halves of two parents put together, or a mixture of their genes."""
+        """Halves of two parents put together, or a mixture of their genes or of their blocks."""
+        if self.blocks is not None and self.rng.random() < 0.5:
+            return self.blocks.crossover(one, other, self)
         both: list[Part] = [p for p in self.parts if one.half(p) is not None and other.half(p) is not None]
         if len(self.parts) == 2 and len(both) == 2 and self.rng.random() < 0.5:
             return self.graft(one, other, self.parts[int(self.rng.integers(2))])
@@ -264,10 +279,14 @@ class Variation:
         for name in mine:
             if len(genes) < least and name not in {g.name for g in genes}:
                 genes.append(Gene(name, mine[name]))
-        mixed = base.with_half(part, tuple(genes[: MOST[part]]))
-        while part == "observation" and self.width(mixed) > WIDEST:
-            mixed = self.remove(mixed, part)
-        return mixed
+        return self.fitted(base.with_half(part, tuple(genes)), part)
+
+    def fitted(self, genome: Genome, part: Part) -> Genome:
+        """With no more genes of a half, and no more columns, than may be."""
+        genome = genome.with_half(part, genome.genes(part)[: MOST[part]])
+        while part == "observation" and self.width(genome) > WIDEST:
+            genome = self.remove(genome, part)
+        return genome
 
 
 def _names(genome: Genome, part: Part) -> set[str]:

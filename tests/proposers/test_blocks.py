@@ -1,0 +1,129 @@
+"""Programs in blocks: one for every subgoal that the task says, and the task's own reward always."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from jaxreward.errors import InvalidSetting
+from jaxreward.evolution.settings import EvolveSettings
+from jaxreward.proposers.genetic.blocks import CHANCES, Blocks
+from jaxreward.proposers.genetic.genetic_proposer import GeneticProposer
+from jaxreward.proposers.genetic.genome import Genome, read
+from jaxreward.proposers.genetic.variation import Variation
+from jaxreward.proposers.registry import make_proposer
+from jaxreward.tasks import card, make_task
+from tests.proposers.material import ROBOT, feedback, request, result
+
+CARD = card(make_task("xland-hard"))
+PROPOSER = GeneticProposer(CARD, blocks=True)
+HOLD, JOIN = CARD.subgoals.chain
+REWARD = CARD.subgoals.reward
+
+
+def rng(seed=0):
+    return np.random.default_rng(seed)
+
+
+def variation(seed=0, parts=("observation", "reward")):
+    return Variation(PROPOSER.lexicon, rng(seed), parts, PROPOSER.blocks)
+
+
+def names(source, part):
+    return {gene.name for gene in read(source).genes(part)}
+
+
+def has(source, subgoal):
+    """Whether a program says where to go for a subgoal, and pays for it."""
+    pays = {*subgoal.approaches, *subgoal.completions, *subgoal.events}
+    return bool(names(source, "observation") & {*subgoal.directions}) and bool(names(source, "reward") & pays)
+
+
+def test_most_programs_from_scratch_have_a_block_for_every_subgoal():
+    blocks = [PROPOSER.propose(request(), rng(seed)).source for seed in range(200)]
+    plain = [GeneticProposer(CARD).propose(request(), rng(seed)).source for seed in range(200)]
+    share = [np.mean([has(s, HOLD) and has(s, JOIN) for s in sources]) for sources in (blocks, plain)]
+    assert share[0] > 0.4 > 0.1 > share[1]
+    assert all(REWARD in names(source, "reward") for source in blocks), "the task's own reward is always a term"
+    assert len({read(source).key for source in blocks}) > 190
+
+
+def test_without_blocks_nothing_changes():
+    bare = CARD.model_copy(update={"subgoals": type(CARD.subgoals)()})
+    for seed in range(20):
+        assert GeneticProposer(CARD).propose(request(), rng(seed)) == GeneticProposer(bare).propose(
+            request(), rng(seed)
+        )
+
+
+@pytest.mark.parametrize("operator", ["improve", "reflect", "crossover", "structure", "weights", "different", "path"])
+def test_every_operator_keeps_the_tasks_own_reward(operator):
+    parents = [result(PROPOSER.propose(request(), rng(k)).source, 0.2, name=str(k)) for k in (1, 2)]
+    for seed in range(20):
+        assert REWARD in names(PROPOSER.propose(request(operator, *parents), rng(seed)).source, "reward")
+
+
+def test_a_block_is_added_and_dropped_whole():
+    blocks, change = Blocks(CARD.subgoals), variation(3)
+    genome = change.with_basic(change.with_basic(Genome((), ()), "observation"), "reward")
+    added = next(g for g in (blocks.add(genome, 1, variation(k)) for k in range(50)) if blocks.has(g, 1))
+    assert not blocks.has(genome, 1) and not blocks.has(added, 0)
+    both = next(g for g in (blocks.add(added, 0, variation(k)) for k in range(50)) if blocks.has(g, 0))
+    assert blocks.drop(both, 0).key == added.key, "what the other subgoal needs stays"
+    assert blocks.add(both, 0, variation(1)).genes("observation")[: len(both.genes("observation"))] == both.genes(
+        "observation"
+    ), "what is there is not exchanged"
+
+
+def test_blocks_cross_whole():
+    blocks, empty = Blocks(CARD.subgoals), Genome((), ())
+    one = blocks.with_reward(blocks.add(blocks.add(empty, 0, variation(1)), 1, variation(2)), variation())
+    other = blocks.with_reward(blocks.add(blocks.add(empty, 0, variation(5)), 1, variation(7)), variation())
+    for seed in range(30):
+        child = blocks.crossover(one, other, variation(seed))
+        for subgoal in (HOLD, JOIN):
+            own = [
+                {g.name for part in ("observation", "reward") for g in genome.genes(part)} & {*subgoal.names()}
+                for genome in (child, one, other)
+            ]
+            assert own[0] in own[1:]
+
+
+def test_the_first_subgoal_that_no_episode_reached_is_pursued_in_another_way():
+    """Its flag is constant, which without blocks would be a reason to drop it."""
+    blocks = PROPOSER.blocks
+    genome = next(
+        g
+        for g in (blocks.add(Genome((), ()), 0, variation(k)) for k in range(50))
+        if len(g.genes("observation")) == 2 and len(g.genes("reward")) > 1
+    )
+    (flag,) = HOLD.flags
+    changed = {blocks.repaired(genome, [flag], variation(k)).key for k in range(20)}
+    assert len(changed) > 3
+    assert blocks.repaired(genome, [], variation(1)) is genome
+
+
+def test_a_dead_flag_of_a_subgoal_stays():
+    sources = [PROPOSER.propose(request(), rng(seed)).source for seed in range(60)]
+    source = next(s for s in sources if names(s, "observation") & {*JOIN.flags})
+    genes = read(source).genes("observation")
+    columns = [PROPOSER.lexicon.fragments[g.name].size for g in genes]
+    at = next(k for k, gene in enumerate(genes) if gene.name in JOIN.flags)
+    dead = tuple(range(sum(columns[:at]), sum(columns[: at + 1])))
+    parent = result(source, 0.2, feedback=feedback(dead_features=dead), size=sum(columns))
+    kept = [PROPOSER.propose(request("reflect", parent), rng(k)).source for k in range(40)]
+    assert np.mean([bool(names(s, "observation") & {*JOIN.flags}) for s in kept]) > 0.4
+
+
+def test_parts_that_may_not_change_are_left_out():
+    child = variation(0, ("observation",)).scratch()
+    assert child.genes("observation") and child.half("reward") is None
+
+
+def test_blocks_need_subgoals_and_the_genetic_proposer():
+    with pytest.raises(InvalidSetting, match="robot says no subgoals"):
+        make_proposer("genetic", ROBOT, blocks=True)
+    with pytest.raises(InvalidSetting, match="blocks"):
+        EvolveSettings(blocks=True, proposer="llm").check()
+    assert EvolveSettings(blocks=True).proposer_options() == {"blocks": True}
+    assert set(CHANCES) == {"directions", "flags", "approaches", "completions", "events"}
