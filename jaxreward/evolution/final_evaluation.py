@@ -10,6 +10,7 @@ import dataclasses
 
 from jaxreward import files
 from jaxreward.evolution.loop import Evolution
+from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.evolution.setup import Setup
 from jaxreward.objectives.training.candidate_trainer import CandidateTrainer
 from jaxreward.programs import Program
@@ -35,31 +36,43 @@ def final_evaluation(main: Evolution) -> Score | None:
     programs |= _baselines(main)
     seeds = range(FIRST_SEED, FIRST_SEED + s.final_seeds) if s.final_seeds else range(s.seeds)
     steps = s.final_steps or s.steps
-    missing = [name for name, program in programs.items() if not _done(main, name, program, len(seeds), steps)]
-    if missing:
+    missing = {name for name, program in programs.items() if not _done(main, name, program, len(seeds), steps)}
+    for tag, together in _groups(s, programs).items():
+        if not missing & together.keys():
+            continue
         # All of them and not the missing alone: so a run killed between two events rounds as it would have.
-        trained = _trainer(main).train(list(programs.values()), steps=steps, seeds=seeds)
-        for row, (name, program) in enumerate(programs.items()):
+        trained = _trainer(main, tag).train(list(together.values()), steps=steps, seeds=seeds)
+        for row, (name, program) in enumerate(together.items()):
             if name in missing:
-                share = len(programs)
+                share = len(together)
                 main.log(Baseline(
                     name=name, digest=program.digest, steps=steps, score=trained.score(row),
                     feedback=trained.feedback(row),
                     env_steps=trained.env_steps // share, compile_s=trained.compile_s / share,
                     run_s=trained.run_s / share,
                 ))  # fmt: skip
-        main.forget("final")
+        main.forget(tag)
     final = main.progress.baselines.get(FINAL_BEST) if FINAL_BEST in programs else None
     score = final.score if final else (best.score if best else None)
     main.store_best(score)
     return score
 
 
-def _trainer(main: Evolution) -> CandidateTrainer:
-    bench = main.bench
+def _groups(s: EvolveSettings, programs: dict[str, Program]) -> dict[str, dict[str, Program]]:
+    """What trains together, by tag. Where a recovered reward takes early ends for states that are never left, a reward
+    of the task's own does not: it says what an end is worth."""
+    if not s.ppo.absorbing:
+        return {"final": programs}
+    own = {name: program for name, program in programs.items() if name in ("sparse", "dense")}
+    return {"final": {name: p for name, p in programs.items() if name not in own}, "final-own": own}
+
+
+def _trainer(main: Evolution, tag: str) -> CandidateTrainer:
+    bench, s = main.bench, main.settings
+    if tag == "final-own":
+        s = dataclasses.replace(s, ppo=s.ppo.replace(absorbing=False))
     return CandidateTrainer(
-        main.settings, main.task, bench.store, bench.room(), "final", "final training", bench.progress,
-        bench.should_stop,
+        s, main.task, bench.store, bench.room(), tag, "final training", bench.progress, bench.should_stop,
     )  # fmt: skip
 
 

@@ -20,7 +20,7 @@ Replacement = Literal["top", "elite"]
 class GraceMemory:
     """The `population`, best first, and how many children were told since the last of the `expansions` of the data;
     after one the programs of before are `stale`, until they are scored again. `reserve` holds programs outside of the
-    population, the best of every set of terms, which then have another chance. `trained` are all new programs so far;
+    population, which then have another chance. `trained` are all new programs so far;
     `watched` the sources of those whose policies expanded the data, `confirmations` times after the last round."""
 
     population: tuple[Result, ...] = ()
@@ -46,8 +46,8 @@ class Grace(SearchStrategy[GraceMemory]):
 
     A round is `generations` times as many children as the population has members. After each of the first `expansions`
     rounds the best reward trains a policy, whose trajectories join the negative ones (phase 3), and the population is
-    scored again, with the best program of every other set of terms, `reserve` of them at most; the round after it is
-    left out where the best still tells apart a share of at least `enough` of all pairs of an expert state and another.
+    scored again, with up to `reserve` others, first the best of every other set of terms; the round after it is left
+    out where the best still tells apart a share of at least `enough` of all pairs of an expert state and another.
     The last `shaping_generations` of the last round ask for rewards that grow along the expert's trajectories. With
     `generations` 0 the rounds share the budget equally, those from scratch included, of which there are then no more
     than three in five of the first round; no round is left out, and only budgets end the last.
@@ -149,16 +149,18 @@ class Grace(SearchStrategy[GraceMemory]):
         return top((*elite, *joined, *rest), self.population)
 
     def _reserved(self, known: tuple[Result, ...], population: tuple[Result, ...]) -> tuple[Result, ...]:
-        """The best of every set of terms that the population lacks."""
+        """Of the programs outside of the population the best of every set of terms that it lacks, then the best."""
         if not self.expansions:
             return ()
-        sets = {frozenset(_terms(member)) for member in population}
-        best = dict[frozenset[str], Result]()
-        for result in top(known, len(known)):
-            terms = frozenset(_terms(result))
-            if terms not in sets:
-                best.setdefault(terms, result)
-        return tuple(best.values())[: self.reserve]
+        outside = without(top(known, len(known)), population)
+        seen, first = {frozenset(_terms(member)) for member in population}, list[Result]()
+        for result in outside:
+            if (terms := frozenset(_terms(result))) not in seen:
+                seen.add(terms)
+                first.append(result)
+        return top(
+            (*first[: self.reserve], *without(outside, first)[: max(0, self.reserve - len(first))]), self.reserve
+        )
 
     def _rescored(self, memory: GraceMemory, results: tuple[Result, ...]) -> GraceMemory:
         """`results` are of programs that waited, on the data as they are now."""

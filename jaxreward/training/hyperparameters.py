@@ -89,6 +89,10 @@ class PPO(struct.PyTreeNode):
     bootstrap: bool = struct.field(pytree_node=False, default=False)
     """Take an episode that the horizon ends as cut and not over. Its last step teaches nothing, and the step before it
     counts on the value of what would have followed. Otherwise the horizon is an end like any other."""
+    absorbing: bool = struct.field(pytree_node=False, default=False)
+    """Take what ends an episode before the horizon as a state that is never left, where every step pays what the last
+    one paid. So an agent gains nothing by an early end where rewards are negative, nor loses by one that they praise:
+    both are biases of rewards that tell an expert's states from others (Kostrikov et al. 2019). Needs `bootstrap`."""
     action_repeat: int = struct.field(pytree_node=False, default=1)
     """Steps of the environment that every action lasts; rewards are summed over them."""
     gru: int = struct.field(pytree_node=False, default=0)
@@ -140,9 +144,13 @@ class PPO(struct.PyTreeNode):
         for name in unit:
             if not 0 <= getattr(self, name) <= 1:
                 raise _invalid(name, f"must lie in [0, 1], not {getattr(self, name)}")
-        if self.center_values and self.discount == 1:
-            message = "PPO.center_values needs a discount below 1: without one the mean value may be infinite"
-            raise InvalidSetting(message, "ppo.discount", "ppo.center_values")
+        for name in ("center_values", "absorbing"):
+            if getattr(self, name) and self.discount == 1:
+                message = f"PPO.{name} needs a discount below 1: without one values may be infinite"
+                raise InvalidSetting(message, "ppo.discount", f"ppo.{name}")
+        if self.absorbing and not self.bootstrap:
+            message = "PPO.absorbing needs PPO.bootstrap: else the horizon is an end that nothing follows"
+            raise InvalidSetting(message, "ppo.absorbing", "ppo.bootstrap")
         for name in ("clip", "value_clip", "observation_clip"):
             if not getattr(self, name) > 0:
                 raise _invalid(name, f"must be positive, not {getattr(self, name)}")

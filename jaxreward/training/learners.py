@@ -112,16 +112,18 @@ def for_recovered_rewards(ppo: PPO) -> PPO:
 
     Values are estimated from their mean, and the horizon cuts an episode and is no end of it. As an end it would be
     worth as much as success is, and since the agent does not see it come, that is noise in every estimate (Pardo et al.
-    2018, "Time limits in reinforcement learning").
+    2018, "Time limits in reinforcement learning"). An early end is a state that is never left: else agents would end
+    episodes in order to pay no more, or put off a success in order to be paid for being near it.
     """
-    return ppo.replace(bootstrap=True, center_values=True)
+    return ppo.replace(bootstrap=True, center_values=True, absorbing=True)
 
 
 def for_imitation(ppo: PPO) -> PPO:
-    """`ppo` for the rewards of a discriminator: the horizon cuts an episode, as in `for_recovered_rewards`, and the
-    learning rate falls to 0, without which agent and discriminator may go in circles. Values are not centred: what a
-    discriminator pays at first says nothing of later."""
-    return ppo.replace(bootstrap=True, decay=1.0)
+    """`ppo` for the rewards of a discriminator: the horizon cuts an episode and an early end is a state that is never
+    left, as in `for_recovered_rewards` (Kostrikov et al. 2019, "Discriminator-actor-critic"), and the learning rate
+    falls to 0, without which agent and discriminator may go in circles. Values are not centred: what a discriminator
+    pays at first says nothing of later."""
+    return ppo.replace(bootstrap=True, decay=1.0, absorbing=True)
 
 
 def paper(name: str) -> PPO:

@@ -143,21 +143,21 @@ def _outputs(network: ActorCritic, variables: Variables, batch: Batch) -> tuple[
 def scaled_rewards(scale: RewardScale, trajectory: Trajectory, hyper: PPO) -> tuple[RewardScale, jax.Array]:
     """Rewards (T, E) times `reward_scale`; with `scale_rewards` over the running root mean square of the discounted
     return, clipped; with `center_values` those by which values are less by the mean of the first update."""
-    value = _centre(scale, trajectory, hyper)
+    value, rewards = _centre(scale, trajectory, hyper), _lasting(trajectory, hyper)
     if not hyper.scale_rewards:
-        kept = scale.replace(value=value, count=scale.count + trajectory.reward.size)
-        return kept, trajectory.reward * hyper.reward_scale + _shift(value, trajectory, hyper) * hyper.reward_scale
+        kept = scale.replace(value=value, count=scale.count + rewards.size)
+        return kept, rewards * hyper.reward_scale + _shift(value, trajectory, hyper) * hyper.reward_scale
 
     def step(ret: jax.Array, x: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         reward, done = x
         ret = hyper.discount * ret + reward
         return jnp.where(done, 0.0, ret), ret
 
-    last, returns = jax.lax.scan(step, scale.ret, (trajectory.reward, trajectory.done))
+    last, returns = jax.lax.scan(step, scale.ret, (rewards, trajectory.done))
     count = scale.count + returns.size
     square = scale.square + (jnp.square(returns).mean() - scale.square) * returns.size / count
     unit = jnp.sqrt(square + 1e-8)
-    scaled = jnp.clip(trajectory.reward / unit, -MAX_SCALED_REWARD, MAX_SCALED_REWARD)
+    scaled = jnp.clip(rewards / unit, -MAX_SCALED_REWARD, MAX_SCALED_REWARD)
     shifted = scaled + _shift(value, trajectory, hyper) / unit
     return RewardScale(last, square, count, value), shifted * hyper.reward_scale
 
@@ -167,7 +167,7 @@ def _centre(scale: RewardScale, trajectory: Trajectory, hyper: PPO) -> jax.Array
     the first update, until an episode ends with the probability that one ended at a step."""
     if scale.value is None:
         return None
-    ends = _terminal(trajectory, hyper).mean()
+    ends = 0.0 if hyper.absorbing else _terminal(trajectory, hyper).mean()
     first = trajectory.reward.mean() / (1.0 - hyper.discount * (1.0 - ends))
     return jnp.where(scale.count > 0, scale.value, first)
 
@@ -177,6 +177,13 @@ def _shift(value: jax.Array | None, trajectory: Trajectory, hyper: PPO) -> jax.A
     if value is None:
         return 0.0
     return value * (hyper.discount * (1.0 - _terminal(trajectory, hyper)) - 1.0)
+
+
+def _lasting(trajectory: Trajectory, hyper: PPO) -> jax.Array:
+    """Rewards (T, E), with `absorbing` that of the last step of an episode for ever."""
+    if not hyper.absorbing:
+        return trajectory.reward
+    return jnp.where(_terminal(trajectory, hyper), trajectory.reward / (1.0 - hyper.discount), trajectory.reward)
 
 
 def _terminal(trajectory: Trajectory, hyper: PPO) -> jax.Array:

@@ -264,7 +264,14 @@ def test_new_data_give_what_was_left_behind_another_chance(result):
     assert names(state) == ["a", "b"]
     state = told(strategy, state, [expand(result)])
     asked = ask(strategy, state, 1)
-    assert [r.parents[0].candidate.id for r in asked] == ["a", "b", "d"]
+    assert [r.parents[0].candidate.id for r in asked] == ["a", "b", "d", "c"]
     again = {"a": -4.0, "b": -4.5, "d": -2.0}
     state = told(strategy, state, [kept(result, id, mean) for id, mean in again.items()])
     assert names(state) == ["d-again", "a-again"]
+
+
+def test_a_full_reserve_has_other_sets_of_terms_first(result):
+    strategy = make_strategy("grace", population=1, expansions=1, budget=8, reserve=1)
+    members = (("a", -1.0, "faces"), ("b", -1.5, "faces"), ("c", -3.0, "opened"))
+    state = told(strategy, strategy.init(), [with_terms(result(id, mean), term) for id, mean, term in members])
+    assert [member.candidate.id for member in state.memory.reserve] == ["c"]

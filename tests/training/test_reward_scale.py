@@ -78,6 +78,39 @@ def test_the_centre_is_that_of_the_first_update(played, scaled):
     assert float(again.value) == float(first.value) < 0.0
 
 
+@pytest.mark.parametrize("scaled", [True, False])
+@pytest.mark.parametrize("fresh_values", [True, False])
+def test_with_absorbing_ends_a_constant_reward_says_nothing(played, scaled, fresh_values):
+    """Whenever an episode ends, values are the same everywhere and no action is better than another."""
+    hyper = HYPER.replace(absorbing=True, scale_rewards=scaled, fresh_values=fresh_values)
+    constant = played.replace(reward=jnp.full((T, E), -2.0))
+    scale, rewards = scaled_rewards(fresh(), constant, hyper)
+    assert scale.value is not None and float(scale.value) == pytest.approx(-2.0 / 0.1, rel=1e-5)
+    advantage, _ = advantages(constant.replace(value=jnp.zeros_like(played.value)), rewards, hyper)
+    np.testing.assert_allclose(advantage, 0.0, atol=1e-5)
+    _, without = scaled_rewards(fresh(), constant, hyper.replace(absorbing=False))
+    ended, _ = advantages(constant.replace(value=jnp.zeros_like(played.value)), without, hyper)
+    assert float(jnp.abs(ended).max()) > 0.1, "else an end is worth something"
+
+
+def test_an_absorbing_end_pays_its_last_reward_for_ever(played):
+    hyper = HYPER.replace(absorbing=True, center_values=False, scale_rewards=False)
+    _, rewards = scaled_rewards(fresh(None), played, hyper)
+    ends = np.asarray(played.done & ~played.truncated)
+    expected = np.where(ends, sum(0.9**k for k in range(400)) * played.reward, played.reward)
+    np.testing.assert_allclose(rewards, expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("fields", "settings"),
+    [({"bootstrap": False}, ("ppo.absorbing", "ppo.bootstrap")), ({"discount": 1.0, "center_values": False}, None)],
+)
+def test_absorbing_ends_need_a_discount_and_a_horizon_that_cuts(fields, settings):
+    with pytest.raises(InvalidSetting) as error:
+        HYPER.replace(absorbing=True, **fields).check()
+    assert error.value.settings == (settings or ("ppo.discount", "ppo.absorbing"))
+
+
 def test_without_it_rewards_are_as_they_are(played):
     hyper = HYPER.replace(center_values=False, scale_rewards=False)
     scale, rewards = scaled_rewards(fresh(None), played, hyper)
@@ -107,5 +140,5 @@ def test_the_values_that_are_learned_are_centred():
 
 def test_the_learner_of_recovered_rewards():
     for_recovered_rewards(PPO()).check()
-    assert for_recovered_rewards(PPO()) == PPO(bootstrap=True, center_values=True)
-    assert for_imitation(PPO.brax()) == PPO.brax(decay=1.0)
+    assert for_recovered_rewards(PPO()) == PPO(bootstrap=True, center_values=True, absorbing=True)
+    assert for_imitation(PPO.brax()) == PPO.brax(decay=1.0, absorbing=True)

@@ -153,8 +153,8 @@ class ExpandedLevelSearch(LevelSearch):
     kind: ClassVar[str] = "expanded"
 
     def settings(self, plan: Plan) -> dict[str, Any]:
-        asked = {"expansions": EXPANSIONS, "confirmations": Grace.confirmations, "expansion_steps": EXPANSION_STEPS}
-        return super().settings(plan) | asked
+        asked = {"confirmations": Grace.confirmations, "reserve": Grace.reserve}
+        return super().settings(plan) | {"expansions": EXPANSIONS, "expansion_steps": EXPANSION_STEPS, **asked}
 
     def env_steps(self, plan: Plan) -> int:
         return POLICIES * EXPANSION_STEPS

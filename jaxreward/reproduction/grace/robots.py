@@ -71,7 +71,7 @@ class NativePolicies(Training):
         return _seconds(self.part, self.env_steps(plan))
 
     def train(self, plan: Plan, tools: Tools, **how: Any) -> TrainResult:
-        return train(self.task(), [Program.dense(self.task())], learner(self.task()), **how)
+        return train(self.task(), [Program.dense(self.task())], learner(self.task()).replace(absorbing=False), **how)
 
     def numbers(self, values: list[list[float]], result: TrainResult, plan: Plan) -> dict[str, Any]:
         found = record(self.task(), result.policy(0), IMITATED + _HELD_OUT, seed=0)
@@ -100,7 +100,8 @@ class RobotSearch(RewardSearch):
 
     def settings(self, plan: Plan) -> dict[str, Any]:
         return super().settings(plan) | {
-            "steps": plan.steps, "seeds": plan.budget.seeds, "confirmations": Grace.confirmations
+            "steps": plan.steps, "seeds": plan.budget.seeds, "confirmations": Grace.confirmations,
+            "reserve": Grace.reserve,
         }  # fmt: skip
 
     def env_steps(self, plan: Plan) -> int:
