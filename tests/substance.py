@@ -13,6 +13,9 @@ def substance(path: Path) -> list[Any]:
     kept = []
     for entry in read_log(path / "events.jsonl"):
         event = entry.event
+        if isinstance(event, Proposed):
+            untimed = event.proposal.model_copy(update={"compile_s": 0.0, "run_s": 0.0})
+            event = event.model_copy(update={"proposal": untimed})
         if isinstance(event, Trained | Baseline):
             event = event.model_copy(update={"compile_s": 0.0, "run_s": 0.0})
         if isinstance(event, Proposed | Checked | Trained | Told | Baseline | Finished):

@@ -128,6 +128,21 @@ def test_a_search_killed_after_any_event_resumes_to_the_same_end(
         assert substance(copy) == expected, f"cut after event {cut}"
 
 
+@pytest.mark.parametrize("text", ['{"words": ', '{"word": "1 episode"}', '{"words": "1 episode", "env_steps": "many"}'])
+def test_a_damaged_account_of_an_expansion_is_told(
+    text: str, whole: Any, settings: EvolveSettings, machine: dict[str, Any], tmp_path: Path
+) -> None:
+    _, path = whole
+    lines = (path / "events.jsonl").read_bytes().splitlines(keepends=True)
+    (account,) = (path / "demonstrations").glob("expansion-*.json")
+    cut = next(k for k, line in enumerate(lines) if b'"operator":"expand"' in line) + 1
+    shutil.copytree(path, copy := tmp_path / "run")
+    (copy / "events.jsonl").write_bytes(b"".join(lines[:cut]))
+    (copy / "demonstrations" / account.name).write_text(text)
+    outcome = run_search(dataclasses.replace(settings, out=tmp_path, resume=True), Silent(), **machine)
+    assert outcome.exit_code and f"{account.name} is damaged: delete it" in outcome.reason
+
+
 def prompt(setup: Setup) -> str:
     """What a model is asked for a first program."""
     request = Request(id="g0000-00", generation=0, operator="scratch", evolve="reward")

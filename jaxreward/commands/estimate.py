@@ -9,6 +9,7 @@ from jaxreward.config import label_of
 from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.formatting import seeds_text
 from jaxreward.reports.tables import task_title
+from jaxreward.search import make_strategy
 from jaxreward.tasks import Task, has_real_actions
 from jaxreward.training import PPO
 from jaxreward.training.plan import EVAL_EPISODES, curve_points, held_out_steps
@@ -102,8 +103,10 @@ def search_s(s: EvolveSettings, task: Task) -> float:
 
 
 def expansions(s: EvolveSettings) -> int:
-    """How often the strategy has policies trained for more data; 0 for one that does not."""
-    return int(s.strategy_options().get("expansions", 0))
+    """How often the strategy has policies trained for more data, at most; 0 for one that does not."""
+    strategy = make_strategy(s.strategy, **s.strategy_options())
+    rounds = int(getattr(strategy, "expansions", 0))
+    return rounds + int(getattr(strategy, "confirmations", 0)) if rounds else 0
 
 
 def describe(s: EvolveSettings, spending: str = "") -> list[str]:

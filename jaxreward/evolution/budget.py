@@ -18,6 +18,8 @@ def budget_spent(
 ) -> End | None:
     """The exhausted budget, or why the strategy ends the search; None while it goes on."""
     spent, state = progress.spent, progress.state
+    if strategy.rescoring(state):
+        return None
     if spent.trained >= s.candidates and not strategy.unsettled(state):
         done = "scored" if s.objective == "demonstrations" else "trained"
         return End(f"all candidates are {done}", EndCause.CANDIDATES)
@@ -42,6 +44,7 @@ def next_requests(
         return list(progress.open.unproposed())
     spent, state = progress.spent, progress.state
     n = planned or min(settings.generation, settings.candidates - spent.trained, settings.attempts - spent.attempts)
-    if n < 1 and not strategy.owes_votes(state) and not strategy.unsettled(state):
+    goes_on = strategy.owes_votes(state) or strategy.unsettled(state) or strategy.rescoring(state)
+    if n < 1 and not goes_on:
         return []
     return strategy.ask(state, max(1, n), derive_rng(settings.seed, "ask", state.generation))

@@ -6,6 +6,7 @@ events so far; so a killed run, resumed, takes the same steps that it would have
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -309,7 +310,7 @@ class Evolution:
             failure = Failure(stage="declined", message=f"the objective {self.objective.name} has no data to expand")
             return Proposal(request_id=request.id, failure=failure)
         self.forget(f"expand-{request.id}")
-        return Proposal(request_id=request.id, words=found.words, proposer="search", env_steps=found.env_steps)
+        return Proposal(request_id=request.id, proposer="search", **dataclasses.asdict(found))
 
     def _prefetch(self, proposal: Proposal) -> None:
         """Check a program, and compile it, while the proposer works on others."""

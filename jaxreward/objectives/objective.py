@@ -72,10 +72,12 @@ class Scored:
 
 @dataclass(frozen=True)
 class Expansion:
-    """More data: what they are, in words for the strategy and for readers, and the environment steps they took."""
+    """More data: what they are, in words for the strategy and for readers, and what they took."""
 
     words: str
     env_steps: int = 0
+    compile_s: float = 0.0
+    run_s: float = 0.0
 
 
 class Objective(Protocol):

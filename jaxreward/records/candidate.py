@@ -105,8 +105,8 @@ class Proposal(Record):
     failure of stage `reply`, `refused` or `declined`.
 
     `calls` counts the calls of a language model that were answered or may have been charged;
-    `tokens` and `cost_usd` are of all of them, `unpriced_tokens` those whose price is unknown. `env_steps` are those of
-    an answer that took training.
+    `tokens` and `cost_usd` are of all of them, `unpriced_tokens` those whose price is unknown. `env_steps`
+    and seconds of devices are those of an answer that took training.
     """
 
     request_id: str
@@ -121,6 +121,8 @@ class Proposal(Record):
     cost_usd: float = 0.0
     unpriced_tokens: int = 0
     env_steps: int = Field(default=0, exclude_if=lambda steps: not steps)
+    compile_s: float = Field(default=0.0, exclude_if=lambda seconds: not seconds)
+    run_s: float = Field(default=0.0, exclude_if=lambda seconds: not seconds)
 
 
 class Exchange(Record):

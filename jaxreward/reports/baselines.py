@@ -92,6 +92,10 @@ def verdicts(programs: list[ScoredProgram]) -> list[str]:
 def _verdict(mine: Score, baseline: ScoredProgram, fresh: bool) -> str:
     if baseline.score is None:
         return f"{baseline.name} has no score to compare with."
+    if mine.measure.name != baseline.score.measure.name:
+        return (
+            f"{baseline.name} has another measure, {baseline.score.measure.label}: train the winner too (final seeds)."
+        )
     found, rate = gap(mine, baseline.score), mine.measure.rate
     by, low, high = (figure(x, sign=True, rate=rate) for x in (found.mean, found.low, found.high))
     if found.seeds < 2:

@@ -28,12 +28,16 @@ class Demonstrated:
         panels: the name of the chart of each kind of episodes, and what the kind is.
         figures: what the best reward is worth, by name.
         expansions: how often the data were expanded.
+        policies: what the policy of each expansion showed, in words.
+        confirmed: whether the data hold episodes of a policy of the best reward; None without an expansion.
     """
 
     charts: dict[str, dict[str, Any]]
     panels: list[tuple[str, str]]
     figures: list[tuple[str, float]]
     expansions: int
+    policies: list[str]
+    confirmed: bool | None
 
     @staticmethod
     def of(view: RunView) -> Demonstrated | None:
@@ -54,7 +58,17 @@ class Demonstrated:
         for name, value in (("fitness", _fitness), ("accuracy", _accuracy)):
             if rows := best_rows(view, value):
                 drawn[f"{name}_over_generations"] = charts.generations(rows, name, expansions)
-        return Demonstrated(drawn, panels, _figures(view.best), len(expansions))
+        policies = [f"{r.candidate.id}: {r.words}" for r in view.results.values() if _expands(r)]
+        return Demonstrated(drawn, panels, _figures(view.best), len(expansions), policies, confirmed(view))
+
+
+def confirmed(view: RunView) -> bool | None:
+    """Whether the data hold episodes of a policy of the best reward; None where none were added."""
+    results = view.results
+    watched = [p for r in results.values() if _expands(r) for p in r.candidate.parents]
+    if not watched or view.best is None:
+        return None
+    return view.best.candidate.source in {results[id].candidate.source for id in watched if id in results}
 
 
 def step_rows(found: BestRewards) -> Rows:

@@ -138,7 +138,9 @@ class Live:
         only_scored = bool(trained) and not any(r.env_steps for r in results)  # on demonstrations
         text = f"generation {index}: {len(trained)} {'scored' if only_scored else 'trained'}"
         if trained:
-            text += f", {trained[0].measure.name} {' '.join(_short(s.mean, s.measure) for s in trained)}"
+            shown = trained if len(trained) <= _MOST else trained[:_FEW]
+            text += f", {trained[0].measure.name} {' '.join(_short(s.mean, s.measure) for s in shown)}"
+            text += f" and {len(trained) - len(shown)} less" if len(shown) < len(trained) else ""
         if failed:
             text += f"; without a score: {', '.join(sorted(failed))}"
         if best is not None and best.score is not None:
@@ -149,6 +151,10 @@ class Live:
         if spent.calls:
             text += f"; {cost_line(spent)}"
         self.note(text)
+
+
+_MOST, _FEW = 64, 8
+"""Scores of a generation in a line, and how many of more."""
 
 
 def _short(value: float, measure: Measure) -> str:
@@ -162,6 +168,8 @@ def _words_line(index: int, results: Sequence[Result]) -> str:
     failed = [r.failure for r in results if r.failure]
     if len(failed) == len(results):
         return f"generation {index}: {asked}: {failed[0].message}; the search goes on without"
+    if asked == "expand":  # few words, about what they cost
+        return f"generation {index}: more data, {'; '.join(r.words for r in results if r.words)}"
     return f"generation {index}: {asked}: {len(results) - len(failed)} of {len(results)} answered"
 
 

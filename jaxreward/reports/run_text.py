@@ -20,6 +20,7 @@ from jaxreward.reports.run_tables import aligned, score_text, summary_json, task
 from jaxreward.reports.run_view import RunView
 from jaxreward.reports.tables import figure, score_json
 from jaxreward.reports.timeline import BEST_OF_N, CHECKING, FINAL, PROPOSING, TRAINING, Period, better
+from jaxreward.reports.warnings import is_about
 
 FILES = {
     "best_interface.py": "the best program",
@@ -46,6 +47,11 @@ def baseline_verdicts(view: RunView) -> dict[str, tuple[Score | None, str]]:
             found[name] = None, f"no score: {baseline.failure.message}" if baseline.failure else "no score"
         elif mine is None:
             found[name] = baseline.score, ""
+        elif mine.measure.name != baseline.score.measure.name:
+            found[name] = (
+                baseline.score,
+                f"{baseline.score.measure.label}, not to be compared with {mine.measure.label}",
+            )
         else:
             found[name] = baseline.score, _compared(gap(mine, baseline.score), rate=mine.measure.rate)
     return found
@@ -166,7 +172,8 @@ def paragraphs(view: RunView) -> Iterator[tuple[str, str]]:
         yield "" if k else "against", f"{name} {score_text(score)}" + (f": {verdict}" if verdict else "")
     if view.ancestry:
         yield "lineage", " <- ".join(f"{c.id} ({c.operator})" for c in view.ancestry)
-    for k, notice in enumerate(best.feedback.notices if best and best.feedback else ()):
+    notices = [n for n in (best.feedback.notices if best and best.feedback else ()) if is_about(n, view)]
+    for k, notice in enumerate(notices):
         yield "" if k else "warnings", f"{notice.kind}: {notice.message}"
     yield "spent", _spent(view)
     if view.failures:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from jaxreward.records import Notice
 from jaxreward.reports.baselines import WINNER, ScoredProgram, gap
 from jaxreward.reports.chart_data import programs
 from jaxreward.reports.run_view import RunView
@@ -41,11 +42,20 @@ def run_warnings(view: RunView, programs: Sequence[ScoredProgram]) -> list[RunWa
     winner = next((p for p in programs if p.name == WINNER), None)
     listed = list(_of_the_score(view, winner, programs)) if winner else []
     if view.best is not None and winner is not None and winner.feedback is not None:
-        notices = {n.kind + n.message: n for n in winner.feedback.notices}
+        notices = {n.kind + n.message: n for n in winner.feedback.notices if is_about(n, view)}
         for n in notices.values():
             message = f"{n.message[:1].upper()}{n.message[1:]}."
             listed.append(RunWarning(n.kind, message, _MEANS.get(n.kind, ""), view.best.candidate.id))
     return [*listed, *_of_the_search(view)]
+
+
+def is_about(notice: Notice, view: RunView) -> bool:
+    """Whether a notice is one to follow. A recovered reward has a cost of every state, which is what tells the expert's
+    states from others: that it never changes, or is most of the reward, says nothing against it."""
+    return view.progress.config.get("objective") != "demonstrations" or notice.kind not in _OF_SIZES
+
+
+_OF_SIZES = ("flat_term", "dominant_term")
 
 
 def _of_the_score(view: RunView, winner: ScoredProgram, programs: Sequence[ScoredProgram]) -> Iterator[RunWarning]:

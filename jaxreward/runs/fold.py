@@ -306,7 +306,10 @@ def _proposed(progress: Progress[S], event: Proposed) -> Progress[S]:
     generation = _opened(progress.open, event, proposal.request_id)
     _require(proposal.request_id not in generation.proposals, event, f"{proposal.request_id} was answered already")
     spent = _billed(progress.spent, proposal)
-    spent = replace(spent, env_steps=spent.env_steps + proposal.env_steps)
+    spent = replace(
+        spent, env_steps=spent.env_steps + proposal.env_steps, compile_s=spent.compile_s + proposal.compile_s,
+        run_s=spent.run_s + proposal.run_s,
+    )  # fmt: skip
     operator = next(r.operator for r in generation.requests if r.id == proposal.request_id)
     if operator in WORDS:
         spent = replace(spent, words=spent.words + 1)

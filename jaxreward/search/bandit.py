@@ -30,7 +30,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from jaxreward.operators import OPERATORS, WORDS
+from jaxreward.operators import OPERATORS, REPEATS, WORDS
 from jaxreward.records import Candidate, Result
 from jaxreward.search.draft import Draft
 
@@ -114,6 +114,8 @@ class Bandit:
         bandit, scores = self, dict(self.scores)
         for result in programs:
             candidate = result.candidate
+            if candidate.operator in REPEATS:  # the same program on other data
+                continue
             mean = None if result.score is None else result.score.merit
             if mean is not None:
                 scores[candidate.id] = mean

@@ -196,7 +196,10 @@ class Grace(SearchStrategy[GraceMemory]):
         return f"the strategy's {self.generations} generations are complete"
 
     def unsettled(self, state: State[GraceMemory]) -> bool:
-        return bool(state.memory.stale) or self._confirms(state)
+        return self.rescoring(state) or self._confirms(state)
+
+    def rescoring(self, state: State[GraceMemory]) -> bool:
+        return bool(state.memory.stale)
 
     def account(self, before: State[GraceMemory], after: State[GraceMemory]) -> dict[str, Any]:
         memory = after.memory
@@ -205,6 +208,7 @@ class Grace(SearchStrategy[GraceMemory]):
             "fitness": [scored(member).mean for member in memory.population],
             "children": memory.children,
             "expansions": memory.expansions,
+            "confirmations": memory.confirmations,
         }
 
     @property

@@ -75,8 +75,8 @@ class SearchStrategy(ABC, Generic[M]):
 
     A subclass is a frozen dataclass of options that sets `name` and implements `_validate`, `_init`, `_ask`
     and `_tell`. It may override `_tell_words` (results of requests for words), `_best`, `finished`, `account`,
-    `words_expected`, `owes_votes`, `unsettled` and `asks_people`, and nothing else. `natural` is what it evolves by
-    default.
+    `words_expected`, `owes_votes`, `unsettled`, `rescoring` and `asks_people`, and nothing else. `natural` is what it
+    evolves by default.
 
     `budget` is how many candidates the search will train, 0 if that is not known. With `bandit`, gains and
     costs so far decide which of the operators and models that a draft allows is used
@@ -117,6 +117,10 @@ class SearchStrategy(ABC, Generic[M]):
     def unsettled(self, state: State[M]) -> bool:
         """Whether the search must still revise the scores of what it has, which takes no new candidates; asked when
         their budget is spent."""
+        return False
+
+    def rescoring(self, state: State[M]) -> bool:
+        """Whether programs wait to be scored again on other data: no budget ends the search before."""
         return False
 
     @final

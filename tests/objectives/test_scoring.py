@@ -192,3 +192,13 @@ def test_no_constant_reward_has_a_higher_fitness() -> None:
         logp = jnp.log(jnp.full(5, probability))
         found = [float(airl_fitness(jnp.full(5, r), jnp.full(5, r), logp, logp)) for r in np.linspace(-8.0, 2.0, 400)]
         assert max(found) <= OF_CONSTANT + 1e-6 and max(found) == pytest.approx(OF_CONSTANT, abs=1e-3)
+
+
+def test_a_reward_that_says_nothing_of_held_out_episodes_is_told():
+    extra = {"accuracy": 0.85, "held_out_accuracy": 0.75, "held_out_fitness": OF_CONSTANT + 0.01}
+    candidate = Candidate(id="a", generation=0, operator="scratch")
+    score = Score(mean=-0.9, se=0.1, n=1, episodes=8, measure=FITNESS)
+    told = told_apart(Result(candidate=candidate, score=score, feedback=Feedback(extra_metrics=extra)))
+    assert "hardly tells" in told[-1]
+    extra["held_out_fitness"] = -0.9
+    assert len(told_apart(Result(candidate=candidate, score=score, feedback=Feedback(extra_metrics=extra)))) == 1

@@ -30,7 +30,7 @@ def founded(result):
     """A strategy of these options and its state after four founders of fitness -3 to 0."""
 
     def make(**options):
-        strategy = make_strategy("grace", population=4, **options)
+        strategy = make_strategy("grace", population=4, **{"reserve": 0, **options})
         founders = [result(id, mean) for id, mean in (("a", -3.0), ("b", -2.0), ("c", -1.0), ("d", 0.0))]
         return strategy, told(strategy, strategy.init(), founders)
 

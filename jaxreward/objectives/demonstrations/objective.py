@@ -7,13 +7,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
+from pydantic import TypeAdapter
 
 from jaxreward import files
 from jaxreward.config import parse_json
 from jaxreward.demonstrations import Trajectories, joined, load_trajectories, record, save_trajectories
+from jaxreward.errors import FileProblem, UnusableFile
 from jaxreward.objectives.demonstrations.along_episodes import EpisodeGroup, best_rewards
 from jaxreward.objectives.demonstrations.demonstration_sets import DemonstrationSets, is_there
 from jaxreward.objectives.demonstrations.illustrations import illustrations
@@ -28,6 +30,8 @@ from jaxreward.records import Candidate, ExampleChoice, Measure, Request, Score
 from jaxreward.runs.episode_rewards import FOLDER, write_best_rewards
 from jaxreward.search.seeding import derive_rng
 from jaxreward.tasks import Task
+
+_ACCOUNT = TypeAdapter(Expansion)
 
 
 class DemonstrationObjective:
@@ -98,8 +102,8 @@ class DemonstrationObjective:
         path, folder = self._file_of(request.id), self._bench.folder
         account = path.with_suffix(".json")
         if account.exists():  # of a run that ended before it was logged
-            return Expansion(**parse_json(files.read_text(account, below=folder)))
-        more, steps = self._played(tag, label, program)
+            return _read(account, folder)
+        more, took = self._played(tag, label, program)
         save_trajectories(path, more)
         earlier = self._bench.expansions()
         before, after = separate([program], self._with(earlier), self._with((*earlier, request.id)))
@@ -108,12 +112,12 @@ class DemonstrationObjective:
             f"{float(np.mean(more.success)):.3g}: its fitness was {float(before.fitness[0]):.4g} and is "
             f"{float(after.fitness[0]):.4g} with them, its accuracy {float(after.accuracy[0]):.4g}"
         )
-        found = Expansion(words, steps)
+        found = Expansion(words, **took)
         files.replace(account, json.dumps(asdict(found)).encode(), below=folder)
         return found
 
-    def _played(self, tag: str, label: str, program: Program) -> tuple[Trajectories, int]:
-        """Episodes of a policy that is trained with a program, and the environment steps of that."""
+    def _played(self, tag: str, label: str, program: Program) -> tuple[Trajectories, dict[str, Any]]:
+        """Episodes of a policy that is trained with a program, and what that took, as fields of an `Expansion`."""
         assert self._bench is not None
         bench, s = self._bench, self._settings
         trainer = CandidateTrainer(
@@ -122,7 +126,8 @@ class DemonstrationObjective:
         trained = trainer.train([program], steps=s.steps, seeds=1, points=1)
         policy, episodes = trained.policy(0), len(self._sets.expert)
         number = int(derive_rng(s.seed, "expansion", tag).integers(1 << 31))
-        return record(self._task, policy, episodes, seed=number), trained.env_steps
+        took = {"env_steps": trained.env_steps, "compile_s": trained.compile_s, "run_s": trained.run_s}
+        return record(self._task, policy, episodes, seed=number), took
 
     def conclude(self, best: Callable[[], Program]) -> None:
         assert self._bench is not None
@@ -134,3 +139,20 @@ class DemonstrationObjective:
         for id in self._bench.expansions():
             groups.append(EpisodeGroup("policy", load_trajectories(self._file_of(id)), expansion=id))
         write_best_rewards(folder, best_rewards(best(), groups, sets.positives))
+
+
+def _read(account: Path, folder: Path) -> Expansion:
+    """The account of an expansion that was written before it was logged.
+
+    Raises:
+        UserError: it is damaged.
+    """
+    try:
+        return _ACCOUNT.validate_python(parse_json(files.read_text(account, below=folder)))
+    except ValueError as error:  # no JSON, or other fields
+        raise UnusableFile(
+            f"{account} is damaged: delete it and {account.with_suffix('.npz').name} beside it, and the policy is "
+            "trained again",
+            account,
+            FileProblem.DAMAGED,
+        ) from error

@@ -15,7 +15,7 @@ FITNESS = Measure(name="fitness", rate=False, worst=-100.0)
 OF_CONSTANT = -2.0 * math.log(2.0)
 """The highest fitness of a constant reward, which says nothing: that with D = 1/2."""
 
-HELD_OUT_ACCURACY = "held_out_accuracy"
+HELD_OUT_ACCURACY, HELD_OUT_FITNESS = "held_out_accuracy", "held_out_fitness"
 
 
 def told_apart(result: Result) -> list[str]:
@@ -28,7 +28,8 @@ def told_apart(result: Result) -> list[str]:
         f"fitness {score.mean:.4g}, at most {OF_CONSTANT:.4g} for a constant reward and 0 at best; accuracy "
         f"{extra[ACCURACY]:.3f}{held_out}"
     ]
-    if score.mean < OF_CONSTANT + 0.05 or min(extra[ACCURACY], extra.get(HELD_OUT_ACCURACY, 1.0)) < 0.6:
+    fitness = min(score.mean, extra.get(HELD_OUT_FITNESS, score.mean))
+    if fitness < OF_CONSTANT + 0.05 or min(extra[ACCURACY], extra.get(HELD_OUT_ACCURACY, 1.0)) < 0.7:
         lines.append(
             "this reward hardly tells the expert's states from others: search longer, with more episodes, or with a "
             "state that shows what they have"
@@ -48,7 +49,7 @@ def result_of(candidate: Candidate, row: int, found: Separation, held_out: Separ
     if held_out is not None:
         extra[HELD_OUT_ACCURACY] = float(held_out.accuracy[row])
         if np.isfinite(held_out.fitness[row]):
-            extra["held_out_fitness"] = float(held_out.fitness[row])
+            extra[HELD_OUT_FITNESS] = float(held_out.fitness[row])
     feedback = Feedback(measure=FITNESS, extra_metrics=extra)
     if not np.isfinite(found.fitness[row]):
         count = int((~np.isfinite(found.rewards[row])).sum())
