@@ -91,7 +91,7 @@ def test_blocks_cross_whole():
 
 def test_the_first_subgoal_that_no_episode_reached_is_pursued_in_another_way():
     """Its flag is constant, which without blocks would be a reason to drop it."""
-    blocks = PROPOSER.blocks
+    blocks = Blocks(CARD.subgoals)
     genome = next(
         g
         for g in (blocks.add(Genome((), ()), 0, variation(k)) for k in range(50))

@@ -11,8 +11,8 @@ from jaxreward.errors import EndCause
 from jaxreward.evolution.budget import budget_spent
 from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.runs.fold import Spent
-from jaxreward.search import make_strategy
 from jaxreward.search.bandit import Bandit
+from jaxreward.search.grace import Grace
 
 
 def ended(spent: Spent, rescoring: bool = False, unsettled: bool = False, **settings: Any) -> EndCause | None:
@@ -56,4 +56,5 @@ def test_the_plan_counts_every_policy_that_may_be_trained():
     grace = EvolveSettings(strategy="grace", option=("expansions=2", "confirmations=4"))
     assert expansions(grace) == 6
     assert expansions(EvolveSettings(strategy="grace", option=("expansions=0",))) == 0
-    assert expansions(EvolveSettings()) == 0 and make_strategy("grace").confirmations == 3
+    assert expansions(EvolveSettings()) == 0
+    assert expansions(EvolveSettings(strategy="grace", option=("expansions=1",))) == 1 + Grace.confirmations

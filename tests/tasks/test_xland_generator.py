@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -59,7 +61,7 @@ def test_a_name_says_all_of_a_ruleset():
     one, other = named("2-3-1-7"), named("2-3-1-8")
     assert all(np.array_equal(a, b) for a, b in zip(one, named("2-3-1-7"), strict=True))
     assert not all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
-    task = make_task("xland/XLand-MiniGrid-R1-9x9/generated:2-3-1-7")
+    task: Any = make_task("xland/XLand-MiniGrid-R1-9x9/generated:2-3-1-7")
     assert np.array_equal(np.asarray(task.ruleset.init_tiles), one.init_tiles) and task.horizon == 243
 
 
@@ -80,6 +82,7 @@ def test_the_ladder_is_twenty_tasks_of_every_depth():
 
 def test_the_chains_of_the_papers_tasks():
     pyramid, ball, hexagon = (5, 3), (3, 2), (11, 5)
-    hard = make_task("xland-hard").ruleset
+    task: Any = make_task("xland-hard")
+    hard = task.ruleset
     links = chain(*map(np.asarray, (hard.goal, hard.rules, hard.init_tiles)))
     assert links == (Link("hold", (pyramid,), ball), Link("join", (ball, hexagon)))

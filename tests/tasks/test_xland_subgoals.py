@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -12,7 +14,7 @@ from xminigrid.types import RuleSet
 from jaxreward.errors import UserError
 from jaxreward.records import Subgoal, Subgoals
 from jaxreward.tasks import card, make_task
-from jaxreward.tasks.xland import XLand
+from jaxreward.tasks.xland import XLand, paper_task
 from jaxreward.tasks.xland_generator import LADDER
 from tests.compilation import jit
 
@@ -63,7 +65,7 @@ def test_the_reward_of_the_subgoals_is_the_tasks_own(kind):
 
 @pytest.mark.parametrize("name", ["xland-easy", "xland-medium", "xland-hard", *LADDER[::5]])
 def test_every_subgoal_has_directions_and_an_approach(name):
-    task = make_task(name)
+    task: Any = make_task(name)
     found = task.subgoals()
     known = {fragment.name: fragment for fragment in found.joined(task.vocabulary()).fragments}
     assert found.missing(known) is None
@@ -76,7 +78,7 @@ def test_every_subgoal_has_directions_and_an_approach(name):
 
 def test_approaches_and_completions_are_differences_of_potentials():
     """r + gamma r' of a way there and back is what two steps on the spot give, whatever lies between (Ng et al.)."""
-    task, gamma = make_task("xland-hard"), 0.99
+    gamma, task = 0.99, paper_task("xland-hard")
     names = [n for s in task.subgoals().chain for n in (*s.approaches, *s.completions)]
     state = task.view(task.reset(jax.random.key(3)))
     held = state.replace(agent=state.agent.replace(pocket=jnp.asarray((3, 2), jnp.uint8)))
@@ -91,6 +93,6 @@ def test_a_name_that_is_no_fragment_is_told():
         def subgoals(self):
             return Subgoals(chain=(Subgoal(words="open the box", flags=("box_open",)),))
 
-    ruleset = make_task("xland-easy").ruleset
+    ruleset = paper_task("xland-easy").ruleset
     with pytest.raises(UserError, match="'open the box' of mine names 'box_open'"):
         card(Wrong("mine", "XLand-MiniGrid-R1-9x9", ruleset, 80))

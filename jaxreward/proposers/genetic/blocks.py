@@ -27,6 +27,9 @@ WHOLE = 0.7
 IN_BLOCKS = 0.8
 """How often a program from scratch is built in blocks, the rest as without them."""
 
+FURTHER: Mapping[Part, int] = {"observation": 4, "reward": 2}
+"""How many other features and terms, fewer than this, a new program has."""
+
 EDITS = {"add block": 2.0, "redo block": 1.5, "drop block": 0.5}
 """Edits of blocks, beside those of genes (`guidance.BANDS`)."""
 
@@ -56,8 +59,8 @@ class Blocks:
             genome = variation.with_basic(genome.with_half(part, ()), part)
         for index in chosen:
             genome = self.add(genome, index, variation)
-        for part, most in (("observation", 4), ("reward", 2)):
-            for _ in range(int(rng.integers(0, most)) if part in variation.parts else 0):
+        for part in variation.parts:
+            for _ in range(int(rng.integers(0, FURTHER[part]))):
                 genome = variation.add_one(genome, part)
         return self.with_reward(genome, variation)
 
