@@ -15,6 +15,7 @@ import pytest
 from jaxreward.proposers.genetic.genome import Gene, Genome, write
 from jaxreward.proposers.genetic.lexicon import KIND, Lexicon
 from jaxreward.records import Fragment, Vocabulary
+from jaxreward.tasks import BaseTask, Discrete
 from jaxreward.tasks.automatic import automatic_vocabulary, contrast_vocabulary, labelled
 from jaxreward.tasks.automatic.clues import clues_of
 from jaxreward.tasks.automatic.expressions import UNKNOWN, following, paths_of, written
@@ -263,3 +264,38 @@ def test_terms_that_pay_nothing_in_any_state_of_the_data_are_left_out():
     own = Vocabulary(fragments=tuple(fragments))
     names = [fragment.name for fragment in contrast_vocabulary(own, played).fragments]
     assert names[:3] == ["where", "rare", "constant"] and names[-1] == "everywhere" and "silent" not in names
+
+
+class Rail(NamedTuple):
+    cart: jax.Array
+    speed: jax.Array
+    flag: jax.Array
+
+
+class OnARail(BaseTask):
+    """A cart on a rail of 21 places has to come to a flag: places that are one number each."""
+
+    horizon = 30
+    action_space = Discrete(3)
+
+    def reset(self, key: jax.Array) -> Rail:
+        cart, flag = jax.random.choice(key, 21, (2,), replace=False)
+        return Rail(cart, jnp.int32(0), flag)
+
+    def step(self, state: Rail, action: jax.Array) -> Rail:
+        speed = jnp.clip(state.speed + action - 1, -3, 3)
+        return state._replace(cart=jnp.clip(state.cart + speed, 0, 20), speed=speed)
+
+    def success(self, state: Rail) -> jax.Array:
+        return state.cart == state.flag
+
+
+def test_numbers_of_like_bounds_are_compared():
+    vocabulary = automatic_vocabulary(OnARail())
+    weights, functions = weights_of(vocabulary), module_of(vocabulary)
+    assert not [name for name in weights if "speed" in name and ("_is_" in name or "_less_" in name)]
+    assert weights["cart_is_flag"] > 0.5 and weights["cart_less_flag"] > 0.5
+    near, far = (Rail(jnp.int32(x), jnp.int32(1), jnp.int32(7)) for x in (7, 3))
+    assert float(functions["cart_is_flag"](near)[0]) == 1.0 and float(functions["cart_is_flag"](far)[0]) == 0.0
+    assert float(functions["cart_less_flag"](far)[0]) < 0.0 == float(functions["cart_less_flag"](near)[0])
+    assert float(functions["cart_to_flag_potential"](far, 0, near)) > 0.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import combinations
 
 import numpy as np
 
@@ -18,6 +19,9 @@ SMALL, LARGE = 64, 256
 """Values of a field that are shown whole; of one that is `large`."""
 MOST_KINDS = 12
 """Values of a whole number that are told apart."""
+
+LIKE = 0.7
+"""Part of the bounds of two scalars that both have, from which on they may mean the same."""
 
 TURN_HELPERS = '''
 def up_in_world(turn):
@@ -53,6 +57,7 @@ def features(scene: Scene) -> Iterator[Draft]:
     for vector in scene.vectors:
         yield from _of_vector(vector)
     yield from _of_differences(scene)
+    yield from _of_like_numbers(scene)
     for grid in scene.grids:
         yield from _of_grid(grid, scene)
     yield from _whole(scene)
@@ -174,6 +179,32 @@ def _of_differences(scene: Scene) -> Iterator[Draft]:
         words = f"{one.name} less {other.name}".replace("_", " ")
         yield _feature(f"{one.name}_less_{other.name}", tags, f"Every {words}, scaled.", line, one.size,
                        frozenset([one.index, other.index]))  # fmt: skip
+
+
+def _of_like_numbers(scene: Scene) -> Iterator[Draft]:
+    """Differences of scalars with like bounds, and of whole numbers whether they are equal."""
+    for one, other in like_numbers(scene):
+        unit = rounded(float(np.abs(np.concatenate([one.before - other.before, one.after - other.after])).max()))
+        tags, reads = f"about:{one.name} about:{other.name}", one.reads | other.reads
+        words, line = f"{one.words} less {other.words}", divided(f"({one.value} - {other.value})", unit)
+        yield _feature(f"{one.name}_less_{other.name}", f"relative pair {tags}", f"{words.capitalize()}, scaled.",
+                       f"jnp.reshape({line}, (1,))", 1, reads)  # fmt: skip
+        if one.kind == "count":
+            line = f"jnp.reshape({one.text} == {other.text}, (1,)).astype(jnp.float32)"
+            yield _feature(f"{one.name}_is_{other.name}", f"contact pair {tags}",
+                           f"Whether {one.words} and {other.words} are equal.", line, 1, reads)  # fmt: skip
+
+
+def like_numbers(scene: Scene) -> list[tuple[Number, Number]]:
+    """Pairs of scalars of a kind that have about the same bounds, as a position on a line and a goal there."""
+    found = []
+    scalars = [n for n in scene.numbers if n.kind in ("count", "real") and not (n.is_rate or n.is_angle)]
+    for one, other in combinations(scalars, 2):
+        shared = min(one.high, other.high) - max(one.low, other.low)
+        apart = not (one.is_part and other.is_part)
+        if apart and one.kind == other.kind and shared >= LIKE * (max(one.high, other.high) - min(one.low, other.low)):
+            found.append((one, other))
+    return found[:6]
 
 
 def like_vectors(scene: Scene) -> list[tuple[Field, Field]]:

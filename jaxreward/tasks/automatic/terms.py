@@ -8,7 +8,7 @@ from itertools import permutations
 import numpy as np
 
 from jaxreward.tasks.automatic.draft import Draft, rounded
-from jaxreward.tasks.automatic.features import like_vectors
+from jaxreward.tasks.automatic.features import like_numbers, like_vectors
 from jaxreward.tasks.automatic.quantities import Number, Place
 from jaxreward.tasks.automatic.scene import Scene, helper
 from jaxreward.tasks.automatic.texts import NEXT, NOW, STATE, of
@@ -33,6 +33,11 @@ def terms(scene: Scene, space: object) -> Iterator[Draft]:
         name, reads = f"{one.name}_to_{other.name}", frozenset([one.index, other.index])
         span = float(np.ptp(np.sqrt(((one.after - other.after) ** 2).sum(1))))
         yield from _distance_terms(name, f"{one.name} and {other.name}".replace("_", " "), line, span, reads,
+                                   f"about:{one.name} about:{other.name}")  # fmt: skip
+    for one, other in like_numbers(scene):
+        line, far = f"jnp.abs({one.value} - {other.value})", np.abs(one.after - other.after)
+        yield from _distance_terms(f"{one.name}_to_{other.name}", f"{one.words} and {other.words}", line,
+                                   float(np.quantile(far, 0.95)) or 1.0, one.reads | other.reads,
                                    f"about:{one.name} about:{other.name}")  # fmt: skip
     for turn in scene.turns:
         up = f"up_in_world({turn.text})[2]"
