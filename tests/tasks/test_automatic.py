@@ -273,7 +273,7 @@ class Rail(NamedTuple):
 
 
 class OnARail(BaseTask):
-    """A cart on a rail of 21 places has to come to a flag: places that are one number each."""
+    """A cart on a rail of 21 places has to come to rest at a flag: places that are one number each."""
 
     horizon = 30
     action_space = Discrete(3)
@@ -287,7 +287,7 @@ class OnARail(BaseTask):
         return state._replace(cart=jnp.clip(state.cart + speed, 0, 20), speed=speed)
 
     def success(self, state: Rail) -> jax.Array:
-        return state.cart == state.flag
+        return (state.cart == state.flag) & (state.speed == 0)
 
 
 def test_numbers_of_like_bounds_are_compared():
