@@ -19,7 +19,8 @@ from jaxreward.objectives.demonstrations.demonstration_options import Demonstrat
 from jaxreward.programs import Checker
 from jaxreward.proposers.genetic.genetic_proposer import GeneticProposer
 from jaxreward.records import Proposal, Request
-from jaxreward.reports.demonstrated import Demonstrated
+from jaxreward.reports.demonstrated import CONFIRMED, Demonstrated
+from jaxreward.reports.page import write_report
 from jaxreward.reports.run_view import RunView
 from jaxreward.runs import Baseline
 from jaxreward.training import PPO
@@ -116,3 +117,10 @@ def test_the_report_shows_what_the_policy_was_paid_and_when_the_best_changed(sea
     assert policies == {f"policy of expansion {k + 1}" for k in range(shown.expansions)}
     fitness = [row["value"] for row in shown.charts["fitness_over_generations"]["layer"][-1]["data"]["values"]]
     assert fitness[0] > fitness[-1], "what was best on the first data is not of worth on all"
+
+
+def test_it_is_said_whether_the_best_is_confirmed(searched: tuple[Any, Path]) -> None:
+    _, path = searched
+    shown = Demonstrated.of(RunView.read(path))
+    assert shown is not None and shown.verdict == CONFIRMED.capitalize() + "."
+    assert shown.verdict in write_report(path, path / "report.html").read_text()

@@ -16,6 +16,9 @@ from jaxreward.runs.episode_rewards import BestRewards, GroupRewards, Who, read_
 
 SEARCHED, HELD_OUT = "searched with", "held out"
 
+CONFIRMED = "the best reward is confirmed: episodes of its own policy are among the data"
+UNCONFIRMED = "the best reward is not confirmed: no episodes of its own policy are among the data"
+
 _KINDS: dict[Who, str] = {"expert": "the expert", "others": "others", "policy": "trained policies"}
 
 
@@ -38,6 +41,13 @@ class Demonstrated:
     expansions: int
     policies: list[str]
     confirmed: bool | None
+
+    @property
+    def verdict(self) -> str:
+        """A sentence on that, empty where no data were added."""
+        if self.confirmed is None:
+            return ""
+        return (CONFIRMED if self.confirmed else UNCONFIRMED).capitalize() + "."
 
     @staticmethod
     def of(view: RunView) -> Demonstrated | None:
