@@ -14,6 +14,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.command import ROOT, status_of
+from benchmarks.recovered import LEARNERS
 from benchmarks.table import PAGE, between, grid
 from jaxreward.errors import UserError, why_unreadable
 
@@ -28,7 +29,8 @@ SCORING = (
 
 
 RECOVERED = (
-    "task", "reward", "fitness", "s of the search", "success, quick learner", "success, learner of recovered rewards",
+    "task", "reward", "fitness", "s of the search", "success, quick learner", "success, early ends as ends",
+    "success, learner of recovered rewards",
 )  # fmt: skip
 
 
@@ -70,14 +72,17 @@ def recovered(report: dict[str, Any]) -> str:
     """A line for each reward: what success its agents have by learner, the least of them in brackets."""
     lines = []
     for row in report["rows"]:
-        known = row["reward"] == "sparse"
-        told = ["", ""] if known else [f"{row['fitness']:.3f}", f"{row['search_s']:.0f}"]
-        what = "its own, sparse" if known else f"found, {row['expansions']} expansions, seed {row['seed']}"
-        learned = [f"{sum(v) / len(v):.3f} ({min(v):.2f})" for v in (row["quick"], row["recovered"])]
+        found = row["reward"] == "found"
+        told = [f"{row['fitness']:.3f}", f"{row['search_s']:.0f}"] if found else ["", ""]
+        what = f"found, {row['expansions']} expansions, seed {row['seed']}" if found else _KNOWN[row["reward"]]
+        learned = [f"{sum(v) / len(v):.3f} ({min(v):.2f})" for v in (row[name] for name in LEARNERS)]
         lines.append([row["task"], what, *told, *learned])
     seeds = len(report["rows"][0]["quick"])
     budget = f"{seeds} agents of {report['steps']:,} steps each, the least in brackets."
     return "\n".join([*grid(RECOVERED, lines), "", f"{budget} {_made(report)}", ""])
+
+
+_KNOWN = {"sparse": "its own, sparse", "constant": "-1 in all states"}
 
 
 def _made(report: dict[str, Any]) -> str:

@@ -4,8 +4,9 @@ the agents are trained.
     python benchmarks/recovered.py --out benchmarks/results/recovered.json
 
 For every task and search seed: 8 episodes of its scripted expert, one search with the defaults of `jaxreward evolve
---objective demonstrations` and one without expansions of the data. What all searches of a task found is then trained
-side by side, with the quick learner and with that of recovered rewards. docs/appendix/benchmarks.md has the results.
+--objective demonstrations` and one without expansions of the data. What all searches of a task found, the sparse reward
+and one that says nothing are then trained side by side, with the quick learner and with that of recovered rewards,
+without and with absorbing ends. docs/appendix/benchmarks.md has the results.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ PARCEL = Path(__file__).parent / "parcel.py"
 """The task of docs/demonstrations.md, as `jaxreward new-task` writes it, with the page's expert."""
 EPISODES = 8
 """Of the expert, and as many of random play."""
+LEARNERS = ("quick", "cut", "recovered")
+"""The quick learner; with the horizon as a cut and centred values; and with absorbing ends besides."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +78,19 @@ def found(task: Any, seed: int, expansions: int, s: RecoveredSettings, folder: P
     }  # fmt: skip
 
 
+def constant(task: Any) -> str:
+    """A program whose reward is -1 in all states, but for a millionth of something of no interest, without which it
+    would be refused: it says nothing."""
+    from jaxreward.tasks.documentation import state_leaves
+
+    first = next(iter(state_leaves(task)))
+    return (
+        "import jax.numpy as jnp\n\n\ndef compute_reward(state, action, next_state):\n"
+        f"    pay = -1.0 - 1e-6 * jnp.sum(next_state.{first}).astype(jnp.float32)\n"
+        '    return pay, {"cost": pay}\n'
+    )
+
+
 def task_rows(name: str, s: RecoveredSettings, folder: Path) -> list[dict[str, Any]]:
     """A row for each reward, the sparse one first: the success of its agents by learner."""
     import jaxreward as jr
@@ -83,20 +99,21 @@ def task_rows(name: str, s: RecoveredSettings, folder: Path) -> list[dict[str, A
     from jaxreward.training.learners import for_recovered_rewards
 
     task = jr.make_task(name)
-    rows: list[dict[str, Any]] = [{"task": task.name, "reward": "sparse"}]
-    programs = [Program.default(task)]
+    rows: list[dict[str, Any]] = [{"task": task.name, "reward": kind} for kind in ("sparse", "constant")]
+    programs = [Program.default(task), jr.load_program(constant(task), task)]
     for expansions in s.expansions:
         for seed in range(s.search_seeds):
             told = found(task, seed, expansions, s, folder)
             programs.append(jr.load_program(told["program"], task))
             rows.append({"task": task.name, "reward": "found", "expansions": expansions, "seed": seed, **told})
-    for learner, ppo in (("quick", quick(task)), ("recovered", for_recovered_rewards(quick(task)))):
+    last = for_recovered_rewards(quick(task))
+    for learner, ppo in zip(LEARNERS, (quick(task), last.replace(absorbing=False), last), strict=True):
         result = jr.train(task, programs, ppo, seeds=s.seeds, steps=s.steps, checkpoints=1)
         for row, values in zip(rows, result.success.tolist(), strict=True):
             row[learner] = values
     for row in rows:
-        words = "sparse" if row["reward"] == "sparse" else f"{row['expansions']} expansions, seed {row['seed']}"
-        means = [f"{learner} {sum(row[learner]) / s.seeds:.3f}" for learner in ("quick", "recovered")]
+        words = f"{row['expansions']} expansions, seed {row['seed']}" if row["reward"] == "found" else row["reward"]
+        means = [f"{learner} {sum(row[learner]) / s.seeds:.3f}" for learner in LEARNERS]
         print(f"{task.name}, {words}: {', '.join(means)}", flush=True)
     return rows
 

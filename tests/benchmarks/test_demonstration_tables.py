@@ -42,11 +42,15 @@ def test_the_task_of_the_page_is_the_one_that_is_measured() -> None:
 
 
 @pytest.mark.slow
-def test_every_reward_is_trained_by_both_learners() -> None:
+def test_every_reward_is_trained_by_all_learners() -> None:
     settings = recovered.RecoveredSettings(
         tasks=("babyai/GoToObjS4",), search_seeds=1, expansions=(0,), candidates=4, seeds=1, steps=2_000
     )  # fmt: skip
-    sparse, found = recovered.run(settings)["rows"]
-    assert sparse["reward"] == "sparse" and (found["expansions"], found["seed"]) == (0, 0)
+    sparse, constant, found = recovered.run(settings)["rows"]
+    assert (sparse["reward"], constant["reward"]) == ("sparse", "constant") and (
+        found["expansions"],
+        found["seed"],
+    ) == (0, 0)
     assert "def compute_reward" in found["program"] and found["fitness"] < 0.0 <= found["accuracy"]
-    assert all(0.0 <= value <= 1.0 for row in (sparse, found) for name in ("quick", "recovered") for value in row[name])
+    rows = (sparse, constant, found)
+    assert all(0.0 <= value <= 1.0 for row in rows for name in recovered.LEARNERS for value in row[name])
