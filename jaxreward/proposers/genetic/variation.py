@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 
@@ -13,9 +13,6 @@ from jaxreward.function_source.statements import Statement, fresh_name, lines_of
 from jaxreward.proposers.genetic.genome import ENTRY, Gene, Genome, Part, number
 from jaxreward.proposers.genetic.lexicon import KIND, Lexicon, subjects
 from jaxreward.records import Fragment
-
-if TYPE_CHECKING:
-    from jaxreward.proposers.genetic.blocks import Blocks
 
 MOST = {"observation": 20, "reward": 10}
 WIDEST = 384
@@ -27,6 +24,22 @@ BASIC = 0.8
 """Chance of each fragment tagged `basic` to be in a new observation."""
 
 
+class BlockOperators(Protocol):
+    """Operators on genomes by the subgoals of a task (`blocks.Blocks`)."""
+
+    @property
+    def share(self) -> float:
+        """How often a program from scratch is built in blocks."""
+        ...
+
+    def scratch(self, variation: Variation) -> Genome: ...
+    def edit(self, kind: str, genome: Genome, variation: Variation) -> Genome: ...
+    def repaired(self, genome: Genome, dead: Collection[str], variation: Variation) -> Genome: ...
+    def needs(self, name: str) -> bool: ...
+    def with_reward(self, genome: Genome, variation: Variation) -> Genome: ...
+    def crossover(self, one: Genome, other: Genome, variation: Variation) -> Genome: ...
+
+
 class Variation:
     """Operators on genomes over a lexicon, restricted to the parts that may change."""
 
@@ -35,7 +48,7 @@ class Variation:
         lexicon: Lexicon,
         rng: np.random.Generator,
         parts: Sequence[Part] = ("observation", "reward"),
-        blocks: Blocks | None = None,
+        blocks: BlockOperators | None = None,
     ):
         self.lexicon, self.rng, self.parts, self.blocks = lexicon, rng, tuple(parts), blocks
 
