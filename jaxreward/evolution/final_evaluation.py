@@ -10,7 +10,6 @@ import dataclasses
 
 from jaxreward import files
 from jaxreward.evolution.loop import Evolution
-from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.evolution.setup import Setup
 from jaxreward.objectives.training.candidate_trainer import CandidateTrainer
 from jaxreward.programs import Program
@@ -19,6 +18,7 @@ from jaxreward.reports.run_view import BEST_OF_N, FINAL_BEST
 from jaxreward.runs import Baseline, Run
 from jaxreward.runs.disk import explain_full_disk
 from jaxreward.runs.events import json_ready
+from jaxreward.training import PPO
 
 # Seeds of the final training start here, out of reach of any number of training seeds.
 FIRST_SEED = 1_000_000
@@ -37,11 +37,11 @@ def final_evaluation(main: Evolution) -> Score | None:
     seeds = range(FIRST_SEED, FIRST_SEED + s.final_seeds) if s.final_seeds else range(s.seeds)
     steps = s.final_steps or s.steps
     missing = {name for name, program in programs.items() if not _done(main, name, program, len(seeds), steps)}
-    for tag, together in _groups(s, programs).items():
+    for tag, ppo, together in _groups(s.ppo, programs):
         if not missing & together.keys():
             continue
         # All of them and not the missing alone: so a run killed between two events rounds as it would have.
-        trained = _trainer(main, tag).train(list(together.values()), steps=steps, seeds=seeds)
+        trained = _trainer(main, tag, ppo).train(list(together.values()), steps=steps, seeds=seeds)
         for row, (name, program) in enumerate(together.items()):
             if name in missing:
                 share = len(together)
@@ -58,19 +58,18 @@ def final_evaluation(main: Evolution) -> Score | None:
     return score
 
 
-def _groups(s: EvolveSettings, programs: dict[str, Program]) -> dict[str, dict[str, Program]]:
-    """What trains together, by tag. Where a recovered reward takes early ends for states that are never left, a reward
-    of the task's own does not: it says what an end is worth."""
-    if not s.ppo.absorbing:
-        return {"final": programs}
+def _groups(ppo: PPO, programs: dict[str, Program]) -> list[tuple[str, PPO, dict[str, Program]]]:
+    """What trains together, each with a tag and its learner. Where a recovered reward takes early ends for states that
+    are never left, a reward of the task's own does not: it says what an end is worth."""
+    if not ppo.absorbing:
+        return [("final", ppo, programs)]
     own = {name: program for name, program in programs.items() if name in ("sparse", "dense")}
-    return {"final": {name: p for name, p in programs.items() if name not in own}, "final-own": own}
+    found = {name: program for name, program in programs.items() if name not in own}
+    return [("final", ppo, found), ("final-own", ppo.replace(absorbing=False), own)]
 
 
-def _trainer(main: Evolution, tag: str) -> CandidateTrainer:
-    bench, s = main.bench, main.settings
-    if tag == "final-own":
-        s = dataclasses.replace(s, ppo=s.ppo.replace(absorbing=False))
+def _trainer(main: Evolution, tag: str, ppo: PPO) -> CandidateTrainer:
+    bench, s = main.bench, dataclasses.replace(main.settings, ppo=ppo)
     return CandidateTrainer(
         s, main.task, bench.store, bench.room(), tag, "final training", bench.progress, bench.should_stop,
     )  # fmt: skip

@@ -140,7 +140,7 @@ class Live:
         if trained:
             shown = trained if len(trained) <= _MOST else trained[:_FEW]
             text += f", {trained[0].measure.name} {' '.join(_short(s.mean, s.measure) for s in shown)}"
-            text += f" and {len(trained) - len(shown)} less" if len(shown) < len(trained) else ""
+            text += f" and {len(trained) - len(shown)} others" if len(shown) < len(trained) else ""
         if failed:
             text += f"; without a score: {', '.join(sorted(failed))}"
         if best is not None and best.score is not None:

@@ -12,6 +12,7 @@ from jaxreward.proposers.genetic.genetic_proposer import GeneticProposer
 from jaxreward.proposers.genetic.genome import Genome, read
 from jaxreward.proposers.genetic.variation import Variation
 from jaxreward.proposers.registry import make_proposer
+from jaxreward.records.subgoals import FEATURES, TERMS
 from jaxreward.tasks import card, make_task
 from tests.proposers.material import ROBOT, feedback, request, result
 
@@ -126,4 +127,4 @@ def test_blocks_need_subgoals_and_the_genetic_proposer():
     with pytest.raises(InvalidSetting, match="blocks"):
         EvolveSettings(blocks=True, proposer="llm").check()
     assert EvolveSettings(blocks=True).proposer_options() == {"blocks": True}
-    assert set(CHANCES) == {"directions", "flags", "approaches", "completions", "events"}
+    assert {*CHANCES} == {*FEATURES, *TERMS}

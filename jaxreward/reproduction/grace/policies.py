@@ -19,7 +19,7 @@ from jaxreward.reproduction.grace.reward_search import ExpandedLevelSearch, Rewa
 from jaxreward.reproduction.layout import Measured, numbers_of
 from jaxreward.runs.checkpoint import Checkpoints
 from jaxreward.tasks import Task
-from jaxreward.training import Checkpointing, Interrupted, TrainResult, imitate, quick, train
+from jaxreward.training import PPO, Checkpointing, Interrupted, TrainResult, imitate, quick, train
 from jaxreward.training.learners import for_imitation
 
 TRAJECTORIES = 8
@@ -120,6 +120,9 @@ class Imitation(Training):
 
     @abstractmethod
     def expert(self, plan: Plan) -> Trajectories: ...
+
+    def settings(self, plan: Plan) -> dict[str, Any]:
+        return super().settings(plan) | {"absorbing": for_imitation(PPO()).absorbing}
 
     def env_steps(self, plan: Plan) -> int:
         return plan.budget.seeds * plan.steps
