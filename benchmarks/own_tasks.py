@@ -24,7 +24,7 @@ from scipy.stats import binomtest
 from benchmarks.command import save, status_of
 from jaxreward.commands.resolve import parse
 from jaxreward.errors import UserError
-from jaxreward.evolution.settings import VocabularyOption
+from jaxreward.evolution.search_options import VocabularyOption
 
 
 @dataclass(frozen=True)

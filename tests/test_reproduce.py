@@ -21,7 +21,7 @@ from jaxreward.errors import ChangedSetting, InvalidSetting, UnknownName, Unusab
 from jaxreward.reproduction import registry
 from jaxreward.reproduction.cell import Budget, Cell, Plan
 from jaxreward.reproduction.entry import Entry, Results
-from jaxreward.reproduction.grace.episodes import MIXED, before_success, learner
+from jaxreward.reproduction.grace.episodes import MIXED, before_success
 from jaxreward.reproduction.grace.figure4 import Figure4, Figure4b
 from jaxreward.reproduction.grace.policies import searches_of
 from jaxreward.reproduction.grace.published import MULTI_TASK, TABLE_1, TABLE_2, TABLE_3
@@ -32,6 +32,8 @@ from jaxreward.reproduction.layout import Measured, Published, ResultTable, Row,
 from jaxreward.tasks import Task
 from jaxreward.tasks.levels.catalogue import LEVELS
 from jaxreward.tasks.levels.mix import LevelMix
+from jaxreward.training import quick
+from jaxreward.training.learners import for_recovered_rewards
 
 pytestmark = pytest.mark.usefixtures("unsynced")
 (command,) = COMMANDS
@@ -296,7 +298,7 @@ def test_searches_of_tables_expand_their_data_by_the_learner_of_the_policies(tmp
     (search,) = searches_of("GoToObj", plan)
     own, plain = search.search(plan), LevelSearch("GoToObj", 8, 8, 0).search(plan)
     assert own.option == ("expansions=2",) and plain.option == ()
-    assert own.ppo == learner(search.task()) and own.ppo.bootstrap and own.ppo.center_values
+    assert own.ppo == for_recovered_rewards(quick(search.task())) and own.ppo.absorbing
 
 
 def test_the_multi_task_row_is_one_reward_for_levels_of_one_shape(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated
 from jaxreward.commands.resolve import Command, Resolved
 from jaxreward.config import Arg
 from jaxreward.errors import UserError
-from jaxreward.evolution.settings import VocabularyOption
+from jaxreward.evolution.search_options import VocabularyOption
 from jaxreward.evolution.vocabulary import vocabulary_for
 from jaxreward.extras import install, missing
 from jaxreward.records import Vocabulary

@@ -20,7 +20,8 @@ from jaxreward.config import Arg, check_bounds
 from jaxreward.demonstrations import Positives, Trajectories, joined, load_trajectories
 from jaxreward.errors import FileProblem, InvalidSetting, UnusableFile, UserError
 from jaxreward.evolution.presets import preset, quick_learner, quick_steps
-from jaxreward.evolution.settings import TrainingOptions, plain
+from jaxreward.evolution.search_options import TrainingOptions
+from jaxreward.evolution.settings import plain
 from jaxreward.evolution.task_check import require_vocabulary
 from jaxreward.extras import require
 from jaxreward.formatting import seeds_text

@@ -15,7 +15,8 @@ from jaxreward.config import Arg, check_bounds, is_file
 from jaxreward.errors import InvalidSetting, nearest
 from jaxreward.evolution.identities import Identity
 from jaxreward.evolution.presets import preset
-from jaxreward.evolution.settings import EvolveSettings, SearchOptions
+from jaxreward.evolution.search_options import SearchOptions
+from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.evolution.setup import Objects
 from jaxreward.proposers.llm.llm_settings import LlmSettings
 from jaxreward.records import Evolve

@@ -6,7 +6,8 @@ import dataclasses
 from dataclasses import dataclass
 
 from jaxreward.errors import UnknownName, UserError
-from jaxreward.evolution.settings import EvolveSettings, ObjectiveName
+from jaxreward.evolution.search_options import ObjectiveName
+from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.sentences import mention
 from jaxreward.tasks import Box, Task, has_real_actions
 from jaxreward.training import PPO, paper

@@ -15,7 +15,8 @@ from jaxreward.evolution.fingerprint import digest_of
 from jaxreward.evolution.identities import Identity
 from jaxreward.evolution.parts import MOST
 from jaxreward.evolution.presets import preset, usual_strategy
-from jaxreward.evolution.settings import EvolveSettings, VocabularyOption
+from jaxreward.evolution.search_options import VocabularyOption
+from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.evolution.setup import Objects
 from jaxreward.proposers.llm.secrets import Secrets
 from jaxreward.proposers.registry import NAMES, load_proposer

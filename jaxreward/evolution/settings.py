@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 
 from jaxreward.config import Arg, check_bounds, label_of
 from jaxreward.errors import FileProblem, InvalidSetting, UnknownName, UnusableFile, UserError
-from jaxreward.objectives.demonstrations.demonstration_options import DemonstrationOptions
+from jaxreward.evolution.search_options import SearchOptions
 from jaxreward.proposers.llm.llm_settings import LlmSettings
 from jaxreward.records import Evolve
 from jaxreward.runs.run import check_name
@@ -20,94 +20,16 @@ from jaxreward.search.registry import make_strategy, strategy_class
 from jaxreward.sentences import mention
 from jaxreward.tasks import Task, make_task_of
 from jaxreward.tracking import SinkName, require
-from jaxreward.training.execution import Execution
-from jaxreward.training.hyperparameters import PPO, CollectorOption, CompileOption, PopulationOption
-from jaxreward.training.plan import EVAL_EPISODES, make_schedule
+from jaxreward.training.hyperparameters import PPO
+from jaxreward.training.plan import make_schedule
 from jaxreward.training.rungs import Rung
 
-BASELINES = ("sparse", "dense", "best-of-n")
 Judge = Literal["files", "terminal"]
-ObjectiveName = Literal["training", "demonstrations"]
-_FOR_TRAINING = ("filter_steps", "restart", "halving", "prune", "contender_seeds", "tune", "tune_steps")
-"""Settings of the training of candidates, which other objectives do not have."""
 TEXTS = "texts"
 """What the settings of a search on text have in place of the name of a task; see `text_search`."""
-VocabularyOption = Literal["auto", "own", "derived", "both"]
-_OLD_COLLECTORS = {"linked": "stepwise", "hasty": "fused"}
-
-
-@dataclass(frozen=True)
-class TrainingOptions:
-    """Options of every command that trains programs."""
-
-    task_arg: Annotated[tuple[str, ...], Arg(adds=True)] = ()
-    """Options of the task. Each is KEY=VALUE, such as push_force_scale=2; `jaxreward tasks NAME` lists them."""
-    memory_gb: Annotated[float | None, Arg(positive=True)] = None
-    """Memory that training may take on a device. By default most of what is free."""
-    chunk: Annotated[int | None, Arg(least=1)] = None
-    """Programs compiled together, at most. By default what fits, on a CPU of at most 16 structures."""
-    collector: Annotated[CollectorOption, Arg(renamed=_OLD_COLLECTORS)] = "auto"
-    """How experience is collected. fused: by one compiled function; stepwise: by one for each structure of programs and
-    one for the rest; auto: the one that should finish first."""
-    compile: CompileOption = "auto"
-    """Of the fused collector on a CPU: full optimisation, or fast compilation to slower code."""
-    population: PopulationOption = "auto"
-    """Whether programs are code or data. rows: each is compiled and applied to its own rows; bank: what they are made
-    of is applied to all rows, and programs of known parts compile nothing; auto: rows on a CPU, bank elsewhere."""
-    eval_episodes: Annotated[int, Arg(least=1)] = EVAL_EPISODES
-    """Held-out episodes of each seed at the end. Points of the curves have as many, but at most --ppo.envs."""
-    unsafe_no_sandbox: bool = False
-    """Check programs without the sandbox. For systems that have none, and programs you trust."""
-    dry_run: bool = False
-    """Print the plan and its estimated cost alone."""
-    json: bool = False
-    """End standard output with one JSON object. All else goes to standard error."""
-
-    def execution(self, room: tuple[int, int] = (0, 0)) -> Execution:
-        """Where and how the programs train."""
-        return Execution(self.memory_gb, self.chunk, self.collector, self.compile, self.population, room=room)
-
-
-@dataclass(frozen=True)
-class SearchOptions(TrainingOptions):
-    """Options of a search, and of a comparison of searches."""
-
-    bandit: bool = False
-    """Choose operators by what they have brought so far. Models are chosen so too, by cost as well."""
-    vocabulary: VocabularyOption = "auto"
-    """What the genetic proposer builds programs from. own: the vocabulary that the task brings; derived: one made from
-    the task's view, random play and reward; both; auto: its own, and derived where it brings none."""
-    blocks: bool = False
-    """Genetic proposer: build programs in blocks, one for each subgoal. The task must say what leads to its goal
-    (`jaxreward tasks NAME`), as XLand's do."""
-    observation: Path | None = None
-    """With --evolve reward: a file whose get_observation all have. It takes the place of the task's own."""
-    generation: Annotated[int, Arg(least=1)] = 8
-    """Candidates proposed and trained side by side."""
-    seeds: Annotated[int, Arg(least=1)] = 2
-    """Training seeds of a candidate."""
-    filter_steps: Annotated[int, Arg(least=0)] = 0
-    """Short rung: when candidates that lag stop; 0 for none. A candidate lags below --filter-threshold."""
-    filter_threshold: float | None = None
-    """What the short rung asks for, in the task's metric. By default a success rate of 0.05."""
-    tune: Annotated[int, Arg(least=0)] = 0
-    """Weight settings of each reward to try first; 0: none. They train side by side, its own among them; the best is
-    written into the source before its candidate is trained."""
-    tune_steps: Annotated[int, Arg(least=0)] = 0
-    """Environment steps of each setting and seed; 0: --steps / 4."""
-    final_seeds: Annotated[int, Arg(least=0)] = 5
-    """Fresh seeds of the final training; 0 for none. The best and the baselines are trained again on them."""
-    final_steps: Annotated[int, Arg(least=0)] = 0
-    """Environment steps of each of them; 0: --steps."""
-    max_attempts: Annotated[int, Arg(least=0)] = 0
-    """Programs proposed at most; 0: 4 x candidates. Failures and duplicates count."""
-    objective: ObjectiveName = "training"
-    """What a program is scored by. training: what agents that train with it reach; demonstrations: how well its reward
-    tells the states of an expert from others, without any training."""
-    demonstrations: Annotated[DemonstrationOptions, Arg(flat=True)] = field(default_factory=DemonstrationOptions)
-    """Demonstrations."""
-    llm: Annotated[LlmSettings, Arg(flat=True)] = field(default_factory=LlmSettings)
-    """Language models."""
+BASELINES = ("sparse", "dense", "best-of-n")
+_FOR_TRAINING = ("filter_steps", "restart", "halving", "prune", "contender_seeds", "tune", "tune_steps")
+"""Settings of the training of candidates, which other objectives do not have."""
 
 
 @dataclass(frozen=True)
@@ -200,174 +122,7 @@ class EvolveSettings(SearchOptions):
 
     def check(self) -> None:
         """Raise a `UserError` for the first invalid setting."""
-        check_bounds(self)
-        if self.filter_steps >= self.steps:
-            raise InvalidSetting(
-                f"{mention('filter_steps', self.filter_steps)} must be smaller than {mention('steps', self.steps)}",
-                "filter_steps",
-                "steps",
-            )
-        if self.restart and not self.filter_steps:
-            raise InvalidSetting(
-                f"{mention('restart', True)} trains the short rung apart: give it {mention('filter_steps')}",
-                "filter_steps",
-                "restart",
-            )
-        if not math.isfinite(self.threshold):
-            raise InvalidSetting(
-                f"{mention('filter_threshold')} is a value of the task's metric, not {self.filter_threshold}",
-                "filter_threshold",
-            )
-        if 0 < self.contender_seeds <= self.seeds:
-            raise InvalidSetting(
-                f"{mention('contender_seeds')} are more than {mention('seeds', self.seeds)}, or 0, not "
-                f"{self.contender_seeds}",
-                "contender_seeds",
-                "seeds",
-            )
-        if self.tune == 1:
-            raise InvalidSetting(
-                f"{mention('tune')} counts the reward's own setting: give it at least 2, or 0 for none", "tune"
-            )
-        if self.tune and self.evolves == "observation":
-            raise InvalidSetting(
-                f"{mention('tune')} searches the numbers of rewards, and this search evolves observations alone",
-                "tune",
-                "evolve",
-            )
-        if self.tune_steps and not self.tune:
-            raise InvalidSetting(f"{mention('tune_steps')} is for {mention('tune')}", "tune_steps", "tune")
-        if self.tune_steps > self.steps:
-            raise InvalidSetting(
-                f"{mention('tune_steps', self.tune_steps)} must not be larger than {mention('steps', self.steps)}",
-                "tune_steps",
-                "steps",
-            )
-        check_name(self.run_name, "run")
-        require(self.track)
-        if len(set(self.baselines)) < len(self.baselines):
-            raise InvalidSetting(f"{mention('baselines')} names one of them twice; name each once", "baselines")
-        if "best-of-n" in self.baselines and self.strategy == "best-of-n":
-            raise InvalidSetting(
-                f"{mention('strategy', 'best-of-n')} cannot be compared with itself; leave it out of "
-                f"{mention('baselines')}",
-                "baselines",
-                "strategy",
-            )
-        unknown = [b for b in self.baselines if b not in BASELINES]
-        if unknown:
-            raise UnknownName("baseline", unknown[0], BASELINES, otherwise="choose from", settings=("baselines",))
-        if self.judge != "files" and not self.asks_people:
-            raise InvalidSetting(
-                f"{mention('judge')} is for strategies that ask people, and {self.strategy} with these options "
-                "does not",
-                "judge",
-                "strategy",
-            )
-        if self.observation is not None and self.evolves != "reward":
-            raise InvalidSetting(
-                f"{mention('observation')} is for {mention('evolve', 'reward')}; this search evolves {self.evolves}",
-                "observation",
-                "evolve",
-            )
-        given = self.observation is None or self.resume or self.proposer == "replay"
-        if self.observation is not None and not (given or self.observation.is_file()):
-            raise UnusableFile(
-                f"{mention('observation')}: there is no file {self.observation}", self.observation, FileProblem.MISSING
-            )
-        if self.proposer == "replay" and self.recording is None:
-            raise InvalidSetting(
-                f"{mention('proposer', 'replay')} needs {mention('recording')}: the folder of a run or its "
-                "events.jsonl",
-                "recording",
-                "proposer",
-            )
-        if self.blocks and (self.proposer != "genetic" or self.objective != "training"):
-            raise InvalidSetting(
-                f"{mention('blocks')} is for {mention('proposer', 'genetic')} and {mention('objective', 'training')}",
-                "blocks",
-                "proposer",
-                "objective",
-            )
-        if self.proposer != "replay" and self.recording is not None:
-            raise InvalidSetting(
-                f"{mention('recording')} is for {mention('proposer', 'replay')}; the {self.proposer} proposer "
-                "has no use for it",
-                "recording",
-                "proposer",
-            )
-        if self.proposer == "llm" and not self.llm.model:
-            raise InvalidSetting(
-                f"{mention('proposer', 'llm')} needs {mention('model')}: a name of litellm's, e.g. "
-                "anthropic/claude-sonnet-4-5",
-                "llm.model",
-                "proposer",
-            )
-        unused = [name for name in self._idle_llm_options() if getattr(self.llm, name) != getattr(LlmSettings(), name)]
-        if unused:
-            raise InvalidSetting(
-                f"{mention(unused[0])} is for {mention('proposer', 'llm')}; the {self.proposer} proposer has "
-                "no use for it",
-                f"llm.{unused[0]}",
-                "proposer",
-            )
-        self._check_objective()
-        self.llm.check()
-        self.ppo.check()
-        self.execution().check(self.ppo)
-        if self.halving and self.generation < 2:
-            raise InvalidSetting(
-                f"{mention('halving')} stops the worse half of a generation: give it "
-                f"{mention('generation', 2)} or more",
-                "generation",
-                "halving",
-            )
-        if self.halving and self.steps >> self.halving < self.ppo.batch:
-            raise InvalidSetting(
-                f"{mention('halving', self.halving)} would first cut after {self.steps >> self.halving} of "
-                f"{self.steps} steps, "
-                f"which is less than an update of {self.ppo.batch}",
-                "halving",
-                "steps",
-            )
-        if self.prune and self.steps < 8 * self.ppo.batch:
-            raise InvalidSetting(
-                f"{mention('prune', True)} cuts at eighths of {mention('steps')}, and {self.steps} are less "
-                "than eight updates "
-                f"of {self.ppo.batch}",
-                "prune",
-                "steps",
-            )
-        make_schedule(self.ppo, self.steps, 1, self.rungs())
-
-    def _check_objective(self) -> None:
-        if self.resume:  # a run has copies of its data
-            return
-        self.demonstrations.check(self.objective)
-        if self.objective == "training":
-            return
-        objective = mention("objective", self.objective)
-        if self.evolves != "reward":
-            raise InvalidSetting(
-                f"{objective} scores rewards alone: say {mention('evolve', 'reward')}, or "
-                f"{mention('strategy', 'grace')}",
-                *("evolve", "objective"),
-            )
-        given = [name for name in _FOR_TRAINING if getattr(self, name)]
-        if given:
-            raise InvalidSetting(
-                f"{mention(given[0])} is for {mention('objective', 'training')}; {objective} trains no candidates",
-                *(given[0], "objective"),
-            )
-
-    def _idle_llm_options(self) -> list[str]:
-        """Options of language models that the proposer has no use for; a replay takes those of its recording."""
-        if self.proposer in ("llm", "replay"):
-            return []
-        used = ("wait_s", "repairs", "prompts") if self.proposer == "manual" else ()
-        if self.asks_people:
-            used += ("wait_s",)
-        return [f.name for f in dataclasses.fields(LlmSettings) if f.name not in used]
+        _check(self)
 
     def proposer_options(self) -> dict[str, Any]:
         if self.proposer in ("llm", "manual"):
@@ -408,6 +163,206 @@ class EvolveSettings(SearchOptions):
         values = {f.name: getattr(self, f.name) for f in fields if f.name not in skip}
         spelt_out = write_options(self.strategy, read_options(self.strategy, self.option))
         return plain({**values, "option": spelt_out, "evolve": self.evolves, "filter_threshold": self.threshold})
+
+
+def _check(settings: EvolveSettings) -> None:
+    check_bounds(settings)
+    _check_training(settings)
+    check_name(settings.run_name, "run")
+    require(settings.track)
+    _check_baselines(settings)
+    _check_parts(settings)
+    _check_proposer(settings)
+    _check_objective(settings)
+    settings.llm.check()
+    settings.ppo.check()
+    settings.execution().check(settings.ppo)
+    _check_cuts(settings)
+
+
+def _check_training(settings: EvolveSettings) -> None:
+    """The short rung, contenders and tuning."""
+    if settings.filter_steps >= settings.steps:
+        raise InvalidSetting(
+            f"{mention('filter_steps', settings.filter_steps)} must be smaller than {mention('steps', settings.steps)}",
+            "filter_steps",
+            "steps",
+        )
+    if settings.restart and not settings.filter_steps:
+        raise InvalidSetting(
+            f"{mention('restart', True)} trains the short rung apart: give it {mention('filter_steps')}",
+            "filter_steps",
+            "restart",
+        )
+    if not math.isfinite(settings.threshold):
+        raise InvalidSetting(
+            f"{mention('filter_threshold')} is a value of the task's metric, not {settings.filter_threshold}",
+            "filter_threshold",
+        )
+    if 0 < settings.contender_seeds <= settings.seeds:
+        raise InvalidSetting(
+            f"{mention('contender_seeds')} are more than {mention('seeds', settings.seeds)}, or 0, not "
+            f"{settings.contender_seeds}",
+            "contender_seeds",
+            "seeds",
+        )
+    if settings.tune == 1:
+        raise InvalidSetting(
+            f"{mention('tune')} counts the reward's own setting: give it at least 2, or 0 for none", "tune"
+        )
+    if settings.tune and settings.evolves == "observation":
+        raise InvalidSetting(
+            f"{mention('tune')} searches the numbers of rewards, and this search evolves observations alone",
+            "tune",
+            "evolve",
+        )
+    if settings.tune_steps and not settings.tune:
+        raise InvalidSetting(f"{mention('tune_steps')} is for {mention('tune')}", "tune_steps", "tune")
+    if settings.tune_steps > settings.steps:
+        raise InvalidSetting(
+            f"{mention('tune_steps', settings.tune_steps)} must not be larger than {mention('steps', settings.steps)}",
+            "tune_steps",
+            "steps",
+        )
+
+
+def _check_baselines(settings: EvolveSettings) -> None:
+    """What the best is compared with."""
+    if len(set(settings.baselines)) < len(settings.baselines):
+        raise InvalidSetting(f"{mention('baselines')} names one of them twice; name each once", "baselines")
+    if "best-of-n" in settings.baselines and settings.strategy == "best-of-n":
+        raise InvalidSetting(
+            f"{mention('strategy', 'best-of-n')} cannot be compared with itself; leave it out of "
+            f"{mention('baselines')}",
+            "baselines",
+            "strategy",
+        )
+    unknown = [b for b in settings.baselines if b not in BASELINES]
+    if unknown:
+        raise UnknownName("baseline", unknown[0], BASELINES, otherwise="choose from", settings=("baselines",))
+
+
+def _check_parts(settings: EvolveSettings) -> None:
+    """The judge, and the observation that is given."""
+    if settings.judge != "files" and not settings.asks_people:
+        raise InvalidSetting(
+            f"{mention('judge')} is for strategies that ask people, and {settings.strategy} with these options "
+            "does not",
+            "judge",
+            "strategy",
+        )
+    if settings.observation is not None and settings.evolves != "reward":
+        raise InvalidSetting(
+            f"{mention('observation')} is for {mention('evolve', 'reward')}; this search evolves {settings.evolves}",
+            "observation",
+            "evolve",
+        )
+    given = settings.observation is None or settings.resume or settings.proposer == "replay"
+    if settings.observation is not None and not (given or settings.observation.is_file()):
+        raise UnusableFile(
+            f"{mention('observation')}: there is no file {settings.observation}",
+            settings.observation,
+            FileProblem.MISSING,
+        )
+
+
+def _check_proposer(settings: EvolveSettings) -> None:
+    """The proposer, and what is for another one."""
+    if settings.proposer == "replay" and settings.recording is None:
+        raise InvalidSetting(
+            f"{mention('proposer', 'replay')} needs {mention('recording')}: the folder of a run or its events.jsonl",
+            "recording",
+            "proposer",
+        )
+    if settings.blocks and (settings.proposer != "genetic" or settings.objective != "training"):
+        raise InvalidSetting(
+            f"{mention('blocks')} is for {mention('proposer', 'genetic')} and {mention('objective', 'training')}",
+            "blocks",
+            "proposer",
+            "objective",
+        )
+    if settings.proposer != "replay" and settings.recording is not None:
+        raise InvalidSetting(
+            f"{mention('recording')} is for {mention('proposer', 'replay')}; the {settings.proposer} proposer "
+            "has no use for it",
+            "recording",
+            "proposer",
+        )
+    if settings.proposer == "llm" and not settings.llm.model:
+        raise InvalidSetting(
+            f"{mention('proposer', 'llm')} needs {mention('model')}: a name of litellm's, e.g. "
+            "anthropic/claude-sonnet-4-5",
+            "llm.model",
+            "proposer",
+        )
+    unused = [
+        name for name in _idle_llm_options(settings) if getattr(settings.llm, name) != getattr(LlmSettings(), name)
+    ]
+    if unused:
+        raise InvalidSetting(
+            f"{mention(unused[0])} is for {mention('proposer', 'llm')}; the {settings.proposer} proposer has "
+            "no use for it",
+            f"llm.{unused[0]}",
+            "proposer",
+        )
+
+
+def _check_objective(settings: EvolveSettings) -> None:
+    """The objective, and what is for another one."""
+    if settings.resume:  # a run has copies of its data
+        return
+    settings.demonstrations.check(settings.objective)
+    if settings.objective == "training":
+        return
+    objective = mention("objective", settings.objective)
+    if settings.evolves != "reward":
+        raise InvalidSetting(
+            f"{objective} scores rewards alone: say {mention('evolve', 'reward')}, or {mention('strategy', 'grace')}",
+            *("evolve", "objective"),
+        )
+    given = [name for name in _FOR_TRAINING if getattr(settings, name)]
+    if given:
+        raise InvalidSetting(
+            f"{mention(given[0])} is for {mention('objective', 'training')}; {objective} trains no candidates",
+            *(given[0], "objective"),
+        )
+
+
+def _idle_llm_options(settings: EvolveSettings) -> list[str]:
+    """Options of language models that the proposer has no use for; a replay takes those of its recording."""
+    if settings.proposer in ("llm", "replay"):
+        return []
+    used = ("wait_s", "repairs", "prompts") if settings.proposer == "manual" else ()
+    if settings.asks_people:
+        used += ("wait_s",)
+    return [f.name for f in dataclasses.fields(LlmSettings) if f.name not in used]
+
+
+def _check_cuts(settings: EvolveSettings) -> None:
+    """Where candidates stop, by the number of updates."""
+    if settings.halving and settings.generation < 2:
+        raise InvalidSetting(
+            f"{mention('halving')} stops the worse half of a generation: give it {mention('generation', 2)} or more",
+            "generation",
+            "halving",
+        )
+    if settings.halving and settings.steps >> settings.halving < settings.ppo.batch:
+        raise InvalidSetting(
+            f"{mention('halving', settings.halving)} would first cut after {settings.steps >> settings.halving} of "
+            f"{settings.steps} steps, "
+            f"which is less than an update of {settings.ppo.batch}",
+            "halving",
+            "steps",
+        )
+    if settings.prune and settings.steps < 8 * settings.ppo.batch:
+        raise InvalidSetting(
+            f"{mention('prune', True)} cuts at eighths of {mention('steps')}, and {settings.steps} are less "
+            "than eight updates "
+            f"of {settings.ppo.batch}",
+            "prune",
+            "steps",
+        )
+    make_schedule(settings.ppo, settings.steps, 1, settings.rungs())
 
 
 def require_task(name: str) -> None:

@@ -12,7 +12,8 @@ from pydantic import ValidationError
 
 from jaxreward import files
 from jaxreward.errors import FileProblem, UnusableFile
-from jaxreward.evolution.settings import EvolveSettings, VocabularyOption
+from jaxreward.evolution.search_options import VocabularyOption
+from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.function_source.statements import Statement, fresh_name
 from jaxreward.objectives.demonstrations.scoring import DemonstrationData
 from jaxreward.records import Vocabulary

@@ -299,3 +299,24 @@ def test_numbers_of_like_bounds_are_compared():
     assert float(functions["cart_is_flag"](near)[0]) == 1.0 and float(functions["cart_is_flag"](far)[0]) == 0.0
     assert float(functions["cart_less_flag"](far)[0]) < 0.0 == float(functions["cart_less_flag"](near)[0])
     assert float(functions["cart_to_flag_potential"](far, 0, near)) > 0.0
+
+
+def test_clocks_and_copies_of_a_real_action_are_no_contrast():
+    rng = np.random.default_rng(0)
+    steps, actions = np.arange(1024, dtype=np.float32), rng.uniform(-1, 1, (1024, 2)).astype(np.float32)
+    place, pushed = rng.normal(size=1024).astype(np.float32), rng.normal(size=1024).astype(np.float32)
+    views = {"clock": steps * 0.001, "last": np.zeros((1024, 2), np.float32), "place": place, "fixed": place}
+    next_views = {"clock": (steps + 1) * 0.001, "last": 0.5 * actions + 0.1, "place": pushed, "fixed": place}
+    expert = (steps < 500) & (actions[:, 0] > 0) | (pushed + place > 0.5)
+    names = {"clock": 1, "last": 2, "place": 1, "fixed": 1}
+    fragments = [
+        Fragment(
+            name=name, kind="feature", size=size, source=f"def {name}(state):\n    return jnp.ravel(state['{name}'])"
+        )
+        for name, size in names.items()
+    ]
+    played = labelled(views, actions, next_views, expert)
+    found = {
+        fragment.name for fragment in contrast_vocabulary(Vocabulary(fragments=tuple(fragments)), played).fragments
+    }
+    assert {name.split("_")[0] for name in found - set(names)} == {"place", "fixed", "everywhere"}

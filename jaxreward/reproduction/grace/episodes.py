@@ -17,8 +17,6 @@ from jaxreward.objectives.demonstrations.scoring import DemonstrationData
 from jaxreward.reproduction.grace.published import MULTI_TASK, TRAJECTORIES
 from jaxreward.tasks import Task, make_task_of
 from jaxreward.tasks.levels.mix import BETWEEN
-from jaxreward.training import PPO, quick
-from jaxreward.training.learners import for_recovered_rewards
 
 HELD_OUT = 200
 """Episodes of the expert, and others, that accuracy is measured on. The paper has about 480 of each."""
@@ -46,11 +44,6 @@ def task_name(part: str) -> str:
 def level_task(level: str) -> Task:
     """The level as a task; the same object for all cells, by which programs, compiled functions and so on are kept."""
     return make_task_of(task_name(level))
-
-
-def learner(task: Task) -> PPO:
-    """The learner of all policies but those that imitate, also those of known rewards."""
-    return for_recovered_rewards(quick(task))
 
 
 def level_seconds(env_steps: int) -> float:

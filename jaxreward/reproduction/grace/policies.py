@@ -14,13 +14,13 @@ from jaxreward.programs import Program
 from jaxreward.records import SUCCESS, Measure
 from jaxreward.reproduction.cell import Cell, Plan
 from jaxreward.reproduction.entry import Results
-from jaxreward.reproduction.grace.episodes import LevelEpisodes, learner, level_seconds, level_task, levels_of
+from jaxreward.reproduction.grace.episodes import LevelEpisodes, level_seconds, level_task, levels_of
 from jaxreward.reproduction.grace.reward_search import ExpandedLevelSearch, RewardSearch
 from jaxreward.reproduction.layout import Measured, numbers_of
 from jaxreward.runs.checkpoint import Checkpoints
 from jaxreward.tasks import Task
 from jaxreward.training import PPO, Checkpointing, Interrupted, TrainResult, imitate, quick, train
-from jaxreward.training.learners import for_imitation
+from jaxreward.training.learners import for_imitation, for_recovered_rewards
 
 TRAJECTORIES = 8
 """Expert trajectories of each level that GRACE is given in tables 2 and 3, and as many negative ones."""
@@ -38,6 +38,10 @@ class Training(Cell):
 
     @abstractmethod
     def task(self) -> Task: ...
+
+    def ppo(self) -> PPO:
+        """The learner, before it is adapted to the kind of reward."""
+        return quick(self.task())
 
     @abstractmethod
     def train(self, plan: Plan, tools: Tools, **how: Any) -> TrainResult:
@@ -93,7 +97,7 @@ class RewardPolicies(Training):
 
     def train(self, plan: Plan, tools: Tools, **how: Any) -> TrainResult:
         found = [cell.found(plan, tools.checker) for cell in self.needs(plan)]
-        return train(self.task(), [*self.known(), *found], learner(self.task()), **how)
+        return train(self.task(), [*self.known(), *found], for_recovered_rewards(self.ppo()), **how)
 
     def numbers(self, values: list[list[float]], result: TrainResult, plan: Plan) -> dict[str, Any]:
         found = values[-len(self.needs(plan)) :]
@@ -128,10 +132,8 @@ class Imitation(Training):
         return plan.budget.seeds * plan.steps
 
     def train(self, plan: Plan, tools: Tools, **how: Any) -> TrainResult:
-        task = self.task()
-        return imitate(
-            task, [self.expert(plan)], self.method, for_imitation(quick(task)), positives=self.positives, **how
-        )
+        ppo, expert = for_imitation(self.ppo()), self.expert(plan)
+        return imitate(self.task(), [expert], self.method, ppo, positives=self.positives, **how)
 
     def numbers(self, values: list[list[float]], result: TrainResult, plan: Plan) -> dict[str, Any]:
         return {self.method: values[0]}

@@ -22,9 +22,11 @@ from jaxreward.objectives.demonstrations.scoring import DemonstrationData, separ
 from jaxreward.programs import Checker, Program
 from jaxreward.records import ACCURACY
 from jaxreward.reproduction.cell import Cell, Plan
-from jaxreward.reproduction.grace.episodes import LevelEpisodes, learner, level_seconds, level_task
+from jaxreward.reproduction.grace.episodes import LevelEpisodes, level_seconds, level_task
 from jaxreward.search.grace import Grace
 from jaxreward.tasks import Task
+from jaxreward.training import quick
+from jaxreward.training.learners import for_recovered_rewards
 
 CANDIDATES = 40
 """Rewards that a search scores by default. The paper asks for 2,000: 100 generations of 20."""
@@ -166,4 +168,4 @@ class ExpandedLevelSearch(LevelSearch):
         return (f"expansions={EXPANSIONS}",)
 
     def more(self, plan: Plan) -> dict[str, Any]:
-        return {"steps": EXPANSION_STEPS, "ppo": learner(self.task())}
+        return {"steps": EXPANSION_STEPS, "ppo": for_recovered_rewards(quick(self.task()))}

@@ -63,10 +63,15 @@ def labelled(views: Any, actions: Array, next_views: Any, expert: Array) -> Play
 
 
 def contrasts_of(vocabulary: Vocabulary, played: Play) -> list[Contrast]:
-    """The columns of the vocabulary's features in which labelled states differ, the most telling first."""
+    """The columns of the vocabulary's features in which labelled states differ, the most telling first.
+
+    Clocks are left out, and copies of an action that is real: they tell what a policy did and for how long, and a
+    reward of them would not depend on what became of it.
+    """
     features = [f for f in vocabulary.fragments if f.kind == "feature"]
-    values = fragment_values(
-        features, vocabulary.helpers, vocabulary.constants, replace(played, views=played.next_views)
+    before, values = (
+        fragment_values(features, vocabulary.helpers, vocabulary.constants, replace(played, views=views))
+        for views in (played.views, played.next_views)
     )
     expert, signal = played.reward > 0.5, Signal(played.reward)
     found, seen = list[Contrast](), set[bytes]()
@@ -81,6 +86,8 @@ def contrasts_of(vocabulary: Vocabulary, played: Play) -> list[Contrast]:
             ):
                 continue
             seen.add(key)
+            if _is_clock(before[feature.name][:, column], x) or _is_action(x, played.actions):
+                continue
             found.append(_contrast(feature.name, column, x, expert, told))
     return sorted(found, key=lambda c: -c.told)[:MOST]
 
@@ -119,6 +126,21 @@ def _without_silent_terms(vocabulary: Vocabulary, played: Play) -> Vocabulary:
     return vocabulary.model_copy(
         update={"fragments": tuple(f for f in vocabulary.fragments if f.name not in silent)}
     )  # fmt: skip
+
+
+def _is_clock(before: Array, after: Array) -> bool:
+    """Whether a column changes at every step, by the same."""
+    change, rounding = after - before, 4 * np.finfo(np.float32).eps * np.abs(after).max()
+    return bool(np.ptp(change) - rounding < 1e-4 * np.abs(change).max() and np.abs(change).max() > rounding)
+
+
+def _is_action(x: Array, actions: Array) -> bool:
+    """Whether a column is one of the real actions, scaled or shifted."""
+    if actions.ndim != 2 or not np.issubdtype(actions.dtype, np.floating):
+        return False
+    centred, scaled = x - x.mean(), actions - actions.mean(0)
+    both = np.linalg.norm(centred) * np.linalg.norm(scaled, axis=0)
+    return bool((np.abs(centred @ scaled) > 0.9999 * both).any())
 
 
 def _contrast(feature: str, column: int, x: Array, expert: Array, told: float) -> Contrast:
