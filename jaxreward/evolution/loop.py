@@ -6,7 +6,6 @@ events so far; so a killed run, resumed, takes the same steps that it would have
 
 from __future__ import annotations
 
-import dataclasses
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -19,6 +18,7 @@ from jaxreward.errors import End, EndCause, UserError
 from jaxreward.evolution.artifacts import save_best_policy, save_for_judges, save_interface
 from jaxreward.evolution.budget import budget_spent, next_requests
 from jaxreward.evolution.endings import ending
+from jaxreward.evolution.own_answers import expansions_of, own_answer, room_of, training_of
 from jaxreward.evolution.profiling import Profile
 from jaxreward.evolution.repair import repair_requests
 from jaxreward.evolution.settings import EvolveSettings
@@ -31,7 +31,7 @@ from jaxreward.programs import Checker, Program, ProgramRejected
 from jaxreward.proposers.fixed import FixedObservation
 from jaxreward.proposers.llm.cost import Amount
 from jaxreward.proposers.proposer import Context
-from jaxreward.records import Candidate, Exchange, Failure, Proposal, Request, Result, Score
+from jaxreward.records import Candidate, Exchange, Proposal, Request, Score
 from jaxreward.runs import (
     Asked,
     AskedRequest,
@@ -122,7 +122,8 @@ class Evolution:
         if self.judge is not None:
             self.judge.open(context)
         self.bench = Bench(
-            run.path, self.store, checker, self._expansions, self._results, self._room, self._watch,
+            run.path, self.store, checker, lambda: expansions_of(self.progress),
+            lambda: tuple(self.progress.results.values()), lambda: room_of(self.progress), self._watch,
             lambda: stop.requested,
         )  # fmt: skip
         self.objective.open(self.bench)
@@ -273,7 +274,9 @@ class Evolution:
             return
         self._stop_here()
         for request in [request for request in waiting if request.operator in OWN]:
-            self.log(Proposed(proposal=self._own_answer(request)))
+            program = self.program(request.parents[0].candidate) if request.operator == "expand" else None
+            self.log(Proposed(proposal=own_answer(request, self.objective, program)))
+            self.forget(training_of(request))
         waiting = self.questions()
         if not waiting:
             return
@@ -299,18 +302,6 @@ class Evolution:
     def _parent(self, request: Request) -> Program | None:
         """The program of the first parent of a request."""
         return self.program(request.parents[0].candidate) if request.parents else None
-
-    def _own_answer(self, request: Request) -> Proposal:
-        """The answer to a request that the search answers by itself."""
-        parent = request.parents[0].candidate
-        if request.operator == "keep":
-            return Proposal(request_id=request.id, source=parent.source, proposer="search", thought=parent.thought)
-        found = self.objective.expand(f"expand-{request.id}", "more data", request, self.program(parent))
-        if found is None:
-            failure = Failure(stage="declined", message=f"the objective {self.objective.name} has no data to expand")
-            return Proposal(request_id=request.id, failure=failure)
-        self.forget(f"expand-{request.id}")
-        return Proposal(request_id=request.id, proposer="search", **dataclasses.asdict(found))
 
     def _prefetch(self, proposal: Proposal) -> None:
         """Check a program, and compile it, while the proposer works on others."""
@@ -398,24 +389,6 @@ class Evolution:
         for leftover in self.store.tags():
             if leftover.startswith(f"{tag}-"):
                 self.store.delete(leftover)
-
-    def _expansions(self) -> tuple[str, ...]:
-        """Ids of the requests by which the data of the objective were expanded."""
-        known = [r for r in self.progress.results.values() if r.candidate.operator == "expand" and r.words]
-        found = [result.candidate.id for result in known]
-        if self.progress.open is not None:
-            asked = [r.id for r in self.progress.open.requests if r.operator == "expand"]
-            found += [id for id in asked if (p := self.progress.open.proposals.get(id)) is not None and p.words]
-        return tuple(found)
-
-    def _results(self) -> tuple[Result, ...]:
-        """Those of complete generations."""
-        return tuple(self.progress.results.values())
-
-    def _room(self) -> tuple[int, int]:
-        """The largest observation and number of terms so far."""
-        known = self.progress.known.values()
-        return max((k.observation_size for k in known), default=0), max((len(k.terms) for k in known), default=0)
 
     def _watch(self, label: str, progress: TrainingProgress) -> None:
         self.watcher.training(label, progress)
