@@ -1,0 +1,44 @@
+"""Requests that a search answers by itself: to score a program again, and to expand the data of its objective."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from jaxreward.objectives.objective import Objective
+from jaxreward.programs import Program
+from jaxreward.records import Failure, Proposal, Request
+from jaxreward.runs import Progress
+
+
+def training_of(request: Request) -> str:
+    """The tag of the checkpoints of what is trained to answer a request."""
+    return f"expand-{request.id}"
+
+
+def own_answer(request: Request, objective: Objective, program: Program | None) -> Proposal:
+    """The answer to a request whose operator is one of `OWN`; `program` is its parent's, for data to expand."""
+    parent = request.parents[0].candidate
+    if program is None:
+        return Proposal(request_id=request.id, source=parent.source, proposer="search", thought=parent.thought)
+    found = objective.expand(training_of(request), "more data", request, program)
+    if found is None:
+        failure = Failure(stage="declined", message=f"the objective {objective.name} has no data to expand")
+        return Proposal(request_id=request.id, failure=failure)
+    return Proposal(request_id=request.id, proposer="search", **dataclasses.asdict(found))
+
+
+def expansions_of(progress: Progress[Any]) -> tuple[str, ...]:
+    """Ids of the requests by which the data of the objective were expanded."""
+    known = [r for r in progress.results.values() if r.candidate.operator == "expand" and r.words]
+    found = [result.candidate.id for result in known]
+    if progress.open is not None:
+        asked = [r.id for r in progress.open.requests if r.operator == "expand"]
+        found += [id for id in asked if (p := progress.open.proposals.get(id)) is not None and p.words]
+    return tuple(found)
+
+
+def room_of(progress: Progress[Any]) -> tuple[int, int]:
+    """The largest observation and number of terms so far."""
+    known = progress.known.values()
+    return max((k.observation_size for k in known), default=0), max((len(k.terms) for k in known), default=0)
