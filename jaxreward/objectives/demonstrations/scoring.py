@@ -13,7 +13,7 @@ import numpy as np
 
 from jaxreward.demonstrations import Positives, Trajectories, WrongTrajectories, uniform_log_probability
 from jaxreward.devices import FAST_COMPILE
-from jaxreward.objectives.demonstrations.fitness import accuracy, airl_fitness, log_discriminator
+from jaxreward.objectives.demonstrations.fitness import accuracy, airl_fitness, log_discriminator, weighted_mean
 from jaxreward.programs import Program, Spec
 from jaxreward.programs.batched_rewards import BatchedRewards
 from jaxreward.programs.samples import Samples
@@ -37,6 +37,10 @@ class DemonstrationData:
         of_expert: how many are the expert's.
         log_probabilities: of the actions, float32 (n,), for `airl_fitness`.
         steps: of each transition its step in the episodes that it is from, the expert's or the others', int (n,).
+        weights: how many steps each transition stands for, float32 (n,): 1, but where all of an expert's steps are
+            positive, as many for the last of an episode that ended early as there were left. The end is then a state
+            that is never left, as for the agents (`PPO.absorbing`), and a reward is not scored as if agents only passed
+            through it (Kostrikov et al. 2019, "Discriminator-actor-critic").
     """
 
     transitions: Samples
@@ -44,6 +48,7 @@ class DemonstrationData:
     of_expert: int
     log_probabilities: Array = field(repr=False)
     steps: Array = field(repr=False)
+    weights: Array = field(repr=False)
 
     @staticmethod
     def require(task: Task, episodes: Trajectories) -> None:
@@ -77,14 +82,25 @@ class DemonstrationData:
                 "no step is negative: every episode has one step alone and ends with it; give longer ones, or other "
                 f"negative ones with {mention('negative')}"
             )
+        weights = np.ones(len(steps) + len(others), np.float32)
+        if positives == "all":
+            weights = np.concatenate([_stays(e, task.horizon) for e in (expert, negative)])
         unknown = uniform_log_probability(task.action_space)
         logp = negative.log_probabilities[others]
         logp = np.where(np.isnan(logp), unknown, logp)
         return DemonstrationData(
             expert.transitions(steps).joined(negative.transitions(others)), len(goals), len(steps),
             np.concatenate([np.full(len(steps), unknown), logp]).astype(np.float32),
-            np.concatenate([steps, others]),
+            np.concatenate([steps, others]), weights,
         )  # fmt: skip
+
+
+def _stays(episodes: Trajectories, horizon: int) -> Array:
+    """For how many steps an agent is in the state after each step, if it never leaves the one that ended its
+    episode, float32 (T,)."""
+    weights = np.ones(episodes.steps, np.float32)
+    weights[episodes.last_steps[episodes.ended]] += np.maximum(horizon - episodes.lengths[episodes.ended], 0)
+    return weights
 
 
 class Separation(NamedTuple):
@@ -112,12 +128,15 @@ def separate(programs: Sequence[Program], *sets: DemonstrationData) -> tuple[Sep
 
 
 class Labels(Protocol):
-    """Of a set of transitions the log probabilities of the actions, (n,), and how many, the first, are an expert's."""
+    """Of a set of transitions the log probabilities of the actions, (n,), how many, the first, are an expert's, and how
+    many steps each stands for, (n,)."""
 
     @property
     def log_probabilities(self) -> Array: ...
     @property
     def experts(self) -> int: ...
+    @property
+    def weights(self) -> Array: ...
 
 
 def separations(rewards: jax.Array | Array, *sets: Labels) -> tuple[Separation, ...]:
@@ -133,19 +152,25 @@ def _separation(rewards: Array, labels: Labels) -> Separation:
     rows = 1 << (count - 1).bit_length()  # generations of about as many programs find it compiled
     padded = np.concatenate([rewards, np.zeros((rows - count, rewards.shape[1]), rewards.dtype)])
     fast = padded.size < _SMALL and jax.default_backend() == "cpu"
-    found = jax.device_get(_scored(fast)(padded, labels.log_probabilities, labels.experts))
+    found = jax.device_get(_scored(fast)(padded, labels.log_probabilities, labels.weights, labels.experts))
     return Separation(rewards, *(x[:count] for x in found))
 
 
 @cache
 def _scored(fast: bool) -> Any:
-    return jax.jit(_scores, static_argnums=2, compiler_options=dict(FAST_COMPILE) if fast else None)
+    return jax.jit(_scores, static_argnums=3, compiler_options=dict(FAST_COMPILE) if fast else None)
 
 
-def _scores(rewards: jax.Array, logp: jax.Array, experts: int) -> tuple[jax.Array, ...]:
+def _scores(rewards: jax.Array, logp: jax.Array, weights: jax.Array, experts: int) -> tuple[jax.Array, ...]:
     logs = log_discriminator(rewards, logp, jnp.arange(len(logp)) < experts)
-    halves = logs[:, :experts], logs[:, experts:]
-    error = jnp.sqrt(sum(half.var(-1) / half.shape[-1] for half in halves))
-    expert, negative = rewards[:, :experts], rewards[:, experts:]
-    fitness = airl_fitness(expert, negative, logp[:experts], logp[experts:])
-    return logs, fitness, error, accuracy(expert, negative)
+    parts = slice(experts), slice(experts, None)
+    error = jnp.sqrt(sum(_variance_of_mean(logs[:, part], weights[part]) for part in parts))
+    (expert, negative), of = (rewards[:, part] for part in parts), [weights[part] for part in parts]
+    fitness = airl_fitness(expert, negative, *(logp[part] for part in parts), *of)
+    return logs, fitness, error, accuracy(expert, negative, *of)
+
+
+def _variance_of_mean(x: jax.Array, weights: jax.Array) -> jax.Array:
+    """Of the weighted mean over the last axis, whose entries are drawn independently."""
+    shares = weights / weights.sum()
+    return ((x - weighted_mean(x, weights)[..., None]) ** 2 * shares**2).sum(-1)

@@ -39,6 +39,11 @@ class TextData:
     of_expert: int
     log_probabilities: Array
 
+    @property
+    def weights(self) -> Array:
+        """Every step counts as one."""
+        return np.ones(len(self.steps), np.float32)
+
     @staticmethod
     def of(expert: Sequence[TextEpisode], negative: Sequence[TextEpisode], positives: Positives) -> TextData:
         """The transitions of episodes; of an expert's those that are told from others, whose probability under a
