@@ -11,12 +11,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from jaxreward.commands.reproduce import COMMANDS
 from jaxreward.comparison.cells import Tools, Unfinished
-from jaxreward.demonstrations import record_actions, reset_keys
+from jaxreward.demonstrations import RandomActor, record_actions, reset_keys
 from jaxreward.errors import ChangedSetting, InvalidSetting, UnknownName, UnusableFile, UserError
 from jaxreward.reproduction import registry
 from jaxreward.reproduction.cell import Budget, Cell, Plan
@@ -26,10 +28,11 @@ from jaxreward.reproduction.grace.figure4 import Figure4, Figure4b
 from jaxreward.reproduction.grace.policies import searches_of
 from jaxreward.reproduction.grace.published import MULTI_TASK, TABLE_1, TABLE_2, TABLE_3
 from jaxreward.reproduction.grace.reward_search import LevelSearch
+from jaxreward.reproduction.grace.robots import whole_episodes
 from jaxreward.reproduction.grace.table1 import Table1
 from jaxreward.reproduction.grace.tables import Table2, Table3
 from jaxreward.reproduction.layout import Measured, Published, ResultTable, Row, mean_row, numbers_of
-from jaxreward.tasks import Task
+from jaxreward.tasks import BaseTask, Discrete, Task
 from jaxreward.tasks.levels.catalogue import LEVELS
 from jaxreward.tasks.levels.mix import LevelMix
 from jaxreward.training import quick
@@ -353,3 +356,29 @@ def test_a_search_of_figure_4_is_judged_on_held_out_episodes(searched: tuple[Pat
     }  # fmt: skip
     assert whole["tables"][0]["rows"][0]["8 + 8"]["mean"] == numbers["held_out_accuracy"]
     assert (out / "figure4.png").exists()
+
+
+class Slips(BaseTask):
+    """Each step ends the episode with a chance."""
+
+    action_space, horizon = Discrete(2), 4
+
+    def __init__(self, chance: float) -> None:
+        self.chance = chance
+
+    def reset(self, key: jax.Array) -> jax.Array:
+        return jax.random.bernoulli(key, self.chance, (self.horizon + 1,)).at[0].set(False)
+
+    def step(self, state: jax.Array, action: jax.Array) -> jax.Array:
+        return jnp.roll(state, -1)
+
+    def terminated(self, state: jax.Array) -> jax.Array:
+        return state[0]
+
+
+def test_the_expert_of_robots_is_recorded_in_episodes_that_do_not_end_early() -> None:
+    task = Slips(0.3)
+    found, played = whole_episodes(task, RandomActor(task.action_space), 5)
+    assert len(found) == 5 < played and not found.ended.any() and (found.lengths == task.horizon).all()
+    found, played = whole_episodes(Slips(1.0), RandomActor(task.action_space), 5)
+    assert found.ended.all() and played == 5 * 16 and (np.diff(found.lengths) <= 0).all()

@@ -12,8 +12,10 @@ import numpy as np
 
 from jaxreward.comparison.cells import Tools
 from jaxreward.demonstrations import (
+    Actor,
     Positives,
     Trajectories,
+    joined,
     load_trajectories,
     record,
     record_random,
@@ -40,6 +42,8 @@ CANDIDATES = POPULATION * (2 + EXPANSIONS)
 """The first population, and a generation before, between and after the expansions."""
 STEPS = 1_000_000
 _RECORDED, _NEGATIVE = "expert.npz", 2_000
+_BATCHES = 16
+"""How many times as many episodes as are wanted are played for such that do not end early."""
 
 _LONG_DISCOUNT = 0.995
 _DISCOUNTS: dict[str, float] = dict.fromkeys(("hopper", "walker2d"), _LONG_DISCOUNT)
@@ -96,13 +100,32 @@ class NativePolicies(RobotTraining):
         return train(self.task(), [Program.dense(self.task())], ppo, **how)
 
     def numbers(self, values: list[list[float]], result: TrainResult, plan: Plan) -> dict[str, Any]:
-        found = record(self.task(), result.policy(0), IMITATED + _HELD_OUT, seed=0)
+        found, played = whole_episodes(self.task(), result.policy(0), IMITATED + _HELD_OUT)
         save_trajectories(self.folder(plan.out) / _RECORDED, found)
-        return {"ppo": values[0], "expert": float(found.success.mean())}
+        return {
+            "ppo": values[0], "expert": float(found.success.mean()), "expert_played": played,
+            "expert_fell": float(found.ended.mean()),
+        }  # fmt: skip
 
     def episodes(self, plan: Plan) -> Trajectories:
         """Those of the expert, the held-out ones last."""
         return _loaded(self.folder(plan.out) / _RECORDED)
+
+
+def whole_episodes(task: Task, policy: Actor, episodes: int) -> tuple[Trajectories, int]:
+    """Episodes of a policy that last to the horizon, and of how many they were chosen: a robot that falls is no
+    example. Where there are too few of them, the longest of the others come after them."""
+    found = record(task, policy, episodes, seed=0)
+    for batch in range(1, _BATCHES):
+        if (~found.ended).sum() >= episodes:
+            break
+        more = record(task, policy, episodes, seed=batch)
+        if not more.ended.all():
+            found = joined([found, more.take(np.flatnonzero(~more.ended))])
+    else:
+        batch = _BATCHES
+    best = np.lexsort((-found.lengths, found.ended))[:episodes]
+    return found.take(best), episodes * batch
 
 
 @lru_cache(maxsize=1)
