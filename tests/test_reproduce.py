@@ -372,6 +372,9 @@ class Slips(BaseTask):
     def step(self, state: jax.Array, action: jax.Array) -> jax.Array:
         return jnp.roll(state, -1)
 
+    def success(self, state: jax.Array) -> jax.Array:
+        return jnp.bool_(False)
+
     def terminated(self, state: jax.Array) -> jax.Array:
         return state[0]
 
