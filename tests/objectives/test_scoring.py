@@ -118,6 +118,29 @@ def test_accuracy_is_the_share_of_ordered_pairs() -> None:
     assert accuracy(np.ones((1, 4)), np.ones((1, 6)))[0] == 0.5
 
 
+def test_weights_count_as_repetitions() -> None:
+    rng = np.random.default_rng(2)
+    expert, negative = rng.integers(0, 5, (3, 4)).astype(np.float32), rng.integers(0, 5, (3, 5)).astype(np.float32)
+    own, others = np.array([1, 3, 1, 2]), np.array([2, 1, 1, 4, 1])
+    logp = np.log(rng.uniform(0.1, 1, 9))
+    longer = [np.repeat(x, n, axis=-1) for x, n in zip((expert, negative), (own, others), strict=True)]
+    logs = [np.repeat(x, n) for x, n in zip((logp[:4], logp[4:]), (own, others), strict=True)]
+    fitness = airl_fitness(expert, negative, logp[:4], logp[4:], own, others)
+    np.testing.assert_allclose(fitness, airl_fitness(*longer, *logs), rtol=1e-5)
+    np.testing.assert_allclose(accuracy(expert, negative, own, others), accuracy(*longer), rtol=1e-6)
+
+
+def test_an_end_counts_for_the_steps_that_were_left(corridor: Task) -> None:
+    """Of whole episodes: a reward that pays for an end that agents stay in pays for all of those steps."""
+    expert = record_actions(corridor, reset_keys(2, 0), [[1, 1], [1, 1, 1]])
+    expert = dataclasses.replace(expert, ended=np.array([True, False]))
+    fell = dataclasses.replace(expert, ended=np.array([False, True]), success=np.zeros(2, np.float32))
+    whole, last = (DemonstrationData.of(corridor, expert, fell, which) for which in ("all", "last"))
+    left = corridor.horizon - 2
+    np.testing.assert_array_equal(whole.weights, [1, 1 + left, 1, 1, 1, 1, 1, 1, 1, left])
+    assert (last.weights == 1).all() and len(last.weights) == len(last.transitions)
+
+
 def test_a_reward_of_the_goal_separates_and_a_constant_does_not(
     programs: Sequence[Program], data: DemonstrationData
 ) -> None:
