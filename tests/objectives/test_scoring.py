@@ -138,6 +138,10 @@ def test_an_end_counts_for_the_steps_that_were_left(corridor: Task) -> None:
     whole, last = (DemonstrationData.of(corridor, expert, fell, which) for which in ("all", "last"))
     left = corridor.horizon - 2
     np.testing.assert_array_equal(whole.weights, [1, 1 + left, 1, 1, 1, 1, 1, 1, 1, left])
+    known = dataclasses.replace(fell, log_probabilities=np.full(5, 2.0, np.float32))
+    np.testing.assert_allclose(
+        DemonstrationData.of(corridor, expert, known).log_probabilities, np.log([0.5] * 5 + [np.e**2] * 4 + [0.5])
+    )
     assert (last.weights == 1).all() and len(last.weights) == len(last.transitions)
 
 

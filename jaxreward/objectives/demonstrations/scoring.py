@@ -65,7 +65,8 @@ class DemonstrationData:
         positive nor negative, unless it is known to have failed: it may have reached the same.
 
         The probability of an action is that of the policy that acted, where the episodes have it, else that of a
-        uniformly random action: always so for an expert, since AIRL asks what the learner would have done there.
+        uniformly random action: always so for an expert, since AIRL asks what the learner would have done there, and
+        for an end that counts more than once, where no action does anything.
 
         Raises:
             WrongTrajectories: episodes of another task, or without a negative step.
@@ -87,7 +88,7 @@ class DemonstrationData:
             weights = np.concatenate([_stays(e, task.horizon) for e in (expert, negative)])
         unknown = uniform_log_probability(task.action_space)
         logp = negative.log_probabilities[others]
-        logp = np.where(np.isnan(logp), unknown, logp)
+        logp = np.where(np.isnan(logp) | (weights[len(steps) :] > 1.0), unknown, logp)
         return DemonstrationData(
             expert.transitions(steps).joined(negative.transitions(others)), len(goals), len(steps),
             np.concatenate([np.full(len(steps), unknown), logp]).astype(np.float32),
