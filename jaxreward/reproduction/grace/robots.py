@@ -21,13 +21,12 @@ from jaxreward.demonstrations import (
     record_random,
     save_trajectories,
 )
-from jaxreward.evolution.presets import EXPANSIONS
 from jaxreward.objectives.demonstrations.demonstration_sets import DemonstrationSets
 from jaxreward.objectives.demonstrations.scoring import DemonstrationData
 from jaxreward.programs import Program
 from jaxreward.reproduction.cell import Cell, Plan
 from jaxreward.reproduction.grace.policies import Imitation, RewardPolicies, Training
-from jaxreward.reproduction.grace.reward_search import POLICIES, POPULATION, RewardSearch
+from jaxreward.reproduction.grace.reward_search import POPULATION, RewardSearch
 from jaxreward.search.grace import Grace
 from jaxreward.tasks import Task, make_task_of
 from jaxreward.training import PPO, TrainResult, quick, train
@@ -38,8 +37,12 @@ TRAJECTORIES = 10
 GAIL has 10, or 200."""
 IMITATED = 200
 _HELD_OUT = 16
+EXPANSIONS = 10
+"""How often the data of a search are expanded, as in the paper (section 5.1)."""
 CANDIDATES = POPULATION * (2 + EXPANSIONS)
 """The first population, and a generation before, between and after the expansions."""
+_POLICIES = EXPANSIONS + Grace.confirmations
+"""The most policies that expand the data of a search."""
 STEPS = 1_000_000
 _RECORDED, _NEGATIVE = "expert.npz", 2_000
 _BATCHES = 16
@@ -146,14 +149,14 @@ class RobotSearch(RewardSearch):
     def settings(self, plan: Plan) -> dict[str, Any]:
         return super().settings(plan) | {
             "steps": plan.steps, "seeds": plan.budget.seeds, "confirmations": Grace.confirmations,
-            "reserve": Grace.reserve, "discount": robot_learner(self.part).discount,
+            "reserve": Grace.reserve, "expansions": EXPANSIONS, "discount": robot_learner(self.part).discount,
         }  # fmt: skip
 
     def env_steps(self, plan: Plan) -> int:
-        return POLICIES * plan.steps
+        return _POLICIES * plan.steps
 
     def seconds(self, plan: Plan) -> float:
-        return super().seconds(plan) + POLICIES * _seconds(self.part, plan.steps)
+        return super().seconds(plan) + _POLICIES * _seconds(self.part, plan.steps)
 
     def options(self, plan: Plan) -> tuple[str, ...]:
         rounds = (plan.candidates - POPULATION) // (POPULATION * (1 + EXPANSIONS))

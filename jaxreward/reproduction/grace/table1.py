@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from jaxreward.evolution.presets import EXPANSIONS
 from jaxreward.reproduction.cell import Budget, Cell, Plan
 from jaxreward.reproduction.entry import Entry, Results
 from jaxreward.reproduction.grace.policies import measured
 from jaxreward.reproduction.grace.published import TABLE_1
 from jaxreward.reproduction.grace.robots import (
     CANDIDATES,
+    EXPANSIONS,
     IMITATED,
     STEPS,
     TRAJECTORIES,
