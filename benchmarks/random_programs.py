@@ -6,7 +6,6 @@ shuffled subgoals.
 The tasks are by default the generated rulesets of `xland_generator.LADDER`. Shuffled subgoals are of the task's
 vocabulary too, but say nothing of what leads to its goal: every fragment that a subgoal names is replaced by another of
 its kind, the same everywhere. The task's own reward stays. All programs of a task train side by side.
-docs/appendix/benchmarks.md has the results.
 """
 
 from __future__ import annotations

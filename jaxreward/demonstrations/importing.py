@@ -102,10 +102,12 @@ def _leaves(spec: Spec, states: Any) -> tuple[Array, ...]:
     if isinstance(states, dict) and set(states) == set(names):
         arrays = [states[name] for name in names]
     else:
-        arrays = jax.tree.leaves(states)
-    if len(arrays) != len(names):
-        known = f"{len(names)} arrays, {', '.join(names)}"
-        raise InvalidView(f"its states are {len(arrays)} arrays, and the view of the task is {known}")
+        paths, arrays = zip(*jax.tree_util.tree_flatten_with_path(states)[0], strict=True) if states else ((), ())
+        given = [jax.tree_util.keystr(path, simple=True, separator=".") for path in paths]
+        if len(arrays) != len(names) or (isinstance(states, dict) and set(given) != set(names)):
+            these = f"{len(arrays)} arrays, {', '.join(given)}" if any(given) else f"{len(arrays)} arrays"
+            known = f"{len(names)} arrays, {', '.join(names)}"
+            raise InvalidView(f"its states are {these}, and the view of the task is {known}")
     return tuple(
         _as(np.asarray(x), leaf.dtype, leaf.name) for leaf, x in zip(spec.leaves, arrays, strict=True)
     )  # fmt: skip

@@ -33,7 +33,8 @@ def final_evaluation(main: Evolution) -> Score | None:
     s = main.settings
     best = main.strategy.best(main.progress.state)
     programs = {FINAL_BEST: main.program(best.candidate)} if best is not None and s.final_seeds else {}
-    programs |= _baselines(main)
+    if s.final_seeds or s.objective == "training":  # else the scores of the search are no success to compare with
+        programs |= _baselines(main)
     seeds = range(FIRST_SEED, FIRST_SEED + s.final_seeds) if s.final_seeds else range(s.seeds)
     steps = s.final_steps or s.steps
     missing = {name for name, program in programs.items() if not _done(main, name, program, len(seeds), steps)}

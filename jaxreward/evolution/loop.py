@@ -275,8 +275,9 @@ class Evolution:
         self._stop_here()
         for request in [request for request in waiting if request.operator in OWN]:
             program = self.program(request.parents[0].candidate) if request.operator == "expand" else None
-            self.log(Proposed(proposal=own_answer(request, self.objective, program)))
-            self.forget(training_of(request))
+            answer = own_answer(request, self.objective, program)
+            self.forget(training_of(request))  # what it gave is in files of the run
+            self.log(Proposed(proposal=answer))
         waiting = self.questions()
         if not waiting:
             return

@@ -20,7 +20,8 @@ def own_answer(request: Request, objective: Objective, program: Program | None) 
     """The answer to a request whose operator is one of `OWN`; `program` is its parent's, for data to expand."""
     parent = request.parents[0].candidate
     if program is None:
-        return Proposal(request_id=request.id, source=parent.source, proposer="search", thought=parent.thought)
+        who = parent.proposer or "search"
+        return Proposal(request_id=request.id, source=parent.source, proposer=who, thought=parent.thought)
     found = objective.expand(training_of(request), "more data", request, program)
     if found is None:
         failure = Failure(stage="declined", message=f"the objective {objective.name} has no data to expand")

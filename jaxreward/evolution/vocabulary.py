@@ -60,9 +60,12 @@ def demonstration_vocabulary(settings: EvolveSettings, task: Task, data: Demonst
         return read_vocabulary(kept)
     states = data.transitions
     tree = jax.tree.structure(jax.eval_shape(lambda: task.view(task.reset(jax.random.key(0)))))
-    expert = np.arange(len(states)) < data.experts
+    # a transition that stands for many is there as often, in about as many rows as there are transitions
+    share = data.weights * len(states) / data.weights.sum()
+    rows = np.repeat(np.arange(len(states)), np.maximum(1, np.round(share)).astype(int))
+    before, after = ([x[rows] for x in leaves] for leaves in (states.states, states.next_states))
     played = labelled(
-        jax.tree.unflatten(tree, states.states), states.actions, jax.tree.unflatten(tree, states.next_states), expert
+        jax.tree.unflatten(tree, before), states.actions[rows], jax.tree.unflatten(tree, after), rows < data.experts
     )
     own = task.vocabulary()
     if settings.vocabulary == "own" or (settings.vocabulary == "auto" and own.fragments):

@@ -33,7 +33,8 @@ class Feedback(Record):
     the point-biserial correlation of an episode's return with its success over held-out episodes at
     the end (None where either was constant); `value_fit` is the explained variance of the value
     function at the end; `diverged` counts seeds; `extra_metrics` are further values of the task's metric by name, under
-    the key `beside` in JSON.
+    the key `beside` in JSON. `told_apart` is of a search on whole episodes of an expert: the fitness on these
+    and on the episodes of each policy that expanded the data, by the id of the request for it.
     """
 
     steps: tuple[int, ...] = ()
@@ -55,5 +56,6 @@ class Feedback(Record):
     extra_metrics: dict[str, float] = Field(
         default_factory=dict, validation_alias=AliasChoices("beside", "extra_metrics"), serialization_alias="beside"
     )
+    told_apart: dict[str, float] = Field(default_factory=dict, exclude_if=lambda told: not told)
     measure: Measure = Field(default=SUCCESS, exclude_if=lambda m: m == SUCCESS)
     notices: tuple[Notice, ...] = ()

@@ -17,11 +17,19 @@ Replacement = Literal["top", "elite"]
 
 
 @dataclass(frozen=True)
+class Watched:
+    """A reward whose policy expanded the data, and the id of the request for it."""
+
+    expansion: str
+    reward: Result
+
+
+@dataclass(frozen=True)
 class GraceMemory:
     """The `population`, best first, and how many children were told since the last of the `expansions` of the data;
     after one the programs of before are `stale`, until they are scored again. `reserve` holds programs outside of the
     population, which then have another chance. `trained` are all new programs so far;
-    `watched` the sources of those whose policies expanded the data, `confirmations` times after the last round."""
+    `watched` those whose policies expanded the data, `confirmations` times after the last round."""
 
     population: tuple[Result, ...] = ()
     reserve: tuple[Result, ...] = ()
@@ -30,7 +38,11 @@ class GraceMemory:
     stale: tuple[Result, ...] = ()
     trained: int = 0
     confirmations: int = 0
-    watched: tuple[str, ...] = ()
+    watched: tuple[Watched, ...] = ()
+
+    def knows(self, reward: Result) -> bool:
+        """Whether the data hold episodes of its policy."""
+        return any(watched.reward.candidate.source == reward.candidate.source for watched in self.watched)
 
 
 @dataclass(frozen=True)
@@ -55,7 +67,10 @@ class Grace(SearchStrategy[GraceMemory]):
     After the last round the data are expanded once more, as in Algorithm 1, with the best reward; and again, at most
     `confirmations` times in all, until the best on all data is a reward whose own policy they hold: a reward that tells
     all states apart that anyone has seen may still pay for one that only its own policy finds. With `expansions` 0
-    nothing is confirmed.
+    nothing is confirmed. Where all states of the expert's episodes are to be told from others, that would never end: a
+    policy that does what the expert does can not be told from it, and rewards that try are poor. There the result is
+    the reward whose policy is nearest to the expert: the highest fitness that any reward has on the episodes of both is
+    the least (Abbeel and Ng 2004, "Apprenticeship learning via inverse reinforcement learning", section 3).
     """
 
     name: ClassVar[str] = "grace"
@@ -181,8 +196,9 @@ class Grace(SearchStrategy[GraceMemory]):
             memory = replace(old, confirmations=old.confirmations + 1)
         else:
             memory = replace(old, children=0, expansions=old.expansions + 1)
-        if any(result.words for result in results):
-            watched = (*old.watched, old.population[0].candidate.source)
+        expanded = [result for result in results if result.words]
+        if expanded:
+            watched = (*old.watched, Watched(expanded[0].candidate.id, old.population[0]))
             stale = (*old.population, *old.reserve)
             memory = replace(memory, population=(), reserve=(), stale=stale, watched=watched)
         return memory
@@ -244,11 +260,13 @@ class Grace(SearchStrategy[GraceMemory]):
         memory = state.memory
         if not self.expansions or memory.confirmations >= self.confirmations or "expand" in state.declined:
             return False
+        return self._is_over(memory) and bool(memory.population) and not memory.knows(memory.population[0])
+
+    def _is_over(self, memory: GraceMemory) -> bool:
+        """Whether no round follows."""
         if self.generations:
-            over = memory.expansions >= self.expansions and memory.children >= self._round(memory)
-        else:
-            over = 0 < self.budget <= memory.trained
-        return over and bool(memory.population) and memory.population[0].candidate.source not in memory.watched
+            return memory.expansions >= self.expansions and memory.children >= self._round(memory)
+        return 0 < self.budget <= memory.trained
 
     def _shapes(self, memory: GraceMemory) -> bool:
         first = (self.generations - self.shaping_generations) * self.population
@@ -256,9 +274,26 @@ class Grace(SearchStrategy[GraceMemory]):
         return last and self.shaping_generations > 0 and memory.children >= first
 
     def _best(self, state: State[GraceMemory]) -> Result | None:
-        """The best of the population: scores of before an expansion are of other data."""
-        known = state.memory.population or state.memory.stale
+        """The best of the population: scores of before an expansion are of other data. In the end the reward whose
+        policy is nearest to the expert, where that is known."""
+        memory = state.memory
+        if self._is_over(memory) and not self.unsettled(state) and (nearest := _nearest(memory)) is not None:
+            return nearest
+        known = memory.population or memory.stale
         return max(known, key=merit) if known else state.best
+
+
+def _nearest(memory: GraceMemory) -> Result | None:
+    """Of the rewards whose policies were seen the one whose policy all known rewards tell least from the expert (as
+    Abbeel and Ng 2004 choose among policies); None where that is not known."""
+    known = (*memory.population, *memory.reserve)
+    margins = list[tuple[float, Result]]()
+    for watched in memory.watched:
+        told = [r.feedback.told_apart.get(watched.expansion, -np.inf) for r in known if r.feedback is not None]
+        if np.isfinite(margin := max(told, default=-np.inf)):
+            now = [r for r in known if r.candidate.source == watched.reward.candidate.source]
+            margins.append((margin, now[0] if now else watched.reward))
+    return min(margins, key=lambda pair: pair[0])[1] if margins else None
 
 
 def _terms(result: Result) -> tuple[str, ...]:

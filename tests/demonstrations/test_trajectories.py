@@ -251,3 +251,14 @@ def test_other_files_are_refused(random_play: Trajectories, tmp_path: Path) -> N
     (tmp_path / "file").write_text("")
     with pytest.raises(UnusableFile, match="cannot be written"):
         save_trajectories(tmp_path / "file" / "a.npz", random_play)
+
+
+def test_arrays_of_other_names_are_refused(corridor):
+    names = [leaf.name for leaf in Spec.of(corridor).leaves]
+    episode = record_actions(corridor, reset_keys(1, 0), [[1, 1]])
+    right = dict(zip(names, episode.states, strict=True))
+    found = from_arrays(corridor, [dict(reversed(right.items()))], [episode.actions])
+    np.testing.assert_array_equal(found.states[0], episode.states[0])
+    wrong = {f"my_{name}": array for name, array in right.items()}
+    with pytest.raises(WrongTrajectories, match=f"its states are .* arrays, .*my_{names[0]}.*, and the view of .*"):
+        from_arrays(corridor, [wrong], [episode.actions])

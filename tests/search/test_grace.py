@@ -77,10 +77,10 @@ def test_with_an_elite_the_new_take_the_other_places(result, founded):
     assert names(told(strategy, state, children)) == ["d", "c", "f", "e"]
 
 
-def expand(result, words="2 episodes"):
+def expand(result, words="2 episodes", id="x"):
     failure = None if words else Failure(stage="declined", message="no")
     extra = {"words": words} if words else {"stage": "declined"}
-    return result("x", None, operator="expand", parents=("d",), **extra).model_copy(update={"failure": failure})
+    return result(id, None, operator="expand", parents=("d",), **extra).model_copy(update={"failure": failure})
 
 
 def kept(result, parent, mean, accuracy=0.5):
@@ -249,6 +249,28 @@ def test_rounds_of_generations_end_with_a_confirmation(result, founded):
     assert not strategy.finished(state)
     state = again(result, strategy, state, {"better": 0.0})
     assert strategy.finished(state) and strategy.best(state).candidate.source == "better"
+
+
+def told_apart(found, **fitness):
+    """The result with its fitness on the episodes of each policy."""
+    feedback = (found.feedback or Feedback()).model_copy(update={"told_apart": fitness})
+    return found.model_copy(update={"feedback": feedback})
+
+
+def test_of_whole_episodes_the_reward_is_the_best_whose_policy_is_nearest_to_the_expert(result, over):
+    """One reward tells the policy of `late` from the expert, and none that of `early`."""
+    strategy, state = over()
+    first = next(iter(state.memory.watched)).expansion
+    state = strategy.tell(state, [expand(result, id="second")])
+    parents = [request.parents[0].candidate for request in ask(strategy, state, 3)]
+    fitness, policies = {"early": -6.0, "late": -5.0}, {"early": {first: -1.3, "second": -0.2}}
+    rest = {first: -1.2, "second": -1.3}
+    state = strategy.tell(state, [
+        told_apart(source(kept(result, p.id, fitness.get(p.source, -8.0)), p.source), **policies.get(p.source, rest))
+        for p in parents
+    ])  # fmt: skip
+    assert not strategy.unsettled(state) and strategy.best(state).candidate.source == "early"
+    assert strategy.best(state).score.mean == -6.0, "with its fitness on all data"
 
 
 def with_terms(found, *terms):

@@ -20,7 +20,7 @@ from jaxreward.objectives.demonstrations.along_episodes import EpisodeGroup, bes
 from jaxreward.objectives.demonstrations.demonstration_sets import DemonstrationSets, is_there
 from jaxreward.objectives.demonstrations.illustrations import illustrations
 from jaxreward.objectives.demonstrations.results import FITNESS, result_of
-from jaxreward.objectives.demonstrations.scoring import DemonstrationData, separate
+from jaxreward.objectives.demonstrations.scoring import Array, DemonstrationData, Separation, separate
 from jaxreward.objectives.objective import Bench, Expansion, Scored
 from jaxreward.objectives.training.candidate_trainer import CandidateTrainer
 from jaxreward.objectives.training.training_settings import TrainingSettings
@@ -94,8 +94,23 @@ class DemonstrationObjective:
         found, *rest = separate(programs, self.data, *([self._held_out] if self._held_out is not None else []))
         held_out = rest[0] if rest else None
         episodes = len(self._sets.expert) + len(self._sets.negative)
-        results = [result_of(c, k, found, held_out, episodes) for k, c in enumerate(candidates)]
+        apart = self._told_apart(found)
+        results = [result_of(c, k, found, held_out, episodes, apart) for k, c in enumerate(candidates)]
         return Scored(tuple(programs), tuple(results))
+
+    def _told_apart(self, found: Separation) -> dict[str, Array]:
+        """The fitness of all rewards (C,) on the expert's episodes and on those of each expansion alone, where all of
+        the expert's states are positive: the least of what they reach is how far a policy is from the expert."""
+        if self._sets.positives != "all" or self._bench is None:
+            return {}
+        data, told = self.data, dict[str, Array]()
+        own = found.logs[:, : data.experts] @ data.weights[: data.experts] / data.weights[: data.experts].sum()
+        begin = data.of_expert + self._sets.negative.steps
+        for id in self._bench.expansions():
+            rows = slice(begin, begin + load_trajectories(self._file_of(id)).steps)
+            told[id] = own + found.logs[:, rows] @ data.weights[rows] / data.weights[rows].sum()
+            begin = rows.stop
+        return told
 
     def expand(self, tag: str, label: str, request: Request, program: Program) -> Expansion | None:
         assert self._bench is not None

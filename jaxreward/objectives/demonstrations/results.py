@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 import numpy as np
 
-from jaxreward.objectives.demonstrations.scoring import Separation
+from jaxreward.objectives.demonstrations.scoring import Array, Separation
 from jaxreward.records import ACCURACY, Candidate, Failure, Feedback, Measure, Result, Score
 
 FITNESS = Measure(name="fitness", rate=False, worst=-100.0)
@@ -37,20 +38,25 @@ def told_apart(result: Result) -> list[str]:
     return lines
 
 
-def result_of(candidate: Candidate, row: int, found: Separation, held_out: Separation | None, episodes: int) -> Result:
+def result_of(
+    candidate: Candidate, row: int, found: Separation, held_out: Separation | None, episodes: int,
+    told_apart: Mapping[str, Array],
+) -> Result:  # fmt: skip
     """The fitness of a candidate, or why it has none.
 
     Args:
         row: which of the rewards are the candidate's.
         found, held_out: on the data of the search, and on others if there are any.
         episodes: how many the search has.
+        told_apart: the fitness of all rewards (C,) on the episodes of each policy, for `Feedback`.
     """
     extra = {ACCURACY: float(found.accuracy[row])}
     if held_out is not None:
         extra[HELD_OUT_ACCURACY] = float(held_out.accuracy[row])
         if np.isfinite(held_out.fitness[row]):
             extra[HELD_OUT_FITNESS] = float(held_out.fitness[row])
-    feedback = Feedback(measure=FITNESS, extra_metrics=extra)
+    apart = {id: float(fitness[row]) for id, fitness in told_apart.items() if np.isfinite(fitness[row])}
+    feedback = Feedback(measure=FITNESS, extra_metrics=extra, told_apart=apart)
     if not np.isfinite(found.fitness[row]):
         count = int((~np.isfinite(found.rewards[row])).sum())
         failure = Failure(

@@ -20,6 +20,8 @@ from jaxreward.programs.samples import Samples
 from jaxreward.sentences import mention
 from jaxreward.tasks import Task
 
+RULES = 2
+"""Of what `DemonstrationData` counts, and how; results of others are not comparable."""
 _SMALL = 1 << 20
 """Rewards of which so many or more are worth the time of compiling well, on a CPU."""
 
@@ -40,7 +42,8 @@ class DemonstrationData:
         weights: how many steps each transition stands for, float32 (n,): 1, but where all of an expert's steps are
             positive, as many for the last of an episode that ended early as there were left. The end is then a state
             that is never left, as for the agents (`PPO.absorbing`), and a reward is not scored as if agents only passed
-            through it (Kostrikov et al. 2019, "Discriminator-actor-critic").
+            through it (Kostrikov et al. 2019, "Discriminator-actor-critic"). Also 1 where it is not known of all of the
+            expert's episodes how they ended.
     """
 
     transitions: Samples
@@ -64,9 +67,9 @@ class DemonstrationData:
         Where not all of the expert's states are positive, the last step of another episode that ended is neither
         positive nor negative, unless it is known to have failed: it may have reached the same.
 
-        The probability of an action is that of the policy that acted, where the episodes have it, else that of a
-        uniformly random action: always so for an expert, since AIRL asks what the learner would have done there, and
-        for an end that counts more than once, where no action does anything.
+        The probability of every action is that of a uniformly random one. AIRL's is of one policy, on the states of
+        both sides; of the policies that acted only what they did in their own states is known, and with different
+        probabilities on the two sides a constant reward tells them apart.
 
         Raises:
             WrongTrajectories: episodes of another task, or without a negative step.
@@ -84,14 +87,12 @@ class DemonstrationData:
                 f"negative ones with {mention('negative')}"
             )
         weights = np.ones(len(steps) + len(others), np.float32)
-        if positives == "all":
+        if positives == "all" and bool((expert.ended | (expert.lengths >= task.horizon)).all()):
             weights = np.concatenate([_stays(e, task.horizon) for e in (expert, negative)])
         unknown = uniform_log_probability(task.action_space)
-        logp = negative.log_probabilities[others]
-        logp = np.where(np.isnan(logp) | (weights[len(steps) :] > 1.0), unknown, logp)
         return DemonstrationData(
             expert.transitions(steps).joined(negative.transitions(others)), len(goals), len(steps),
-            np.concatenate([np.full(len(steps), unknown), logp]).astype(np.float32),
+            np.full(len(weights), unknown, np.float32),
             np.concatenate([steps, others]), weights,
         )  # fmt: skip
 

@@ -59,7 +59,7 @@ class TextObjective:
     ) -> Scored:
         found, *rest = self.separated(programs)
         episodes = len(self.sets.expert) + len(self.sets.negative)
-        results = [result_of(c, k, found, rest[0] if rest else None, episodes) for k, c in enumerate(candidates)]
+        results = [result_of(c, k, found, rest[0] if rest else None, episodes, {}) for k, c in enumerate(candidates)]
         return Scored(tuple(programs), tuple(results))
 
     def conclude(self, best: Callable[[], TextProgram]) -> None:

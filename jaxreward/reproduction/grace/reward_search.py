@@ -18,7 +18,7 @@ from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.evolution.setup import Setup
 from jaxreward.objectives.demonstrations.demonstration_options import DemonstrationOptions
 from jaxreward.objectives.demonstrations.demonstration_sets import FOLDER, DemonstrationSets, is_there
-from jaxreward.objectives.demonstrations.scoring import DemonstrationData, separate
+from jaxreward.objectives.demonstrations.scoring import RULES, DemonstrationData, separate
 from jaxreward.programs import Checker, Program
 from jaxreward.records import ACCURACY
 from jaxreward.reproduction.cell import Cell, Plan
@@ -155,7 +155,7 @@ class ExpandedLevelSearch(LevelSearch):
     kind: ClassVar[str] = "expanded"
 
     def settings(self, plan: Plan) -> dict[str, Any]:
-        asked = {"confirmations": Grace.confirmations, "reserve": Grace.reserve}
+        asked = {"confirmations": Grace.confirmations, "reserve": Grace.reserve, "rules": RULES}
         return super().settings(plan) | {"expansions": EXPANSIONS, "expansion_steps": EXPANSION_STEPS, **asked}
 
     def env_steps(self, plan: Plan) -> int:

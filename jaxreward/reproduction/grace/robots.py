@@ -22,7 +22,7 @@ from jaxreward.demonstrations import (
     save_trajectories,
 )
 from jaxreward.objectives.demonstrations.demonstration_sets import DemonstrationSets
-from jaxreward.objectives.demonstrations.scoring import DemonstrationData
+from jaxreward.objectives.demonstrations.scoring import RULES, DemonstrationData
 from jaxreward.programs import Program
 from jaxreward.reproduction.cell import Cell, Plan
 from jaxreward.reproduction.grace.policies import Imitation, RewardPolicies, Training
@@ -117,7 +117,7 @@ class NativePolicies(RobotTraining):
 
 def whole_episodes(task: Task, policy: Actor, episodes: int) -> tuple[Trajectories, int]:
     """Episodes of a policy that last to the horizon, and of how many they were chosen: a robot that falls is no
-    example. Where there are too few of them, the longest of the others come after them."""
+    example. Where there are too few of them, the longest of the others are among them. In an order by chance."""
     found = record(task, policy, episodes, seed=0)
     for batch in range(1, _BATCHES):
         if (~found.ended).sum() >= episodes:
@@ -128,7 +128,7 @@ def whole_episodes(task: Task, policy: Actor, episodes: int) -> tuple[Trajectori
     else:
         batch = _BATCHES
     best = np.lexsort((-found.lengths, found.ended))[:episodes]
-    return found.take(best), episodes * batch
+    return found.take(np.random.default_rng(0).permutation(best)), episodes * batch
 
 
 @lru_cache(maxsize=1)
@@ -149,7 +149,8 @@ class RobotSearch(RewardSearch):
     def settings(self, plan: Plan) -> dict[str, Any]:
         return super().settings(plan) | {
             "steps": plan.steps, "seeds": plan.budget.seeds, "confirmations": Grace.confirmations,
-            "reserve": Grace.reserve, "expansions": EXPANSIONS, "discount": robot_learner(self.part).discount,
+            "reserve": Grace.reserve, "expansions": EXPANSIONS, "rules": RULES,
+            "discount": robot_learner(self.part).discount,
         }  # fmt: skip
 
     def env_steps(self, plan: Plan) -> int:

@@ -21,7 +21,7 @@ from jaxreward.reproduction.grace.robots import (
     robot_searches,
     robot_task,
 )
-from jaxreward.reproduction.layout import ResultTable, Row
+from jaxreward.reproduction.layout import Measured, ResultTable, Row
 from jaxreward.tasks import measure_of
 
 
@@ -42,14 +42,15 @@ class Table1(Entry):
         return [cell for cells in each for cell in cells]
 
     def tables(self, plan: Plan, results: Results) -> Sequence[ResultTable]:
-        columns = ("robot", "PPO", "PPO, paper", "GRACE", "GRACE, paper", "GAIL", "GAIL, paper")
+        columns = ("robot", "PPO", "PPO, paper", "expert", "GRACE", "GRACE, paper", "GAIL", "GAIL, paper")
         title = (
             f"Return after {plan.steps:,} environment steps, {plan.budget.seeds} seeds; GRACE with {TRAJECTORIES} "
             f"expert trajectories, {EXPANSIONS} expansions and the {plan.proposer} proposer, GAIL with {IMITATED}"
         )
         notes = (
-            "The paper: 5 seeds with their standard deviation, GRACE with GPT-4o, its own experts. PPO here is the "
-            "expert: the native reward at the same budget, of which the best seed was recorded. 95 % intervals.",
+            "The paper: 5 seeds with their standard deviation, GRACE with GPT-4o, its own experts. The expert is the "
+            "best seed of PPO: the mean return of the recorded episodes, which were chosen because they did not end "
+            "early. 95 % intervals.",
         )
         return [ResultTable(title, columns, tuple(self._row(robot, results) for robot in plan.parts), notes)]
 
@@ -57,7 +58,13 @@ class Table1(Entry):
         paper, imitation = TABLE_1[robot], RobotImitation(robot)
         measure = measure_of(robot_task(robot))
         return Row(robot, (
-            measured(results, NativePolicies(robot), "ppo", measure), paper.ppo,
+            measured(results, NativePolicies(robot), "ppo", measure), paper.ppo, _expert(results, robot),
             measured(results, RobotPolicies(robot), "grace", measure), paper.grace,
             measured(results, imitation, imitation.method, measure), paper.gail,
         ))  # fmt: skip
+
+
+def _expert(results: Results, robot: str) -> Measured | None:
+    """The mean return of the recorded episodes."""
+    cell = NativePolicies(robot)
+    return Measured.of([float(results[cell].numbers["expert"])], rate=False) if cell in results else None

@@ -129,14 +129,14 @@ def _without_silent_terms(vocabulary: Vocabulary, played: Play) -> Vocabulary:
 
 
 def _is_clock(before: Array, after: Array) -> bool:
-    """Whether a column changes at every step, by the same."""
-    change, rounding = after - before, 4 * np.finfo(np.float32).eps * np.abs(after).max()
-    return bool(np.ptp(change) - rounding < 1e-4 * np.abs(change).max() and np.abs(change).max() > rounding)
+    """Whether a column changes at every step, by the same, as far as float32 can tell."""
+    change, rounding = np.abs(after - before), 4 * np.finfo(np.float32).eps * np.abs(after).max()
+    return bool(np.ptp(after - before) <= max(1e-4 * change.max(), rounding) and change.min() > 100 * rounding)
 
 
 def _is_action(x: Array, actions: Array) -> bool:
     """Whether a column is one of the real actions, scaled or shifted."""
-    if actions.ndim != 2 or not np.issubdtype(actions.dtype, np.floating):
+    if actions.ndim != 2 or not np.issubdtype(actions.dtype, np.floating) or len(np.unique(x)) <= _FEW:
         return False
     centred, scaled = x - x.mean(), actions - actions.mean(0)
     both = np.linalg.norm(centred) * np.linalg.norm(scaled, axis=0)
