@@ -13,6 +13,7 @@ import numpy as np
 
 from jaxreward.demonstrations.trajectories import Source, Trajectories, WrongTrajectories, joined
 from jaxreward.devices import exact
+from jaxreward.errors import in_a_line
 from jaxreward.programs.spec import Spec
 from jaxreward.tasks import Box, Discrete, Task, compiler_options
 
@@ -122,7 +123,11 @@ def record_actions(
         raise WrongTrajectories(f"an episode of {task.name} has 1 to {task.horizon} actions, and not {max(lengths)}")
     dtype = np.int32 if isinstance(task.action_space, Discrete) else np.float32
     longest = 8 * -(-max(lengths) // 8)  # fewer shapes to compile for
-    padded = np.stack([np.resize(np.asarray(plan, dtype), (longest, *np.shape(plan)[1:])) for plan in plans])
+    try:
+        arrays = [np.asarray(plan, dtype) for plan in plans]
+        padded = np.stack([np.resize(plan, (longest, *plan.shape[1:])) for plan in arrays])
+    except (TypeError, ValueError) as error:
+        raise WrongTrajectories(f"actions of {task.name} are {np.dtype(dtype)}: {in_a_line(error)}") from error
     return _recorded(
         task, [_Planned(x) for x in padded], keys, keys, source, seed, task_arg, np.asarray(lengths), tuple(texts),
         longest,

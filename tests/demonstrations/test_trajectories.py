@@ -262,3 +262,8 @@ def test_arrays_of_other_names_are_refused(corridor):
     wrong = {f"my_{name}": array for name, array in right.items()}
     with pytest.raises(WrongTrajectories, match=f"its states are .* arrays, .*my_{names[0]}.*, and the view of .*"):
         from_arrays(corridor, [wrong], [episode.actions])
+
+
+def test_actions_of_another_kind_are_told(corridor):
+    with pytest.raises(WrongTrajectories, match="actions of probe-corridor are int32: "):
+        record_actions(corridor, reset_keys(1, 0), ["ab"])
