@@ -102,12 +102,15 @@ def _leaves(spec: Spec, states: Any) -> tuple[Array, ...]:
     if isinstance(states, dict) and set(states) == set(names):
         arrays = [states[name] for name in names]
     else:
-        paths, arrays = zip(*jax.tree_util.tree_flatten_with_path(states)[0], strict=True) if states else ((), ())
-        given = [jax.tree_util.keystr(path, simple=True, separator=".") for path in paths]
+        found = jax.tree_util.tree_flatten_with_path(states)[0]
+        given = [jax.tree_util.keystr(path, simple=True, separator=".") for path, _ in found]
+        arrays = [array for _, array in found]
         if len(arrays) != len(names) or (isinstance(states, dict) and set(given) != set(names)):
             these = f"{len(arrays)} arrays, {', '.join(given)}" if any(given) else f"{len(arrays)} arrays"
             known = f"{len(names)} arrays, {', '.join(names)}"
             raise InvalidView(f"its states are {these}, and the view of the task is {known}")
+        if set(given) == set(names):  # keys of dictionaries come in another order than fields
+            arrays = [dict(zip(given, arrays, strict=True))[name] for name in names]
     return tuple(
         _as(np.asarray(x), leaf.dtype, leaf.name) for leaf, x in zip(spec.leaves, arrays, strict=True)
     )  # fmt: skip
