@@ -99,18 +99,15 @@ def from_minari(
 def _leaves(spec: Spec, states: Any) -> tuple[Array, ...]:
     """The arrays of the states of an episode in the order of `spec.leaves`."""
     names = [leaf.name for leaf in spec.leaves]
-    if isinstance(states, dict) and set(states) == set(names):
-        arrays = [states[name] for name in names]
-    else:
-        found = jax.tree_util.tree_flatten_with_path(states)[0]
-        given = [jax.tree_util.keystr(path, simple=True, separator=".") for path, _ in found]
-        arrays = [array for _, array in found]
-        if len(arrays) != len(names) or (isinstance(states, dict) and set(given) != set(names)):
-            these = f"{len(arrays)} arrays, {', '.join(given)}" if any(given) else f"{len(arrays)} arrays"
-            known = f"{len(names)} arrays, {', '.join(names)}"
-            raise InvalidView(f"its states are {these}, and the view of the task is {known}")
-        if set(given) == set(names):  # keys of dictionaries come in another order than fields
-            arrays = [dict(zip(given, arrays, strict=True))[name] for name in names]
+    found = jax.tree_util.tree_flatten_with_path(states)[0]
+    given = {jax.tree_util.keystr(path, simple=True, separator="."): array for path, array in found}
+    arrays = [array for _, array in found]
+    if set(given) == set(names):  # keys of dictionaries come in another order than fields
+        arrays = [given[name] for name in names]
+    elif len(arrays) != len(names) or isinstance(states, dict):
+        these = ", ".join([f"{len(arrays)} arrays", *filter(None, given)])
+        known = f"{len(names)} arrays, {', '.join(names)}"
+        raise InvalidView(f"its states are {these}, and the view of the task is {known}")
     return tuple(
         _as(np.asarray(x), leaf.dtype, leaf.name) for leaf, x in zip(spec.leaves, arrays, strict=True)
     )  # fmt: skip

@@ -22,13 +22,19 @@ from jaxreward.evolution.own_answers import expansions_of, own_answer, room_of, 
 from jaxreward.evolution.profiling import Profile
 from jaxreward.evolution.repair import repair_requests
 from jaxreward.evolution.settings import EvolveSettings
-from jaxreward.evolution.setup import OBSERVATION, Setup, given_objects, require_same_objects, save_files
+from jaxreward.evolution.setup import (
+    OBSERVATION,
+    Setup,
+    given_objects,
+    require_accepted,
+    require_same_objects,
+    save_files,
+)
 from jaxreward.evolution.vocabulary import write_vocabulary
 from jaxreward.evolution.watcher import Watcher
 from jaxreward.objectives.objective import Bench
 from jaxreward.operators import OWN
-from jaxreward.programs import Checker, Program, ProgramRejected
-from jaxreward.proposers.fixed import FixedObservation
+from jaxreward.programs import Checker, Program
 from jaxreward.proposers.llm.cost import Amount
 from jaxreward.proposers.proposer import Context
 from jaxreward.records import Candidate, Exchange, Proposal, Request, Score
@@ -62,7 +68,6 @@ from jaxreward.runs.provenance import versions
 from jaxreward.runs.transcripts import TRANSCRIPT
 from jaxreward.search.seeding import derive_rng
 from jaxreward.search.strategy import was_trained
-from jaxreward.sentences import Sentence, mention
 from jaxreward.timing import CLOCK
 from jaxreward.training import Interrupted
 from jaxreward.training import Progress as TrainingProgress
@@ -183,7 +188,7 @@ class Evolution:
         if self.progress.started is None:
             s = self.settings
             if self.observation is not None:
-                self._check_observation(self.observation)
+                require_accepted(self.observation, self.checker, self.task)
                 write_atomic(self.run.path / OBSERVATION, self.observation.source)
             if self.derived is not None:
                 write_vocabulary(self.run.path, self.derived)
@@ -196,12 +201,6 @@ class Evolution:
                                        if of.parts}))  # fmt: skip
         else:
             self.log(Resumed(config=self.settings.as_config(), versions=soft, command=command))
-
-    def _check_observation(self, observation: FixedObservation) -> None:
-        """An observation that is rejected would have every candidate rejected."""
-        verdict, _ = self.checker.check_many([observation.source], self.task)[0]
-        if verdict.failure is not None:
-            raise ProgramRejected(Sentence(mention("observation", observation.path)), verdict)
 
     def spent(self) -> End | None:
         """The exhausted budget, if any; None while a generation is open or votes are missing."""

@@ -21,7 +21,7 @@ from jaxreward.objectives.demonstrations.demonstration_sets import Demonstration
 from jaxreward.objectives.demonstrations.objective import DemonstrationObjective
 from jaxreward.objectives.objective import Objective
 from jaxreward.objectives.training.objective import TrainingObjective
-from jaxreward.programs import Spec
+from jaxreward.programs import Checker, ProgramRejected, Spec
 from jaxreward.proposers.fixed import FixedObservation
 from jaxreward.proposers.human.judge import Judge
 from jaxreward.proposers.proposer import Proposer
@@ -30,7 +30,7 @@ from jaxreward.records import Subgoals, TaskCard, Vocabulary
 from jaxreward.runs import RunStarted
 from jaxreward.runs.disk import write_atomic
 from jaxreward.search import SearchStrategy, make_strategy
-from jaxreward.sentences import mention
+from jaxreward.sentences import Sentence, mention
 from jaxreward.tasks import Dense, Drawable, Task, card, file_of, is_file, measure_of, require_sound
 from jaxreward.training import PPO
 
@@ -254,3 +254,10 @@ def require_same_objects(
         found = difference(option, before.parts, after.parts) if before.parts and after.parts else ""
         why = f" ({found})" if found else ""
         raise UserError(f"{folder} began with {was}, and {given}{why}: give the same again, or {otherwise}")
+
+
+def require_accepted(observation: FixedObservation, checker: Checker, task: Task) -> None:
+    """Raise `ProgramRejected` for a given observation with which every candidate would be rejected."""
+    verdict, _ = checker.check_many([observation.source], task)[0]
+    if verdict.failure is not None:
+        raise ProgramRejected(Sentence(mention("observation", observation.path)), verdict)

@@ -158,9 +158,9 @@ def test_no_constant_reward_has_a_higher_fitness_whatever_policies_knew(
     expert = record_actions(corridor, reset_keys(2, 0), [[1, 1], [1, 1]])
     sure = dataclasses.replace(negative, log_probabilities=np.zeros(negative.steps, np.float32))
     data = DemonstrationData.of(corridor, expert, sure)
-    np.testing.assert_allclose(np.exp(data.log_probabilities), 0.5)
+    assert np.exp(data.log_probability) == pytest.approx(0.5)
     constant = np.tile(np.linspace(-5, 5, 41)[:, None], len(data.weights))
-    found = airl_fitness(constant[:, :4], constant[:, 4:], data.log_probabilities[:4], data.log_probabilities[4:])
+    found = airl_fitness(constant[:, :4], constant[:, 4:], data.log_probability, data.log_probability)
     assert found.max() <= OF_CONSTANT + 1e-6
 
 

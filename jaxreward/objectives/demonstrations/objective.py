@@ -44,6 +44,7 @@ class DemonstrationObjective:
         self._task, self._settings, self._sets = task, settings, sets
         self._bench: Bench | None = None
         self._made: dict[tuple[str, ...], DemonstrationData] = {}
+        self._steps: dict[str, int] = {}
         self._held_out: DemonstrationData | None = None
 
     @property
@@ -55,6 +56,7 @@ class DemonstrationObjective:
         """The data with these expansions."""
         if expansions not in self._made:
             more = [load_trajectories(self._file_of(id)) for id in expansions]
+            self._steps = {id: episodes.steps for id, episodes in zip(expansions, more, strict=True)}
             negative = joined([self._sets.negative, *more])
             self._made = {
                 expansions: DemonstrationData.of(self._task, self._sets.expert, negative, self._sets.positives)
@@ -101,13 +103,13 @@ class DemonstrationObjective:
     def _told_apart(self, found: Separation) -> dict[str, Array]:
         """The fitness of all rewards (C,) on the expert's episodes and on those of each expansion alone, where all of
         the expert's states are positive: the least of what they reach is how far a policy is from the expert."""
-        if self._sets.positives != "all" or self._bench is None:
+        if self._sets.positives != "all":
             return {}
         data, told = self.data, dict[str, Array]()
         own = found.logs[:, : data.experts] @ data.weights[: data.experts] / data.weights[: data.experts].sum()
         begin = data.of_expert + self._sets.negative.steps
-        for id in self._bench.expansions():
-            rows = slice(begin, begin + load_trajectories(self._file_of(id)).steps)
+        for id, steps in self._steps.items():
+            rows = slice(begin, begin + steps)
             told[id] = own + found.logs[:, rows] @ data.weights[rows] / data.weights[rows].sum()
             begin = rows.stop
         return told

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, Protocol
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike
 
 from jaxreward.demonstrations import Positives, Trajectories, WrongTrajectories, uniform_log_probability
 from jaxreward.devices import FAST_COMPILE
@@ -37,7 +38,7 @@ class DemonstrationData:
             the others (GRACE, section 4, phase 1); a reward of states alone sees the next states.
         experts: how many are to be told from the others.
         of_expert: how many are the expert's.
-        log_probabilities: of the actions, float32 (n,), for `airl_fitness`.
+        log_probability: of every action, for `airl_fitness`: that of a uniformly random one.
         steps: of each transition its step in the episodes that it is from, the expert's or the others', int (n,).
         weights: how many steps each transition stands for, float32 (n,): 1, but where all of an expert's steps are
             positive, as many for the last of an episode that ended early as there were left. The end is then a state
@@ -49,7 +50,7 @@ class DemonstrationData:
     transitions: Samples
     experts: int
     of_expert: int
-    log_probabilities: Array = field(repr=False)
+    log_probability: float
     steps: Array = field(repr=False)
     weights: Array = field(repr=False)
 
@@ -89,10 +90,9 @@ class DemonstrationData:
         weights = np.ones(len(steps) + len(others), np.float32)
         if positives == "all" and bool((expert.ended | (expert.lengths >= task.horizon)).all()):
             weights = np.concatenate([_stays(e, task.horizon) for e in (expert, negative)])
-        unknown = uniform_log_probability(task.action_space)
         return DemonstrationData(
             expert.transitions(steps).joined(negative.transitions(others)), len(goals), len(steps),
-            np.full(len(weights), unknown, np.float32),
+            uniform_log_probability(task.action_space),
             np.concatenate([steps, others]), weights,
         )  # fmt: skip
 
@@ -130,11 +130,11 @@ def separate(programs: Sequence[Program], *sets: DemonstrationData) -> tuple[Sep
 
 
 class Labels(Protocol):
-    """Of a set of transitions the log probabilities of the actions, (n,), how many, the first, are an expert's, and how
-    many steps each stands for, (n,)."""
+    """Of a set of transitions the log probability of an action, how many, the first, are an expert's, and how many
+    steps each stands for, (n,)."""
 
     @property
-    def log_probabilities(self) -> Array: ...
+    def log_probability(self) -> float: ...
     @property
     def experts(self) -> int: ...
     @property
@@ -143,7 +143,7 @@ class Labels(Protocol):
 
 def separations(rewards: jax.Array | Array, *sets: Labels) -> tuple[Separation, ...]:
     """What rewards, (C, n), of which those of each set follow those of the one before, say of the sets."""
-    ends = np.cumsum([len(labels.log_probabilities) for labels in sets])
+    ends = np.cumsum([len(labels.weights) for labels in sets])
     parts = np.split(np.asarray(rewards), ends[:-1], axis=1)
     return tuple(_separation(own, labels) for own, labels in zip(parts, sets, strict=True))
 
@@ -154,7 +154,7 @@ def _separation(rewards: Array, labels: Labels) -> Separation:
     rows = 1 << (count - 1).bit_length()  # generations of about as many programs find it compiled
     padded = np.concatenate([rewards, np.zeros((rows - count, rewards.shape[1]), rewards.dtype)])
     fast = padded.size < _SMALL and jax.default_backend() == "cpu"
-    found = jax.device_get(_scored(fast)(padded, labels.log_probabilities, labels.weights, labels.experts))
+    found = jax.device_get(_scored(fast)(padded, labels.log_probability, labels.weights, labels.experts))
     return Separation(rewards, *(x[:count] for x in found))
 
 
@@ -163,12 +163,12 @@ def _scored(fast: bool) -> Any:
     return jax.jit(_scores, static_argnums=3, compiler_options=dict(FAST_COMPILE) if fast else None)
 
 
-def _scores(rewards: jax.Array, logp: jax.Array, weights: jax.Array, experts: int) -> tuple[jax.Array, ...]:
-    logs = log_discriminator(rewards, logp, jnp.arange(len(logp)) < experts)
+def _scores(rewards: jax.Array, logp: ArrayLike, weights: jax.Array, experts: int) -> tuple[jax.Array, ...]:
+    logs = log_discriminator(rewards, logp, jnp.arange(len(weights)) < experts)
     parts = slice(experts), slice(experts, None)
     error = jnp.sqrt(sum(_variance_of_mean(logs[:, part], weights[part]) for part in parts))
     (expert, negative), of = (rewards[:, part] for part in parts), [weights[part] for part in parts]
-    fitness = airl_fitness(expert, negative, *(logp[part] for part in parts), *of)
+    fitness = airl_fitness(expert, negative, logp, logp, *of)
     return logs, fitness, error, accuracy(expert, negative, *of)
 
 

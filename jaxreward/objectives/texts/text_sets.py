@@ -30,14 +30,13 @@ class TextData:
             those of others.
         experts: how many are to be told from the others.
         of_expert: how many are the expert's.
-        log_probabilities: of the actions, float32 (n,): 0 where they are not known, so that the discriminator is the
-            logistic function of the reward.
+        log_probability: of every action: 0, so that the discriminator is the logistic function of the reward.
     """
 
     steps: tuple[tuple[str, str, str], ...]
     experts: int
     of_expert: int
-    log_probabilities: Array
+    log_probability: float = 0.0
 
     @property
     def weights(self) -> Array:
@@ -46,16 +45,13 @@ class TextData:
 
     @staticmethod
     def of(expert: Sequence[TextEpisode], negative: Sequence[TextEpisode], positives: Positives) -> TextData:
-        """The transitions of episodes; of an expert's those that are told from others, whose probability under a
-        learner's policy is not known."""
+        """The transitions of episodes."""
         every = [step for episode in expert for step in episode.steps]
         own, rest = every, list[tuple[str, str, str]]()
         if positives == "last":
             own, rest = ([step for e in expert for step in e.steps[part]] for part in (slice(-1, None), slice(-1)))
         others = [step for episode in negative for step in episode.steps]
-        logp = [x for e in negative for x in (e.log_probabilities or (0.0,) * len(e))]
-        known = np.asarray([0.0] * len(every) + logp, np.float32)
-        return TextData((*own, *rest, *others), len(own), len(every), known)
+        return TextData((*own, *rest, *others), len(own), len(every))
 
 
 @dataclass(frozen=True, eq=False)

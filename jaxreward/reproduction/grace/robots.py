@@ -118,17 +118,15 @@ class NativePolicies(RobotTraining):
 def whole_episodes(task: Task, policy: Actor, episodes: int) -> tuple[Trajectories, int]:
     """Episodes of a policy that last to the horizon, and of how many they were chosen: a robot that falls is no
     example. Where there are too few of them, the longest of the others are among them. In an order by chance."""
-    found = record(task, policy, episodes, seed=0)
-    for batch in range(1, _BATCHES):
-        if (~found.ended).sum() >= episodes:
-            break
-        more = record(task, policy, episodes, seed=batch)
+    batches, played = [record(task, policy, episodes, seed=0)], 1
+    while sum(int((~batch.ended).sum()) for batch in batches) < episodes and played < _BATCHES:
+        more = record(task, policy, episodes, seed=played)
+        played += 1
         if not more.ended.all():
-            found = joined([found, more.take(np.flatnonzero(~more.ended))])
-    else:
-        batch = _BATCHES
+            batches.append(more.take(np.flatnonzero(~more.ended)))
+    found = joined(batches)
     best = np.lexsort((-found.lengths, found.ended))[:episodes]
-    return found.take(np.random.default_rng(0).permutation(best)), episodes * batch
+    return found.take(np.random.default_rng(0).permutation(best)), episodes * played
 
 
 @lru_cache(maxsize=1)
