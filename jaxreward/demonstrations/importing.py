@@ -25,8 +25,8 @@ def from_arrays(
 
     Args:
         states: of each episode a tree like `task.view(state)`, or a dictionary of arrays by their path in it, such as
-            `{"agent.position": ...}`; every array has a leading axis of one more than the episode's actions. Where the
-            view is a single array, an array.
+            `{"agent.position": ...}`; every array (or list of numbers) has a leading axis of one more than the
+            episode's actions. Where the view is a single array, an array.
         actions: of each episode, (steps, ...).
         log_probabilities: of each episode, float (steps,), under the policy that acted.
         success: of each episode, by the task's metric.
@@ -99,7 +99,7 @@ def from_minari(
 def _leaves(spec: Spec, states: Any) -> tuple[Array, ...]:
     """The arrays of the states of an episode in the order of `spec.leaves`."""
     names = [leaf.name for leaf in spec.leaves]
-    found = jax.tree_util.tree_flatten_with_path(states)[0]
+    found = jax.tree_util.tree_flatten_with_path(states, is_leaf=_is_numbers)[0]
     given = {jax.tree_util.keystr(path, simple=True, separator="."): array for path, array in found}
     arrays = [array for _, array in found]
     if set(given) == set(names):  # keys of dictionaries come in another order than fields
@@ -111,6 +111,15 @@ def _leaves(spec: Spec, states: Any) -> tuple[Array, ...]:
     return tuple(
         _as(np.asarray(x), leaf.dtype, leaf.name) for leaf, x in zip(spec.leaves, arrays, strict=True)
     )  # fmt: skip
+
+
+def _is_numbers(x: Any) -> bool:
+    """Whether `x` is an array in Python's lists, which JAX would take for a tree of its numbers."""
+    if not isinstance(x, list):
+        return False
+    while isinstance(x, list) and x:
+        x = x[0]
+    return np.isscalar(x)
 
 
 def _as(array: Array, dtype: str, name: str) -> Array:

@@ -259,6 +259,8 @@ def test_arrays_of_other_names_are_refused(corridor):
     right = dict(zip(names, episode.states, strict=True))
     found = from_arrays(corridor, [dict(reversed(right.items()))], [episode.actions])
     np.testing.assert_array_equal(found.states[0], episode.states[0])
+    lists = from_arrays(corridor, [{name: array.tolist() for name, array in right.items()}], [episode.actions.tolist()])
+    np.testing.assert_array_equal(lists.states[0], episode.states[0])
     wrong = {f"my_{name}": array for name, array in right.items()}
     with pytest.raises(WrongTrajectories, match=f"its states are .* arrays, .*my_{names[0]}.*, and the view of .*"):
         from_arrays(corridor, [wrong], [episode.actions])
