@@ -25,7 +25,9 @@ EXTRAS: Mapping[str, Extra] = {
     "gymnax": Extra("tasks on environments of gymnax", {"gymnax": "gymnax"}),
     "jumanji": Extra("tasks on environments of jumanji", {"jumanji": "jumanji"}),
     "playground": Extra("tasks on environments of MuJoCo Playground", {"mujoco_playground": "playground"}),
-    "minari": Extra("demonstrations from data sets of Minari", {"minari": "minari"}),
+    "minari": Extra(
+        "demonstrations from data sets of Minari", {"minari": "minari", "h5py": "h5py", "PIL": "pillow"}
+    ),
     "reports": Extra(
         "reports, plots and films",
         {

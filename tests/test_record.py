@@ -115,3 +115,14 @@ def test_nothing_is_overwritten(tmp_path: Path, capsys: Any) -> None:
     path.write_bytes(b"mine")
     assert record("probe-corridor", "--by", "random", "--out", str(path)) == 2
     assert "exists already" in capsys.readouterr().err and path.read_bytes() == b"mine"
+
+
+def test_an_expert_that_fails_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    monkeypatch.chdir(tmp_path)
+    own = Path(__file__).read_text().split("class State")[1].split("@pytest.fixture")[0]
+    lost = own.replace("[int(way > 0)] * abs(way)", "[int(way < 0)]")
+    assert lost != own
+    imports = "from typing import Any, NamedTuple\nimport jax\nimport jax.numpy as jnp\nimport jaxreward as jr\n"
+    Path("line.py").write_text(f"{imports}class State{lost}")
+    assert record("line.py", "--episodes", "3") == 0
+    assert "warning: most of these episodes fail" in " ".join(capsys.readouterr().out.split())

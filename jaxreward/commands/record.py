@@ -77,6 +77,11 @@ def run(resolved: Resolved[RecordSettings]) -> int:
     console_of(s.json).print(
         f"{path}: {len(found)} episodes of {task.name}, {found.steps:,} steps, {measure.name} {mean:.3g}"
     )
+    if who != RANDOM and measure.rate and mean < 0.5:
+        console_of(s.json).print(
+            "warning: most of these episodes fail, and a reward is found for what they do: "
+            f"{mention('solved')} keeps those that succeed"
+        )
     if who != RANDOM:
         task = ["--task", s.task, *(word for option in s.task_arg for word in ("--task-arg", option))]
         words = ["jaxreward", "evolve", *task, "--objective", "demonstrations", "--data", str(path)]
