@@ -142,8 +142,11 @@ def _outputs(network: ActorCritic, variables: Variables, batch: Batch) -> tuple[
 
 def scaled_rewards(scale: RewardScale, trajectory: Trajectory, hyper: PPO) -> tuple[RewardScale, jax.Array]:
     """Rewards (T, E) times `reward_scale`; with `scale_rewards` over the running root mean square of the discounted
-    return, clipped; with `center_values` those by which values are less by the mean of the first update."""
-    value, rewards = _centre(scale, trajectory, hyper), _lasting(trajectory, hyper)
+    return, clipped; with `absorbing` that of the last step of an episode for ever, which is not clipped again: what a
+    state pays is the same whether it is left or not. With `center_values` those by which values are less by the mean of
+    the first update."""
+    value, times = _centre(scale, trajectory, hyper), _times(trajectory, hyper)
+    rewards = trajectory.reward * times
     if not hyper.scale_rewards:
         kept = scale.replace(value=value, count=scale.count + rewards.size)
         return kept, rewards * hyper.reward_scale + _shift(value, trajectory, hyper) * hyper.reward_scale
@@ -157,7 +160,7 @@ def scaled_rewards(scale: RewardScale, trajectory: Trajectory, hyper: PPO) -> tu
     count = scale.count + returns.size
     square = scale.square + (jnp.square(returns).mean() - scale.square) * returns.size / count
     unit = jnp.sqrt(square + 1e-8)
-    scaled = jnp.clip(rewards / unit, -MAX_SCALED_REWARD, MAX_SCALED_REWARD)
+    scaled = jnp.clip(trajectory.reward / unit, -MAX_SCALED_REWARD, MAX_SCALED_REWARD) * times
     shifted = scaled + _shift(value, trajectory, hyper) / unit
     return RewardScale(last, square, count, value), shifted * hyper.reward_scale
 
@@ -179,11 +182,9 @@ def _shift(value: jax.Array | None, trajectory: Trajectory, hyper: PPO) -> jax.A
     return value * (hyper.discount * (1.0 - _terminal(trajectory, hyper)) - 1.0)
 
 
-def _lasting(trajectory: Trajectory, hyper: PPO) -> jax.Array:
-    """Rewards (T, E), with `absorbing` that of the last step of an episode for ever."""
-    if not hyper.absorbing:
-        return trajectory.reward
-    return jnp.where(_terminal(trajectory, hyper), trajectory.reward / (1.0 - hyper.discount), trajectory.reward)
+def _times(trajectory: Trajectory, hyper: PPO) -> jax.Array | float:
+    """How often each reward is paid, discounted (T, E): once, with `absorbing` that of the last step for ever."""
+    return jnp.where(_terminal(trajectory, hyper), 1.0 / (1.0 - hyper.discount), 1.0) if hyper.absorbing else 1.0
 
 
 def _terminal(trajectory: Trajectory, hyper: PPO) -> jax.Array:

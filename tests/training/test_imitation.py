@@ -52,6 +52,8 @@ from jaxreward.training.imitation.discriminator import (
 from jaxreward.training.learners import for_imitation
 from jaxreward.training.networks import ActorCritic, normalized
 from jaxreward.training.population import Population
+from jaxreward.training.ppo import RewardScale, scaled_rewards
+from jaxreward.training.rollout import Trajectory
 from tests.training.conftest import BANK, STEPWISE, assert_close_trees, budget, params
 from tests.training.test_bookkeeping import Memory
 
@@ -118,7 +120,7 @@ def test_real_actions_are_imitated(name):
     assert result.success.mean() > 0.9
 
 
-def test_rewards_of_programs_are_not_read(corridor, sets, method, tiny, together, checker):
+def test_paid_forof_programs_are_not_read(corridor, sets, method, tiny, together, checker):
     source = "def compute_reward(state, action, next_state):\n    return 100.0 * state.place\n"
     own = checker.check(source, corridor)[1]
     found = imitate(corridor, sets[0], method, tiny, programs=own, **budget(tiny))
@@ -228,16 +230,40 @@ def some(corridor, tiny):
 
 
 def test_airl_is_a_potential_and_the_probability(some):
-    """f = g(s, a) + discount h(s') - h(s), less log pi(a|s); h is 0 after the end, `state_only` hides the action."""
+    """f = g(s, a) + discount h(s') - h(s), less log pi(a|s); after the end h is 0, or that of the last state where that
+    is never left; `state_only` hides the action."""
     network, x = some
-    for alone in (False, True):
+    for alone, absorbing in ((False, False), (True, False), (False, True)):
         method = AIRL(hidden=(8,), state_only=alone)
         of = jax.tree.map(jnp.asarray, init_discriminator(network, method, 0, 2, 2))
         g = partial(_mlp, of["reward"])
         h = partial(_mlp, of["potential"])
         expected = g(x.obs if alone else np.concatenate([x.obs, x.action], -1)) - h(x.obs) - np.asarray(x.logp)
-        expected += 0.9 * np.where(np.arange(4) == 3, 0.0, h(x.next_obs))
-        np.testing.assert_allclose(logits(method, of, x, 0.9), expected, rtol=1e-4, atol=1e-5)
+        expected += 0.9 * np.where(np.arange(4) == 3, h(x.obs) if absorbing else 0.0, h(x.next_obs))
+        hyper = PPO(discount=0.9, bootstrap=absorbing, absorbing=absorbing)
+        np.testing.assert_allclose(logits(method, of, x, hyper), expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("absorbing", [False, True])
+@pytest.mark.parametrize("length", [1, 4])
+def test_what_potentials_pay_is_that_of_the_first_state_whenever_an_episode_ends(some, length, absorbing):
+    network, x = some
+    hyper = PPO(discount=0.9, bootstrap=True, absorbing=absorbing, scale_rewards=False, normalize_observations=False)
+    method = AIRL(hidden=(8,))
+    of = jax.tree.map(jnp.asarray, init_discriminator(network, method, 0, 2, 2))
+    of["reward"] = jax.tree.map(jnp.zeros_like, of["reward"])
+    states = jnp.concatenate([x.obs, x.next_obs])[: length + 1]
+    done = jnp.arange(length) == length - 1
+    steps = Transitions(states[:-1], jnp.zeros((length, 2)), states[1:], jnp.zeros(length), done)
+    paid = logits(method, of, steps, hyper)[:, None]
+    zero = jnp.zeros((length, 1))
+    played = Trajectory(
+        obs=zero, action=zero, logp=zero, value=zero, reward=paid, done=done[:, None], truncated=zero.astype(bool),
+    )  # fmt: skip
+    scale = RewardScale(jnp.zeros(1), jnp.zeros(()), jnp.zeros(()))
+    _, paid_for = scaled_rewards(scale, played, hyper)
+    total = jnp.sum(paid_for[:, 0] * 0.9 ** jnp.arange(length))
+    np.testing.assert_allclose(total, -_mlp(of["potential"], states[:1])[0], rtol=1e-4, atol=1e-6)
 
 
 def _mlp(layers: list[dict[str, Any]], x: Any) -> Any:
@@ -246,7 +272,7 @@ def _mlp(layers: list[dict[str, Any]], x: Any) -> Any:
     return (x @ layers[-1]["kernel"] + layers[-1]["bias"])[:, 0]
 
 
-def test_rewards_are_those_of_the_papers():
+def test_paid_forare_those_of_the_papers():
     logit = jnp.array([-2.0, 0.0, 3.0])
     d = 1.0 / (1.0 + np.exp(-np.asarray(logit)))
     for form, expected in (

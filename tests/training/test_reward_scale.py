@@ -93,6 +93,26 @@ def test_with_absorbing_ends_a_constant_reward_says_nothing(played, scaled, fres
     assert float(jnp.abs(ended).max()) > 0.1, "else an end is worth something"
 
 
+@pytest.mark.parametrize("horizon", [8, 100])
+def test_also_where_early_ends_are_rare(played, horizon):
+    """What an end pays for ever is then many times the mean square of returns."""
+    hyper = HYPER.replace(absorbing=True, discount=0.999, envs=E)
+    scale, rng, since, ends = fresh(), np.random.default_rng(0), np.zeros(E, int), 0
+    for update in range(40):
+        done, truncated = np.zeros((T, E), bool), np.zeros((T, E), bool)
+        for t in range(T):
+            since += 1
+            early = rng.random(E) < 0.004
+            truncated[t] = (since >= horizon) & ~early
+            done[t] = early | truncated[t]
+            since[done[t]] = 0
+        steps = played.replace(reward=-jnp.ones((T, E)), done=jnp.asarray(done), truncated=jnp.asarray(truncated))
+        scale, rewards = scaled_rewards(scale, steps, hyper)
+        np.testing.assert_allclose(rewards[~truncated], 0.0, atol=2e-3, err_msg=f"update {update}")
+        ends += int((done & ~truncated).sum())
+    assert ends
+
+
 def test_an_absorbing_end_pays_its_last_reward_for_ever(played):
     hyper = HYPER.replace(absorbing=True, center_values=False, scale_rewards=False)
     _, rewards = scaled_rewards(fresh(None), played, hyper)

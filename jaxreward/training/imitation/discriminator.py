@@ -12,6 +12,7 @@ import numpy as np
 import optax
 from flax import struct
 
+from jaxreward.training.hyperparameters import PPO
 from jaxreward.training.imitation.experts import Experts, Transition
 from jaxreward.training.imitation.methods import AIRL, GAIL
 from jaxreward.training.networks import (
@@ -85,14 +86,18 @@ def _layers(
 # ---- what it says
 
 
-def logits(method: GAIL | AIRL, params: Params, x: Transitions, discount: Any) -> jax.Array:
-    """log D - log(1 - D) of transitions, (...): for AIRL f - log pi(a|s)."""
+def logits(method: GAIL | AIRL, params: Params, x: Transitions, hyper: PPO) -> jax.Array:
+    """log D - log(1 - D) of transitions, (...): for AIRL f - log pi(a|s) (Fu et al. 2018, eq. 4).
+
+    The potential of the end of an episode is 0. With `hyper.absorbing`, where what the last step pays is paid for ever,
+    the last state follows itself: what potentials pay in all is then that of the first state, whenever an episode ends.
+    """
     both = jnp.concatenate([x.obs, x.action], -1)
     if isinstance(method, GAIL):
         return _mlp(params["reward"], both)
-    gain = _mlp(params["reward"], x.obs if method.state_only else both)
-    after = jnp.where(x.done, 0.0, _mlp(params["potential"], x.next_obs))
-    return gain + discount * after - _mlp(params["potential"], x.obs) - x.logp
+    gain, potential = _mlp(params["reward"], x.obs if method.state_only else both), _mlp(params["potential"], x.obs)
+    after = jnp.where(x.done, potential if hyper.absorbing else 0.0, _mlp(params["potential"], x.next_obs))
+    return gain + hyper.discount * after - potential - x.logp
 
 
 def rewards(method: GAIL | AIRL, logit: jax.Array) -> jax.Array:
@@ -116,7 +121,7 @@ def judge(
     trajectory: Trajectory,
     experts: Experts,
     key: jax.Array,
-    discount: Any,
+    hyper: PPO,
     network: ActorCritic,
     method: GAIL | AIRL,
 ) -> tuple[Discriminator, jax.Array]:
@@ -140,15 +145,15 @@ def judge(
             mine = jax.random.randint(one, (method.batch,), 0, rows.logp.shape[0])
             agent = jax.tree.map(lambda x: x[mine], rows)
             expert = _of_expert(experts.drawn(other, method.batch), variables, seen, network, method)
-            return _improved(state, method, agent, expert, mix, discount), None
+            return _improved(state, method, agent, expert, mix, hyper), None
 
         discriminator, _ = jax.lax.scan(step, discriminator, jax.random.split(key, method.updates))
-        return discriminator, rewards(method, logits(method, discriminator.params, own, discount))
+        return discriminator, rewards(method, logits(method, discriminator.params, own, hyper))
 
 
 def _improved(
     state: Discriminator, method: GAIL | AIRL, agent: Transitions, expert: Transitions, key: jax.Array,
-    discount: Any,
+    hyper: PPO,
 ) -> Discriminator:  # fmt: skip
     """A step of Adam on the cross entropy, with the penalty of the gradient."""
     share = jax.random.uniform(key, agent.logp.shape)
@@ -158,15 +163,15 @@ def _improved(
         return weight * a + (1.0 - weight) * b
 
     def loss(params: Params) -> jax.Array:
-        right = jax.nn.softplus(-logits(method, params, expert, discount)).mean()
-        wrong = jax.nn.softplus(logits(method, params, agent, discount)).mean()
+        right = jax.nn.softplus(-logits(method, params, expert, hyper)).mean()
+        wrong = jax.nn.softplus(logits(method, params, agent, hyper)).mean()
         if not method.gradient_penalty:
             return right + wrong
         inputs = [between(a, b) for a, b in zip(_inputs(agent), _inputs(expert), strict=True)]
 
         def total(inputs: list[jax.Array]) -> jax.Array:
             x = Transitions(*inputs, logp=agent.logp, done=agent.done)
-            return logits(method, params, x, discount).sum()
+            return logits(method, params, x, hyper).sum()
 
         slopes = jax.grad(total)(inputs)
         norm = jnp.sqrt(sum(jnp.square(slope).sum(-1) for slope in slopes) + 1e-12)

@@ -31,9 +31,7 @@ def learn_adversarially(
         experts: of which the set of the agent's row is learned from.
     """
     key, own = jax.random.split(key)
-    found, reward = judge(
-        agent.discriminator, agent.variables, trajectory, experts, own, hyper.discount, network, method
-    )
+    found, reward = judge(agent.discriminator, agent.variables, trajectory, experts, own, hyper, network, method)
     finite = jax.tree.reduce(lambda ok, x: ok & jnp.isfinite(x).all(), found, finite)
     learned, stats = learn(agent, trajectory.replace(reward=reward), finite, key, progress, network, hyper)
     kept = jax.tree.map(lambda new, old: jnp.where(learned.diverged, old, new), found, agent.discriminator)
