@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import re
 import shutil
 from collections.abc import Callable
@@ -12,7 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jaxreward.demonstrations import Trajectories, record_actions, reset_keys, save_trajectories
+from jaxreward import open_run
+from jaxreward.demonstrations import Trajectories, record, record_actions, reset_keys, save_trajectories
 from jaxreward.errors import InvalidSetting, UnusableFile, UserError
 from jaxreward.evolution import ask, run_search
 from jaxreward.evolution.settings import EvolveSettings
@@ -84,6 +86,27 @@ def test_a_candidate_is_scored_without_training_and_the_end_is_trained(whole: An
     final = {e.name: e.score for e in substance(path) if isinstance(e, Baseline)}
     assert set(final) == {"best", "sparse"}
     assert {score and score.measure.name for score in final.values()} == {"success"}
+
+
+def test_the_policy_of_the_final_training_is_kept(whole: Any, corridor: Task) -> None:
+    outcome, path = whole
+    policy = open_run(path, corridor).policy()
+    episodes = record(corridor, policy, 2, seed=1)
+    assert len(episodes) == 2
+    digest = json.loads((path / "best-policy.json").read_text())["digest"]
+    assert digest == outcome.best.candidate.summary.digest
+
+
+def test_a_search_tells_what_its_data_are(settings: EvolveSettings, corridor: Task, tmp_path: Path) -> None:
+    told = list[str]()
+
+    class Told(Silent):
+        def note(self, text: str) -> None:
+            told.append(text)
+
+    small = dataclasses.replace(settings, out=tmp_path, candidates=1, generation=1, final_seeds=0, option=())
+    run_search(small, Told(), task=corridor)
+    assert "6 episodes of the expert and 6 others; 6 and 6 are held out; the last state of each" in told[0]
 
 
 def test_the_report_tells_success_from_fitness(whole: Any, tmp_path: Path) -> None:

@@ -110,7 +110,7 @@ def test_one_round_of_expansion_finds_what_was_meant(searched: tuple[Any, Path])
 def test_the_report_shows_what_the_policy_was_paid_and_when_the_best_changed(searched: tuple[Any, Path]) -> None:
     _, path = searched
     shown = Demonstrated.of(RunView.read(path))
-    assert shown is not None and shown.expansions == len(shown.policies) >= 1 and shown.confirmed
+    assert shown is not None and shown.expansions == len(shown.policies) >= 1
     assert "its fitness was" in shown.policies[0]
     assert [name for name, _ in shown.panels] == ["along_expert", "along_others", "along_policy"]
     policies = {row["group"] for row in shown.charts["along_policy"]["data"]["values"]}

@@ -21,7 +21,7 @@ from jaxreward.formatting import seeds_text
 from jaxreward.objectives.demonstrations.results import told_apart
 from jaxreward.proposers.llm.cost import Amount
 from jaxreward.records import Result, Score, normalised
-from jaxreward.reports.demonstrated import CONFIRMED, UNCONFIRMED, confirmed
+from jaxreward.reports.demonstrated import verdict
 from jaxreward.reports.plots import search_plot
 from jaxreward.reports.run_view import RunView
 from jaxreward.reports.tables import measure_of_scores, score_json, score_table, task_title
@@ -58,8 +58,8 @@ def show_outcome(outcome: Outcome, console: Console) -> None:
     if s.objective == "demonstrations":
         for line in told_apart(outcome.best):
             console.print(line, soft_wrap=True)
-        if (known := confirmed(RunView.read(outcome.path))) is not None:
-            console.print(CONFIRMED if known else UNCONFIRMED, soft_wrap=True)
+        if known := verdict(RunView.read(outcome.path)):
+            console.print(known, soft_wrap=True)
         console.print(f"train on it: {_training_of(outcome)}", soft_wrap=True)
     if not missing("reports"):
         console.print(_drawn(outcome, task))

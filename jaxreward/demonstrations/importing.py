@@ -12,7 +12,7 @@ from jaxreward.demonstrations.trajectories import Array, Source, Trajectories, W
 from jaxreward.errors import UserError, in_a_line
 from jaxreward.extras import require
 from jaxreward.programs.spec import InvalidView, Spec, dtype_of
-from jaxreward.tasks import Task
+from jaxreward.tasks import Box, Task, measure_of
 
 
 def from_arrays(
@@ -29,7 +29,7 @@ def from_arrays(
             episode's actions. Where the view is a single array, an array.
         actions: of each episode, (steps, ...).
         log_probabilities: of each episode, float (steps,), under the policy that acted.
-        success: of each episode, by the task's metric.
+        success: of each episode, by the task's metric: where that is a rate, from 0 to 1.
         ended: of each episode, whether the task ended it; by default it is not known to have.
         solves: of each episode, (steps,), whether a step leads to a state that solves the task: true or false, or 1, 0,
             and -1 where that is not known.
@@ -39,13 +39,21 @@ def from_arrays(
         WrongTrajectories: arrays that do not fit, with the episode.
     """
     spec = Spec.of(task)
+    states, actions = list(states), list(actions)
     given = (log_probabilities, success, ended, solves)
+    if any(x is not None and not hasattr(x, "__len__") for x in given):
+        raise WrongTrajectories("success, ended, solves and log_probabilities have an entry for each episode")
+    if success is not None and measure_of(task).rate and any(x < 0.0 or x > 1.0 for x in success):
+        raise WrongTrajectories(f"the success of an episode of {task.name} is from 0 to 1")
+    if ended is not None and any(not isinstance(x, bool | np.bool_) and x not in (0, 1) for x in ended):
+        raise WrongTrajectories("ended is true or false for each episode")
     if any(x is not None and len(x) != len(actions) for x in (states, *given)) or len(texts) not in (0, len(actions)):
         raise WrongTrajectories(f"give one entry for each of the {len(actions)} episodes")
     episodes = list[Trajectories]()
     for k, (own, acts) in enumerate(zip(states, actions, strict=True)):
         try:
             arrays, chosen = _leaves(spec, own), _as(np.asarray(acts), spec.action.dtype, "action")
+            _require_inside(task, chosen)
             logp = np.full(len(chosen), np.nan) if log_probabilities is None else np.asarray(log_probabilities[k])
             episodes.append(Trajectories(
                 spec=spec, states=arrays, actions=chosen, lengths=np.array([len(chosen)], np.int32),
@@ -96,6 +104,21 @@ def from_minari(
     return from_arrays(task, states, actions, ended=ended, task_arg=task_arg)
 
 
+def _require_inside(task: Task, actions: Array) -> None:
+    """Raise `WrongTrajectories` for real actions beyond their bounds, which agents never take."""
+    space = task.action_space
+    if isinstance(space, Box) and actions.size:
+        low, high = float(actions.min()), float(actions.max())
+        if low < space.low - _ROUNDING or high > space.high + _ROUNDING:
+            raise WrongTrajectories(
+                f"actions are from {low:.4g} to {high:.4g}, and those of {task.name} from {space.low:g} to "
+                f"{space.high:g}: clip them, if that is what the simulator did, or scale them"
+            )
+
+
+_ROUNDING = 1e-3
+
+
 def _leaves(spec: Spec, states: Any) -> tuple[Array, ...]:
     """The arrays of the states of an episode in the order of `spec.leaves`."""
     names = [leaf.name for leaf in spec.leaves]
@@ -127,7 +150,8 @@ def _as(array: Array, dtype: str, name: str) -> Array:
     kind = dtype_of(dtype)
     if array.dtype == kind:
         return array
-    narrowed = array.astype(kind)
+    with np.errstate(over="ignore", invalid="ignore"):
+        narrowed = array.astype(kind)
     whole = kind.kind in "biu"
     if (whole and not (narrowed == array).all()) or (not whole and array.dtype.kind not in "biuf"):
         raise WrongTrajectories(f"{name} is {array.dtype.name}, and its values do not fit into {dtype}")

@@ -41,8 +41,13 @@ def save_best_policy(run: Run, store: Checkpoints, sound: Sequence[Agents], best
         return  # nothing here has a score
     agents = max(sound, key=lambda a: a.trained.score(a.row).merit)
     if best is None or best.score is None or agents.trained.score(agents.row).merit > best.score.merit:
-        store.save("best-policy", agents.trained.variables(agents.row, agents.trained.best_seed(agents.row)))
-        write_atomic(run.path / POLICY, json.dumps({"digest": agents.trained.programs[agents.row].digest}))
+        save_policy(run, store, agents.trained, agents.row)
+
+
+def save_policy(run: Run, store: Checkpoints, trained: TrainResult, row: int) -> None:
+    """Save the policy of the best seed of a program that was trained, and the digest of the program."""
+    store.save("best-policy", trained.variables(row, trained.best_seed(row)))
+    write_atomic(run.path / POLICY, json.dumps({"digest": trained.programs[row].digest}))
 
 
 def is_policy_of(view: RunView, winner: Result) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 
 from jaxreward import files
+from jaxreward.evolution.artifacts import save_policy
 from jaxreward.evolution.loop import Evolution
 from jaxreward.evolution.setup import Setup
 from jaxreward.objectives.training.candidate_trainer import CandidateTrainer
@@ -44,6 +45,8 @@ def final_evaluation(main: Evolution) -> Score | None:
         # All of them and not the missing alone: so a run killed between two events rounds as it would have.
         trained = _trainer(main, tag, ppo).train(list(together.values()), steps=steps, seeds=seeds)
         for row, (name, program) in enumerate(together.items()):
+            if name == FINAL_BEST and s.objective == "demonstrations" and not trained.diverged[row].all():
+                save_policy(main.run, main.store, trained, row)  # the search itself keeps none
             if name in missing:
                 share = len(together)
                 main.log(Baseline(

@@ -187,6 +187,8 @@ class Evolution:
         save_files(self.settings, self.run.path)
         if self.progress.started is None:
             s = self.settings
+            for note in self.objective.notes:
+                self.watcher.note(note)
             if self.observation is not None:
                 require_accepted(self.observation, self.checker, self.task)
                 write_atomic(self.run.path / OBSERVATION, self.observation.source)

@@ -227,7 +227,10 @@ class SearchRun:
         """Those of the best candidate's network."""
         best = self.view.best
         if best is None or not is_policy_of(self.view, best):
-            raise UserError(f"{self.path} keeps no policy of its best candidate yet")
+            why = " yet"
+            if self._settings.objective == "demonstrations":
+                why = ": a search on demonstrations keeps that of its final training"
+            raise UserError(f"{self.path} keeps no policy of its best candidate{why}")
         store, ppo = Checkpoints(self.path / "checkpoints"), self._settings.ppo
         variables = policy_of(store, ["best-policy"], self.task, self._program, ppo)
         if variables is None:

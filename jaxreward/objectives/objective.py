@@ -94,6 +94,11 @@ class Objective(Protocol):
     @property
     def measure(self) -> Measure: ...
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Sentences about its data, which a search tells when it begins."""
+        ...
+
     def open(self, bench: Bench) -> None:
         """Called once, before anything else, with what the run has so far."""
         ...

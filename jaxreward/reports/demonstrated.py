@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,13 @@ SEARCHED, HELD_OUT = "searched with", "held out"
 
 CONFIRMED = "the best reward is confirmed: episodes of its own policy are among the data"
 UNCONFIRMED = "the best reward is not confirmed: no episodes of its own policy are among the data"
+UNLEARNED = (
+    "the best reward is not confirmed: episodes of its own policy are among the data, but that has hardly learned to "
+    "earn it; train longer"
+)
+LEAST_EARNED = 0.1
+"""Of the difference between what the expert earns and what others do, what a policy must have learned to earn, so that
+its episodes say something about its reward."""
 
 _KINDS: dict[Who, str] = {"expert": "the expert", "others": "others", "policy": "trained policies"}
 
@@ -32,7 +39,7 @@ class Demonstrated:
         figures: what the best reward is worth, by name.
         expansions: how often the data were expanded.
         policies: what the policy of each expansion showed, in words.
-        confirmed: whether the data hold episodes of a policy of the best reward; None without an expansion.
+        verdict: `verdict` as a sentence, empty without an expansion.
     """
 
     charts: dict[str, dict[str, Any]]
@@ -40,14 +47,7 @@ class Demonstrated:
     figures: list[tuple[str, float]]
     expansions: int
     policies: list[str]
-    confirmed: bool | None
-
-    @property
-    def verdict(self) -> str:
-        """A sentence on that, empty where no data were added."""
-        if self.confirmed is None:
-            return ""
-        return (CONFIRMED if self.confirmed else UNCONFIRMED).capitalize() + "."
+    verdict: str
 
     @staticmethod
     def of(view: RunView) -> Demonstrated | None:
@@ -68,17 +68,39 @@ class Demonstrated:
         for name, value in (("fitness", _fitness), ("accuracy", _accuracy)):
             if rows := best_rows(view, value):
                 drawn[f"{name}_over_generations"] = charts.generations(rows, name, expansions)
+        said = f"{known.capitalize()}." if (known := verdict(view)) else ""
         policies = [f"{r.candidate.id}: {r.words}" for r in view.results.values() if _expands(r)]
-        return Demonstrated(drawn, panels, _figures(view.best), len(expansions), policies, confirmed(view))
+        return Demonstrated(drawn, panels, _figures(view.best), len(expansions), policies, said)
 
 
-def confirmed(view: RunView) -> bool | None:
-    """Whether the data hold episodes of a policy of the best reward; None where none were added."""
+def verdict(view: RunView) -> str:
+    """Whether the data hold episodes of a policy that learned the best reward; empty where none were added."""
     results = view.results
-    watched = [p for r in results.values() if _expands(r) for p in r.candidate.parents]
-    if not watched or view.best is None:
+    expanding = [r for r in results.values() if _expands(r)]
+    if not expanding or view.best is None:
+        return ""
+    best = view.best.candidate.source
+    own = {r.candidate.id for r in expanding if any(_source(results, id) == best for id in r.candidate.parents)}
+    if not own:
+        return UNCONFIRMED
+    found = _best_rewards(view)
+    earned = _earned(found, own) if found is not None else None
+    return UNLEARNED if earned is not None and earned < LEAST_EARNED else CONFIRMED
+
+
+def _source(results: Mapping[str, Result], id: str) -> str | None:
+    return results[id].candidate.source if id in results else None
+
+
+def _earned(found: BestRewards, own: Collection[str]) -> float | None:
+    """How far policies of the best reward have come from what others earn, 0, to what the expert does, 1: the one that
+    has come furthest. None where that is not known."""
+    means = {g.who: g.mean for g in found.groups if g.who != "policy" and not g.held_out}
+    policies = [g.mean for g in found.groups if g.expansion in own and g.mean is not None]
+    expert, others = means.get("expert"), means.get("others")
+    if expert is None or others is None or not policies or expert <= others:
         return None
-    return view.best.candidate.source in {results[id].candidate.source for id in watched if id in results}
+    return (max(policies) - others) / (expert - others)
 
 
 def step_rows(found: BestRewards) -> Rows:

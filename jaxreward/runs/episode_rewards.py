@@ -41,6 +41,8 @@ class GroupRewards(Record):
     Attributes:
         expansion: of a policy, the id of the request that its episodes answered.
         count: episodes, of which `shown` are the first.
+        mean: the reward of a step, the state that ended an episode early being paid for until the horizon; None where
+            it is not finite, or not known.
         states: how many states that the search tells apart have a reward in each bin of `BestRewards.edges`; of the
             expert those that count as positive, of others all.
     """
@@ -50,6 +52,7 @@ class GroupRewards(Record):
     expansion: str = ""
     count: int
     shown: tuple[EpisodeRewards, ...]
+    mean: float | None = None
     states: tuple[int, ...]
 
 

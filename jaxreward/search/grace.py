@@ -184,10 +184,12 @@ class Grace(SearchStrategy[GraceMemory]):
         scored_again = tuple(result for result in results if result.score is not None)
         population = top((*memory.population, *scored_again), self.population)
         reserve = self._reserved((*memory.reserve, *memory.population, *scored_again), population)
+        now = {result.candidate.source: result for result in scored_again}
+        watched = tuple(replace(w, reward=now.get(w.reward.candidate.source, w.reward)) for w in memory.watched)
         good = not stale and bool(population) and _accuracy(population[0]) >= self.enough
         skipped = bool(memory.confirmations) or good
         children = self._round(memory) if skipped and self.generations else 0
-        return replace(memory, population=population, reserve=reserve, stale=stale, children=children)
+        return replace(memory, population=population, reserve=reserve, stale=stale, children=children, watched=watched)
 
     def _tell_words(self, state: State[GraceMemory], results: tuple[Result, ...]) -> GraceMemory:
         """The data were expanded, so that no score is of them; or they could not be, and all stays as it is."""
@@ -199,7 +201,11 @@ class Grace(SearchStrategy[GraceMemory]):
         expanded = [result for result in results if result.words]
         if expanded:
             watched = (*old.watched, Watched(expanded[0].candidate.id, old.population[0]))
-            stale = (*old.population, *old.reserve)
+            known = (*old.population, *old.reserve)
+            sources = {result.candidate.source for result in known}
+            # Those whose policies were seen may be the result, whatever new data made of them.
+            dropped = {w.reward.candidate.source: w.reward for w in watched if w.reward.candidate.source not in sources}
+            stale = (*known, *dropped.values())
             memory = replace(memory, population=(), reserve=(), stale=stale, watched=watched)
         return memory
 
@@ -286,13 +292,12 @@ class Grace(SearchStrategy[GraceMemory]):
 def _nearest(memory: GraceMemory) -> Result | None:
     """Of the rewards whose policies were seen the one whose policy all known rewards tell least from the expert (as
     Abbeel and Ng 2004 choose among policies); None where that is not known."""
-    known = (*memory.population, *memory.reserve)
+    known = (*memory.population, *memory.reserve, *(watched.reward for watched in memory.watched))
     margins = list[tuple[float, Result]]()
     for watched in memory.watched:
         told = [r.feedback.told_apart.get(watched.expansion, -np.inf) for r in known if r.feedback is not None]
         if np.isfinite(margin := max(told, default=-np.inf)):
-            now = [r for r in known if r.candidate.source == watched.reward.candidate.source]
-            margins.append((margin, now[0] if now else watched.reward))
+            margins.append((margin, watched.reward))
     return min(margins, key=lambda pair: pair[0])[1] if margins else None
 
 

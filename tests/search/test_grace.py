@@ -84,8 +84,9 @@ def expand(result, words="2 episodes", id="x"):
 
 
 def kept(result, parent, mean, accuracy=0.5):
-    feedback = Feedback(extra_metrics={"accuracy": accuracy})
-    return result(f"{parent}-again", mean, operator="keep", parents=(parent,), feedback=feedback)
+    """A program scored again; it is still the same."""
+    feedback, text = Feedback(extra_metrics={"accuracy": accuracy}), f"# {parent.removesuffix('-again')}"
+    return result(f"{parent}-again", mean, operator="keep", parents=(parent,), feedback=feedback, source=text)
 
 
 def test_after_a_round_the_data_are_expanded_and_everyone_is_scored_again(result, founded):
@@ -271,6 +272,21 @@ def test_of_whole_episodes_the_reward_is_the_best_whose_policy_is_nearest_to_the
     ])  # fmt: skip
     assert not strategy.unsettled(state) and strategy.best(state).candidate.source == "early"
     assert strategy.best(state).score.mean == -6.0, "with its fitness on all data"
+
+
+def test_a_reward_whose_policy_was_seen_is_scored_on_all_data(result):
+    """Though neither the population nor the reserve has a place for it any more."""
+    strategy = make_strategy("grace", population=1, reserve=0, expansions=2, budget=6, confirmations=1)
+    state = told(strategy, strategy.init(), [result("a", -1.0), result("b", -2.0)])
+    state = told(strategy, state, [expand(result, id="first")])
+    state = told(strategy, state, [told_apart(kept(result, "a", -3.0), first=-0.5)])
+    state = told(strategy, state, [result("c", -0.5, parents=("a-again",)), result("d", -4.0, parents=("a-again",))])
+    assert names(state) == ["c"]
+    state = told(strategy, state, [expand(result, id="second")])
+    assert [r.parents[0].candidate.source for r in ask(strategy, state, 1)] == ["# c", "# a"]
+    state = told(strategy, state, [kept(result, "c", -0.7), kept(result, "a-again", -5.0)])
+    watched = {w.expansion: w.reward.score.mean for w in state.memory.watched}
+    assert names(state) == ["c-again"] and watched == {"first": -5.0, "second": -0.7}
 
 
 def with_terms(found, *terms):

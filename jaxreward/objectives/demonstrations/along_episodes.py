@@ -9,7 +9,7 @@ from functools import reduce
 import numpy as np
 
 from jaxreward.demonstrations import Positives, Trajectories
-from jaxreward.objectives.demonstrations.scoring import Array
+from jaxreward.objectives.demonstrations.scoring import Array, stays
 from jaxreward.programs import Program
 from jaxreward.programs.batched_rewards import BatchedRewards
 from jaxreward.programs.samples import Samples
@@ -41,8 +41,8 @@ class EpisodeGroup:
         return found
 
 
-def best_rewards(program: Program, groups: Sequence[EpisodeGroup], positives: Positives) -> BestRewards:
-    """What `program` pays along the episodes of `groups`, with one launch for all."""
+def best_rewards(program: Program, groups: Sequence[EpisodeGroup], positives: Positives, horizon: int) -> BestRewards:
+    """What `program` pays along the episodes of `groups`, with one launch for all; `horizon` is that of the task."""
     whole = reduce(Samples.joined, (group.episodes.transitions() for group in groups))
     ends = np.cumsum([group.episodes.steps for group in groups])
     parts = np.split(np.asarray(BatchedRewards([program])(whole))[0], ends[:-1])
@@ -58,6 +58,7 @@ def best_rewards(program: Program, groups: Sequence[EpisodeGroup], positives: Po
             GroupRewards(
                 who=g.who, held_out=g.held_out, expansion=g.expansion, count=len(g.episodes),
                 shown=tuple(_episode(g.episodes, r, m, k) for k in range(min(SHOWN, len(g.episodes)))),
+                mean=_finite(np.average(r, weights=stays(g.episodes, horizon))),
                 states=tuple(np.histogram(t[np.isfinite(t)].astype(np.float64), edges)[0].tolist()),
             )
             for g, r, m, t in zip(groups, parts, masks, told, strict=True)
@@ -70,7 +71,11 @@ def _episode(episodes: Trajectories, rewards: Array, positive: Array, k: int) ->
     first = int(episodes.last_steps[k]) + 1 - length
     kept = np.unique(np.linspace(0, length - 1, min(length, STEPS)).round().astype(int))
     return EpisodeRewards(
-        length=length, success=success if np.isfinite(success) else None, steps=tuple((kept + 1).tolist()),
-        rewards=tuple(float(x) if np.isfinite(x) else None for x in rewards[first + kept]),
+        length=length, success=_finite(success), steps=tuple((kept + 1).tolist()),
+        rewards=tuple(map(_finite, rewards[first + kept])),
         positive=tuple(positive[first + kept].tolist()),
     )  # fmt: skip
+
+
+def _finite(x: float) -> float | None:
+    return float(x) if np.isfinite(x) else None

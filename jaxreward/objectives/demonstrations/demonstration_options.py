@@ -23,8 +23,8 @@ class DemonstrationOptions:
     """Files of episodes that an expert would not play. By default random actions are played."""
     positives: Positives = "auto"
     """The expert's states to tell from others. all; the last of each episode; or those marked as solving the task, by
-    `jaxreward clean`. auto: the marked, where there are any, else the last, where every episode ends because it
-    succeeded."""
+    `jaxreward clean`. auto: the marked, where there are any, else the last, where every episode that succeeds
+    ends there. Of last, episodes that fail are left out."""
     expert_episodes: Annotated[int, Arg(least=1)] = 8
     """Episodes of the expert to search with; others of --data are held out."""
     negative_episodes: Annotated[int, Arg(least=1)] = 8

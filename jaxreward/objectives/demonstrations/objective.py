@@ -71,6 +71,10 @@ class DemonstrationObjective:
     def measure(self) -> Measure:
         return FITNESS
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return *self._sets.notes, self._sets.summary
+
     def open(self, bench: Bench) -> None:
         self._bench, sets = bench, self._sets
         if not is_there(bench.folder):
@@ -155,7 +159,7 @@ class DemonstrationObjective:
             groups.append(EpisodeGroup("others", sets.held_out[1], held_out=True))
         for id in self._bench.expansions():
             groups.append(EpisodeGroup("policy", load_trajectories(self._file_of(id)), expansion=id))
-        write_best_rewards(folder, best_rewards(best(), groups, sets.positives))
+        write_best_rewards(folder, best_rewards(best(), groups, sets.positives, self._task.horizon))
 
 
 def _read(account: Path, folder: Path) -> Expansion:

@@ -19,9 +19,9 @@ from jaxreward.programs import Program, Spec
 from jaxreward.programs.batched_rewards import BatchedRewards
 from jaxreward.programs.samples import Samples
 from jaxreward.sentences import mention
-from jaxreward.tasks import Task
+from jaxreward.tasks import Task, measure_of
 
-RULES = 2
+RULES = 3
 """Of what `DemonstrationData` counts, and how; results of others are not comparable."""
 _SMALL = 1 << 20
 """Rewards of which so many or more are worth the time of compiling well, on a CPU."""
@@ -79,7 +79,8 @@ class DemonstrationData:
             DemonstrationData.require(task, episodes)
         goals = expert.positive_steps(positives)
         steps = np.concatenate([goals, expert.other_steps(positives)])
-        alike = negative.ended & ~(negative.success < 1.0)  # NaN where success is not known
+        failed = (negative.success < 1.0) & measure_of(task).rate  # success is NaN where it is not known
+        alike = negative.ended & ~failed
         ends = negative.last_steps[alike] if positives != "all" else ()
         others = np.setdiff1d(np.arange(negative.steps), ends)
         if not len(others) and len(steps) == len(goals):
@@ -89,7 +90,7 @@ class DemonstrationData:
             )
         weights = np.ones(len(steps) + len(others), np.float32)
         if positives == "all" and bool((expert.ended | (expert.lengths >= task.horizon)).all()):
-            weights = np.concatenate([_stays(e, task.horizon) for e in (expert, negative)])
+            weights = np.concatenate([stays(e, task.horizon) for e in (expert, negative)])
         return DemonstrationData(
             expert.transitions(steps).joined(negative.transitions(others)), len(goals), len(steps),
             uniform_log_probability(task.action_space),
@@ -97,7 +98,7 @@ class DemonstrationData:
         )  # fmt: skip
 
 
-def _stays(episodes: Trajectories, horizon: int) -> Array:
+def stays(episodes: Trajectories, horizon: int) -> Array:
     """For how many steps an agent is in the state after each step, if it never leaves the one that ended its
     episode, float32 (T,)."""
     weights = np.ones(episodes.steps, np.float32)

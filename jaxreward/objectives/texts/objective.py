@@ -34,6 +34,10 @@ class TextObjective:
     def measure(self) -> Measure:
         return FITNESS
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return ()
+
     def open(self, bench: Bench) -> None:
         self._bench = bench
         self.sets.write(bench.folder)

@@ -29,6 +29,10 @@ class TrainingObjective:
     def measure(self) -> Measure:
         return measure_of(self._task)
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return ()
+
     def open(self, bench: Bench) -> None:
         self._bench = bench
 

@@ -1,4 +1,4 @@
-"""Cells: policies trained with known and with found rewards side by side, and by imitation."""
+"""Cells: policies trained with known rewards, with found ones, and by imitation."""
 
 from __future__ import annotations
 
@@ -75,16 +75,36 @@ class Training(Cell):
 
 
 @dataclass(frozen=True)
-class RewardPolicies(Training):
-    """Policies trained with a known reward, if there is one here, and with what each search found, in one call of the
-    trainer."""
+class OwnPolicies(Training):
+    """Policies trained with a reward of the task's own. It says what an early end is worth, so that this is not a state
+    that is never left, as it is for found rewards."""
 
-    kind: ClassVar[str] = "policies"
-    shown: ClassVar[tuple[str, ...]] = ("ppo", "grace")
+    kind: ClassVar[str] = "own"
+    shown: ClassVar[tuple[str, ...]] = ("ppo",)
 
     @abstractmethod
-    def known(self) -> list[Program]:
-        """The known reward, or none."""
+    def program(self) -> Program: ...
+
+    def settings(self, plan: Plan) -> dict[str, Any]:
+        return super().settings(plan) | {"absorbing": False}
+
+    def env_steps(self, plan: Plan) -> int:
+        return plan.budget.seeds * plan.steps
+
+    def train(self, plan: Plan, tools: Tools, **how: Any) -> TrainResult:
+        ppo = for_recovered_rewards(self.ppo()).replace(absorbing=False)
+        return train(self.task(), [self.program()], ppo, **how)
+
+    def numbers(self, values: list[list[float]], result: TrainResult, plan: Plan) -> dict[str, Any]:
+        return {"ppo": values[0]}
+
+
+@dataclass(frozen=True)
+class RewardPolicies(Training):
+    """Policies trained with what each search found, in one call of the trainer."""
+
+    kind: ClassVar[str] = "policies"
+    shown: ClassVar[tuple[str, ...]] = ("grace",)
 
     @abstractmethod
     def needs(self, plan: Plan) -> Sequence[RewardSearch]: ...
@@ -93,16 +113,14 @@ class RewardPolicies(Training):
         return super().settings(plan) | self.needs(plan)[0].settings(plan)
 
     def env_steps(self, plan: Plan) -> int:
-        return (len(self.needs(plan)) + 1) * plan.budget.seeds * plan.steps
+        return len(self.needs(plan)) * plan.budget.seeds * plan.steps
 
     def train(self, plan: Plan, tools: Tools, **how: Any) -> TrainResult:
         found = [cell.found(plan, tools.checker) for cell in self.needs(plan)]
-        return train(self.task(), [*self.known(), *found], for_recovered_rewards(self.ppo()), **how)
+        return train(self.task(), found, for_recovered_rewards(self.ppo()), **how)
 
     def numbers(self, values: list[list[float]], result: TrainResult, plan: Plan) -> dict[str, Any]:
-        found = values[-len(self.needs(plan)) :]
-        ppo = {"ppo": values[0]} if len(values) > len(found) else {}
-        return ppo | {"grace": [sum(row) / len(row) for row in found], "grace_by_seed": found}
+        return {"grace": [sum(row) / len(row) for row in values], "grace_by_seed": values}
 
 
 @dataclass(frozen=True)
@@ -157,14 +175,25 @@ def searches_of(level: str, plan: Plan) -> list[ExpandedLevelSearch]:
 
 
 @dataclass(frozen=True)
-class LevelPolicies(RewardPolicies):
-    """On a level, where the known reward is the sparse one."""
+class LevelOwnPolicies(OwnPolicies):
+    """Of the sparse reward of a level."""
 
     def task(self) -> Task:
         return level_task(self.part)
 
-    def known(self) -> list[Program]:
-        return [Program.default(self.task())]
+    def program(self) -> Program:
+        return Program.default(self.task())
+
+    def seconds(self, plan: Plan) -> float:
+        return level_seconds(self.env_steps(plan))
+
+
+@dataclass(frozen=True)
+class LevelPolicies(RewardPolicies):
+    """On a level."""
+
+    def task(self) -> Task:
+        return level_task(self.part)
 
     def needs(self, plan: Plan) -> Sequence[RewardSearch]:
         return searches_of(self.part, plan)

@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from jaxreward.comparison.cells import Tools
 from jaxreward.demonstrations import (
     Actor,
     Positives,
@@ -25,11 +24,11 @@ from jaxreward.objectives.demonstrations.demonstration_sets import Demonstration
 from jaxreward.objectives.demonstrations.scoring import RULES, DemonstrationData
 from jaxreward.programs import Program
 from jaxreward.reproduction.cell import Cell, Plan
-from jaxreward.reproduction.grace.policies import Imitation, RewardPolicies, Training
+from jaxreward.reproduction.grace.policies import Imitation, OwnPolicies, RewardPolicies, Training
 from jaxreward.reproduction.grace.reward_search import POPULATION, RewardSearch
 from jaxreward.search.grace import Grace
 from jaxreward.tasks import Task, make_task_of
-from jaxreward.training import PPO, TrainResult, quick, train
+from jaxreward.training import PPO, TrainResult, quick
 from jaxreward.training.learners import for_recovered_rewards
 
 TRAJECTORIES = 10
@@ -89,24 +88,19 @@ class RobotTraining(Training):
 
 
 @dataclass(frozen=True)
-class NativePolicies(RobotTraining):
+class NativePolicies(RobotTraining, OwnPolicies):
     """Policies of the native reward; the episodes of the best are the expert's."""
 
-    kind: ClassVar[str] = "native"
     shown: ClassVar[tuple[str, ...]] = ("ppo", "expert")
 
-    def env_steps(self, plan: Plan) -> int:
-        return plan.budget.seeds * plan.steps
-
-    def train(self, plan: Plan, tools: Tools, **how: Any) -> TrainResult:
-        ppo = for_recovered_rewards(self.ppo()).replace(absorbing=False)  # the task's own reward
-        return train(self.task(), [Program.dense(self.task())], ppo, **how)
+    def program(self) -> Program:
+        return Program.dense(self.task())
 
     def numbers(self, values: list[list[float]], result: TrainResult, plan: Plan) -> dict[str, Any]:
         found, played = whole_episodes(self.task(), result.policy(0), IMITATED + _HELD_OUT)
         save_trajectories(self.folder(plan.out) / _RECORDED, found)
-        return {
-            "ppo": values[0], "expert": float(found.success.mean()), "expert_played": played,
+        return super().numbers(values, result, plan) | {
+            "expert": float(found.success.mean()), "expert_played": played,
             "expert_fell": float(found.ended.mean()),
         }  # fmt: skip
 
@@ -179,16 +173,10 @@ class RobotSearch(RewardSearch):
 
 @dataclass(frozen=True)
 class RobotPolicies(RobotTraining, RewardPolicies):
-    """Policies of found rewards; those of the native one are the expert's."""
-
-    def known(self) -> list[Program]:
-        return []
+    """Policies of found rewards."""
 
     def needs(self, plan: Plan) -> Sequence[RewardSearch]:
         return robot_searches(self.part, plan)
-
-    def env_steps(self, plan: Plan) -> int:
-        return len(self.needs(plan)) * plan.budget.seeds * plan.steps
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from jaxreward.reproduction.grace.policies import (
     STEPS,
     TRAJECTORIES,
     LevelImitation,
+    LevelOwnPolicies,
     LevelPolicies,
     measured,
     searches_of,
@@ -33,7 +34,8 @@ class Table3(Entry):
     folder: ClassVar[str] = FOLDER
 
     def cells(self, plan: Plan) -> Sequence[Cell]:
-        each = ([*searches_of(level, plan), LevelPolicies(level), LevelImitation(level)] for level in plan.parts)
+        trainings = (LevelOwnPolicies, LevelPolicies, LevelImitation)
+        each = ([*searches_of(level, plan), *(cell(level) for cell in trainings)] for level in plan.parts)
         return [cell for cells in each for cell in cells]
 
     def tables(self, plan: Plan, results: Results) -> Sequence[ResultTable]:
@@ -61,10 +63,10 @@ class Table3(Entry):
 
     def _row(self, level: str, results: Results) -> Row:
         paper = MULTI_TASK_RATES if level == MULTI_TASK else TABLE_3[level]
-        policies, imitation = LevelPolicies(level), LevelImitation(level)
+        imitation = LevelImitation(level)
         return Row(level, (
-            measured(results, policies, "ppo"), Published(paper.ppo),
-            measured(results, policies, "grace"), Published(paper.grace),
+            measured(results, LevelOwnPolicies(level), "ppo"), Published(paper.ppo),
+            measured(results, LevelPolicies(level), "grace"), Published(paper.grace),
             measured(results, imitation, imitation.method), Published(paper.gail),
         ))  # fmt: skip
 
