@@ -127,7 +127,7 @@ def test_what_episodes_say_of_themselves_is_checked(corridor, won, change, messa
 
 def test_real_actions_beyond_their_bounds_are_refused(task_of):
     aim = task_of("probe-aim")
-    one = record_actions(aim, reset_keys(1, 0), np.full((1, aim.horizon, 1), 0.5, np.float32))
+    one = record_actions(aim, reset_keys(1, 0), [np.full((aim.horizon, 1), 0.5, np.float32)])
     states, actions = [list(one.states)], one.actions
     assert len(from_arrays(aim, states, [actions])) == 1
     with pytest.raises(WrongTrajectories, match=r"episode 0: actions are from .* and those of probe-aim from -1 to 1"):
