@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
+from types import SimpleNamespace
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -13,7 +15,7 @@ import pytest
 from jaxreward.demonstrations import Trajectories, WrongTrajectories, record_actions, record_random, reset_keys
 from jaxreward.objectives.demonstrations.fitness import accuracy, airl_fitness
 from jaxreward.objectives.demonstrations.results import FITNESS, OF_CONSTANT, told_apart
-from jaxreward.objectives.demonstrations.scoring import DemonstrationData, separate
+from jaxreward.objectives.demonstrations.scoring import DemonstrationData, _error_over_episodes, separate
 from jaxreward.programs import Checker, Program, Spec
 from jaxreward.programs.batched_rewards import BatchedRewards
 from jaxreward.records import Candidate, Feedback, Result, Score
@@ -128,6 +130,30 @@ def test_weights_count_as_repetitions() -> None:
     fitness = airl_fitness(expert, negative, logp[:4], logp[4:], own, others)
     np.testing.assert_allclose(fitness, airl_fitness(*longer, *logs), rtol=1e-5)
     np.testing.assert_allclose(accuracy(expert, negative, own, others), accuracy(*longer), rtol=1e-6)
+
+
+def test_the_error_of_a_fitness_is_that_of_drawing_other_episodes(
+    corridor: Task, negative: Trajectories, programs: Sequence[Program]
+) -> None:
+    """By the bootstrap over episodes. Twice each step is no more data."""
+    expert = record_actions(corridor, reset_keys(20, 0), [[1] * (2 + k % 5) for k in range(20)])
+    others = record_random(corridor, 30, seed=3)
+    data, rng = DemonstrationData.of(corridor, expert, others), np.random.default_rng(0)
+    (found,) = separate(programs[:3], data)
+    again = list[np.ndarray]()
+    for _ in range(400):
+        drawn = np.concatenate([first + rng.integers(0, count, count) for first, count in ((0, 20), (20, 30))])
+        rows = np.concatenate([np.flatnonzero(data.episodes == episode) for episode in drawn])
+        sides = [found.logs[:, part] for part in (rows[rows < data.experts], rows[rows >= data.experts])]
+        again.append(sides[0].mean(1) + sides[1].mean(1))
+    error = _error_over_episodes(found.logs, data)
+    np.testing.assert_allclose(error, np.std(again, axis=0), rtol=0.2)
+    assert (found.error >= error).all()
+    pairs = np.repeat(np.arange(len(data.weights)), 2)
+    labels: Any = SimpleNamespace(
+        experts=2 * data.experts, weights=data.weights[pairs], episodes=data.episodes[pairs]
+    )  # fmt: skip
+    np.testing.assert_allclose(_error_over_episodes(found.logs[:, pairs], labels), error, rtol=1e-6)
 
 
 def test_an_end_counts_for_the_steps_that_were_left(corridor: Task) -> None:

@@ -40,6 +40,7 @@ class DemonstrationData:
         of_expert: how many are the expert's.
         log_probability: of every action, for `airl_fitness`: that of a uniformly random one.
         steps: of each transition its step in the episodes that it is from, the expert's or the others', int (n,).
+        episodes: of each transition its episode, the others' after the expert's, int (n,).
         weights: how many steps each transition stands for, float32 (n,): 1, but where all of an expert's steps are
             positive, as many for the last of an episode that ended early as there were left. The end is then a state
             that is never left, as for the agents (`PPO.absorbing`), and a reward is not scored as if agents only passed
@@ -52,6 +53,7 @@ class DemonstrationData:
     of_expert: int
     log_probability: float
     steps: Array = field(repr=False)
+    episodes: Array = field(repr=False)
     weights: Array = field(repr=False)
 
     @staticmethod
@@ -94,7 +96,8 @@ class DemonstrationData:
         return DemonstrationData(
             expert.transitions(steps).joined(negative.transitions(others)), len(goals), len(steps),
             uniform_log_probability(task.action_space),
-            np.concatenate([steps, others]), weights,
+            np.concatenate([steps, others]),
+            np.concatenate([expert.episode_of_step[steps], len(expert) + negative.episode_of_step[others]]), weights,
         )  # fmt: skip
 
 
@@ -113,7 +116,8 @@ class Separation(NamedTuple):
         rewards: of every transition, float32 (C, n).
         logs: what each transition adds to AIRL's objective, (C, n).
         fitness: `airl_fitness`, (C,).
-        error: the standard error of that over transitions, (C,).
+        error: the standard error of that, (C,): over episodes, whose steps are alike, or over transitions, whichever is
+            larger; there may be a single episode.
         accuracy: (C,).
     """
 
@@ -131,13 +135,15 @@ def separate(programs: Sequence[Program], *sets: DemonstrationData) -> tuple[Sep
 
 
 class Labels(Protocol):
-    """Of a set of transitions the log probability of an action, how many, the first, are an expert's, and how many
-    steps each stands for, (n,)."""
+    """Of a set of transitions the log probability of an action, how many, the first, are an expert's, the episode of
+    each, int (n,), and how many steps each stands for, (n,)."""
 
     @property
     def log_probability(self) -> float: ...
     @property
     def experts(self) -> int: ...
+    @property
+    def episodes(self) -> Array: ...
     @property
     def weights(self) -> Array: ...
 
@@ -156,7 +162,22 @@ def _separation(rewards: Array, labels: Labels) -> Separation:
     padded = np.concatenate([rewards, np.zeros((rows - count, rewards.shape[1]), rewards.dtype)])
     fast = padded.size < _SMALL and jax.default_backend() == "cpu"
     found = jax.device_get(_scored(fast)(padded, labels.log_probability, labels.weights, labels.experts))
-    return Separation(rewards, *(x[:count] for x in found))
+    logs, fitness, error, share = (x[:count] for x in found)
+    return Separation(rewards, logs, fitness, np.maximum(error, _error_over_episodes(logs, labels)), share)
+
+
+def _error_over_episodes(logs: Array, labels: Labels) -> Array:
+    """The standard error of the fitness over episodes, (C,): that of a sum of two weighted means, whose entries are
+    drawn by episode (the linearised estimator of cluster samples)."""
+    away = np.zeros(logs.shape)
+    for part in (slice(labels.experts), slice(labels.experts, None)):
+        weights, own = labels.weights[part].astype(np.float64), logs[:, part]
+        shares = weights / weights.sum()
+        away[:, part] = (own - (own @ shares)[:, None]) * shares
+    order = np.argsort(labels.episodes, kind="stable")
+    starts = np.flatnonzero(np.diff(labels.episodes[order], prepend=-1))
+    with np.errstate(invalid="ignore"):  # of rewards that are not finite
+        return np.sqrt((np.add.reduceat(away[:, order], starts, axis=1) ** 2).sum(1))
 
 
 @cache
@@ -174,6 +195,6 @@ def _scores(rewards: jax.Array, logp: ArrayLike, weights: jax.Array, experts: in
 
 
 def _variance_of_mean(x: jax.Array, weights: jax.Array) -> jax.Array:
-    """Of the weighted mean over the last axis, whose entries are drawn independently."""
+    """Of the weighted mean over the last axis, whose entries are drawn one by one."""
     shares = weights / weights.sum()
     return ((x - weighted_mean(x, weights)[..., None]) ** 2 * shares**2).sum(-1)

@@ -30,12 +30,14 @@ class TextData:
             those of others.
         experts: how many are to be told from the others.
         of_expert: how many are the expert's.
+        episodes: of each transition its episode, the others' after the expert's, int (n,).
         log_probability: of every action: 0, so that the discriminator is the logistic function of the reward.
     """
 
     steps: tuple[tuple[str, str, str], ...]
     experts: int
     of_expert: int
+    episodes: Array
     log_probability: float = 0.0
 
     @property
@@ -46,12 +48,16 @@ class TextData:
     @staticmethod
     def of(expert: Sequence[TextEpisode], negative: Sequence[TextEpisode], positives: Positives) -> TextData:
         """The transitions of episodes."""
-        every = [step for episode in expert for step in episode.steps]
-        own, rest = every, list[tuple[str, str, str]]()
+        every = [(k, step) for k, episode in enumerate(expert) for step in episode.steps]
+        own, rest = every, list[tuple[int, tuple[str, str, str]]]()
         if positives == "last":
-            own, rest = ([step for e in expert for step in e.steps[part]] for part in (slice(-1, None), slice(-1)))
-        others = [step for episode in negative for step in episode.steps]
-        return TextData((*own, *rest, *others), len(own), len(every))
+            parts = (slice(-1, None), slice(-1))
+            own, rest = ([(k, x) for k, e in enumerate(expert) for x in e.steps[part]] for part in parts)
+        others = [(k, step) for k, episode in enumerate(negative, start=len(expert)) for step in episode.steps]
+        whole = (*own, *rest, *others)
+        return TextData(
+            tuple(step for _, step in whole), len(own), len(every), np.array([k for k, _ in whole], np.int64)
+        )
 
 
 @dataclass(frozen=True, eq=False)
