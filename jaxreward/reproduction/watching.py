@@ -25,6 +25,7 @@ class CellWatcher:
         self._task = self._bar.add_task("cells", total=None)
         self._total = self._done = 0
         self._label = ""
+        self._said = set[str]()
 
     def __enter__(self) -> CellWatcher:
         self._bar.start()
@@ -68,7 +69,10 @@ class CellWatcher:
     # ---- a search or a training inside a cell
 
     def note(self, text: str) -> None:
-        self._console.print(text)
+        """Of a search; what many of them say is said once."""
+        if text not in self._said:
+            self._said.add(text)
+            self._console.print(text)
 
     def proposing(self, text: str) -> None:
         self._show(f"{self._label}: {text}")

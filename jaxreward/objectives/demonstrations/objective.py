@@ -32,6 +32,8 @@ from jaxreward.search.seeding import derive_rng
 from jaxreward.tasks import Task
 
 _ACCOUNT = TypeAdapter(Expansion)
+_LEAST_EPISODES = 8
+"""Of a policy that expands the data: as many as there are of the expert, but no fewer."""
 
 
 class DemonstrationObjective:
@@ -145,7 +147,7 @@ class DemonstrationObjective:
             s, self._task, bench.store, bench.room(), tag, label, bench.progress, bench.should_stop
         )
         trained = trainer.train([program], steps=s.steps, seeds=1, points=1)
-        policy, episodes = trained.policy(0), len(self._sets.expert)
+        policy, episodes = trained.policy(0), max(_LEAST_EPISODES, len(self._sets.expert))
         number = int(derive_rng(s.seed, "expansion", tag).integers(1 << 31))
         took = {"env_steps": trained.env_steps, "compile_s": trained.compile_s, "run_s": trained.run_s}
         return record(self._task, policy, episodes, seed=number), took
