@@ -62,6 +62,9 @@ class SearchOptions(TrainingOptions):
     blocks: bool = False
     """Genetic proposer: build programs in blocks, one for each subgoal. The task must say what leads to its goal
     (`jaxreward tasks NAME`), as XLand's do."""
+    progress: bool = False
+    """Compare programs by how far episodes came where no success is above that of random actions. The task must say
+    what comes before success, as XLand's with rules or two objects do; final tables are by success alone."""
     observation: Path | None = None
     """With --evolve reward: a file whose get_observation all have. It takes the place of the task's own."""
     generation: Annotated[int, Arg(least=1)] = 8

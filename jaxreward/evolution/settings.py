@@ -28,7 +28,7 @@ Judge = Literal["files", "terminal"]
 TEXTS = "texts"
 """What the settings of a search on text have in place of the name of a task; see `text_search`."""
 BASELINES = ("sparse", "dense", "best-of-n")
-_FOR_TRAINING = ("filter_steps", "restart", "halving", "prune", "contender_seeds", "tune", "tune_steps")
+_FOR_TRAINING = ("progress", "filter_steps", "restart", "halving", "prune", "contender_seeds", "tune", "tune_steps")
 """Settings of the training of candidates, which other objectives do not have."""
 
 

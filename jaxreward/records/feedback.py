@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import AliasChoices, Field
 
 from jaxreward.records.base import Record
-from jaxreward.records.measure import SUCCESS, Measure
+from jaxreward.records.measure import SUCCESS, Measure, Score
 from jaxreward.records.program import Notice
 
 ACCURACY = "accuracy"
@@ -35,6 +35,8 @@ class Feedback(Record):
     function at the end; `diverged` counts seeds; `extra_metrics` are further values of the task's metric by name, under
     the key `beside` in JSON. `told_apart` is of a search on whole episodes of an expert: the fitness on these
     and on the episodes of each policy that expanded the data, by the id of the request for it.
+    `progress` has those of the extra metrics, by seed, that say how far an episode came, the earliest stage first;
+    `untrained` is the score of random actions, where a search looks at progress.
     """
 
     steps: tuple[int, ...] = ()
@@ -56,6 +58,8 @@ class Feedback(Record):
     extra_metrics: dict[str, float] = Field(
         default_factory=dict, validation_alias=AliasChoices("beside", "extra_metrics"), serialization_alias="beside"
     )
+    progress: dict[str, tuple[float, ...]] = Field(default_factory=dict, exclude_if=lambda stages: not stages)
+    untrained: Score | None = Field(default=None, exclude_if=lambda score: score is None)
     told_apart: dict[str, float] = Field(default_factory=dict, exclude_if=lambda told: not told)
     measure: Measure = Field(default=SUCCESS, exclude_if=lambda m: m == SUCCESS)
     notices: tuple[Notice, ...] = ()

@@ -73,6 +73,10 @@ SUCCESS = Measure()
 """The rate of success."""
 
 
+Z95 = 1.959963984540054
+"""The two-sided 95 % quantile of the normal distribution."""
+
+
 class Score(Record):
     """The metric over held-out episodes: mean over `n` seeds with the standard error of that mean.
 
@@ -99,3 +103,15 @@ class Score(Record):
     def level(self) -> float | None:
         """How far the task is solved, about 0 to 1; None where the metric has no scale."""
         return self.measure.level(self.mean)
+
+
+def wilson(score: Score) -> tuple[float, float]:
+    """Wilson's 95 % interval for a proportion, over the episodes.
+
+    As `scipy.stats.binomtest(...).proportion_ci(method="wilson")`, which takes whole numbers of successes only; the
+    mean of several searches is not one.
+    """
+    n, p = max(score.episodes, 1), min(max(score.mean, 0.0), 1.0)
+    centre = (p + Z95 * Z95 / (2 * n)) / (1 + Z95 * Z95 / n)
+    half = Z95 * math.sqrt(p * (1 - p) / n + Z95 * Z95 / (4 * n * n)) / (1 + Z95 * Z95 / n)
+    return centre - half, centre + half

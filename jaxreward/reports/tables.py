@@ -13,6 +13,7 @@ from rich.table import Table
 
 from jaxreward.config import label_of
 from jaxreward.records import SUCCESS, Feedback, Measure, Score
+from jaxreward.records.measure import wilson
 
 
 def interval(score: Score) -> tuple[float, float]:
@@ -37,20 +38,6 @@ def t95(n: int) -> float:
     from scipy.special import stdtrit  # as in scipy.stats.t.ppf, which takes half a second more to import
 
     return float(stdtrit(n - 1, 0.975))
-
-
-def wilson(score: Score) -> tuple[float, float]:
-    """Wilson's interval for a proportion, over the episodes.
-
-    As `scipy.stats.binomtest(...).proportion_ci(method="wilson")`, which takes whole numbers of successes only; the
-    mean of several searches is not one.
-    """
-    from scipy.special import ndtri
-
-    n, p, z = max(score.episodes, 1), min(max(score.mean, 0.0), 1.0), float(ndtri(0.975))
-    centre = (p + z * z / (2 * n)) / (1 + z * z / n)
-    half = z * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n)) / (1 + z * z / n)
-    return centre - half, centre + half
 
 
 def mean_over(scores: Sequence[Score | None], measure: Measure | None = None) -> Score | None:

@@ -294,7 +294,7 @@ def _figures(node: Node) -> tuple[float | None, int, float | None]:
     return node.q, node.visits, node.verify
 
 
-def _standing(leaf: Node) -> tuple[float, float]:
+def _standing(leaf: Node) -> tuple[float, ...]:
     assert leaf.result is not None
     return merit(leaf.result)
 

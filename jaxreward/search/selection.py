@@ -8,8 +8,11 @@ from typing import TypeVar
 import numpy as np
 
 from jaxreward.records import Result, Score
+from jaxreward.records.measure import wilson
 
 T = TypeVar("T")
+
+_ORDERS = 256
 
 
 def scored(result: Result) -> Score:
@@ -19,8 +22,26 @@ def scored(result: Result) -> Score:
     return result.score
 
 
-def merit(result: Result) -> tuple[float, float]:
+def tells(result: Result) -> bool:
+    """Whether success says something of a program: always, but where a search looks at progress only if its interval is
+    above that of random actions."""
+    untrained = result.feedback.untrained if result.feedback is not None else None
+    return untrained is None or wilson(scored(result))[0] > wilson(untrained)[1]
+
+
+def stages(result: Result) -> np.ndarray:
+    """How far the episodes of a program came, and their success, (stages + 1, seeds); empty where that is not known."""
+    feedback = result.feedback
+    if feedback is None or not feedback.progress:
+        return np.zeros((0, 0))
+    return np.array([*feedback.progress.values(), feedback.seed_success], np.float64)
+
+
+def merit(result: Result) -> tuple[float, ...]:
     """Sort key, larger is better: mean score in the direction of its measure, then a smaller standard error.
+
+    Where a search looks at progress, a success that is not above that of random actions counts as theirs, and the mean
+    over all stages decides; success does among equals.
 
     The length of a program is no part of it: where nothing works yet all scores are 0, and preferring
     the shorter program there leaves nothing to build upon (docs/appendix/landscapes.md, `plateau`).
@@ -28,7 +49,12 @@ def merit(result: Result) -> tuple[float, float]:
     score = scored(result)
     # NaN would make the order depend on who is compared with whom: an unknown error ranks last.
     se = score.se if score.se == score.se else float("inf")
-    return (score.merit, -se)
+    untrained = result.feedback.untrained if result.feedback is not None else None
+    if untrained is None:
+        return (score.merit, 0.0, score.merit, -se)
+    known = stages(result)
+    come = float(known.mean()) if known.size else 0.0
+    return (score.merit if tells(result) else untrained.mean, come, score.merit, -se)
 
 
 def better(challenger: Result, incumbent: Result) -> bool:
@@ -46,13 +72,39 @@ def fitness_weights(results: Sequence[Result]) -> np.ndarray:
 
     Of rates they are proportional to the mean score, and all equal where every score is 0. Of any other value they
     are proportional to the place from the worst, 1, 2, ..., and equal values share theirs: neither the zero nor the
-    unit of such a value means anything, and a single program that is far off would make all others alike.
+    unit of such a value means anything, and a single program that is far off would make all others alike. Where a
+    search looks at progress, and no success is above that of random actions, they are those of `lexicase_weights`.
     """
+    if not any(map(tells, results)):
+        return lexicase_weights([stages(result) for result in results])
     merits = np.asarray([scored(result).merit for result in results], np.float64)
     if not all(scored(result).measure.rate for result in results):
         merits = places(merits)
     total = float(merits.sum())
     return merits / total if total > 0.0 else np.full(len(results), 1.0 / len(results))
+
+
+def lexicase_weights(cases: Sequence[np.ndarray]) -> np.ndarray:
+    """The chances by which epsilon-lexicase selection draws programs, shape (len(cases),), over orders of the cases.
+
+    The cases of a program, (stages, seeds), are taken in a random order, and of each only those programs stay that are
+    within the median absolute deviation of the best; those that are left share the draw (La Cava et al. 2016, "Epsilon
+    lexicase selection for regression"). So a program that is the best at one stage has its chance, whatever its mean.
+    The chances are of a fixed sample of orders. All equal where nothing is known.
+    """
+    seeds = min((c.shape[1] for c in cases), default=0)
+    if not seeds or len({c.shape[0] for c in cases}) != 1:
+        return np.full(len(cases), 1.0 / len(cases))
+    values = np.stack([c[:, :seeds].reshape(-1) for c in cases])  # (programs, cases)
+    spread = np.median(np.abs(values - np.median(values, axis=0)), axis=0)
+    weights, rng = np.zeros(len(cases)), np.random.default_rng(0)
+    for _ in range(_ORDERS):
+        left = np.arange(len(cases))
+        for case in rng.permutation(values.shape[1]):
+            own = values[left, case]
+            left = left[own >= own.max() - spread[case]]
+        weights[left] += 1.0 / len(left)
+    return weights / _ORDERS
 
 
 def places(values: Sequence[float] | np.ndarray) -> np.ndarray:

@@ -30,6 +30,7 @@ from jaxreward.tasks.task import (
     measure_of,
     metric_names,
     mission_of,
+    progress_names,
 )
 from jaxreward.tasks.validation import InvalidTask, mistakes_in, require_none, require_sound
 from jaxreward.user_files import digest_of
@@ -78,6 +79,7 @@ __all__ = [
     "mission_of",
     "mistakes_in",
     "options_of",
+    "progress_names",
     "require_none",
     "require_sound",
     "slice_limit",

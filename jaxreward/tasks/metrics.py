@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -102,6 +102,8 @@ class MeanBelow:
     limit: float
     mean_name: str = ""
 
+    progress: ClassVar[tuple[str, ...]] = ("running_success",)
+
     @property
     def names(self) -> tuple[str, ...]:
         return ("running_success", *filter(None, [self.mean_name]))
@@ -125,10 +127,12 @@ class MeanBelow:
 
 @dataclass(frozen=True)
 class WithExtraMetrics:
-    """`main` as the metric, and `others` as extra metrics that are only reported."""
+    """`main` as the metric, and `others` as extra metrics that are only reported; `progress` are the names of those
+    that say how far an episode came, the earliest stage first."""
 
     main: Metric
     others: Mapping[str, Metric] = field(default_factory=dict)
+    progress: tuple[str, ...] = ()
 
     @property
     def measure(self) -> Measure:

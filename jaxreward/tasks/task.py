@@ -92,6 +92,15 @@ class ExtraMetrics(Protocol):
 
 
 @runtime_checkable
+class Progressive(Protocol):
+    """A metric some of whose extra metrics say how far an episode came: `progress` has their names, the earliest stage
+    first. Each lies in [0, 1], and more is nearer to success."""
+
+    @property
+    def progress(self) -> tuple[str, ...]: ...
+
+
+@runtime_checkable
 class Measured(Protocol):
     """A metric whose value is not a success rate."""
 
@@ -217,6 +226,12 @@ def metric_names(task: Task) -> tuple[str, ...]:
     """Names of the extra metrics of `task`."""
     metric = task.score()
     return tuple(metric.names) if isinstance(metric, ExtraMetrics) else ()
+
+
+def progress_names(task: Task) -> tuple[str, ...]:
+    """Those of the extra metrics of `task` that say how far an episode came, the earliest stage first."""
+    metric = task.score()
+    return tuple(metric.progress) if isinstance(metric, Progressive) else ()
 
 
 def measure_of(task: Task) -> Measure:

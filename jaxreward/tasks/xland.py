@@ -8,6 +8,7 @@ and `check_rule` switch over every kind, which under vmap evaluates all of them 
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import Any
 
 import jax
@@ -25,10 +26,10 @@ from xminigrid.types import AgentState, RuleSet
 from jaxreward.records import Vocabulary
 from jaxreward.records.subgoals import Subgoals
 from jaxreward.tasks import xland_description as words
-from jaxreward.tasks.metrics import Reached
+from jaxreward.tasks.metrics import Reached, WithExtraMetrics
 from jaxreward.tasks.option_checks import check_horizon, invalid_option
 from jaxreward.tasks.task import Discrete
-from jaxreward.tasks.xland_subgoals import subgoals
+from jaxreward.tasks.xland_subgoals import stages_of, subgoals
 from jaxreward.tasks.xland_vocabulary import xland_vocabulary
 
 VIEW_SIZE = 7
@@ -97,6 +98,7 @@ class XLand:
             raise invalid_option("ruleset", message)
         self._goal = _GOALS[int(goal[0])].decode(jnp.asarray(goal))
         self._rules = [_RULES[int(r[0])].decode(jnp.asarray(r)) for r in rules if int(r[0])]
+        self._stages = stages_of(goal, rules, np.asarray(ruleset.init_tiles))
         self.objects = words.objects_of(goal, rules, np.asarray(ruleset.init_tiles))
         self.description = description or words.describe(goal, rules, np.asarray(ruleset.init_tiles), self.horizon)
         self.rooms = int(re.search(r"-R(\d+)-", environment)[1])  # pyright: ignore[reportOptionalSubscript]
@@ -126,9 +128,12 @@ class XLand:
     def view(self, state: XLandState) -> XLandView:
         return XLandView(grid=state.grid, agent=state.agent, step_num=state.step_num)
 
-    def score(self) -> Reached:
-        """Success: the environment's own goal event at any step of the episode, the last included."""
-        return Reached(lambda state: state.solved)
+    def score(self) -> Reached | WithExtraMetrics:
+        """Success: the environment's own goal event at any step of the episode, the last included. Extra metrics are
+        what must come before it: that a thing is held, or made by a rule, in any state after the first."""
+        solved = Reached(lambda state: state.solved)
+        stages = {name: Reached(partial(_has, thing=thing, held=held)) for name, thing, held in self._stages}
+        return WithExtraMetrics(solved, stages, tuple(stages)) if stages else solved
 
     def default_observation(self, view: XLandView) -> jax.Array:
         """The paper's raw observation: the flattened 7x7 egocentric view, tile and colour ids."""
@@ -160,6 +165,12 @@ class XLand:
 
     def vocabulary(self) -> Vocabulary:
         return xland_vocabulary(self.objects, self.height, self.width, self.horizon, doors=_DOORS[self.rooms] > 0)
+
+
+def _has(state: XLandState, thing: tuple[int, int], held: bool) -> jax.Array:
+    """Whether a thing is held, or else whether it is anywhere (bool scalar)."""
+    in_hand = (state.agent.pocket == jnp.asarray(thing, jnp.uint8)).all()
+    return in_hand if held else in_hand | (state.grid == jnp.asarray(thing, jnp.uint8)).all(-1).any()
 
 
 def _agent_view(agent: Any) -> AgentView:

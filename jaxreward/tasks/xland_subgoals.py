@@ -9,7 +9,7 @@ import numpy as np
 from jaxreward.records import Fragment, Vocabulary
 from jaxreward.records.subgoals import Subgoal, Subgoals
 from jaxreward.tasks.fragment_template import Template, functions_of
-from jaxreward.tasks.xland_chain import Link, chain
+from jaxreward.tasks.xland_chain import Link, Thing, chain
 from jaxreward.tasks.xland_description import tile_name
 from jaxreward.tasks.xland_fragments import GOAL_LIKE, MILESTONE
 from jaxreward.tasks.xland_vocabulary import fill, object_name
@@ -53,6 +53,17 @@ def subgoals(goal: np.ndarray, rules: np.ndarray, init_tiles: np.ndarray) -> Sub
     reward = _reward(np.asarray(goal))
     vocabulary = Vocabulary(helpers=functions_of(HELPERS), fragments=(*fragments.values(), reward))
     return Subgoals(chain=tuple(map(_subgoal, links)), reward=reward.name, vocabulary=vocabulary)
+
+
+def stages_of(goal: np.ndarray, rules: np.ndarray, init_tiles: np.ndarray) -> tuple[tuple[str, Thing, bool], ...]:
+    """What must come before the goal of a ruleset: a name, the thing that it is about, and whether that is to be held
+    or else only made."""
+    found = dict[str, tuple[str, Thing, bool]]()
+    for link in chain(goal, rules, init_tiles)[:-1]:
+        thing, held = link.makes or link.about[0], link.verb == "hold" and not link.makes
+        name = f"{'held' if held else 'made'}_{object_name(thing)}"
+        found[name] = (name, thing, held)
+    return tuple(found.values())
 
 
 def _further(link: Link) -> list[Fragment]:

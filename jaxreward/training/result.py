@@ -52,6 +52,7 @@ class TrainResult:
         chunks: candidates of each chunk.
         peak_bytes: device memory that the largest chunk needs, as the compiler reports it.
         extra_metrics: names of what the task's metric measures besides its value.
+        progress: those of them that say how far an episode came, the earliest stage first.
         measure: what the value of the task's metric means.
         reasons: why a rung stopped the candidate, "" where none did.
         collector, compilation, population: how experience was collected, see `execution.Execution`.
@@ -75,6 +76,7 @@ class TrainResult:
     chunks: tuple[int, ...]
     peak_bytes: int
     extra_metrics: tuple[str, ...] = ()
+    progress: tuple[str, ...] = ()
     measure: Measure = SUCCESS
     reasons: tuple[str, ...] = ()
     collector: str = ""
@@ -280,6 +282,9 @@ class TrainResult:
             "diverged": int(self.diverged[candidate].sum()),
             "measure": self.measure,
             "extra_metrics": {name: float(self.extra(name)[candidate].mean()) for name in self.extra_metrics},
+            "progress": {
+                name: tuple(np.nan_to_num(self.extra(name)[candidate]).round(4).tolist()) for name in self.progress
+            },
         }
         errors = history.success_se[: last + 1, 0]
         noise = float(np.sqrt(np.nanmean(errors**2) / errors.shape[-1]))

@@ -24,7 +24,7 @@ import numpy as np
 from jaxreward.errors import InvalidSetting
 from jaxreward.programs import Program
 from jaxreward.records import SUCCESS, Measure
-from jaxreward.tasks import Task, measure_of, metric_names, require_sound
+from jaxreward.tasks import Task, measure_of, metric_names, progress_names, require_sound
 from jaxreward.timing import CLOCK
 from jaxreward.training.arguments import check_function, check_ppo, check_rungs, check_task, seeds_of, whole
 from jaxreward.training.candidates import Candidate, programs_of
@@ -250,6 +250,7 @@ class _Training:
             chunks=tuple(len(g.members) for g in groups),
             peak_bytes=self.peak,
             extra_metrics=metric_names(self.task),
+            progress=progress_names(self.task),
             measure=self.measure,
             collector=self.collector,
             compilation=self.compilation,

@@ -5,13 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from jaxreward.records import SUCCESS, Measure
+from jaxreward.records import SUCCESS, Feedback, Measure, Score
 from jaxreward.search.seeding import derive_rng
 from jaxreward.search.selection import (
     better,
     draw,
     fitness_proportional,
     fitness_weights,
+    lexicase_weights,
+    merit,
     rank_logits,
     sample,
     softmax,
@@ -118,3 +120,45 @@ def test_derived_generators_depend_on_place_alone():
     assert derive_rng(1, "ask", 3).random() == derive_rng(1, "ask", 3).random()
     places = [(1, "ask", 3), (2, "ask", 3), (1, "ask", 4), (1, "propose", 3), (1, "ask", "3"), (1, "ask")]
     assert len({derive_rng(seed, *path).random() for seed, *path in places}) == len(places)
+
+
+RANDOM = Score(mean=0.02, se=0.01, n=1, episodes=256)
+
+
+def come(found, untrained=RANDOM, success=(0.0, 0.0), **progress):
+    """The result with how far its two seeds came."""
+    feedback = Feedback(progress=progress, seed_success=success, untrained=untrained)
+    return found.model_copy(update={"feedback": feedback})
+
+
+def test_where_no_success_says_anything_programs_are_compared_by_how_far_episodes_came(result):
+    near = come(result("near", 0.0), held=(0.9, 0.8), made=(0.2, 0.1))
+    lucky = come(result("lucky", 0.03), success=(0.06, 0.0), held=(0.1, 0.1), made=(0.0, 0.0))
+    solves = come(result("solves", 0.4), success=(0.4, 0.4), held=(0.5, 0.5), made=(0.4, 0.4))
+    assert [r.candidate.id for r in top([lucky, near, solves], 3)] == ["solves", "near", "lucky"]
+    plain = [
+        r.model_copy(update={"feedback": r.feedback.model_copy(update={"untrained": None})}) for r in (near, lucky)
+    ]
+    assert better(plain[1], plain[0]), "by success alone, where a search does not look at progress"
+    assert merit(plain[0]) == (0.0, 0.0, 0.0, 0.0)
+
+
+def test_a_program_that_is_the_best_at_one_stage_is_drawn_whatever_its_mean(result):
+    """And one that is nowhere the best is not."""
+    pool = [
+        come(result("picks", 0.0), held=(0.9, 0.9), made=(0.0, 0.0)),
+        come(result("makes", 0.0), held=(0.2, 0.2), made=(0.5, 0.5)),
+        come(result("both badly", 0.0), held=(0.1, 0.1), made=(0.0, 0.0)),
+    ]
+    weights = fitness_weights(pool)
+    assert weights[0] > 0.2 and weights[1] > 0.2 and weights[2] == 0.0 and weights.sum() == pytest.approx(1.0)
+    told = [*pool, come(result("solves", 0.5), success=(0.5, 0.5), held=(0.5, 0.5), made=(0.5, 0.5))]
+    np.testing.assert_allclose(fitness_weights(told), [0.0, 0.0, 0.0, 1.0])
+
+
+def test_lexicase_is_that_of_all_orders_of_cases():
+    """Of two cases in either order, without a deviation that lets others stay."""
+    cases = [np.array([[1.0], [0.0]]), np.array([[0.0], [1.0]]), np.array([[0.0], [0.0]]), np.array([[0.0], [0.0]])]
+    np.testing.assert_allclose(lexicase_weights(cases), [0.5, 0.5, 0.0, 0.0], atol=0.1)
+    np.testing.assert_allclose(lexicase_weights([np.zeros((0, 0))] * 4), 0.25)
+    np.testing.assert_allclose(lexicase_weights([np.zeros((2, 3))] * 2), 0.5)

@@ -12,8 +12,8 @@ import pytest
 import xminigrid
 
 from jaxreward.errors import FileProblem, InvalidSetting, UnknownName, UnusableFile, UserError
-from jaxreward.tasks import make_task
-from jaxreward.tasks.xland import XLand
+from jaxreward.tasks import make_task, metric_names, progress_names
+from jaxreward.tasks.xland import XLand, tile
 from tests.compilation import jit
 
 
@@ -76,6 +76,27 @@ def test_the_default_observation_is_the_egocentric_view(played):
     _, (_, (*_, ours, theirs)) = played
     assert ours.shape[-1] == 98 and ours.dtype == np.float32
     np.testing.assert_array_equal(ours, theirs.astype(np.float32))
+
+
+def test_what_must_come_before_the_goal_is_measured(played):
+    """Held or made in any state after the first; success is as without."""
+    task, (_, (ours, *_)) = played
+    stages = {"xland-easy": (), "xland-medium": ("held_yellow_pyramid",), "xland-hard": ("made_green_ball",)}[task.name]
+    assert metric_names(task) == progress_names(task) == stages
+    metric: Any = task.score()
+
+    def fold(acc, states):
+        return jax.lax.scan(lambda acc, state: (metric.update(acc, state, 0, state), None), acc, states)[0]
+
+    acc = jit(jax.vmap(lambda states: fold(metric.init(), states)))(ours)
+    np.testing.assert_array_equal(jax.vmap(metric.value)(acc), np.asarray(ours.solved.any(1), np.float32))
+    if stages:
+        thing = {"xland-medium": tile("pyramid", "yellow"), "xland-hard": tile("ball", "green")}[task.name]
+        held = (np.asarray(ours.agent.pocket) == np.asarray(thing)).all(-1).any(1)
+        reached = np.asarray(jax.vmap(metric.also)(acc))[:, 0]
+        assert held.any() and not held.all() and (reached >= held).all()
+        lies = (np.asarray(ours.grid) == np.asarray(thing)).all(-1).any((1, 2, 3))
+        np.testing.assert_array_equal(reached, held if task.name == "xland-medium" else held | lies)
 
 
 @pytest.mark.parametrize(

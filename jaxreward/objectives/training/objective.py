@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import ClassVar
 
+from jaxreward.demonstrations import record_random
+from jaxreward.errors import InvalidSetting
 from jaxreward.objectives.objective import Bench, Expansion, Scored
 from jaxreward.objectives.training.candidate_trainer import CandidateTrainer
 from jaxreward.objectives.training.generation import train_generation
 from jaxreward.objectives.training.training_settings import TrainingSettings
 from jaxreward.programs import Program
-from jaxreward.records import Candidate, Measure, Request, Score
-from jaxreward.tasks import Task, measure_of
+from jaxreward.records import Candidate, Measure, Request, Result, Score
+from jaxreward.sentences import mention
+from jaxreward.tasks import Task, measure_of, progress_names
 from jaxreward.training.ahead import compile_ahead
+from jaxreward.training.plan import EVAL_EPISODES
+
+UNTRAINED_SEED = 2_000_000
+"""Of the episodes of random actions, which no training has."""
 
 
 class TrainingObjective:
@@ -22,6 +30,12 @@ class TrainingObjective:
     shows_debug: ClassVar[bool] = False
 
     def __init__(self, task: Task, settings: TrainingSettings) -> None:
+        """Raises:
+        InvalidSetting: a search by progress on a task that says none.
+        """
+        if settings.progress and not (measure_of(task).rate and progress_names(task)):
+            message = f"{task.name} does not say what comes before success: leave {mention('progress')} out"
+            raise InvalidSetting(message, "progress")
         self._task, self._settings = task, settings
         self._bench: Bench | None = None
 
@@ -68,10 +82,30 @@ class TrainingObjective:
         assert self._bench is not None
         trainer = self.trainer(tag, label)
         outcome = train_generation(candidates, programs, best, trainer, self._bench.checker)
-        return Scored(outcome.programs, outcome.results, outcome.agents, trainer.compile_s, trainer.run_s)
+        results = outcome.results
+        if self._untrained is not None:
+            results = tuple(_beside(result, self._untrained) for result in results)
+        return Scored(outcome.programs, results, outcome.agents, trainer.compile_s, trainer.run_s)
+
+    @cached_property
+    def _untrained(self) -> Score | None:
+        """The success of random actions, where the search looks at progress and the task says some."""
+        if not self._settings.progress:
+            return None
+        played = record_random(self._task, EVAL_EPISODES, seed=UNTRAINED_SEED).success
+        mean = float(played.mean())
+        se = float(played.std()) / len(played) ** 0.5
+        return Score(mean=mean, se=se, n=1, episodes=len(played), measure=self.measure)
 
     def expand(self, tag: str, label: str, request: Request, program: Program) -> Expansion | None:
         return None
 
     def conclude(self, best: Callable[[], Program]) -> None:
         pass  # its training is logged
+
+
+def _beside(result: Result, untrained: Score) -> Result:
+    """A result that says what random actions reach."""
+    if result.feedback is None:
+        return result
+    return result.model_copy(update={"feedback": result.feedback.model_copy(update={"untrained": untrained})})

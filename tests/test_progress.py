@@ -1,0 +1,69 @@
+"""A search that looks at how far episodes came."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import jaxreward as jr
+from jaxreward.errors import InvalidSetting
+from jaxreward.evolution import run_search
+from jaxreward.evolution.settings import EvolveSettings
+from jaxreward.evolution.setup import Setup
+from jaxreward.runs import Trained
+from jaxreward.search.selection import merit
+from jaxreward.tasks.metrics import Reached, WithExtraMetrics
+from jaxreward.tasks.probe import Probe
+from jaxreward.training import PPO
+from tests.silent import Silent
+from tests.substance import substance
+
+pytestmark = pytest.mark.usefixtures("unoptimised", "unsynced")
+
+
+class Long(Probe):
+    """A corridor that is too long to reach its end, with two stages on the way."""
+
+    def score(self) -> Any:
+        stages = {"third": Reached(lambda s: s.place >= 4), "half": Reached(lambda s: s.place >= 6)}
+        return WithExtraMetrics(super().score(), stages, ("third", "half"))
+
+
+@pytest.fixture(scope="module")
+def settings() -> EvolveSettings:
+    return EvolveSettings(
+        task="probe-corridor", strategy="limen", candidates=6, generation=3, steps=512, seeds=2, final_seeds=0,
+        baselines=(), progress=True, ppo=PPO(envs=8, unroll=8, minibatches=2, hidden=(8,)), name="run",
+    )  # fmt: skip
+
+
+def test_results_say_how_far_their_episodes_came(settings: EvolveSettings, tmp_path: Path, checker: Any) -> None:
+    task = Long("corridor", length=12)
+    outcome = run_search(replace(settings, out=tmp_path), Silent(), task=task, checker=checker)
+    results = [r for event in substance(tmp_path / "run") if isinstance(event, Trained) for r in event.results]
+    known = [r.feedback for r in results if r.score is not None and r.feedback is not None]
+    assert known and all(list(f.progress) == ["third", "half"] and len(f.progress["third"]) == 2 for f in known)
+    assert all(a >= b for f in known for a, b in zip(f.progress["third"], f.progress["half"], strict=True))
+    untrained = {f.untrained.mean for f in known if f.untrained is not None}
+    assert len(untrained) == 1, "of the same random actions"
+    scored = [r for r in results if r.score is not None]
+    assert outcome.best is not None and merit(outcome.best) == max(map(merit, scored))
+
+
+def test_without_it_success_alone_counts(settings: EvolveSettings, tmp_path: Path, checker: Any) -> None:
+    task = Long("corridor", length=12)
+    plain = replace(settings, out=tmp_path, progress=False, candidates=2, generation=2)
+    run_search(plain, Silent(), task=task, checker=checker)
+    results = [r for event in substance(tmp_path / "run") if isinstance(event, Trained) for r in event.results]
+    assert all(r.feedback is None or r.feedback.untrained is None for r in results)
+
+
+def test_it_is_refused_where_a_task_says_nothing_of_it(settings: EvolveSettings, tmp_path: Path) -> None:
+    with pytest.raises(
+        InvalidSetting, match="xland-easy does not say what comes before success: .*--progress"
+    ) as error:
+        Setup.of(replace(settings, task="xland-easy", out=tmp_path), jr.make_task("xland-easy"))
+    assert error.value.settings == ("progress",)
