@@ -13,22 +13,23 @@ from jaxreward.reproduction.registry import entry_of
 PAGE = (ROOT / "docs" / "appendix" / "grace_results.md").read_text()
 
 
-def text(figure: dict[str, Any] | None) -> str:
+def text(figure: dict[str, Any] | None, digits: int) -> str:
     if figure is None:
         return "-"
     if "published" in figure:
-        return f"{figure['published']:.2f}"
-    interval = "" if figure["low"] is None else f" ({figure['low']:.3f} to {figure['high']:.3f})"
-    return f"{figure['mean']:.3f}{interval}"
+        more = f" ± {figure['deviation']}" if "deviation" in figure else ""
+        return f"{figure['published']:.{2 if digits == 3 else 0}f}{more}"
+    ends = None if figure["low"] is None else [f"{figure[end]:.{digits}f}" for end in ("low", "high")]
+    return f"{figure['mean']:.{digits}f}" + (f" ({' to '.join(ends)})" if ends else "")
 
 
-@pytest.mark.parametrize("name", ["figure4", "table2"])
-def test_the_page_has_the_numbers_of_the_results(name: str) -> None:
+@pytest.mark.parametrize(("name", "digits"), [("figure4", 3), ("table2", 3), ("table1", 1)])
+def test_the_page_has_the_numbers_of_the_results(name: str, digits: int) -> None:
     report = json.loads((ROOT / "benchmarks" / "results" / f"grace_{name}.json").read_text())
     assert not report["missing"] and report["entry"] == f"grace/{name}" == entry_of(report["entry"]).name
-    assert f"jaxreward reproduce grace/{name}" in PAGE and report["machines"][0]["commit"] in PAGE
+    assert f"{report['command']} --out runs/grace" in PAGE and report["machines"][0]["commit"] in PAGE
     shown = PAGE.partition(f"<!-- {name} -->")[2].partition(f"<!-- /{name} -->")[0]
     (table,) = report["tables"]
     for row in table["rows"]:
         label, *figures = row.values()
-        assert f"| {label} | {' | '.join(map(text, figures))} |" in shown
+        assert f"| {label} | {' | '.join(text(figure, digits) for figure in figures)} |" in shown
