@@ -290,15 +290,17 @@ class Grace(SearchStrategy[GraceMemory]):
 
 
 def _nearest(memory: GraceMemory) -> Result | None:
-    """Of the rewards whose policies were seen the one whose policy all known rewards tell least from the expert (as
-    Abbeel and Ng 2004 choose among policies); None where that is not known."""
+    """Of the rewards whose policies were seen the one whose policies, on average, all known rewards tell least from the
+    expert (as Abbeel and Ng 2004 choose among policies); None where that is not known."""
     known = (*memory.population, *memory.reserve, *(watched.reward for watched in memory.watched))
-    margins = list[tuple[float, Result]]()
+    margins, rewards = dict[str, list[float]](), dict[str, Result]()
     for watched in memory.watched:
         told = [r.feedback.told_apart.get(watched.expansion, -np.inf) for r in known if r.feedback is not None]
         if np.isfinite(margin := max(told, default=-np.inf)):
-            margins.append((margin, watched.reward))
-    return min(margins, key=lambda pair: pair[0])[1] if margins else None
+            source = watched.reward.candidate.source
+            margins.setdefault(source, []).append(margin)
+            rewards[source] = watched.reward
+    return rewards[min(margins, key=lambda source: float(np.mean(margins[source])))] if margins else None
 
 
 def _terms(result: Result) -> tuple[str, ...]:

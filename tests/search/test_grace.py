@@ -85,7 +85,7 @@ def expand(result, words="2 episodes", id="x"):
 
 def kept(result, parent, mean, accuracy=0.5):
     """A program scored again; it is still the same."""
-    feedback, text = Feedback(extra_metrics={"accuracy": accuracy}), f"# {parent.removesuffix('-again')}"
+    feedback, text = Feedback(extra_metrics={"accuracy": accuracy}), f"# {parent.replace('-again', '')}"
     return result(f"{parent}-again", mean, operator="keep", parents=(parent,), feedback=feedback, source=text)
 
 
@@ -272,6 +272,30 @@ def test_of_whole_episodes_the_reward_is_the_best_whose_policy_is_nearest_to_the
     ])  # fmt: skip
     assert not strategy.unsettled(state) and strategy.best(state).candidate.source == "early"
     assert strategy.best(state).score.mean == -6.0, "with its fitness on all data"
+
+
+def test_of_a_reward_that_was_the_best_twice_both_policies_count(result):
+    """One was near the expert by luck, and the other, of another training seed, was not."""
+    strategy = make_strategy("grace", population=2, expansions=2, budget=4, confirmations=1)
+    state = told(strategy, strategy.init(), [result("a", -1.0), result("b", -2.0)])
+    state = told(strategy, state, [expand(result, id="first")])
+    state = told(strategy, state, [kept(result, "a", -1.5), kept(result, "b", -2.5)])
+    state = told(strategy, state, [result("c", -9.0, parents=("a-again",))])
+    state = told(strategy, state, [expand(result, id="second")])
+    state = told(
+        strategy, state, [kept(result, "b-again", -1.5), kept(result, "a-again", -2.0), kept(result, "c", -9.0)]
+    )
+    state = told(strategy, state, [result("d", -9.0, parents=("b-again-again",))])
+    (request,) = ask(strategy, state, 1)
+    assert request.operator == "expand" and request.parents[0].candidate.source == "# b"
+    state = told(strategy, state, [expand(result, id="third")])
+    margins = {"first": -1.3, "second": -0.1, "third": -0.9}
+    last = [request.parents[0].candidate for request in ask(strategy, state, 1)]
+    state = told(strategy, state, [told_apart(kept(result, p.id, -3.0), **margins) for p in last])
+    assert {w.expansion: w.reward.candidate.source for w in state.memory.watched} == {
+        "first": "# a", "second": "# a", "third": "# b",
+    }  # fmt: skip
+    assert strategy.best(state).candidate.source == "# b", "-0.9 on average, and a -0.7, though it has the -1.3"
 
 
 def test_a_reward_whose_policy_was_seen_is_scored_on_all_data(result):

@@ -126,9 +126,9 @@ class DemonstrationObjective:
         account = path.with_suffix(".json")
         if account.exists():  # of a run that ended before it was logged
             return _read(account, folder)
-        more, took = self._played(tag, label, program)
-        save_trajectories(path, more)
         earlier = self._bench.expansions()
+        more, took = self._played(tag, label, program, len(earlier))
+        save_trajectories(path, more)
         before, after = separate([program], self._with(earlier), self._with((*earlier, request.id)))
         words = (
             f"{len(more)} episodes of a policy trained with {request.parents[0].candidate.id}, success "
@@ -139,14 +139,15 @@ class DemonstrationObjective:
         files.replace(account, json.dumps(asdict(found)).encode(), below=folder)
         return found
 
-    def _played(self, tag: str, label: str, program: Program) -> tuple[Trajectories, dict[str, Any]]:
-        """Episodes of a policy that is trained with a program, and what that took, as fields of an `Expansion`."""
+    def _played(self, tag: str, label: str, program: Program, seed: int) -> tuple[Trajectories, dict[str, Any]]:
+        """Episodes of a policy that is trained with a program, and what that took, as fields of an `Expansion`. Every
+        expansion has another training seed: a reward that is the best again shows what else agents make of it."""
         assert self._bench is not None
         bench, s = self._bench, self._settings
         trainer = CandidateTrainer(
             s, self._task, bench.store, bench.room(), tag, label, bench.progress, bench.should_stop
         )
-        trained = trainer.train([program], steps=s.steps, seeds=1, points=1)
+        trained = trainer.train([program], steps=s.steps, seeds=[seed], points=1)
         policy, episodes = trained.policy(0), max(_LEAST_EPISODES, len(self._sets.expert))
         number = int(derive_rng(s.seed, "expansion", tag).integers(1 << 31))
         took = {"env_steps": trained.env_steps, "compile_s": trained.compile_s, "run_s": trained.run_s}
