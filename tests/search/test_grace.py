@@ -295,7 +295,8 @@ def test_of_a_reward_that_was_the_best_twice_both_policies_count(result):
     assert {w.expansion: w.reward.candidate.source for w in state.memory.watched} == {
         "first": "# a", "second": "# a", "third": "# b",
     }  # fmt: skip
-    assert strategy.best(state).candidate.source == "# b", "-0.9 on average, and a -0.7, though it has the -1.3"
+    assert (best := strategy.best(state)) is not None
+    assert best.candidate.source == "# b", "-0.9 on average, and a -0.7, though it has the -1.3"
 
 
 def test_a_reward_whose_policy_was_seen_is_scored_on_all_data(result):
