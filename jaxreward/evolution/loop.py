@@ -22,14 +22,7 @@ from jaxreward.evolution.own_answers import expansions_of, own_answer, room_of, 
 from jaxreward.evolution.profiling import Profile
 from jaxreward.evolution.repair import repair_requests
 from jaxreward.evolution.settings import EvolveSettings
-from jaxreward.evolution.setup import (
-    OBSERVATION,
-    Setup,
-    given_objects,
-    require_accepted,
-    require_same_objects,
-    save_files,
-)
+from jaxreward.evolution.setup import Setup, given_objects, require_same_objects, save_files, save_observation
 from jaxreward.evolution.vocabulary import write_vocabulary
 from jaxreward.evolution.watcher import Watcher
 from jaxreward.objectives.objective import Bench
@@ -62,7 +55,6 @@ from jaxreward.runs import (
     fold,
 )
 from jaxreward.runs.checkpoint import Checkpoints
-from jaxreward.runs.disk import write_atomic
 from jaxreward.runs.malformed import explain_malformed
 from jaxreward.runs.provenance import versions
 from jaxreward.runs.transcripts import TRANSCRIPT
@@ -190,8 +182,7 @@ class Evolution:
             for note in self.objective.notes:
                 self.watcher.note(note)
             if self.observation is not None:
-                require_accepted(self.observation, self.checker, self.task)
-                write_atomic(self.run.path / OBSERVATION, self.observation.source)
+                save_observation(self.observation, self.run.path, self.checker, self.task)
             if self.derived is not None:
                 write_vocabulary(self.run.path, self.derived)
             self.log(RunStarted(config=s.as_config(), versions=soft, task=s.task, strategy=s.strategy,

@@ -256,8 +256,13 @@ def require_same_objects(
         raise UserError(f"{folder} began with {was}, and {given}{why}: give the same again, or {otherwise}")
 
 
-def require_accepted(observation: FixedObservation, checker: Checker, task: Task) -> None:
-    """Raise `ProgramRejected` for a given observation with which every candidate would be rejected."""
+def save_observation(observation: FixedObservation, folder: Path, checker: Checker, task: Task) -> None:
+    """Keep a given observation in the folder of a run.
+
+    Raises:
+        ProgramRejected: every candidate would be rejected with it.
+    """
     verdict, _ = checker.check_many([observation.source], task)[0]
     if verdict.failure is not None:
         raise ProgramRejected(Sentence(mention("observation", observation.path)), verdict)
+    write_atomic(folder / OBSERVATION, observation.source)

@@ -19,6 +19,7 @@ from jaxreward.demonstrations import (
     reset_keys,
     save_trajectories,
 )
+from jaxreward.errors import UnusableFile
 from jaxreward.objectives.demonstrations import scoring
 from jaxreward.objectives.demonstrations.along_episodes import EpisodeGroup, best_rewards
 from jaxreward.objectives.demonstrations.demonstration_options import DemonstrationOptions
@@ -93,6 +94,17 @@ def test_few_negative_episodes_are_shared_with_those_held_out(won, lost, sets_of
     assert sets.held_out is not None
     assert (len(sets.negative), len(sets.held_out[1])) == (6, 2) and (len(sets.expert), len(sets.held_out[0])) == (8, 2)
     assert "8 episodes of the expert and 6 others; 2 and 2 are held out; the last state of each" in sets.summary
+
+
+def test_marks_of_negative_files_do_not_matter(corridor, won, lost, tmp_path):
+    marked = dataclasses.replace(lost, solves=np.zeros(lost.steps, np.int8))
+    for name, episodes in (("a", won), ("b", lost), ("c", marked)):
+        save_trajectories(tmp_path / f"{name}.npz", episodes)
+    a, b, c = (tmp_path / f"{name}.npz" for name in "abc")
+    sets = DemonstrationSets.of(corridor, DemonstrationOptions(data=(a,), negative=(b, c)), 0)
+    assert len(sets.negative) + len(sets.held_out[1] if sets.held_out else ()) == 4
+    with pytest.raises(UnusableFile, match="are marked as solving the task, and none of"):
+        DemonstrationSets.of(corridor, DemonstrationOptions(data=(a, c)), 0)
 
 
 def test_episodes_of_another_task_are_told(corridor, won, sets_of):

@@ -120,7 +120,7 @@ def test_real_actions_are_imitated(name):
     assert result.success.mean() > 0.9
 
 
-def test_paid_forof_programs_are_not_read(corridor, sets, method, tiny, together, checker):
+def test_rewards_of_programs_are_not_read(corridor, sets, method, tiny, together, checker):
     source = "def compute_reward(state, action, next_state):\n    return 100.0 * state.place\n"
     own = checker.check(source, corridor)[1]
     found = imitate(corridor, sets[0], method, tiny, programs=own, **budget(tiny))
@@ -272,7 +272,7 @@ def _mlp(layers: list[dict[str, Any]], x: Any) -> Any:
     return (x @ layers[-1]["kernel"] + layers[-1]["bias"])[:, 0]
 
 
-def test_paid_forare_those_of_the_papers():
+def test_rewards_are_those_of_the_papers():
     logit = jnp.array([-2.0, 0.0, 3.0])
     d = 1.0 / (1.0 + np.exp(-np.asarray(logit)))
     for form, expected in (

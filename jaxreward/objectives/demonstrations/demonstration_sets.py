@@ -57,7 +57,8 @@ class DemonstrationSets:
         Raises:
             UserError: files that cannot be read, or of another task.
         """
-        experts, notes = _read(task, options.data, task_arg)
+        sets, notes = _read(task, options.data, task_arg)
+        experts = _all_marked(options.data, sets)
         positives = _positives(task, experts, options)
         if positives == "last":
             experts, left_out = _that_succeed(task, experts)
@@ -69,8 +70,8 @@ class DemonstrationSets:
         used, rest = np.sort(used), np.sort(rest)[:_MOST_HELD_OUT]
         wanted = options.negative_episodes + len(rest)
         if options.negative:
-            others, more = _read(task, options.negative, task_arg)
-            notes += more
+            sets, more = _read(task, options.negative, task_arg)
+            notes, others = notes + more, joined(sets)
             others = others.take(derive_rng(seed, "negative episodes").permutation(len(others))[:wanted])
         else:
             number = int(derive_rng(seed, "random episodes").integers(1 << 31))
@@ -112,10 +113,21 @@ class DemonstrationSets:
             save_trajectories(folder / FOLDER / f"{name}.npz", sets[name])
 
 
-def _read(task: Task, paths: Sequence[Path], task_arg: Sequence[str]) -> tuple[Trajectories, tuple[str, ...]]:
-    """The episodes of all files, and a note for each that says it is of another task, whose states have the same
+def _read(task: Task, paths: Sequence[Path], task_arg: Sequence[str]) -> tuple[list[Trajectories], tuple[str, ...]]:
+    """The episodes of each file, and a note for each that says it is of another task, whose states have the same
     arrays."""
     sets, notes = [load_trajectories(path) for path in paths], list[str]()
+    now = (task.name, *task_arg)
+    for path, episodes in zip(paths, sets, strict=True):
+        DemonstrationData.require(task, episodes)
+        said = (episodes.task, *episodes.task_arg)
+        if episodes.source != "imported" and said != now:
+            notes.append(f"warning: {path} has episodes of {' '.join(said)}, and this search is on {' '.join(now)}")
+    return sets, tuple(notes)
+
+
+def _all_marked(paths: Sequence[Path], sets: Sequence[Trajectories]) -> Trajectories:
+    """The expert's episodes of all files; steps of all or of none are marked."""
     unmarked = [path for path, episodes in zip(paths, sets, strict=True) if episodes.solves is None]
     if unmarked and len(unmarked) < len(sets):
         marked = next(path for path in paths if path not in unmarked)
@@ -124,13 +136,7 @@ def _read(task: Task, paths: Sequence[Path], task_arg: Sequence[str]) -> tuple[T
             f"`jaxreward clean {unmarked[0]}`, or search on one kind of file",
             unmarked[0], FileProblem.WRONG_KIND,
         )  # fmt: skip
-    now = (task.name, *task_arg)
-    for path, episodes in zip(paths, sets, strict=True):
-        DemonstrationData.require(task, episodes)
-        said = (episodes.task, *episodes.task_arg)
-        if episodes.source != "imported" and said != now:
-            notes.append(f"warning: {path} has episodes of {' '.join(said)}, and this search is on {' '.join(now)}")
-    return joined(sets), tuple(notes)
+    return joined(sets)
 
 
 def _has_marked(episodes: Trajectories) -> np.ndarray:

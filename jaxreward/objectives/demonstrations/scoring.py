@@ -169,15 +169,18 @@ def _separation(rewards: Array, labels: Labels) -> Separation:
 def _error_over_episodes(logs: Array, labels: Labels) -> Array:
     """The standard error of the fitness over episodes, (C,): that of a sum of two weighted means, whose entries are
     drawn by episode (the linearised estimator of cluster samples)."""
-    away = np.zeros(logs.shape)
-    for part in (slice(labels.experts), slice(labels.experts, None)):
-        weights, own = labels.weights[part].astype(np.float64), logs[:, part]
-        shares = weights / weights.sum()
-        away[:, part] = (own - (own @ shares)[:, None]) * shares
-    order = np.argsort(labels.episodes, kind="stable")
-    starts = np.flatnonzero(np.diff(labels.episodes[order], prepend=-1))
+    experts, shares = labels.experts, labels.weights.astype(np.float64)
+    shares[:experts] /= shares[:experts].sum()
+    shares[experts:] /= shares[experts:].sum()
+    begins = np.diff(labels.episodes, prepend=-1) != 0
+    begins[experts] = True
+    runs = np.flatnonzero(begins)  # of steps of one episode and one side
+    other = runs >= experts
     with np.errstate(invalid="ignore"):  # of rewards that are not finite
-        return np.sqrt((np.add.reduceat(away[:, order], starts, axis=1) ** 2).sum(1))
+        sums = np.add.reduceat(logs * shares, runs, axis=1)
+        means = np.where(other, sums[:, other].sum(1, keepdims=True), sums[:, ~other].sum(1, keepdims=True))
+        away = sums - means * np.add.reduceat(shares, runs)
+        return np.sqrt(((away @ (labels.episodes[runs][:, None] == np.unique(labels.episodes))) ** 2).sum(1))
 
 
 @cache
