@@ -29,6 +29,7 @@ OPERATORS = {
         Operator("structure", "the parent with components added, removed or in another form (RF-Agent, a_m1)"),
         Operator("weights", "the parent with other parameters and the same components (RF-Agent, a_m2)"),
         Operator("term", "the parent with exactly one component changed (REvolve)"),
+        Operator("ablate", "the parent without one group of its parts, to see what the group is worth"),
         Operator("reflect", "an analysis of the parent's feedback, then a better program (Eureka)"),
         Operator("crossover", "what is good in two or more parents, in one program", parents=2),
         Operator("path", "the next step of a line of programs, nearest ancestor first (RF-Agent, a_r4)"),

@@ -262,13 +262,20 @@ def test_a_proposer_whose_programs_all_fail_ends_the_run_soon(tmp_path, name):
     assert len(asked) <= 6 * SETTINGS.generation
 
 
-@pytest.mark.parametrize("name", sorted(STRATEGIES))
-def test_with_a_bandit_the_log_still_folds_to_the_same(tmp_path, name):
-    main = search(tmp_path, name, bandit=True)
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        *((name, {"bandit": True}) for name in sorted(STRATEGIES)),
+        *((name, {"ablations": 2}) for name in ("limen", "rf-agent")),
+    ],
+    ids=str,
+)
+def test_with_bandit_or_ablations_the_log_still_folds_to_the_same(tmp_path, name, options):
+    main = search(tmp_path, name, **options)
     assert main.progress.spent.trained == SETTINGS.candidates
     lines = (tmp_path / "run" / "events.jsonl").read_bytes().splitlines(keepends=True)
     copy = tmp_path / "cut"
     shutil.copytree(tmp_path / "run", copy / "run")
     (copy / "run" / "events.jsonl").write_bytes(b"".join(lines[: len(lines) // 2]))
-    search(copy, name, bandit=True)
+    search(copy, name, **options)
     assert substance(copy) == substance(tmp_path)

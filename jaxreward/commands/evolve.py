@@ -21,8 +21,8 @@ from jaxreward.runs.run import require_new
 
 MACHINE = ("memory_gb", "chunk", "collector", "compile", "population")
 TOPICS: dict[str, tuple[str, ...]] = {
-    "search": ("task", "task_arg", "strategy", "option", "bandit", "proposer", "recording", "vocabulary", "blocks",
-               "progress", "evolve", "observation", "judge", "generation", "seed"),
+    "search": ("task", "task_arg", "strategy", "option", "bandit", "ablations", "proposer", "recording", "vocabulary",
+               "blocks", "progress", "evolve", "observation", "judge", "generation", "seed"),
     "training": ("seeds", "steps", "filter_steps", "filter_threshold", "restart", "halving", "prune",
                  "contender_seeds", "tune", "tune_steps", "baselines", "final_seeds", "final_steps", "eval_episodes",
                  *MACHINE),

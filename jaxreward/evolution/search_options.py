@@ -56,6 +56,9 @@ class SearchOptions(TrainingOptions):
 
     bandit: bool = False
     """Choose operators by what they have brought so far. Models are chosen so too, by cost as well."""
+    ablations: Annotated[int, Arg(least=0)] = 0
+    """Groups of parts that each new best program is tried without. What they are worth steers further edits, and models
+    are told."""
     vocabulary: VocabularyOption = "auto"
     """What the genetic proposer builds programs from. own: the vocabulary that the task brings; derived: one made from
     the task's view, random play and reward; both; auto: its own, and derived where it brings none."""

@@ -154,6 +154,8 @@ class EvolveSettings(SearchOptions):
         shared: dict[str, Any] = {"evolve": self.evolves, "budget": self.candidates}
         if self.bandit:
             shared |= {"bandit": True, "models": tuple(self.llm.weights())}
+        if self.ablations:
+            shared |= {"ablations": self.ablations}
         return shared | read_options(self.strategy, self.option)
 
     def as_config(self) -> dict[str, Any]:

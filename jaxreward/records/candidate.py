@@ -75,10 +75,11 @@ class Request(Record):
     `failures` are context. `plan` is the answer to a request for a plan, to be carried out. `failed` is
     the candidate to repair, in a request that repeats another after its answer was rejected. With
     `thought` the proposer should give its idea before the program. `remarks` are those of people who
-    watched the parents' agents. `model` is the language model to ask, if the strategy chose one. `examples` are for
-    searches on demonstrations, whose objective turns them into `illustrations`: lines of text about the data and the
-    first parent, and adds `shared_functions`: sources of functions that good programs of the run share. Neither is
-    logged.
+    watched the parents' agents. `model` is the language model to ask, if the strategy chose one. A
+    program to `ablate` leaves out the `group`th of its groups of parts, from 0; `ablations` are the results of those
+    made from the first parent. `examples` are for searches on demonstrations, whose objective turns them into
+    `illustrations`: lines of text about the data and the first parent, and adds `shared_functions`: sources of
+    functions that good programs of the run share. Neither is logged.
     """
 
     id: str
@@ -95,6 +96,8 @@ class Request(Record):
     thought: bool = False
     remarks: tuple[str, ...] = ()
     model: str = ""
+    group: int = Field(default=0, exclude_if=lambda group: not group)
+    ablations: tuple[Result, ...] = Field(default=(), exclude_if=lambda results: not results)
     examples: ExampleChoice | None = Field(default=None, exclude_if=lambda choice: choice is None)
     illustrations: tuple[str, ...] = Field(default=(), exclude_if=lambda lines: not lines)
     shared_functions: tuple[str, ...] = Field(default=(), exclude_if=lambda texts: not texts)

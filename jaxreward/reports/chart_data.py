@@ -176,8 +176,11 @@ def use_rows(library: FunctionLibrary, most: int) -> Rows:
 
 
 def cells(view: RunView) -> Rows:
-    """The occupied cells of LIMEN's archive with the best of each, over all islands; none of another strategy."""
+    """The occupied cells of LIMEN's archive with the best of each, over all islands; none of another strategy, or of
+    an archive by behaviour."""
     options = dict(o.partition("=")[::2] for o in view.started.config.get("option") or ())
+    if options.get("descriptors") == "behaviour":
+        return []
     try:
         height, width = int(options["observation_width"]), int(options["reward_width"])
     except (KeyError, ValueError):

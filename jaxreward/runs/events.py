@@ -116,6 +116,8 @@ class AskedRequest(Record):
     thought: bool = False
     remarks: tuple[str, ...] = ()
     model: str = ""
+    group: int = Field(default=0, exclude_if=lambda group: not group)
+    ablations: tuple[str, ...] = Field(default=(), exclude_if=lambda ids: not ids)
     examples: ExampleChoice | None = Field(default=None, exclude_if=lambda choice: choice is None)
 
     @classmethod
@@ -137,6 +139,8 @@ class AskedRequest(Record):
             thought=request.thought,
             remarks=request.remarks,
             model=request.model,
+            group=request.group,
+            ablations=ids(request.ablations),
             examples=request.examples,
         )
 

@@ -297,6 +297,8 @@ def _request(asked: AskedRequest, event: Event, generation: int, results: Mappin
         thought=asked.thought,
         remarks=asked.remarks,
         model=asked.model,
+        group=asked.group,
+        ablations=known(asked.ablations),
         examples=asked.examples,
     )
 

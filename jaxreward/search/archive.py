@@ -1,20 +1,55 @@
-"""MAP-Elites over the structure of an interface, on islands that exchange their best.
+"""MAP-Elites over the structure of an interface or over what its agents do, on islands that exchange their best.
 
-Descriptors are observation dimension and reward AST nodes, binned uniformly (LIMEN, section 4.2;
+Descriptors of structure are observation dimension and reward AST nodes, binned uniformly (LIMEN, section 4.2;
 Mouret and Clune, 2015). An `Archive` is immutable: `insert` and `migrate` return a new one.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
+from typing import Protocol
 
 from jaxreward.records import Result
-from jaxreward.search.selection import better, scored, top
+from jaxreward.search.selection import better, scored, stages, top
 
 Cell = tuple[int, int]
 """Indices (observation bin, reward bin)."""
+
+
+REACHED = 0.05
+"""Share of episodes from which on a stage counts as reached."""
+
+
+class Descriptors(Protocol):
+    """What tells elites apart: those of one cell compete, the others do not."""
+
+    @property
+    def shape(self) -> tuple[int, int]: ...
+    def cell(self, result: Result) -> Cell: ...
+
+
+@dataclass(frozen=True)
+class Behaviour:
+    """How many of its stages of progress, success the last, the agents of a program reach, and how long their episodes
+    last, in powers of two. Where a task names no stages, success alone is one."""
+
+    most_stages: int = 16
+    most_doublings: int = 16
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return (self.most_stages + 1, self.most_doublings + 1)
+
+    def cell(self, result: Result) -> Cell:
+        known, feedback, score = stages(result), result.feedback, scored(result)
+        success = score.mean if score.measure.rate else score.level or 0.0
+        reached = int((known.mean(-1) >= REACHED).sum()) if known.size else int(success >= REACHED)
+        length = feedback.length[-1] if feedback is not None and feedback.length else 0.0
+        doublings = int(math.log2(length)) if 1.0 <= length < math.inf else 0
+        return (min(reached, self.most_stages), min(doublings, self.most_doublings))
 
 
 @dataclass(frozen=True)
@@ -62,10 +97,10 @@ class Archive:
     """`islands` map cells to elites; an elite may live on several islands after a migration."""
 
     islands: tuple[Island, ...]
-    grid: Grid = field(default_factory=Grid)
+    grid: Descriptors = field(default_factory=Grid)
 
     @classmethod
-    def empty(cls, islands: int, grid: Grid | None = None) -> Archive:
+    def empty(cls, islands: int, grid: Descriptors | None = None) -> Archive:
         return cls(tuple(MappingProxyType({}) for _ in range(islands)), grid or Grid())
 
     def insert(self, result: Result, island: int) -> Archive:

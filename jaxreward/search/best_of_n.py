@@ -16,6 +16,7 @@ class BestOfN(SearchStrategy[None]):
     """Every request starts from scratch and sees nothing of the others."""
 
     name: ClassVar[str] = "best-of-n"
+    ablates: ClassVar[bool] = False
 
     def _validate(self) -> None:
         return None

@@ -24,6 +24,8 @@ class Draft:
     thought: bool = False
     remarks: tuple[str, ...] = ()
     model: str = ""
+    group: int = 0
+    ablations: tuple[Result, ...] = ()
     examples: ExampleChoice | None = None
 
     def of_first(self) -> Draft:

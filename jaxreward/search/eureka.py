@@ -48,3 +48,8 @@ class Eureka(SearchStrategy[Result | None]):
     def _tell(self, state: State[Result | None], results: tuple[Result, ...]) -> Result | None:
         scored = [result for result in results if result.score is not None]
         return top(scored, 1)[0] if scored else state.memory
+
+    def _tell_ablated(self, state: State[Result | None], results: tuple[Result, ...]) -> Result | None:
+        """They are of the same iteration as the programs before them."""
+        scored = [result for result in (state.memory, *results) if result is not None and result.score is not None]
+        return top(scored, 1)[0] if scored else None

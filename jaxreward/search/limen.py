@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal, get_args
 
 import numpy as np
 
 from jaxreward.records import Result
-from jaxreward.search.archive import Archive, Grid
+from jaxreward.search.archive import Archive, Behaviour, Grid
 from jaxreward.search.selection import fitness_proportional, sample, top, uniform, without
 from jaxreward.search.strategy import Draft, SearchStrategy, State
-from jaxreward.search.strategy_options import require_integer, require_share
+from jaxreward.search.strategy_options import require_choice, require_integer, require_share
+
+Kind = Literal["structure", "behaviour"]
 
 
 @dataclass(frozen=True)
@@ -32,7 +35,9 @@ class Limen(SearchStrategy[LimenMemory]):
     docs/appendix/landscapes.md has the figures). `crossover` is the share of requests with
     two parents (the paper: 0). Every `migration_interval` results each island's best moves to its
     neighbour, also when results come many at a time; 0 turns migration off. A request shows the
-    proposer `show_best`, `show_diverse` and `show_failures` other programs.
+    proposer `show_best`, `show_diverse` and `show_failures` other programs. `descriptors` are those of the
+    structure of programs, or of what their agents do. Once the best has not changed for `patience` generations, 0 for
+    never, a share of `restarts` of every further one, rounded up, starts from scratch.
     """
 
     name: ClassVar[str] = "limen"
@@ -44,6 +49,9 @@ class Limen(SearchStrategy[LimenMemory]):
     observation_width: int = 32
     reward_width: int = 100
     reward_max: int = 2000
+    descriptors: Kind = "structure"
+    patience: int = 0
+    restarts: float = 0.2
     show_best: int = 3
     show_diverse: int = 2
     show_failures: int = 2
@@ -51,18 +59,26 @@ class Limen(SearchStrategy[LimenMemory]):
     def _validate(self) -> None:
         for name in ("islands", "observation_width", "reward_width", "reward_max"):
             require_integer(self.name, name, getattr(self, name), 1)
-        for name in ("initial", "migration_interval", "show_best", "show_diverse", "show_failures"):
+        for name in ("initial", "migration_interval", "patience", "show_best", "show_diverse", "show_failures"):
             require_integer(self.name, name, getattr(self, name), 0)
-        for name in ("global_share", "crossover"):
+        for name in ("global_share", "crossover", "restarts"):
             require_share(self.name, name, getattr(self, name))
+        require_choice(self.name, "descriptors", self.descriptors, get_args(Kind))
 
     def _init(self) -> LimenMemory:
+        if self.descriptors == "behaviour":
+            return LimenMemory(Archive.empty(self.islands, Behaviour()))
         grid = Grid(self.observation_width, reward_width=self.reward_width, reward_max=self.reward_max)
         return LimenMemory(Archive.empty(self.islands, grid))
 
     def _ask(self, state: State[LimenMemory], n: int, rng: np.random.Generator) -> list[Draft]:
         # Islands take turns over the whole run, so that generations of one still visit them all.
-        return [self._draft(state, (state.num_results + k) % self.islands, rng) for k in range(n)]
+        drafts = [self._draft(state, (state.num_results + k) % self.islands, rng) for k in range(n)]
+        if not self.patience or state.generation <= state.moved + self.patience:
+            return drafts
+        new = math.ceil(self.restarts * n)
+        fresh = [Draft("scratch", draft.island, failures=draft.failures) for draft in drafts[:new]]
+        return fresh + drafts[new:]
 
     def _tell(self, state: State[LimenMemory], results: tuple[Result, ...]) -> LimenMemory:
         archive, migrations = state.memory.archive, state.memory.migrations

@@ -240,6 +240,10 @@ class RFAgent(SearchStrategy[RFAgentMemory]):
             unverified=(*memory.unverified, *ids) if self.verify else (),
         )
 
+    def _tell_ablated(self, state: State[RFAgentMemory], results: tuple[Result, ...]) -> RFAgentMemory:
+        """They are no nodes: an expansion of the program that they come from is still to be made."""
+        return replace(state.memory, grown=state.memory.grown + sum(map(was_trained, results)))
+
     def _grown(
         self, state: State[RFAgentMemory], memory: RFAgentMemory, node: str, children: Sequence[Result]
     ) -> RFAgentMemory:

@@ -18,10 +18,11 @@ import numpy as np
 from jaxreward.errors import InvalidSetting
 from jaxreward.operators import REPEATS, WORDS
 from jaxreward.records import TRAINED_STAGES, Evolve, Failure, Request, Result
+from jaxreward.search.ablation import ABLATE, Ablations
 from jaxreward.search.bandit import Bandit
 from jaxreward.search.draft import Draft
 from jaxreward.search.selection import better
-from jaxreward.search.strategy_options import require_flag
+from jaxreward.search.strategy_options import require_flag, require_integer
 
 MAX_FAILURES = 8
 
@@ -51,7 +52,8 @@ class State(Generic[M]):
 
     `generation` counts calls of `tell`, `num_results` counts results of programs; `failures` holds the most
     recent failed programs, newest first; `declined` are operators that the proposer does not know and that are
-    not requested again; `memory` belongs to the strategy; `bandit` is there if the options ask for one.
+    not requested again; `memory` belongs to the strategy; `bandit` and `ablations` are there if the options ask for
+    them. `moved` is the generation that brought the best so far.
     """
 
     memory: M
@@ -62,6 +64,8 @@ class State(Generic[M]):
     failures: tuple[Result, ...] = ()
     declined: frozenset[str] = frozenset()
     bandit: Bandit | None = None
+    ablations: Ablations | None = None
+    moved: int = 0
 
     @property
     def told(self) -> int:
@@ -74,21 +78,25 @@ class SearchStrategy(ABC, Generic[M]):
     """Base of the strategies: public methods update the shared state, private hooks implement the strategy.
 
     A subclass is a frozen dataclass of options that sets `name` and implements `_validate`, `_init`, `_ask`
-    and `_tell`. It may override `_tell_words` (results of requests for words), `_best`, `finished`, `account`,
-    `words_expected`, `owes_votes`, `unsettled`, `rescoring` and `asks_people`, and nothing else. `natural` is what it
-    evolves by default.
+    and `_tell`. It may override `_tell_words` (results of requests for words), `_tell_ablated`, `_best`, `finished`,
+    `account`, `words_expected`, `owes_votes`, `unsettled`, `rescoring` and `asks_people`, and nothing else. `natural`
+    is what it evolves by default, `ablates` whether it takes the option `ablations`.
 
     `budget` is how many candidates the search will train, 0 if that is not known. With `bandit`, gains and
     costs so far decide which of the operators and models that a draft allows is used
     (`jaxreward.search.bandit`); `models` are the choices, fewer than two leave the choice to the proposer.
+    With `ablations`, each new best program, once the founders (`initial`) are trained, is tried without each of so many
+    groups of its parts, and what they turned out to be worth is shown with it from then on.
     """
 
     name: ClassVar[str]
     natural: ClassVar[Evolve] = "both"
+    ablates: ClassVar[bool] = True
     evolve: Evolve = "both"
     budget: int = 0
     bandit: bool = False
     models: tuple[str, ...] = ()
+    ablations: int = 0
 
     def __post_init__(self) -> None:
         if self.evolve not in get_args(Evolve):
@@ -99,6 +107,10 @@ class SearchStrategy(ABC, Generic[M]):
         if self.models and not self.bandit:
             message = f"Strategy {self.name} chooses among models only with a bandit: set bandit too."
             raise InvalidSetting(message, "strategy.bandit", "strategy.models")
+        require_integer(self.name, "ablations", self.ablations, 0)
+        if self.ablations and not self.ablates:
+            message = f"Strategy {self.name} makes no ablations: leave the option out."
+            raise InvalidSetting(message, "strategy.ablations")
         self._validate()
 
     @property
@@ -126,7 +138,8 @@ class SearchStrategy(ABC, Generic[M]):
     @final
     def init(self) -> State[M]:
         """The state at the beginning."""
-        return State(memory=self._init(), bandit=Bandit() if self.bandit else None)
+        ablations = Ablations() if self.ablations else None
+        return State(memory=self._init(), bandit=Bandit() if self.bandit else None, ablations=ablations)
 
     @final
     def ask(self, state: State[M], n: int, rng: np.random.Generator) -> list[Request]:
@@ -134,6 +147,17 @@ class SearchStrategy(ABC, Generic[M]):
         nothing is proposed; a pure function of its arguments."""
         if n < 1:
             raise ValueError(f"ask for at least one candidate, not {n}")
+        ablated = self._due(state)[:n]
+        drafts = self._drafted(state, n - len(ablated), rng) if len(ablated) < n else []
+        if all(draft.operator not in WORDS | REPEATS for draft in drafts):
+            drafts = [*ablated, *drafts]
+        if state.ablations is not None:
+            drafts = [state.ablations.shown(draft) for draft in drafts]
+        g, own = state.generation, {"generation": state.generation, "evolve": self.evolve}
+        return [Request(id=f"g{g:04d}-{k:02d}", **own, **vars(draft)) for k, draft in enumerate(drafts)]
+
+    def _drafted(self, state: State[M], n: int, rng: np.random.Generator) -> list[Draft]:
+        """What `_ask` drafts, checked, with operators that the proposer knows, or those that the bandit chooses."""
         drafts = [_known(draft, state.declined) for draft in self._ask(state, n, rng)]
         programs = sum(draft.operator not in WORDS | REPEATS for draft in drafts)
         if not drafts or programs > n or 0 < programs < len(drafts):
@@ -143,21 +167,32 @@ class SearchStrategy(ABC, Generic[M]):
             )
         if state.bandit is not None:
             drafts = state.bandit.assigned(drafts, self.models, state.declined, rng)
-        g, own = state.generation, {"generation": state.generation, "evolve": self.evolve}
-        return [Request(id=f"g{g:04d}-{k:02d}", **own, **vars(draft)) for k, draft in enumerate(drafts)]
+        return drafts
+
+    def _due(self, state: State[M]) -> list[Draft]:
+        """The ablations of the best program that are not known yet; none while founders are to come."""
+        best, founders = self.best(state), getattr(self, "initial", 0)
+        if state.ablations is None or best is None or ABLATE in state.declined or state.counts.trained < founders:
+            return []
+        return state.ablations.drafts(best, self.ablations)
 
     @final
     def tell(self, state: State[M], results: Sequence[Result]) -> State[M]:
         """The state after a generation; `results` in the order of its requests."""
         words = tuple(result for result in results if result.candidate.operator in WORDS)
         programs = tuple(checked(result) for result in results if result.candidate.operator not in WORDS)
-        memory = self._tell(state, programs) if programs else state.memory
+        ablated = tuple(result for result in programs if result.candidate.operator == ABLATE)
+        others = tuple(result for result in programs if result.candidate.operator != ABLATE)
+        memory = self._tell(state, others) if others else state.memory
+        if ablated:
+            so_far = replace(state, memory=memory, num_results=state.num_results + len(others))
+            memory = self._tell_ablated(so_far, ablated)
         memory = self._tell_words(replace(state, memory=memory), words) if words else memory
-        counts, best, failures = state.counts, state.best, state.failures
+        counts, best, failures, moved = state.counts, state.best, state.failures, state.moved
         for result in programs:
             counts = counts.add(result)
             if result.score is not None and (best is None or better(result, best)):
-                best = result
+                best, moved = result, state.generation
             if worth_showing(result):
                 failures = (result, *failures)[:MAX_FAILURES]
         for result in words:
@@ -174,6 +209,8 @@ class SearchStrategy(ABC, Generic[M]):
             failures=failures,
             declined=state.declined | declined,
             bandit=state.bandit.updated(programs) if state.bandit is not None else None,
+            ablations=state.ablations.updated(ablated) if state.ablations is not None else None,
+            moved=moved,
         )
 
     @final
@@ -204,6 +241,10 @@ class SearchStrategy(ABC, Generic[M]):
     @abstractmethod
     def _tell(self, state: State[M], results: tuple[Result, ...]) -> M:
         """The memory after `results` of programs, whose scores are finite; `state` is the one before them."""
+
+    def _tell_ablated(self, state: State[M], results: tuple[Result, ...]) -> M:
+        """The memory after `results` of ablations; by default they are programs like others."""
+        return self._tell(state, results)
 
     def _tell_words(self, state: State[M], results: tuple[Result, ...]) -> M:
         """The memory after `results` of requests for words; each has `words`, or a failure."""

@@ -156,6 +156,25 @@ def test_a_parent_is_shown_with_its_training_and_its_failures():
     assert "defines no `compute_reward`" in texts(PromptBook(CARD), request("improve", half))[1]
 
 
+def test_what_parts_are_worth_is_told():
+    whole = result("a", 0.4)
+    assert whole.candidate.summary is not None
+    summary = whole.candidate.summary.model_copy(update={"terms": ("goal",), "observation_size": 5})
+    smaller = whole.candidate.summary.model_copy(update={"terms": (), "observation_size": 3})
+    whole = whole.model_copy(update={"candidate": whole.candidate.model_copy(update={"summary": summary})})
+    lean = result("b", 0.1)
+    lean = lean.model_copy(update={"candidate": lean.candidate.model_copy(update={"summary": smaller})})
+    book = PromptBook(CARD)
+    page = texts(book, request("improve", whole, ablations=(lean,)))[1]
+    assert "# What parts of a are worth" in page
+    assert "- without the reward term goal and 2 of the 5 features: 0.1 (standard error" in page
+    assert "- with all of them: 0.4 (standard error" in page
+    assert "are worth" not in texts(book, request("improve", whole))[1]
+    assert "are worth" not in texts(book, request("scratch", whole, ablations=(lean,)))[1], "it shows no parent"
+    ablate = texts(book, request("ablate", whole, group=2))[1]
+    assert "Take number 3" in ablate and "to the letter" in ablate
+
+
 def test_guidance_follows_the_best_parent():
     def guidance(*means: float) -> str:
         parents = [result(f"p{k}", mean) for k, mean in enumerate(means)]

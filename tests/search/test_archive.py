@@ -6,7 +6,9 @@ import random
 
 import pytest
 
-from jaxreward.search.archive import Archive, Grid
+from jaxreward.records import Feedback
+from jaxreward.search.archive import Archive, Behaviour, Grid
+from tests.search.conftest import RETURN
 
 
 def ids(results):
@@ -96,3 +98,24 @@ def test_a_score_without_a_summary_is_refused(result):
     bare = bare.model_copy(update={"candidate": bare.candidate.model_copy(update={"summary": None})})
     with pytest.raises(ValueError, match="candidate a has a score but no summary"):
         Archive.empty(1).insert(bare, 0)
+
+
+@pytest.mark.parametrize(
+    ("progress", "success", "length", "cell"),
+    [
+        ({"held": (0.9, 0.7), "joined": (0.04, 0.05)}, (0.0, 0.0), (200.0, 31.9), (1, 4)),
+        ({"held": (0.9, 0.7), "joined": (0.04, 0.06)}, (0.0, 0.0), (32.0,), (2, 5)),
+        ({"held": (1.0,), "joined": (1.0,)}, (0.5,), (1.0,), (3, 0)),
+        ({}, (0.04,), (), (0, 0)),
+        ({}, (0.5,), (float("nan"),), (1, 0)),
+    ],
+)
+def test_cells_of_behaviour_are_stages_and_doublings_of_the_length(result, progress, success, length, cell):
+    feedback = Feedback(progress=progress, seed_success=success, length=length)
+    assert Behaviour().cell(result("a", sum(success) / len(success), feedback=feedback)) == cell
+
+
+def test_of_what_is_no_rate_the_level_is_a_stage(result):
+    measure = RETURN.model_copy(update={"sparse": 0.0, "human": 100.0})
+    assert [Behaviour().cell(result("a", mean, measure=measure))[0] for mean in (0.0, 50.0)] == [0, 1]
+    assert Behaviour().cell(result("a", 50.0, measure=RETURN)) == (0, 0), "nothing to compare with"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from jaxreward.records import Feedback
 from jaxreward.search import make_strategy
 from jaxreward.search.seeding import derive_rng
 from jaxreward.search.selection import scored
@@ -148,3 +149,25 @@ def test_an_initial_pool_keeps_a_short_search_out_of_traps(landscape):
         found[name] = np.mean([result.score.mean if result else 0.0 for result in best])
     assert found["limen "] > found["limen"] + 0.1
     assert found["limen "] > found["best-of-n"] - 0.03
+
+
+@pytest.mark.parametrize(("patience", "restarts", "fresh"), [(2, 0.2, 2), (2, 1.0, 8), (2, 0.0, 0), (0, 0.2, 0)])
+def test_a_share_starts_afresh_once_the_best_no_longer_changes(result, patience, restarts, fresh):
+    strategy = make_strategy("limen", initial=1, patience=patience, restarts=restarts)
+    state = strategy.tell(strategy.init(), [result(f"a{k}", 0.5, island=k) for k in range(3)])
+    counts = []
+    for k in range(4):
+        requests = asked(strategy, state, 8)
+        counts.append(sum(request.operator == "scratch" for request in requests))
+        assert [request.island for request in requests] == [(state.num_results + i) % 3 for i in range(8)]
+        state = strategy.tell(state, [result(f"b{k}", 0.1, operator="improve", parents=("a0",))])
+    assert counts == [0, 0, fresh, fresh], "after two generations without a better program"
+    state = strategy.tell(state, [result("c", 0.9, operator="improve", parents=("a0",))])
+    assert all(request.operator != "scratch" for request in asked(strategy, state, 8))
+
+
+def test_by_behaviour_programs_of_one_structure_are_kept_apart(result):
+    strategy = make_strategy("limen", initial=1, islands=1, descriptors="behaviour", crossover=0.0)
+    long, short = (result(name, 0.5, feedback=Feedback(length=(n,))) for name, n in (("long", 80.0), ("short", 9.0)))
+    state = strategy.tell(strategy.init(), [long, short])
+    assert {request.parents[0].candidate.id for request in asked(strategy, state, 40)} == {"long", "short"}

@@ -45,6 +45,17 @@ class Blocks:
     def chain(self) -> tuple[Subgoal, ...]:
         return tuple(subgoal for subgoal in self.subgoals.chain if subgoal.names())
 
+    @property
+    def reward(self) -> str:
+        """The name of the term that pays as the task does."""
+        return self.subgoals.reward
+
+    def names_of_stages(self) -> list[frozenset[str]]:
+        """The names of each subgoal's fragments, but for those that another names as well."""
+        names = [frozenset(subgoal.names()) for subgoal in self.chain]
+        others = [frozenset[str]().union(*names[:k], *names[k + 1 :]) for k in range(len(names))]
+        return [own - rest for own, rest in zip(names, others, strict=True)]
+
     # ---- from nothing
 
     def scratch(self, variation: Variation) -> Genome:
@@ -97,8 +108,7 @@ class Blocks:
 
     def drop(self, genome: Genome, index: int, last: bool = False) -> Genome:
         """Without the genes of a subgoal that no other names; the last gene of a half goes only with `last`."""
-        others = {n for k, subgoal in enumerate(self.chain) if k != index for n in subgoal.names()}
-        going = {n for n in self.chain[index].names() if n not in others}
+        going = self.names_of_stages()[index]
         for part in ROLES:
             left = tuple(gene for gene in genome.genes(part) if gene.name not in going)
             if genome.genes(part) and (left or last):

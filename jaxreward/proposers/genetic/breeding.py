@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from jaxreward.function_source.statements import Statement
+from jaxreward.proposers.genetic.ablation import Named, Parent, groups, without
 from jaxreward.proposers.genetic.continuation import next_step
 from jaxreward.proposers.genetic.edits import (
     ONE_GENE,
@@ -28,7 +28,6 @@ from jaxreward.proposers.genetic.guidance import band, level, repaired
 from jaxreward.proposers.genetic.lexicon import pick
 from jaxreward.proposers.genetic.planning import carried_out
 from jaxreward.proposers.genetic.variation import MOST, Variation
-from jaxreward.records import Result
 
 NEAR_ZERO = 0.05
 """A parent of less success is rewritten as often as repaired, where its feedback is reflected on."""
@@ -37,19 +36,12 @@ STRANGERS = 6
 """Themes drawn for a program of another kind, of which the one with most that is new is taken."""
 
 
-class Parent(NamedTuple):
-    """A program that a request shows, taken apart."""
-
-    result: Result
-    genome: Genome
-
-
 @dataclass(frozen=True)
 class BreedingContext:
     """What a new program is made from.
 
     `others` are the other programs shown, `avoid` the keys of all that is shown, `plan` the
-    words to carry out.
+    words to carry out, `group` which group of genes is to be left out; those that are `harmful` go.
     """
 
     variation: Variation
@@ -57,6 +49,8 @@ class BreedingContext:
     others: Sequence[Parent] = ()
     avoid: frozenset = frozenset()
     plan: str = ""
+    group: int = 0
+    harmful: frozenset[Named] = frozenset()
 
     def is_new(self, genome: Genome) -> bool:
         return genome.key not in self.avoid
@@ -79,10 +73,25 @@ def scratch(context: BreedingContext) -> Genome:
 def improve(context: BreedingContext) -> Genome:
     """Repairs that the feedback suggests, then random edits, more of them the worse the parent."""
     result, genome = context.parents[0]
-    child = repaired(genome, result, context.variation)
+    child = repaired(_lean(context), result, context.variation)
     if child.key != genome.key and context.variation.rng.random() < 0.5:
         return child
     return edited(child, result, context.variation)
+
+
+def _lean(context: BreedingContext) -> Genome:
+    """The first parent without the genes that harm it."""
+    genome = context.parents[0].genome
+    left = without(genome, context.harmful)
+    return genome if left is None else left
+
+
+def ablate(context: BreedingContext) -> Genome:
+    """The first parent without one group of its genes; an improved one where it has no such group."""
+    parent = context.parents[0]
+    found = groups(parent, context.variation)
+    child = without(parent.genome, found[context.group]) if context.group < len(found) else None
+    return improve(context) if child is None else child
 
 
 def structure(context: BreedingContext) -> Genome:
@@ -127,7 +136,7 @@ def reflect(context: BreedingContext) -> Genome:
     variation, rng = context.variation, context.variation.rng
     if level(result) < NEAR_ZERO and rng.random() < 0.5:
         return _rewritten(genome, variation)
-    child = repaired(genome, result, variation)
+    child = repaired(_lean(context), result, variation)
     # Requests of one generation do not know of each other: most go one edit further than the feedback.
     if context.is_new(child) and rng.random() < 0.3:
         return child
@@ -213,7 +222,20 @@ def shape(context: BreedingContext) -> Genome:
 
 BREEDERS: Mapping[str, Callable[[BreedingContext], Genome]] = {
     breeder.__name__: breeder
-    for breeder in (scratch, improve, structure, weights, term, reflect, crossover, path, different, implement, shape)
+    for breeder in (
+        scratch,
+        improve,
+        ablate,
+        structure,
+        weights,
+        term,
+        reflect,
+        crossover,
+        path,
+        different,
+        implement,
+        shape,
+    )
 }
 
 PARENTLESS = frozenset({"scratch", "implement"})

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from jaxreward.errors import InvalidSetting
 from jaxreward.operators import WORDS
+from jaxreward.proposers.genetic.ablation import Parent, Worth, worth
 from jaxreward.proposers.genetic.blocks import Blocks
-from jaxreward.proposers.genetic.breeding import PARENTLESS, BreedingContext, Parent, breed
+from jaxreward.proposers.genetic.breeding import PARENTLESS, BreedingContext, breed
 from jaxreward.proposers.genetic.genome import ENTRY, Genome, Part, read, write
 from jaxreward.proposers.genetic.lexicon import Lexicon
 from jaxreward.proposers.genetic.planning import plan
@@ -53,8 +56,27 @@ class GeneticProposer(OneByOne):
         if request.operator in WORDS:
             return self._words(request, rng)
         parts: tuple[Part, ...] = tuple(ENTRY) if request.evolve == "both" else (request.evolve,)
-        context = _context(request, parts, Variation(self.lexicon, rng, parts, self.blocks))
+        context = self._context(request, parts, rng)
         return Proposal(request_id=request.id, source=write(_new(request.operator, context)), proposer=self.name)
+
+    def _context(self, request: Request, parts: tuple[Part, ...], rng: np.random.Generator) -> BreedingContext:
+        def readable(results: Sequence[Result]) -> list[Parent]:
+            found = ((result, _genome(result, parts)) for result in results)
+            return [Parent(result, genome) for result, genome in found if genome is not None]
+
+        parents, others = readable(request.parents), readable((*request.best, *request.diverse))
+        failed = readable((*request.failures, *([request.failed] if request.failed else ())))
+        ablations = readable(request.ablations)
+        known = worth(parents[0], ablations) if parents and parents[0].result is request.parents[0] else Worth()
+        return BreedingContext(
+            Variation(self.lexicon, rng, parts, self.blocks, known.needed),
+            parents,
+            others,
+            avoid=frozenset(shown.genome.key for shown in (*parents, *others, *failed, *ablations)),
+            plan=request.plan.words if request.plan else "",
+            group=request.group,
+            harmful=known.harmful,
+        )
 
     def _words(self, request: Request, rng: np.random.Generator) -> Proposal:
         words = plan(Variation(self.lexicon, rng)) if request.operator == "plan" else ""
@@ -63,17 +85,6 @@ class GeneticProposer(OneByOne):
         message = f"the genetic proposer has no words for '{request.operator}'"
         failure = Failure(stage="declined", message=message)
         return Proposal(request_id=request.id, failure=failure, proposer=self.name)
-
-
-def _context(request: Request, parts: tuple[Part, ...], variation: Variation) -> BreedingContext:
-    def readable(results: tuple[Result, ...]) -> list[Parent]:
-        found = ((result, _genome(result, parts)) for result in results)
-        return [Parent(result, genome) for result, genome in found if genome is not None]
-
-    parents, others = readable(request.parents), readable((*request.best, *request.diverse))
-    failed = readable((*request.failures, *([request.failed] if request.failed else ())))
-    avoid = frozenset(shown.genome.key for shown in (*parents, *others, *failed))
-    return BreedingContext(variation, parents, others, avoid, request.plan.words if request.plan else "")
 
 
 def _new(operator: str, context: BreedingContext) -> Genome:

@@ -32,6 +32,12 @@ class BlockOperators(Protocol):
         """How often a program from scratch is built in blocks."""
         ...
 
+    @property
+    def reward(self) -> str:
+        """The name of the term that pays as the task does, which every program has."""
+        ...
+
+    def names_of_stages(self) -> Sequence[Collection[str]]: ...
     def scratch(self, variation: Variation) -> Genome: ...
     def edit(self, kind: str, genome: Genome, variation: Variation) -> Genome: ...
     def repaired(self, genome: Genome, dead: Collection[str], variation: Variation) -> Genome: ...
@@ -41,7 +47,10 @@ class BlockOperators(Protocol):
 
 
 class Variation:
-    """Operators on genomes over a lexicon, restricted to the parts that may change."""
+    """Operators on genomes over a lexicon, restricted to the parts that may change.
+
+    Genes in `needed`, pairs of a half and a name, are not removed or replaced at random.
+    """
 
     def __init__(
         self,
@@ -49,8 +58,10 @@ class Variation:
         rng: np.random.Generator,
         parts: Sequence[Part] = ("observation", "reward"),
         blocks: BlockOperators | None = None,
+        needed: Collection[tuple[Part, str]] = (),
     ):
         self.lexicon, self.rng, self.parts, self.blocks = lexicon, rng, tuple(parts), blocks
+        self.needed = frozenset(needed)
 
     # --- from nothing
 
@@ -148,22 +159,27 @@ class Variation:
     def remove(self, genome: Genome, part: Part, name: str | None = None) -> Genome:
         """Drop a gene, a random one without a name; the last gene stays."""
         genes = genome.genes(part)
-        if len(genes) < 2:
+        name = name or self._dispensable(genome, part)
+        if len(genes) < 2 or name is None:
             return genome
-        name = name or genes[int(self.rng.integers(len(genes)))].name
         return genome.with_half(part, tuple(g for g in genes if g.name != name))
 
     def replace(self, genome: Genome, part: Part, name: str | None = None) -> Genome:
         genes = genome.genes(part)
-        if not genes:
+        name = name or self._dispensable(genome, part)
+        if name is None:
             return genome
-        name = name or genes[int(self.rng.integers(len(genes)))].name
         fragment = self.lexicon.draw(self.rng, part, self.theme(genome), _names(genome, part))
         if fragment is None:
             return genome
         if len(genes) >= MOST[part]:  # there is no room for one more before one has gone
             return self.add(self.remove(genome, part, name), part, fragment)
         return self.remove(self.add(genome, part, fragment), part, name)
+
+    def _dispensable(self, genome: Genome, part: Part) -> str | None:
+        """The name of a random gene that is not known to be needed; None where there is none."""
+        names = [gene.name for gene in genome.genes(part) if (part, gene.name) not in self.needed]
+        return names[int(self.rng.integers(len(names)))] if names else None
 
     def scale(self, genome: Genome, part: Part, name: str, factor: float) -> Genome:
         """Multiply a gene's weight, within a hundred times of what its fragment suggests."""

@@ -35,6 +35,7 @@ PAGES: Mapping[str, Page] = {
     "structure": Page(guidance=""),
     "weights": Page(guidance=""),
     "term": Page(guidance=""),
+    "ablate": Page(guidance=""),
     "reflect": Page(),
     "crossover": Page(2),
     "path": Page(2, called="Step", guidance="", oldest_first=True),

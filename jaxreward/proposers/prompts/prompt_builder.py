@@ -114,6 +114,9 @@ class PromptBook:
             "band": _band(page, parents),
             "plan": sections.plan(request),
             "remarks": sections.remarks(request),
+            "group": request.group,
+            "ablated": sections.one_line(request.parents[0].candidate.id, 40) if request.parents else "",
+            "ablations": [],
             "illustrations": [],
             "functions": [],
             "failed": sections.shown(failed) if failed else None,
@@ -194,6 +197,9 @@ class PromptBook:
         order = [list(OPTIONAL)[i] for i in rng.permutation(len(OPTIONAL))]
         parents = _parents(request, page)
         first = [*(["plan"] if name == "implement" else []), *(["remarks"] if context["remarks"] else [])]
+        context["ablations"] = sections.ablations(request) if parents else []
+        if context["ablations"]:
+            first.append("ablations")
         if request.illustrations:
             context["illustrations"] = sections.illustrations(request)
             first.append("illustrations")

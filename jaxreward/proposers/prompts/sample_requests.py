@@ -53,6 +53,8 @@ def sample_requests(operators: Sequence[str]) -> Iterator[Request]:
     rich: dict[str, Any] = {"plan": planned, "remarks": ("It turns in circles.",), "thought": True}
     rich |= {"illustrations": ("State of the expert:\nx: 1",), "shared_functions": ("def f(x):\n    return x",)}
     one, two = _result("a", 0.5), _result("e", 0.1)
+    smaller = two.candidate.model_copy(update={"summary": _SUMMARY.model_copy(update={"observation_size": 2})})
+    rich |= {"ablations": (two.model_copy(update={"candidate": smaller}),), "group": 1}
     for evolve in _EVOLVES:
         for operator in dict.fromkeys(("scratch", "improve", *operators)):
             yield request(evolve, operator)

@@ -180,6 +180,28 @@ def illustrations(request: Request, budget: int = BUDGET["illustrations"]) -> li
     return _first(request.illustrations, budget)
 
 
+def ablations(request: Request, most: int = 8) -> list[str]:
+    """What the first parent scored without some of its parts, a line for each program, and with all of them."""
+    if not request.parents or request.parents[0].score is None:
+        return []
+    parent = request.parents[0]
+    lacking = [(_lacking(parent, result), result) for result in request.ablations[:most]]
+    found = [f"without {what}: {_score(result)}" for what, result in lacking if what and result.score is not None]
+    return [*found, f"with all of them: {_score(parent)}"] if found else []
+
+
+def _lacking(parent: Result, child: Result) -> str:
+    """What a program lacks of another, in words; empty where both have the same terms and as many features."""
+    one, other = parent.candidate.summary, child.candidate.summary
+    if one is None or other is None:
+        return ""
+    terms = _terms([name for name in one.terms if name not in other.terms])
+    features = one.observation_size - other.observation_size
+    words = [f"the reward term{'s' if len(terms) > 1 else ''} {', '.join(terms)}"] if terms else []
+    words += [f"{features} of the {one.observation_size} features"] if features > 0 else []
+    return " and ".join(words)
+
+
 def functions(request: Request, budget: int = BUDGET["functions"]) -> list[str]:
     """The sources of shared functions that a request carries, as many from the first on as fit."""
     return _first(request.shared_functions, budget)
