@@ -36,7 +36,9 @@ OPERATORS = {
         Operator("different", "a program of another kind than all parents (RF-Agent, a_d5)"),
         Operator("implement", "a program that carries out the request's plan (FORGE)", parents=0),
         Operator("shape", "the parent with a reward that grows along the expert's trajectories (GRACE)"),
-        Operator("keep", "the parent as it is, scored again on data that have changed (GRACE)", own=True),
+        Operator(
+            "keep", "the parent as it is, scored again: on data that have changed (GRACE), or by fresh seeds", own=True
+        ),
         Operator("repair", "a rejected program, repaired; any request with `failed` is one", parents=0),
         Operator("plan", "named components of a reward, from the task's words alone (FORGE)", parents=0, words=True),
         Operator("align", "the thought behind the parent, rewritten from its program (RF-Agent)", words=True),

@@ -305,6 +305,32 @@ def test_seeds_and_budgets_follow_the_results(machine, tmp_path):
     assert substance(tmp_path / "again" / "run") == substance(tmp_path / "run")
 
 
+def test_who_may_be_the_best_is_trained_again_on_fresh_seeds(machine, tmp_path):
+    """By seeds that did not choose it; what they cost counts, and the log resumes to the same."""
+    how: Any = {"confirm_seeds": 2, "generation": 4, "final_seeds": 0, "baselines": ()}
+    outcome = run(machine, tmp_path, **how)
+    results = list(outcome.progress.results.values())
+    kept = [r for r in results if r.candidate.operator == "keep"]
+    assert kept and outcome.progress.spent.trained == SETTINGS.candidates
+    assert outcome.progress.spent.env_steps == sum(r.env_steps for r in results)
+    assert {r.env_steps for r in kept} == {2 * 1024}
+    first = {r.candidate.id: r for r in results}
+    for again in kept:
+        before = first[again.candidate.parents[0]]
+        assert before.candidate.source == again.candidate.source
+        assert before.feedback is not None and again.feedback is not None
+        assert before.feedback.by_seed != again.feedback.by_seed, "other seeds"
+    (end,) = [e for e in substance(tmp_path / "run") if isinstance(e, Finished)]
+    assert end.best is not None and first[end.best].candidate.operator == "keep"
+    lines = (tmp_path / "run" / "events.jsonl").read_bytes().splitlines(keepends=True)
+    asked = next(k for k, line in enumerate(lines) if b'"keep"' in line)
+    for cut in (asked, asked + 1, asked + 2):
+        shutil.copytree(tmp_path / "run", tmp_path / str(cut) / "run")
+        (tmp_path / str(cut) / "run" / "events.jsonl").write_bytes(b"".join(lines[:cut]))
+        run(machine, tmp_path / str(cut), **how, resume=True)
+        assert substance(tmp_path / str(cut) / "run") == substance(tmp_path / "run"), cut
+
+
 def test_the_presets_of_the_paper_train_all_candidates_alike():
     for task, preset in (("xland-easy", "paper-budget"), ("panda-tracking", "paper")):
         s = resolve(COMMANDS[0], ["--task", task, "--preset", preset]).settings

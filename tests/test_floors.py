@@ -38,7 +38,7 @@ FLOORS: dict[str, set[str]] = {
     "demonstrations": {"records", "errors", "extras", "files", "config", "programs", "sentences", "tasks", "devices"},
     "objectives": {
         *("records", "errors", "config", "devices", "files", "function_source", "sentences", "programs", "tasks"),
-        *("demonstrations", "runs", "search", "training"),
+        *("demonstrations", "operators", "runs", "search", "training"),
     },
     "search": {"records", "errors", "operators", "config", "sentences", "user_files"},
     "runs": {"records", "errors", "operators", "files", "config", "formatting"},

@@ -10,6 +10,7 @@ from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.formatting import seeds_text
 from jaxreward.reports.tables import task_title
 from jaxreward.search import make_strategy
+from jaxreward.search.confirmation import AT_ONCE, MOST
 from jaxreward.tasks import Task, has_real_actions
 from jaxreward.training import PPO
 from jaxreward.training.plan import EVAL_EPISODES, curve_points, held_out_steps
@@ -93,6 +94,8 @@ def search_s(s: EvolveSettings, task: Task) -> float:
     batches = -(-s.candidates // s.generation)
     part = partial(cost_s, task, s.ppo, batches=batches, episodes=s.eval_episodes)
     whole = part(s.candidates, max(s.seeds, s.contender_seeds), s.steps)
+    if s.confirm_seeds:
+        whole += cost_s(task, s.ppo, AT_ONCE, s.confirm_seeds, s.steps, episodes=s.eval_episodes)
     if s.restart:
         whole += part(s.candidates, 1, s.filter_steps)
     if s.tune:  # settings of one structure are compiled as one
@@ -133,6 +136,9 @@ def describe(s: EvolveSettings, spending: str = "") -> list[str]:
         lines.append("candidates stop that cannot win any more")
     if s.contender_seeds:
         lines.append(f"candidates that may be the best: {seeds_text(s.contender_seeds)}")
+    if s.confirm_seeds:
+        lines.append(f"at the end candidates that may be the best: {seeds_text(s.confirm_seeds, 'fresh ')}")
+        steps += MOST * s.confirm_seeds * s.steps
     if s.tune:
         judged = f"{seeds_text(s.seeds)} x {s.tuning_steps:,} steps"
         lines.append(f"{s.tune} weight settings of every reward before it is trained, each judged by {judged}")

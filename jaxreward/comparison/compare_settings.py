@@ -153,6 +153,7 @@ class CompareSettings(SearchOptions):
                 found.append(SearchCell(dataclasses.replace(
                     base, strategy=strategy, option=option, bandit=self.bandit, proposer=proposer, seed=seed,
                     ablations=self.ablations if strategy_class(strategy).ablates else 0,
+                    confirm_seeds=self.confirm_seeds if strategy_class(strategy).confirms else 0,
                     llm=self.llm if proposer == "llm" else LlmSettings(),
                     name=SearchKey(task, strategy, proposer, seed).name,
                 ), given))  # fmt: skip
@@ -175,7 +176,8 @@ class CompareSettings(SearchOptions):
         """What all searches on a task have in common."""
         default = preset("quick", self.own_tasks.get(task, task), platform=self.platform)
         shared = {f.name: getattr(self, f.name) for f in dataclasses.fields(SearchOptions)}
-        shared |= {"llm": LlmSettings(), "bandit": False, "ablations": 0, "dry_run": False, "json": False}
+        shared |= {"llm": LlmSettings(), "bandit": False, "ablations": 0, "confirm_seeds": 0}
+        shared |= {"dry_run": False, "json": False}
         return EvolveSettings(**{
             **shared, "task": task, "evolve": self.evolve, "candidates": self.candidates, "baselines": (),
             "steps": self.steps or default.steps, "observation": self.observation and self.observation.absolute(),

@@ -32,7 +32,7 @@ def budget_spent(
     if s.max_device_s and spent.compile_s + spent.run_s >= s.max_device_s:
         return End("the budget of device seconds is spent", EndCause.DEVICE_S)
     reason = strategy.finished(state)
-    return End(reason, EndCause.STRATEGY) if reason else None
+    return End(reason, EndCause.STRATEGY) if reason and not strategy.unsettled(state) else None
 
 
 def next_requests(

@@ -26,7 +26,7 @@ from jaxreward.evolution.setup import Setup, given_objects, require_same_objects
 from jaxreward.evolution.vocabulary import write_vocabulary
 from jaxreward.evolution.watcher import Watcher
 from jaxreward.objectives.objective import Bench
-from jaxreward.operators import OWN
+from jaxreward.operators import OWN, REPEATS
 from jaxreward.programs import Checker, Program
 from jaxreward.proposers.llm.cost import Amount
 from jaxreward.proposers.proposer import Context
@@ -331,7 +331,7 @@ class Evolution:
         """Check what was proposed; returns the programs by candidate id."""
         known: dict[str, Program] = {}
         unchecked = self._open.unchecked()
-        again = {request.id for request in self._open.requests if request.operator == "keep"}
+        again = {request.id for request in self._open.requests if request.operator in REPEATS}
         outcomes = self.checker.check_many([p.source for p in unchecked], self.task, debug=self.objective.shows_debug)
         for proposal, (verdict, program) in zip(unchecked, outcomes, strict=True):
             self._stop_here()
@@ -373,7 +373,9 @@ class Evolution:
             if self.judge is not None:
                 save_for_judges(self.run, self.store, sound, self.task, self.settings.ppo)
             else:
-                save_best_policy(self.run, self.store, sound, best)
+                again = all(candidate.operator in REPEATS for candidate in candidates)
+                confirmed = best is not None and best.candidate.operator in REPEATS
+                save_best_policy(self.run, self.store, sound, best if confirmed or not again else None)
         self.log(Trained(results=scored.results, compile_s=scored.compile_s, run_s=scored.run_s))
         self.forget(tag)
 

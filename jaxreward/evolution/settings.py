@@ -28,7 +28,8 @@ Judge = Literal["files", "terminal"]
 TEXTS = "texts"
 """What the settings of a search on text have in place of the name of a task; see `text_search`."""
 BASELINES = ("sparse", "dense", "best-of-n")
-_FOR_TRAINING = ("progress", "filter_steps", "restart", "halving", "prune", "contender_seeds", "tune", "tune_steps")
+_FOR_TRAINING = ("progress", "filter_steps", "restart", "halving", "prune", "contender_seeds",
+                 "confirm_seeds", "tune", "tune_steps")  # fmt: skip
 """Settings of the training of candidates, which other objectives do not have."""
 
 
@@ -156,6 +157,8 @@ class EvolveSettings(SearchOptions):
             shared |= {"bandit": True, "models": tuple(self.llm.weights())}
         if self.ablations:
             shared |= {"ablations": self.ablations}
+        if self.confirm_seeds:
+            shared |= {"confirm": True}
         return shared | read_options(self.strategy, self.option)
 
     def as_config(self) -> dict[str, Any]:

@@ -75,6 +75,7 @@ class Grace(SearchStrategy[GraceMemory]):
 
     name: ClassVar[str] = "grace"
     ablates: ClassVar[bool] = False
+    confirms: ClassVar[bool] = False
     natural: ClassVar[Evolve] = "reward"
     population: int = 20
     elite: int = 4

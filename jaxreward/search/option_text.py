@@ -14,7 +14,7 @@ from jaxreward.errors import InvalidSetting
 from jaxreward.search.registry import known_options, strategy_class
 from jaxreward.sentences import mention
 
-SHARED = ("evolve", "budget", "bandit", "models", "ablations")
+SHARED = ("evolve", "budget", "bandit", "models", "ablations", "confirm")
 """Options that all strategies have; a run sets them from settings of its own."""
 
 

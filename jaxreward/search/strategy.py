@@ -20,6 +20,7 @@ from jaxreward.operators import REPEATS, WORDS
 from jaxreward.records import TRAINED_STAGES, Evolve, Failure, Request, Result
 from jaxreward.search.ablation import ABLATE, Ablations
 from jaxreward.search.bandit import Bandit
+from jaxreward.search.confirmation import Confirmation
 from jaxreward.search.draft import Draft
 from jaxreward.search.selection import better
 from jaxreward.search.strategy_options import require_flag, require_integer
@@ -52,8 +53,8 @@ class State(Generic[M]):
 
     `generation` counts calls of `tell`, `num_results` counts results of programs; `failures` holds the most
     recent failed programs, newest first; `declined` are operators that the proposer does not know and that are
-    not requested again; `memory` belongs to the strategy; `bandit` and `ablations` are there if the options ask for
-    them. `moved` is the generation that brought the best so far.
+    not requested again; `memory` belongs to the strategy; `bandit`, `ablations` and `confirmation` are there if the
+    options ask for them. `moved` is the generation that brought the best so far.
     """
 
     memory: M
@@ -65,6 +66,7 @@ class State(Generic[M]):
     declined: frozenset[str] = frozenset()
     bandit: Bandit | None = None
     ablations: Ablations | None = None
+    confirmation: Confirmation | None = None
     moved: int = 0
 
     @property
@@ -80,23 +82,27 @@ class SearchStrategy(ABC, Generic[M]):
     A subclass is a frozen dataclass of options that sets `name` and implements `_validate`, `_init`, `_ask`
     and `_tell`. It may override `_tell_words` (results of requests for words), `_tell_ablated`, `_best`, `finished`,
     `account`, `words_expected`, `owes_votes`, `unsettled`, `rescoring` and `asks_people`, and nothing else. `natural`
-    is what it evolves by default, `ablates` whether it takes the option `ablations`.
+    is what it evolves by default, `ablates` and `confirms` whether it takes the options `ablations` and `confirm`.
 
     `budget` is how many candidates the search will train, 0 if that is not known. With `bandit`, gains and
     costs so far decide which of the operators and models that a draft allows is used
     (`jaxreward.search.bandit`); `models` are the choices, fewer than two leave the choice to the proposer.
     With `ablations`, each new best program, once the founders (`initial`) are trained, is tried without each of so many
-    groups of its parts, and what they turned out to be worth is shown with it from then on.
+    groups of its parts, and what they turned out to be worth is shown with it from then on. With `confirm`, programs
+    that may be the best are scored again when the `budget` of candidates is spent, or the strategy has finished, until
+    the best is one of them.
     """
 
     name: ClassVar[str]
     natural: ClassVar[Evolve] = "both"
     ablates: ClassVar[bool] = True
+    confirms: ClassVar[bool] = True
     evolve: Evolve = "both"
     budget: int = 0
     bandit: bool = False
     models: tuple[str, ...] = ()
     ablations: int = 0
+    confirm: bool = False
 
     def __post_init__(self) -> None:
         if self.evolve not in get_args(Evolve):
@@ -111,6 +117,10 @@ class SearchStrategy(ABC, Generic[M]):
         if self.ablations and not self.ablates:
             message = f"Strategy {self.name} makes no ablations: leave the option out."
             raise InvalidSetting(message, "strategy.ablations")
+        require_flag(self.name, "confirm", self.confirm)
+        if self.confirm and (not self.confirms or self.asks_people):
+            why = "goes by people's preferences" if self.confirms else "confirms its best in its own way"
+            raise InvalidSetting(f"Strategy {self.name} {why}: leave the option confirm out.", "strategy.confirm")
         self._validate()
 
     @property
@@ -129,7 +139,7 @@ class SearchStrategy(ABC, Generic[M]):
     def unsettled(self, state: State[M]) -> bool:
         """Whether the search must still revise the scores of what it has, which takes no new candidates; asked when
         their budget is spent."""
-        return False
+        return bool(self._to_confirm(state))
 
     def rescoring(self, state: State[M]) -> bool:
         """Whether programs wait to be scored again on other data: no budget ends the search before."""
@@ -139,7 +149,9 @@ class SearchStrategy(ABC, Generic[M]):
     def init(self) -> State[M]:
         """The state at the beginning."""
         ablations = Ablations() if self.ablations else None
-        return State(memory=self._init(), bandit=Bandit() if self.bandit else None, ablations=ablations)
+        confirmation = Confirmation() if self.confirm else None
+        bandit = Bandit() if self.bandit else None
+        return State(memory=self._init(), bandit=bandit, ablations=ablations, confirmation=confirmation)
 
     @final
     def ask(self, state: State[M], n: int, rng: np.random.Generator) -> list[Request]:
@@ -147,10 +159,12 @@ class SearchStrategy(ABC, Generic[M]):
         nothing is proposed; a pure function of its arguments."""
         if n < 1:
             raise ValueError(f"ask for at least one candidate, not {n}")
-        ablated = self._due(state)[:n]
-        drafts = self._drafted(state, n - len(ablated), rng) if len(ablated) < n else []
-        if all(draft.operator not in WORDS | REPEATS for draft in drafts):
-            drafts = [*ablated, *drafts]
+        drafts = self._to_confirm(state)
+        if not drafts:
+            ablated = self._due(state)[:n]
+            drafts = self._drafted(state, n - len(ablated), rng) if len(ablated) < n else []
+            if all(draft.operator not in WORDS | REPEATS for draft in drafts):
+                drafts = [*ablated, *drafts]
         if state.ablations is not None:
             drafts = [state.ablations.shown(draft) for draft in drafts]
         g, own = state.generation, {"generation": state.generation, "evolve": self.evolve}
@@ -176,11 +190,22 @@ class SearchStrategy(ABC, Generic[M]):
             return []
         return state.ablations.drafts(best, self.ablations)
 
+    def _to_confirm(self, state: State[M]) -> list[Draft]:
+        """What is to be scored again, at the end of the search."""
+        if state.confirmation is None:
+            return []
+        ends = 0 < self.budget <= state.counts.trained or bool(self.finished(state))
+        return state.confirmation.drafts() if ends else []
+
     @final
     def tell(self, state: State[M], results: Sequence[Result]) -> State[M]:
         """The state after a generation; `results` in the order of its requests."""
         words = tuple(result for result in results if result.candidate.operator in WORDS)
         programs = tuple(checked(result) for result in results if result.candidate.operator not in WORDS)
+        again = ()
+        if state.confirmation is not None:
+            again = tuple(result for result in programs if result.candidate.operator in REPEATS)
+            programs = tuple(result for result in programs if result.candidate.operator not in REPEATS)
         ablated = tuple(result for result in programs if result.candidate.operator == ABLATE)
         others = tuple(result for result in programs if result.candidate.operator != ABLATE)
         memory = self._tell(state, others) if others else state.memory
@@ -210,13 +235,15 @@ class SearchStrategy(ABC, Generic[M]):
             declined=state.declined | declined,
             bandit=state.bandit.updated(programs) if state.bandit is not None else None,
             ablations=state.ablations.updated(ablated) if state.ablations is not None else None,
+            confirmation=state.confirmation.updated(programs, again) if state.confirmation is not None else None,
             moved=moved,
         )
 
     @final
     def best(self, state: State[M]) -> Result | None:
         """The best result so far, None while nothing has a score."""
-        return self._best(state)
+        confirmed = state.confirmation.best if state.confirmation is not None else None
+        return confirmed or self._best(state)
 
     def finished(self, state: State[M]) -> str:
         """Why the search ends before its budgets are spent; empty while it goes on."""

@@ -61,6 +61,16 @@ def train_generation(
     return Outcome(programs, tuple(tuned.annotated(i, results[i]) for i in range(len(candidates))), agents)
 
 
+def confirm(candidates: Sequence[Candidate], programs: Sequence[Program], trainer: CandidateTrainer) -> Outcome:
+    """Train candidates of before with seeds that none of them had."""
+    s = trainer.settings
+    first = max(s.seeds, s.contender_seeds)
+    trained = trainer.train(programs, steps=s.steps, seeds=range(first, first + s.confirm_seeds))
+    each = trained.env_steps // len(programs)
+    results = tuple(result_of(candidate, trained, row, each) for row, candidate in enumerate(candidates))
+    return Outcome(tuple(programs), results, tuple(Agents(c, trained, row) for row, c in enumerate(candidates)))
+
+
 def _train(
     candidates: Sequence[Candidate], programs: Sequence[Program], alive: Sequence[int], taken: list[int],
     bar: float | None, trainer: CandidateTrainer,

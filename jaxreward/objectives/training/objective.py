@@ -10,8 +10,9 @@ from jaxreward.demonstrations import record_random
 from jaxreward.errors import InvalidSetting
 from jaxreward.objectives.objective import Bench, Expansion, Scored
 from jaxreward.objectives.training.candidate_trainer import CandidateTrainer
-from jaxreward.objectives.training.generation import train_generation
+from jaxreward.objectives.training.generation import confirm, train_generation
 from jaxreward.objectives.training.training_settings import TrainingSettings
+from jaxreward.operators import REPEATS
 from jaxreward.programs import Program
 from jaxreward.records import Candidate, Measure, Request, Result, Score
 from jaxreward.sentences import mention
@@ -81,7 +82,10 @@ class TrainingObjective:
     ) -> Scored:
         assert self._bench is not None
         trainer = self.trainer(tag, label)
-        outcome = train_generation(candidates, programs, best, trainer, self._bench.checker)
+        if all(candidate.operator in REPEATS for candidate in candidates):
+            outcome = confirm(candidates, programs, trainer)
+        else:
+            outcome = train_generation(candidates, programs, best, trainer, self._bench.checker)
         results = outcome.results
         if self._untrained is not None:
             results = tuple(_beside(result, self._untrained) for result in results)
