@@ -5,13 +5,15 @@ shuffled subgoals.
 
 The tasks are by default the generated rulesets of `xland_generator.LADDER`. Shuffled subgoals are of the task's
 vocabulary too, but say nothing of what leads to its goal: every fragment that a subgoal names is replaced by another of
-its kind, the same everywhere. The task's own reward stays. All programs of a task train side by side.
+its kind, the same everywhere. The task's own reward stays. All programs of a task train side by side. The same command
+goes on with the tasks that its file lacks.
 """
 
 from __future__ import annotations
 
+import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -23,8 +25,10 @@ import numpy as np
 from benchmarks.command import save, status_of
 from jaxreward.commands.resolve import parse
 from jaxreward.config import Arg, check_bounds
+from jaxreward.errors import UserError
 from jaxreward.records import Subgoal, Subgoals, TaskCard
 from jaxreward.records.subgoals import FEATURES, TERMS
+from jaxreward.runs.provenance import commit
 from jaxreward.tasks.xland_generator import LADDER
 
 Kind = Literal["plain", "blocks", "shuffled"]
@@ -114,16 +118,25 @@ def _share(values: Sequence[float | None], above: float) -> float:
     return sum(v is not None and v > above for v in values) / len(values)
 
 
+def _begun(path: Path | None, how: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The results that a file has already."""
+    if path is None or not path.exists():
+        return None
+    report = json.loads(path.read_text(encoding="utf-8"))
+    if any(report.get(name) != value for name, value in {**how, "commit": commit() or "unknown"}.items()):
+        raise UserError(f"{path} has results of other settings, or of another commit: give another --out")
+    return report
+
+
 def run(s: RandomProgramsSettings) -> dict[str, Any]:
     """All tasks; the file is written after each."""
     from benchmarks.machine import machine
 
     check_bounds(s)
-    report: dict[str, Any] = {
-        "benchmark": "random_programs", **machine(), "programs": s.programs, "steps": s.steps, "solved_above": s.solved,
-        "rows": [],
-    }  # fmt: skip
-    for name in s.tasks:
+    how = {"programs": s.programs, "steps": s.steps, "solved_above": s.solved, "kinds": list(s.kinds)}
+    report = _begun(s.out, how) or {"benchmark": "random_programs", **machine(), **how, "rows": []}
+    known = {row["task"] for row in report["rows"]}
+    for name in (name for name in s.tasks if name not in known):
         row = task_row(name, s)
         report["rows"].append(row)
         save(report, s.out)
