@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from jaxreward.commands.estimate import cost_s, duration, search_s, shape_text
+from jaxreward.commands.estimate import duration, shape_text
 from jaxreward.commands.evolve import TOPICS
 from jaxreward.commands.output import console_of
 from jaxreward.commands.resolve import Command, Given, Resolved, Source
@@ -20,6 +20,7 @@ from jaxreward.comparison.running import examine, hiding, keep, work
 from jaxreward.comparison.shards import read_shards
 from jaxreward.config import is_file
 from jaxreward.errors import UserError
+from jaxreward.evolution.costs import cost_s, search_s
 from jaxreward.evolution.presets import quick_learner
 from jaxreward.proposers.llm.secrets import Secrets
 from jaxreward.proposers.registry import load_proposer

@@ -116,7 +116,8 @@ def _show(entry: Entry, cells: Sequence[Cell], plan: Plan, console: Console, as_
     console.print(Sheet(f"{entry.name} in {plan.out}", columns, tuple(rows)).rich())
     _tell_lacking(cells, console)
     budget = {name: value for name, value in vars(plan.budget).items() if value is not None}
-    console.print(", ".join(f"{name} {value:,}" for name, value in budget.items()) + f", {plan.proposer} proposer")
+    said = [f"{name} {value:,}" if value or name != "steps" else "steps by task" for name, value in budget.items()]
+    console.print(", ".join(said) + f", {plan.proposer} proposer")
     steps, seconds = sum(cell.env_steps(plan) for cell in todo), sum(cell.seconds(plan) for cell in todo)
     console.print(f"to do: {len(todo)} cells, {steps:,} environment steps, about {duration(seconds)} on two CPU cores")
     spending = total_of([found for cell in todo if (s := cell.search(plan)) and (found := spending_of(s))])
@@ -139,7 +140,7 @@ def _coordinates(cells: Sequence[Cell]) -> str:
     values = dict[str, dict[str, None]]()
     for cell in cells:
         for name, value in cell.coordinates.items():
-            if name not in ("part", "kind"):
+            if name not in ("part", "kind") and value != "":
                 values.setdefault(name, {})[str(value)] = None
     return "; ".join(f"{name} {' '.join(found)}" for name, found in values.items())
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from rich.console import Console
 
-from jaxreward.commands.estimate import cost_s, duration, shape_text
+from jaxreward.commands.estimate import duration, shape_text
 from jaxreward.commands.evolve import MACHINE
 from jaxreward.commands.output import console_of, print_json
 from jaxreward.commands.resolve import Command, Given, Resolved, Source
@@ -19,6 +19,7 @@ from jaxreward.commands.summary import made_on
 from jaxreward.config import Arg, check_bounds
 from jaxreward.demonstrations import Positives, Trajectories, joined, load_trajectories
 from jaxreward.errors import FileProblem, InvalidSetting, UnusableFile, UserError
+from jaxreward.evolution.costs import cost_s
 from jaxreward.evolution.presets import preset, quick_learner, quick_steps
 from jaxreward.evolution.search_options import TrainingOptions
 from jaxreward.evolution.settings import plain

@@ -37,7 +37,7 @@ class Budget:
 
     Attributes:
         seeds: how often everything is repeated.
-        steps: environment steps of each policy.
+        steps: environment steps of each policy; 0 for those in which a task shows what it can on two CPU cores.
         candidates: rewards that each search proposes and scores.
     """
 
@@ -121,13 +121,17 @@ class Cell(ABC):
     @property
     def label(self) -> str:
         """In words, for people."""
-        more = [f"{name} {value}" for name, value in self.coordinates.items() if name not in ("kind", "part")]
+        more = [f"{name} {value}" for name, value in self._further.items()]
         return ", ".join([self.part, self.kind, *more])
 
     def folder(self, out: Path) -> Path:
         """Where it is run."""
-        more = [str(value) for name, value in self.coordinates.items() if name not in ("kind", "part")]
-        return out / "cells" / self.part / "-".join([self.kind, *more])
+        return out / "cells" / self.part / "-".join([self.kind, *map(str, self._further.values())])
+
+    @property
+    def _further(self) -> dict[str, str | int]:
+        """Coordinates besides the kind and the part, but for those that are empty."""
+        return {k: v for k, v in self.coordinates.items() if k not in ("kind", "part") and v != ""}
 
     def needs(self, plan: Plan) -> Sequence[Cell]:
         """The cells whose results it reads."""

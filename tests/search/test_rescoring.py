@@ -51,7 +51,7 @@ def test_a_program_that_is_scored_again_teaches_a_bandit_nothing(result):
 
 
 def test_the_plan_counts_every_policy_that_may_be_trained():
-    from jaxreward.commands.estimate import expansions
+    from jaxreward.evolution.costs import expansions
 
     grace = EvolveSettings(strategy="grace", option=("expansions=2", "confirmations=4"))
     assert expansions(grace) == 6

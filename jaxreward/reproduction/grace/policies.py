@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from jaxreward.comparison.cells import Tools, Unfinished
+from jaxreward.comparison.cells import Tools
 from jaxreward.demonstrations import Positives, Trajectories
 from jaxreward.programs import Program
 from jaxreward.records import SUCCESS, Measure
@@ -17,9 +16,9 @@ from jaxreward.reproduction.entry import Results
 from jaxreward.reproduction.grace.episodes import LevelEpisodes, level_seconds, level_task, levels_of
 from jaxreward.reproduction.grace.reward_search import ExpandedLevelSearch, RewardSearch
 from jaxreward.reproduction.layout import Measured, numbers_of
-from jaxreward.runs.checkpoint import Checkpoints
+from jaxreward.reproduction.training_cell import Training
 from jaxreward.tasks import Task
-from jaxreward.training import PPO, Checkpointing, Interrupted, TrainResult, imitate, quick, train
+from jaxreward.training import PPO, TrainResult, imitate, train
 from jaxreward.training.learners import for_imitation, for_recovered_rewards
 
 TRAJECTORIES = 8
@@ -28,50 +27,6 @@ IMITATED = 2_000
 """Expert trajectories that GAIL is given there; in the multi-task row of all levels together."""
 STEPS = 1_000_000
 """Environment steps of a policy by default. The paper trains 10 million."""
-_POINTS = 5
-"""Of the learning curves, which only a picture would need more of."""
-
-
-@dataclass(frozen=True)
-class Training(Cell):
-    """A training of several candidates and seeds, resumed where it stopped."""
-
-    @abstractmethod
-    def task(self) -> Task: ...
-
-    def ppo(self) -> PPO:
-        """The learner, before it is adapted to the kind of reward."""
-        return quick(self.task())
-
-    @abstractmethod
-    def train(self, plan: Plan, tools: Tools, **how: Any) -> TrainResult:
-        """Train; `how` are arguments of `training.train` that all trainings have in common."""
-
-    @abstractmethod
-    def numbers(self, values: list[list[float]], result: TrainResult, plan: Plan) -> dict[str, Any]:
-        """What it measured: `values` are the task's metric by candidate and seed."""
-
-    def settings(self, plan: Plan) -> dict[str, Any]:
-        return {"steps": plan.steps, "seeds": plan.budget.seeds}
-
-    def run(self, plan: Plan, tools: Tools) -> Mapping[str, Any] | Unfinished:
-        kept = self.folder(plan.out) / "checkpoints"
-        how: dict[str, Any] = {
-            "seeds": plan.budget.seeds, "steps": plan.steps, "checkpoints": _POINTS,
-            "checkpointing": Checkpointing(Checkpoints(kept), self.kind),
-            "progress": lambda p: tools.watcher.training("training", p),
-            "should_stop": lambda: tools.stop.requested,
-        }  # fmt: skip
-        try:
-            result = self.train(plan, tools, **how)
-        except Interrupted as interrupted:
-            return Unfinished(self.label, str(interrupted), later=True)
-        numbers = self.numbers(result.success.tolist(), result, plan)
-        shutil.rmtree(kept, ignore_errors=True)
-        return numbers | {
-            "episodes": result.score(0).episodes, "env_steps": result.env_steps,
-            "compile_s": round(result.compile_s, 2), "run_s": round(result.run_s, 2),
-        }  # fmt: skip
 
 
 @dataclass(frozen=True)

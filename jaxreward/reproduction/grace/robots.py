@@ -24,8 +24,9 @@ from jaxreward.objectives.demonstrations.demonstration_sets import Demonstration
 from jaxreward.objectives.demonstrations.scoring import RULES, DemonstrationData
 from jaxreward.programs import Program
 from jaxreward.reproduction.cell import Cell, Plan
-from jaxreward.reproduction.grace.policies import Imitation, OwnPolicies, RewardPolicies, Training
+from jaxreward.reproduction.grace.policies import Imitation, OwnPolicies, RewardPolicies
 from jaxreward.reproduction.grace.reward_search import POPULATION, RewardSearch
+from jaxreward.reproduction.training_cell import Training
 from jaxreward.search.grace import Grace
 from jaxreward.tasks import Task, make_task_of
 from jaxreward.training import PPO, TrainResult, quick

@@ -1,0 +1,96 @@
+"""Roughly what searches and trainings cost on two CPU cores."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import NamedTuple
+
+from jaxreward.evolution.settings import EvolveSettings
+from jaxreward.search import make_strategy
+from jaxreward.search.confirmation import AT_ONCE
+from jaxreward.tasks import Task, has_real_actions
+from jaxreward.training import PPO
+from jaxreward.training.plan import EVAL_EPISODES, curve_points, held_out_steps
+
+
+class Rate(NamedTuple):
+    """What a task costs on two CPU cores: steps a second, seconds of compiling the task and a program more."""
+
+    steps_per_s: float
+    task_s: float
+    program_s: float
+
+
+# Rounded from candidate_throughput.py's generations and task_speed.py, on two idle cores as one device. GPUs are not
+# estimated.
+_GRID, _PHYSICS = Rate(350_000, 6.0, 0.6), Rate(10_000, 20.0, 0.3)
+_STEPS_PER_S = {
+    "ant": 15_000, "ant-lie-down": 16_000, "ant-patrol-return": 17_000, "go1-push-recovery": 8_000, "hopper": 45_000,
+    "humanoid": 10_000, "inverted-pendulum": 70_000, "panda-cabinet": 5_500, "panda-tracking": 9_000,
+    "quadcopter-hover": 40_000, "quadruped-velocity": 7_000, "reacher": 45_000, "walker2d": 25_000,
+}  # fmt: skip
+
+
+def rate(task: str) -> Rate:
+    """Roughly what the task of this name costs."""
+    usual = _PHYSICS if has_real_actions(task) else _GRID
+    return usual._replace(steps_per_s=_STEPS_PER_S.get(task, usual.steps_per_s))
+
+
+_SCORED_S = 0.5
+"""Of a candidate on demonstrations: checking it, and its part in compiling a generation."""
+
+
+def cost_s(
+    task: Task,
+    ppo: PPO,
+    programs: int,
+    seeds: int,
+    steps: int,
+    *,
+    batches: int = 1,
+    points: int | None = None,
+    episodes: int = EVAL_EPISODES,
+) -> float:
+    """Seconds of compiling and training on two CPU cores, roughly, held-out episodes included.
+
+    Args:
+        task: what is solved.
+        ppo: the learner.
+        programs: all of them.
+        seeds: training seeds of each.
+        steps: environment steps of each seed.
+        batches: in how many parts the programs are trained.
+        points: of the learning curves; those of a search if omitted.
+        episodes: held-out episodes of each seed at the end.
+    """
+    each = rate(task.name)
+    points = curve_points(task, ppo, steps, episodes) if points is None else points
+    of_agent = steps + held_out_steps(task, ppo, points, episodes)
+    return programs * seeds * of_agent / each.steps_per_s + batches * each.task_s + programs * each.program_s
+
+
+def search_s(s: EvolveSettings, task: Task) -> float:
+    """The same of a search, its final training left out. Without training of candidates, each round of more data trains
+    one policy."""
+    if s.objective == "demonstrations":
+        return expansions(s) * cost_s(task, s.ppo, 1, 1, s.steps, episodes=s.eval_episodes) + s.candidates * _SCORED_S
+    batches = -(-s.candidates // s.generation)
+    part = partial(cost_s, task, s.ppo, batches=batches, episodes=s.eval_episodes)
+    whole = part(s.candidates, max(s.seeds, s.contender_seeds), s.steps)
+    if s.confirm_seeds:
+        whole += cost_s(task, s.ppo, AT_ONCE, s.confirm_seeds, s.steps, episodes=s.eval_episodes)
+    if s.restart:
+        whole += part(s.candidates, 1, s.filter_steps)
+    if s.tune:  # settings of one structure are compiled as one
+        settings, each = s.candidates * s.tune, rate(task.name)
+        whole += part(settings, s.seeds, s.tuning_steps, points=1)
+        whole -= (settings - s.candidates) * each.program_s
+    return whole
+
+
+def expansions(s: EvolveSettings) -> int:
+    """How often the strategy has policies trained for more data, at most; 0 for one that does not."""
+    strategy = make_strategy(s.strategy, **s.strategy_options())
+    rounds = int(getattr(strategy, "expansions", 0))
+    return rounds + int(getattr(strategy, "confirmations", 0)) if rounds else 0

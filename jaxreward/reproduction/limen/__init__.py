@@ -1,0 +1,1 @@
+"""LIMEN's figures (arXiv 2605.03408)."""

@@ -1,0 +1,1 @@
+"""RF-Agent's tables."""
