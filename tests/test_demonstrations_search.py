@@ -19,8 +19,10 @@ from jaxreward.errors import InvalidSetting, UnusableFile, UserError
 from jaxreward.evolution import ask, run_search
 from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.evolution.setup import Setup
+from jaxreward.evolution.vocabulary import read_vocabulary
 from jaxreward.objectives.demonstrations.demonstration_options import DemonstrationOptions
-from jaxreward.records import Request
+from jaxreward.proposers.genetic.genetic_proposer import GeneticProposer
+from jaxreward.records import Request, Vocabulary
 from jaxreward.reports.page import write_report
 from jaxreward.runs import Baseline, Trained
 from jaxreward.tasks import Task
@@ -114,6 +116,26 @@ def test_the_report_tells_success_from_fitness(whole: Any, tmp_path: Path) -> No
     text = write_report(path, tmp_path / "report.html").read_text()
     assert re.search(r'class="result"><strong>[\d.]+</strong> <span>success</span>', text)
     assert '"metric":"fitness"' in text
+
+
+def test_an_expansion_adds_terms_of_what_its_policy_did(
+    settings: EvolveSettings, machine: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    vocabularies, build = list[Vocabulary](), GeneticProposer.build_from
+
+    def noted(proposer: GeneticProposer, vocabulary: Vocabulary) -> None:
+        vocabularies.append(vocabulary)
+        build(proposer, vocabulary)
+
+    monkeypatch.setattr(GeneticProposer, "build_from", noted)
+    option = ("population=4", "expansions=1", "confirmations=0")
+    run_search(dataclasses.replace(settings, out=tmp_path, option=option, final_seeds=0), Silent(), **machine)
+    first, second = vocabularies
+    assert first == read_vocabulary(tmp_path / "run" / "vocabulary.json")
+    more = second.fragments[len(first.fragments) :]
+    assert second.fragments[: len(first.fragments)] == first.fragments and more
+    assert all(f.kind == "term" and ("states" in f.doc or "standard deviations" in f.doc) for f in more)
+    assert len({f.name for f in second.fragments}) == len(second.fragments)
 
 
 def test_an_expansion_adds_the_episodes_of_a_policy_and_everyone_is_scored_again(whole: Any) -> None:

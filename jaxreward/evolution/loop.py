@@ -18,7 +18,7 @@ from jaxreward.errors import End, EndCause, UserError
 from jaxreward.evolution.artifacts import save_best_policy, save_for_judges, save_interface
 from jaxreward.evolution.budget import budget_spent, next_requests
 from jaxreward.evolution.endings import ending
-from jaxreward.evolution.own_answers import expansions_of, own_answer, room_of, training_of
+from jaxreward.evolution.own_answers import expansions_of, follow_expansions, own_answer, room_of, training_of
 from jaxreward.evolution.profiling import Profile
 from jaxreward.evolution.repair import repair_requests
 from jaxreward.evolution.settings import EvolveSettings
@@ -102,7 +102,7 @@ class Evolution:
         with explain_malformed(run.path):
             self.progress: Progress[Any] = fold(events, self.strategy.init(), self.strategy.tell)
         self.transcript = TranscriptLog(run.transcripts / TRANSCRIPT)
-        self._begun = False
+        self._begun, self._expanded = False, 0
         self.profile = Profile(run.path / "profile", len(jax.local_devices())) if settings.profile else None
         context = Context(
             folder=run.path,
@@ -273,6 +273,8 @@ class Evolution:
         waiting = self.questions()
         if not waiting:
             return
+        found = self.derived if self.given.vocabulary is None else None  # one that was given stays as it is
+        self._expanded = follow_expansions(self.proposer, self.objective, found, self.task, self._expanded)
         votes = [request for request in waiting if request.operator == "prefer"]
         if votes and self.judge is not None:
             answers = self.judge.judge_all(votes, self.rng_of)

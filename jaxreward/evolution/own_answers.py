@@ -5,10 +5,15 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+from jaxreward.evolution.vocabulary import expanded_vocabulary
+from jaxreward.objectives.demonstrations.objective import DemonstrationObjective
 from jaxreward.objectives.objective import Objective
 from jaxreward.programs import Program
-from jaxreward.records import Failure, Proposal, Request
+from jaxreward.proposers.genetic.genetic_proposer import GeneticProposer
+from jaxreward.proposers.proposer import Proposer
+from jaxreward.records import Failure, Proposal, Request, Vocabulary
 from jaxreward.runs import Progress
+from jaxreward.tasks import Task
 
 
 def training_of(request: Request) -> str:
@@ -37,6 +42,19 @@ def expansions_of(progress: Progress[Any]) -> tuple[str, ...]:
         asked = [r.id for r in progress.open.requests if r.operator == "expand"]
         found += [id for id in asked if (p := progress.open.proposals.get(id)) is not None and p.words]
     return tuple(found)
+
+
+def follow_expansions(
+    proposer: Proposer, objective: Objective, vocabulary: Vocabulary | None, task: Task, done: int
+) -> int:
+    """Let a proposer that builds programs from a vocabulary of data have terms of what policies showed that expanded
+    these; returns how many of them it knows, `done` so far."""
+    if not isinstance(proposer, GeneticProposer) or not isinstance(objective, DemonstrationObjective):
+        return done
+    expansions = objective.expansions
+    if vocabulary is not None and len(expansions) > done:
+        proposer.build_from(expanded_vocabulary(vocabulary, task, expansions))
+    return len(expansions)
 
 
 def room_of(progress: Progress[Any]) -> tuple[int, int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,14 @@ from jaxreward.objectives.demonstrations.scoring import DemonstrationData
 from jaxreward.records import Vocabulary
 from jaxreward.runs.disk import write_atomic
 from jaxreward.tasks import Task
-from jaxreward.tasks.automatic import automatic_vocabulary, contrast_vocabulary, labelled, vocabulary_of_data
+from jaxreward.tasks.automatic import (
+    automatic_vocabulary,
+    contrast_vocabulary,
+    labelled,
+    vocabulary_of_data,
+    with_more_contrasts,
+)
+from jaxreward.tasks.automatic.play import Play
 
 FILE = "vocabulary.json"
 """A vocabulary that is not the task's own, in the folder of a run, which it is resumed with."""
@@ -58,20 +66,33 @@ def demonstration_vocabulary(settings: EvolveSettings, task: Task, data: Demonst
     what tells the expert's states from others; that of the run's folder where it is resumed."""
     if settings.resume and files.is_there(kept := settings.out / settings.run_name / FILE):
         return read_vocabulary(kept)
+    played = _labelled(task, data)
+    own = task.vocabulary()
+    if settings.vocabulary == "own" or (settings.vocabulary == "auto" and own.fragments):
+        return contrast_vocabulary(own, played)
+    derived = vocabulary_of_data(task, played)
+    return contrast_vocabulary(merged(own, derived) if settings.vocabulary == "both" else derived, played)
+
+
+def expanded_vocabulary(vocabulary: Vocabulary, task: Task, expansions: Iterable[DemonstrationData]) -> Vocabulary:
+    """`vocabulary` with terms of what tells the expert's states from those of each policy that expanded the data: what
+    random play never did, such as falling, is in no other."""
+    for data in expansions:
+        vocabulary = with_more_contrasts(vocabulary, _labelled(task, data))
+    return vocabulary
+
+
+def _labelled(task: Task, data: DemonstrationData) -> Play:
+    """The transitions as play in which the expert's are marked."""
     states = data.transitions
     tree = jax.tree.structure(jax.eval_shape(lambda: task.view(task.reset(jax.random.key(0)))))
     # a transition that stands for many is there as often, in about as many rows as there are transitions
     share = data.weights * len(states) / data.weights.sum()
     rows = np.repeat(np.arange(len(states)), np.maximum(1, np.round(share)).astype(int))
     before, after = ([x[rows] for x in leaves] for leaves in (states.states, states.next_states))
-    played = labelled(
+    return labelled(
         jax.tree.unflatten(tree, before), states.actions[rows], jax.tree.unflatten(tree, after), rows < data.experts
     )
-    own = task.vocabulary()
-    if settings.vocabulary == "own" or (settings.vocabulary == "auto" and own.fragments):
-        return contrast_vocabulary(own, played)
-    derived = vocabulary_of_data(task, played)
-    return contrast_vocabulary(merged(own, derived) if settings.vocabulary == "both" else derived, played)
 
 
 def read_vocabulary(path: Path) -> Vocabulary:

@@ -16,7 +16,7 @@ from jaxreward.proposers.genetic.genome import Gene, Genome, write
 from jaxreward.proposers.genetic.lexicon import KIND, Lexicon
 from jaxreward.records import Fragment, Vocabulary
 from jaxreward.tasks import BaseTask, Discrete
-from jaxreward.tasks.automatic import automatic_vocabulary, contrast_vocabulary, labelled
+from jaxreward.tasks.automatic import automatic_vocabulary, contrast_vocabulary, labelled, with_more_contrasts
 from jaxreward.tasks.automatic.clues import clues_of
 from jaxreward.tasks.automatic.expressions import UNKNOWN, following, paths_of, written
 from jaxreward.tasks.automatic.features import TURN_HELPERS
@@ -299,6 +299,32 @@ def test_numbers_of_like_bounds_are_compared():
     assert float(functions["cart_is_flag"](near)[0]) == 1.0 and float(functions["cart_is_flag"](far)[0]) == 0.0
     assert float(functions["cart_less_flag"](far)[0]) < 0.0 == float(functions["cart_less_flag"](near)[0])
     assert float(functions["cart_to_flag_potential"](far, 0, near)) > 0.0
+
+
+def test_a_further_set_of_states_adds_its_own_thresholds():
+    """Random play is told from the expert by its speed, a policy that falls by its height."""
+    rng = np.random.default_rng(0)
+    n = 512
+    expert = np.arange(n) < n // 2
+    height = rng.uniform(0.4, 0.6, n).astype(np.float32)
+    speed = np.where(expert, 1.0, 0.0).astype(np.float32) + rng.normal(size=n).astype(np.float32) * 0.1
+    names = ("height", "speed")
+    fragments = [
+        Fragment(name=name, kind="feature", size=1, source=f"def {name}(state):\n    return state['{name}'][None]")
+        for name in names
+    ]
+
+    def played(height, speed):
+        views = {"height": height, "speed": speed}
+        return labelled(views, rng.uniform(-1, 1, (n, 2)).astype(np.float32), views, expert)
+
+    first = contrast_vocabulary(Vocabulary(fragments=tuple(fragments)), played(height, speed))
+    assert not [f for f in first.fragments if f.name.startswith("height_")]
+    fallen = np.where(expert, height, 0.1 + height / 10).astype(np.float32)
+    more = with_more_contrasts(first, played(fallen, speed + 0.5 * ~expert)).fragments[len(first.fragments) :]
+    assert more[0].name == "height_0_above" and "100% of the expert's states, 0% of others" in more[0].doc
+    added = [f.name for f in more if f.name.startswith("speed_")]
+    assert added and not {*added} & {f.name for f in first.fragments}, "another threshold has another name"
 
 
 def test_clocks_and_copies_of_a_real_action_are_no_contrast():

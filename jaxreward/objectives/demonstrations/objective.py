@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -14,7 +15,14 @@ from pydantic import TypeAdapter
 
 from jaxreward import files
 from jaxreward.config import parse_json
-from jaxreward.demonstrations import Trajectories, joined, load_trajectories, record, save_trajectories
+from jaxreward.demonstrations import (
+    Trajectories,
+    WrongTrajectories,
+    joined,
+    load_trajectories,
+    record,
+    save_trajectories,
+)
 from jaxreward.errors import FileProblem, UnusableFile
 from jaxreward.objectives.demonstrations.along_episodes import EpisodeGroup, best_rewards
 from jaxreward.objectives.demonstrations.demonstration_sets import DemonstrationSets, is_there
@@ -47,6 +55,7 @@ class DemonstrationObjective:
         self._bench: Bench | None = None
         self._made: dict[tuple[str, ...], DemonstrationData] = {}
         self._steps: dict[str, int] = {}
+        self._beside: dict[str, DemonstrationData] = {}
         self._held_out: DemonstrationData | None = None
 
     @property
@@ -64,6 +73,16 @@ class DemonstrationObjective:
                 expansions: DemonstrationData.of(self._task, self._sets.expert, negative, self._sets.positives)
             }
         return self._made[expansions]
+
+    @property
+    def expansions(self) -> tuple[DemonstrationData, ...]:
+        """The expert's transitions beside those of each policy that expanded the data, in their order."""
+        for id in self._bench.expansions() if self._bench is not None else ():
+            if id not in self._beside:
+                own = load_trajectories(self._file_of(id))
+                with suppress(WrongTrajectories):  # no step of it is negative
+                    self._beside[id] = DemonstrationData.of(self._task, self._sets.expert, own, self._sets.positives)
+        return tuple(self._beside.values())
 
     def _file_of(self, expansion: str) -> Path:
         assert self._bench is not None

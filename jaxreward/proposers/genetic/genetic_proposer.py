@@ -16,7 +16,7 @@ from jaxreward.proposers.genetic.lexicon import Lexicon
 from jaxreward.proposers.genetic.planning import plan
 from jaxreward.proposers.genetic.variation import Variation
 from jaxreward.proposers.proposer import OneByOne
-from jaxreward.records import Failure, Proposal, Request, Result, TaskCard
+from jaxreward.records import Failure, Proposal, Request, Result, TaskCard, Vocabulary
 from jaxreward.sentences import mention
 
 ATTEMPTS = 40
@@ -50,7 +50,11 @@ class GeneticProposer(OneByOne):
             raise InvalidSetting(message, "blocks")
         self.blocks = Blocks(card.subgoals) if blocks else None
         vocabulary = card.subgoals.joined(card.vocabulary) if blocks else card.vocabulary
-        self.lexicon = Lexicon(vocabulary, FARMABLE if blocks else 1.0)
+        self.build_from(vocabulary)
+
+    def build_from(self, vocabulary: Vocabulary) -> None:
+        """Build programs from another vocabulary from now on."""
+        self.lexicon = Lexicon(vocabulary, FARMABLE if self.blocks is not None else 1.0)
 
     def propose(self, request: Request, rng: np.random.Generator) -> Proposal:
         if request.operator in WORDS:

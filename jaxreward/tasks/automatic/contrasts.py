@@ -6,7 +6,7 @@ read.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -22,6 +22,8 @@ from jaxreward.tasks.fragment_template import Template
 
 MOST = 48
 """Columns of features of which terms are made."""
+MORE = 8
+"""Columns of which more terms are made for each further set of states."""
 WIDEST = 512
 """Columns of a feature that are looked at, the first ones."""
 LEAST = 0.02
@@ -97,9 +99,38 @@ def contrast_vocabulary(vocabulary: Vocabulary, played: Play) -> Vocabulary:
     high in the expert's states and low in others. Terms that pay nothing in any of them are left out: they cannot tell
     anything, and a reward is longer by each."""
     vocabulary = _without_silent_terms(vocabulary, played)
-    taken = {*vocabulary.constants, *vocabulary.helpers, *(f.name for f in vocabulary.fragments)}
+    taken = _names(vocabulary)
+    terms = _terms(contrasts_of(vocabulary, played), taken)
+    everywhere = Template(
+        fresh_name("everywhere", taken), "bonus basic", "A cost of every state.", "-1.0", 1, _CONSTANT
+    )
+    terms.append(Fragment(
+        name=everywhere.name, kind="term", source=everywhere.source("term"), scales=everywhere.scales,
+        doc=everywhere.doc, tags=tuple(everywhere.tags.split()),
+    ))  # fmt: skip
+    return vocabulary.model_copy(update={"fragments": (*vocabulary.fragments, *terms)})
+
+
+def with_more_contrasts(vocabulary: Vocabulary, played: Play) -> Vocabulary:
+    """`vocabulary` with terms of what other labelled transitions differ in most: of few columns, since there may be
+    many such sets."""
+    return vocabulary.model_copy(
+        update={
+            "fragments": (
+                *vocabulary.fragments,
+                *_terms(contrasts_of(vocabulary, played)[:MORE], _names(vocabulary)),
+            )
+        }
+    )
+
+
+def _names(vocabulary: Vocabulary) -> set[str]:
+    return {*vocabulary.constants, *vocabulary.helpers, *(f.name for f in vocabulary.fragments)}
+
+
+def _terms(found: Sequence[Contrast], taken: set[str]) -> list[Fragment]:
+    """Thresholds and linear terms; their names join `taken`."""
     terms = list[Fragment]()
-    found = contrasts_of(vocabulary, played)
     for contrast in found:
         for template in _templates(contrast):
             name = fresh_name(template.name, taken)
@@ -109,14 +140,7 @@ def contrast_vocabulary(vocabulary: Vocabulary, played: Play) -> Vocabulary:
                 name=name, kind="term", source=named.source("term"), scales=named.scales, doc=named.doc,
                 tags=tuple(named.tags.split()), weight=float(f"{0.2 + 4.0 * contrast.told / found[0].told:.2g}"),
             ))  # fmt: skip
-    everywhere = Template(
-        fresh_name("everywhere", taken), "bonus basic", "A cost of every state.", "-1.0", 1, _CONSTANT
-    )
-    terms.append(Fragment(
-        name=everywhere.name, kind="term", source=everywhere.source("term"), scales=everywhere.scales,
-        doc=everywhere.doc, tags=tuple(everywhere.tags.split()),
-    ))  # fmt: skip
-    return vocabulary.model_copy(update={"fragments": (*vocabulary.fragments, *terms)})
+    return terms
 
 
 def _without_silent_terms(vocabulary: Vocabulary, played: Play) -> Vocabulary:
