@@ -6,6 +6,7 @@ What takes seconds to start or to compile is made once for all tests that need i
 from __future__ import annotations
 
 import functools
+import gc
 import os
 import shutil
 import tempfile
@@ -41,6 +42,13 @@ def pytest_unconfigure() -> None:
     shutil.rmtree(STATE, ignore_errors=True)
     if COMPILED:
         shutil.rmtree(COMPILED, ignore_errors=True)
+
+
+def pytest_collection_finish() -> None:
+    """What is imported by now stays: the collector need not look at it again and again."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(100_000, 50, 1000)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -41,12 +41,13 @@ def has(source, subgoal):
 
 
 def test_most_programs_from_scratch_have_a_block_for_every_subgoal():
-    blocks = [PROPOSER.propose(request(), rng(seed)).source for seed in range(200)]
-    plain = [GeneticProposer(CARD).propose(request(), rng(seed)).source for seed in range(200)]
+    blocks = [PROPOSER.propose(request(), rng(seed)).source for seed in range(100)]
+    without_blocks = GeneticProposer(CARD)
+    plain = [without_blocks.propose(request(), rng(seed)).source for seed in range(100)]
     share = [np.mean([has(s, HOLD) and has(s, JOIN) for s in sources]) for sources in (blocks, plain)]
     assert share[0] > 0.4 > 0.1 > share[1]
     assert all(REWARD in names(source, "reward") for source in blocks), "the task's own reward is always a term"
-    assert len({read(source).key for source in blocks}) > 190
+    assert len({read(source).key for source in blocks}) > 95
 
 
 def test_without_blocks_nothing_changes():
