@@ -104,3 +104,12 @@ def test_an_option_equal_to_another_learners_default_is_applied(tmp_path: Path):
     file = tmp_path / "settings.toml"
     file.write_text(f"[ppo]\nlearning-rate = {PPO().learning_rate}\ndiscount = 0.5\n")
     assert learners([*task, "--config", str(file), *said[2:]]) == {"panda-tracking": own}, "the command line wins"
+
+
+@pytest.mark.parametrize("option", ["ablations", "confirm-seeds"])
+def test_what_some_strategies_do_not_have_is_left_out_for_them(tmp_path: Path, option: str) -> None:
+    words = ["--tasks", "probe-choice", "--search-seeds", "1", "--steps", "1024", "--out", str(tmp_path)]
+    assert COMMANDS[0]([*words, f"--{option}", "2", "--dry-run"]) == 0
+    settings = resolve(COMMANDS[0], [*words, f"--{option}", "2"]).settings
+    given = {c.settings.strategy: getattr(c.settings, option.replace("-", "_")) for c in settings.cells()[1:]}
+    assert given["limen"] == 2 and given["grace"] == 0 and given["best-of-n"] == 2 * (option == "confirm-seeds")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import os
 import shutil
 import signal
@@ -329,6 +330,26 @@ def test_who_may_be_the_best_is_trained_again_on_fresh_seeds(machine, tmp_path):
         (tmp_path / str(cut) / "run" / "events.jsonl").write_bytes(b"".join(lines[:cut]))
         run(machine, tmp_path / str(cut), **how, resume=True)
         assert substance(tmp_path / str(cut) / "run") == substance(tmp_path / "run"), cut
+
+
+def test_the_policy_of_the_confirmed_best_is_kept_or_it_is_said_why_none_is(machine, tmp_path, monkeypatch):
+    monkeypatch.setattr("jaxreward.search.confirmation.AT_ONCE", 1)
+    how: Any = {"confirm_seeds": 1, "generation": 4, "final_seeds": 0, "baselines": ()}
+    outcome = run(machine, tmp_path, **how, max_attempts=4)
+    kept = [r for r in outcome.progress.results.values() if r.candidate.operator == "keep"]
+    assert kept and outcome.best is not None and outcome.best.candidate.operator == "keep"
+    assert max(kept, key=lambda r: r.score.merit).candidate.id == outcome.best.candidate.id
+    digest = json.loads((tmp_path / "run" / "best-policy.json").read_text())["digest"]
+    assert digest == outcome.best.candidate.summary.digest
+    told = list[str]()
+
+    class Told(Silent):
+        def note(self, text: str) -> None:
+            told.append(text)
+
+    settings = dataclasses.replace(SETTINGS, out=tmp_path / "steps", name="run", max_env_steps=4 * 2 * 1024, **how)
+    run_search(settings, Told(), **machine)
+    assert any("not confirmed on fresh seeds: the budget of environment steps is spent" in text for text in told)
 
 
 def test_the_presets_of_the_paper_train_all_candidates_alike():

@@ -27,6 +27,7 @@ from jaxreward.proposers.registry import load_proposer
 from jaxreward.reports.live import Live
 from jaxreward.reports.tables import Sheet
 from jaxreward.runs import StopSignal
+from jaxreward.search.confirmation import MOST
 from jaxreward.search.registry import load_strategy
 
 
@@ -100,7 +101,8 @@ def _plan(settings: CompareSettings, cells: Sequence[Cell], console: Console) ->
     for cell, (_, status) in zip(cells, rows, strict=True):
         s = cell.settings
         final = s.final_seeds * (s.final_steps or s.steps)
-        search = s.candidates * s.seeds * s.steps if isinstance(cell, SearchCell) else 0
+        again = MOST * s.confirm_seeds
+        search = (s.candidates * s.seeds + again) * s.steps if isinstance(cell, SearchCell) else 0
         if status != "done":
             steps += search + final
             task = s.make_task()

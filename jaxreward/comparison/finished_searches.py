@@ -17,6 +17,7 @@ from pydantic import Field, ValidationError
 from jaxreward import files
 from jaxreward.config import Malformed, label_of, parse_json
 from jaxreward.errors import FileProblem, UnusableFile
+from jaxreward.operators import REPEATS
 from jaxreward.records import SUCCESS, Measure, Record, Score
 from jaxreward.reports.tables import Difference, mean_over, paired_difference, task_title
 from jaxreward.reports.timeline import BEST_OF_N, Timeline
@@ -145,14 +146,17 @@ def read_search(path: Path) -> Search | None:
     if started is None:
         return None
     found = best.score if best else None
+    training = progress.config.get("objective", "training") == "training"
+    # what is scored again is no new candidate; on other data it is
+    candidates = [c for c in timeline.candidates if not (training and c.result.candidate.operator in REPEATS)]
     return Search(
         path=path, key=SearchKey(started.task, started.strategy, started.proposer, started.seed),
         config=progress.config, finished=isinstance(ended, OVER),  # one that found nothing counts as the worst
         reason=ended.reason if ended else "it was killed, or still runs",
         score=fresh.score if fresh and found else None, search_score=found,
         spent=progress.spent, compile_s=timeline.compile_s, run_s=timeline.run_s,
-        scores=tuple(c.result.score.mean if c.result.score else None for c in timeline.candidates),
-        device_s=tuple(c.device_s for c in timeline.candidates),
+        scores=tuple(c.result.score.mean if c.result.score else None for c in candidates),
+        device_s=tuple(c.device_s for c in candidates),
         measure=started.measure,
     )  # fmt: skip
 

@@ -192,7 +192,8 @@ def _require_equal_budgets(searches: Sequence[_Budgeted], sparse: Mapping[str, S
             if name == "observation" and value is None:
                 continue
             key = search.key
-            same = {"option": (key.strategy,)}.get(name, (key.proposer,) if name.startswith("llm.") else ())
+            own = name in ("option", "ablations", "confirm_seeds")  # what not every strategy has
+            same = (key.strategy,) if own else (key.proposer,) if name.startswith("llm.") else ()
             other, where = first.setdefault((key.task, name, *same), (value, search.path))
             if other == value:
                 continue

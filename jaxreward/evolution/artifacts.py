@@ -17,6 +17,7 @@ from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.function_source.scopes import bound_in
 from jaxreward.function_source.statements import closure, split
 from jaxreward.objectives.training.generation import Agents
+from jaxreward.operators import REPEATS
 from jaxreward.programs.entries import DEBUG
 from jaxreward.proposers.human.judge import PICTURES
 from jaxreward.proposers.replies.source import without
@@ -27,6 +28,7 @@ from jaxreward.runs import Progress, Run
 from jaxreward.runs.checkpoint import Checkpoints
 from jaxreward.runs.disk import make_folder, write_atomic
 from jaxreward.runs.provenance import Provenance, lineage, versions
+from jaxreward.search import State
 from jaxreward.tasks import Drawable, Task
 from jaxreward.training import PPO, TrainResult
 from jaxreward.training.episodes import play
@@ -42,6 +44,14 @@ def save_best_policy(run: Run, store: Checkpoints, sound: Sequence[Agents], best
     agents = max(sound, key=lambda a: a.trained.score(a.row).merit)
     if best is None or best.score is None or agents.trained.score(agents.row).merit > best.score.merit:
         save_policy(run, store, agents.trained, agents.row)
+
+
+def comparable(best: Result | None, candidates: Sequence[Candidate], state: State[Any]) -> Result | None:
+    """The best so far by scores that those of `candidates` can be compared with: programs that are scored again on
+    fresh seeds have them by these."""
+    if state.confirmation is None or any(candidate.operator not in REPEATS for candidate in candidates):
+        return best
+    return state.confirmation.leader
 
 
 def save_policy(run: Run, store: Checkpoints, trained: TrainResult, row: int) -> None:

@@ -27,12 +27,35 @@ def budget_spent(
         return End("the budget of attempts is spent", EndCause.ATTEMPTS)
     if progress.exhausted and proposer.planned(state.generation) is None:
         return progress.exhausted
+    if (end := _training_spent(s, progress)) is not None:
+        return end
+    reason = strategy.finished(state)
+    return End(reason, EndCause.STRATEGY) if reason else None
+
+
+def _training_spent(s: EvolveSettings, progress: Progress[Any]) -> End | None:
+    """The exhausted budget of training, if any."""
+    spent = progress.spent
     if s.max_env_steps and spent.env_steps >= s.max_env_steps:
         return End("the budget of environment steps is spent", EndCause.ENV_STEPS)
     if s.max_device_s and spent.compile_s + spent.run_s >= s.max_device_s:
         return End("the budget of device seconds is spent", EndCause.DEVICE_S)
-    reason = strategy.finished(state)
-    return End(reason, EndCause.STRATEGY) if reason and not strategy.unsettled(state) else None
+    return None
+
+
+def ends(
+    s: EvolveSettings, strategy: SearchStrategy[Any], proposer: Proposer, progress: Progress[Any]
+) -> tuple[End | None, list[Request]]:
+    """The exhausted budget, if any, and what is to be scored again before the search ends for it, which takes
+    environment steps and device seconds alone."""
+    end = budget_spent(s, strategy, proposer, progress)
+    return end, [] if end is None or _training_spent(s, progress) else strategy.confirmations(progress.state)
+
+
+def unconfirmed(s: EvolveSettings, strategy: SearchStrategy[Any], end: End, progress: Progress[Any]) -> str:
+    """Why the best of a search that ends is not confirmed, as a sentence; empty where it is, or was not to be."""
+    reason = (_training_spent(s, progress) or end).reason
+    return f"the best is not confirmed on fresh seeds: {reason}" if strategy.confirmations(progress.state) else ""
 
 
 def next_requests(

@@ -15,8 +15,8 @@ import jax
 import numpy as np
 
 from jaxreward.errors import End, EndCause, UserError
-from jaxreward.evolution.artifacts import save_best_policy, save_for_judges, save_interface
-from jaxreward.evolution.budget import budget_spent, next_requests
+from jaxreward.evolution.artifacts import comparable, save_best_policy, save_for_judges, save_interface
+from jaxreward.evolution.budget import ends, next_requests, unconfirmed
 from jaxreward.evolution.endings import ending
 from jaxreward.evolution.own_answers import expansions_of, follow_expansions, own_answer, room_of, training_of
 from jaxreward.evolution.profiling import Profile
@@ -159,6 +159,8 @@ class Evolution:
 
     def end(self, end: End) -> Finished | Failed:
         """Log that the search ends; returns the event."""
+        if note := unconfirmed(self.settings, self.strategy, end, self.progress):
+            self.watcher.note(note)
         self.log(event := ending(self.settings, self.progress, end, self.strategy.best(self.progress.state)))
         return event
 
@@ -199,9 +201,9 @@ class Evolution:
         """The exhausted budget, if any; None while a generation is open or votes are missing."""
         if self.progress.open is not None:
             return None
-        end = budget_spent(self.settings, self.strategy, self.proposer, self.progress)
+        end, again = ends(self.settings, self.strategy, self.proposer, self.progress)
         owed = self.strategy.owes_votes(self.progress.state) and not self.progress.exhausted
-        return None if owed else end
+        return None if owed or again else end
 
     @property
     def asks(self) -> bool:
@@ -212,7 +214,8 @@ class Evolution:
         """Open a generation, unless one is in work; its requests that have no answer."""
         if self.progress.open is None:
             planned = self.proposer.planned(self.progress.state.generation)
-            self.log(Asked.of(next_requests(self.settings, self.strategy, self.progress, planned)))
+            _, again = ends(self.settings, self.strategy, self.proposer, self.progress)
+            self.log(Asked.of(again or next_requests(self.settings, self.strategy, self.progress, planned)))
         return self._open.unproposed()
 
     def questions(self) -> tuple[Request, ...]:
@@ -375,9 +378,7 @@ class Evolution:
             if self.judge is not None:
                 save_for_judges(self.run, self.store, sound, self.task, self.settings.ppo)
             else:
-                again = all(candidate.operator in REPEATS for candidate in candidates)
-                confirmed = best is not None and best.candidate.operator in REPEATS
-                save_best_policy(self.run, self.store, sound, best if confirmed or not again else None)
+                save_best_policy(self.run, self.store, sound, comparable(best, candidates, self.progress.state))
         self.log(Trained(results=scored.results, compile_s=scored.compile_s, run_s=scored.run_s))
         self.forget(tag)
 

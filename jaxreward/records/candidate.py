@@ -21,7 +21,8 @@ class Candidate(Record):
     `depth` is 0 without parents, else one more than that of the deepest (FORGE, equation 4, for any
     number of parents). `plan` is the id of the plan that it carries out, `repairs` that of the failed
     candidate that it repairs, `model` the language model that wrote it, `thought` the idea
-    behind it, where the model gave one; `tokens` and `cost_usd` are what the answer cost.
+    behind it, where the model gave one; `tokens` and `cost_usd` are what the answer cost; `group` is that of
+    the request.
     """
 
     id: str
@@ -38,6 +39,7 @@ class Candidate(Record):
     tokens: int = 0
     cost_usd: float = 0.0
     source: str = ""
+    group: int = Field(default=0, exclude_if=lambda group: not group)
     summary: ProgramSummary | None = None
 
 

@@ -105,6 +105,16 @@ class Score(Record):
         return self.measure.level(self.mean)
 
 
+def interval_95(score: Score) -> tuple[float, float]:
+    """The merit of a score, less and more what its errors allow: those of its seeds, or of a rate those of its
+    episodes, whichever are larger. Few seeds say little of their own errors, which are larger than this."""
+    margin = Z95 * score.se if score.se == score.se else 0.0
+    low, high = score.merit - margin, score.merit + margin
+    if score.measure.rate:
+        low, high = min(low, wilson(score)[0]), max(high, wilson(score)[1])
+    return low, high
+
+
 def wilson(score: Score) -> tuple[float, float]:
     """Wilson's 95 % interval for a proportion, over the episodes.
 

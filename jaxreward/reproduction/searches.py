@@ -134,6 +134,10 @@ class TrainedSearch(Cell):
         program = checker.load(self._run_folder(plan) / "best_interface.py", task)
         return dataclasses.replace(program, name=self.label)
 
+    def found_nothing(self, plan: Plan) -> bool:
+        """Whether the search has no program with a score."""
+        return not files.is_there(self._run_folder(plan) / "best_interface.py")
+
     def _run_folder(self, plan: Plan) -> Path:
         return self.folder(plan.out) / "search"
 
@@ -207,6 +211,7 @@ class ShiftedTraining(FreshTraining):
     """What a search found, trained in another variant of its task.
 
     Attributes:
+        seed: of the search.
         argument: the option of the task that differs, as KEY=VALUE; empty for none.
     """
 
@@ -215,16 +220,22 @@ class ShiftedTraining(FreshTraining):
 
     fresh: int = 5
     strategy: str = "limen"
+    seed: int = 0
     argument: str = ""
 
     def task(self) -> Task:
         return task_of(self.part, (self.argument,) if self.argument else ())
 
     def needs(self, plan: Plan) -> Sequence[TrainedSearch]:
-        return [TrainedSearch(self.part, self.strategy, "both")]
+        return [TrainedSearch(self.part, self.strategy, "both", self.seed)]
 
     def settings(self, plan: Plan) -> dict[str, Any]:
         return super().settings(plan) | self.needs(plan)[0].settings(plan)
+
+    def run(self, plan: Plan, tools: Tools) -> Mapping[str, Any] | Unfinished:
+        if self.needs(plan)[0].found_nothing(plan):
+            return {FRESH: [measure_of(self.task()).worst], "episodes": EVAL_EPISODES}
+        return super().run(plan, tools)
 
     def train(self, plan: Plan, tools: Tools, **how: Any) -> TrainResult:
         (search,) = self.needs(plan)

@@ -74,6 +74,7 @@ def candidate_of(request: Request, proposal: Proposal, summary: ProgramSummary |
         tokens=proposal.tokens,
         cost_usd=proposal.cost_usd,
         source=proposal.source,
+        group=request.group,
         summary=summary,
     )
 

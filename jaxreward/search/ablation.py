@@ -29,10 +29,9 @@ class Ablations:
 
     def drafts(self, program: Result, groups: int) -> list[Draft]:
         """Requests for what `program` is without each of its first `groups` groups, as far as that is not known."""
-        known = len(self.results.get(program.candidate.id, ()))
-        return [
-            Draft(ABLATE, program.candidate.island, parents=(program,), group=group) for group in range(known, groups)
-        ]
+        known = {result.candidate.group for result in self.results.get(program.candidate.id, ())}
+        missing = [group for group in range(groups) if group not in known]
+        return [Draft(ABLATE, program.candidate.island, parents=(program,), group=group) for group in missing]
 
     def shown(self, draft: Draft) -> Draft:
         """`draft` with what is known of its first parent, where that has a score."""

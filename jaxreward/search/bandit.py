@@ -32,6 +32,7 @@ import numpy as np
 
 from jaxreward.operators import OPERATORS, REPEATS, WORDS
 from jaxreward.records import Candidate, Result
+from jaxreward.search.ablation import ABLATE
 from jaxreward.search.draft import Draft
 
 EXPLORATION = 0.5
@@ -120,6 +121,8 @@ class Bandit:
             if mean is not None:
                 scores[candidate.id] = mean
             known = list(scores.values()) if result.score is not None and not result.score.measure.rate else None
+            if candidate.operator == ABLATE:  # nobody chose it
+                continue
             if candidate.parents:
                 gain = _gain(mean, scores.get(candidate.parents[0]), known)
                 bandit = replace(bandit, operators=bandit.operators.pulled(candidate.operator, gain, candidate))

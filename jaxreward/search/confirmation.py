@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from jaxreward.records import Result
-from jaxreward.records.measure import Z95, wilson
+from jaxreward.records.measure import interval_95
 from jaxreward.search.draft import Draft
 from jaxreward.search.selection import scored, top
 
@@ -34,35 +34,34 @@ class Confirmation:
         return Confirmation(top((*self.best_so_far, *new), KEPT), MappingProxyType(confirmed))
 
     @property
-    def standing(self) -> tuple[Result, ...]:
-        """The best programs by what is known of them now, best first."""
-        now = [self.confirmed.get(result.candidate.source, result) for result in self.best_so_far]
-        return top([result for result in now if result.score is not None], KEPT)
+    def leader(self) -> Result | None:
+        """The best of those that were scored again; None where none has a score."""
+        found = top([result for result in self.confirmed.values() if result.score is not None], 1)
+        return found[0] if found else None
 
     @property
     def best(self) -> Result | None:
-        return self.standing[0] if self.standing else None
+        """The best by what is known now; where no more are to be scored again, the best of those that were."""
+        if self.leader is not None and (len(self.confirmed) >= MOST or not self.drafts()):
+            return self.leader
+        standing = self._standing
+        return standing[0] if standing else None
 
     def drafts(self) -> list[Draft]:
         """Requests to score again the best, where that was not done, and what else may be: whose 95 % interval reaches
         that of the best."""
-        standing = self.standing
-        if not standing or self._is_confirmed(standing[0]) or len(self.confirmed) >= MOST:
+        standing, left = self._standing, MOST - len(self.confirmed)
+        if not standing or self._is_confirmed(standing[0]):
             return []
-        lower = _interval(standing[0])[0]
-        waiting = [result for result in standing if not self._is_confirmed(result) and _interval(result)[1] >= lower]
-        return [Draft("keep", result.candidate.island, parents=(result,)) for result in waiting[:AT_ONCE]]
+        lower = interval_95(scored(standing[0]))[0]
+        waiting = [r for r in standing if not self._is_confirmed(r) and interval_95(scored(r))[1] >= lower]
+        return [Draft("keep", result.candidate.island, parents=(result,)) for result in waiting[: min(AT_ONCE, left)]]
+
+    @property
+    def _standing(self) -> tuple[Result, ...]:
+        """The best programs by what is known of them now, best first."""
+        now = [self.confirmed.get(result.candidate.source, result) for result in self.best_so_far]
+        return top([result for result in now if result.score is not None], KEPT)
 
     def _is_confirmed(self, result: Result) -> bool:
         return result.candidate.source in self.confirmed
-
-
-def _interval(result: Result) -> tuple[float, float]:
-    """The merit of a result, less and more what its errors allow: those of its seeds, or of a rate of its episodes,
-    whichever are larger."""
-    score = scored(result)
-    margin = Z95 * score.se if score.se == score.se else 0.0
-    low, high = score.merit - margin, score.merit + margin
-    if score.measure.rate:
-        low, high = min(low, wilson(score)[0]), max(high, wilson(score)[1])
-    return low, high

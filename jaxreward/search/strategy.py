@@ -24,6 +24,7 @@ from jaxreward.search.confirmation import Confirmation
 from jaxreward.search.draft import Draft
 from jaxreward.search.selection import better
 from jaxreward.search.strategy_options import require_flag, require_integer
+from jaxreward.sentences import mention
 
 MAX_FAILURES = 8
 
@@ -89,8 +90,7 @@ class SearchStrategy(ABC, Generic[M]):
     (`jaxreward.search.bandit`); `models` are the choices, fewer than two leave the choice to the proposer.
     With `ablations`, each new best program, once the founders (`initial`) are trained, is tried without each of so many
     groups of its parts, and what they turned out to be worth is shown with it from then on. With `confirm`, programs
-    that may be the best are scored again when the `budget` of candidates is spent, or the strategy has finished, until
-    the best is one of them.
+    that may be the best are scored again when the search ends (`confirmations`), until the best is one of them.
     """
 
     name: ClassVar[str]
@@ -115,12 +115,12 @@ class SearchStrategy(ABC, Generic[M]):
             raise InvalidSetting(message, "strategy.bandit", "strategy.models")
         require_integer(self.name, "ablations", self.ablations, 0)
         if self.ablations and not self.ablates:
-            message = f"Strategy {self.name} makes no ablations: leave the option out."
-            raise InvalidSetting(message, "strategy.ablations")
+            message = f"Strategy {self.name} makes no ablations: leave {mention('ablations')} out."
+            raise InvalidSetting(message, "ablations")
         require_flag(self.name, "confirm", self.confirm)
         if self.confirm and (not self.confirms or self.asks_people):
             why = "goes by people's preferences" if self.confirms else "confirms its best in its own way"
-            raise InvalidSetting(f"Strategy {self.name} {why}: leave the option confirm out.", "strategy.confirm")
+            raise InvalidSetting(f"Strategy {self.name} {why}: leave {mention('confirm_seeds')} out.", "confirm_seeds")
         self._validate()
 
     @property
@@ -139,7 +139,7 @@ class SearchStrategy(ABC, Generic[M]):
     def unsettled(self, state: State[M]) -> bool:
         """Whether the search must still revise the scores of what it has, which takes no new candidates; asked when
         their budget is spent."""
-        return bool(self._to_confirm(state))
+        return False
 
     def rescoring(self, state: State[M]) -> bool:
         """Whether programs wait to be scored again on other data: no budget ends the search before."""
@@ -159,14 +159,21 @@ class SearchStrategy(ABC, Generic[M]):
         nothing is proposed; a pure function of its arguments."""
         if n < 1:
             raise ValueError(f"ask for at least one candidate, not {n}")
-        drafts = self._to_confirm(state)
-        if not drafts:
-            ablated = self._due(state)[:n]
-            drafts = self._drafted(state, n - len(ablated), rng) if len(ablated) < n else []
-            if all(draft.operator not in WORDS | REPEATS for draft in drafts):
-                drafts = [*ablated, *drafts]
+        ablated = self._due(state)[:n]
+        drafts = self._drafted(state, n - len(ablated), rng) if len(ablated) < n else []
+        if all(draft.operator not in WORDS | REPEATS for draft in drafts):
+            drafts = [*ablated, *drafts]
         if state.ablations is not None:
             drafts = [state.ablations.shown(draft) for draft in drafts]
+        return self._requests(state, drafts)
+
+    @final
+    def confirmations(self, state: State[M]) -> list[Request]:
+        """Requests to score programs again before the search ends, with the option `confirm`; none once the best is one
+        of those."""
+        return self._requests(state, state.confirmation.drafts() if state.confirmation is not None else ())
+
+    def _requests(self, state: State[M], drafts: Sequence[Draft]) -> list[Request]:
         g, own = state.generation, {"generation": state.generation, "evolve": self.evolve}
         return [Request(id=f"g{g:04d}-{k:02d}", **own, **vars(draft)) for k, draft in enumerate(drafts)]
 
@@ -188,14 +195,9 @@ class SearchStrategy(ABC, Generic[M]):
         best, founders = self.best(state), getattr(self, "initial", 0)
         if state.ablations is None or best is None or ABLATE in state.declined or state.counts.trained < founders:
             return []
-        return state.ablations.drafts(best, self.ablations)
-
-    def _to_confirm(self, state: State[M]) -> list[Draft]:
-        """What is to be scored again, at the end of the search."""
-        if state.confirmation is None:
+        if best.candidate.operator in REPEATS:  # a resumed search has ablated it when it was new
             return []
-        ends = 0 < self.budget <= state.counts.trained or bool(self.finished(state))
-        return state.confirmation.drafts() if ends else []
+        return state.ablations.drafts(best, self.ablations)
 
     @final
     def tell(self, state: State[M], results: Sequence[Result]) -> State[M]:

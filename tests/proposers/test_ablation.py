@@ -100,6 +100,9 @@ def test_genes_are_needed_or_harmful_where_programs_differ_by_their_errors():
     assert worth(parent(se=0.5), children) == Worth(), "nothing is known within the errors"
     both = [ablated(a, b, mean=0.9), ablated(a, mean=0.1)]
     assert worth(parent(), both) == Worth(frozenset({a}), frozenset({b})), "what one program needed is not harmful"
+    swapped = genome(FEATURES, ("near_green_square_potential", *TERMS[1:]))
+    other = [Parent(scored(swapped, 0.1, name="child"), swapped)]
+    assert worth(parent(), other) == Worth(), "a program that has another gene in its place says nothing of it"
     failed = Result(candidate=children[0].result.candidate)
     assert worth(parent(), [Parent(failed, children[0].genome)]) == Worth()
 

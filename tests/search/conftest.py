@@ -90,6 +90,7 @@ class Landscape:
             parents=tuple(parent.candidate.id for parent in request.parents),
             plan=request.plan.candidate.id if request.plan else "",
             repairs=request.failed.candidate.id if request.failed else "",
+            group=request.group,
         )
         if request.operator in WORDS:
             if self.words is None:

@@ -8,6 +8,7 @@ from jaxreward.errors import InvalidSetting
 from jaxreward.search import STRATEGIES, make_strategy
 from jaxreward.search.confirmation import AT_ONCE, MOST, Confirmation
 from jaxreward.search.seeding import derive_rng
+from jaxreward.search.selection import scored
 from tests.search.conftest import RETURN
 
 CONFIRMING = sorted(name for name, kind in STRATEGIES.items() if kind.confirms)
@@ -50,37 +51,45 @@ def test_a_rate_of_one_seed_has_the_error_of_its_episodes(result):
     assert names(Confirmation().updated(by_return, ()).drafts()) == ["a"]
 
 
-def test_there_is_an_end_to_it(result):
-    found = [result(str(k), 0.5, se=0.1) for k in range(40)]
-    confirmation, rounds = Confirmation().updated(found, ()), 0
+@pytest.mark.parametrize("close", [40, 3])
+def test_there_is_an_end_to_it_and_a_confirmed_one_wins(result, close):
+    """Of programs that are alike the best was lucky: one that was not scored again is no winner."""
+    found = [result(str(k), 0.5 - k / 1000 * (close < 40), se=0.1 / close) for k in range(40)]
+    confirmation, batches = Confirmation().updated(found, ()), list[int]()
     while drafts := confirmation.drafts():
-        assert len(drafts) <= AT_ONCE
-        confirmation = confirmation.updated((), [again(draft.parents[0], result, 0.1) for draft in drafts])
-        rounds += 1
-    assert rounds == MOST // AT_ONCE
+        batches.append(len(drafts))
+        means = [0.1 + 0.01 * sum(batches) + 0.001 * k for k in range(len(drafts))]
+        confirmation = confirmation.updated(
+            (), [again(draft.parents[0], result, mean) for draft, mean in zip(drafts, means, strict=True)]
+        )
+    assert max(batches) <= AT_ONCE and sum(batches) == MOST
+    assert confirmation.best is confirmation.leader
+    assert confirmation.best is not None and confirmation.best.candidate.operator == "keep"
+    means = [scored(r).mean for r in confirmation.confirmed.values()]
+    assert scored(confirmation.best).mean == max(means)
 
 
 @pytest.mark.parametrize("name", CONFIRMING)
-def test_every_strategy_confirms_once_its_budget_is_spent(name, landscape):
+def test_every_strategy_confirms_what_it_found(name, landscape, result):
     strategy, world = make_strategy(name, budget=20, confirm=True), landscape()
-    state = strategy.init()
-    while state.counts.trained < 20:
-        requests = strategy.ask(state, 4, derive_rng(0, state.generation))
-        assert all(request.operator != "keep" for request in requests)
-        state = strategy.tell(state, world.answer(requests, 0))
+    state = world.search(strategy, 20, 4)
+    assert all(request.operator != "keep" for request in world.requests)
     before, trained = strategy.best(state), state.counts.trained
-    assert strategy.unsettled(state)
-    requests = strategy.ask(state, 4, derive_rng(0, "ask"))
+    requests = strategy.confirmations(state)
     assert {request.operator for request in requests} == {"keep"}
-    sources = {request.id: request.parents[0].candidate.source for request in requests}
-    results = [r for r in world.answer(requests, 0) if r.score]
-    results = [
-        r.model_copy(update={"candidate": r.candidate.model_copy(update={"source": sources[r.candidate.id]})})
-        for r in results
-    ]
+    results = [again(request.parents[0], result, 0.01) for request in requests]
     after = strategy.tell(state, results)
     assert strategy.best(after) != before
     assert after.memory == state.memory and after.counts.trained == trained, "they are no new candidates"
+    assert not make_strategy(name, budget=20).confirmations(state.__class__(state.memory))
+
+
+def test_a_confirmed_program_is_not_ablated_again(result):
+    strategy = make_strategy("limen", initial=1, ablations=2, confirm=True)
+    a = result("a", 0.9)
+    state = strategy.tell(strategy.init(), [a])
+    state = strategy.tell(state, [again(a, result, 0.8)])
+    assert all(request.operator != "ablate" for request in strategy.ask(state, 8, derive_rng(0, "ask")))
 
 
 def test_who_confirms_in_another_way_refuses():

@@ -10,12 +10,10 @@ from jaxreward.proposers.genetic.genome import ENTRY, Genome, Part
 from jaxreward.proposers.genetic.lexicon import subjects
 from jaxreward.proposers.genetic.variation import Variation
 from jaxreward.records import Fragment, Result
+from jaxreward.records.measure import interval_95
 
 Named = tuple[Part, str]
 """A gene: its half and its name."""
-
-SURE = 1.96
-"""Standard errors by which a program must differ from its parent."""
 
 
 class Parent(NamedTuple):
@@ -76,21 +74,22 @@ def without(genome: Genome, genes: Collection[Named]) -> Genome | None:
 
 
 def worth(parent: Parent, ablations: Sequence[Parent]) -> Worth:
-    """What programs that lack a group of the parent's genes each say of them, where they differ by their errors.
-
-    A gene that one of them needed is not harmful.
-    """
+    """What programs that lack a group of the parent's genes, and are as it is otherwise, each say of them, where their
+    95 % intervals are apart. A gene that one of them needed is not harmful."""
     needed, harmful, own = set[Named](), set[Named](), parent.result.score
+    mine = _genes(parent.genome)
     for child in ablations:
-        score = child.result.score
-        lacking = _genes(parent.genome) - _genes(child.genome)
-        if own is None or score is None or not lacking:
+        score, theirs = child.result.score, _genes(child.genome)
+        if own is None or score is None or len(theirs) == len(mine) or not theirs.items() <= mine.items():
             continue
-        gain, error = score.merit - own.merit, SURE * (score.se**2 + own.se**2) ** 0.5
-        if abs(gain) > error:
-            (needed if gain < 0 else harmful).update(lacking)
+        (low, high), (least, most) = interval_95(own), interval_95(score)
+        if most < low:
+            needed |= mine.keys() - theirs.keys()
+        elif least > high:
+            harmful |= mine.keys() - theirs.keys()
     return Worth(frozenset(needed), frozenset(harmful - needed))
 
 
-def _genes(genome: Genome) -> set[Named]:
-    return {(part, gene.name) for part in ENTRY for gene in genome.genes(part)}
+def _genes(genome: Genome) -> dict[Named, float]:
+    """The weight of each gene."""
+    return {(part, gene.name): gene.weight for part in ENTRY for gene in genome.genes(part)}

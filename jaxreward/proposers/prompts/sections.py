@@ -191,12 +191,14 @@ def ablations(request: Request, most: int = 8) -> list[str]:
 
 
 def _lacking(parent: Result, child: Result) -> str:
-    """What a program lacks of another, in words; empty where both have the same terms and as many features."""
+    """What a program lacks of another, in words; empty where it lacks nothing, or has what the other has not."""
     one, other = parent.candidate.summary, child.candidate.summary
     if one is None or other is None:
         return ""
     terms = _terms([name for name in one.terms if name not in other.terms])
     features = one.observation_size - other.observation_size
+    if features < 0 or not {*other.terms} <= {*one.terms}:
+        return ""
     words = [f"the reward term{'s' if len(terms) > 1 else ''} {', '.join(terms)}"] if terms else []
     words += [f"{features} of the {one.observation_size} features"] if features > 0 else []
     return " and ".join(words)

@@ -10,7 +10,7 @@ from jaxreward.reproduction.cell import Budget, Cell, Plan
 from jaxreward.reproduction.entry import Entry, Results
 from jaxreward.reproduction.layout import Figure, Published, ResultTable, Row
 from jaxreward.reproduction.limen.picture import Line, draw_curves
-from jaxreward.reproduction.limen.published import FIGURE_4, FIGURE_5, FIGURE_6
+from jaxreward.reproduction.limen.published import FIGURE_4, FIGURE_5, FIGURE_6, Shift
 from jaxreward.reproduction.searches import (
     ShiftedTraining,
     SparseInterface,
@@ -132,20 +132,26 @@ class Figure6(LimenEntry):
     parts: ClassVar[tuple[str, ...]] = tuple(FIGURE_6)
 
     def cells(self, plan: Plan) -> Sequence[Cell]:
-        return [cell for part in plan.parts for cell in (TrainedSearch(part, "limen", "both"), *_shifted(part))]
+        return [cell for part in plan.parts for cell in (*searches(part, plan), *self._trained(part, plan))]
+
+    def _trained(self, part: str, plan: Plan) -> list[ShiftedTraining]:
+        return [cell for shift in FIGURE_6[part] for cell in _shifted(part, shift, plan)]
 
     def tables(self, plan: Plan, results: Results) -> Sequence[ResultTable]:
         rows = [
-            Row(f"{part}, {shift.words}", (fresh_score(results, [cell]), Published(shift.success, digits=3)))
+            Row(
+                f"{part}, {shift.words}",
+                (fresh_score(results, _shifted(part, shift, plan)), Published(shift.success, digits=3)),
+            )
             for part in plan.parts
-            for shift, cell in zip(FIGURE_6[part], _shifted(part), strict=True)
+            for shift in FIGURE_6[part]
         ]
         note = "Five fresh seeds; the paper does not say by how much speed, radius and frequency are larger."
         return [ResultTable("Success under shifts", ("task", "LIMEN", "paper"), tuple(rows), (note, *self.notes(plan)))]
 
 
-def _shifted(part: str) -> list[ShiftedTraining]:
-    return [ShiftedTraining(part, argument=shift.argument) for shift in FIGURE_6[part]]
+def _shifted(part: str, shift: Shift, plan: Plan) -> list[ShiftedTraining]:
+    return [ShiftedTraining(part, seed=seed, argument=shift.argument) for seed in range(plan.budget.seeds)]
 
 
 def _title(evolve: str) -> str:

@@ -136,6 +136,7 @@ def _notes(plan: Plan) -> tuple[str, ...]:
     return (
         f"Here: {plan.budget.seeds} search(es) of {plan.candidates} candidates, {plan.proposer} proposer, the learner "
         "and steps of the preset quick, on models of our own; scores at the end of training. The paper: 80 samples by "
-        "GPT-4o-mini, Isaac Gym, the best of each policy's checkpoints, in its units. Intervals of 95 %: of one search "
+        "GPT-4o-mini, Isaac Gym, the best of each policy's checkpoints, in its units; of the quadcopter minus the "
+        "distance. Intervals of 95 %: of one search "
         "over fresh training seeds, of several over searches.",
     )
