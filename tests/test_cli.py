@@ -13,6 +13,7 @@ from jaxreward.cli import main
 from jaxreward.commands import evolve as evolve_command
 from jaxreward.commands import tasks as tasks_command
 from jaxreward.commands.resolve import resolve
+from jaxreward.errors import ChangedSetting
 from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.runs import Run
 from jaxreward.training import PPO
@@ -213,6 +214,16 @@ def test_ask_and_tell_are_for_runs_answered_by_people(capsys, tmp_path):
         capsys, "evolve", "--resume", "--out", str(tmp_path), "--name", "bred", "--option", "islands=1"
     )
     assert status == 2 and "is islands=3 initial=8" in err, "as it is typed"
+
+
+def test_the_same_command_with_options_of_the_strategy_resumes_a_run(tmp_path):
+    settings = EvolveSettings(task="probe-choice", option=("initial=2",))
+    Run.create(tmp_path / "run", settings.as_config()).close()
+    words = ["--out", str(tmp_path), "--name", "run", "--resume", "--option", "initial=2"]
+    found = resolve(evolve_command.COMMANDS[0], words).settings
+    assert "initial=2" in found.option and "islands=3" in found.option
+    with pytest.raises(ChangedSetting, match="is islands=3 initial=2"):
+        resolve(evolve_command.COMMANDS[0], [*words[:-1], "initial=3"])
 
 
 def test_a_closed_output_pipe_is_no_error():

@@ -338,9 +338,9 @@ def test_the_policy_of_the_confirmed_best_is_kept_or_it_is_said_why_none_is(mach
     outcome = run(machine, tmp_path, **how, max_attempts=4)
     kept = [r for r in outcome.progress.results.values() if r.candidate.operator == "keep"]
     assert kept and outcome.best is not None and outcome.best.candidate.operator == "keep"
-    assert max(kept, key=lambda r: r.score.merit).candidate.id == outcome.best.candidate.id
+    assert max(kept, key=lambda r: r.score.merit if r.score else -1.0).candidate.id == outcome.best.candidate.id
     digest = json.loads((tmp_path / "run" / "best-policy.json").read_text())["digest"]
-    assert digest == outcome.best.candidate.summary.digest
+    assert outcome.best.candidate.summary is not None and digest == outcome.best.candidate.summary.digest
     told = list[str]()
 
     class Told(Silent):

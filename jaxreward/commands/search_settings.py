@@ -22,6 +22,7 @@ from jaxreward.files import is_there
 from jaxreward.proposers.llm.llm_settings import LlmSettings
 from jaxreward.proposers.registry import load_proposer
 from jaxreward.runs.run import no_run, read_config
+from jaxreward.search.option_text import read_options
 from jaxreward.search.registry import load_strategy
 from jaxreward.sentences import mention
 from jaxreward.tasks import is_file, is_task_name
@@ -111,6 +112,7 @@ def _resumed(path: Path, new: Resolved[EvolveSettings], given: Given[EvolveSetti
             name: Any = {option: named_again(recorded, given.get(option, ""), f"the run {path}", path, option)}
             started, resolved = dataclasses.replace(started, **name), resolved.with_settings(**name)
     _load(resolved.settings)
+    resolved = _with_all_options(started, resolved)
     try:
         _require_same(path, started, resolved.settings, given.page.name)
     except UserError as error:
@@ -140,6 +142,17 @@ def _with_own_models(path: Path, resolved: Resolved[EvolveSettings], found: LlmS
         llm = own_limit(proposer, found, llm)
     require_own(path, proposer, of_folder, found, llm)
     return resolved.with_settings(llm=llm)
+
+
+def _with_all_options(started: EvolveSettings, resolved: Resolved[EvolveSettings]) -> Resolved[EvolveSettings]:
+    """With the options of the strategy that a run was started with, all of which its folder has, where those that are
+    given are among them."""
+    s = resolved.settings
+    if s.strategy != started.strategy:
+        return resolved
+    whole = read_options(s.strategy, started.option)
+    given = read_options(s.strategy, s.option)
+    return resolved.with_settings(option=started.option) if given.items() <= whole.items() else resolved
 
 
 def _require_same(path: Path, started: EvolveSettings, again: EvolveSettings, command: str) -> None:
