@@ -6,7 +6,7 @@ shuffled subgoals.
 The tasks are by default the generated rulesets of `xland_generator.LADDER`. Shuffled subgoals are of the task's
 vocabulary too, but say nothing of what leads to its goal: every fragment that a subgoal names is replaced by another of
 its kind, the same everywhere. The task's own reward stays. All programs of a task train side by side. The same command
-goes on with the tasks that its file lacks.
+goes on with the tasks that its file lacks; each row has its commit.
 """
 
 from __future__ import annotations
@@ -105,7 +105,12 @@ def task_row(name: str, s: RandomProgramsSettings) -> dict[str, Any]:
     )
     reached = iter(result.success[:, 0].tolist())
     values = [None if program is None else next(reached) for program in checked]
-    row: dict[str, Any] = {"task": name, "compile_s": round(result.compile_s, 1), "run_s": round(result.run_s, 1)}
+    row: dict[str, Any] = {
+        "task": name,
+        "commit": commit() or "unknown",
+        "compile_s": round(result.compile_s, 1),
+        "run_s": round(result.run_s, 1),
+    }
     begin = 0
     for kind, of in sources.items():
         own = values[begin : begin + len(of)]
@@ -123,8 +128,8 @@ def _begun(path: Path | None, how: Mapping[str, Any]) -> dict[str, Any] | None:
     if path is None or not path.exists():
         return None
     report = json.loads(path.read_text(encoding="utf-8"))
-    if any(report.get(name) != value for name, value in {**how, "commit": commit() or "unknown"}.items()):
-        raise UserError(f"{path} has results of other settings, or of another commit: give another --out")
+    if any(report.get(name) != value for name, value in how.items()):
+        raise UserError(f"{path} has results of other settings: give another --out")
     return report
 
 
