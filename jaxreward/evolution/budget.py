@@ -49,13 +49,13 @@ def ends(
     """The exhausted budget, if any, and what is to be scored again before the search ends for it, which takes
     environment steps and device seconds alone."""
     end = budget_spent(s, strategy, proposer, progress)
-    return end, [] if end is None or _training_spent(s, progress) else strategy.confirmations(progress.state)
+    return end, [] if end is None or _training_spent(s, progress) else strategy.to_confirm(progress.state)
 
 
 def unconfirmed(s: EvolveSettings, strategy: SearchStrategy[Any], end: End, progress: Progress[Any]) -> str:
     """Why the best of a search that ends is not confirmed, as a sentence; empty where it is, or was not to be."""
     reason = (_training_spent(s, progress) or end).reason
-    return f"the best is not confirmed on fresh seeds: {reason}" if strategy.confirmations(progress.state) else ""
+    return f"the best is not confirmed on fresh seeds: {reason}" if strategy.to_confirm(progress.state) else ""
 
 
 def next_requests(

@@ -90,7 +90,7 @@ class SearchStrategy(ABC, Generic[M]):
     (`jaxreward.search.bandit`); `models` are the choices, fewer than two leave the choice to the proposer.
     With `ablations`, each new best program, once the founders (`initial`) are trained, is tried without each of so many
     groups of its parts, and what they turned out to be worth is shown with it from then on. With `confirm`, programs
-    that may be the best are scored again when the search ends (`confirmations`), until the best is one of them.
+    that may be the best are scored again when the search ends (`to_confirm`), until the best is one of them.
     """
 
     name: ClassVar[str]
@@ -168,7 +168,7 @@ class SearchStrategy(ABC, Generic[M]):
         return self._requests(state, drafts)
 
     @final
-    def confirmations(self, state: State[M]) -> list[Request]:
+    def to_confirm(self, state: State[M]) -> list[Request]:
         """Requests to score programs again before the search ends, with the option `confirm`; none once the best is one
         of those."""
         return self._requests(state, state.confirmation.drafts() if state.confirmation is not None else ())

@@ -26,7 +26,10 @@ def text(figure: dict[str, Any] | None, digits: int) -> str:
 @pytest.mark.parametrize(("name", "digits"), [("figure4", 3), ("table2", 3), ("table1", 1), ("table1_ant", 1)])
 def test_the_page_has_the_numbers_of_the_results(name: str, digits: int) -> None:
     report = json.loads((ROOT / "benchmarks" / "results" / f"grace_{name}.json").read_text())
-    assert not report["missing"] and report["entry"] == f"grace/{name.removesuffix('_ant')}" == entry_of(report["entry"]).name
+    assert (
+        not report["missing"]
+        and report["entry"] == f"grace/{name.removesuffix('_ant')}" == entry_of(report["entry"]).name
+    )
     assert f"{report['command']} --out runs/grace" in PAGE and report["machines"][0]["commit"] in PAGE
     shown = PAGE.partition(f"<!-- {name} -->")[2].partition(f"<!-- /{name} -->")[0]
     (table,) = report["tables"]

@@ -75,13 +75,13 @@ def test_every_strategy_confirms_what_it_found(name, landscape, result):
     state = world.search(strategy, 20, 4)
     assert all(request.operator != "keep" for request in world.requests)
     before, trained = strategy.best(state), state.counts.trained
-    requests = strategy.confirmations(state)
+    requests = strategy.to_confirm(state)
     assert {request.operator for request in requests} == {"keep"}
     results = [again(request.parents[0], result, 0.01) for request in requests]
     after = strategy.tell(state, results)
     assert strategy.best(after) != before
     assert after.memory == state.memory and after.counts.trained == trained, "they are no new candidates"
-    assert not make_strategy(name, budget=20).confirmations(state.__class__(state.memory))
+    assert not make_strategy(name, budget=20).to_confirm(state.__class__(state.memory))
 
 
 def test_a_confirmed_program_is_not_ablated_again(result):
