@@ -276,8 +276,8 @@ class Evolution:
         waiting = self.questions()
         if not waiting:
             return
-        found = self.derived if self.given.vocabulary is None else None  # one that was given stays as it is
-        self._expanded = follow_expansions(self.proposer, self.objective, found, self.task, self._expanded)
+        if self.given.vocabulary is None:  # one that was given stays as it is
+            self._expanded = follow_expansions(self.proposer, self.objective, self.task, self._expanded)
         votes = [request for request in waiting if request.operator == "prefer"]
         if votes and self.judge is not None:
             answers = self.judge.judge_all(votes, self.rng_of)

@@ -11,7 +11,7 @@ from jaxreward.objectives.objective import Objective
 from jaxreward.programs import Program
 from jaxreward.proposers.genetic.genetic_proposer import GeneticProposer
 from jaxreward.proposers.proposer import Proposer
-from jaxreward.records import Failure, Proposal, Request, Vocabulary
+from jaxreward.records import Failure, Proposal, Request
 from jaxreward.runs import Progress
 from jaxreward.tasks import Task
 
@@ -44,16 +44,14 @@ def expansions_of(progress: Progress[Any]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def follow_expansions(
-    proposer: Proposer, objective: Objective, vocabulary: Vocabulary | None, task: Task, done: int
-) -> int:
+def follow_expansions(proposer: Proposer, objective: Objective, task: Task, done: int) -> int:
     """Let a proposer that builds programs from a vocabulary of data have terms of what policies showed that expanded
     these; returns how many of them it knows, `done` so far."""
     if not isinstance(proposer, GeneticProposer) or not isinstance(objective, DemonstrationObjective):
         return done
     expansions = objective.expansions
-    if vocabulary is not None and len(expansions) > done:
-        proposer.build_from(expanded_vocabulary(vocabulary, task, expansions))
+    if len(expansions) > done:
+        proposer.build_from(expanded_vocabulary(proposer.vocabulary, task, expansions[done:]))
     return len(expansions)
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, cast
+from statistics import fmean
+from typing import Any, ClassVar, cast
 
 from jaxreward import files
 from jaxreward.comparison.cells import Tools, Unfinished
@@ -16,7 +17,7 @@ from jaxreward.errors import FAILED_EXIT_CODE, USAGE_EXIT_CODE
 from jaxreward.evolution import run_search
 from jaxreward.evolution.costs import cost_s, search_s
 from jaxreward.evolution.final_evaluation import FIRST_SEED
-from jaxreward.evolution.presets import preset, quick_steps
+from jaxreward.evolution.presets import PAPER_BUDGETS, preset, quick_steps
 from jaxreward.evolution.settings import EvolveSettings
 from jaxreward.programs import Checker, Program
 from jaxreward.records import Evolve
@@ -51,15 +52,13 @@ def steps_of(part: str, plan: Plan) -> int:
     return plan.steps or quick_steps(task_name(part))
 
 
-class Cascade(NamedTuple):
-    """A short rung: the share of a training after which a candidate stops whose success is below the threshold."""
-
-    share: float
-    threshold: float
-
-
-CASCADES = {"xland-easy": Cascade(0.5, 0.05), "xland-medium": Cascade(0.5, 0.02), "xland-hard": Cascade(0.6, 0.01)}
-"""LIMEN's short runs (section 5.3), here the first part of the same training."""
+def rung_of(part: str, steps: int) -> dict[str, Any]:
+    """The settings of LIMEN's short run (section 5.3), here the first part of a training of so many steps; none for a
+    task without one."""
+    paper = PAPER_BUDGETS.get(part)
+    if paper is None or not paper.filter_steps:
+        return {}
+    return {"filter_steps": paper.filter_steps * steps // paper.steps, "filter_threshold": paper.filter_threshold}
 
 
 @dataclass(frozen=True)
@@ -86,9 +85,8 @@ class TrainedSearch(Cell):
     def settings(self, plan: Plan) -> dict[str, Any]:
         asked = {"model": list(plan.llm.model)} if plan.proposer == "llm" else {}
         steps = steps_of(self.part, plan)
-        rung = CASCADES.get(self.part)
-        cascade = {"rung": [rung.share, rung.threshold]} if rung else {}
-        return {"steps": steps, "candidates": plan.candidates, "proposer": plan.proposer, **asked, **cascade}
+        own = {"steps": steps, "candidates": plan.candidates, "proposer": plan.proposer}
+        return {**own, **asked, **rung_of(self.part, steps)}
 
     def env_steps(self, plan: Plan) -> int:
         s = self.search(plan)
@@ -100,14 +98,13 @@ class TrainedSearch(Cell):
 
     def search(self, plan: Plan) -> EvolveSettings:
         path, base = self._run_folder(plan), preset("quick", task_name(self.part))
-        steps, cascade = steps_of(self.part, plan), CASCADES.get(self.part)
-        rung = {"filter_steps": int(cascade.share * steps), "filter_threshold": cascade.threshold} if cascade else {}
+        steps = steps_of(self.part, plan)
         return dataclasses.replace(
             base, task_arg=TASK_ARGS.get(self.part, ()), strategy=self.strategy, evolve=cast(Evolve, self.evolve),
             option=(self.option,) if self.option else (), proposer=plan.proposer, candidates=plan.candidates,
             steps=steps, final_seeds=self.fresh, baselines=(), seed=self.seed, llm=plan.llm,
             unsafe_no_sandbox=plan.unsafe_no_sandbox, command=plan.command, out=path.parent, name=path.name,
-            resume=files.is_there(path / "config.toml"), **rung,
+            resume=files.is_there(path / "config.toml"), **rung_of(self.part, steps),
         )  # fmt: skip
 
     def run(self, plan: Plan, tools: Tools) -> Mapping[str, Any] | Unfinished:
@@ -251,15 +248,11 @@ def fresh_score(results: Results, cells: Sequence[Cell], name: str = FRESH) -> M
     if not known:
         return None
     measure = measure_of(task_of(cells[0].part))
-    values = [float(x) for x in known[0][name]] if len(known) == 1 else [_mean(n[name]) for n in known]
+    values = [float(x) for x in known[0][name]] if len(known) == 1 else [fmean(n[name]) for n in known]
     return Measured.of_episodes(values, sum(int(n["episodes"]) for n in known), measure)
 
 
-def number(results: Results, cells: Sequence[Cell], of: Any) -> Measured | None:
+def number(results: Results, cells: Sequence[Cell], of: Callable[[Mapping[str, Any]], float]) -> Measured | None:
     """The mean over cells of a function of their numbers; None without any."""
     values = [float(of(results[cell].numbers)) for cell in cells if cell in results]
     return Measured.of(values, rate=measure_of(task_of(cells[0].part)).rate) if values else None
-
-
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values)

@@ -42,7 +42,7 @@ class Confirmation:
     @property
     def best(self) -> Result | None:
         """The best by what is known now; where no more are to be scored again, the best of those that were."""
-        if self.leader is not None and (len(self.confirmed) >= MOST or not self.drafts()):
+        if self.leader is not None and not self.drafts():
             return self.leader
         standing = self._standing
         return standing[0] if standing else None

@@ -74,7 +74,8 @@ class Limen(SearchStrategy[LimenMemory]):
     def _ask(self, state: State[LimenMemory], n: int, rng: np.random.Generator) -> list[Draft]:
         # Islands take turns over the whole run, so that generations of one still visit them all.
         drafts = [self._draft(state, (state.num_results + k) % self.islands, rng) for k in range(n)]
-        if not self.patience or state.generation <= state.moved + self.patience:
+        found = state.best.candidate.generation if state.best is not None else 0
+        if not self.patience or state.generation <= found + self.patience:
             return drafts
         new = math.ceil(self.restarts * n)
         fresh = [Draft("scratch", draft.island, failures=draft.failures) for draft in drafts[:new]]

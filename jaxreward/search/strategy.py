@@ -55,7 +55,7 @@ class State(Generic[M]):
     `generation` counts calls of `tell`, `num_results` counts results of programs; `failures` holds the most
     recent failed programs, newest first; `declined` are operators that the proposer does not know and that are
     not requested again; `memory` belongs to the strategy; `bandit`, `ablations` and `confirmation` are there if the
-    options ask for them. `moved` is the generation that brought the best so far.
+    options ask for them.
     """
 
     memory: M
@@ -68,7 +68,6 @@ class State(Generic[M]):
     bandit: Bandit | None = None
     ablations: Ablations | None = None
     confirmation: Confirmation | None = None
-    moved: int = 0
 
     @property
     def told(self) -> int:
@@ -215,11 +214,11 @@ class SearchStrategy(ABC, Generic[M]):
             so_far = replace(state, memory=memory, num_results=state.num_results + len(others))
             memory = self._tell_ablated(so_far, ablated)
         memory = self._tell_words(replace(state, memory=memory), words) if words else memory
-        counts, best, failures, moved = state.counts, state.best, state.failures, state.moved
+        counts, best, failures = state.counts, state.best, state.failures
         for result in programs:
             counts = counts.add(result)
             if result.score is not None and (best is None or better(result, best)):
-                best, moved = result, state.generation
+                best = result
             if worth_showing(result):
                 failures = (result, *failures)[:MAX_FAILURES]
         for result in words:
@@ -238,7 +237,6 @@ class SearchStrategy(ABC, Generic[M]):
             bandit=state.bandit.updated(programs) if state.bandit is not None else None,
             ablations=state.ablations.updated(ablated) if state.ablations is not None else None,
             confirmation=state.confirmation.updated(programs, again) if state.confirmation is not None else None,
-            moved=moved,
         )
 
     @final

@@ -162,7 +162,7 @@ def test_a_share_starts_afresh_once_the_best_no_longer_changes(result, patience,
         assert [request.island for request in requests] == [(state.num_results + i) % 3 for i in range(8)]
         state = strategy.tell(state, [result(f"b{k}", 0.1, operator="improve", parents=("a0",))])
     assert counts == [0, 0, fresh, fresh], "after two generations without a better program"
-    state = strategy.tell(state, [result("c", 0.9, operator="improve", parents=("a0",))])
+    state = strategy.tell(state, [result("c", 0.9, generation=5, operator="improve", parents=("a0",))])
     assert all(request.operator != "scratch" for request in asked(strategy, state, 8))
 
 

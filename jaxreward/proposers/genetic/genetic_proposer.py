@@ -54,6 +54,7 @@ class GeneticProposer(OneByOne):
 
     def build_from(self, vocabulary: Vocabulary) -> None:
         """Build programs from another vocabulary from now on."""
+        self.vocabulary = vocabulary
         self.lexicon = Lexicon(vocabulary, FARMABLE if self.blocks is not None else 1.0)
 
     def propose(self, request: Request, rng: np.random.Generator) -> Proposal:

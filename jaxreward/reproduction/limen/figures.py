@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import ClassVar
 
 from jaxreward.reproduction.cell import Budget, Cell, Plan
@@ -118,7 +119,7 @@ class Figure5(LimenEntry):
     def _row(self, part: str, plan: Plan, results: Results) -> Row:
         drawn, found, paper = samples(part, plan), searches(part, plan), FIGURE_5[part]
         return Row(part, (
-            number(results, drawn, lambda n: _mean([s or 0.0 for s in n["scores"]])), _paper(paper.samples),
+            number(results, drawn, lambda n: fmean([s or 0.0 for s in n["scores"]] or [0.0])), _paper(paper.samples),
             number(results, drawn, lambda n: n["search"]),
             number(results, found, lambda n: n["search"]), _paper(paper.evolved),
         ))  # fmt: skip
@@ -160,7 +161,3 @@ def _title(evolve: str) -> str:
 
 def _paper(value: float | None) -> Figure:
     return None if value is None else Published(value)
-
-
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values) if values else 0.0

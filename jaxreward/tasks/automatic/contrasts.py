@@ -114,14 +114,8 @@ def contrast_vocabulary(vocabulary: Vocabulary, played: Play) -> Vocabulary:
 def with_more_contrasts(vocabulary: Vocabulary, played: Play) -> Vocabulary:
     """`vocabulary` with terms of what other labelled transitions differ in most: of few columns, since there may be
     many such sets."""
-    return vocabulary.model_copy(
-        update={
-            "fragments": (
-                *vocabulary.fragments,
-                *_terms(contrasts_of(vocabulary, played)[:MORE], _names(vocabulary)),
-            )
-        }
-    )
+    more = _terms(contrasts_of(vocabulary, played)[:MORE], _names(vocabulary))
+    return vocabulary.model_copy(update={"fragments": (*vocabulary.fragments, *more)})
 
 
 def _names(vocabulary: Vocabulary) -> set[str]:
