@@ -43,7 +43,7 @@ class Arg:
     """The smallest value; a number is finite too."""
     positive: bool = False
     """The value is a positive number."""
-    renamed: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    renamed: Mapping[str | bool, str] = dataclasses.field(default_factory=dict)
     """Values of earlier versions, and the value of today for each."""
 
 
@@ -202,7 +202,7 @@ def values_of(kind: type, table: Mapping[str, Any], origin: str | TableWords, pr
             message = words.unknown(f"{prefix}{written}", f"{prefix}{near}" if near else "", fields)
             raise InvalidSetting(message, f"{prefix}{written}")
         hint, arg = fields[key]
-        if isinstance(value, str):
+        if isinstance(value, str | bool):
             value = arg.renamed.get(value, value)
         if dataclasses.is_dataclass(hint):
             if not isinstance(value, Mapping):

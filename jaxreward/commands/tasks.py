@@ -39,7 +39,7 @@ def run(resolved: Resolved[TasksSettings]) -> int:
     found = card(task)
     print(f"{task.name}, {task.horizon} steps an episode\n\n{task.description}\n\n{found.state_doc}")
     if steps := [f"  {k}. {subgoal.words}" for k, subgoal in enumerate(found.subgoals.chain, 1)]:
-        print("\n".join(["\nSubgoals (--blocks):", *steps]))
+        print("\n".join(["\nSubgoals (--blocks auto):", *steps]))
     options = ", ".join(f"{name}={value}" for name, value in options_of(task).items())
     print(f"\nOptions (--task-arg KEY=VALUE): {options}" if options else "")
     if settings.vocabulary is not None:

@@ -104,6 +104,11 @@ class CompareSettings(SearchOptions):
                 "proposers",
                 "llm",
             )
+        for name in ("blocks", "surrogate"):
+            if getattr(self, name) not in ("auto", 0) and "genetic" not in self.proposers:
+                genetic = mention("proposers", ["genetic"])
+                message = f"{mention(name)} is for {genetic}; name it, or leave {mention(name)} out"
+                raise InvalidSetting(message, name, "proposers")
         check_bounds(self)
         for text in self.option:
             strategy, dot, rest = text.partition(".")
@@ -154,6 +159,8 @@ class CompareSettings(SearchOptions):
                     base, strategy=strategy, option=option, bandit=self.bandit, proposer=proposer, seed=seed,
                     ablations=self.ablations if strategy_class(strategy).ablates else 0,
                     confirm_seeds=self.confirm_seeds if strategy_class(strategy).confirms else 0,
+                    blocks=self.blocks if proposer == "genetic" else "auto",
+                    surrogate=self.surrogate if proposer == "genetic" else 0,
                     llm=self.llm if proposer == "llm" else LlmSettings(),
                     name=SearchKey(task, strategy, proposer, seed).name,
                 ), given))  # fmt: skip
@@ -177,6 +184,7 @@ class CompareSettings(SearchOptions):
         default = preset("quick", self.own_tasks.get(task, task), platform=self.platform)
         shared = {f.name: getattr(self, f.name) for f in dataclasses.fields(SearchOptions)}
         shared |= {"llm": LlmSettings(), "bandit": False, "ablations": 0, "confirm_seeds": 0}
+        shared |= {"blocks": "auto", "surrogate": 0}
         shared |= {"dry_run": False, "json": False}
         return EvolveSettings(**{
             **shared, "task": task, "evolve": self.evolve, "candidates": self.candidates, "baselines": (),

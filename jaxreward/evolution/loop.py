@@ -18,7 +18,7 @@ from jaxreward.errors import End, EndCause, UserError
 from jaxreward.evolution.artifacts import comparable, save_best_policy, save_for_judges, save_interface
 from jaxreward.evolution.budget import ends, next_requests, unconfirmed
 from jaxreward.evolution.endings import ending
-from jaxreward.evolution.own_answers import expansions_of, follow_expansions, own_answer, room_of, training_of
+from jaxreward.evolution.own_answers import expansions_of, follow_expansions, known_of, own_answer, room_of, training_of
 from jaxreward.evolution.profiling import Profile
 from jaxreward.evolution.repair import repair_requests
 from jaxreward.evolution.settings import EvolveSettings
@@ -113,6 +113,7 @@ class Evolution:
             name=name or run.path.name,
             shared_exchanges=elsewhere,
             prefetch=self._prefetch,
+            known=lambda: known_of(self.progress),
             on_endpoint=watcher.note,
         )
         self.proposer.open(context)

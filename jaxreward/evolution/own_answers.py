@@ -10,9 +10,10 @@ from jaxreward.objectives.demonstrations.objective import DemonstrationObjective
 from jaxreward.objectives.objective import Objective
 from jaxreward.programs import Program
 from jaxreward.proposers.genetic.genetic_proposer import GeneticProposer
-from jaxreward.proposers.proposer import Proposer
+from jaxreward.proposers.proposer import Known, Proposer
 from jaxreward.records import Failure, Proposal, Request
 from jaxreward.runs import Progress
+from jaxreward.search.selection import merit
 from jaxreward.tasks import Task
 
 
@@ -53,6 +54,12 @@ def follow_expansions(proposer: Proposer, objective: Objective, task: Task, done
     if len(expansions) > done:
         proposer.build_from(expanded_vocabulary(proposer.vocabulary, task, expansions[done:]))
     return len(expansions)
+
+
+def known_of(progress: Progress[Any]) -> tuple[Known, ...]:
+    """The programs that have a score."""
+    results = progress.results.values()
+    return tuple(Known(r.candidate.source, merit(r)) for r in results if r.score is not None)
 
 
 def room_of(progress: Progress[Any]) -> tuple[int, int]:

@@ -14,8 +14,10 @@ from jaxreward.training.hyperparameters import CollectorOption, CompileOption, P
 from jaxreward.training.plan import EVAL_EPISODES
 
 ObjectiveName = Literal["training", "demonstrations"]
+Switch = Literal["auto", "on", "off"]
 VocabularyOption = Literal["auto", "own", "derived", "both"]
-_OLD_COLLECTORS = {"linked": "stepwise", "hasty": "fused"}
+_OLD_COLLECTORS: dict[str | bool, str] = {"linked": "stepwise", "hasty": "fused"}
+_WAS_A_FLAG: dict[str | bool, str] = {True: "on", False: "off"}
 
 
 @dataclass(frozen=True)
@@ -62,9 +64,12 @@ class SearchOptions(TrainingOptions):
     vocabulary: VocabularyOption = "auto"
     """What the genetic proposer builds programs from. own: the vocabulary that the task brings; derived: one made from
     the task's view, random play and reward; both; auto: its own, and derived where it brings none."""
-    blocks: bool = False
-    """Genetic proposer: build programs in blocks, one for each subgoal. The task must say what leads to its goal
-    (`jaxreward tasks NAME`), as XLand's do."""
+    blocks: Annotated[Switch, Arg(renamed=_WAS_A_FLAG)] = "auto"
+    """Genetic proposer: whether programs are built in blocks, one for each subgoal. auto: where the task says what
+    leads to its goal (`jaxreward tasks NAME`), as XLand's do."""
+    surrogate: Annotated[int, Arg(least=0)] = 0
+    """Genetic proposer: programs drawn for each that is proposed, the one that is best by a linear model of the scores
+    so far; 0: one. From a dozen scores on."""
     progress: bool = False
     """Compare programs by how far episodes came where no success is above that of random actions. The task must say
     what comes before success, as XLand's with rules or two objects do; final tables are by success alone."""

@@ -129,7 +129,8 @@ class EvolveSettings(SearchOptions):
         if self.proposer in ("llm", "manual"):
             return {"settings": self.llm}
         if self.proposer == "genetic":
-            return {"blocks": True} if self.blocks else {}
+            blocks = {} if self.blocks == "auto" else {"blocks": self.blocks == "on"}
+            return blocks | ({"surrogate": self.surrogate} if self.surrogate else {})
         return {"recording": self.recording} if self.recording else {}
 
     @property
@@ -279,13 +280,15 @@ def _check_proposer(settings: EvolveSettings) -> None:
             "recording",
             "proposer",
         )
-    if settings.blocks and (settings.proposer != "genetic" or settings.objective != "training"):
+    if settings.blocks != "auto" and (settings.proposer != "genetic" or settings.objective != "training"):
         raise InvalidSetting(
             f"{mention('blocks')} is for {mention('proposer', 'genetic')} and {mention('objective', 'training')}",
             "blocks",
             "proposer",
             "objective",
         )
+    if settings.surrogate and settings.proposer != "genetic":
+        raise InvalidSetting(f"{mention('surrogate')} is for {mention('proposer', 'genetic')}", "surrogate", "proposer")
     if settings.proposer != "replay" and settings.recording is not None:
         raise InvalidSetting(
             f"{mention('recording')} is for {mention('proposer', 'replay')}; the {settings.proposer} proposer "

@@ -122,6 +122,8 @@ class Setup:
         else:
             vocabulary, is_kept = search_vocabulary(settings, task)
         described = task_card(task, observation, settings.ppo).model_copy(update={"vocabulary": vocabulary})
+        if given.vocabulary or settings.vocabulary == "derived":  # in place of the task's: nothing of that comes back
+            described = described.model_copy(update={"subgoals": described.subgoals.of(vocabulary)})
         if settings.objective == "demonstrations":
             described = without_words(described, task, objective, settings.demonstrations)
         if given.proposer is not None:

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -15,6 +15,13 @@ from jaxreward.records import Exchange, Proposal, Request
 
 RngOf = Callable[[Request], np.random.Generator]
 """The random generator of a request, the same whenever it is asked for."""
+
+
+class Known(NamedTuple):
+    """A program of the run that has a score, and how good it is: of two, the larger is better."""
+
+    source: str
+    merit: tuple[float, ...]
 
 
 class Transcript(Protocol):
@@ -47,6 +54,7 @@ class Context:
         status: shows what is going on now, replacing what it showed before.
         name: of the run that a user would resume; the folder's where it is empty.
         shared_exchanges: of other searches, which count for the same budgets.
+        known: the programs that have a score.
         on_endpoint: called before the first call of each language model with a sentence that says where its calls go.
         prefetch: called, from any thread, with a proposal as soon as there is one; it will be among the answers.
     """
@@ -59,6 +67,7 @@ class Context:
     name: str = ""
     shared_exchanges: Sequence[Exchange] = ()
     prefetch: Callable[[Proposal], None] = lambda _: None
+    known: Callable[[], Sequence[Known]] = lambda: ()
     on_endpoint: Callable[[str], None] = lambda _: None
 
 

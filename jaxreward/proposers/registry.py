@@ -16,7 +16,7 @@ from jaxreward.sentences import mention
 from jaxreward.user_files import Wanted, class_from_file, failed
 
 _PROPOSERS = {
-    "genetic": ("genetic.genetic_proposer", "GeneticProposer", ("blocks",)),
+    "genetic": ("genetic.genetic_proposer", "GeneticProposer", ("blocks", "surrogate")),
     "llm": ("llm.llm_proposer", "LlmProposer", ("settings",)),
     "manual": ("human.manual", "ManualProposer", ("settings",)),
     "replay": ("replay", "ReplayProposer", ("recording",)),
@@ -58,7 +58,7 @@ def make_proposer(name: str, card: TaskCard, **options: Any) -> Proposer:
     """Make the proposer called `name` for a task.
 
     Args:
-        name: `genetic`, with `blocks`, whether programs are built for the subgoals of the task; `llm` and `manual` with
+        name: `genetic`, with `blocks` and `surrogate` as `GeneticProposer` has them; `llm` and `manual` with
             `settings`, an `LlmSettings`; `replay` with `recording`: an events.jsonl, the folder that holds one, or a
             mapping from request id to `Proposal`; or a file that `load_proposer` has imported.
         card: the task's words and vocabulary.

@@ -68,6 +68,11 @@ class Subgoals(Record):
         reward = self.reward if self.reward in known else ""
         return self.model_copy(update={"chain": tuple(map(kept, self.chain)), "reward": reward})
 
+    def of(self, vocabulary: Vocabulary) -> Subgoals:
+        """With what another vocabulary than the task's has of them."""
+        own = self.model_copy(update={"vocabulary": Vocabulary()})
+        return own.within({fragment.name for fragment in vocabulary.fragments})
+
     def missing(self, known: Container[str]) -> tuple[str, str] | None:
         """The first name that is not among `known`, after the words of the subgoal that has it; those of the reward are
         empty."""

@@ -42,7 +42,7 @@ def has(source, subgoal):
 
 def test_most_programs_from_scratch_have_a_block_for_every_subgoal():
     blocks = [PROPOSER.propose(request(), rng(seed)).source for seed in range(100)]
-    without_blocks = GeneticProposer(CARD)
+    without_blocks = GeneticProposer(CARD, blocks=False)
     plain = [without_blocks.propose(request(), rng(seed)).source for seed in range(100)]
     share = [np.mean([has(s, HOLD) and has(s, JOIN) for s in sources]) for sources in (blocks, plain)]
     assert share[0] > 0.4 > 0.1 > share[1]
@@ -53,9 +53,8 @@ def test_most_programs_from_scratch_have_a_block_for_every_subgoal():
 def test_without_blocks_nothing_changes():
     bare = CARD.model_copy(update={"subgoals": type(CARD.subgoals)()})
     for seed in range(20):
-        assert GeneticProposer(CARD).propose(request(), rng(seed)) == GeneticProposer(bare).propose(
-            request(), rng(seed)
-        )
+        off = GeneticProposer(CARD, blocks=False).propose(request(), rng(seed))
+        assert off == GeneticProposer(bare).propose(request(), rng(seed))
 
 
 @pytest.mark.parametrize("operator", ["improve", "reflect", "crossover", "structure", "weights", "different", "path"])
@@ -126,6 +125,8 @@ def test_blocks_need_subgoals_and_the_genetic_proposer():
     with pytest.raises(InvalidSetting, match="robot says no subgoals"):
         make_proposer("genetic", ROBOT, blocks=True)
     with pytest.raises(InvalidSetting, match="blocks"):
-        EvolveSettings(blocks=True, proposer="llm").check()
-    assert EvolveSettings(blocks=True).proposer_options() == {"blocks": True}
+        EvolveSettings(blocks="on", proposer="llm").check()
+    options = [EvolveSettings(blocks=said).proposer_options() for said in ("auto", "on", "off")]
+    assert options == [{}, {"blocks": True}, {"blocks": False}]
+    assert GeneticProposer(CARD).blocks is not None and GeneticProposer(ROBOT).blocks is None
     assert {*CHANCES} == {*FEATURES, *TERMS}

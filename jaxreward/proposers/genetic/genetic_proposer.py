@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -14,8 +14,9 @@ from jaxreward.proposers.genetic.breeding import PARENTLESS, BreedingContext, br
 from jaxreward.proposers.genetic.genome import ENTRY, Genome, Part, read, write
 from jaxreward.proposers.genetic.lexicon import Lexicon
 from jaxreward.proposers.genetic.planning import plan
+from jaxreward.proposers.genetic.surrogate import Surrogate
 from jaxreward.proposers.genetic.variation import Variation
-from jaxreward.proposers.proposer import OneByOne
+from jaxreward.proposers.proposer import Answers, Context, Known, OneByOne, RngOf
 from jaxreward.records import Failure, Proposal, Request, Result, TaskCard, Vocabulary
 from jaxreward.sentences import mention
 
@@ -38,31 +39,48 @@ class GeneticProposer(OneByOne):
 
     name = "genetic"
 
-    def __init__(self, card: TaskCard, blocks: bool = False):
+    def __init__(self, card: TaskCard, blocks: bool | None = None, surrogate: int = 0):
         """Args:
-        blocks: build programs in blocks, one for each subgoal that the task says.
+        blocks: build programs in blocks, one for each subgoal that the task says; None: where it says any.
+        surrogate: programs drawn for each request, of which the one that the run's scores predict to be the best is
+            proposed; 0: one is drawn.
 
         Raises:
-            InvalidSetting: blocks for a task that says none, or no vocabulary.
+            InvalidSetting: blocks for a task that says none of this vocabulary, or no vocabulary.
         """
-        if blocks and not card.subgoals.chain:
-            message = f"{card.name} says no subgoals to build blocks for: leave {mention('blocks')} out"
+        vocabulary = card.vocabulary if blocks is False else card.subgoals.joined(card.vocabulary)
+        said = Blocks(card.subgoals.within({fragment.name for fragment in vocabulary.fragments}))
+        if blocks and not said.chain:
+            message = f"{card.name} says no subgoals to build blocks for: leave {mention('blocks', 'on')} out"
             raise InvalidSetting(message, "blocks")
-        self.blocks = Blocks(card.subgoals) if blocks else None
-        vocabulary = card.subgoals.joined(card.vocabulary) if blocks else card.vocabulary
+        self.blocks = said if said.chain and blocks is not False else None
+        self.draws = max(1, surrogate)
+        self._known: Callable[[], Sequence[Known]] = tuple
+        self._surrogate: Surrogate | None = None
         self.build_from(vocabulary)
+
+    def open(self, context: Context) -> None:
+        self._known = context.known
 
     def build_from(self, vocabulary: Vocabulary) -> None:
         """Build programs from another vocabulary from now on."""
         self.vocabulary = vocabulary
         self.lexicon = Lexicon(vocabulary, FARMABLE if self.blocks is not None else 1.0)
 
+    def propose_all(self, requests: Sequence[Request], rng_of: RngOf) -> Answers:
+        self._surrogate = Surrogate.of(self._known()) if self.draws > 1 else None
+        return super().propose_all(requests, rng_of)
+
     def propose(self, request: Request, rng: np.random.Generator) -> Proposal:
         if request.operator in WORDS:
             return self._words(request, rng)
         parts: tuple[Part, ...] = tuple(ENTRY) if request.evolve == "both" else (request.evolve,)
         context = self._context(request, parts, rng)
-        return Proposal(request_id=request.id, source=write(_new(request.operator, context)), proposer=self.name)
+        child = _new(request.operator, context)
+        if self._surrogate is not None and request.operator != "ablate":
+            drawn = [child, *(_new(request.operator, context) for _ in range(self.draws - 1))]
+            child = drawn[self._surrogate.choice(drawn, rng)]
+        return Proposal(request_id=request.id, source=write(child), proposer=self.name)
 
     def _context(self, request: Request, parts: tuple[Part, ...], rng: np.random.Generator) -> BreedingContext:
         def readable(results: Sequence[Result]) -> list[Parent]:
