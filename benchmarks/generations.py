@@ -29,6 +29,8 @@ from benchmarks.machine import machine
 from jaxreward.commands.resolve import parse
 from jaxreward.errors import UserError
 from jaxreward.programs import Checker, Program
+from jaxreward.proposers.genetic.coverage import covering
+from jaxreward.proposers.genetic.genetic_proposer import GeneticProposer
 from jaxreward.proposers.registry import make_proposer
 from jaxreward.records import Proposal, Request, Result, Score
 from jaxreward.runs.fold import candidate_of
@@ -56,6 +58,8 @@ class GenerationSettings:
     """Environments of an agent."""
     seed: int = 0
     """Of the search."""
+    expected: bool = False
+    """Have all parts of the vocabulary in the bank from the first, as a search does."""
     limit_s: float = 1800.0
     """Give compiling up after so long."""
     cuda_site: Path | None = None
@@ -156,16 +160,21 @@ def populations(s: GenerationSettings, folder: Path, note: Callable[[str], None]
 
     scratch = programs_of(s.task, 2 * s.candidates, folder)
     first, later = scratch[: s.candidates], scratch[s.candidates :]
-    bank = Banks().of(first, s.candidates * s.seeds * s.envs)
-    if bank is None:
-        raise UserError(f"no program of {s.task} is worth a bank with so many --candidates")
+    task, banks, expected = make_task(s.task), Banks(), list[Program]()
     with Checker() as checker:
-        search = Search(make_task(s.task), checker, s.seed)
+        if s.expected:
+            sources = covering(GeneticProposer(card(task)).lexicon)
+            expected = [program for _, program in checker.check_many(sources, task) if program is not None]
+            banks.expect(expected)
+        bank = banks.of(first, s.candidates * s.seeds * s.envs)
+        if bank is None:
+            raise UserError(f"no program of {s.task} is worth a bank with so many --candidates")
+        search = Search(task, checker, s.seed)
         search.begin(first)
         found = bred(search, s.candidates, lambda program: bank.covers(parts_of(program)), note)
     about = found.pop("about")
     order = {"first": first, "known parts": found["known parts"], "second": found["second"], "from scratch": later}
-    return {"populations": order, "second_generation": about}
+    return {"populations": order, "second_generation": about, "expected": expected}
 
 
 # ---- compiling, in a process of its own
@@ -173,13 +182,15 @@ def populations(s: GenerationSettings, folder: Path, note: Callable[[str], None]
 
 @dataclass(frozen=True)
 class Job:
-    """What the process compiles; `populations` are names and files of `carried.write_programs`."""
+    """What the process compiles; `populations` are names and files of `carried.write_programs`, `expected` is one of
+    the programs whose parts are in every bank, or empty."""
 
     task: str
     device: str
     seeds: int
     envs: int
     populations: Sequence[tuple[str, str]]
+    expected: str = ""
 
 
 def compiled(job: Job) -> list[dict[str, Any]]:
@@ -195,6 +206,8 @@ def compiled(job: Job) -> list[dict[str, Any]]:
     first_to_go()
     task, ppo, device = make_task(job.task), learner(job.task, job.envs), DEVICES[job.device].device()
     rows, bank, width, terms = list[dict[str, Any]](), None, 0, 0
+    if job.expected:
+        BANKS.expect(read_programs(Path(job.expected), task))
     for name, path in job.populations:
         programs = read_programs(Path(path), task)
         cpu, wall = time.process_time(), time.perf_counter()
@@ -218,14 +231,17 @@ def run(s: GenerationSettings) -> int:
     s.check()
     env = environment(s.device, s.cuda_site, s.libtpu)
     where = {key: value for key, value in machine().items() if key not in ("device", "devices")}
-    settings = {key: getattr(s, key) for key in ("task", "device", "candidates", "seeds", "envs", "seed")}
+    settings = {key: getattr(s, key) for key in ("task", "device", "candidates", "seeds", "envs", "seed", "expected")}
     report: dict[str, Any] = {"benchmark": "generations", **settings, "platform": DEVICES[s.device].platform, **where}
     with tempfile.TemporaryDirectory() as scratch:
         drawn = populations(s, s.programs or Path(scratch), lambda line: print(line, flush=True))
         paths = [(name, str(Path(scratch) / f"{k}.json.gz")) for k, name in enumerate(drawn["populations"])]
         for (_, path), programs in zip(paths, drawn["populations"].values(), strict=True):
             write_programs(Path(path), programs)
-        job = Job(s.task, s.device, s.seeds, s.envs, paths)
+        expected = str(Path(scratch) / "expected.json.gz") if drawn["expected"] else ""
+        if expected:
+            write_programs(Path(expected), drawn["expected"])
+        job = Job(s.task, s.device, s.seeds, s.envs, paths, expected)
         found = in_a_process([str(Path(__file__)), "one", json.dumps(asdict(job))], env, s.limit_s)
     report |= found | {"second_generation": drawn["second_generation"]}
     for row in report.get("rows", ()):

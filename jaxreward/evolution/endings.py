@@ -1,15 +1,17 @@
-"""The last event of a search: finished, or failed if nothing was ever trained."""
+"""How a search ends, or is cut short: its last event, and that requests are taken back."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 from jaxreward.config import label_of
 from jaxreward.errors import End
 from jaxreward.evolution.settings import EvolveSettings
-from jaxreward.records import Failure, Result
-from jaxreward.runs import Failed, Finished, Progress
+from jaxreward.proposers.llm.cost import Amount
+from jaxreward.records import Exchange, Failure, Result
+from jaxreward.runs import Failed, Finished, Progress, Withdrawn
 from jaxreward.sentences import RESUME, Sentence, mention
 
 _REMEDY = {
@@ -47,3 +49,12 @@ def _why(failures: list[Failure]) -> str:
         return f"the only program was rejected, {said}"
     all_so = "all of them so" if count == len(failures) else f"{count} of them so"
     return f"{len(failures)} programs were rejected, {all_so}: {said}"
+
+
+def withdrawn(end: End, lost: Sequence[Exchange]) -> Withdrawn:
+    """That the requests without an answer are taken back; `lost` are the exchanges that they had."""
+    amount = Amount.of(lost)
+    return Withdrawn(
+        reason=end.reason, cause=end.cause, calls=amount.requests, tokens=amount.tokens, cost_usd=amount.usd,
+        unpriced_tokens=amount.unpriced,
+    )  # fmt: skip

@@ -17,8 +17,16 @@ import numpy as np
 from jaxreward.errors import End, EndCause, UserError
 from jaxreward.evolution.artifacts import comparable, save_best_policy, save_for_judges, save_interface
 from jaxreward.evolution.budget import ends, next_requests, unconfirmed
-from jaxreward.evolution.endings import ending
-from jaxreward.evolution.own_answers import expansions_of, follow_expansions, known_of, own_answer, room_of, training_of
+from jaxreward.evolution.endings import ending, withdrawn
+from jaxreward.evolution.own_answers import (
+    covering_of,
+    expansions_of,
+    follow_expansions,
+    known_of,
+    own_answer,
+    room_of,
+    training_of,
+)
 from jaxreward.evolution.profiling import Profile
 from jaxreward.evolution.repair import repair_requests
 from jaxreward.evolution.settings import EvolveSettings
@@ -28,7 +36,6 @@ from jaxreward.evolution.watcher import Watcher
 from jaxreward.objectives.objective import Bench
 from jaxreward.operators import OWN, REPEATS
 from jaxreward.programs import Checker, Program
-from jaxreward.proposers.llm.cost import Amount
 from jaxreward.proposers.proposer import Context
 from jaxreward.records import Candidate, Exchange, Proposal, Request, Score
 from jaxreward.runs import (
@@ -50,7 +57,6 @@ from jaxreward.runs import (
     Told,
     Trained,
     TranscriptLog,
-    Withdrawn,
     advance,
     fold,
 )
@@ -121,7 +127,8 @@ class Evolution:
             self.judge.open(context)
         self.bench = Bench(
             run.path, self.store, checker, lambda: expansions_of(self.progress),
-            lambda: tuple(self.progress.results.values()), lambda: room_of(self.progress), self._watch,
+            lambda: tuple(self.progress.results.values()), lambda: room_of(self.progress),
+            lambda: covering_of(self.proposer), self._watch,
             lambda: stop.requested,
         )  # fmt: skip
         self.objective.open(self.bench)
@@ -291,12 +298,7 @@ class Evolution:
             raise answers.stopped
         if answers.spent is not None:
             ids = {request.id for request in self._open.unproposed()}
-            lost = Amount.of(e for e in self.transcript.exchanges() if e.request_id in ids)
-            end = answers.spent
-            self.log(Withdrawn(
-                reason=end.reason, cause=end.cause, calls=lost.requests, tokens=lost.tokens, cost_usd=lost.usd,
-                unpriced_tokens=lost.unpriced,
-            ))  # fmt: skip
+            self.log(withdrawn(answers.spent, [e for e in self.transcript.exchanges() if e.request_id in ids]))
 
     def _parent(self, request: Request) -> Program | None:
         """The program of the first parent of a request."""

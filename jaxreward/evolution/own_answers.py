@@ -9,6 +9,7 @@ from jaxreward.evolution.vocabulary import expanded_vocabulary
 from jaxreward.objectives.demonstrations.objective import DemonstrationObjective
 from jaxreward.objectives.objective import Objective
 from jaxreward.programs import Program
+from jaxreward.proposers.genetic.coverage import covering
 from jaxreward.proposers.genetic.genetic_proposer import GeneticProposer
 from jaxreward.proposers.proposer import Known, Proposer
 from jaxreward.records import Failure, Proposal, Request
@@ -54,6 +55,11 @@ def follow_expansions(proposer: Proposer, objective: Objective, task: Task, done
     if len(expansions) > done:
         proposer.build_from(expanded_vocabulary(proposer.vocabulary, task, expansions[done:]))
     return len(expansions)
+
+
+def covering_of(proposer: Proposer) -> tuple[str, ...]:
+    """Sources of programs that together have all that a proposer builds programs from; none where that is not known."""
+    return covering(proposer.lexicon) if isinstance(proposer, GeneticProposer) else ()
 
 
 def known_of(progress: Progress[Any]) -> tuple[Known, ...]:

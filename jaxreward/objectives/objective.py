@@ -24,6 +24,7 @@ class Bench:
         expansions: ids of the requests by which data were expanded so far, in their order.
         results: of all candidates of complete generations, in the order of the requests.
         room: the largest observation and number of terms so far.
+        covering: sources of programs that together have all that a proposer builds programs from, where that is known.
         progress: called with a label and the state of a training.
         should_stop: asked before every update; a training then raises `training.Interrupted`.
     """
@@ -34,6 +35,7 @@ class Bench:
     expansions: Callable[[], tuple[str, ...]]
     results: Callable[[], Sequence[Result]]
     room: Callable[[], tuple[int, int]]
+    covering: Callable[[], Sequence[str]]
     progress: Callable[[str, Progress], None]
     should_stop: Callable[[], bool]
 

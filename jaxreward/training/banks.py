@@ -21,6 +21,13 @@ _AGE = 16
 _NODES = 2_000
 """Nodes that those of earlier populations may add at least; they may add as many as those of the present one."""
 
+_EXPECTED_NODES = 6_000
+"""Nodes that a bank may have with all that is expected, for which compiling later generations is spared."""
+
+_SMALL = 6
+"""A population of so many times fewer nodes than the bank of its task has gets one of its own, if its number of rows is
+new, so that something is to be compiled for it anyway: the final training of a search."""
+
 _LAUNCH_S, _FLOPS_PER_S = 3e-6, 1e13
 """What a kernel costs that does nothing, and what an accelerator computes of small kernels: both assumed, not measured.
 """
@@ -36,10 +43,13 @@ _BYTES = 1 << 30
 
 @dataclass
 class _Kept:
-    """The bank of a task, the populations since the first, and the last of them that had each structure."""
+    """The bank of a task, the programs whose parts are expected, the number of populations so far, their numbers of
+    rows, and the last of them that had each structure."""
 
     bank: Bank | None = None
+    expected: tuple[Program, ...] = ()
     populations: int = 0
+    rows: set[int] = field(default_factory=set[int])
     used: dict[tuple[str, str], tuple[int, Parts]] = field(default_factory=dict[tuple[str, str], tuple[int, Parts]])
 
 
@@ -49,23 +59,37 @@ class Banks:
     def __init__(self) -> None:
         self._kept, self._lock = dict[Any, _Kept](), threading.Lock()
 
+    def expect(self, programs: Sequence[Program]) -> None:
+        """Have the parts of these programs in the next bank of their task, whoever trains first: those of a search that
+        builds all its programs of them find everything compiled. They take the place of those expected before."""
+        with self._lock:
+            kept = self._kept.setdefault(_task_of(programs[0]), _Kept())
+            if [p.digest for p in kept.expected] != [p.digest for p in programs]:
+                kept.expected, kept.bank = tuple(programs), None
+
     def of(self, programs: Sequence[Program], rows: int) -> Bank | None:
         """A bank with the parts of `programs`, of which each would be applied to `rows` rows, but for those that are
         cheaper on their own; None where all are."""
-        spec = programs[0].spec
         parts = {p.structure: parts_of(p) for p in programs if pays(p, rows)}
         if not parts:
             return None
         with self._lock:
-            kept = self._kept.setdefault((spec.leaves, spec.action), _Kept())
+            kept = self._kept.setdefault(_task_of(programs[0]), _Kept())
             kept.populations += 1
             kept.used |= {structure: (kept.populations, own) for structure, own in parts.items()}
             if kept.bank is None or not all(map(kept.bank.covers, parts.values())):
-                kept.bank = self._made(kept, programs, list(parts.values()))
+                kept.bank = self._made(kept, programs, list(parts.values()), rows)
+            new = rows not in kept.rows
+            kept.rows.add(rows)
+            if new and (own := Bank(list(parts.values()), programs[0].spec)).size * _SMALL < kept.bank.size:
+                return own
             return kept.bank
 
-    def _made(self, kept: _Kept, programs: Sequence[Program], parts: list[Parts]) -> Bank:
-        """Of `parts`, and of earlier ones, the latest first, as long as there is room."""
+    def _made(self, kept: _Kept, programs: Sequence[Program], parts: list[Parts], rows: int) -> Bank:
+        """Of `parts` and those expected, and of earlier ones, the latest first, as long as there is room."""
+        expected = [parts_of(program) for program in kept.expected if pays(program, rows)]
+        if len(set[Any]().union(*map(nodes_of, (*parts, *expected)))) <= _EXPECTED_NODES:
+            parts += expected
         kept.used = {s: (at, own) for s, (at, own) in kept.used.items() if kept.populations - at < _AGE}
         nodes = set[Any]().union(*map(nodes_of, parts))
         most = len(nodes) + max(len(nodes), _NODES)
@@ -80,6 +104,10 @@ class Banks:
     def clear(self) -> None:
         with self._lock:
             self._kept.clear()
+
+
+def _task_of(program: Program) -> Any:
+    return program.spec.leaves, program.spec.action
 
 
 def pays(program: Program, rows: int) -> bool:

@@ -164,6 +164,11 @@ def train(
         ).run()  # fmt: skip
 
 
+def _size_in_bank(n: int) -> int:
+    """Programs of a bank to make so many up to, so that most populations of a search find their size compiled."""
+    return n if n <= 2 else -(-n // 4) * 4
+
+
 @dataclass
 class _Training:
     task: Task
@@ -268,6 +273,8 @@ class _Training:
         programs = [self.programs[i] for i in members]
         if self.collector == "stepwise":
             programs += programs[-1:] * (common_size([p.structure for p in programs]) - len(programs))
+        elif self.form == "bank":  # a generation of which one failed is of the size of the others
+            programs += programs[-1:] * (_size_in_bank(len(programs)) - len(programs))
         return _Group(index, members, tuple(programs))
 
     def _groups(self, members: Sequence[int], largest: int) -> list[_Group]:

@@ -61,6 +61,50 @@ def test_earlier_parts_take_no_more_room_than_there_is(mixed, monkeypatch):
         assert bank.size <= 2 * alone.size
 
 
+def test_expected_parts_are_in_every_bank_from_the_first(mixed):
+    banks = Banks()
+    banks.expect(mixed[3:5])
+    bank = bank_for(banks, mixed[:1])
+    assert all(bank.covers(parts_of(p)) for p in (mixed[0], *mixed[3:5]))
+    assert bank_for(banks, mixed[3:5]) is bank
+    banks.expect(mixed[3:5])
+    assert bank_for(banks, mixed[:1]) is bank, "the same ones change nothing"
+    banks.expect(mixed[4:5])
+    assert not Bank([parts_of(mixed[4])], mixed[0].spec).covers(parts_of(mixed[3]))
+    assert bank_for(banks, mixed[:1]) is not bank
+
+
+def test_too_many_expected_parts_are_left_out(mixed, monkeypatch):
+    monkeypatch.setattr("jaxreward.training.banks._EXPECTED_NODES", 3)
+    banks = Banks()
+    banks.expect(mixed[3:5])
+    assert not bank_for(banks, mixed[:1]).covers(parts_of(mixed[3]))
+
+
+def test_a_small_population_of_a_new_size_has_a_bank_of_its_own(mixed, monkeypatch):
+    """As the final training of a search has, for which all is compiled anyway; one that comes again is served."""
+    monkeypatch.setattr("jaxreward.training.banks._SMALL", 1)
+    banks = Banks()
+    bank_for(banks, mixed)
+    bank = bank_for(banks, mixed)
+    small = bank_for(banks, mixed[:1], 2 * ROWS)
+    assert small.size < bank.size and small.covers(parts_of(mixed[0]))
+    assert bank_for(banks, mixed[:1], 2 * ROWS) is bank
+
+
+def test_populations_in_a_bank_are_made_up_to_common_sizes(easy, mixed, tiny):
+    """A generation of which one failed finds everything compiled, and its agents are those that it has by rows."""
+    forget_compiled()
+    programs = [*mixed[:6]]
+    room = padded_sizes(programs)
+    train(easy, programs, tiny, execution=replace(BANK, room=room), **budget(tiny))
+    known = kept()
+    fewer = train(easy, programs[1:], tiny, execution=replace(BANK, room=room), **budget(tiny))
+    assert kept() == known and len(fewer.success) == 5
+    alone = train(easy, programs[1:2], tiny, execution=Execution(collector="fused", compile="full"), **budget(tiny))
+    assert_close_trees(params(fewer, 0), params(alone, 0))
+
+
 def test_programs_that_cost_much_are_applied_to_their_own_rows(mixed, load):
     """A loop of many turns on all rows would cost more than the kernels that it saves."""
     turns = "return jax.lax.fori_loop(0, 400, lambda k, x: jnp.cos(x) + distance(state), jnp.ones(64))"

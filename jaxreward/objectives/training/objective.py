@@ -18,6 +18,7 @@ from jaxreward.records import Candidate, Measure, Request, Result, Score
 from jaxreward.sentences import mention
 from jaxreward.tasks import Task, measure_of, progress_names
 from jaxreward.training.ahead import compile_ahead
+from jaxreward.training.banks import BANKS
 from jaxreward.training.plan import EVAL_EPISODES
 
 UNTRAINED_SEED = 2_000_000
@@ -39,6 +40,7 @@ class TrainingObjective:
             raise InvalidSetting(message, "progress")
         self._task, self._settings = task, settings
         self._bench: Bench | None = None
+        self._expecting = False
 
     @property
     def measure(self) -> Measure:
@@ -81,6 +83,7 @@ class TrainingObjective:
         self, tag: str, label: str, candidates: Sequence[Candidate], programs: Sequence[Program], best: Score | None
     ) -> Scored:
         assert self._bench is not None
+        self._expect_parts()
         trainer = self.trainer(tag, label)
         if all(candidate.operator in REPEATS for candidate in candidates):
             outcome = confirm(candidates, programs, trainer)
@@ -90,6 +93,19 @@ class TrainingObjective:
         if self._untrained is not None:
             results = tuple(_beside(result, self._untrained) for result in results)
         return Scored(outcome.programs, results, outcome.agents, trainer.compile_s, trainer.run_s)
+
+    def _expect_parts(self) -> None:
+        """Once, where programs are data: have everything that the proposer builds programs from in their bank, so that
+        only the first generation compiles."""
+        bench = self._bench
+        if self._expecting or bench is None:
+            return
+        self._expecting = True
+        execution = self._settings.execution((0, 0))
+        if execution.form(execution.platform) == "bank" and (sources := bench.covering()):
+            checked = [program for _, program in bench.checker.check_many(sources, self._task)]
+            if sound := [program for program in checked if program is not None]:
+                BANKS.expect(sound)
 
     @cached_property
     def _untrained(self) -> Score | None:
